@@ -8,6 +8,7 @@
 #include "deploy/checkpoint/dead_orders.h"
 #include "deploy/checkpoint/judged.h"
 #include "deploy/checkpoint/left_waiting.h"
+#include "deploy/checkpoint/not_awaited.h"
 #include "deploy/checkpoint/saved_logs.h"
 #include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
@@ -41,6 +42,7 @@ struct checkpoint_course {
     struct dp_union cut_of_all;
     struct dp_saved_logs logs;
     struct dp_manifest manifest;
+    struct dp_push_exceptions before; /* of the checkpoint before this one, if it is of this history */
 };
 
 /* ---- one order to all shards */
@@ -184,6 +186,40 @@ static enum dp_status fail_waiting(const struct checkpoint_course *c, uint32_t s
     return dp_left_waiting_fail(c->cut_of_all.has_sync, shard, c->o->wait_ms, push, err);
 }
 
+/* Where it cannot be read, they are waited for again. */
+static void read_before(struct checkpoint_course *c)
+{
+    struct dp_checkpoint_list list = {0};
+    struct dp_checkpoint_path path;
+    struct dp_manifest last = {0};
+    uint64_t generation, history;
+    dp_client_generation(c->o->client, &generation, &history);
+    if (dp_checkpoint_list_read(c->o->directory, &list, NULL) == DP_OK && list.count > 0 &&
+        dp_checkpoint_path(&path, NULL, "%s/checkpoint-%06" PRIu32 "/" DP_MANIFEST_NAME, c->o->directory,
+                           list.number[list.count - 1]) == DP_OK &&
+        dp_manifest_read(path.text, &last, NULL) == DP_OK && last.cluster == c->o->cluster->id &&
+        last.generation == generation && last.history == history) {
+        c->before = last.exceptions;
+        last.exceptions = (struct dp_push_exceptions){0};
+    }
+    dp_manifest_clear(&last);
+    dp_checkpoint_list_clear(&list);
+}
+
+/* Whether what shards lack is nothing that is expected to come. In a synchronous run the close of a step is waited for all the same. */
+static bool is_in_vain(const struct checkpoint_course *c)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < c->shards; i++) {
+        uint32_t lacking = c->answers[i].state.lacking;
+        lacks = lacks || lacking > 0;
+        if (lacking > 0 &&
+            lacking > dp_not_awaited_count(&c->cut_of_all.lacking[i], &c->before, c->cut_of_all.last_run))
+            return false;
+    }
+    return lacks && !c->cut_of_all.has_sync;
+}
+
 /* Every push is on all shards or on none: those that only some shards had at the cut arrive within moments, unless who made
  * them is gone. Then they are left out. But a synchronous step that a shard has closed is closed on all, or there is no cut. */
 static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error *err)
@@ -195,7 +231,7 @@ static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error
     while (st == DP_OK && (behind = find_behind(c, DP_CHECKPOINT_COPYING)) < c->shards) {
         if (dp_now_ms() >= end_ms && leaves_out)
             return fail_waiting(c, behind, err);
-        if (dp_now_ms() >= end_ms) {
+        if (dp_now_ms() >= end_ms || (!leaves_out && is_in_vain(c))) {
             leaves_out = true;
             end_ms = dp_now_ms() + dp_left_waiting_ms(c->cut_of_all.has_sync);
             st = leave_out(c, err);
@@ -434,6 +470,7 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
     out->cut_ms = lap(&since_ms);
     if (st == DP_OK)
         dp_saved_logs_read(c->o->cluster, &c->logs);
+    read_before(c);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_FINISH, err);
     if (st == DP_OK)
@@ -492,6 +529,7 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     dp_checkpoint_unlock(&lock);
     dp_saved_logs_clear(&c.logs);
     dp_manifest_clear(&c.manifest);
+    dp_push_exceptions_clear(&c.before);
     dp_union_clear(&c.cut_of_all);
     dp_register_value_clear(&c.registered);
     if (c.answers)

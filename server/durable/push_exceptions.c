@@ -39,8 +39,12 @@ enum dp_status dp_push_exceptions_append(struct dp_push_exceptions *list,
         }
     }
     if (list->count == DP_PUSH_EXCEPTIONS_MAX)
-        return dp_fail(err, DP_DATA, "more than %u key ranges of pushes that only some shards have",
-                       DP_PUSH_EXCEPTIONS_MAX);
+        return dp_fail(
+            err, DP_DATA,
+            "more than %u key ranges of pushes that only some shards have: start the workers that made them "
+            "again, which push the rest, or train further under a higher run number (downpour run "
+            "--continue)",
+            DP_PUSH_EXCEPTIONS_MAX);
     if (list->count == list->size) {
         uint32_t size = list->size ? 2 * list->size : 16;
         struct dp_push_exception *more = realloc(list->one, size * sizeof *more);
