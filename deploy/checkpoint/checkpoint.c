@@ -37,7 +37,8 @@ static const struct dp_option options[] = {
      "reported, three "
      "failures in a row end the command",
      NULL, NULL},
-    {"--keep", "N", "after each checkpoint remove all but the last N in DIR; default: all are kept", NULL,
+    {"--keep", "N",
+     "after each checkpoint remove all but the last N of this cluster in DIR; default: all are kept", NULL,
      NULL},
     {"--full", NULL, "write every file anew, also those that an earlier checkpoint has", NULL, NULL},
     {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
@@ -117,7 +118,7 @@ static enum dp_status prune(const struct checkpoint_asked *a, struct dp_error *e
     enum dp_status st = dp_checkpoint_lock(a->to, &lock, err);
     if (st != DP_OK)
         return st;
-    st = dp_checkpoint_prune(a->to, (uint32_t)a->keep, &pruned, err);
+    st = dp_checkpoint_prune(a->to, a->cluster->id, (uint32_t)a->keep, &pruned, err);
     dp_checkpoint_unlock(&lock);
     return st == DP_OK ? st : dp_wrap(err, st, "the checkpoint was made, but earlier ones cannot be removed");
 }

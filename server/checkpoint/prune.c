@@ -67,18 +67,23 @@ static enum dp_status name_shard(struct named *named, const struct dp_manifest_s
     return st;
 }
 
+static enum dp_status read_manifest(const char *directory, uint32_t number, struct dp_manifest *out,
+                                    struct dp_error *err)
+{
+    struct dp_checkpoint_path at, path;
+    enum dp_status st = dp_checkpoint_path_of(directory, number, &at, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, at.text);
+    return st == DP_OK ? dp_manifest_read(path.text, out, err) : st;
+}
+
 static enum dp_status name_all(const char *directory, const struct dp_checkpoint_list *list,
                                struct named *named, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < list->count; i++) {
         struct dp_manifest manifest = {0};
-        struct dp_checkpoint_path at, path;
-        st = dp_checkpoint_path_of(directory, list->number[i], &at, err);
-        if (st == DP_OK)
-            st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, at.text);
-        if (st == DP_OK)
-            st = dp_manifest_read(path.text, &manifest, err);
+        st = read_manifest(directory, list->number[i], &manifest, err);
         for (uint32_t s = 0; st == DP_OK && s < manifest.shards; s++)
             st = name_shard(named, &manifest.shard[s], err);
         dp_manifest_clear(&manifest);
@@ -186,8 +191,42 @@ static enum dp_status prune_pool(const char *directory, const struct dp_checkpoi
     return st;
 }
 
-enum dp_status dp_checkpoint_prune(const char *directory, uint32_t keep, struct dp_prune *out,
-                                   struct dp_error *err)
+static bool is_of(const char *directory, uint32_t number, uint64_t cluster)
+{
+    struct dp_manifest manifest = {0};
+    struct dp_error ignored;
+    if (cluster == 0)
+        return true;
+    enum dp_status st = read_manifest(directory, number, &manifest, &ignored);
+    bool is = st == DP_CORRUPT || (st == DP_OK && manifest.cluster == cluster);
+    dp_manifest_clear(&manifest);
+    return is;
+}
+
+/* All but the last `keep` of the cluster go, from the list, too. */
+static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep,
+                                     struct dp_checkpoint_list *list, struct dp_prune *out,
+                                     struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    size_t own = 0, left = 0;
+    for (size_t i = 0; i < list->count; i++)
+        own += is_of(directory, list->number[i], cluster);
+    for (size_t i = 0; i < list->count; i++) {
+        if (st == DP_OK && own > keep && is_of(directory, list->number[i], cluster)) {
+            st = remove_checkpoint(directory, list->number[i], err);
+            out->checkpoints += st == DP_OK;
+            own--;
+        } else {
+            list->number[left++] = list->number[i];
+        }
+    }
+    list->count = left;
+    return st;
+}
+
+enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep,
+                                   struct dp_prune *out, struct dp_error *err)
 {
     struct dp_checkpoint_list list;
     DP_ASSERT(keep > 0);
@@ -195,18 +234,11 @@ enum dp_status dp_checkpoint_prune(const char *directory, uint32_t keep, struct 
     enum dp_status st = dp_checkpoint_list_read(directory, &list, err);
     if (st != DP_OK)
         return st;
-    size_t go = list.count > keep ? list.count - keep : 0;
-    for (size_t i = 0; st == DP_OK && i < go; i++) {
-        st = remove_checkpoint(directory, list.number[i], err);
-        out->checkpoints += st == DP_OK;
-    }
+    st = remove_earlier(directory, cluster, keep, &list, out, err);
     if (st == DP_OK)
         st = dp_checkpoint_visit(directory, remove_rest, (void *)(uintptr_t)directory, err);
-    if (st == DP_OK && go > 0)
+    if (st == DP_OK && out->checkpoints > 0)
         st = dp_checkpoint_sync_directory(directory, err);
-    list.count -= go;
-    for (size_t i = 0; i < list.count; i++)
-        list.number[i] = list.number[i + go];
     if (st == DP_OK)
         st = prune_pool(directory, &list, out, err);
     dp_checkpoint_list_clear(&list);

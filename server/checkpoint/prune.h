@@ -16,9 +16,10 @@ struct dp_prune {
     uint64_t files, bytes; /* of the pool, removed */
 };
 
-/* Keeps the last `keep`, at least 1. */
+/* Keeps the last `keep`, at least 1, of that cluster, and all of others; 0: of all clusters together. A damaged manifest counts as
+ * the cluster's, one of another format as another's. */
 DP_MUST_USE
-enum dp_status dp_checkpoint_prune(const char *directory, uint32_t keep, struct dp_prune *out,
-                                   struct dp_error *err);
+enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep,
+                                   struct dp_prune *out, struct dp_error *err);
 
 #endif

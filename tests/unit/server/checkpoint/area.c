@@ -195,8 +195,10 @@ static enum dp_status copy_all(struct area *area, struct dp_manifest *manifest, 
 
 static enum dp_status make(struct area *area, uint32_t *number, struct dp_error *err)
 {
-    struct dp_manifest m = {
-        .order = area->order, .made = strdup("2026-01-01T00:00:00Z"), .cluster_name = strdup("c")};
+    struct dp_manifest m = {.order = area->order,
+                            .cluster = area->cluster,
+                            .made = strdup("2026-01-01T00:00:00Z"),
+                            .cluster_name = strdup("c")};
     enum dp_status st = dp_checkpoint_begin(area->directory, area->order, err);
     if (st == DP_OK)
         st = copy_all(area, &m, err);
@@ -230,7 +232,7 @@ enum dp_status area_prune(const struct area *area, uint32_t keep, struct dp_prun
     int lock;
     enum dp_status st = dp_checkpoint_lock(area->directory, &lock, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(area->directory, keep, out, err);
+        st = dp_checkpoint_prune(area->directory, area->cluster, keep, out, err);
     dp_checkpoint_unlock(&lock);
     return st;
 }
