@@ -57,6 +57,11 @@ static void kill_all(const struct gone *g, struct dp_process *run)
     kill_child(run, "--server 1");
     kill_child(run, "--worker 0");
     dp_process_signal(run, SIGKILL);
+    assert_int_equal(dp_process_wait(run, DP_SOON_MS), -SIGKILL);
+    uint64_t until_ms = dp_process_now_ms() + DP_SOON_MS;
+    while (dp_process_left(run) > 0 &&
+           dp_process_now_ms() < until_ms) /* what is killed ends soon, not at once */
+        dp_process_pause();
     dp_place_ended(run, -SIGKILL);
     await_lock(g);
 }
