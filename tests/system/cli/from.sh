@@ -33,7 +33,7 @@ expect 0 "this is run 2" "$downpour" run --from "$dir/C/checkpoint-000001" --dir
 said "^ +[0-9]+ +[0-9.]+ "
 [ -e "$dir/G/store/server-1.restoring" ] && fail "what a restore left that was cut short is there"
 
-# The run's end is in the checkpoint, and nothing else is left to do.
+# The run's end is in the checkpoint, with its figures, and nothing else is left to do.
 expect 0 "" "$downpour" run --dir "$dir/E" "${train[@]}" --epochs 2
 "${downpour%/*}/downpour-server" --cluster "$dir/E/cluster.conf" --server 0 2>"$dir/server.log" &
 server=$!
@@ -41,7 +41,7 @@ wait_until 30 "$downpour" status --dir "$dir/E" >"$dir/out" 2>"$dir/err" || fail
 expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/E/cluster.conf" --to "$dir/C.end"
 kill "$server"
 wait "$server"
-expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "$dir/E.again"
+expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/E.again"
 [ "$(digest "$dir/E.again")" = "$(digest "$dir/E")" ] || fail "other rows than at the end"
 expect 0 "its first epoch is epoch 3" "$downpour" run --dir "$dir/E.again" --continue --epochs 1
 
@@ -73,8 +73,8 @@ file=$(find "$dir/C.bad/files" -name '*.sst-*' | sort | head -1)
 printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
 expect 2 "$(basename "$file")" "$downpour" run --from "$dir/C.bad" --dir "$dir/Y"
 [ -e "$dir/Y/cluster.conf" ] || [ -n "$(ls "$dir/Y/store")" ] && fail "a run is left of a damaged checkpoint"
-expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --train "$data/digits.train.libsvm.gz"
-expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --fresh
+expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --train "$data/digits.train.libsvm.gz"
+expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --fresh
 
 (cd "$dir/C" && find . -type f -print0 | sort -z | xargs -0 md5sum) >"$dir/after"
 cmp "$dir/before" "$dir/after" || fail "the checkpoint was written into"
