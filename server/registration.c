@@ -155,12 +155,12 @@ static enum dp_status tell(struct registration_place *place, uint64_t generation
     r->known = r->known || says;
     uint64_t all_generation = r->generation, all_history = r->history;
     uint32_t of = r->of;
+    if (agrees && says && !atomic_load(&r->stops)) /* under the lock: dp_registration_stop */
+        r->options.known(r->options.context, all_generation, all_history);
     DP_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
     (void)snprintf(whose, sizeof whose, "that of shard %" PRIu32 " is", of);
     if (!agrees)
         return refuse_mixed(place, generation, history, whose, all_generation, all_history, err);
-    if (says)
-        r->options.known(r->options.context, all_generation, all_history);
     return DP_OK;
 }
 
@@ -496,7 +496,9 @@ const struct dp_store_gate *dp_registration_gate(struct dp_registration *r, uint
 
 void dp_registration_stop(struct dp_registration *r)
 {
+    DP_ASSERT(pthread_mutex_lock(&r->lock) == 0);
     atomic_store(&r->stops, true);
+    DP_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
 }
 
 void dp_registration_free(struct dp_registration **registration)

@@ -48,7 +48,7 @@ DP_MUST_USE
 enum dp_status dp_registration_watch(struct dp_registration *registration, struct dp_error *err);
 /* DP_OK, or why this server is to stop. */
 enum dp_status dp_registration_check(struct dp_registration *registration, struct dp_error *err);
-/* Whoever waits gives up soon. */
+/* Whoever waits gives up soon. `known` is not called any more when it returns. */
 void dp_registration_stop(struct dp_registration *registration);
 /* When no shard opens any more. Accepts NULL inside, leaves NULL. */
 void dp_registration_free(struct dp_registration **registration);

@@ -367,6 +367,19 @@ static void stores_of_two_restores_do_not_mix(void **state)
     assert_known(GENERATION, HISTORY);
 }
 
+/* Whom it would tell is gone. */
+static void stopped_it_tells_nobody(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    const struct dp_store_id id = {.generation = GENERATION, .history = HISTORY};
+    struct dp_store_id put = id;
+    begin_at(bed, 31, 0, 2, false);
+    dp_registration_stop(bed->process);
+    (void)bed->gate->admit(bed->gate->context, &id, false, &put, &err);
+    assert_int_equal(known.times, 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_bed, close_bed)
 
 int main(void)
@@ -375,7 +388,7 @@ int main(void)
         TEST(a_late_opening_of_a_known_store),   TEST(a_late_opening_of_a_new_store),
         TEST(one_that_is_not_so_late),           TEST(another_register_while_it_opens),
         TEST(a_watch_that_is_short_of_memory),   TEST(new_stores_get_the_first_servers_generation),
-        TEST(stores_of_two_restores_do_not_mix),
+        TEST(stores_of_two_restores_do_not_mix), TEST(stopped_it_tells_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
