@@ -19,7 +19,7 @@ struct area {
     char top[64], directory[96]; /* directory: DIR, in top */
     char shard[AREA_SHARDS][96];
     uint64_t order, cluster; /* cluster: in manifests; prunes keep those of others; 0: there is one */
-    uint32_t version; /* of what the links hold */
+    uint32_t version;        /* of what the links hold */
     uint64_t after, lsn, until;
     bool full;
     struct dp_manifest_shard copied[AREA_SHARDS]; /* by the last make */
