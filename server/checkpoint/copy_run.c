@@ -14,6 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of a processor, while shards are busy. Priority alone is not enough: what others leave of one processor is taken from their caches, and
+ * from its other half where two share a core. */
+#define SHARE_PERCENT 25u
+
 struct dp_copy_run {
     struct dp_copy_job *job;
     const struct dp_copy_place *place;
@@ -231,6 +235,7 @@ void dp_copy_run_end(struct dp_copy_run **run)
     struct dp_error *err = &job->error;
     (*run)->pace.between = (*run)->place->between;
     (*run)->pace.between_context = (*run)->place->between_context;
+    (*run)->pace.share_percent = SHARE_PERCENT; /* not of the tail, for which the journal is held */
     enum dp_status st = copy_files(*run, err);
     if (st == DP_OK) /* last: RocksDB may leave files of its own in what it reads */
         st = take_tables(*run, err);

@@ -73,12 +73,51 @@ static void a_cancel_ends_the_wait(void **state)
     assert_int_equal(dp_pace_step(&pace, 0, &err), DP_STOPPING);
 }
 
+/* A copy that takes 10 ms of its processor a step, beside threads that take `others_ns` meanwhile. */
+struct shared {
+    struct turned t;
+    struct dp_pace_cpu cpu;
+    uint64_t others_ns;
+};
+
+static struct dp_pace_cpu cpu_of(void *context)
+{
+    return ((struct shared *)context)->cpu;
+}
+
+static void work(struct shared *s, struct dp_pace *pace, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        s->t.now_ns += SECOND / 100;
+        s->cpu.thread_ns += SECOND / 100;
+        s->cpu.process_ns += SECOND / 100 + s->others_ns;
+        assert_int_equal(dp_pace_step(pace, 1000, NULL), DP_OK);
+    }
+}
+
+static void it_gives_way_to_busy_threads(void **state)
+{
+    struct shared s = {.t = {.now_ns = SECOND}, .others_ns = SECOND / 100};
+    struct dp_pace pace = pace_of(&s.t, 0);
+    (void)state;
+    pace.cpu = cpu_of;
+    pace.cpu_context = &s;
+    pace.share_percent = 25;
+    work(&s, &pace, 101);
+    assert_int_equal(s.t.waited_ns, 100 * 3 * (SECOND / 100)); /* the first step was not looked at */
+    s.others_ns = SECOND / 500;                                 /* a fifth of a processor */
+    s.t.waited_ns = 0;
+    work(&s, &pace, 100);
+    assert_int_equal(s.t.waited_ns, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_keeps_to_the_rate),
         cmocka_unit_test(without_a_rate_nobody_waits),
         cmocka_unit_test(a_cancel_ends_the_wait),
+        cmocka_unit_test(it_gives_way_to_busy_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
