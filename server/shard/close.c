@@ -2,9 +2,9 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
+#include "common/base/memory.h"
 #include "common/model/row.h"
 #include "server/durable/apply.h"
-#include "server/durable/kept_apply.h"
 #include "server/shard/sections.h"
 
 #include <inttypes.h>
@@ -90,25 +90,50 @@ static void wake_all(struct dp_close *close)
 
 /* ---- its request */
 
-/* All keys of the step, each once, in the message's frames. */
-static enum dp_status gather_keys(const struct dp_close *close, const struct dp_kept_step *step,
-                                  const struct dp_kept_tables *tables, struct dp_waiting *waiting)
+/* As if no key came twice. */
+static uint32_t rows_most(const struct dp_kept_tables *tables, uint32_t t)
 {
-    struct dp_request *request = &waiting->request;
+    return tables->rows[t] < DP_ROWS_MAX ? (uint32_t)tables->rows[t] : DP_ROWS_MAX;
+}
+
+static enum dp_status make_room_for_sums(struct dp_close *close, const struct dp_kept_tables *tables)
+{
+    size_t floats = 0;
     for (uint32_t t = 0; t < tables->count; t++) {
         const struct dp_cached_table *table = dp_cached_tables_find(close->tables, tables->table[t]);
-        uint64_t most = tables->rows[t] < DP_ROWS_MAX ? tables->rows[t] : DP_ROWS_MAX;
+        DP_ASSERT(table);
+        floats += (size_t)rows_most(tables, t) * table->spec.dim;
+    }
+    if (floats <= close->sums_room)
+        return DP_OK;
+    free(close->sums);
+    close->sums = dp_alloc_aligned(floats * sizeof(float));
+    close->sums_room = close->sums ? floats : 0;
+    return close->sums ? DP_OK : DP_NOMEM;
+}
+
+/* All keys of the step, each once, in the message's frames, and the sums of their gradients. */
+static enum dp_status gather(struct dp_close *close, const struct dp_kept_step *step,
+                             const struct dp_kept_tables *tables, struct dp_waiting *waiting)
+{
+    struct dp_request *request = &waiting->request;
+    enum dp_status st = make_room_for_sums(close, tables);
+    if (st != DP_OK)
+        return st;
+    float *to = close->sums;
+    for (uint32_t t = 0; t < tables->count; t++) {
+        const struct dp_cached_table *table = dp_cached_tables_find(close->tables, tables->table[t]);
+        uint32_t most = rows_most(tables, t);
         struct dp_frame keys = dp_frame_new((size_t)most * 8);
         struct dp_kept_sum sum;
         uint64_t mixed;
         uint32_t rows = 0;
-        DP_ASSERT(table);
         if (!keys.data)
             return DP_NOMEM;
         dp_message_add(waiting->message, keys);
         if (dp_kept_sum_init(&sum, step, table->id, table->spec.dim) != DP_OK)
             return DP_NOMEM;
-        while (dp_kept_sum_next(&sum, &mixed, NULL)) {
+        for (; dp_kept_sum_next(&sum, &mixed, to); to += table->spec.dim) {
             DP_ASSERT(rows < most); /* counted when its pushes came */
             dp_store_u64le((char *)keys.data + (size_t)rows++ * 8, mixed);
         }
@@ -120,7 +145,7 @@ static enum dp_status gather_keys(const struct dp_close *close, const struct dp_
     return DP_OK;
 }
 
-static struct dp_waiting *make(const struct dp_close *close, const struct dp_kept_step *step)
+static struct dp_waiting *make(struct dp_close *close, const struct dp_kept_step *step)
 {
     struct dp_kept_tables tables = {0};
     struct dp_waiting *waiting = calloc(1, sizeof *waiting);
@@ -136,7 +161,7 @@ static struct dp_waiting *make(const struct dp_close *close, const struct dp_kep
     waiting->request.member.run = step->run;
     waiting->request.member.step = step->step;
     waiting->message = dp_message_new(2 * tables.count + 1);
-    if (!waiting->message || gather_keys(close, step, &tables, waiting) != DP_OK)
+    if (!waiting->message || gather(close, step, &tables, waiting) != DP_OK)
         dp_waiting_free(&waiting);
     return waiting;
 }
@@ -308,26 +333,21 @@ static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *wa
                                    const struct dp_kept_step *step, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_cached_table *tables[DP_SECTIONS_MAX];
-    struct dp_kept_apply apply;
-    for (uint32_t s = 0; s < request->sections; s++)
-        tables[s] = waiting->lookup.section[s].table;
     if (prepare(close, waiting, err) != DP_OK)
         return DP_APPEND_REFUSED;
-    if (dp_kept_apply_init(&apply, step, request->sections, tables) != DP_OK) {
-        (void)dp_fail(err, DP_NOMEM, "no memory for its sums");
-        return DP_APPEND_REFUSED;
-    }
     enum dp_appended appended = append(close, waiting, step, err);
     const uint32_t *rows = close->misses->rows;
-    for (uint32_t s = 0; appended == DP_APPENDED && s < request->sections;
-         rows += request->section[s++].rows) {
-        bool all = dp_kept_apply(&apply, s, &request->section[s], tables[s], rows, request->rate,
-                                 close->journaling->lsn);
-        DP_ASSERT(all);
-        DP_COUNT(&close->base->counters, push_rows, request->section[s].rows);
+    const float *sums = close->sums;
+    for (uint32_t s = 0; appended == DP_APPENDED && s < request->sections; s++) {
+        struct dp_cached_table *table = waiting->lookup.section[s].table;
+        struct dp_section summed = request->section[s];
+        summed.values = sums;
+        summed.value_bytes = (size_t)summed.rows * table->spec.dim * sizeof(float);
+        (void)dp_apply(&summed, table, rows, request->rate, close->journaling->lsn, UINT64_MAX, NULL);
+        DP_COUNT(&close->base->counters, push_rows, summed.rows);
+        rows += summed.rows;
+        sums += (size_t)summed.rows * table->spec.dim;
     }
-    dp_kept_apply_clear(&apply);
     return appended;
 }
 
@@ -379,6 +399,13 @@ enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
     return DP_DONE;
 }
 
+static void free_sums(struct dp_close *close)
+{
+    free(close->sums);
+    close->sums = NULL;
+    close->sums_room = 0;
+}
+
 void dp_close_clear(struct dp_close *close)
 {
     while (close->session.first) {
@@ -386,6 +413,7 @@ void dp_close_clear(struct dp_close *close)
         dp_waiting_free(&waiting);
     }
     dp_waiting_free(&close->ready);
+    free_sums(close);
 }
 
 /* ---- views */
@@ -395,6 +423,8 @@ void dp_close_view(struct dp_close *close)
     const struct dp_steps *steps = close->steps;
     uint32_t dropped = dp_kept_drop_below(close->kept, steps->view.run, 0);
     dp_waiting_free(&close->ready); /* its step may be dropped */
+    if (!is_under_way(close))
+        free_sums(close);
     if (steps->view.mode == DP_SYNC && !dp_steps_has_open(steps)) {
         dropped += dp_kept_drop_below(close->kept, steps->view.run, UINT64_MAX);
         dp_kept_forget_old(close->kept);

@@ -1,6 +1,6 @@
 /* Close: ends synchronous steps on a shard. When the pushes of the open step are durable, all of them or, with B backup members, all
  * but B, they become one change:
- *     complete -> its keys gathered, while its pushes become durable -> due -> a request of the shard's own: rows found -> a close record, with their weights of before -> sums applied -> next step
+ *     complete -> its keys and sums gathered, while its pushes become durable -> due -> a request of the shard's own: rows found -> a close record, with their weights of before -> sums applied -> next step
  * Why       As a request it goes through the schedule like a push: its rows may have to be read, the cache may have no room, the
  *           journal's disk may be behind. It is never refused: where the journal has no room it comes again.
  * Order     While it is due all pulls wait (wait STEP): whoever was told that his push is done sees it. It is not waited for to be
@@ -32,7 +32,9 @@ struct dp_close {
     bool read_only;
     struct dp_session session; /* of its requests: one at a time */
     struct dp_waiting *ready;  /* the next request, made while the step's pushes become durable; or NULL */
-    uint32_t ready_pushes;     /* that its keys are of */
+    uint32_t ready_pushes;     /* that its keys and sums are of */
+    float *sums;               /* of the request that is ready or under way, section by section: [rows][dim] of each */
+    size_t sums_room;          /* floats that it holds: as many as the largest step of the view took */
     uint64_t again_ns;         /* it is not tried again before */
     uint64_t no_room_ns;       /* since when the journal has no room for it; 0: it has, or was not asked */
     bool draining;
