@@ -77,8 +77,8 @@ static enum dp_status device_open(struct dp_job *job, struct dp_error *err)
     return DP_OK;
 }
 
-enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
-                           const atomic_int *stop, struct dp_job *out, struct dp_error *err)
+enum dp_status dp_job_open_alone(const struct dp_cluster *cluster, uint32_t worker, const atomic_int *stop,
+                                 struct dp_job *out, struct dp_error *err)
 {
     *out = (struct dp_job){.cluster = cluster,
                            .worker = worker,
@@ -92,8 +92,18 @@ enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, co
         dp_graph_set_optimizer(out->model.graph, &cluster->training.optimizer, cluster->training.seed);
         st = dp_graph_check(out->model.graph, err);
     }
-    if (st == DP_OK)
-        st = client_open(out, name, err);
+    if (st != DP_OK)
+        dp_job_close(out);
+    return st;
+}
+
+enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
+                           const atomic_int *stop, struct dp_job *out, struct dp_error *err)
+{
+    enum dp_status st = dp_job_open_alone(cluster, worker, stop, out, err);
+    if (st != DP_OK)
+        return st;
+    st = client_open(out, name, err);
     if (st != DP_OK)
         dp_job_close(out);
     return st;

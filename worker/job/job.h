@@ -73,6 +73,10 @@ struct dp_job {
 DP_MUST_USE
 enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
                            const atomic_int *stop, struct dp_job *out, struct dp_error *err);
+/* Opens device and model only: a job without servers (no client, no tables, no notes), whose data and program are those of any other. */
+DP_MUST_USE
+enum dp_status dp_job_open_alone(const struct dp_cluster *cluster, uint32_t worker, const atomic_int *stop,
+                                 struct dp_job *out, struct dp_error *err);
 void dp_job_close(struct dp_job *job);
 void dp_job_disconnect(struct dp_job *job);
 
