@@ -23,7 +23,10 @@ static const struct dp_option options[] = {
      "directory of a run ('downpour run --dir RUN'), instead of --cluster; 'run --dir RUN --resume' then "
      "goes on",
      NULL, NULL},
-    {"--overwrite", NULL, "replace stores that are there; without it they are refused", NULL, NULL},
+    {"--overwrite", NULL,
+     "replace stores that are there; without it they are refused, and those of another training are in any "
+     "case",
+     NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

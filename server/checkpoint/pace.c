@@ -4,7 +4,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define BURST_NS  (SECOND_NS / 10)
-#define SLICE_NS  (SECOND_NS / 50) /* a cancel is seen so soon */
+#define SLICE_NS  (SECOND_NS / 50)  /* a cancel is seen so soon */
 #define LOOK_NS   (SECOND_NS / 500) /* of the copy's own time, between two looks at who else is busy */
 #define BUSY_PART 4u                /* others are, when they take this part of a processor */
 

@@ -246,6 +246,23 @@ static enum dp_status build(struct restoring *r, struct dp_error *err)
     return st == DP_OK ? dp_restore_place_end(&r->place, err) : st;
 }
 
+/* A store is replaced by an earlier state of its own cluster; another training's weights are not given up for it. */
+static enum dp_status check_replaced(const struct restoring *r, struct dp_error *err)
+{
+    const struct dp_manifest *m = &r->from.manifest;
+    const struct dp_cluster *cluster = r->o->cluster;
+    if (!r->place.replaces || m->cluster == cluster->id)
+        return DP_OK;
+    return dp_fail(
+        err, DP_EXISTS,
+        "%.300s is a checkpoint of another training (cluster '%.60s', id %016" PRIx64
+        "): %.300s holds the store of cluster '%.60s', id %016" PRIx64
+        ", which would be lost. To go on from the checkpoint, use another directory ('downpour run "
+        "--from', or a cluster file with other stores); to give that store up, remove it first",
+        r->from.checkpoint.text, m->cluster_name ? m->cluster_name : "", m->cluster, r->place.store,
+        cluster->name, cluster->id);
+}
+
 static enum dp_status restore(struct restoring *r, struct dp_error *err)
 {
     const struct dp_restore_options *o = r->o;
@@ -262,6 +279,8 @@ static enum dp_status restore(struct restoring *r, struct dp_error *err)
            r->from.manifest.made ? r->from.manifest.made : "", r->from.manifest.shards, shards,
            o->cluster->server[o->server].store);
     st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);
+    if (st == DP_OK)
+        st = check_replaced(r, err);
     return st == DP_OK ? build(r, err) : st;
 }
 

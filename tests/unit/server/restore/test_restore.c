@@ -395,6 +395,10 @@ static void a_store_is_replaced_only_when_told(void **state)
     assert_int_equal(waitpid(other, NULL, 0), other);
     expect_refused(world, false, DP_EXISTS, "--overwrite");
     expect_nothing_built(world);
+    world->cluster.id++; /* the store is another training's */
+    expect_refused(world, true, DP_EXISTS, "a checkpoint of another training");
+    expect_nothing_built(world);
+    world->cluster.id--;
     live = world_live(world, 1);
     assert_true(live_push(live, &world->sgd, 0, WORLD_KEYS, WORLD_PUSHES, 5));
     live_close(&live, LIVE_CLEAN);
