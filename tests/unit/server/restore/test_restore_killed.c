@@ -1,10 +1,11 @@
 /* A restore that is killed, or that fails. Goal: wherever it ends, the store is the old one or the whole restored one, never a part; and
  * the restore can be run again. Method: one of our own file calls is the last one (all behind it fail, as in a process that is dead), or
  * the only one that finds the disk full; then the stores are opened, and the restore is run again. Calls around the change of places and
- * some of the others; with DP_LONG=1 each. */
+ * some of the others (with sanitizers fewer); with DP_LONG=1 each. */
 #define _GNU_SOURCE /* renameat2 */
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_place.h"
+#include "tests/lib/patience.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/restore/restore_world.h"
 
@@ -178,7 +179,7 @@ static bool ends_at(struct world *world, bool has_old, uint32_t at)
 /* Those around the change of places, the first one, and every `stride`-th. */
 static bool is_swept(uint32_t at, uint32_t place, uint32_t stride)
 {
-    return getenv("DP_LONG") || at == 1 || at % stride == 0 || (at + 1 >= place && at <= place + 2);
+    return getenv("DP_LONG") || at == 1 || at % (stride * DP_PATIENCE) == 0 || (at + 1 >= place && at <= place + 2);
 }
 
 static void sweep(struct world *world, const char *name, const uint32_t *shards, bool has_old,
