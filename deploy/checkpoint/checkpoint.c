@@ -21,6 +21,7 @@
 #include <time.h>
 
 #define OPEN_MS      10000u
+#define STOPPED_MS   1000u /* where it is not known that anybody serves */
 #define WAIT_DEFAULT 10u
 #define FAILURES_MAX 3u
 
@@ -64,6 +65,7 @@ static const struct dp_command command = {
 };
 
 struct checkpoint_asked {
+    const char *dir; /* --dir; or NULL */
     const char *file;
     char conf[DP_PATH_MAX + 1], to[DP_PATH_MAX + 1];
     struct dp_cluster *cluster;
@@ -123,12 +125,41 @@ static enum dp_status prune(const struct checkpoint_asked *a, struct dp_error *e
     return st == DP_OK ? st : dp_wrap(err, st, "the checkpoint was made, but earlier ones cannot be removed");
 }
 
+/* A run's directory whose lock nobody holds: at most servers that were started by hand use it. */
+static bool looks_stopped(const struct checkpoint_asked *a)
+{
+    struct dp_folder folder;
+    struct dp_error ignored = {0};
+    if (!a->dir || dp_folder_open_to_read(a->dir, &folder, &ignored) != DP_OK)
+        return false;
+    dp_folder_close(&folder);
+    return true;
+}
+
+static enum dp_status open_client(const struct checkpoint_asked *a, struct dp_client **out,
+                                  struct dp_error *err)
+{
+    char dir[DP_PATH_QUOTED];
+    bool stopped = looks_stopped(a);
+    enum dp_status st =
+        dp_servers_client(a->cluster, "downpour checkpoint", stopped ? STOPPED_MS : OPEN_MS, out, err);
+    if (st == DP_OK || !stopped)
+        return st;
+    (void)dp_path_quote(a->dir, dir);
+    return dp_fail(err, DP_UNAVAILABLE,
+                   "run %" PRIu32
+                   " in %s is not running, and its servers do not answer; a checkpoint is taken of "
+                   "running servers. The weights of a run that has ended: 'downpour export --from %s'; its "
+                   "directory can be copied as it is; checkpoints can be taken again while it trains on",
+                   a->cluster->training.run, dir, dir);
+}
+
 static enum dp_status make_one(const struct checkpoint_asked *a, struct dp_error *err)
 {
     struct dp_client *client = NULL;
     struct dp_course_result made;
     struct dp_cli_line line;
-    enum dp_status st = dp_servers_client(a->cluster, "downpour checkpoint", OPEN_MS, &client, err);
+    enum dp_status st = open_client(a, &client, err);
     for (uint32_t i = 0; st == DP_OK && i < dp_cluster_shards(a->cluster); i++)
         st = dp_folder_check_live(a->file, a->cluster, i,
                                   err); /* a copied directory names another run's servers */
@@ -223,6 +254,7 @@ static enum dp_status take_flags(const char *const *values, struct checkpoint_as
         return dp_fail(err, DP_ARGUMENT, "--to DIR is required: the directory for checkpoints");
     if (dir && snprintf(a->conf, sizeof a->conf, "%s/cluster.conf", dir) > DP_PATH_MAX)
         return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
+    a->dir = dir;
     a->file = dir ? a->conf : file;
     a->full = dp_options_value(&command, values, "--full") != NULL;
     enum dp_status st = take_numbers(values, a, err);
