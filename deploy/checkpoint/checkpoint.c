@@ -241,6 +241,31 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
     return st;
 }
 
+/* Whoever opens, replaces or removes a run's directory must not meet checkpoints among what is the run's. */
+static enum dp_status check_outside(const struct checkpoint_asked *a, struct dp_error *err)
+{
+    static const char *const parts[] = {"store", "log", "cache"};
+    char dir[DP_PATH_MAX + 1];
+    enum dp_status st = a->dir ? dp_path_absolute(a->dir, dir, err) : DP_OK;
+    if (st != DP_OK || !a->dir)
+        return st;
+    size_t length = strlen(dir);
+    bool inside = dp_path_same(a->to, dir);
+    while (length > 1 && dir[length - 1] == '/')
+        length--;
+    bool below = strncmp(a->to, dir, length) == 0 && a->to[length] == '/';
+    for (size_t i = 0; below && i < sizeof parts / sizeof parts[0]; i++) {
+        size_t part = strlen(parts[i]);
+        const char *rest = a->to + length + 1;
+        inside |= strncmp(rest, parts[i], part) == 0 && (rest[part] == '/' || rest[part] == '\0');
+    }
+    return inside ? dp_fail(err, DP_ARGUMENT,
+                            "--to: %.300s is the run's own (its stores, logs and settings lie there): give "
+                            "checkpoints a directory beside it, best on another disk",
+                            a->to)
+                  : DP_OK;
+}
+
 static enum dp_status take_flags(const char *const *values, struct checkpoint_asked *a, struct dp_error *err)
 {
     const char *file = dp_options_value(&command, values, "--cluster"),
@@ -260,6 +285,8 @@ static enum dp_status take_flags(const char *const *values, struct checkpoint_as
     enum dp_status st = take_numbers(values, a, err);
     if (st == DP_OK)
         st = dp_path_absolute(to, a->to, err);
+    if (st == DP_OK)
+        st = check_outside(a, err);
     if (st == DP_OK)
         st = dp_cluster_read(a->file, &a->cluster, err);
     return st;

@@ -46,6 +46,8 @@ expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/E.again"
 expect 0 "its first epoch is epoch 3" "$downpour" run --dir "$dir/E.again" --continue --epochs 1
 
 expect 2 "run 1 in $dir/R is not running" "$downpour" checkpoint --dir "$dir/R" --to "$dir/C"
+expect 2 "R is the run's own" "$downpour" checkpoint --dir "$dir/R" --to "$dir/R"
+expect 2 "R/store is the run's own" "$downpour" checkpoint --dir "$dir/R/" --to "$dir/R/store"
 
 # Taken out of a checkpoint: what the run itself gives, and the checkpoint needs no run beside it.
 expect 0 "18 tensors" "$downpour" export --from "$dir/E" --to "$dir/run.safetensors" --slots
