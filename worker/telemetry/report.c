@@ -356,6 +356,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     string(root, "ended", report->ended);
     string(root, "error", report->error);
     string(root, "injected", dp_injection_text(&report->cluster->training, injected));
+    string(root, "reduced_by", report->reduced_by);
     string(root, "model", report->cluster->model);
     string(root, "cluster", report->cluster->name);
     dp_json_set_u64(root, "run", report->cluster->training.run);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What CMake makes of a machine without cmocka, and of one without nvcc, or with one where PATH does not lead.
+# What CMake makes of a machine without cmocka, of one without MPI, and of one without nvcc, or with one where PATH does not lead.
 # Only configured, not built. usage: configure.sh REPOSITORY
 . "$(dirname "$0")/lib.sh"
 unset CUDACXX CUDA_PATH CUDA_HOME
@@ -35,6 +35,12 @@ configure 0 "Build files have been written"
 says_no "tests: not built"
 programs
 expect 0 unit/test_shard ctest -N --test-dir "$dir/b"
+
+no_mpi=-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON
+configure 0 "downpour-allreduce: not built, no MPI is found (libopenmpi-dev and openmpi-bin" -DDP_CUDA=OFF $no_mpi
+programs
+configure 1 "DP_MPI is ON, and downpour-allreduce cannot be built: no MPI is found" -DDP_MPI=ON $no_mpi
+configure 0 "downpour-allreduce: not built, DP_MPI is OFF" -DDP_MPI=OFF
 
 # cuda CODE TEXT OPTIONS...: nvcc is in PATH or below this folder only
 cuda() {

@@ -1,0 +1,155 @@
+/* Goal    a copy has the rows that servers would have: their first values, and each step's bits, for every optimizer.
+ * Method  rows of its own beside the copy, which take the same gradients. */
+#include "tests/lib/test.h"
+#include "worker/allreduce/replica.h"
+
+#include "common/model/init.h"
+#include "common/model/optimizer.h"
+#include "common/model/row.h"
+#include "worker/compute/models/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 20
+
+static struct dp_model open_model(const char *text, const struct dp_optimizer_spec *optimizer)
+{
+    struct dp_model model = {0};
+    struct dp_error err = {0};
+    if (dp_model_open(text, &model, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    dp_graph_set_optimizer(model.graph, optimizer, 5);
+    assert_int_equal(dp_graph_check(model.graph, &err), DP_OK);
+    return model;
+}
+
+static struct dp_replica *copy_of(const struct dp_model *model, size_t extra)
+{
+    struct dp_replica *replica = NULL;
+    struct dp_error err = {0};
+    if (dp_replica_new(model->graph, NULL, extra, &replica, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    return replica;
+}
+
+/* A row beside the copy's. */
+struct beside {
+    char row[DP_ROW_HEADER + 4 * 3 * 1024];
+    struct dp_optimizer *optimizer;
+};
+
+static void begin(struct beside *beside, const struct dp_table_spec *spec, uint64_t key)
+{
+    struct dp_error err = {0};
+    assert_true(dp_row_bytes(spec) <= sizeof beside->row);
+    dp_init_row(spec, key, beside->row);
+    assert_int_equal(dp_optimizer_new(spec, DP_FORM_PORTABLE, &beside->optimizer, &err), DP_OK);
+}
+
+/* The last row of each parameter, whose end may be padding. Planted: keys from 1; one optimizer for all; one row left out. */
+static void follows(const struct dp_optimizer_spec *optimizer)
+{
+    struct dp_model model = open_model("mlp:7-300-3", optimizer);
+    struct dp_replica *replica = copy_of(&model, 0);
+    int parameters = dp_graph_parameters(model.graph);
+    struct beside *beside = calloc((size_t)parameters, sizeof *beside);
+    assert_non_null(beside);
+    for (int p = 0; p < parameters; p++) {
+        const struct dp_parameter *of = dp_graph_parameter(model.graph, p);
+        uint64_t last = dp_parameter_floats(of) / of->table.dim - 1;
+        begin(&beside[p], &of->table, last);
+        assert_memory_equal(dp_replica_row(replica, p, last), dp_row_weights_const(beside[p].row),
+                            of->table.dim * 4);
+        assert_null(dp_replica_row(replica, p, last + 1));
+    }
+    for (int s = 1; s <= STEPS; s++) {
+        float rate = 0.1f / (float)s;
+        for (size_t i = 0; i < dp_replica_floats(replica); i++)
+            dp_replica_sums(replica)[i] = sinf((float)(i + 1) * (float)s);
+        for (int p = 0; p < parameters; p++) {
+            const struct dp_parameter *of = dp_graph_parameter(model.graph, p);
+            size_t at = dp_parameter_floats(of) - of->table.dim;
+            dp_optimizer_apply(beside[p].optimizer, beside[p].row, dp_replica_gradients(replica)[p] + at,
+                               rate);
+        }
+        dp_replica_apply(replica, rate);
+        for (int p = 0; p < parameters; p++) {
+            const struct dp_parameter *of = dp_graph_parameter(model.graph, p);
+            size_t at = dp_parameter_floats(of) - of->table.dim;
+            assert_memory_equal(dp_replica_row(replica, p, at / of->table.dim),
+                                dp_row_weights_const(beside[p].row), of->table.dim * 4);
+            assert_memory_equal(dp_replica_weights(replica)[p] + at, dp_row_weights_const(beside[p].row),
+                                of->table.dim * 4);
+        }
+    }
+    for (int p = 0; p < parameters; p++)
+        dp_optimizer_free(&beside[p].optimizer);
+    free(beside);
+    dp_replica_free(&replica);
+    dp_model_close(&model);
+}
+
+static void rows_are_those_of_servers(void **state)
+{
+    (void)state;
+    struct dp_optimizer_spec momentum = dp_optimizer_defaults(DP_OPT_SGD);
+    momentum.momentum = 0.9f;
+    momentum.l2 = 0.01f;
+    follows(&momentum);
+    for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++) {
+        const struct dp_optimizer_spec spec = dp_optimizer_defaults((enum dp_optimizer_kind)kind);
+        follows(&spec);
+    }
+}
+
+static void gradients_lie_together_and_are_scaled(void **state)
+{
+    (void)state;
+    const struct dp_optimizer_spec sgd = dp_optimizer_defaults(DP_OPT_SGD);
+    struct dp_model model = open_model("mlp:7-300-3", &sgd);
+    struct dp_replica *replica = copy_of(&model, 1);
+    size_t floats = dp_replica_floats(replica), all = 0;
+    float *sums = dp_replica_sums(replica);
+    for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
+        assert_ptr_equal(dp_replica_gradients(replica)[p], sums + all);
+        all += dp_parameter_floats(dp_graph_parameter(model.graph, p));
+    }
+    assert_int_equal(all, floats);
+    for (size_t i = 0; i < floats; i++)
+        sums[i] = 4;
+    sums[floats] = 7;
+    dp_replica_scale(replica, 0.25f);
+    assert_true(sums[0] == 1 && sums[floats - 1] == 1 && sums[floats] == 7);
+    sums[0] = NAN; /* of a rank that computed nothing */
+    dp_replica_scale(replica, 0);
+    assert_true(sums[0] == 0 && sums[floats - 1] == 0 && sums[floats] == 7);
+    uint64_t before = dp_replica_digest(replica);
+    assert_true(dp_replica_digest(replica) == before);
+    sums[floats - 1] = 1;
+    dp_replica_apply(replica, 0.1f);
+    assert_true(dp_replica_digest(replica) != before);
+    dp_replica_free(&replica);
+    dp_model_close(&model);
+}
+
+static void sparse_tables_are_refused_by_name(void **state)
+{
+    (void)state;
+    const struct dp_optimizer_spec sgd = dp_optimizer_defaults(DP_OPT_SGD);
+    struct dp_model model = open_model("logistic", &sgd);
+    struct dp_error err = {0};
+    assert_int_equal(dp_replica_check(model.graph, "logistic", &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "model 'logistic' has the sparse table 'logistic.w'"));
+    assert_non_null(strstr(err.text, "downpour run"));
+    dp_model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_those_of_servers),
+                                       cmocka_unit_test(gradients_lie_together_and_are_scaled),
+                                       cmocka_unit_test(sparse_tables_are_refused_by_name)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,21 @@
+/* Weights file: the parameters of a replica as one file of the safetensors format, as `downpour export --to FILE.safetensors` writes
+ * those of a store: tensors of the model's shapes, by the tables' names. `downpour import` makes a checkpoint of it.
+ * Format    u64 bytes of the header, little endian | header: JSON, padded with blanks to a multiple of 8 | f32, one tensor behind the
+ *           other.
+ * Promise   As atomic_file.h: the file is there whole or not at all.
+ * Thread    One.
+ * Failure   DP_IO, DP_FULL naming the file. */
+#ifndef DP_ALLREDUCE_WEIGHTS_FILE_H
+#define DP_ALLREDUCE_WEIGHTS_FILE_H
+
+#include "worker/allreduce/replica.h"
+
+#include "common/config/cluster.h"
+
+/* graph: of the replica. */
+DP_MUST_USE
+enum dp_status dp_weights_file_write(const char *path, const struct dp_cluster *cluster,
+                                     const struct dp_graph *graph, const struct dp_replica *replica,
+                                     struct dp_error *err);
+
+#endif
