@@ -10,7 +10,7 @@
 #ifndef DP_CHECKPOINT_IMPORT_TABLES_H
 #define DP_CHECKPOINT_IMPORT_TABLES_H
 
-#include "deploy/cli/tensor_read.h"
+#include "common/tensors/tensor_read.h"
 #include "server/import/import.h"
 #include "worker/compute/graph.h"
 

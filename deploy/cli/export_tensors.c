@@ -3,8 +3,8 @@
 #include "common/base/bytes.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
+#include "common/tensors/tensor_file.h"
 #include "deploy/cli/inspect_show.h"
-#include "deploy/cli/tensor_file.h"
 #include "server/store/store_view.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* Weights file: the parameters of a replica as one file of the safetensors format, as `downpour export --to FILE.safetensors` writes
  * those of a store: tensors of the model's shapes, by the tables' names. `downpour import` makes a checkpoint of it.
- * Format    u64 bytes of the header, little endian | header: JSON, padded with blanks to a multiple of 8 | f32, one tensor behind the
- *           other.
+ * Format    As common/tensors/tensor_file.h, f32.
  * Promise   As atomic_file.h: the file is there whole or not at all.
  * Thread    One.
  * Failure   DP_IO, DP_FULL naming the file. */

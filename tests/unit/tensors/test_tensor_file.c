@@ -1,6 +1,6 @@
 /* Goal: the bytes of a file of tensors. Method: one written out by hand; what cannot be written. */
 #include "common/base/bytes.h"
-#include "deploy/cli/tensor_file.h"
+#include "common/tensors/tensor_file.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * Promise   As atomic_file.h: the file is there whole or not at all. Its disk space is reserved by open.
  * Thread    One.
  * Failure   DP_FULL, DP_IO naming the file; DP_ARGUMENT: not a regular file. */
-#ifndef DP_CLI_TENSOR_FILE_H
-#define DP_CLI_TENSOR_FILE_H
+#ifndef DP_TENSORS_TENSOR_FILE_H
+#define DP_TENSORS_TENSOR_FILE_H
 
 #include "common/env/atomic_file.h"
 #include "common/model/table.h"

@@ -1,4 +1,4 @@
-#include "deploy/cli/tensor_read.h"
+#include "common/tensors/tensor_read.h"
 
 #include "common/base/bytes.h"
 #include "common/env/read_only_disk.h"

@@ -5,8 +5,8 @@
  * Memory    Tensors and their data live until close.
  * Thread    One.
  * Failure   DP_DATA naming what is wrong, and the tensor; DP_IO, DP_NOT_FOUND naming the file. */
-#ifndef DP_CLI_TENSOR_READ_H
-#define DP_CLI_TENSOR_READ_H
+#ifndef DP_TENSORS_TENSOR_READ_H
+#define DP_TENSORS_TENSOR_READ_H
 
 #include "common/base/status.h"
 

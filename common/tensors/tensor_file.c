@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "deploy/cli/tensor_file.h"
+#include "common/tensors/tensor_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
