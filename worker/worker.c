@@ -4,6 +4,7 @@
 #include "common/base/parse.h"
 #include "worker/coordinate/keep.h"
 #include "worker/coordinate/training_plan.h"
+#include "worker/job/stop_signal.h"
 #include "worker/loop/train.h"
 #include "worker/score/predict.h"
 #include "worker/score/top.h"
@@ -12,7 +13,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 
 static const char usage[] =
@@ -35,22 +35,6 @@ struct flags {
     const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
     bool help, resume, with_seen;
 };
-
-/* A signal handler can reach nothing else. */
-static atomic_int stop_signal;
-
-static void on_signal(int number)
-{
-    atomic_store(&stop_signal, number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-}
 
 static enum dp_status check_flags(int argc, char **argv, const struct flags *flags, struct dp_error *err)
 {
@@ -162,7 +146,7 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     struct round before = *round;
     (void)snprintf(name, sizeof name, "worker %" PRIu32, worker);
     *round = (struct round){0};
-    enum dp_status st = dp_job_open(cluster, worker, name, &stop_signal, &job, err);
+    enum dp_status st = dp_job_open(cluster, worker, name, dp_stop_signal(), &job, err);
     if (st != DP_OK)
         return st;
     dp_client_generation(job.client, &round->generation, &round->history);
@@ -174,7 +158,7 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
         st = dp_job_tables(&job, false, err);
     if (st == DP_OK) {
         /* Until here a signal ends the process at once: nothing was pushed. */
-        catch_signals();
+        dp_stop_signal_catch();
         st = dp_train(&job, err);
     } else {
         struct dp_progress progress; /* others may wait for this worker */
@@ -238,11 +222,11 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     const struct dp_top_options top = {
         .count = (uint32_t)count, .users = flags->users, .with_seen = flags->with_seen, .out = flags->out};
     struct dp_job job;
-    st = dp_job_open(cluster, 0, "predict", &stop_signal, &job, err);
+    st = dp_job_open(cluster, 0, "predict", dp_stop_signal(), &job, err);
     if (st != DP_OK)
         return st;
     st = dp_job_tables(&job, true, err);
-    catch_signals();
+    dp_stop_signal_catch();
     if (st == DP_OK)
         st = dp_training_plan_check_scores(&job, err);
     if (st == DP_OK)
@@ -276,7 +260,7 @@ int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
     dp_cluster_free(&cluster);
     if (st == DP_OK)
         return 0;
-    int signal_number = atomic_load(&stop_signal);
+    int signal_number = atomic_load(dp_stop_signal());
     dp_log(DP_LOG_ERROR, "%s", err.text[0] ? err.text : dp_status_text((int)st));
     return st == DP_STOPPING && signal_number ? 128 + signal_number : 2;
 }

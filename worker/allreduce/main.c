@@ -4,10 +4,10 @@
 #include "common/config/cluster.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/allreduce/mpi_reducer.h"
+#include "worker/job/stop_signal.h"
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,22 +30,6 @@ static const char usage[] =
 struct allreduce_flags {
     const char *cluster, *report, *weights, *sum;
 };
-
-/* A signal handler can reach nothing else. */
-static atomic_int stop_signal;
-
-static void on_signal(int number)
-{
-    atomic_store(&stop_signal, number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-}
 
 static enum dp_status parse_flags(int argc, char **argv, struct allreduce_flags *out, struct dp_error *err)
 {
@@ -118,12 +102,12 @@ static int train(struct dp_mpi_reducer *mpi, struct dp_reducer *reducer, const s
     struct dp_error err = {0};
     enum dp_mpi_sum kind = sum_of(flags->sum);
     const struct dp_allreduce_options options = {
-        .cluster = cluster, .reducer = reducer, .stop = &stop_signal, .weights = flags->weights};
+        .cluster = cluster, .reducer = reducer, .stop = dp_stop_signal(), .weights = flags->weights};
     dp_mpi_reducer_set(mpi, kind, cluster->training.timeout_ms);
     reducer->how = dp_mpi_sum_name(kind);
-    catch_signals();
+    dp_stop_signal_catch();
     enum dp_status st = dp_allreduce(&options, &err);
-    int signal_number = atomic_load(&stop_signal);
+    int signal_number = atomic_load(dp_stop_signal());
     if (st == DP_OK)
         return 0;
     if (st != DP_STOPPING || reducer->rank == 0)
