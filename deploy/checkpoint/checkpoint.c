@@ -241,23 +241,28 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
     return st;
 }
 
-/* Whoever opens, replaces or removes a run's directory must not meet checkpoints among what is the run's. */
+/* Of a path that need not exist, through links too. */
+static bool lies_in(const char *path, const char *directory)
+{
+    char part[DP_PATH_MAX + 1], *slash = part;
+    (void)snprintf(part, sizeof part, "%s", path);
+    while (slash && !dp_path_same(part, directory)) {
+        slash = strrchr(part, '/');
+        if (slash)
+            *slash = '\0';
+    }
+    return slash != NULL;
+}
+
+/* Whoever opens, replaces or removes what is the run's must not meet checkpoints there. */
 static enum dp_status check_outside(const struct checkpoint_asked *a, struct dp_error *err)
 {
     static const char *const parts[] = {"store", "log", "cache"};
-    char dir[DP_PATH_MAX + 1];
-    enum dp_status st = a->dir ? dp_path_absolute(a->dir, dir, err) : DP_OK;
-    if (st != DP_OK || !a->dir)
-        return st;
-    size_t length = strlen(dir);
-    bool inside = dp_path_same(a->to, dir);
-    while (length > 1 && dir[length - 1] == '/')
-        length--;
-    bool below = strncmp(a->to, dir, length) == 0 && a->to[length] == '/';
-    for (size_t i = 0; below && i < sizeof parts / sizeof parts[0]; i++) {
-        size_t part = strlen(parts[i]);
-        const char *rest = a->to + length + 1;
-        inside |= strncmp(rest, parts[i], part) == 0 && (rest[part] == '/' || rest[part] == '\0');
+    bool inside = a->dir && dp_path_same(a->to, a->dir);
+    for (size_t i = 0; a->dir && i < sizeof parts / sizeof parts[0]; i++) {
+        char part[DP_PATH_MAX + 16];
+        (void)snprintf(part, sizeof part, "%s/%s", a->dir, parts[i]);
+        inside |= lies_in(a->to, part);
     }
     return inside ? dp_fail(err, DP_ARGUMENT,
                             "--to: %.300s is the run's own (its stores, logs and settings lie there): give "
