@@ -1,7 +1,8 @@
-/* Kept apply: the sum of a synchronous step's pushes applied to its rows, in the same way when it closes and when the close is
- * replayed.
+/* Kept apply: the sum of a synchronous step's pushes applied to its rows where its close is replayed, some rows at a time: the pushes
+ * of a journal's step may be large, and nobody waits. (Who closes the step has made all sums before: server/shard/close.h. Both
+ * add by dp_kept_sum_next and apply by dp_apply, so the bits are the same.)
  *     init (all the memory that it takes) -> each section, in order -> clear
- * Promise   As apply.h: a row takes the step only if it is older. Nothing fails once it is initialized, in a step that closes.
+ * Promise   As apply.h: a row takes the step only if it is older.
  * Thread    The shard's. Memory: the step, which is lent until clear. */
 #ifndef DP_DURABLE_KEPT_APPLY_H
 #define DP_DURABLE_KEPT_APPLY_H

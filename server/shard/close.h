@@ -33,10 +33,10 @@ struct dp_close {
     struct dp_session session; /* of its requests: one at a time */
     struct dp_waiting *ready;  /* the next request, made while the step's pushes become durable; or NULL */
     uint32_t ready_pushes;     /* that its keys and sums are of */
-    float *sums;               /* of the request that is ready or under way, section by section: [rows][dim] of each */
-    size_t sums_room;          /* floats that it holds: as many as the largest step of the view took */
-    uint64_t again_ns;         /* it is not tried again before */
-    uint64_t no_room_ns;       /* since when the journal has no room for it; 0: it has, or was not asked */
+    float *sums;      /* of the request that is ready or under way, section by section: [rows][dim] of each */
+    size_t sums_room; /* floats that it holds: as many as the largest step of the view took */
+    uint64_t again_ns;   /* it is not tried again before */
+    uint64_t no_room_ns; /* since when the journal has no room for it; 0: it has, or was not asked */
     bool draining;
 };
 

@@ -1,7 +1,7 @@
 /* MPI reducer: a reducer (reducer.h) over all ranks that mpirun started. The only place that sees MPI.
  *     open (MPI_Init) -> ... -> close (MPI_Finalize), or end_job
  * Meet      Each rank tells rank 0 that it has come, and rank 0, when all have, tells each. They look every 100 us and sleep in between:
- *           a rank that waits leaves the processor to one that computes, which MPI's own waits do not. The sum, MPI_Allreduce, comes
+ *           a rank that waits leaves the processor to one that computes, which MPI's own waits do not. The sum comes
  *           after it, so its time is that of the sum.
  * Promise   Every wait ends: meet by its limit, after which rank 0 names who did not come; MPI's blocking calls by the watchdog. If a
  *           rank's process dies, mpirun ends the others.

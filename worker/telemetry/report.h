@@ -26,9 +26,9 @@ struct dp_report {
     const char *error; /* why it failed, or NULL */
     const struct dp_early_stop_rule *rule; /* NULL: no early stopping */
     const struct dp_early_stop *stop;      /* with a rule: its state as last decided */
-    const char *reduced_by; /* without servers: what added the gradients ("MPI_Allreduce"); else NULL */
-    const char *doubt;      /* a likely mistake in the data (dp_dataset_doubt); or NULL */
-    const char *labels;     /* the meaning of labels, if it is not obvious; or NULL */
+    const char *reduced_by;                /* without servers: what added the gradients; else NULL */
+    const char *doubt;                     /* a likely mistake in the data (dp_dataset_doubt); or NULL */
+    const char *labels;                    /* the meaning of labels, if it is not obvious; or NULL */
     struct dp_report_constant {
         bool known;
         const char *set; /* "test", "validation" or "training" */

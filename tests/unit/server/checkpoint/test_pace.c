@@ -105,7 +105,7 @@ static void it_gives_way_to_busy_threads(void **state)
     pace.share_percent = 25;
     work(&s, &pace, 101);
     assert_int_equal(s.t.waited_ns, 100 * 3 * (SECOND / 100)); /* the first step was not looked at */
-    s.others_ns = SECOND / 500;                                 /* a fifth of a processor */
+    s.others_ns = SECOND / 500;                                /* a fifth of a processor */
     s.t.waited_ns = 0;
     work(&s, &pace, 100);
     assert_int_equal(s.t.waited_ns, 0);

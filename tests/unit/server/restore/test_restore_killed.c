@@ -179,7 +179,8 @@ static bool ends_at(struct world *world, bool has_old, uint32_t at)
 /* Those around the change of places, the first one, and every `stride`-th. */
 static bool is_swept(uint32_t at, uint32_t place, uint32_t stride)
 {
-    return getenv("DP_LONG") || at == 1 || at % (stride * DP_PATIENCE) == 0 || (at + 1 >= place && at <= place + 2);
+    return getenv("DP_LONG") || at == 1 || at % (stride * DP_PATIENCE) == 0 ||
+           (at + 1 >= place && at <= place + 2);
 }
 
 static void sweep(struct world *world, const char *name, const uint32_t *shards, bool has_old,
