@@ -1,18 +1,11 @@
 #include "common/tensors/tensor_read.h"
 
 #include "common/base/bytes.h"
-#include "common/env/read_only_disk.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define HEADER_MAX 100000000u /* the public library's limit */
 
@@ -109,7 +102,8 @@ static enum dp_status check_places(const struct dp_tensor_set *set, uint64_t dat
                          data_bytes - end);
 }
 
-static enum dp_status take_all(struct dp_tensor_set *set, const unsigned char *data, uint64_t data_bytes,
+/* data: where the data begin in the file. Offsets become places in the file. */
+static enum dp_status take_all(struct dp_tensor_set *set, uint64_t data, uint64_t data_bytes,
                                struct dp_error *err)
 {
     json_t *header = set->header, *value;
@@ -129,97 +123,77 @@ static enum dp_status take_all(struct dp_tensor_set *set, const unsigned char *d
     if (set->count > 0)
         qsort(set->one, set->count, sizeof *set->one, by_place);
     st = check_places(set, data_bytes, err);
-    for (size_t i = 0; i < set->count; i++)
-        set->one[i].data = data + set->one[i].begin;
+    for (size_t i = 0; i < set->count; i++) {
+        set->one[i].begin += data;
+        set->one[i].end += data;
+    }
     return st;
 }
 
-static enum dp_status parse(const unsigned char *bytes, size_t size, struct dp_tensor_set *set,
-                            struct dp_error *err)
+static enum dp_status read_header(struct dp_tensor_set *set, uint64_t bytes, struct dp_error *err)
 {
     json_error_t why;
-    uint64_t header = size < 8 ? 0 : dp_load_u64le(bytes);
-    if (size < 8)
-        return dp_fail(err, DP_DATA,
-                       "it has %zu bytes, and a file of tensors begins with 8 for its header's length", size);
+    char *text = malloc((size_t)bytes + 1);
+    if (!text)
+        return dp_fail(err, DP_NOMEM, "no memory for a header of %" PRIu64 " bytes", bytes);
+    enum dp_status st = dp_tensor_set_read(set, 0, 8, text, bytes, err);
+    if (st == DP_OK) {
+        set->header = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &why);
+        if (!json_is_object((json_t *)set->header))
+            st = dp_fail(err, DP_DATA, "its header is no JSON object: %s",
+                         set->header ? "another value" : why.text);
+    }
+    free(text);
+    return st;
+}
+
+/* Of the set's only source. */
+static enum dp_status parse(struct dp_tensor_set *set, struct dp_error *err)
+{
+    unsigned char head[8];
+    uint64_t size = set->source[0].size, header = 0;
+    if (size < sizeof head)
+        return dp_fail(
+            err, DP_DATA,
+            "it has %" PRIu64 " bytes, and a file of tensors begins with 8 for its header's length", size);
+    enum dp_status st = dp_tensor_set_read(set, 0, 0, head, sizeof head, err);
+    if (st != DP_OK)
+        return st;
+    header = dp_load_u64le(head);
     if (header > HEADER_MAX)
         return dp_fail(err, DP_DATA,
                        "its header would have %" PRIu64
                        " bytes, and at most %u are read: it is no file of tensors",
                        header, HEADER_MAX);
-    if (header > size - 8)
+    if (header > size - sizeof head)
         return dp_fail(err, DP_DATA,
-                       "its header has %" PRIu64 " bytes, the file %zu: it is cut off, or no file of tensors",
+                       "its header has %" PRIu64 " bytes, the file %" PRIu64
+                       ": it is cut off, or no file of tensors",
                        header, size);
-    set->header = json_loadb((const char *)bytes + 8, (size_t)header, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object((json_t *)set->header))
-        return dp_fail(err, DP_DATA, "its header is no JSON object: %s",
-                       set->header ? "another value" : why.text);
-    return take_all(set, bytes + 8 + header, size - 8 - header, err);
+    st = read_header(set, header, err);
+    return st == DP_OK ? take_all(set, sizeof head + header, size - sizeof head - header, err) : st;
 }
 
 enum dp_status dp_tensor_read_parse(const void *bytes, size_t size, struct dp_tensor_set *out,
                                     struct dp_error *err)
 {
     *out = (struct dp_tensor_set){0};
-    enum dp_status st = parse(bytes, size, out, err);
+    enum dp_status st = dp_tensor_set_lend(out, bytes, size, err);
+    if (st == DP_OK)
+        st = parse(out, err);
     if (st != DP_OK)
-        dp_tensor_read_close(out);
+        dp_tensor_set_close(out);
     return st;
 }
 
 enum dp_status dp_tensor_read_open(const char *path, struct dp_tensor_set *out, struct dp_error *err)
 {
-    struct stat is;
-    int fd = -1;
-    void *map = NULL;
     *out = (struct dp_tensor_set){0};
-    enum dp_status st = dp_read_only_disk_file(AT_FDCWD, path, &fd, err);
-    if (st == DP_OK && fstat(fd, &is) != 0)
-        st = dp_fail(err, DP_IO, "%s", strerror(errno));
-    if (st == DP_OK && is.st_size > 0)
-        map = mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
-        map = NULL;
-        st = dp_fail(err, DP_IO, "it cannot be mapped: %s", strerror(errno));
-    }
+    enum dp_status st = dp_tensor_set_open_file(out, path, err);
     if (st == DP_OK)
-        st = dp_tensor_read_parse(map ? map : "", (size_t)is.st_size, out, err);
-    if (fd >= 0)
-        (void)close(fd);
-    if (st != DP_OK) {
-        if (map)
-            (void)munmap(map, (size_t)is.st_size);
-        return dp_wrap(err, st, "'%.300s'", path);
-    }
-    out->map = map;
-    out->map_bytes = (size_t)is.st_size;
-    return DP_OK;
-}
-
-struct dp_tensor_in *dp_tensor_read_find(const struct dp_tensor_set *set, const char *name)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->one[i].name, name) == 0)
-            return &set->one[i];
-    return NULL;
-}
-
-const char *dp_tensor_read_shape(const struct dp_tensor_in *tensor, char text[DP_TENSOR_SHAPE_BYTES])
-{
-    int n = snprintf(text, DP_TENSOR_SHAPE_BYTES, "%.16s [", tensor->type);
-    for (uint32_t i = 0; i < tensor->dimensions; i++)
-        n += snprintf(text + n, DP_TENSOR_SHAPE_BYTES - (size_t)n, "%s%" PRIu64, i ? ", " : "",
-                      tensor->shape[i]);
-    (void)snprintf(text + n, DP_TENSOR_SHAPE_BYTES - (size_t)n, "]");
-    return text;
-}
-
-void dp_tensor_read_close(struct dp_tensor_set *set)
-{
-    free(set->one);
-    json_decref(set->header);
-    if (set->map)
-        (void)munmap(set->map, set->map_bytes);
-    *set = (struct dp_tensor_set){0};
+        st = parse(out, err);
+    if (st == DP_OK)
+        return st;
+    dp_tensor_set_close(out);
+    return dp_wrap(err, st, "'%.300s'", path);
 }

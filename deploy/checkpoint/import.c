@@ -11,6 +11,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"
+#include "common/tensors/tensor_read.h"
 #include "deploy/cli/path.h"
 #include "worker/compute/models/model.h"
 
@@ -40,7 +41,7 @@ static const struct dp_command command = {
     .usage = "--from FILE --to DIR --like DIR",
     .summary = "Makes a checkpoint DIR/checkpoint-N of a file of tensors. Layers: TABLE, F32, in the shape "
                "that 'downpour "
-               "export' gives them;\ntables with keys: TABLE.keys (I64 or U64, ascending) and TABLE.weights "
+               "export' gives them;\ntables with keys: TABLE.keys (I64 or U64) and TABLE.weights "
                "(F32 [keys, "
                "width]). With slots (export --slots) the\nrows are those of before, bit for bit; without, "
                "the optimizer "
@@ -160,7 +161,7 @@ int dp_deploy_import(int argc, char *const *argv)
     if (st == DP_OK)
         st = import(&a, &err);
     dp_import_tables_clear(&a.tables);
-    dp_tensor_read_close(&a.set);
+    dp_tensor_set_close(&a.set);
     dp_model_close(&a.model);
     dp_cluster_free(&a.cluster);
     free(a.text);

@@ -1,16 +1,17 @@
-/* Import tables: the tables of a model, filled from a file of tensors (cli/tensor_read.h), as cli/export_tensors.h writes them and as PyTorch
+/* Import tables: the tables of a model, filled from a file of tensors (tensor_set.h), as cli/export_tensors.h writes them and as PyTorch
  * or NumPy do through the public library.
  *     dense   TABLE: F32, the model's shape; of one row also a vector
- *     sparse  TABLE.keys: I64 or U64, ascending, each once; TABLE.weights: F32 [keys, width]
+ *     sparse  TABLE.keys: I64 or U64, in any order, each once; TABLE.weights: F32 [keys, width]
  *     slots   of all tables or of none: TABLE.step (I64) and the optimizer's slots, F32; TABLE.padding may be missing
- * Without slots each row begins as before its first push: step 0, fresh slots. A dense block of step 0 that has the model's initial
- * weights is not stored, as in a store that was trained.
+ * Without slots each row begins as before its first push: step 0, fresh slots. A row of step 0 that has the initial weights is not
+ * stored, as in a store that was trained: it is read the same.
  * Promise   Every tensor of the file is a table's, every table is there, and each number is finite, or it is refused by name.
- * Memory    The tables lend the set's data. */
+ *           A file that is changed before its last row was filled is refused, too.
+ * Memory    8 bytes for each key. The tables read the set, which outlives them. */
 #ifndef DP_CHECKPOINT_IMPORT_TABLES_H
 #define DP_CHECKPOINT_IMPORT_TABLES_H
 
-#include "common/tensors/tensor_read.h"
+#include "common/tensors/tensor_set.h"
 #include "server/import/import.h"
 #include "worker/compute/graph.h"
 

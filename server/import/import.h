@@ -6,7 +6,8 @@
  * Rows      Each gets lsn 1; journals of stores that are restored begin behind it.
  * Thread    One, which waits for the store.
  * Memory    16 bytes for each row of the largest table, and two portions of 4 MB.
- * Failure   DP_FULL, DP_IO, DP_NOMEM, DP_ARGUMENT (a place where no checkpoint may lie), DP_IN_USE. What was made is removed. */
+ * Failure   DP_FULL, DP_IO, DP_NOMEM, DP_ARGUMENT (a place where no checkpoint may lie), DP_IN_USE, and what `fill` and `unchanged`
+ *           say. What was made is removed. */
 #ifndef DP_IMPORT_IMPORT_H
 #define DP_IMPORT_IMPORT_H
 
@@ -20,8 +21,10 @@ struct dp_import_table {
     const void *of;
     /* The user's key, not mixed. No two are equal. */
     uint64_t (*key)(const void *of, uint64_t index);
-    /* row: as it would be before its first push (dp_init_row). false: it is not stored. */
-    bool (*fill)(const void *of, uint64_t index, void *row);
+    /* row: as it would be before its first push (dp_init_row). *stored: set to false if it is not stored. */
+    enum dp_status (*fill)(const void *of, uint64_t index, void *row, bool *stored, struct dp_error *err);
+    /* Asked behind the last row: whether what was filled is still what was checked. NULL: it is. */
+    enum dp_status (*unchanged)(const void *of, struct dp_error *err);
 };
 
 struct dp_import_options {

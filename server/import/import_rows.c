@@ -37,12 +37,16 @@ static enum dp_status visit_table(const struct dp_import_table *t, import_visit 
     for (uint64_t i = 0; st == DP_OK && i < t->rows; i++) {
         const struct dp_store_key key = {dp_table_id(t->spec.name), place[i].mixed};
         DP_ASSERT(i == 0 || place[i - 1].mixed < place[i].mixed);
+        bool stored = true;
         dp_init_row(&t->spec, dp_unmix(place[i].mixed), row);
-        if (!t->fill(t->of, place[i].index, row))
+        st = t->fill(t->of, place[i].index, row, &stored, err);
+        if (st != DP_OK || !stored)
             continue;
         dp_row_set_lsn(row, DP_IMPORT_LSN);
         st = visit(context, key, row, row_bytes, err);
     }
+    if (st == DP_OK && t->unchanged)
+        st = t->unchanged(t->of, err);
     free(place);
     free(row);
     return st;

@@ -53,6 +53,9 @@ done
 expect 0 "Run 1 goes on from checkpoint 1 (no run in it" "$downpour" run --from "$dir/C.torch" --dir "$dir/trained"
 python3 "$files" weights "$dir/adam.safetensors" "$dir/weights.safetensors"
 expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/weights.safetensors" --to "$dir/C.weights" --like "$dir/adam"
+python3 "$files" backward "$dir/adam.safetensors" "$dir/backward.safetensors"
+expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/backward.safetensors" --to "$dir/C.backward" --like "$dir/adam"
+[ "$(restored "$dir/C.backward" "$dir/adam" 3)" = "$(restored "$dir/C.weights" "$dir/adam" 3)" ] || fail "keys in another order give other rows"
 if python3 "$files" library "$dir/adam.safetensors" "$dir/library.safetensors"; then
     expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/library.safetensors" --to "$dir/C.library" --like "$dir/adam"
     [ "$(restored "$dir/C.library" "$dir/adam" 3)" = "$(restored "$dir/C.weights" "$dir/adam" 3)" ] || fail "the library's file gives other rows"

@@ -1,5 +1,6 @@
 """Files of tensors for `downpour import`: what other programs would write of an export, and what must be refused.
 usage: import_files.py weights EXPORT FILE    the weights alone, without metadata, as PyTorch has them (biases are vectors, keys first)
+       import_files.py backward EXPORT FILE   the same, the keys of each table from the last to the first
        import_files.py library EXPORT FILE    the same, written by the public library; exit code 77: it is not installed
        import_files.py bad EXPORT DIR         files DIR/NAME; prints "NAME<tab>TEXT", what must be said of each"""
 import json
@@ -31,6 +32,15 @@ def weights(tensors):
             for name, (dtype, shape, values) in sorted(kept.items())}
 
 
+def backward(tensors):
+    def turn(values, rows):
+        width = len(values) // rows
+        return b"".join(values[at:at + width] for at in range(len(values) - width, -1, -width))
+
+    return {name: (dtype, shape, turn(values, shape[0]) if name.endswith((".keys", ".weights")) else values)
+            for name, (dtype, shape, values) in tensors.items()}
+
+
 def bad(tensors, directory):
     keys, table = "mf.item.keys", "mf.item.weights"
     number, rows = tensors[keys][1][0], tensors[table][1]
@@ -49,11 +59,8 @@ def bad(tensors, directory):
         change(values)
         return with_(keys, ("I64", [number], struct.pack("<%dq" % number, *values)))
 
-    def swap(values):
-        values[3], values[4] = values[4], values[3]
-
     def repeat(values):
-        values[4] = values[3]
+        values[4] = values[1]
 
     def negative(values):
         values[0] = -7
@@ -98,8 +105,7 @@ def bad(tensors, directory):
         "rows": (with_(table, ("F32", [rows[0] - 1, rows[1]], tensors[table][2][:-4 * rows[1]])), "and must be %s" % f32),
         "f64": (with_(table, ("F64", rows, tensors[table][2] * 2)), "is F64 [%d, %d], and must be %s" % (*rows, f32)),
         "i32": (with_(keys, ("I32", [number], tensors[keys][2][:4 * number])), "is I32 [%d], and must be I64" % number),
-        "order": (ids(swap), "keys must ascend, each once"),
-        "repeated": (ids(repeat), "keys must ascend, each once"),
+        "repeated": (ids(repeat), "is there more than once"),
         "negative": (ids(negative), "element 0 is -7, which it cannot be"),
         "nan": (floats(5, float("nan")), "element 5 is not finite"),
         "infinite": (floats(6, float("-inf")), "element 6 is not finite"),
@@ -114,6 +120,8 @@ def bad(tensors, directory):
 what, tensors = sys.argv[1], read(sys.argv[2])
 if what == "weights":
     open(sys.argv[3], "wb").write(pack(weights(tensors)))
+elif what == "backward":
+    open(sys.argv[3], "wb").write(pack(backward(weights(tensors))))
 elif what == "library":
     try:
         import numpy
