@@ -23,6 +23,7 @@
 #define DP_JOB_BATCH 128u
 
 struct dp_job;
+struct dp_row_source;
 
 /* A seam: an extra part of each push of a training, under the same id. Tests count pushes with it. */
 struct dp_push_extra {
@@ -43,6 +44,7 @@ struct dp_job {
     struct dp_client *client;
     struct dp_shared shared; /* over the client */
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
+    const struct dp_row_source *rows; /* what evaluations pull from (row_source.h); NULL: the client */
     struct dp_backend backend;
     char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */
     struct dp_program *program;

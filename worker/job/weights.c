@@ -1,6 +1,7 @@
 #include "worker/job/weights.h"
 
 #include "common/base/memory.h"
+#include "common/model/mix.h"
 #include "worker/compute/pinned.h"
 
 #include <stdlib.h>
@@ -29,7 +30,8 @@ struct united {
 
 struct dp_weights {
     struct dp_client_table *const *tables;
-    const struct dp_backend *backend; /* or NULL */
+    const struct dp_backend *backend;   /* or NULL */
+    const struct dp_row_source *source; /* or NULL */
     int parameters;
     uint32_t batches_max, groups;
     bool dense_lent;
@@ -157,6 +159,7 @@ enum dp_status dp_weights_new(const struct dp_weights_options *options, struct d
         return dp_fail(err, DP_NOMEM, "no memory for the weights of a minibatch");
     weights->tables = options->tables;
     weights->backend = options->backend;
+    weights->source = options->source;
     weights->parameters = dp_graph_parameters(options->graph);
     weights->groups = options->worst->groups;
     weights->batches_max = options->batches_max;
@@ -252,13 +255,31 @@ enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *cons
     return st;
 }
 
+/* The rows of the source: those of a dense parameter are its blocks, in order. */
+static enum dp_status take_from_source(const struct dp_weights *weights, const struct dp_pull_part *part,
+                                       int p, struct dp_error *err)
+{
+    const struct dp_row_source *source = weights->source;
+    const struct weights_held *held = &weights->held[p];
+    size_t n = dp_keys_count(part->keys);
+    enum dp_status st = DP_OK;
+    if (held->sparse)
+        return source->pull(source->of, p, dp_keys_mixed(part->keys), n, part->weights, err);
+    for (uint64_t i = 0; st == DP_OK && i < n; i++) {
+        uint64_t mixed = dp_mix(i);
+        st = source->pull(source->of, p, &mixed, 1, part->weights + i * held->width, err);
+    }
+    return st;
+}
+
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
                                 enum dp_weights_which which, const uint64_t *step, uint32_t timeout_ms,
                                 struct dp_ticket *ticket, struct dp_error *err)
 {
     *ticket = (struct dp_ticket){0};
     uint32_t parts = 0;
-    for (int p = 0; p < weights->parameters; p++) {
+    enum dp_status st = DP_OK;
+    for (int p = 0; st == DP_OK && p < weights->parameters; p++) {
         const struct weights_held *held = &weights->held[p];
         if (held->sparse ? which == DP_WEIGHTS_DENSE : weights->dense_lent || which == DP_WEIGHTS_SPARSE)
             continue;
@@ -266,9 +287,11 @@ enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *cl
             (struct dp_pull_part){.table = weights->tables[p],
                                   .keys = held->sparse ? weights->united[held->group].keys : held->keys,
                                   .weights = held->local};
+        if (weights->source)
+            st = take_from_source(weights, &weights->parts[parts - 1], p, err);
     }
-    if (parts == 0)
-        return DP_OK;
+    if (parts == 0 || weights->source)
+        return st;
     return step ? dp_client_pull_step(client, *step, weights->parts, parts, weights->pulled_at, timeout_ms,
                                       ticket, err)
                 : dp_client_pull(client, weights->parts, parts, weights->pulled_at, timeout_ms, ticket, err);

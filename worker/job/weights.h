@@ -15,6 +15,7 @@
 #include "common/client/downpour.h"
 #include "worker/compute/backend.h"
 #include "worker/compute/graph.h"
+#include "worker/job/row_source.h"
 #include "worker/read/batch.h"
 
 struct dp_weights;
@@ -28,6 +29,8 @@ struct dp_weights_options {
     /* NULL, or the backend that copies from the buffers: they are pinned for it, and it outlives them. */
     const struct dp_backend *backend;
     const struct dp_weights *dense_of; /* NULL, or weights whose dense parameters these share */
+    /* NULL: rows come from the client. Else from here, in `issue`, which then needs no client; it outlives the weights. */
+    const struct dp_row_source *source;
 };
 
 enum dp_weights_which { DP_WEIGHTS_ALL, DP_WEIGHTS_DENSE, DP_WEIGHTS_SPARSE };
@@ -43,7 +46,7 @@ enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *cons
                                struct dp_error *err);
 /* Issues the pull of the parameters that `which` selects. step: NULL, or the step of the run whose weights the
  * pull asks for (dp_client_pull_step). The caller waits (dp_client_wait); without
- * parameters *ticket is {0}, and there is no wait. */
+ * parameters, or with a source, *ticket is {0}, and there is no wait. */
 DP_MUST_USE
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
                                 enum dp_weights_which which, const uint64_t *step, uint32_t timeout_ms,

@@ -120,6 +120,8 @@ static enum dp_status pull(struct ranking *r, int p, const uint64_t *keys, size_
     struct dp_job *job = r->job;
     size_t width = parameter(r, p)->width;
     enum dp_status st = DP_OK;
+    if (job->rows)
+        return job->rows->pull(job->rows->of, p, keys, count, r->rows[p], err);
     for (size_t from = 0; st == DP_OK && from < count; from += PULL_MAX) {
         size_t n = count - from < PULL_MAX ? count - from : PULL_MAX;
         struct dp_ticket ticket = {0};
@@ -155,7 +157,8 @@ static enum dp_status pull_dense(struct ranking *r, struct dp_error *err)
                                                .tables = job->table,
                                                .shards = job->shards,
                                                .worst = &job->worst,
-                                               .batches_max = 1};
+                                               .batches_max = 1,
+                                               .source = job->rows};
     enum dp_status st = dp_weights_new(&options, &r->dense, err);
     if (st == DP_OK)
         st = dp_weights_issue(r->dense, job->client, DP_WEIGHTS_DENSE, NULL,

@@ -33,7 +33,8 @@ static enum dp_status scanning_open(struct scanning *s, struct dp_error *err)
                                          .shards = job->shards,
                                          .worst = &job->worst,
                                          .batches_max = 1,
-                                         .backend = &job->backend};
+                                         .backend = &job->backend,
+                                         .source = job->rows};
     enum dp_status st = dp_weights_new(&options, &s->look[0].weights, err);
     if (st != DP_OK)
         return st;

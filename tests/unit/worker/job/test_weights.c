@@ -1,5 +1,6 @@
 /* Goal    of hands out the batch's rows in the batch's order, and step moves the one local copy.
  * Method  the pull is played by the test: it fills the local copy row by row by key.                     */
+#include "common/model/mix.h"
 #include "tests/unit/worker/job/graph_fixture.h"
 #include "worker/job/weights.h"
 
@@ -140,10 +141,60 @@ static void test_one_batch_copies_nothing(void **state)
     dp_graph_free(&graph);
 }
 
+static enum dp_status pull_values(void *of, int parameter, const uint64_t *mixed, size_t n, float *rows,
+                                  struct dp_error *err)
+{
+    const struct dp_graph *graph = of;
+    uint32_t width = dp_graph_parameter(graph, parameter)->table.dim;
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t c = 0; c < width; c++)
+            rows[i * width + c] = value_of(mixed[i] & 0xffff, c) + (float)parameter;
+    return n > 0 && mixed[0] == 13 ? dp_fail(err, DP_NOT_FOUND, "no row 13") : DP_OK;
+}
+
+/* No client, no tables, no wait. */
+static void test_rows_of_a_source(void **state)
+{
+    (void)state;
+    struct dp_graph *graph = fixture_graph();
+    const struct dp_row_source source = {.pull = pull_values, .of = graph};
+    const struct dp_batch_shape worst = fixture_worst(5);
+    struct dp_client_table *tables[FIX_PARAMETERS] = {NULL};
+    const struct dp_weights_options options = {
+        .graph = graph, .tables = tables, .shards = 1, .worst = &worst, .batches_max = 1, .source = &source};
+    struct dp_weights *weights;
+    struct dp_error err = {0};
+    assert_int_equal(dp_weights_new(&options, &weights, NULL), DP_OK);
+    uint64_t a[] = {2, 5, 9}, unlucky[] = {13};
+    struct dp_batch batch = fixture_batch(a, 3), bad = fixture_batch(unlucky, 1);
+    struct dp_batch *batches[1] = {&batch};
+    struct dp_ticket ticket = {7};
+    assert_int_equal(dp_weights_take(weights, batches, 1, NULL), DP_OK);
+    assert_int_equal(dp_weights_issue(weights, NULL, DP_WEIGHTS_SPARSE, NULL, 0, &ticket, &err), DP_OK);
+    assert_int_equal(ticket.id, 0);
+    const float *const *rows = dp_weights_of(weights, 0);
+    for (uint32_t k = 0; k < 3; k++) {
+        assert_true(rows[FIX_THIN][k] == value_of(a[k], 0) + FIX_THIN);
+        assert_true(rows[FIX_WIDE][3 * k + 2] == value_of(a[k], 2) + FIX_WIDE);
+    }
+    assert_true(rows[FIX_DENSE][0] == 0); /* not asked for */
+    assert_int_equal(dp_weights_issue(weights, NULL, DP_WEIGHTS_DENSE, NULL, 0, &ticket, &err), DP_OK);
+    const struct dp_parameter *dense = dp_graph_parameter(graph, FIX_DENSE);
+    size_t blocks = dp_parameter_floats(dense) / dense->table.dim;
+    for (uint64_t b = 0; b < blocks; b++)
+        assert_true(rows[FIX_DENSE][b * dense->table.dim] == value_of(dp_mix(b) & 0xffff, 0) + FIX_DENSE);
+    batches[0] = &bad;
+    assert_int_equal(dp_weights_take(weights, batches, 1, NULL), DP_OK);
+    assert_int_equal(dp_weights_issue(weights, NULL, DP_WEIGHTS_ALL, NULL, 0, &ticket, &err), DP_NOT_FOUND);
+    dp_weights_free(&weights);
+    dp_graph_free(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_union), cmocka_unit_test(test_rows_of_each_batch),
-        cmocka_unit_test(test_step_moves_shared_rows), cmocka_unit_test(test_one_batch_copies_nothing)};
+        cmocka_unit_test(test_step_moves_shared_rows), cmocka_unit_test(test_one_batch_copies_nothing),
+        cmocka_unit_test(test_rows_of_a_source)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
