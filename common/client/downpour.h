@@ -139,7 +139,8 @@ struct dp_push_options {
     bool by_staleness;
     bool in_step; /* the push is this member's for `step` (dp_client_join) */
     uint64_t step;
-    uint64_t examples; /* behind the gradients: their weight in a synchronous step */
+    /* Behind the gradients: their weight in a synchronous step; shards count those that took effect (the counter `examples`). */
+    uint64_t examples;
 };
 /* Issues a push to every shard, empty for shards without rows, because each shard counts the numbers.
  * DP_NOT_FINITE names table, key and value; nothing was sent then. */

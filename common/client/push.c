@@ -199,6 +199,7 @@ static void number(struct dp_client *client, const struct dp_push_options *optio
         r->pulled_at = r->measured ? at->applied : 0;
         r->pulled_lsn = r->measured ? at->lsn : 0;
         r->by_staleness = r->measured && options->by_staleness;
+        r->examples = options->examples;
     }
     client->next_number += own;
     client->session.stream_used |= own;
@@ -215,7 +216,7 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     if (!(options->rate >= FLT_MIN) || !isfinite(options->rate)) /* as the shard checks it */
         return dp_fail(err, DP_ARGUMENT, "push: rate %g: must be finite and at least %g",
                        (double)options->rate, (double)FLT_MIN);
-    if (options->in_step && options->examples > DP_EXAMPLES_MAX)
+    if (options->examples > DP_EXAMPLES_MAX)
         return dp_fail(err, DP_ARGUMENT, "push: %" PRIu64 " examples, the limit is %llu", options->examples,
                        DP_EXAMPLES_MAX);
     if (options->by_staleness && !options->pulled_at)

@@ -129,6 +129,10 @@ static enum dp_status take_push(const struct dp_message *message, const Downpour
     out->pulled_lsn = wire->pulled_lsn;
     out->by_staleness = wire->by_staleness;
     out->rate = wire->rate;
+    out->examples = wire->examples;
+    if (wire->examples > DP_EXAMPLES_MAX)
+        return dp_fail(err, DP_INVALID, "examples: %" PRIu64 ", the limit is %llu", wire->examples,
+                       DP_EXAMPLES_MAX);
     /* Optimizers divide by it: 1 over a subnormal number may be infinite, and the row with it. */
     if (!isfinite(wire->rate) || !(wire->rate >= FLT_MIN))
         return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number of %g or more",

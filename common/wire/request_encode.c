@@ -84,6 +84,7 @@ static void put_push(const struct dp_request *request, struct request_parts *par
     push->measured = request->measured;
     push->pulled_lsn = request->pulled_lsn;
     push->by_staleness = request->by_staleness;
+    push->examples = request->examples;
     push->member = put_member(&request->member, parts);
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_PUSH;
     parts->head.push = push;

@@ -17,6 +17,7 @@
     X(pull_rows_initial) /* those of them that no push has made yet */                                             \
     X(pushes)                                                                                                      \
     X(push_rows)                                                                                                   \
+    X(examples) /* behind the pushes that were applied, as their clients tell; of a step when it is closed */      \
     X(pushes_repeated)                                                                                             \
     X(pushes_not_finite)                                                                                           \
     X(pushes_over_budget)                                                                                          \

@@ -326,6 +326,7 @@ static void end_step(struct dp_close *close, struct dp_waiting *waiting, const s
     if (!dp_steps_has_open(close->steps) || dp_steps_has_backups(close->steps))
         dp_kept_forget_old(close->kept); /* nobody asks for them */
     DP_COUNT(&close->base->counters, steps_closed, 1);
+    DP_COUNT(&close->base->counters, examples, step->examples);
     close->again_ns = close->no_room_ns = 0;
 }
 

@@ -12,6 +12,8 @@ void dp_measures_push(struct dp_measures *measures, struct dp_counters *counters
 {
     struct dp_histogram *histogram = measures->histogram;
     DP_COUNT(counters, pushes, 1);
+    if (pushed->rate > 0) /* else the close of its step applies it */
+        DP_COUNT(counters, examples, push->examples);
     if (push->measured) {
         dp_histogram_add(&histogram[DP_MEASURE_STALENESS], (double)pushed->staleness);
         DP_COUNT(counters, staleness_sum, pushed->staleness);

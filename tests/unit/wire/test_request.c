@@ -26,6 +26,7 @@ static struct dp_message *sections_message(enum dp_request_kind kind, uint32_t r
     request->pulled_lsn = UINT64_MAX - 7;
     request->by_staleness = true;
     request->rate = 0.125f;
+    request->examples = kind == DP_REQUEST_PUSH ? DP_EXAMPLES_MAX : 0;
     request->member = (struct dp_membership){.given = true,
                                              .run = 12,
                                              .rank = DP_MEMBERS_MAX - 1,
@@ -168,6 +169,7 @@ static void sections_lend_the_frames(void **state)
             assert_true(got.stream == 0xabcdefu && got.number == 99 && got.pulled_at == 1234567890123u);
             assert_true(got.measured && got.rate == 0.125f);
             assert_true(got.pulled_lsn == UINT64_MAX - 7 && got.by_staleness);
+            assert_true(got.examples == DP_EXAMPLES_MAX);
         }
         dp_message_free(&message);
     }
@@ -466,6 +468,15 @@ static void a_rate_is_divided_by_what_was_measured(void **state)
     assert_request_refused(&request, DP_INVALID, "by_staleness");
 }
 
+static void examples_are_bounded(void **state)
+{
+    (void)state;
+    struct dp_request request = request_of(DP_REQUEST_PUSH);
+    request.rate = 1;
+    request.examples = DP_EXAMPLES_MAX + 1;
+    assert_request_refused(&request, DP_INVALID, "examples");
+}
+
 static void the_fullest_push_fits(void **state)
 {
     (void)state;
@@ -474,6 +485,7 @@ static void the_fullest_push_fits(void **state)
     request.rate = 1;
     request.id = request.generation = request.sequence = request.number = request.pulled_at = UINT64_MAX;
     request.measured = request.by_staleness = true;
+    request.examples = DP_EXAMPLES_MAX;
     request.pulled_lsn = UINT64_MAX;
     request.sections = DP_SECTIONS_MAX;
     for (uint32_t i = 0; i < DP_SECTIONS_MAX; i++) {
@@ -503,6 +515,7 @@ int main(void)
         cmocka_unit_test(random_messages_do_no_harm),
         cmocka_unit_test(encode_takes_the_frames_over_even_when_it_refuses),
         cmocka_unit_test(a_rate_is_divided_by_what_was_measured),
+        cmocka_unit_test(examples_are_bounded),
         cmocka_unit_test(the_fullest_push_fits),
     };
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);

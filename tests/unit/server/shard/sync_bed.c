@@ -62,6 +62,15 @@ static bool counts(const struct sync *s, uint32_t rank, uint64_t step)
     return (step < s->until[rank] || step >= s->back[rank]) && s->counted[step] >> rank & 1;
 }
 
+uint64_t sync_examples(const struct sync *s, uint64_t steps)
+{
+    uint64_t all = 0;
+    for (uint64_t step = 0; step < steps; step++)
+        for (uint32_t rank = 0; rank < s->members; rank++)
+            all += counts(s, rank, step) ? examples_of(rank, step) : 0;
+    return all;
+}
+
 static bool sum_of(const struct sync *s, uint64_t step, uint32_t t, uint32_t key, float *sum)
 {
     uint64_t all = 0;
@@ -210,7 +219,7 @@ uint64_t sync_push_with(struct sync *s, uint32_t rank, uint64_t number, float ra
                                  .number = number,
                                  .rate = rate};
     struct dp_frame frames[2 * SYNC_TABLES];
-    request.member.examples = examples_of(rank, member->step);
+    request.examples = request.member.examples = examples_of(rank, member->step);
     for (uint32_t t = 0; t < SYNC_TABLES; t++) {
         struct dp_frame keys = dp_frame_new(sizeof s->mixed), values = dp_frame_new(SYNC_KEYS * SYNC_DIM * 4);
         uint32_t rows = 0, dim = s->spec[t].dim;

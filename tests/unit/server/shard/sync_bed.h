@@ -76,6 +76,8 @@ void sync_will_return(struct sync *s, uint32_t rank, uint64_t from);
 void sync_return_one(struct sync *s, uint32_t rank);
 /* What is pulled by nobody's order is what the plain loop has before this step. */
 void sync_check(struct sync *s, uint64_t step);
+/* Of all pushes that the first `steps` steps are of. */
+uint64_t sync_examples(const struct sync *s, uint64_t steps);
 
 /* Requests of members, for tests of their own. Sent, not turned. */
 uint64_t sync_pull(struct sync *s, uint32_t rank);

@@ -28,6 +28,7 @@ static uint64_t push(struct bed *bed, const struct measured *m, const uint64_t *
                                  .pulled_at = m->pulled_at,
                                  .pulled_lsn = m->pulled_lsn,
                                  .by_staleness = m->by_staleness,
+                                 .examples = 3,
                                  .member = m->member,
                                  .sections = n > 0,
                                  .section = {{.table = dp_table_id("t"), .rows = n}}};
@@ -80,6 +81,7 @@ static void rows_that_changed_since_the_pull_are_counted(void **state)
     assert_true(bed_expect(&bed, id, DP_OK)->reply.rows == 0);
     assert_int_equal(bed_counter(&bed, "measured_rows"), 16);
     assert_int_equal(bed_counter(&bed, "changed_rows"), 10);
+    assert_int_equal(bed_counter(&bed, "examples"), 3 * 3); /* the repeated push added none */
     struct dp_request status = {.kind = DP_REQUEST_STATUS, .session = 1};
     const struct bed_reply *told = bed_expect(&bed, bed_send(&bed, &status, NULL, 0), DP_OK);
     assert_int_equal(told->histograms, 3);

@@ -13,6 +13,7 @@ static void test_equals_a_plain_loop(void **state)
         sync_train(s, SYNC_STEPS);
         sync_check(s, SYNC_STEPS);
         assert_int_equal(bed_counter(&s->bed, "steps_closed"), SYNC_STEPS);
+        assert_int_equal(bed_counter(&s->bed, "examples"), sync_examples(s, SYNC_STEPS));
         sync_free(s);
     }
 }

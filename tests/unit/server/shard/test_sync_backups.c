@@ -52,6 +52,7 @@ static void test_closes_without_some(void **state)
             train(s, members, SYNC_STEPS);
             sync_check(s, SYNC_STEPS);
             assert_int_equal(bed_counter(&s->bed, "steps_closed"), SYNC_STEPS);
+            assert_int_equal(bed_counter(&s->bed, "examples"), sync_examples(s, SYNC_STEPS));
             assert_true(bed_counter(&s->bed, "pushes_dropped") >= SYNC_STEPS / 2);
             sync_leave(s);
             assert_false(sync_restart(s));
