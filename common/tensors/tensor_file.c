@@ -1,27 +1,13 @@
-#define _POSIX_C_SOURCE 200809L
 #include "common/tensors/tensor_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
+#include "common/base/bytes.h"
+#include "common/tensors/tensor_bytes.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "common/base/bytes.h"
 
 #define ALIGN 8u
-
-static uint64_t bytes_of(enum dp_tensor_type type)
-{
-    return type == DP_TENSOR_F32 ? 4 : 8;
-}
-
-static uint64_t size_of(const struct dp_tensor *tensor)
-{
-    return tensor->rows * (tensor->width ? tensor->width : 1) * bytes_of(tensor->type);
-}
 
 enum dp_status dp_tensors_add(struct dp_tensors *tensors, const struct dp_tensor *tensor, size_t *index,
                               struct dp_error *err)
@@ -53,9 +39,9 @@ static uint64_t lay_out(struct dp_tensors *tensors)
     uint64_t end = 0;
     for (uint64_t bytes = 8; bytes >= 4; bytes -= 4)
         for (size_t i = 0; i < tensors->count; i++)
-            if (bytes_of(tensors->one[i].type) == bytes) {
+            if (dp_tensor_type_bytes(tensors->one[i].type) == bytes) {
                 tensors->one[i].begin = end;
-                end += size_of(&tensors->one[i]);
+                end += dp_tensor_bytes(&tensors->one[i]);
             }
     return end;
 }
@@ -69,7 +55,7 @@ static json_t *entry_of(const struct dp_tensor *tensor)
     if (tensor->width)
         (void)json_array_append_new(shape, json_integer((json_int_t)tensor->width));
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", types[tensor->type], "shape", shape, "data_offsets",
-                     (json_int_t)tensor->begin, (json_int_t)(tensor->begin + size_of(tensor)));
+                     (json_int_t)tensor->begin, (json_int_t)(tensor->begin + dp_tensor_bytes(tensor)));
 }
 
 /* The text, heap; NULL: no memory. */
@@ -92,29 +78,6 @@ static char *header_of(const struct dp_tensors *tensors, const struct dp_tensor_
 
 /* ---- the file */
 
-static enum dp_status fails(const struct dp_tensor_file *file, int error, struct dp_error *err)
-{
-    return dp_fail(err, error == ENOSPC || error == EDQUOT ? DP_FULL : DP_IO, "cannot write '%s': %s",
-                   file->file.path, strerror(error));
-}
-
-static enum dp_status put_at(const struct dp_tensor_file *file, uint64_t at, const void *bytes, uint64_t size,
-                             struct dp_error *err)
-{
-    const char *from = bytes;
-    while (size > 0) {
-        ssize_t n = pwrite(fileno(file->file.stream), from, size < 1u << 30 ? size : 1u << 30, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fails(file, n < 0 ? errno : EIO, err);
-        from += n;
-        at += (uint64_t)n;
-        size -= (uint64_t)n;
-    }
-    return DP_OK;
-}
-
 static enum dp_status put_header(struct dp_tensor_file *file, const char *text, uint64_t data_bytes,
                                  struct dp_error *err)
 {
@@ -122,11 +85,13 @@ static enum dp_status put_header(struct dp_tensor_file *file, const char *text, 
     uint64_t len = strlen(text), padded = (len + ALIGN - 1) / ALIGN * ALIGN;
     file->data = sizeof head + padded;
     dp_store_u64le(head, padded);
-    int error = posix_fallocate(fileno(file->file.stream), 0, (off_t)(file->data + data_bytes));
-    enum dp_status st = error ? fails(file, error, err) : put_at(file, 0, head, sizeof head, err);
+    enum dp_status st = dp_tensor_bytes_reserve(&file->file, file->data + data_bytes, err);
     if (st == DP_OK)
-        st = put_at(file, sizeof head, text, len, err);
-    return st == DP_OK ? put_at(file, sizeof head + len, "        ", padded - len, err) : st;
+        st = dp_tensor_bytes_put(&file->file, 0, head, sizeof head, err);
+    if (st == DP_OK)
+        st = dp_tensor_bytes_put(&file->file, sizeof head, text, len, err);
+    return st == DP_OK ? dp_tensor_bytes_put(&file->file, sizeof head + len, "        ", padded - len, err)
+                       : st;
 }
 
 enum dp_status dp_tensor_file_open(const char *path, struct dp_tensors *tensors,
@@ -154,9 +119,10 @@ enum dp_status dp_tensor_file_put(struct dp_tensor_file *file, size_t index, uin
 {
     DP_ASSERT(index < file->tensors->count);
     const struct dp_tensor *tensor = &file->tensors->one[index];
-    uint64_t bytes = bytes_of(tensor->type);
-    DP_ASSERT(at <= size_of(tensor) / bytes && count <= size_of(tensor) / bytes - at);
-    return put_at(file, file->data + tensor->begin + at * bytes, elements, count * bytes, err);
+    uint64_t bytes = dp_tensor_type_bytes(tensor->type);
+    DP_ASSERT(at <= dp_tensor_bytes(tensor) / bytes && count <= dp_tensor_bytes(tensor) / bytes - at);
+    return dp_tensor_bytes_put(&file->file, file->data + tensor->begin + at * bytes, elements, count * bytes,
+                               err);
 }
 
 enum dp_status dp_tensor_file_commit(struct dp_tensor_file *file, struct dp_error *err)

@@ -39,7 +39,8 @@ struct dp_tensor_set {        /* {0}: none */
     size_t count;
     struct dp_tensor_source *source;
     size_t sources;
-    void *header; /* json_t: names and types are its own */
+    void *header;   /* json_t: names, and types of a file's tensors, are its own */
+    bool directory; /* each tensor is a file, NAME.npy */
 };
 
 /* Opens a file as the set's next source. Its text is the cause alone. */

@@ -1,4 +1,4 @@
-/* import: a checkpoint made of a file of tensors.
+/* import: a checkpoint made of a file of tensors, or of a directory of .npy files.
  *     --like: cluster file, model -> tensors checked against it -> checkpoint (server/import)
  * Why --like   The file says neither what was trained nor how: a file of PyTorch's has no metadata, and no file of tensors has data,
  *              label, batch size or optimizer, without which nobody could go on. A run or a checkpoint has all of it, in one place. */
@@ -11,6 +11,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"
+#include "common/tensors/npy_read.h"
 #include "common/tensors/tensor_read.h"
 #include "deploy/cli/path.h"
 #include "worker/compute/models/model.h"
@@ -19,13 +20,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct dp_option options[] = {
     {"--from", "FILE",
-     "file of tensors (safetensors; required), as 'downpour export' or PyTorch writes it, with every layer "
-     "and table "
-     "of the model and no others",
+     "file of tensors (safetensors; required), as 'downpour export' or PyTorch writes it, or a directory of "
+     ".npy files, as 'downpour export' or NumPy writes them: with every layer and table of the model and no "
+     "others",
      NULL, NULL},
     {"--to", "DIR", "directory for checkpoints (required); it is made if missing", NULL, NULL},
     {"--like", "DIR",
@@ -39,13 +41,12 @@ static const struct dp_option options[] = {
 static const struct dp_command command = {
     .name = "import",
     .usage = "--from FILE --to DIR --like DIR",
-    .summary = "Makes a checkpoint DIR/checkpoint-N of a file of tensors. Layers: TABLE, F32, in the shape "
-               "that 'downpour "
-               "export' gives them;\ntables with keys: TABLE.keys (I64 or U64) and TABLE.weights "
-               "(F32 [keys, "
-               "width]). With slots (export --slots) the\nrows are those of before, bit for bit; without, "
-               "the optimizer "
-               "begins anew. Then: downpour run --from DIR, or restore.",
+    .summary = "Makes a checkpoint DIR/checkpoint-N of a file of tensors, or of .npy files. Layers: TABLE, "
+               "F32, in the shape that 'downpour export'\ngives them; tables with keys: TABLE.keys (I64 or "
+               "U64) and TABLE.weights (F32 [keys, width]). In a directory:\nTABLE.npy and "
+               "TABLE.keys.npy, little-endian, C order. With slots (export --slots) the rows are those of "
+               "before,\nbit for bit; without, the optimizer begins anew. Then: downpour run --from DIR, or "
+               "restore.",
     .options = options,
     .count = OPTIONS,
 };
@@ -116,7 +117,9 @@ static enum dp_status import(struct import_asked *a, struct dp_error *err)
     uint64_t began_ms = dp_now_ms();
     struct dp_imported made;
     char bytes[32];
-    enum dp_status st = dp_tensor_read_open(a->from, &a->set, err);
+    struct stat is;
+    bool directory = stat(a->from, &is) == 0 && S_ISDIR(is.st_mode);
+    enum dp_status st = (directory ? dp_npy_read_open : dp_tensor_read_open)(a->from, &a->set, err);
     if (st == DP_OK) {
         st = dp_import_tables_make(a->model.graph, &a->set, &a->tables, err);
         if (st != DP_OK)

@@ -103,6 +103,11 @@ static enum dp_status take(const struct import_making *m, const char *what, stru
     char name[DP_TABLE_NAME_MAX + 32];
     (void)snprintf(name, sizeof name, "%s%s%s", m->part->spec.name, what[0] ? "." : "", what);
     *out = dp_tensor_set_find(m->set, name);
+    if (!*out && m->set->directory)
+        return dp_fail(err, DP_DATA, "there is no file '%s.npy', which the model needs%s", name,
+                       strcmp(what, "keys") == 0 ? ": the keys of its rows, in the rows' order, as '<i8' (an "
+                                                   "export of this version has it)"
+                                                 : "");
     if (!*out)
         return dp_fail(err, DP_DATA, "the file has no tensor '%s', which the model needs", name);
     (*out)->taken = true;
@@ -302,7 +307,8 @@ static enum dp_status take_part(const struct import_making *m, bool slots, struc
     if (p->sparse)
         st = take_keys(m, &rows, err);
     if (st == DP_OK)
-        st = take_floats(m, p->sparse ? "weights" : "", rows, width, &part->weights, err);
+        st = take_floats(m, p->sparse && !m->set->directory ? "weights" : "", rows, width, &part->weights,
+                         err);
     part->floats = rows * width;
     part->rows = (part->floats + dim - 1) / dim;
     return st == DP_OK && slots ? take_slots(m, rows, width, err) : st;

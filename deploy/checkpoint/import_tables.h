@@ -1,7 +1,8 @@
-/* Import tables: the tables of a model, filled from a file of tensors (tensor_set.h), as cli/export_tensors.h writes them and as PyTorch
- * or NumPy do through the public library.
+/* Import tables: the tables of a model, filled from a set of tensors (tensor_set.h), as cli/export_tensors.h and cli/export_file.h
+ * write them and as PyTorch or NumPy do.
  *     dense   TABLE: F32, the model's shape; of one row also a vector
  *     sparse  TABLE.keys: I64 or U64, in any order, each once; TABLE.weights: F32 [keys, width]
+ *     in a directory of .npy files the weights of sparse tables are TABLE, too: TABLE.npy and TABLE.keys.npy
  *     slots   of all tables or of none: TABLE.step (I64) and the optimizer's slots, F32; TABLE.padding may be missing
  * Without slots each row begins as before its first push: step 0, fresh slots. A row of step 0 that has the initial weights is not
  * stored, as in a store that was trained: it is read the same.

@@ -10,6 +10,8 @@
 #include "deploy/cli/scratch.h"
 
 #include "common/env/atomic_file.h"
+#include "common/model/row.h"
+#include "deploy/cli/inspect_show.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +41,9 @@ static const struct dp_option options[] = {
      NULL, NULL},
     {"--format", "FORMAT", "npy, text or safetensors; default: from the ending of FILE, npy in a directory",
      NULL, NULL},
-    {"--slots", NULL, "safetensors: also what the optimizer keeps, and the rows' step counts", NULL, NULL},
+    {"--slots", NULL,
+     "safetensors, and npy in a directory: also what the optimizer keeps, and the rows' step counts", NULL,
+     NULL},
     {"--no-names", NULL, "write keys as numbers if the names of the run are missing", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -51,7 +55,8 @@ static const struct dp_command command = {
         "Writes the weights of a run, whose directory may have been moved, copied or made read-only, or of a "
         "checkpoint, which has\nno names (--no-names).\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has "
         "the name, key and further "
-        "names of each row.\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
+        "names of each row; in a directory TABLE.keys.npy\nhas the keys alone, and with --slots there is one "
+        "file for each of the arrays below ('downpour import' takes it back).\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
         "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nsafetensors: all tables in one "
         "file: layers by name; of a table with keys TABLE.keys (ascending, of rows that\nwere pushed) and "
         "TABLE.weights; with --slots TABLE.step, .m and .v (Adam), .velocity, .squares (Adagrad), .z "
@@ -101,8 +106,6 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
     if (e->tensors && strcmp(out, "-") == 0)
         return dp_fail(err, DP_ARGUMENT,
                        "--to -: standard output takes text only; name a file for --format safetensors");
-    if (!e->tensors && flag(e, "--slots"))
-        return dp_fail(err, DP_ARGUMENT, "--slots needs a file of tensors: name --to FILE.safetensors");
     if (format && strcmp(format, "npy") == 0 && strcmp(out, "-") == 0)
         return dp_fail(err, DP_ARGUMENT,
                        "--to -: standard output takes text only; name a file for --format npy");
@@ -110,6 +113,10 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
     e->all = !flag(e, "--table") || strcmp(flag(e, "--table"), "all") == 0;
     e->directory = e->all && !e->tensors && (flag(e, "--table") || (!text && !ends(out, ".npy")));
     e->table = e->all ? NULL : flag(e, "--table");
+    if (flag(e, "--slots") && !e->tensors && !(e->directory && e->format == DP_EXPORT_NPY))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--slots needs a file of tensors, or a directory of .npy files: name --to "
+                       "FILE.safetensors, or --to DIR for all tables");
     return DP_OK;
 }
 
@@ -128,7 +135,30 @@ static enum dp_status parse(struct export *e, int argc, char *const *argv, bool 
     return st;
 }
 
-/* Whether the directory holds nothing, or an earlier export. */
+static void remove_file(const struct export *e, const json_t *name)
+{
+    char path[DP_PATH_MAX + 1];
+    const char *text = json_string_value(name);
+    if (text && !strchr(text, '/') && snprintf(path, sizeof path, "%s/%s", e->out, text) <= DP_PATH_MAX)
+        (void)unlink(path); /* what stays is written again, or told by an import */
+}
+
+/* The earlier export's files, so that none of them is taken for one of this export. */
+static void remove_files(const struct export *e, const json_t *manifest)
+{
+    const json_t *table, *file;
+    size_t i, k;
+    json_array_foreach(json_object_get(manifest, "tables"), i, table)
+    {
+        static const char *const names[] = {"file", "names", "keys"};
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+            remove_file(e, json_object_get(table, names[n]));
+        json_array_foreach(json_object_get(table, "slots"), k, file) remove_file(e, file);
+    }
+    remove_file(e, json_object_get(manifest, "columns"));
+}
+
+/* Whether the directory holds nothing, or an earlier export, which goes. */
 static enum dp_status make_place(struct export *e, struct dp_error *err)
 {
     char manifest[DP_PATH_MAX + 32];
@@ -147,8 +177,14 @@ static enum dp_status make_place(struct export *e, struct dp_error *err)
                        "--to: the directory '%s' has other files: name an empty or a new directory, or a "
                        "file with --table",
                        e->out);
-    if (unlink(manifest) != 0 && errno != ENOENT)
+    json_t *earlier = json_load_file(manifest, 0, NULL);
+    if (unlink(manifest) == 0)
+        remove_files(e, earlier);
+    else if (errno != ENOENT) {
+        json_decref(earlier);
         return dp_fail(err, DP_IO, "cannot remove '%s': %s", manifest, strerror(errno));
+    }
+    json_decref(earlier);
     return DP_OK;
 }
 
@@ -224,6 +260,18 @@ static enum dp_status export_one(struct export *e, const struct dp_parameter *pa
     return dp_export_file(&e->run, parameter, e->format, words, path, out, err);
 }
 
+static json_t *slot_files(const struct dp_parameter *parameter)
+{
+    const struct dp_table_spec *table = &parameter->table;
+    json_t *files = json_pack("[o]", json_sprintf("%s.step.npy", table->name));
+    for (uint32_t s = 0; s < dp_row_slots(&table->optimizer); s++)
+        (void)json_array_append_new(
+            files, json_sprintf("%s.%s.npy", table->name, dp_show_slot_name(&table->optimizer, s)));
+    if (!parameter->sparse && (uint64_t)parameter->rows * parameter->width % table->dim != 0)
+        (void)json_array_append_new(files, json_sprintf("%s.padding.npy", table->name));
+    return files;
+}
+
 static enum dp_status note(struct export *e, const struct dp_parameter *parameter, const char *file,
                            const struct dp_exported *exported, struct dp_error *err)
 {
@@ -236,6 +284,10 @@ static enum dp_status note(struct export *e, const struct dp_parameter *paramete
                             (json_int_t)exported->width, "never_pushed", (json_int_t)exported->initial);
     if (names[0])
         (void)json_object_set_new(one, "names", json_string(names));
+    if (parameter->sparse && e->format == DP_EXPORT_NPY)
+        (void)json_object_set_new(one, "keys", json_sprintf("%s.keys.npy", parameter->table.name));
+    if (flag(e, "--slots"))
+        (void)json_object_set_new(one, "slots", slot_files(parameter));
     return json_array_append_new(e->tables, one) == 0 ? DP_OK
                                                       : dp_fail(err, DP_NOMEM, "no memory for the manifest");
 }
@@ -264,25 +316,41 @@ static enum dp_status write_manifest(const struct export *e, const char *columns
     return dp_atomic_file_commit(&file, err);
 }
 
+static enum dp_status export_texts(struct export *e, struct dp_exported *out, struct dp_error *err)
+{
+    const struct dp_graph *graph = e->run.model.graph;
+    enum dp_status st = DP_OK;
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++) {
+        char path[DP_PATH_MAX + 1];
+        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
+        if (snprintf(path, sizeof path, "%s/%s.txt", e->out, parameter->table.name) > DP_PATH_MAX)
+            return dp_fail(err, DP_ARGUMENT, "--to: the path is too long");
+        st = export_one(e, parameter, path, &out[p], err);
+    }
+    return st;
+}
+
 static enum dp_status export_all(struct export *e, struct dp_error *err)
 {
     const struct dp_graph *graph = e->run.model.graph;
-    enum dp_status st = make_place(e, err);
+    size_t parameters = (size_t)dp_graph_parameters(graph);
+    struct dp_exported *exported = calloc(parameters + 1, sizeof *exported);
+    bool text = e->format == DP_EXPORT_TEXT;
+    enum dp_status st =
+        exported ? make_place(e, err) : dp_fail(err, DP_NOMEM, "no memory for %zu tables", parameters);
     e->tables = json_array();
-    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++) {
-        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
-        char path[DP_PATH_MAX + 1], file[DP_TABLE_NAME_MAX + 8];
-        struct dp_exported exported;
-        (void)snprintf(file, sizeof file, "%s.%s", parameter->table.name,
-                       e->format == DP_EXPORT_TEXT ? "txt" : "npy");
-        if (snprintf(path, sizeof path, "%s/%s", e->out, file) > DP_PATH_MAX)
-            return dp_fail(err, DP_ARGUMENT, "--to: the path is too long");
-        st = export_one(e, parameter, path, &exported, err);
+    if (st == DP_OK)
+        st = text ? export_texts(e, exported, err)
+                  : dp_export_npy(&e->run, flag(e, "--slots") != NULL, e->out, exported, err);
+    for (size_t p = 0; st == DP_OK && p < parameters; p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(graph, (int)p);
+        char file[DP_TABLE_NAME_MAX + 8];
+        (void)snprintf(file, sizeof file, "%s.%s", parameter->table.name, text ? "txt" : "npy");
+        st = note(e, parameter, file, &exported[p], err);
         if (st == DP_OK)
-            st = note(e, parameter, file, &exported, err);
-        if (st == DP_OK)
-            printf("%-24s [%" PRIu64 ", %" PRIu64 "]\n", file, exported.rows, exported.width);
+            printf("%-24s [%" PRIu64 ", %" PRIu64 "]\n", file, exported[p].rows, exported[p].width);
     }
+    free(exported);
     char columns[DP_PATH_MAX + 1] = "";
     if (st == DP_OK)
         st = copy_columns(e, columns, err);

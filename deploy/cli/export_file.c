@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "common/env/atomic_file.h"
+#include "common/tensors/npy_files.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,18 +10,6 @@
 #include <string.h>
 
 #define ENDING ".npy"
-
-void dp_npy_head(char out[DP_NPY_HEAD], uint64_t rows, uint64_t width)
-{
-    static const char magic[] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, DP_NPY_HEAD - 10, 0};
-    memset(out, ' ', DP_NPY_HEAD);
-    memcpy(out, magic, sizeof magic);
-    int len = snprintf(out + sizeof magic, DP_NPY_HEAD - sizeof magic,
-                       "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRIu64 ", %" PRIu64 "), }",
-                       rows, width);
-    out[sizeof magic + (size_t)len] = ' ';
-    out[DP_NPY_HEAD - 1] = '\n';
-}
 
 /* Rows of `width` floats out of a stream of floats. */
 struct writer {
@@ -149,6 +138,24 @@ static enum dp_status write_names(const struct writer *w, const char *path, stru
     return dp_atomic_file_commit(&file, err);
 }
 
+static struct dp_exported what_is_written(const struct writer *w, bool npy)
+{
+    const struct dp_parameter *p = w->rows->parameter;
+    return (struct dp_exported){.rows = w->floats / w->width,
+                                .width = w->width,
+                                .initial = p->sparse ? w->rows->count - w->rows->stored : 0,
+                                .named = npy && (p->sparse || w->of_columns)};
+}
+
+enum dp_status dp_export_names(struct dp_run_tables *run, const struct dp_run_rows *rows, const char *path,
+                               struct dp_exported *out, struct dp_error *err)
+{
+    struct writer writer;
+    writer_init(&writer, run, rows, false);
+    *out = what_is_written(&writer, true);
+    return out->named ? write_names(&writer, path, err) : DP_OK;
+}
+
 /* ---- files */
 
 enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_parameter *parameter,
@@ -163,10 +170,7 @@ enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_paramet
     if (st != DP_OK)
         goto done;
     writer_init(&writer, run, &rows, format == DP_EXPORT_TEXT);
-    *out = (struct dp_exported){.rows = writer.floats / writer.width,
-                                .width = writer.width,
-                                .initial = parameter->sparse ? rows.count - rows.stored : 0,
-                                .named = format == DP_EXPORT_NPY && (parameter->sparse || writer.of_columns)};
+    *out = what_is_written(&writer, format == DP_EXPORT_NPY);
     if (out->named) /* before what they belong to */
         st = write_names(&writer, path, err);
     if (st == DP_OK)
@@ -174,7 +178,7 @@ enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_paramet
     if (st != DP_OK)
         goto done;
     writer.stream = file.stream;
-    dp_npy_head(bytes, out->rows, out->width);
+    dp_npy_head(bytes, DP_TENSOR_F32, out->rows, out->width);
     if (format == DP_EXPORT_NPY)
         (void)fwrite(bytes, 1, sizeof bytes, file.stream);
     else if (head)

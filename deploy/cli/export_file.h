@@ -14,10 +14,6 @@
 
 enum dp_export_format { DP_EXPORT_NPY, DP_EXPORT_TEXT };
 
-#define DP_NPY_HEAD 128u
-/* The first DP_NPY_HEAD bytes of a .npy file. */
-void dp_npy_head(char out[DP_NPY_HEAD], uint64_t rows, uint64_t width);
-
 struct dp_exported {
     uint64_t rows, width;
     uint64_t initial; /* rows that were never pushed: their initial values */
@@ -31,6 +27,10 @@ enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_paramet
 DP_MUST_USE
 enum dp_status dp_export_lines(struct dp_run_tables *run, const struct dp_parameter *parameter,
                                const char *name, FILE *stream, struct dp_error *err);
+/* The names alone, if there are any, of what is written at `path` as an npy file. */
+DP_MUST_USE
+enum dp_status dp_export_names(struct dp_run_tables *run, const struct dp_run_rows *rows, const char *path,
+                               struct dp_exported *out, struct dp_error *err);
 /* Where the names of an npy file go. out: DP_PATH_MAX + 1. */
 DP_MUST_USE
 enum dp_status dp_export_names_path(const char *path, char *out, struct dp_error *err);

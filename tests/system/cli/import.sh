@@ -63,14 +63,32 @@ else
     echo "skipped: a file written by the library safetensors, which is not installed"
 fi
 
+# A directory of .npy files: export's own with slots gives the same digest; its weights alone, or those that somebody wrote by hand,
+# those of the file of tensors. What an earlier export left there is no part of a later one.
+for run in adagrad adam layers; do
+    expect 0 "" "$downpour" export --from "$dir/$run" --to "$dir/npy.$run" --slots
+    expect 0 "slots included" "$downpour" import --from "$dir/npy.$run" --to "$dir/N.$run" --like "$dir/$run"
+    [ "$(restored "$dir/N.$run" "$dir/$run" 3)" = "$(digest "$dir/$run")" ] || fail "$run as .npy: another digest"
+done
+grep -q '"keys": "mf.item.keys.npy"' "$dir/npy.adam/manifest.json" && [ -e "$dir/npy.adam/mf.item.v.npy" ] || fail "the manifest has no keys"
+expect 0 "" "$downpour" export --from "$dir/adam" --to "$dir/npy.adam"
+[ -e "$dir/npy.adam/mf.item.v.npy" ] && fail "files of an earlier export are left"
+python3 "$files" npy "$dir/adam.safetensors" "$dir/npy.hand"
+for form in adam hand; do
+    expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/npy.$form" --to "$dir/N.$form.weights" --like "$dir/adam"
+    [ "$(restored "$dir/N.$form.weights" "$dir/adam" 3)" = "$(restored "$dir/C.weights" "$dir/adam" 3)" ] || fail "$form: other rows"
+done
+
 # What cannot be.
-mkdir "$dir/bad"
-python3 "$files" bad "$dir/adam.safetensors" "$dir/bad" >"$dir/bad.list" || fail "no bad files"
-while IFS=$'\t' read -r name text; do
-    expect 2 "$text" "$downpour" import --from "$dir/bad/$name" --to "$dir/C.bad" --like "$dir/adam"
-    grep -qF "$dir/bad/$name" "$dir/err" || fail "$name: the file is not named"
-done <"$dir/bad.list"
-[ "$(wc -l <"$dir/bad.list")" -gt 25 ] || fail "bad files are missing"
+for kind in bad bad_npy; do
+    mkdir "$dir/$kind"
+    python3 "$files" $kind "$dir/adam.safetensors" "$dir/$kind" >"$dir/$kind.list" || fail "no bad files"
+    while IFS=$'\t' read -r name text; do
+        expect 2 "$text" "$downpour" import --from "$dir/$kind/$name" --to "$dir/C.bad" --like "$dir/adam"
+        grep -qF "$dir/$kind/$name" "$dir/err" || fail "$name: the file is not named"
+    done <"$dir/$kind.list"
+done
+[ "$(cat "$dir/bad.list" "$dir/bad_npy.list" | wc -l)" -gt 40 ] || fail "bad files are missing"
 expect 2 "No such file or directory" "$downpour" import --from "$dir/none" --to "$dir/C.bad" --like "$dir/adam"
 expect 2 "is no run's directory and no checkpoint" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/C.bad" --like "$dir/none"
 expect 2 "the file has no tensor 'mlp.w1'" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/C.bad" --like "$dir/layers"

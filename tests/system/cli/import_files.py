@@ -2,8 +2,11 @@
 usage: import_files.py weights EXPORT FILE    the weights alone, without metadata, as PyTorch has them (biases are vectors, keys first)
        import_files.py backward EXPORT FILE   the same, the keys of each table from the last to the first
        import_files.py library EXPORT FILE    the same, written by the public library; exit code 77: it is not installed
-       import_files.py bad EXPORT DIR         files DIR/NAME; prints "NAME<tab>TEXT", what must be said of each"""
+       import_files.py npy EXPORT DIR         the same as .npy files, of format 2.0, the keys unsigned and from the last to the first
+       import_files.py bad EXPORT DIR         files DIR/NAME; prints "NAME<tab>TEXT", what must be said of each
+       import_files.py bad_npy EXPORT DIR     directories DIR/NAME of .npy files; prints the same"""
 import json
+import os
 import struct
 import sys
 
@@ -117,6 +120,53 @@ def bad(tensors, directory):
         print("%s\t%s" % (name, text))
 
 
+def npy(descr, shape, values, order="False", version=2):
+    text = ("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n" % (descr, order, "".join("%d, " % n for n in shape))).encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<I" if version == 2 else "<H", len(text)) + text + values
+
+
+def npy_files(tensors):
+    descr = {"F32": "<f4", "I64": "<u8"}
+    return {name.replace(".weights", "") + ".npy": npy(descr[dtype], shape, values)
+            for name, (dtype, shape, values) in backward(weights(tensors)).items()}
+
+
+def write(directory, files):
+    os.makedirs(directory, exist_ok=True)
+    for name, data in files.items():
+        open("%s/%s" % (directory, name), "wb").write(data)
+
+
+def bad_npy(tensors, directory):
+    good = npy_files(tensors)
+    (dtype, shape, values), table = tensors["mf.item.weights"], "mf.item.npy"
+    keys = tensors["mf.item.keys"]
+
+    def without(name):
+        return {file: data for file, data in good.items() if file != name}
+
+    cases = {
+        "fortran": ({**good, table: npy("<f4", shape, values, "True")}, "it is in Fortran order"),
+        "f64": ({**good, table: npy("<f8", shape, values * 2)}, "a.astype('<f4')"),
+        "big": ({**good, table: npy(">f4", shape, values)}, "'>f4', big-endian"),
+        "objects": ({**good, table: npy("|O", shape, values)}, "'|O', Python objects"),
+        "cut": ({**good, table: good[table][:-1]}, "the file is cut off"),
+        "more": ({**good, table: good[table] + b"\0"}, "1 bytes stand behind its array"),
+        "shape": ({**good, table: npy("<f4", shape[::-1], values)}, "and must be F32 [%d, %d]" % tuple(shape)),
+        "rows": ({**good, table: npy("<f4", [shape[0] - 1, shape[1]], values[:-4 * shape[1]])}, "and must be F32 [%d, " % shape[0]),
+        "i32": ({**good, "mf.item.keys.npy": npy("<i4", keys[1], keys[2][:4 * keys[1][0]])}, "a.astype('<i8')"),
+        "float_keys": ({**good, "mf.item.keys.npy": npy("<f4", keys[1], keys[2][:4 * keys[1][0]])}, "and must be I64 [%d]" % keys[1][0]),
+        "no_keys": (without("mf.item.keys.npy"), "there is no file 'mf.item.keys.npy', which the model needs"),
+        "no_table": (without(table), "there is no file '%s', which the model needs" % table),
+        "other": ({**good, "mf.other.npy": npy("<f4", [1], values[:4])}, "tensor 'mf.other' is of no table of the model"),
+        "text": ({**good, table: b"this is no .npy file"}, "it is no .npy file"),
+        "none": ({"mf.item.names.tsv": b""}, "has no .npy file"),
+    }
+    for name, (files, text) in cases.items():
+        write("%s/%s" % (directory, name), files)
+        print("%s\t%s" % (name, text))
+
+
 what, tensors = sys.argv[1], read(sys.argv[2])
 if what == "weights":
     open(sys.argv[3], "wb").write(pack(weights(tensors)))
@@ -130,5 +180,9 @@ elif what == "library":
         sys.exit(77)
     tensors = load_file(sys.argv[2])
     save_file({name: tensors[name].reshape(shape) for name, (_, shape, _) in weights(read(sys.argv[2])).items()}, sys.argv[3])
+elif what == "npy":
+    write(sys.argv[3], npy_files(tensors))
+elif what == "bad_npy":
+    bad_npy(tensors, sys.argv[3])
 else:
     bad(tensors, sys.argv[3])

@@ -51,7 +51,7 @@ tensors "$dir/one.safetensors" npy mlp.w2 "$dir/layers/mlp.w2.npy"
 
 # What cannot be.
 expect 2 "standard output takes text only" "$downpour" export --from "$dir/M" --to - --format safetensors
-expect 2 "slots needs a file of tensors" "$downpour" export --from "$dir/M" --to "$dir/x.npy" --table mlp.w1 --slots
+expect 2 "--slots needs a file of tensors, or a directory" "$downpour" export --from "$dir/M" --to "$dir/x.npy" --table mlp.w1 --slots
 expect 2 "use npy, text or safetensors" "$downpour" export --from "$dir/M" --to "$dir/x" --format tensors
 expect 2 "is no regular file" "$downpour" export --from "$dir/M" --to /dev/null --format safetensors
 begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train "$dir/pairs" --epochs 100000 --batch 4 --restarts 0

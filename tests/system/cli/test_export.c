@@ -1,5 +1,6 @@
 /* Goal: the bytes of a .npy file, the best of many, and what is a flag and what a word.
  * Method: NumPy's format 1.0 written out; sorting; command lines. */
+#include "common/tensors/npy_files.h"
 #include "deploy/cli/best.h"
 #include "deploy/cli/export_file.h"
 #include "deploy/cli/options_words.h"
@@ -15,13 +16,13 @@ static void npy_head(void **state)
     static const char head[] = "\x93NUMPY\x01\x00\x76\x00"
                                "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 70000), }";
     char out[DP_NPY_HEAD + 1] = "";
-    dp_npy_head(out, 3, 70000);
+    dp_npy_head(out, DP_TENSOR_F32, 3, 70000);
     assert_memory_equal(out, head, sizeof head - 1);
     for (size_t i = sizeof head - 1; i < DP_NPY_HEAD - 1; i++)
         assert_int_equal(out[i], ' ');
     assert_int_equal(out[DP_NPY_HEAD - 1], '\n');
     assert_int_equal(out[DP_NPY_HEAD], 0);
-    dp_npy_head(out, UINT64_MAX, UINT64_MAX); /* the longest fits */
+    dp_npy_head(out, DP_TENSOR_F32, UINT64_MAX, UINT64_MAX); /* the longest fits */
     assert_non_null(strstr(out + 10, ", 18446744073709551615), }"));
     assert_int_equal(out[DP_NPY_HEAD - 1], '\n');
 }
