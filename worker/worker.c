@@ -6,6 +6,8 @@
 #include "worker/coordinate/training_plan.h"
 #include "worker/job/stop_signal.h"
 #include "worker/loop/train.h"
+#include "worker/observe/observe.h"
+#include "worker/observe/scoring.h"
 #include "worker/score/predict.h"
 #include "worker/score/top.h"
 #include "worker/telemetry/progress.h"
@@ -18,23 +20,52 @@
 static const char usage[] =
     "usage: downpour-worker --cluster FILE --worker N [--resume] [--device NAME] [--precision KIND]\n       "
     "downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n       downpour-worker "
-    "--cluster FILE --top N --users FILE [--with-seen] --out FILE\n\n  --cluster FILE   cluster file that "
-    "all servers and workers read\n  --worker N       train as worker N: 0 .. training.workers - 1\n  "
-    "--resume         this worker was killed or stopped before: finish its run; a run that is already "
-    "complete is\n                   no error\n  --device NAME    cpu, cuda:N, cuda:each or auto, instead "
-    "of training.device\n  --precision KIND f32, tf32 or bf16, instead of training.precision\n  --predict "
-    "DATA   write a line of scores for each example of DATA\n  --labels FILE    labels of an idx file, if "
-    "they cannot be found by its name\n  --top N          write the N best items of each user, lines of "
-    "USER, "
-    "ITEM, SCORE (tabs)\n  --users FILE     with --top: file with a user per line\n  --with-seen      with "
-    "--top: "
-    "include items that the user met in the training file\n  --out FILE       file for the scores\n";
+    "--cluster FILE --top N --users FILE [--with-seen] --out FILE\n       downpour-worker --cluster FILE "
+    "--score-keys KEYS\n       downpour-worker --cluster FILE --observe SAMPLES --keys KEYS --sample-every "
+    "MS\n  "
+    "     downpour-worker --cluster FILE --score-samples SAMPLES [--keys KEYS] --out FILE\n\n  --cluster "
+    "FILE   "
+    "cluster file that all servers and workers read\n  --worker N       train as worker N: 0 .. "
+    "training.workers - 1\n  --resume         this worker was killed or stopped before: finish its run; a "
+    "run "
+    "that is already complete is\n                   no error\n  --device NAME    cpu, cuda:N, cuda:each or "
+    "auto, instead of training.device\n  --precision KIND f32, tf32 or bf16, instead of training.precision\n "
+    " "
+    "--predict DATA   write a line of scores for each example of DATA\n  --labels FILE    labels of an idx "
+    "file, if they cannot be found by its name\n  --top N          write the N best items of each user, "
+    "lines "
+    "of USER, ITEM, SCORE (tabs)\n  --users FILE     with --top: file with a user per line\n  --with-seen    "
+    "  "
+    "with --top: include items that the user met in the training file\n  --out FILE       file for the "
+    "scores; with --score-samples for the metrics (JSON)\n  --score-keys KEYS        write which rows an "
+    "evaluation of the test set reads; without servers\n  --observe SAMPLES        sample these rows "
+    "(--keys) "
+    "of the training on the servers every MS milliseconds,\n                           until a signal comes "
+    "or "
+    "the servers stop\n  --score-samples SAMPLES  compute the metrics of each sample on the test set; "
+    "without "
+    "servers\n";
 
 struct flags {
     const char *top, *users;
     const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
+    const char *score_keys, *observe, *keys, *every, *score_samples;
     bool help, resume, with_seen;
 };
+
+/* What belongs to observing a training. */
+static enum dp_status check_observing(const struct flags *flags, struct dp_error *err)
+{
+    if (flags->observe && (!flags->keys || !flags->every))
+        return dp_fail(err, DP_ARGUMENT, "--observe SAMPLES needs --keys KEYS and --sample-every MS");
+    if (flags->every && !flags->observe)
+        return dp_fail(err, DP_ARGUMENT, "--sample-every needs --observe SAMPLES");
+    if (flags->keys && !flags->observe && !flags->score_samples)
+        return dp_fail(err, DP_ARGUMENT, "--keys needs --observe SAMPLES or --score-samples SAMPLES");
+    if ((flags->observe || flags->score_keys) && flags->out)
+        return dp_fail(err, DP_ARGUMENT, "--out needs --predict, --top or --score-samples");
+    return DP_OK;
+}
 
 static enum dp_status check_flags(int argc, char **argv, const struct flags *flags, struct dp_error *err)
 {
@@ -42,19 +73,23 @@ static enum dp_status check_flags(int argc, char **argv, const struct flags *fla
         return dp_fail(err, DP_ARGUMENT, "unexpected argument \"%s\", see --help", argv[optind]);
     if (!flags->cluster)
         return dp_fail(err, DP_ARGUMENT, "--cluster FILE is missing, see --help");
-    if ((flags->worker != NULL) + (flags->predict != NULL) + (flags->top != NULL) != 1)
-        return dp_fail(
-            err, DP_ARGUMENT,
-            "give --worker N to train, --predict DATA to write scores, or --top N to write the best items; "
-            "see --help");
-    if (!flags->worker && !flags->out)
-        return dp_fail(err, DP_ARGUMENT, "%s needs --out FILE", flags->predict ? "--predict" : "--top");
+    if ((flags->worker != NULL) + (flags->predict != NULL) + (flags->top != NULL) +
+            (flags->score_keys != NULL) + (flags->observe != NULL) + (flags->score_samples != NULL) !=
+        1)
+        return dp_fail(err, DP_ARGUMENT,
+                       "give --worker N to train, --predict DATA to write scores, --top N to write the best "
+                       "items, or one of --score-keys, --observe and --score-samples; see --help");
+    if ((flags->predict || flags->top || flags->score_samples) && !flags->out)
+        return dp_fail(err, DP_ARGUMENT, "%s needs --out FILE",
+                       flags->predict ? "--predict"
+                       : flags->top   ? "--top"
+                                      : "--score-samples");
     if ((flags->top != NULL) != (flags->users != NULL) || (flags->with_seen && !flags->top))
         return dp_fail(err, DP_ARGUMENT, "--top N needs --users FILE, and --with-seen needs both");
     if (flags->worker && (flags->labels || flags->out))
         return dp_fail(err, DP_ARGUMENT,
                        "--labels and --out need --predict; the labels of a training are in the cluster file");
-    return DP_OK;
+    return check_observing(flags, err);
 }
 
 static enum dp_status parse_flags(int argc, char **argv, struct flags *out, struct dp_error *err)
@@ -70,14 +105,21 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         {"with-seen", no_argument, NULL, 'W'},
         {"device", required_argument, NULL, 'd'},
         {"precision", required_argument, NULL, 'P'},
+        {"score-keys", required_argument, NULL, 'K'},
+        {"observe", required_argument, NULL, 'O'},
+        {"keys", required_argument, NULL, 'k'},
+        {"sample-every", required_argument, NULL, 'e'},
+        {"score-samples", required_argument, NULL, 'S'},
         {"help", no_argument, NULL, 'h'},
         {"resume", no_argument, NULL, 'r'},
         {NULL, 0, NULL, 0},
     };
     *out = (struct flags){0};
-    const char **const value_of[] = {['c'] = &out->cluster, ['w'] = &out->worker,    ['p'] = &out->predict,
-                                     ['l'] = &out->labels,  ['o'] = &out->out,       ['t'] = &out->top,
-                                     ['u'] = &out->users,   ['P'] = &out->precision, ['d'] = &out->device};
+    const char **const value_of[] = {
+        ['c'] = &out->cluster, ['w'] = &out->worker,       ['p'] = &out->predict, ['l'] = &out->labels,
+        ['o'] = &out->out,     ['t'] = &out->top,          ['u'] = &out->users,   ['P'] = &out->precision,
+        ['d'] = &out->device,  ['K'] = &out->score_keys,   ['O'] = &out->observe, ['k'] = &out->keys,
+        ['e'] = &out->every,   ['S'] = &out->score_samples};
     bool *const switch_of[] = {['W'] = &out->with_seen, ['r'] = &out->resume, ['h'] = &out->help};
     opterr = 0;
     for (int c; !out->help && (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
@@ -98,10 +140,13 @@ static enum dp_status set_device(struct dp_cluster *cluster, const struct flags 
 {
     enum dp_status st = DP_OK;
     if (!flags->worker)
-        cluster->training.threads = 1; /* they train; scores may be computed on any device */
-    if (flags->device)
+        cluster->training.threads = 1;         /* they train; scores may be computed on any device */
+    if (flags->observe || flags->score_keys) { /* they compute nothing that counts */
+        (void)snprintf(cluster->training.device, sizeof cluster->training.device, "cpu");
+        cluster->training.precision = DP_CLUSTER_F32;
+    } else if (flags->device)
         st = dp_cluster_set(cluster, "training.device", flags->device, "--device", err);
-    if (st == DP_OK && flags->precision)
+    if (st == DP_OK && flags->precision && !flags->observe && !flags->score_keys)
         st = dp_cluster_set(cluster, "training.precision", flags->precision, "--precision", err);
     return st == DP_OK ? dp_cluster_check(cluster, err) : st;
 }
@@ -238,6 +283,26 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     return st;
 }
 
+static enum dp_status observe(const struct dp_cluster *cluster, const struct flags *flags,
+                              struct dp_error *err)
+{
+    const char *name = flags->observe ? "observer" : flags->score_keys ? "keys" : "scoring";
+    dp_log_start(name, DP_LOG_INFO);
+    dp_stop_signal_catch();
+    if (flags->score_keys)
+        return dp_scoring_keys(cluster, dp_stop_signal(), flags->score_keys, err);
+    if (flags->score_samples) {
+        const struct dp_scoring_options options = {
+            .samples = flags->score_samples, .keys = flags->keys, .out = flags->out};
+        return dp_scoring_samples(cluster, dp_stop_signal(), &options, err);
+    }
+    uint64_t every_ms;
+    enum dp_status st = dp_parse_u64(flags->every, 1, UINT32_MAX, "--sample-every", &every_ms, err);
+    const struct dp_observe_options options = {
+        .samples = flags->observe, .keys = flags->keys, .every_ms = (uint32_t)every_ms};
+    return st == DP_OK ? dp_observe(cluster, dp_stop_signal(), &options, err) : st;
+}
+
 int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
 {
     struct dp_error err = {0};
@@ -256,7 +321,9 @@ int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
     if (st == DP_OK)
         st = set_device(cluster, &flags, &err);
     if (st == DP_OK)
-        st = flags.worker ? train(cluster, &flags, extra, &err) : predict(cluster, &flags, &err);
+        st = flags.worker                 ? train(cluster, &flags, extra, &err)
+             : flags.predict || flags.top ? predict(cluster, &flags, &err)
+                                          : observe(cluster, &flags, &err);
     dp_cluster_free(&cluster);
     if (st == DP_OK)
         return 0;

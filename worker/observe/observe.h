@@ -1,0 +1,36 @@
+/* Observe: samples the weights of a training on its servers (samples.h), as a client that is no member of it: no pull of it is
+ * held, nobody waits for it, and it puts no notes.
+ *     tables there -> first sample -> (the first push is seen) -> a sample every every_ms -> a signal, or no answer -> last sample
+ * Samples   The first is of the weights before any push, where it comes in time. The training began at the moment when a push was
+ *           first seen, for which the shards are asked every 20 ms: at most that, and an answer's time, after the first push; so
+ *           seconds count from the end of the first step. On servers on which pushes were made before, since they were started,
+ *           it is the first moment.
+ *           The last sample is taken after a signal: of the weights that stay, if the training has ended by then.
+ * Rows      A sample is pulled in requests of up to 65,536 rows, 16 MiB; as a worker's pull, each shows a shard at one moment, not
+ *           all shards at the same one, and pushes may come between two of them.
+ * Counts    After its rows are there, `pushes` and `examples` are the least of the shards' counters of these names, so a sample may
+ *           lack up to what was applied while it was pulled, and is never newer than its counts. Every push goes to every shard.
+ *           examples: those behind pushes that took effect, as their workers told: of short minibatches and groups exactly, repeated
+ *           and dropped pushes not; in sync those of closed steps. After a restart of a server counting goes on from what was seen
+ *           last: what that shard had applied since then, at most an interval, is missing from then on.
+ * Failure   A sample in which a server restarted is left out, and taken again. Servers that answer no more for training.timeout_ms
+ *           have stopped: that is an end, no failure. DP_TIMEOUT: they have never answered, or the tables were not made within 10
+ *           times that. DP_FULL, DP_IO: the file cannot be written; what is in it is whole. */
+#ifndef DP_OBSERVE_OBSERVE_H
+#define DP_OBSERVE_OBSERVE_H
+
+#include "common/config/cluster.h"
+
+#include <stdatomic.h>
+
+struct dp_observe_options {
+    const char *samples; /* file to write */
+    const char *keys;    /* file of keys (scoring.h) */
+    uint32_t every_ms;   /* 1 or more */
+};
+
+DP_MUST_USE
+enum dp_status dp_observe(const struct dp_cluster *cluster, const atomic_int *stop,
+                          const struct dp_observe_options *options, struct dp_error *err);
+
+#endif

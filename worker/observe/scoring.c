@@ -1,0 +1,168 @@
+#include "worker/observe/scoring.h"
+
+#include "common/base/json.h"
+#include "common/base/log.h"
+#include "common/env/atomic_file.h"
+#include "worker/observe/key_record.h"
+#include "worker/observe/sample_rows.h"
+#include "worker/observe/scored.h"
+#include "worker/telemetry/tested.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static enum dp_status scored_new(const struct dp_cluster *cluster, const atomic_int *stop,
+                                 struct dp_scored **out, struct dp_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return dp_fail(err, DP_NOMEM, "no memory to score");
+    enum dp_status st = dp_scored_open(cluster, stop, *out, err);
+    if (st == DP_OK)
+        return DP_OK;
+    free(*out);
+    *out = NULL;
+    return st;
+}
+
+static void scored_free(struct dp_scored **scored)
+{
+    if (*scored)
+        dp_scored_close(*scored);
+    free(*scored);
+    *scored = NULL;
+}
+
+enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_int *stop, const char *to,
+                               struct dp_error *err)
+{
+    struct dp_scored *scored = NULL;
+    struct dp_key_record *record = NULL;
+    struct dp_sample_keys keys = {0};
+    struct dp_figures figures;
+    enum dp_status st = scored_new(cluster, stop, &scored, err);
+    if (st == DP_OK)
+        st = dp_key_record_new(scored->job.model.graph, &record, err);
+    if (st == DP_OK)
+        st = dp_scored_figures(scored, dp_key_record_source(record), &figures, err);
+    if (st == DP_OK) {
+        dp_key_record_take(record, &keys);
+        st = dp_sample_keys_write(&keys, to, err);
+    }
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO, "an evaluation reads %zu weights of %" PRIu32 " tables",
+               dp_sample_keys_floats(&keys), keys.tables);
+    dp_sample_keys_clear(&keys);
+    dp_key_record_free(&record);
+    scored_free(&scored);
+    return st;
+}
+
+/* ---- the metrics of samples */
+
+struct scoring {
+    struct dp_scored *scored;
+    struct dp_samples_reader *samples;
+    struct dp_sample_rows rows;
+    float *weights; /* of the sample at hand */
+};
+
+static json_t *sample_json(const struct dp_sample *sample, const struct dp_figures *figures, bool diverged)
+{
+    bool began = sample->began_ns > 0 && sample->monotonic_ns > sample->began_ns;
+    json_t *root = diverged ? json_object() : dp_tested_metrics_json(figures);
+    if (!root)
+        return NULL;
+    /* Those that the metrics are of are always the same: here they are those trained. */
+    (void)json_object_del(root, "examples");
+    json_t *out = json_object();
+    dp_json_set_real(out, "seconds", began ? (double)(sample->monotonic_ns - sample->began_ns) / 1e9 : 0.0);
+    dp_json_set_u64(out, "examples", sample->examples);
+    dp_json_set_u64(out, "pushes", sample->pushes);
+    dp_json_set_real(out, "at", (double)sample->wall_ns / 1e9);
+    if (diverged)
+        (void)json_object_set_new(out, "diverged", json_true());
+    (void)json_object_set_new(out, "loss", json_null()); /* also where it is infinite */
+    (void)json_object_update(out, root);
+    json_decref(root);
+    return out;
+}
+
+static enum dp_status score_one(struct scoring *s, uint64_t number, json_t *samples, struct dp_error *err)
+{
+    struct dp_sample sample;
+    struct dp_figures figures = dp_figures_none(0);
+    const struct dp_row_source source = dp_sample_rows_source(&s->rows);
+    enum dp_status st = dp_samples_reader_read(s->samples, number, &sample, s->weights, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_scored_figures(s->scored, &source, &figures, err);
+    bool diverged = st == DP_NOT_FINITE;
+    if (diverged)
+        *err = (struct dp_error){0};
+    else if (st != DP_OK)
+        return st;
+    return json_array_append_new(samples, sample_json(&sample, &figures, diverged)) == 0
+               ? DP_OK
+               : dp_fail(err, DP_NOMEM, "no memory for the metrics of a sample");
+}
+
+static enum dp_status scoring_open(struct scoring *s, const struct dp_cluster *cluster,
+                                   const atomic_int *stop, const struct dp_scoring_options *options,
+                                   struct dp_error *err)
+{
+    struct dp_sample_keys keys = {0};
+    enum dp_status st = dp_samples_reader_open(options->samples, &s->samples, err);
+    if (st == DP_OK && options->keys)
+        st = dp_sample_keys_read(options->keys, &keys, err);
+    if (st == DP_OK && options->keys && !dp_sample_keys_same(&keys, dp_samples_reader_keys(s->samples)))
+        st = dp_fail(err, DP_ARGUMENT, "the samples in '%s' were not taken with the keys in '%s'",
+                     options->samples, options->keys);
+    dp_sample_keys_clear(&keys);
+    if (st != DP_OK)
+        return st;
+    s->rows.keys = dp_samples_reader_keys(s->samples);
+    s->rows.rows = s->weights = malloc((dp_sample_keys_floats(s->rows.keys) + 1) * sizeof *s->weights);
+    if (!s->weights)
+        return dp_fail(err, DP_NOMEM, "no memory for a sample of %zu weights",
+                       dp_sample_keys_floats(s->rows.keys));
+    st = scored_new(cluster, stop, &s->scored, err);
+    return st == DP_OK ? dp_sample_keys_fit(s->rows.keys, s->scored->job.model.graph, options->samples, err)
+                       : st;
+}
+
+static enum dp_status write_json(const json_t *root, const char *path, struct dp_error *err)
+{
+    struct dp_atomic_file file = {0};
+    enum dp_status st = dp_atomic_file_open(path, &file, err);
+    if (st == DP_OK && json_dumpf(root, file.stream, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) != 0)
+        st = dp_fail(err, DP_IO, "cannot write '%s'", path);
+    if (st == DP_OK)
+        st = dp_atomic_file_commit(&file, err);
+    dp_atomic_file_drop(&file);
+    return st;
+}
+
+enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic_int *stop,
+                                  const struct dp_scoring_options *options, struct dp_error *err)
+{
+    struct scoring s = {0};
+    json_t *root = json_object(), *samples = json_array();
+    (void)json_object_set_new(root, "samples", samples);
+    enum dp_status st = root && samples ? scoring_open(&s, cluster, stop, options, err)
+                                        : dp_fail(err, DP_NOMEM, "no memory for the metrics of samples");
+    uint64_t count = st == DP_OK ? dp_samples_reader_count(s.samples) : 0;
+    for (uint64_t i = 0; st == DP_OK && i < count; i++)
+        st = score_one(&s, i, samples, err);
+    if (st == DP_OK)
+        (void)json_object_set_new(root, "set", json_string(s.scored->sets.test ? "test" : "validation"));
+    if (st == DP_OK)
+        st = write_json(root, options->out, err);
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO, "%" PRIu64 " samples scored", count);
+    scored_free(&s.scored);
+    dp_samples_reader_close(&s.samples);
+    free(s.weights);
+    json_decref(root);
+    return st;
+}

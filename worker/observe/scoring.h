@@ -1,0 +1,31 @@
+/* Scoring: the two ends of what is observed: which rows an evaluation reads, and the metrics of samples of them. Both compute on
+ * this machine alone, without servers.
+ * Thread    One.
+ * Failure   DP_STOPPING after a signal. What is written is whole or absent. */
+#ifndef DP_OBSERVE_SCORING_H
+#define DP_OBSERVE_SCORING_H
+
+#include "common/config/cluster.h"
+
+#include <stdatomic.h>
+
+/* Writes the keys that an evaluation of the cluster file's test set reads. */
+DP_MUST_USE
+enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_int *stop, const char *to,
+                               struct dp_error *err);
+
+struct dp_scoring_options {
+    const char *samples;
+    const char *keys; /* NULL, or the file that they must have been taken with */
+    const char *out;
+};
+/* Writes the metrics of each sample as JSON:
+ *     {"set": "test", "samples": [{"seconds": 1.25, "examples": 4096, "pushes": 128, "at": .., "loss": .., "accuracy": .., ...}]}
+ * seconds: since the training began (observe.h), 0 before; at: seconds since 1970; examples, pushes: as sampled. The others are the
+ * metrics of a report's test set, by its keys. Weights that have diverged: "diverged": true, and a loss of null; no other metric.
+ * DP_CORRUPT: a sample is damaged. */
+DP_MUST_USE
+enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic_int *stop,
+                                  const struct dp_scoring_options *options, struct dp_error *err);
+
+#endif
