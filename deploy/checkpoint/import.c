@@ -25,15 +25,15 @@
 
 static const struct dp_option options[] = {
     {"--from", "FILE",
-     "file of tensors (safetensors; required), as 'downpour export' or PyTorch writes it, or a directory of "
+     "file of tensors (safetensors; required), as 'downpour export', 'downpour-allreduce --weights' or "
+     "PyTorch writes it, or a directory of "
      ".npy files, as 'downpour export' or NumPy writes them: with every layer and table of the model and no "
      "others",
      NULL, NULL},
     {"--to", "DIR", "directory for checkpoints (required); it is made if missing", NULL, NULL},
     {"--like", "DIR",
-     "what it is a model of (required): the directory of a run, or a checkpoint, whose model, optimizer, "
-     "seed and "
-     "other settings it gets; it is only read",
+     "what it is a model of (required): the directory of a run, a checkpoint, or a cluster file, whose "
+     "model, optimizer, seed and other settings it gets; it is only read",
      NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -66,10 +66,14 @@ struct import_asked {
 static enum dp_status find_like(const char *like, struct dp_checkpoint_path *path, struct dp_error *err)
 {
     struct dp_restored checkpoint = {0};
+    struct stat is;
+    if (stat(like, &is) == 0 && S_ISREG(is.st_mode))
+        return dp_checkpoint_path(path, err, "%s", like);
     if (!dp_restored_is_checkpoint(like)) {
         enum dp_status st = dp_checkpoint_path(path, err, "%s/cluster.conf", like);
         return st == DP_OK && access(path->text, R_OK) != 0
-                   ? dp_fail(err, DP_NOT_FOUND, "--like: '%.200s' is no run's directory and no checkpoint",
+                   ? dp_fail(err, DP_NOT_FOUND,
+                             "--like: '%.200s' is no run's directory, no checkpoint and no cluster file",
                              like)
                    : st;
     }

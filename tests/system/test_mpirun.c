@@ -77,6 +77,22 @@ static void sync_on_servers(struct dp_place *place, const char *dir, const char 
                  dp_place_path(place, "%s.safetensors", dir));
 }
 
+/* A checkpoint of the weights, and the weights out of it again. */
+static void imported_and_exported(struct dp_place *place, const char *cluster)
+{
+    const char *all = dp_place_path(place, "all.safetensors"), *checkpoints = dp_place_path(place, "C"),
+               *again = dp_place_path(place, "again.safetensors");
+    struct dp_process *import =
+        dp_place_try(place, 0, "downpour", "import", "--from", all, "--to", checkpoints, "--like", cluster);
+    dp_place_says(import, "4 tables");
+    dp_place_says(import, "the optimizer begins anew");
+    dp_place_try(place, 0, "downpour", "export", "--from", checkpoints, "--to", again);
+    assert_true(distance(place, all, again) == 0);
+    dp_place_says(dp_place_try(place, 0, "downpour", "run", "--from", checkpoints, "--dir",
+                               dp_place_path(place, "on"), "--continue", "--epochs", "1", "--workers", "1"),
+                  "Restoring checkpoint 1 (no run in it");
+}
+
 /* 17 epochs of 6 rounds: 102 steps. Planted: no weights by examples (the last round has three minibatches, one of them short). */
 static void weights_are_those_of_sync(void **state)
 {
@@ -90,6 +106,7 @@ static void weights_are_those_of_sync(void **state)
         dp_place_ended(start(place, "4", cluster, "--sum", "ordered"), 0);
         assert_true(distance(place, servers, all) == 0);
     }
+    imported_and_exported(place, dp_place_path(place, "adam/cluster.conf"));
     dp_place_ended(start(place, "4", dp_place_path(place, "sgd/cluster.conf"), "--sum", "mpi"), 0);
     double apart = distance(place, dp_place_path(place, "sgd.safetensors"), all);
     print_message("MPI_Allreduce: %.2g of the norm from sync\n", apart);

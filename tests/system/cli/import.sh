@@ -90,7 +90,7 @@ for kind in bad bad_npy; do
 done
 [ "$(cat "$dir/bad.list" "$dir/bad_npy.list" | wc -l)" -gt 40 ] || fail "bad files are missing"
 expect 2 "No such file or directory" "$downpour" import --from "$dir/none" --to "$dir/C.bad" --like "$dir/adam"
-expect 2 "is no run's directory and no checkpoint" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/C.bad" --like "$dir/none"
+expect 2 "is no run's directory, no checkpoint and no cluster file" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/C.bad" --like "$dir/none"
 expect 2 "the file has no tensor 'mlp.w1'" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/C.bad" --like "$dir/layers"
 expect 2 "lies inside" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/adam/store/server-0/C" --like "$dir/adam"
 expect 2 "--like is required" "$downpour" import --from "$dir/adam.safetensors" --to "$dir/C.bad"
