@@ -72,7 +72,8 @@ static enum dp_status fill(const void *of, uint64_t index, void *row, bool *stor
         st = put(p, index, 0, values, err);
     if (st != DP_OK)
         return st;
-    *stored = step > 0 || memcmp(values, p->seen, 4 * floats) != 0;
+    bool listed = p->keys && !p->step; /* all that is known of the row is that it is there */
+    *stored = listed || step > 0 || memcmp(values, p->seen, 4 * floats) != 0;
     dp_row_set_step(row, (uint32_t)step);
     for (uint32_t s = 0; st == DP_OK && p->step && s < dp_row_slots(&p->spec.optimizer); s++)
         st = put(p, index, s + 1, values + 4 * dim * (s + 1), err);

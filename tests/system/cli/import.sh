@@ -63,6 +63,12 @@ else
     echo "skipped: a file written by the library safetensors, which is not installed"
 fi
 
+# A row with its initial weights is one, where no step says that it was never pushed.
+printf 'a,b,y\n1,x,0\n2,y,1\n3,x,1\n4,y,0\n' >"$dir/symmetric.csv"
+train "$dir/zeros" --model logistic --train "$dir/symmetric.csv" --label y --epochs 2
+expect 0 "" "$downpour" export --from "$dir/zeros" --to "$dir/zeros.safetensors"
+expect 0 "2 tables, 3 rows" "$downpour" import --from "$dir/zeros.safetensors" --to "$dir/C.zeros" --like "$dir/zeros"
+
 # A directory of .npy files: export's own with slots gives the same digest; its weights alone, or those that somebody wrote by hand,
 # those of the file of tensors. What an earlier export left there is no part of a later one.
 for run in adagrad adam layers; do
