@@ -22,6 +22,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
         .journal_bytes = UINT64_C(1) << 30,
         .data = {.format = "auto",
                  .negatives = 4,
+                 .holdout_evaluated = true,
                  .holdout_negatives = 99,
                  .window = 5,
                  .index_base = 1,
@@ -259,7 +260,7 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
     if (st == DP_OK)
         st = check_sets(data, names, err);
     if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
-        data->validation_share == 0 && !data->test[0] && !data->holdout[0])
+        data->validation_share == 0 && !data->test[0] && !(data->holdout[0] && data->holdout_evaluated))
         st = dp_fail(err, DP_ARGUMENT,
                      "%s looks at a figure, but there is nothing to evaluate: give %s a file or %s a share",
                      dp_setting_name(names, t->stop_at[0] ? "training.stop_at" : "training.patience", name),

@@ -59,6 +59,7 @@ struct dp_cluster_data {
     /* Pairs: what of the training file is the test set, in place of `test`: "leave-one-out", a share ("0.2"),
      * or empty */
     char holdout[32];
+    bool holdout_evaluated;     /* false: workers evaluate it not; samples of the weights are scored on it */
     uint32_t holdout_negatives; /* leave-one-out: items that each is ranked among, beside all; 0: none */
     char format[16];            /* "auto", or the name of one */
     uint32_t negatives;         /* pairs: items, or words, sampled for each */

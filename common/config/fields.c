@@ -102,6 +102,7 @@ static const struct dp_field data[] = {
     PATH(dp_cluster_data, validation_negatives),
     REAL(dp_cluster_data, validation_share, 0, 0.9),
     TEXT(dp_cluster_data, holdout, sizeof((struct dp_cluster_data *)0)->holdout - 1),
+    BOOL(dp_cluster_data, holdout_evaluated),
     INTEGER(dp_cluster_data, holdout_negatives, DP_FIELD_U32, 0, 100000),
     TEXT(dp_cluster_data, format, sizeof((struct dp_cluster_data *)0)->format - 1),
     INTEGER(dp_cluster_data, negatives, DP_FIELD_U32, 1, 1000),

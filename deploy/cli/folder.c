@@ -200,7 +200,9 @@ static bool is_ours(const char *directory, const char *name)
                is_kept(name);
     return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
            is_numbered(name, "server-", ".log.1") || is_numbered(name, "worker-", ".log.1") ||
-           is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0;
+           is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0 ||
+           strcmp(name, "keys.log") == 0 || strcmp(name, "observer.log") == 0 ||
+           strcmp(name, "scoring.log") == 0;
 }
 
 static enum dp_status clear_inside(const struct dp_folder *folder, const char *directory,
@@ -234,8 +236,9 @@ enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_er
 
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
-    static const char *const files[] = {"predict.conf", "report.json", "report.html",    DP_FOLDER_EARLIER,
-                                        "predict.out",  RUN,           "restoring.conf", "cluster.conf"};
+    static const char *const files[] = {
+        "predict.conf", "report.json", "report.html", DP_FOLDER_EARLIER, "predict.out",    RUN,
+        "score.conf",   "score.keys",  "samples",     "samples.json",    "restoring.conf", "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

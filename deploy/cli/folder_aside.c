@@ -17,7 +17,8 @@
 #define ASIDE    "before-fresh"
 #define REMOVING "before-fresh.removing"
 
-static const char *const parts[] = {"store", "report.json", "report.html", "run", "cluster.conf"};
+static const char *const parts[] = {"store",        "report.json", "report.html",
+                                    "samples.json", "run",         "cluster.conf"};
 #define PARTS (sizeof parts / sizeof parts[0])
 
 /* `name` in the directory as a run's directory of its own. *there: it is one. */

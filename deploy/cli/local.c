@@ -91,6 +91,7 @@ void dp_local_close(struct dp_local **local)
     struct dp_local *l = *local;
     if (!l)
         return;
+    (void)dp_local_stop(l, DP_LOCAL_OBSERVER, CLOSE_WORKERS);
     (void)dp_local_stop(l, DP_LOCAL_WORKER, CLOSE_WORKERS);
     (void)dp_local_stop(l, DP_LOCAL_SERVER, CLOSE_SERVERS);
     for (uint32_t i = 0; i < l->children; i++) {
@@ -307,7 +308,8 @@ static void consider(struct dp_local *local, struct child *child)
 {
     char text[160], line[256];
     uint64_t now = dp_now_ms();
-    if (local->restarts_max == 0 || child->stopping || local->asked || WIFEXITED(child->status))
+    if (local->restarts_max == 0 || child->stopping || local->asked || WIFEXITED(child->status) ||
+        child->role == DP_LOCAL_OBSERVER)
         return;
     how_it_ended(child, text, sizeof text);
     uint32_t lately = restarts_lately(local, now);
@@ -369,7 +371,7 @@ static const struct child *first_worker(const struct dp_local *local)
 
 static bool ended_badly(const struct child *child)
 {
-    if (child->running || child->waits || child->stopping)
+    if (child->running || child->waits || child->stopping || child->role == DP_LOCAL_OBSERVER)
         return false;
     return child->role == DP_LOCAL_SERVER || !WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0;
 }
@@ -415,11 +417,13 @@ static void signal_groups(const struct dp_local *local, enum dp_local_role role,
  * none waits for a server that rests. */
 static void suspend(const struct dp_local *local)
 {
+    signal_groups(local, DP_LOCAL_OBSERVER, SIGSTOP);
     signal_groups(local, DP_LOCAL_WORKER, SIGSTOP);
     signal_groups(local, DP_LOCAL_SERVER, SIGSTOP);
     (void)raise(SIGSTOP); /* until SIGCONT */
     signal_groups(local, DP_LOCAL_SERVER, SIGCONT);
     signal_groups(local, DP_LOCAL_WORKER, SIGCONT);
+    signal_groups(local, DP_LOCAL_OBSERVER, SIGCONT);
 }
 
 void dp_local_wait(struct dp_local *local, uint32_t timeout_ms)

@@ -20,8 +20,9 @@
 #include <stdio.h>
 
 enum dp_local_role {
-    DP_LOCAL_SERVER, /* runs until it is stopped */
-    DP_LOCAL_WORKER, /* ends by itself, with 0 */
+    DP_LOCAL_SERVER,   /* runs until it is stopped */
+    DP_LOCAL_WORKER,   /* ends by itself, with 0 */
+    DP_LOCAL_OBSERVER, /* however it ends, that is no failure, and it is not started again */
 };
 
 struct dp_local;

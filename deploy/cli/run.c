@@ -220,6 +220,9 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
     const char *gives_up = dp_run_plan_flag(&run->plan, "--discard") ? "--discard" : replace;
     if (replace && (run->plan.continues || run->plan.resumes))
         run->replaces = dp_replaced_tell(run->plan.folder.path, run->plan.cluster, stderr) > 0;
+    dp_observed_prepare(&run->plan.observed, run->local, &run->plan.folder, run->plan.cluster);
+    if (dp_local_signal(run->local))
+        return dp_fail(err, DP_STOPPING, "stopped before the training began");
     enum dp_status st = dp_servers_start(run->local, &run->plan.folder, run->plan.cluster,
                                          run->plan.folder.conf, "server", gives_up, err);
     if (st == DP_OK)
@@ -233,6 +236,8 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
         st = choose_run(run, err);
     if (st == DP_OK)
         keep_origin(run);
+    if (st == DP_OK)
+        dp_observed_start(&run->plan.observed, run->local, &run->plan.folder);
     if (st == DP_OK)
         st = start_workers(run, err);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
@@ -253,6 +258,8 @@ static enum dp_status stop_all(struct cli_run *run)
     /* Without their server workers have nothing to wait for. */
     uint32_t grace_ms = dp_local_server_failed(run->local) ? 0 : WORKER_STOP_MS;
     enum dp_status workers = dp_local_stop(run->local, DP_LOCAL_WORKER, grace_ms);
+    /* Its last sample is of the weights that stay. */
+    dp_observed_stop(&run->plan.observed, run->local, &run->plan.folder, !dp_local_server_failed(run->local));
     dp_client_close(&run->client);
     enum dp_status servers = dp_local_stop(run->local, DP_LOCAL_SERVER, SERVER_STOP_MS);
     return servers == DP_OK ? workers : servers;
@@ -352,6 +359,8 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
                 " are partly those of the lost weights. The final ones are of the weights that are there.\n",
                 first, first + run->plan.state.mixed - 1);
     fprintf(to, "Report:    %s\n", run->plan.cluster->training.report);
+    if (run->plan.observed.scored)
+        fprintf(to, "Samples:   %s/samples.json\n", run->plan.folder.path);
     fprintf(to, "Store:     %s/store\n", run->plan.folder.path);
     fprintf(to, "Logs:      %s/log\n", run->plan.folder.path);
     dp_outcome_uses(run->plan.cluster->model, run->plan.folder.path, to);
@@ -440,6 +449,8 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
     dp_cli_line_end(&run->line);
     if (run->local && stop_all(run) != DP_OK && code == 0)
         code = 2;
+    if (run->local && !dp_local_signal(run->local) && (code == 0 || run->trained))
+        dp_observed_score(&run->plan.observed, run->local, &run->plan.folder);
     dp_cli_epochs_look(&run->epochs, &run->line); /* what a worker that was asked to stop still had to tell */
     if (code == 0)
         accept(run);

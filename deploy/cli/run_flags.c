@@ -67,6 +67,16 @@ static const struct dp_option options[] = {
     {"--standardize", "yes|no",
      "CSV: replace numbers by (x - mean) / deviation of the column in the training file; default yes",
      "data.standardize", NULL},
+    {"--sample-every", "TIME",
+     "sample the weights beside the training every TIME (200ms), and score the samples when it is over, so "
+     "that no worker stops to evaluate: DIR/samples.json has the metrics over time, on --score, else on "
+     "--test "
+     "or --holdout (which is then not evaluated after each epoch)",
+     NULL, NULL},
+    {"--score", "FILE", "with --sample-every: the data that the samples are scored on, as --test", NULL,
+     NULL},
+    {"--score-labels", "FILE", "labels of --score", NULL, NULL},
+    {"--score-negatives", "FILE", "as --test-negatives, for --score", NULL, NULL},
     DP_OPTION_HEADING("Training"),
     {"--epochs", "N",
      "passes over the training data; default 0: 1 to 100, chosen from the model and the size of the data",

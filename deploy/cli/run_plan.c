@@ -241,6 +241,8 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
     if (st == DP_OK)
         st = settle_files(plan, err);
     if (st == DP_OK)
+        st = dp_observed_plan(plan->values, plan->cluster, plan->resumes, &plan->observed, err);
+    if (st == DP_OK)
         st = check_model(plan, err);
     if (st == DP_OK) {
         plan->state.known = true;

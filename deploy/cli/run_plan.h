@@ -8,6 +8,7 @@
 
 #include "common/env/atomic_file.h"
 #include "deploy/cli/folder.h"
+#include "deploy/cli/observed.h"
 #include "deploy/cli/restored.h"
 #include "deploy/cli/run_flags.h"
 #include "deploy/cli/run_state.h"
@@ -21,6 +22,7 @@ struct dp_run_plan {
     FILE *tables;                 /* where results are shown: standard output, unless the report goes there */
     struct dp_atomic_file report; /* --report that is no file */
     uint32_t restarts;
+    struct dp_observed observed;
     struct dp_run_state state;
     struct dp_cluster *earlier; /* the run there, where there is one */
     bool continues;             /* on an earlier run's store */

@@ -11,8 +11,8 @@
 #include <time.h>
 
 #define MS_NS      UINT64_C(1000000)
-#define LOOK_MS    20u  /* for the first push */
-#define TABLES_MS  200u /* for tables */
+#define LOOK_MS    20u /* for the first push */
+#define TABLES_MS  20u /* for tables */
 #define SLICE_NS   (50 * MS_NS)
 #define KEYS_MAX   65536u     /* of a request */
 #define FLOATS_MAX (4u << 20) /* likewise */

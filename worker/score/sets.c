@@ -115,7 +115,7 @@ enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *out, struct dp
     enum dp_status st = DP_OK;
     if (data->test[0])
         st = open_file(job, out->train, data->test, data->test_labels, data->test_negatives, &out->test, err);
-    else if (data->holdout[0])
+    else if (data->holdout[0] && data->holdout_evaluated)
         st = open_held(job, out->train, true, &out->test, err);
     if (st == DP_OK && data->validation[0])
         st = open_file(job, out->train, data->validation, data->validation_labels, data->validation_negatives,
