@@ -124,11 +124,14 @@ static void put_colour(FILE *out, const char *value, size_t size)
         fprintf(out, "#%02x%02x%02x", r & 0xff, g & 0xff, b & 0xff);
 }
 
-/* What a value of one of these may have: numbers, letters of paths and transforms. */
+/* What a value of one of these may have: numbers, letters of paths and transforms. Lines that are broken between two points of a
+ * polygon keep them apart. */
 static void put_plain(FILE *out, const char *value, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        if (isalnum((unsigned char)value[i]) || strchr(" .,-()+%", value[i]))
+        if (isspace((unsigned char)value[i]))
+            fputc(' ', out);
+        else if (isalnum((unsigned char)value[i]) || strchr(" .,-()+%", value[i]))
             fputc(value[i], out);
 }
 

@@ -119,6 +119,16 @@ static void only_what_draws_is_taken(void **state)
     free(out);
 }
 
+/* gnuplot breaks the lines of a band's points. */
+static void points_stay_apart(void **state)
+{
+    (void)state;
+    char *out = taken("<svg viewBox='0 0 1 1'><polygon fill='rgb(9,9,9)' points='1,2\n3,4'/></svg>");
+    assert_non_null(out);
+    assert_non_null(strstr(out, "points=\"1,2 3,4\""));
+    free(out);
+}
+
 static void no_svg_is_refused(void **state)
 {
     (void)state;
@@ -146,8 +156,8 @@ static void no_svg_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_no_markup), cmocka_unit_test(no_verb_forgets_it),
+        cmocka_unit_test(text_is_no_markup),   cmocka_unit_test(no_verb_forgets_it),
         cmocka_unit_test(numbers_are_bounded), cmocka_unit_test(only_what_draws_is_taken),
-        cmocka_unit_test(no_svg_is_refused)};
+        cmocka_unit_test(points_stay_apart),   cmocka_unit_test(no_svg_is_refused)};
     return cmocka_run_group_tests_name("page", tests, NULL, NULL);
 }
