@@ -53,9 +53,9 @@ static json_t *machine_of(void)
 }
 
 /* Words that are no UTF-8 (names of files may be none) are not kept: they would be other ones. */
-static json_t *words_of(int argc, char *const *argv)
+static json_t *words_of(const char *word, int argc, char *const *argv)
 {
-    json_t *words = json_pack("[s, s]", "downpour", "run");
+    json_t *words = json_pack("[s, s]", "downpour", word);
     for (int i = 0; i < argc; i++)
         if (json_array_append_new(words, json_string(argv[i])) != 0) {
             json_decref(words);
@@ -64,27 +64,36 @@ static json_t *words_of(int argc, char *const *argv)
     return words;
 }
 
+json_t *dp_origin_of_command(const char *word, int argc, char *const *argv)
+{
+    char here[DP_PATH_MAX + 1], began[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    json_t *root = json_pack("{s:s,s:o}", "version", DOWNPOUR_VERSION, "machine", machine_of());
+    if (gmtime_r(&now, &utc) && strftime(began, sizeof began, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+        (void)json_object_set_new(root, "began", json_string(began));
+    json_t *words = words_of(word, argc, argv);
+    if (words)
+        (void)json_object_set_new(root, "command", words);
+    if (getcwd(here, sizeof here))
+        (void)json_object_set_new(root, "directory", json_string(here));
+    return root;
+}
+
 enum dp_status dp_run_origin_write(const char *directory, uint32_t run, int argc, char *const *argv,
                                    struct dp_error *err)
 {
-    char path[DP_PATH_MAX + 1], here[DP_PATH_MAX + 1], began[32];
-    time_t now = time(NULL);
-    struct tm utc;
+    char path[DP_PATH_MAX + 1];
     struct dp_atomic_file file = {0};
     enum dp_status st = origin_path(directory, run, path, err);
     if (st == DP_OK)
         st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         return st;
-    json_t *root = json_pack("{s:I,s:s,s:o}", "run", (json_int_t)run, "version", DOWNPOUR_VERSION, "machine",
-                             machine_of());
-    if (gmtime_r(&now, &utc) && strftime(began, sizeof began, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
-        (void)json_object_set_new(root, "began", json_string(began));
-    json_t *words = words_of(argc, argv);
-    if (words)
-        (void)json_object_set_new(root, "command", words);
-    if (getcwd(here, sizeof here))
-        (void)json_object_set_new(root, "directory", json_string(here));
+    json_t *root = json_pack("{s:I}", "run", (json_int_t)run),
+           *origin = dp_origin_of_command("run", argc, argv);
+    (void)json_object_update(root, origin);
+    json_decref(origin);
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
     if (text)

@@ -14,6 +14,9 @@
 DP_MUST_USE
 enum dp_status dp_run_origin_write(const char *directory, uint32_t run, int argc, char *const *argv,
                                    struct dp_error *err);
+/* The same of any command, for the caller to keep: {"version", "machine", "began", "command", "directory"}, the caller's. argv: what
+ * follows `downpour WORD`. */
+json_t *dp_origin_of_command(const char *word, int argc, char *const *argv);
 /* The caller's; NULL: there is none that is of this run. */
 json_t *dp_run_origin_read(const char *directory, uint32_t run);
 /* The command of one, as a shell takes it, malloc'd; NULL: it has none. */
