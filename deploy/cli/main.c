@@ -18,7 +18,8 @@ static const char usage[] =
     "the names of "
     "words, "
     "users, features\n  neighbours  show the words or items most similar to a given one\n  status      show "
-    "the state of a running cluster, or whether a run is finished\n  report      make a page (HTML) of a "
+    "the state of a running cluster, or whether a run is finished\n  compare     train a job in several "
+    "modes, and make a page of what differs\n  report      make a page (HTML) of a "
     "training: plots, numbers, settings\n  generate    write clicks from a hidden "
     "model, and print the best result that "
     "is possible\n  inspect     show or verify what a store on disk holds, or print a digest of its rows\n  "
@@ -60,12 +61,14 @@ int main(int argc, char **argv)
         {"checkpoints", dp_deploy_checkpoints},
         {"verify", dp_deploy_verify},
         {"restore", dp_deploy_restore},
+        {"compare", dp_compare_compare},
         {"report", dp_compare_report},
         {"import", dp_deploy_import},
     };
-    static const char *const words[] = {
-        "run",        "predict",     "status", "export",  "neighbours", "inspect", "bench",  "generate",
-        "checkpoint", "checkpoints", "verify", "restore", "report",     "import",  "--help", "--version"};
+    static const char *const words[] = {"run",     "predict",  "status",   "export",     "neighbours",
+                                        "inspect", "bench",    "generate", "checkpoint", "checkpoints",
+                                        "verify",  "restore",  "compare",  "report",     "import",
+                                        "--help",  "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

@@ -1,11 +1,13 @@
-/* report: one training as a page.
- *     DIR -> training.h -> training_page.h -> an atomic file */
+/* report: one training, or a comparison, as a page.
+ *     DIR -> training.h -> training_page.h -> an atomic file
+ *     DIR -> comparison.h -> compare_page.h -> an atomic file */
 #include "deploy/compare/compare_commands.h"
 
 #include "common/base/text.h"
 #include "common/env/atomic_file.h"
 #include "deploy/cli/options_words.h"
 #include "deploy/cli/path.h"
+#include "deploy/compare/compare_page.h"
 #include "deploy/compare/training_page.h"
 
 #include <string.h>
@@ -20,7 +22,8 @@ static const struct dp_command command = {
     .name = "report",
     .usage = "DIR [--out FILE]",
     .summary =
-        "Makes a page (HTML) of one training, from the report in DIR (the --dir of a run), which may still "
+        "Makes a page (HTML) of one training, or of a comparison, from the report in DIR (the --dir of run "
+        "or compare), which may still "
         "be in "
         "progress:\nwhat was found, in words; loss and metrics over epochs and time, throughput, staleness, "
         "where the "
@@ -81,9 +84,12 @@ static enum dp_status run(int argc, char *const *argv, bool *help, struct dp_err
     if (st == DP_OK && !*help && words.words != 1)
         st = dp_fail(err, DP_ARGUMENT,
                      "give the directory of one run (its --dir): downpour report DIR [--out FILE]");
-    if (st == DP_OK && !*help)
+    bool compared = st == DP_OK && !*help && dp_comparison_is(words.word[0]);
+    if (compared)
+        st = dp_compare_make_page(words.word[0], dp_options_value(&command, values, "--out"), err);
+    if (st == DP_OK && !*help && !compared)
         st = dp_training_read(words.word[0], &training, err);
-    if (st == DP_OK && !*help)
+    if (st == DP_OK && !*help && !compared)
         st = make(&training, dp_options_value(&command, values, "--out"), err);
     dp_training_clear(&training);
     dp_words_clear(&words);

@@ -1,0 +1,257 @@
+/* compare: the same job in several modes, each with several seeds, beside each other.
+ *     plan -> directory -> (--lr-grid: every rate of every mode -> the best of each) -> for each seed: every mode ->
+ *     statistics -> report.json -> page
+ * Why   Modes take turns seed by seed, and another one begins each round, so that a machine whose speed drifts drifts for all alike. */
+#include "deploy/compare/compare_commands.h"
+#include "deploy/compare/compare_folder.h"
+#include "deploy/compare/compare_job.h"
+#include "deploy/compare/compare_page.h"
+#include "deploy/compare/compare_record.h"
+#include "deploy/compare/compare_words.h"
+
+#include "common/base/deadline.h"
+#include "common/base/text.h"
+#include "common/config/injection.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WIDTH 100u
+
+struct comparing {
+    struct dp_compare_plan plan;
+    struct dp_compare_record record;
+    struct dp_cli_line line;
+    const char *rate[DP_COMPARE_MODES_MAX];  /* of --lr-grid; NULL: that of the flags */
+    char gave_up[DP_COMPARE_MODES_MAX][200]; /* why a mode is not run any more; "": it is */
+    uint32_t done, all, good;
+    int signal;
+};
+
+static void tell_start(const struct comparing *c)
+{
+    char injected[DP_INJECTION_TEXT_BYTES] = "";
+    const struct dp_compare_plan *plan = &c->plan;
+    fprintf(stderr, "Comparing %zu mode%s with %" PRIu32 " seed%s each, in %s\n", plan->modes,
+            plan->modes == 1 ? "" : "s", plan->seeds, plan->seeds == 1 ? "" : "s", plan->dir);
+    const char *text = json_string_value(json_object_get(c->record.root, "injected"));
+    (void)snprintf(injected, sizeof injected, "%s", text ? text : "");
+    if (injected[0])
+        fprintf(stderr, "Delays are injected, so times are not those of this machine: %s.\n", injected);
+}
+
+/* "  3/15  ssp:4, seed 1       12.3 s  accuracy 0.9512  7,123 examples/s" */
+static void tell_run(struct comparing *c, const char *title, const json_t *run, double end)
+{
+    char number[32];
+    const char *error = json_string_value(json_object_get(run, "error"));
+    const char *metric = dp_compare_record_metric(&c->record);
+    const json_t *throughput = json_object_get(json_object_get(run, "report"), "throughput");
+    bool good = strcmp(json_string_value(json_object_get(run, "status")), "ok") == 0;
+    dp_cli_line_clear(&c->line);
+    fprintf(stderr, "%3" PRIu32 "/%" PRIu32 "  %-32s", c->done, c->all, title);
+    if (good) {
+        fprintf(stderr, "%8.1f s  ", json_number_value(json_object_get(throughput, "seconds")));
+        fprintf(stderr, "%s examples/s",
+                dp_cli_number(json_number_value(json_object_get(throughput, "examples_per_s")), number,
+                              sizeof number));
+        if (metric && isfinite(end))
+            fprintf(stderr, "  %s %.4f", metric, end);
+    }
+    if (error && error[0])
+        fprintf(stderr, "%s%s", good ? "  " : "failed: ", error);
+    fputc('\n', stderr);
+}
+
+/* One training of a mode. *run: the record's or the caller's to release. */
+static enum dp_status train(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
+                            const char *dir, json_t **run, struct dp_error *err)
+{
+    char title[96];
+    (void)snprintf(title, sizeof title, "%s, seed %" PRIu64 "%s%s", c->plan.mode[mode].name, seed,
+                   rate ? ", rate " : "", rate ? rate : "");
+    struct dp_compare_job job = {.plan = &c->plan,
+                                 .mode = &c->plan.mode[mode],
+                                 .seed = seed,
+                                 .rate = rate,
+                                 .dir = dir,
+                                 .title = title,
+                                 .line = &c->line};
+    enum dp_status st = dp_compare_job_run(&job, run, err);
+    c->signal = job.signal;
+    if (st != DP_OK)
+        return st;
+    c->done++;
+    tell_run(c, title, *run, dp_compare_record_end(&c->record, *run));
+    return DP_OK;
+}
+
+static void dir_of(const struct comparing *c, const char *in, size_t mode, uint64_t seed, const char *rate,
+                   char out[128])
+{
+    char name[32];
+    (void)snprintf(out, 128, "%s/%s/%s%sseed-%" PRIu64, in, dp_compare_mode_path(&c->plan.mode[mode], name),
+                   rate ? rate : "", rate ? "-" : "", seed);
+}
+
+/* ---- --lr-grid */
+
+static enum dp_status try_rates(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t r = 0; st == DP_OK && r < c->plan.rates; r++) {
+        char dir[128];
+        json_t *run = NULL;
+        dir_of(c, "grid", mode, seed, c->plan.rate[r], dir);
+        st = train(c, mode, seed, c->plan.rate[r], dir, &run, err);
+        if (st == DP_OK)
+            dp_compare_record_add_try(&c->record, mode, c->plan.rate[r], run);
+        json_decref(run);
+    }
+    return st;
+}
+
+static enum dp_status seek_rates(struct comparing *c, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t s = 0; st == DP_OK && s < c->plan.grid_seeds; s++)
+        for (size_t m = 0; st == DP_OK && m < c->plan.modes; m++)
+            st = try_rates(c, m, c->plan.first_grid_seed + s, err);
+    for (size_t m = 0; st == DP_OK && m < c->plan.modes; m++) {
+        c->rate[m] = dp_compare_record_choose(&c->record, &c->plan, m);
+        if (!c->rate[m])
+            (void)snprintf(c->gave_up[m], sizeof c->gave_up[m],
+                           "with no rate of --lr-grid did it end with a finite metric on every seed");
+        fprintf(stderr, "Rate of %s: %s\n", c->plan.mode[m].name, c->rate[m] ? c->rate[m] : c->gave_up[m]);
+    }
+    return st == DP_OK ? dp_compare_record_write(&c->record, c->plan.dir, err) : st;
+}
+
+/* ---- runs */
+
+static json_t *not_run(const struct comparing *c, size_t mode, uint64_t seed)
+{
+    return json_pack("{s:s, s:I, s:s, s:s, s:s}", "mode", c->plan.mode[mode].name, "seed", (json_int_t)seed,
+                     "dir", "", "status", "failed", "error", c->gave_up[mode]);
+}
+
+static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
+{
+    char dir[128];
+    json_t *run = NULL;
+    enum dp_status st = DP_OK;
+    dir_of(c, "runs", mode, seed, NULL, dir);
+    if (c->gave_up[mode][0])
+        run = not_run(c, mode, seed);
+    else
+        st = train(c, mode, seed, c->rate[mode], dir, &run, err);
+    if (st != DP_OK)
+        return st;
+    const char *status = json_string_value(json_object_get(run, "status"));
+    c->good += status && strcmp(status, "ok") == 0;
+    dp_compare_record_add(&c->record, run);
+    return dp_compare_record_write(&c->record, c->plan.dir, err);
+}
+
+static enum dp_status run_all(struct comparing *c, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t s = 0; st == DP_OK && s < c->plan.seeds; s++)
+        for (size_t m = 0; st == DP_OK && m < c->plan.modes; m++)
+            st = run_one(c, (m + s) % c->plan.modes, c->plan.first_seed + s, err);
+    return st;
+}
+
+/* On lines of 100 columns. */
+static void put_wrapped(char *text)
+{
+    size_t at = 0;
+    for (char *save = NULL, *word = text ? strtok_r(text, " ", &save) : NULL; word;
+         word = strtok_r(NULL, " ", &save)) {
+        size_t len = strlen(word);
+        bool breaks = at > 0 && at + 1 + len > WIDTH;
+        printf("%s%s", breaks ? "\n" : at ? " " : "", word);
+        at = breaks ? len : at + len + (at > 0);
+    }
+    if (at > 0)
+        printf("\n");
+    free(text);
+}
+
+static void tell_found(const struct comparing *c)
+{
+    put_wrapped(dp_compare_words_failed(c->record.root));
+    put_wrapped(dp_compare_words_target(c->record.root));
+    put_wrapped(dp_compare_words_end(c->record.root));
+    put_wrapped(dp_compare_words_speed(c->record.root));
+    printf("Brackets hold 95%% intervals over the seeds.\n");
+}
+
+static enum dp_status finish(struct comparing *c, struct dp_error *err)
+{
+    enum dp_status st = dp_compare_record_finish(&c->record, err);
+    if (st == DP_OK)
+        st = dp_compare_record_write(&c->record, c->plan.dir, err);
+    if (st == DP_OK)
+        tell_found(c);
+    if (st == DP_OK)
+        st = dp_compare_make_page(c->plan.dir, NULL, err);
+    if (st == DP_OK && c->good == 0)
+        st = dp_fail(err, DP_DATA, "no run of any mode ended well: %.200s/report.json says why of each",
+                     c->plan.dir);
+    return st;
+}
+
+static enum dp_status compare(struct comparing *c, int argc, char *const *argv, struct dp_error *err)
+{
+    int lock = -1;
+    bool overwrite = dp_compare_plan_flag(&c->plan, "--overwrite") != NULL;
+    enum dp_status st = dp_compare_folder_open(c->plan.dir, overwrite, &lock, err);
+    if (st == DP_OK)
+        st = dp_compare_record_open(&c->plan, argc, argv, &c->record, err);
+    if (st == DP_OK)
+        st = dp_compare_record_write(&c->record, c->plan.dir, err);
+    if (st == DP_OK) {
+        c->all = (uint32_t)(c->plan.modes * (c->plan.seeds + c->plan.rates * c->plan.grid_seeds));
+        tell_start(c);
+    }
+    if (st == DP_OK && c->plan.rates > 0)
+        st = seek_rates(c, err);
+    if (st == DP_OK)
+        st = run_all(c, err);
+    dp_cli_line_end(&c->line);
+    if (st == DP_OK)
+        st = finish(c, err);
+    dp_compare_record_close(&c->record);
+    if (lock >= 0)
+        (void)close(lock);
+    return st;
+}
+
+int dp_compare_compare(int argc, char *const *argv)
+{
+    struct comparing *c = calloc(1, sizeof *c);
+    struct dp_error err = {0};
+    bool help = false;
+    enum dp_status st = c ? dp_options_parse(dp_compare_command(), argc, argv, c->plan.values, &help, &err)
+                          : dp_fail(&err, DP_NOMEM, "no memory");
+    if (st == DP_OK && help) {
+        free(c);
+        return dp_options_show_help(dp_compare_command());
+    }
+    if (st == DP_OK) {
+        dp_cli_line_init(&c->line, stderr);
+        st = dp_compare_plan_make(&c->plan, &err);
+    }
+    if (st == DP_OK)
+        st = compare(c, argc, argv, &err);
+    int code = st == DP_OK ? 0 : c && c->signal ? 128 + c->signal : 2;
+    dp_text_clean(err.text);
+    if (st != DP_OK)
+        fprintf(stderr, "downpour: compare: %s\n", err.text);
+    free(c);
+    return code;
+}

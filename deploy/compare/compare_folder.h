@@ -1,0 +1,13 @@
+/* Compare folder: the directory of a comparison: lock  report.json  report.html  cache/  runs/MODE/seed-N/  grid/MODE/RATE-seed-N/
+ * Promise   One comparison at a time works in it. What is there and is no comparison's is never removed.
+ * Failure   DP_EXISTS: a comparison, or something else, is there. DP_IN_USE: another one is at work in it. DP_IO naming the path. */
+#ifndef DP_COMPARE_COMPARE_FOLDER_H
+#define DP_COMPARE_COMPARE_FOLDER_H
+
+#include "common/config/cluster.h"
+
+/* Makes it, with its parents. overwrite: an earlier comparison there is removed (its cache of decoded data stays). *lock: to be closed. */
+DP_MUST_USE
+enum dp_status dp_compare_folder_open(const char *dir, bool overwrite, int *lock, struct dp_error *err);
+
+#endif

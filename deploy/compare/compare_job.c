@@ -1,0 +1,402 @@
+#include "deploy/compare/compare_job.h"
+
+#include "common/base/deadline.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
+#include "common/env/directory.h"
+#include "deploy/cli/folder.h"
+#include "deploy/cli/local.h"
+#include "deploy/cli/path.h"
+#include "deploy/cli/servers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOOK_MS  500u
+#define STOP_MS  150000u /* a run stops its workers and servers, which close their stores */
+#define TAIL     4096
+#define ARGS_MAX (2u * DP_COMPARE_FLAGS_MAX + 32u)
+
+/* A child's arguments; texts that are made lie in `made`. */
+struct args {
+    const char *of[ARGS_MAX];
+    size_t count;
+    char made[8][DP_PATH_MAX + 64];
+    size_t texts;
+};
+
+static void add(struct args *args, const char *word)
+{
+    DP_ASSERT(args->count + 1 < ARGS_MAX);
+    args->of[args->count++] = word;
+}
+
+static void add_two(struct args *args, const char *flag, const char *value)
+{
+    add(args, flag);
+    add(args, value);
+}
+
+static void add_number(struct args *args, const char *flag, uint64_t value, const char *unit)
+{
+    DP_ASSERT(args->texts < sizeof args->made / sizeof args->made[0]);
+    char *text = args->made[args->texts++];
+    (void)snprintf(text, sizeof args->made[0], "%" PRIu64 "%s", value, unit);
+    add_two(args, flag, text);
+}
+
+/* DIR/RUN/name; the plan's directory leaves room. */
+static void path_of(const struct dp_compare_job *job, const char *name, char out[DP_PATH_MAX + 64])
+{
+    (void)snprintf(out, DP_PATH_MAX + 64, "%s/%s%s%s", job->plan->dir, job->dir, name[0] ? "/" : "", name);
+}
+
+/* The last bytes of a file as a text; "" where there is none. */
+static void tail_of(const char *path, char out[TAIL + 1])
+{
+    FILE *file = fopen(path, "re");
+    size_t n = 0;
+    if (file && (fseek(file, -TAIL, SEEK_END) == 0 || fseek(file, 0, SEEK_SET) == 0))
+        n = fread(out, 1, TAIL, file);
+    if (file)
+        (void)fclose(file);
+    out[n] = '\0';
+}
+
+/* How far a child is: the last line of its log, whose lines may end in \r. */
+static void show(const struct dp_compare_job *job, const char *log, uint64_t begun_ms)
+{
+    char tail[TAIL + 1], text[160];
+    if (!job->line || !job->line->moving)
+        return;
+    tail_of(log, tail);
+    size_t len = strlen(tail);
+    while (len > 0 && strchr("\r\n", tail[len - 1]))
+        tail[--len] = '\0';
+    const char *last = tail + len;
+    while (last > tail && !strchr("\r\n", last[-1]))
+        last--;
+    dp_text_clean(tail + (last - tail));
+    (void)snprintf(text, sizeof text, "%s  %" PRIu64 " s  %.90s", job->title, (dp_now_ms() - begun_ms) / 1000,
+                   last);
+    dp_cli_line_show(job->line, text, dp_now_ms());
+}
+
+/* What the command, or a worker, said last of why it failed: "downpour: CAUSE", but not where its log is. */
+static bool said_why(const char *log, char *out, size_t size)
+{
+    static const char mark[] = "downpour: ", place[] = "its log is ";
+    char tail[TAIL + 1];
+    bool found = false;
+    tail_of(log, tail);
+    for (char *line = tail, *next; line; line = next) {
+        next = strpbrk(line, "\r\n");
+        if (next)
+            *next++ = '\0';
+        if (strncmp(line, mark, sizeof mark - 1) != 0 ||
+            strncmp(line + sizeof mark - 1, place, sizeof place - 1) == 0)
+            continue;
+        (void)snprintf(out, size, "%s", line + sizeof mark - 1);
+        found = true;
+    }
+    dp_text_clean(out);
+    return found;
+}
+
+static enum dp_status wait_for(struct dp_compare_job *job, struct dp_local *local, const char *log,
+                               uint64_t begun_ms, struct dp_error *err)
+{
+    while (dp_local_running(local, DP_LOCAL_WORKER) > 0) {
+        dp_local_wait(local, LOOK_MS);
+        job->signal = dp_local_signal(local);
+        if (job->signal) {
+            (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
+            return dp_fail(err, DP_STOPPING, "stopped by signal %d", job->signal);
+        }
+        show(job, log, begun_ms);
+    }
+    return DP_OK;
+}
+
+/* Runs a child to its end. *why: "" after a good one. */
+static enum dp_status run_child(struct dp_compare_job *job, struct args *args, const char *name,
+                                char why[sizeof((struct dp_error *)0)->text], struct dp_error *err)
+{
+    const size_t size = sizeof err->text;
+    struct dp_local *local = NULL;
+    char log[DP_PATH_MAX + 64], file[48];
+    uint64_t begun_ms = dp_now_ms();
+    (void)snprintf(file, sizeof file, "%s.log", name);
+    path_of(job, file, log);
+    args->of[args->count] = NULL;
+    why[0] = '\0';
+    enum dp_status st = dp_local_open(&local, err);
+    if (st == DP_OK)
+        st = dp_local_start(local, DP_LOCAL_WORKER, name, args->of, log, -1, err);
+    if (st == DP_OK)
+        st = wait_for(job, local, log, begun_ms, err);
+    if (st == DP_OK && dp_local_failed(local) && !said_why(log, why, size) &&
+        !dp_local_last_words(local, why, size))
+        (void)snprintf(why, size, "%s failed; its log: %.150s", name, log);
+    dp_local_close(&local);
+    return st;
+}
+
+/* ---- downpour run */
+
+static const char *scored_name(const char *flag)
+{
+    static const char *const names[][2] = {{"--test", "--score"},
+                                           {"--test-labels", "--score-labels"},
+                                           {"--test-negatives", "--score-negatives"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(flag, names[i][0]) == 0)
+            return names[i][1];
+    return flag;
+}
+
+/* Those of the flags that a run takes as they were given. */
+static void add_given(const struct dp_compare_job *job, struct args *args)
+{
+    static const char *const set_here[] = {"--seed", "--workers", "--rate", "--cache"};
+    const struct dp_command *command = dp_compare_command();
+    for (size_t i = 0; i < command->count; i++) {
+        const struct dp_option *option = &command->options[i];
+        bool ours = option->name && !dp_compare_is_of_run(option->name);
+        for (size_t k = 0; option->name && k < sizeof set_here / sizeof set_here[0]; k++)
+            ours |= strcmp(option->name, set_here[k]) == 0 && (k != 2 || job->rate);
+        if (!option->name || !job->plan->values[i] || ours)
+            continue;
+        if (strcmp(option->name, "--straggler") == 0 && job->mode->kind == DP_COMPARE_HOGWILD)
+            continue;
+        add(args, scored_name(option->name));
+        if (option->argument)
+            add(args, job->plan->values[i]);
+    }
+}
+
+static const char *cache_of(const struct dp_compare_job *job, struct args *args)
+{
+    DP_ASSERT(args->texts < sizeof args->made / sizeof args->made[0]);
+    const char *given = dp_compare_plan_flag(job->plan, "--cache");
+    char *text = args->made[args->texts++];
+    (void)snprintf(text, sizeof args->made[0], "%s/cache", job->plan->dir);
+    return given ? given : text;
+}
+
+static enum dp_status run_servers(struct dp_compare_job *job, const char *program, const char *dir, char *why,
+                                  struct dp_error *err)
+{
+    struct args args = {.count = 0};
+    bool threads = job->mode->kind == DP_COMPARE_HOGWILD;
+    add_two(&args, program, "run");
+    add_two(&args, "--dir", dir);
+    add_given(job, &args);
+    add_two(&args, "--cache", cache_of(job, &args));
+    add_two(&args, "--consistency", job->mode->consistency);
+    add_two(&args, "--work", job->mode->leased ? "leased" : "fixed");
+    add_number(&args, "--workers", threads ? 1 : job->mode->workers, "");
+    add_number(&args, "--threads", threads ? job->mode->workers : 1, "");
+    add_number(&args, "--seed", job->seed, "");
+    add_number(&args, "--sample-every", job->plan->sample_ms, "ms");
+    if (job->rate)
+        add_two(&args, "--rate", job->rate);
+    return run_child(job, &args, "run", why, err);
+}
+
+/* ---- allreduce */
+
+/* The path of mpirun; false: it is not installed. */
+static bool find_mpirun(char out[DP_PATH_MAX + 1])
+{
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        size_t len = strcspn(at, ":");
+        if (len > 0 && snprintf(out, DP_PATH_MAX + 1, "%.*s/mpirun", (int)len, at) <= DP_PATH_MAX &&
+            access(out, X_OK) == 0)
+            return true;
+        at += len + (at[len] == ':');
+    }
+    return false;
+}
+
+/* The cluster files of the ranks, which evaluate nothing, and of the scoring. */
+static enum dp_status write_files(const struct dp_compare_job *job, const char *conf, const char *scored,
+                                  struct dp_error *err)
+{
+    struct dp_cluster *c = NULL;
+    char path[DP_PATH_MAX + 64];
+    enum dp_status st = dp_compare_plan_cluster(job->plan, job->mode, job->seed, job->rate, &c, err);
+    path_of(job, "report.json", path);
+    if (st == DP_OK)
+        st = dp_cluster_set(c, "training.report", path, "--dir", err);
+    (void)snprintf(path, sizeof path, "%s/cache", job->plan->dir);
+    if (st == DP_OK && !dp_compare_plan_flag(job->plan, "--cache"))
+        st = dp_cluster_set(c, "data.cache", path, "--dir", err);
+    if (st == DP_OK)
+        st = dp_cluster_write(c, scored, err);
+    if (st == DP_OK) {
+        c->data.test[0] = c->data.test_labels[0] = c->data.test_negatives[0] = '\0';
+        st = dp_cluster_write(c, conf, err);
+    }
+    dp_cluster_free(&c);
+    return st;
+}
+
+struct allreduce_paths {
+    char mpirun[DP_PATH_MAX + 1], ranks[DP_PATH_MAX + 1], worker[DP_PATH_MAX + 1];
+    char conf[DP_PATH_MAX + 64], scored[DP_PATH_MAX + 64], keys[DP_PATH_MAX + 64], samples[DP_PATH_MAX + 64],
+        out[DP_PATH_MAX + 64];
+};
+
+static enum dp_status run_keys(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
+                               struct dp_error *err)
+{
+    struct args args = {.count = 0};
+    add(&args, p->worker);
+    add_two(&args, "--cluster", p->scored);
+    add_two(&args, "--score-keys", p->keys);
+    return run_child(job, &args, "keys", why, err);
+}
+
+static enum dp_status run_ranks(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
+                                struct dp_error *err)
+{
+    struct args args = {.count = 0};
+    add(&args, p->mpirun);
+    add_number(&args, "-n", job->mode->workers, "");
+    add(&args, "--oversubscribe");
+    add_two(&args, "--bind-to", "none");
+    if (geteuid() == 0)
+        add(&args, "--allow-run-as-root");
+    add(&args, p->ranks);
+    add_two(&args, "--cluster", p->conf);
+    add_two(&args, "--observe", p->samples);
+    add_two(&args, "--keys", p->keys);
+    add_number(&args, "--sample-every", job->plan->sample_ms, "");
+    return run_child(job, &args, "mpirun", why, err);
+}
+
+static enum dp_status run_score(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
+                                struct dp_error *err)
+{
+    struct args args = {.count = 0};
+    add(&args, p->worker);
+    add_two(&args, "--cluster", p->scored);
+    add_two(&args, "--score-samples", p->samples);
+    add_two(&args, "--keys", p->keys);
+    add_two(&args, "--out", p->out);
+    return run_child(job, &args, "score", why, err);
+}
+
+static enum dp_status run_allreduce(struct dp_compare_job *job, char *why, struct dp_error *err)
+{
+    struct allreduce_paths p;
+    struct dp_error missing = {0};
+    path_of(job, "cluster.conf", p.conf);
+    path_of(job, "score.conf", p.scored);
+    path_of(job, "keys", p.keys);
+    path_of(job, "samples", p.samples);
+    path_of(job, "samples.json", p.out);
+    if (!find_mpirun(p.mpirun) || dp_servers_program("downpour-allreduce", p.ranks, &missing) != DP_OK) {
+        (void)snprintf(why, sizeof err->text, "%s",
+                       missing.text[0]
+                           ? "this build has no downpour-allreduce, as there was no MPI: install it "
+                             "(Debian: apt-get install libopenmpi-dev openmpi-bin) and build again"
+                           : "mpirun is not installed (Debian: apt-get install openmpi-bin)");
+        return DP_OK;
+    }
+    enum dp_status st = dp_servers_program("downpour-worker", p.worker, err);
+    if (st == DP_OK)
+        st = write_files(job, p.conf, p.scored, err);
+    if (st == DP_OK)
+        st = run_keys(job, &p, why, err);
+    if (st == DP_OK && !why[0])
+        st = run_ranks(job, &p, why, err);
+    if (st == DP_OK && !why[0])
+        st = run_score(job, &p, why, err);
+    if (st == DP_OK) {
+        (void)remove(p.samples);
+        (void)remove(p.keys);
+    }
+    return st;
+}
+
+/* ---- what it left */
+
+static json_t *load(const struct dp_compare_job *job, const char *name)
+{
+    char path[DP_PATH_MAX + 64];
+    path_of(job, name, path);
+    return json_load_file(path, JSON_DECODE_ANY, NULL);
+}
+
+static void take_samples(const struct dp_compare_job *job, json_t *run)
+{
+    json_t *scored = load(job, "samples.json");
+    json_t *samples = json_object_get(scored, "samples");
+    const char *error = json_string_value(json_object_get(scored, "error"));
+    if (json_is_array(samples) && json_array_size(samples) > 0)
+        (void)json_object_set(run, "samples", samples);
+    else if (json_string_length(json_object_get(run, "error")) == 0)
+        (void)json_object_set_new(
+            run, "error",
+            json_sprintf("its weights were not scored: %s", error ? error : "no sample was taken"));
+    json_decref(scored);
+}
+
+/* The report of a run that failed or was stopped is there, too, but is not finished. */
+static void take_report(const struct dp_compare_job *job, json_t *run, const char *why)
+{
+    json_t *report = load(job, "report.json");
+    bool good = why[0] == '\0' && json_is_true(json_object_get(report, "finished"));
+    (void)json_object_set_new(run, "status", json_string(good ? "ok" : "failed"));
+    (void)json_object_set_new(run, "error",
+                              json_string(why[0] ? why
+                                          : good ? ""
+                                                 : "it left no report of a finished training"));
+    if (report)
+        (void)json_object_set_new(run, "report", report);
+}
+
+/* Weights take disk space, and the next run does not need them. */
+static void drop_store(const char *dir)
+{
+    struct dp_folder folder = {.lock = -1};
+    struct dp_error why = {0};
+    enum dp_status st = dp_folder_open(dir, &folder, &why);
+    if (st == DP_OK)
+        st = dp_folder_clear_store(&folder, &why);
+    if (st != DP_OK)
+        fprintf(stderr, "downpour: compare: the store of a run stays: %s\n", why.text);
+    dp_folder_close(&folder);
+}
+
+enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err)
+{
+    char program[DP_PATH_MAX + 1], dir[DP_PATH_MAX + 64], why[sizeof err->text] = "";
+    uint64_t begun_ms = dp_now_ms();
+    *out = NULL;
+    path_of(job, "", dir);
+    enum dp_status st = dp_directory_make(dir, err);
+    if (st == DP_OK)
+        st = dp_servers_program("downpour", program, err);
+    if (st == DP_OK)
+        st = job->mode->kind == DP_COMPARE_ALLREDUCE ? run_allreduce(job, why, err)
+                                                     : run_servers(job, program, dir, why, err);
+    if (st != DP_OK)
+        return st;
+    json_t *run = *out =
+        json_pack("{s:s, s:I, s:s}", "mode", job->mode->name, "seed", (json_int_t)job->seed, "dir", job->dir);
+    if (!run)
+        return dp_fail(err, DP_NOMEM, "no memory for the result of a run");
+    dp_json_set_real(run, "wall_seconds", (double)(dp_now_ms() - begun_ms) / 1e3);
+    take_report(job, run, why);
+    take_samples(job, run);
+    if (job->mode->kind != DP_COMPARE_ALLREDUCE && !dp_compare_plan_flag(job->plan, "--keep-stores"))
+        drop_store(dir);
+    return DP_OK;
+}

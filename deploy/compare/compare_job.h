@@ -1,0 +1,28 @@
+/* Compare job: one training of a comparison, as child processes, one at a time:
+ *     `downpour run`, which samples and scores by itself;  allreduce: keys -> mpirun downpour-allreduce -> scores
+ * Promise   A training that fails is a result, with its cause: others go on. When this process dies, so do the children.
+ * Failure   DP_STOPPING: a signal asked this process to stop; the children are ended. DP_NOMEM. */
+#ifndef DP_COMPARE_COMPARE_JOB_H
+#define DP_COMPARE_COMPARE_JOB_H
+
+#include "deploy/cli/progress.h"
+#include "deploy/compare/compare_plan.h"
+
+#include <jansson.h>
+
+struct dp_compare_job {
+    const struct dp_compare_plan *plan;
+    const struct dp_compare_mode *mode;
+    uint64_t seed;
+    const char *rate;         /* NULL: that of the flags */
+    const char *dir;          /* of the run, in the comparison's: "runs/async/seed-1" */
+    const char *title;        /* for the line that shows how far it is */
+    struct dp_cli_line *line; /* or NULL: nothing is shown */
+    int signal;               /* after DP_STOPPING: which */
+};
+
+/* *out: {"mode", "seed", "dir", "status", "error", "wall_seconds", "report", "samples"}, the caller's. */
+DP_MUST_USE
+enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err);
+
+#endif

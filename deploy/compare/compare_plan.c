@@ -1,0 +1,203 @@
+#include "deploy/compare/compare_plan.h"
+
+#include "common/base/parse.h"
+#include "deploy/cli/path.h"
+#include "deploy/cli/spool.h"
+#include "worker/compute/models/model.h"
+
+#include <errno.h>
+#include <float.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEEDS_MAX      99u
+#define GRID_SEED      1000u /* behind the reported ones */
+#define SAMPLE_MIN_MS  10u
+#define SAMPLE_MAX_MS  3600000u
+#define SAMPLE_DEFAULT 500u
+#define MODES_DEFAULT  "async,ssp:4,sync"
+
+const char *dp_compare_plan_flag(const struct dp_compare_plan *plan, const char *name)
+{
+    return dp_options_value(dp_compare_command(), plan->values, name);
+}
+
+static enum dp_status count_of(const struct dp_compare_plan *plan, const char *name, uint32_t max,
+                               uint32_t by_default, uint32_t *out, struct dp_error *err)
+{
+    uint64_t value = by_default;
+    const char *text = dp_compare_plan_flag(plan, name);
+    enum dp_status st = text ? dp_parse_u64(text, 1, max, name, &value, err) : DP_OK;
+    *out = (uint32_t)value;
+    return st;
+}
+
+static enum dp_status set_seeds(struct dp_compare_plan *plan, struct dp_error *err)
+{
+    const char *first = dp_compare_plan_flag(plan, "--seed");
+    plan->first_seed = 1;
+    enum dp_status st = count_of(plan, "--seeds", SEEDS_MAX, 3, &plan->seeds, err);
+    if (st == DP_OK)
+        st = count_of(plan, "--grid-seeds", SEEDS_MAX, 1, &plan->grid_seeds, err);
+    if (st == DP_OK && first)
+        st = dp_parse_u64(first, 0, INT64_MAX - 2 * GRID_SEED, "--seed", &plan->first_seed, err);
+    plan->first_grid_seed = plan->first_seed + GRID_SEED;
+    return st;
+}
+
+static enum dp_status set_rates(struct dp_compare_plan *plan, struct dp_error *err)
+{
+    const char *text = dp_compare_plan_flag(plan, "--lr-grid");
+    double unused;
+    enum dp_status st = DP_OK;
+    if (text && dp_compare_plan_flag(plan, "--rate"))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--rate goes to all modes, --lr-grid seeks one for each: leave one out");
+    if (!text && dp_compare_plan_flag(plan, "--grid-seeds"))
+        return dp_fail(err, DP_ARGUMENT, "--grid-seeds goes with --lr-grid");
+    for (bool more = text != NULL; st == DP_OK && more;) {
+        size_t len = strcspn(text, ",");
+        if (plan->rates == DP_COMPARE_RATES_MAX)
+            return dp_fail(err, DP_ARGUMENT, "--lr-grid: at most %u rates", DP_COMPARE_RATES_MAX);
+        char *one = plan->rate[plan->rates++];
+        (void)snprintf(one, DP_COMPARE_RATE, "%.*s", (int)(len < DP_COMPARE_RATE ? len : DP_COMPARE_RATE),
+                       text);
+        more = text[len] == ',';
+        text += len + more;
+        st = dp_parse_f64(one, FLT_MIN, FLT_MAX, "--lr-grid", &unused, err);
+    }
+    return st;
+}
+
+static enum dp_status set_sampling(struct dp_compare_plan *plan, struct dp_error *err)
+{
+    const char *text = dp_compare_plan_flag(plan, "--sample-every");
+    uint64_t ns = SAMPLE_DEFAULT * UINT64_C(1000000);
+    enum dp_status st =
+        text ? dp_parse_time(text, SAMPLE_MAX_MS * UINT64_C(1000000), "--sample-every", &ns, err) : DP_OK;
+    if (st == DP_OK && ns < SAMPLE_MIN_MS * UINT64_C(1000000))
+        st = dp_fail(err, DP_ARGUMENT, "--sample-every is %s, but must be %ums or more", text, SAMPLE_MIN_MS);
+    plan->sample_ms = (uint32_t)(ns / 1000000);
+    plan->target_text = dp_compare_plan_flag(plan, "--target");
+    if (st == DP_OK && plan->target_text)
+        st = dp_goal_parse(plan->target_text, "--target", &plan->target, err);
+    return st;
+}
+
+static enum dp_status set_modes(struct dp_compare_plan *plan, struct dp_error *err)
+{
+    uint32_t workers;
+    const char *text = dp_compare_plan_flag(plan, "--modes");
+    enum dp_status st = count_of(plan, "--workers", 1024, 1, &workers, err);
+    return st == DP_OK
+               ? dp_compare_modes_parse(text ? text : MODES_DEFAULT, workers, plan->mode, &plan->modes, err)
+               : st;
+}
+
+static enum dp_status check_files(const struct dp_compare_plan *plan, struct dp_error *err)
+{
+    static const char *const required[] = {"--model", "--train"};
+    static const char *const files[] = {"--train", "--train-labels", "--test", "--test-labels",
+                                        "--test-negatives"};
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
+        if (!dp_compare_plan_flag(plan, required[i]))
+            return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour compare --help' lists all flags",
+                           required[i]);
+    if (!dp_compare_plan_flag(plan, "--test") && !dp_compare_plan_flag(plan, "--holdout"))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--test FILE is required: it is what the samples of the weights are "
+                       "scored on (pairs: --holdout)");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *path = dp_compare_plan_flag(plan, files[i]);
+        if (path && dp_spool_is_stream(path))
+            return dp_fail(err, DP_ARGUMENT,
+                           "%s: '%.200s' is a stream, but each run reads it anew: name a file", files[i],
+                           path);
+        if (path && access(path, R_OK) != 0)
+            return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", files[i], path, strerror(errno));
+    }
+    return DP_OK;
+}
+
+static enum dp_status set_mode(struct dp_cluster *cluster, const struct dp_compare_mode *mode,
+                               const char *rate, struct dp_error *err)
+{
+    struct dp_cluster_training *t = &cluster->training;
+    bool threads = mode->kind == DP_COMPARE_HOGWILD;
+    t->workers = threads ? 1 : mode->workers;
+    t->threads = threads ? mode->workers : 1;
+    t->work = mode->leased ? DP_CLUSTER_LEASED : DP_CLUSTER_FIXED;
+    if (threads)
+        t->straggler[0] = '\0';
+    enum dp_status st = dp_cluster_set(cluster, "training.consistency", mode->consistency, "--modes", err);
+    return st == DP_OK && rate ? dp_cluster_set(cluster, "training.rate", rate, "--lr-grid", err) : st;
+}
+
+enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
+                                       uint64_t seed, const char *rate, struct dp_cluster **out,
+                                       struct dp_error *err)
+{
+    const struct dp_command *command = dp_compare_command();
+    struct dp_cluster *c = *out = calloc(1, sizeof *c);
+    if (c)
+        dp_cluster_defaults(c);
+    if (!c || !(c->server = calloc(1, sizeof c->server[0])))
+        return dp_fail(err, DP_NOMEM, "no memory for the settings of a run");
+    c->server_count = 1;
+    c->server[0] =
+        (struct dp_cluster_server){.host = "127.0.0.1", .port = 1024, .shards = 1, .store = "store"};
+    (void)snprintf(c->name, sizeof c->name, "compare");
+    c->id = 1; /* of no server: each run draws its own */
+    enum dp_status st = dp_options_apply(command, plan->values, c, err);
+    if (st == DP_OK)
+        st = set_mode(c, mode, rate, err);
+    c->training.seed = seed;
+    return st;
+}
+
+static enum dp_status check_model(const struct dp_compare_plan *plan, struct dp_error *err)
+{
+    struct dp_model model;
+    enum dp_status st = dp_model_open(dp_compare_plan_flag(plan, "--model"), &model, err);
+    dp_model_close(&model);
+    return st;
+}
+
+/* A name of the flags is what a person knows. */
+static enum dp_status check_settings(const struct dp_compare_plan *plan, struct dp_error *err)
+{
+    const struct dp_options_given given = {dp_compare_command(), plan->values, true};
+    const struct dp_setting_names names = dp_options_names(&given);
+    enum dp_status st = DP_OK;
+    for (size_t m = 0; st == DP_OK && m < plan->modes; m++) {
+        struct dp_cluster *cluster = NULL;
+        st = dp_compare_plan_cluster(plan, &plan->mode[m], plan->first_seed, NULL, &cluster, err);
+        if (st == DP_OK)
+            st = dp_cluster_check_settings(cluster, &names, err);
+        if (st != DP_OK)
+            st = dp_wrap(err, st, "mode %s", plan->mode[m].name);
+        dp_cluster_free(&cluster);
+    }
+    return st;
+}
+
+enum dp_status dp_compare_plan_make(struct dp_compare_plan *plan, struct dp_error *err)
+{
+    const char *dir = dp_compare_plan_flag(plan, "--dir");
+    enum dp_status st = check_files(plan, err);
+    if (st == DP_OK)
+        st = check_model(plan, err);
+    if (st == DP_OK)
+        st = set_modes(plan, err);
+    if (st == DP_OK)
+        st = set_seeds(plan, err);
+    if (st == DP_OK)
+        st = set_rates(plan, err);
+    if (st == DP_OK)
+        st = set_sampling(plan, err);
+    if (st == DP_OK)
+        st = check_settings(plan, err);
+    return st == DP_OK ? dp_path_absolute(dir ? dir : "downpour-compare", plan->dir, err) : st;
+}

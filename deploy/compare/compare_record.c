@@ -1,0 +1,302 @@
+#include "deploy/compare/compare_record.h"
+
+#include "common/base/deadline.h"
+#include "common/base/json.h"
+#include "common/base/parse.h"
+#include "common/config/injection.h"
+#include "common/env/atomic_file.h"
+#include "deploy/cli/run_origin.h"
+#include "deploy/compare/statistics.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening */
+
+static json_t *text_or_null(const char *text)
+{
+    return text && text[0] ? json_string(text) : json_null();
+}
+
+static json_t *seeds_of(uint64_t first, uint32_t count)
+{
+    json_t *out = json_array();
+    for (uint32_t i = 0; i < count; i++)
+        (void)json_array_append_new(out, dp_json_u64(first + i));
+    return out;
+}
+
+static json_t *rates_of(const struct dp_compare_plan *plan)
+{
+    json_t *out = json_array();
+    double rate;
+    for (size_t i = 0; i < plan->rates; i++)
+        if (dp_parse_f64(plan->rate[i], FLT_MIN, FLT_MAX, "--lr-grid", &rate, NULL) == DP_OK)
+            (void)json_array_append_new(out, json_real(rate));
+    return out;
+}
+
+static json_t *target_of(const struct dp_compare_plan *plan)
+{
+    if (!plan->target_text)
+        return json_null();
+    const char *colon = strchr(plan->target_text, ':');
+    char name[32];
+    (void)snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - plan->target_text) : 0,
+                   plan->target_text);
+    return json_pack("{s:s, s:f, s:s}", "metric", name, "value", plan->target.value, "chosen", "given");
+}
+
+static json_t *settings_of(const struct dp_compare_plan *plan, const struct dp_cluster *cluster)
+{
+    const char *servers = dp_compare_plan_flag(plan, "--servers");
+    const char *test = dp_compare_plan_flag(plan, "--test"),
+               *workers = dp_compare_plan_flag(plan, "--workers");
+    json_t *out = json_pack("{s:s, s:s}", "model", cluster->model, "train", cluster->data.train);
+    (void)json_object_set_new(
+        out, "score",
+        test ? json_string(test)
+             : json_sprintf("what --holdout %s leaves out of the training file", cluster->data.holdout));
+    dp_json_set_u64(out, "workers", workers ? strtoull(workers, NULL, 10) : 1);
+    dp_json_set_u64(out, "servers", servers ? strtoull(servers, NULL, 10) : 1);
+    (void)json_object_set_new(out, "optimizer",
+                              text_or_null(dp_optimizer_name(cluster->training.optimizer.kind)));
+    (void)json_object_set_new(out, "pace", text_or_null(cluster->training.pace));
+    (void)json_object_set_new(out, "jitter", text_or_null(dp_compare_plan_flag(plan, "--jitter")));
+    (void)json_object_set_new(out, "straggler", text_or_null(dp_compare_plan_flag(plan, "--straggler")));
+    dp_json_set_real(out, "sample_every_s", plan->sample_ms / 1e3);
+    (void)json_object_set_new(out, "seeds", seeds_of(plan->first_seed, plan->seeds));
+    (void)json_object_set_new(out, "grid_seeds",
+                              seeds_of(plan->first_grid_seed, plan->rates > 0 ? plan->grid_seeds : 0));
+    (void)json_object_set_new(out, "rates", rates_of(plan));
+    (void)json_object_set_new(out, "metric", json_null());
+    (void)json_object_set_new(out, "target", target_of(plan));
+    return out;
+}
+
+static json_t *mode_of(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode)
+{
+    char promise[DP_COMPARE_PROMISE_BYTES];
+    const char *rate = dp_compare_plan_flag(plan, "--rate");
+    double value;
+    json_t *out = json_pack("{s:s, s:s, s:s, s:i, s:s, s:[]}", "name", mode->name, "consistency",
+                            mode->consistency, "work", mode->leased ? "leased" : "fixed", "workers",
+                            (int)mode->workers, "promise", dp_compare_mode_promise(mode, promise), "grid");
+    bool has_rate = rate && dp_parse_f64(rate, FLT_MIN, FLT_MAX, "--rate", &value, NULL) == DP_OK;
+    (void)json_object_set_new(out, "rate", has_rate ? json_real(value) : json_null());
+    dp_json_set_u64(out, "threads", mode->kind == DP_COMPARE_HOGWILD ? mode->workers : 1);
+    return out;
+}
+
+enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int argc, char *const *argv,
+                                      struct dp_compare_record *out, struct dp_error *err)
+{
+    char injected[DP_INJECTION_TEXT_BYTES];
+    struct dp_cluster *cluster = NULL;
+    *out = (struct dp_compare_record){.begun_ms = dp_now_ms()};
+    enum dp_status st = dp_compare_plan_cluster(plan, &plan->mode[0], plan->first_seed, NULL, &cluster, err);
+    if (st == DP_OK)
+        out->root = json_pack("{s:s, s:i, s:b}", "kind", "comparison", "format", 1, "finished", 0);
+    if (st == DP_OK && !out->root)
+        st = dp_fail(err, DP_NOMEM, "no memory for the report");
+    if (st == DP_OK) {
+        json_t *origin = dp_origin_of_command("compare", argc, argv), *modes = json_array();
+        (void)json_object_update(out->root, origin);
+        json_decref(origin);
+        for (size_t m = 0; m < plan->modes; m++)
+            (void)json_array_append_new(modes, mode_of(plan, &plan->mode[m]));
+        const char *straggler = dp_compare_plan_flag(plan, "--straggler");
+        if (straggler) /* the first mode may be one that has none */
+            (void)snprintf(cluster->training.straggler, sizeof cluster->training.straggler, "%s", straggler);
+        dp_injection_text(&cluster->training, injected);
+        (void)json_object_set_new(out->root, "settings", settings_of(plan, cluster));
+        if (injected[0])
+            (void)json_object_set_new(out->root, "injected", json_string(injected));
+        (void)json_object_set_new(out->root, "modes", modes);
+        (void)json_object_set_new(out->root, "runs", json_array());
+    }
+    dp_cluster_free(&cluster);
+    return st;
+}
+
+void dp_compare_record_close(struct dp_compare_record *record)
+{
+    json_decref(record->root);
+    *record = (struct dp_compare_record){0};
+}
+
+/* ---- metric */
+
+static json_t *settings(const struct dp_compare_record *record)
+{
+    return json_object_get(record->root, "settings");
+}
+
+static const json_t *last_sample(const json_t *run)
+{
+    const json_t *samples = json_object_get(run, "samples");
+    return json_array_size(samples) > 0 ? json_array_get(samples, json_array_size(samples) - 1) : NULL;
+}
+
+static bool is_falling(const char *metric)
+{
+    return strcmp(metric, "loss") == 0 || strcmp(metric, "logloss") == 0 || strcmp(metric, "rmse") == 0;
+}
+
+static void set_metric(struct dp_compare_record *record, const json_t *sample)
+{
+    static const char *const order[] = {"accuracy", "auc", "hr@10", "recall", "rmse", "loss"};
+    const char *given =
+        json_string_value(json_object_get(json_object_get(settings(record), "target"), "metric"));
+    const char *metric = given, *key;
+    json_t *value;
+    for (size_t i = 0; !metric && i < sizeof order / sizeof order[0]; i++)
+        json_object_foreach((json_t *)sample, key,
+                            value) if (!metric && strncmp(key, order[i], strlen(order[i])) == 0) metric = key;
+    if (!metric)
+        return;
+    (void)json_object_set_new(settings(record), "metric", json_string(metric));
+    (void)json_object_set_new(settings(record), "higher_is_better", json_boolean(!is_falling(metric)));
+}
+
+const char *dp_compare_record_metric(const struct dp_compare_record *record)
+{
+    return json_string_value(json_object_get(settings(record), "metric"));
+}
+
+double dp_compare_record_end(struct dp_compare_record *record, const json_t *run)
+{
+    const json_t *last = last_sample(run);
+    if (last && !dp_compare_record_metric(record))
+        set_metric(record, last);
+    const char *metric = dp_compare_record_metric(record);
+    const json_t *value = last && metric ? json_object_get(last, metric) : NULL;
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* ---- runs */
+
+void dp_compare_record_add(struct dp_compare_record *record, json_t *run)
+{
+    (void)dp_compare_record_end(record, run);
+    (void)json_array_append_new(json_object_get(record->root, "runs"), run);
+    dp_json_set_real(record->root, "seconds", (double)(dp_now_ms() - record->begun_ms) / 1e3);
+}
+
+static json_t *mode_at(struct dp_compare_record *record, size_t mode)
+{
+    return json_array_get(json_object_get(record->root, "modes"), mode);
+}
+
+void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
+                               const json_t *run)
+{
+    json_t *one = json_pack("{s:f, s:O, s:O}", "rate", strtod(rate, NULL), "seed",
+                            json_object_get(run, "seed"), "error", json_object_get(run, "error"));
+    double end = dp_compare_record_end(record, run);
+    (void)json_object_set_new(one, "metric", dp_json_real(end));
+    (void)json_array_append_new(json_object_get(mode_at(record, mode), "grid"), one);
+}
+
+/* The mean metric of one rate; NaN: one of its tries has none. */
+static double mean_of(const json_t *grid, double rate)
+{
+    double sum = 0, n = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)grid, i, one)
+    {
+        const json_t *metric = json_object_get(one, "metric");
+        if (json_number_value(json_object_get(one, "rate")) != rate)
+            continue;
+        sum += json_is_number(metric) ? json_number_value(metric) : NAN;
+        n++;
+    }
+    return n > 0 ? sum / n : NAN;
+}
+
+const char *dp_compare_record_choose(struct dp_compare_record *record, const struct dp_compare_plan *plan,
+                                     size_t mode)
+{
+    const json_t *grid = json_object_get(mode_at(record, mode), "grid");
+    bool higher = json_is_true(json_object_get(settings(record), "higher_is_better"));
+    const char *best = NULL;
+    double best_end = NAN;
+    for (size_t i = 0; i < plan->rates; i++) {
+        double end = mean_of(grid, strtod(plan->rate[i], NULL));
+        if (isnan(end) || (best && (higher ? end <= best_end : end >= best_end)))
+            continue;
+        best = plan->rate[i];
+        best_end = end;
+    }
+    if (best)
+        (void)json_object_set_new(mode_at(record, mode), "rate", json_real(strtod(best, NULL)));
+    return best;
+}
+
+/* ---- the end */
+
+/* What every run has reached at its end, so that the time to it is known of each. */
+static void set_target(struct dp_compare_record *record)
+{
+    const json_t *runs = json_object_get(record->root, "runs");
+    const char *metric = dp_compare_record_metric(record);
+    bool higher = json_is_true(json_object_get(settings(record), "higher_is_better"));
+    double worst = NAN;
+    size_t i;
+    json_t *run;
+    if (!metric || json_is_object(json_object_get(settings(record), "target")))
+        return;
+    json_array_foreach((json_t *)runs, i, run)
+    {
+        double end = dp_compare_record_end(record, run);
+        if (isfinite(end) && (!isfinite(worst) || (higher ? end < worst : end > worst)))
+            worst = end;
+    }
+    if (isfinite(worst))
+        (void)json_object_set_new(
+            settings(record), "target",
+            json_pack("{s:s, s:f, s:s}", "metric", metric, "value", worst, "chosen", "automatic"));
+}
+
+/* What a run found out by itself. */
+static void take_settings(struct dp_compare_record *record)
+{
+    static const char *const keys[] = {"batch", "epochs", "rate"};
+    const json_t *runs = json_object_get(record->root, "runs");
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *of = json_object_get(json_object_get(json_array_get(runs, i), "report"), "settings");
+        for (size_t k = 0; of && k < sizeof keys / sizeof keys[0]; k++)
+            if (!json_object_get(settings(record), keys[k]) && json_object_get(of, keys[k]))
+                (void)json_object_set_new(settings(record), keys[k], json_copy(json_object_get(of, keys[k])));
+    }
+}
+
+enum dp_status dp_compare_record_finish(struct dp_compare_record *record, struct dp_error *err)
+{
+    set_target(record);
+    take_settings(record);
+    (void)json_object_set_new(record->root, "finished", json_true());
+    dp_json_set_real(record->root, "seconds", (double)(dp_now_ms() - record->begun_ms) / 1e3);
+    return dp_comparison_count(record->root, err);
+}
+
+enum dp_status dp_compare_record_write(const struct dp_compare_record *record, const char *dir,
+                                       struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 64];
+    struct dp_atomic_file file = {0};
+    (void)snprintf(path, sizeof path, "%s/report.json", dir);
+    enum dp_status st = dp_atomic_file_open(path, &file, err);
+    if (st != DP_OK)
+        return st;
+    if (json_dumpf(record->root, file.stream, JSON_INDENT(1) | JSON_REAL_PRECISION(10)) != 0) {
+        dp_atomic_file_drop(&file);
+        return dp_fail(err, DP_IO, "cannot write '%s'", path);
+    }
+    (void)fputc('\n', file.stream);
+    return dp_atomic_file_commit(&file, err);
+}

@@ -1,0 +1,56 @@
+/* Comparison: DIR/report.json of `downpour compare`, read and checked once (its format: deploy/compare/README.md).
+ * Promise   Nothing is made up: a figure that is missing, of another type or not finite is NaN. A comparison that is not finished, and runs
+ *           that failed, are read like others.
+ * Memory    read fills a struct of {0}; clear frees it.
+ * Failure   DP_NOT_FOUND: it is not there. DP_DATA: it is damaged, of another format, or no comparison. Each names the file. */
+#ifndef DP_COMPARE_COMPARISON_H
+#define DP_COMPARE_COMPARISON_H
+
+#include "common/config/cluster.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dp_comparison {
+    char directory[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1];
+    json_t *root;
+};
+
+/* Whether the report of this directory is a comparison's; a damaged one, or none, is not. */
+bool dp_comparison_is(const char *directory);
+DP_MUST_USE
+enum dp_status dp_comparison_read(const char *directory, struct dp_comparison *out, struct dp_error *err);
+void dp_comparison_clear(struct dp_comparison *comparison);
+
+/* ---- what is in it; root: of a comparison */
+
+size_t dp_comparison_modes(const json_t *root);
+const char *dp_comparison_mode(const json_t *root, size_t mode); /* its name */
+size_t dp_comparison_runs(const json_t *root);
+const json_t *dp_comparison_run(const json_t *root, size_t run);
+/* The run of this mode with the seed number `seed` of the settings (0 is the first), whether it was good or not; NULL: there is none. */
+const json_t *dp_comparison_run_of(const json_t *root, size_t mode, size_t seed);
+size_t dp_comparison_seeds(const json_t *root);
+bool dp_comparison_is_good(const json_t *run); /* not NULL, and it ended well */
+/* What is compared, by its key in samples: "accuracy"; "": no run has left a sample. */
+const char *dp_comparison_metric(const json_t *root);
+bool dp_comparison_higher_is_better(const json_t *root);
+
+/* What a run comes to. */
+enum dp_comparison_quantity {
+    DP_QUANTITY_METRIC, /* of its last weights, on the scored set */
+    DP_QUANTITY_LOSS,   /* the same */
+    DP_QUANTITY_SECONDS_TO, /* the target: when the first sample at or beyond it was taken, in seconds of training */
+    DP_QUANTITY_EXAMPLES_TO, /* the same in examples behind applied gradients */
+    DP_QUANTITY_EXAMPLES_S,  /* examples whose gradients were applied, a second of training */
+    DP_QUANTITY_BATCHES_S,   /* the same in minibatches: those examples by the size of a minibatch */
+    DP_QUANTITY_SECONDS,     /* of training */
+    DP_QUANTITIES
+};
+const char *dp_comparison_quantity_key(enum dp_comparison_quantity quantity); /* in "statistics" */
+/* NaN: the run has none: it failed, diverged, or did not reach the target. */
+double dp_comparison_value(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity);
+
+#endif

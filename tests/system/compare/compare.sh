@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# A comparison: modes beside each other, samples scored, a mode that fails, a rate chosen on other seeds, signals, and what is refused.
+# usage: compare.sh PATH/TO/downpour
+. "$(dirname "$0")/../cli/lib.sh"
+
+job=(--model mlp:64-16-10 --train tests/data/digits.train.libsvm.gz --test tests/data/digits.test.libsvm.gz --scale 0.1 --rate 0.01
+    --journal-bytes 16MiB --cache-bytes 64MiB --sample-every 50ms)
+
+# of FILE JQ-LIKE: python3 prints the expression over the report r.
+of() {
+    python3 -c "import json, sys; r = json.load(open(sys.argv[1])); print($2)" "$1"
+}
+is() { # FILE EXPRESSION VALUE
+    [ "$(of "$1" "$2")" = "$3" ] || fail "$2 of $1 is '$(of "$1" "$2")', not '$3'"
+}
+
+# --- refused before anything is made
+expect 2 "--test FILE is required" "$downpour" compare --dir "$dir/no" --model logistic --train tests/data/digits.train.libsvm.gz
+expect 2 "the workers are 0 .. 3" "$downpour" compare --dir "$dir/no" "${job[@]}" --workers 4 --straggler 4:10x
+expect 2 "'assync' is no mode" "$downpour" compare --dir "$dir/no" "${job[@]}" --modes assync
+expect 2 "there is no model 'mpl'" "$downpour" compare --dir "$dir/no" "${job[@]/mlp:64-16-10/mpl:64}"
+[ ! -e "$dir/no" ] || fail "a refused comparison left a directory"
+mkdir "$dir/mine"
+echo mine >"$dir/mine/report.json"
+expect 2 "has files of something else" "$downpour" compare --dir "$dir/mine" "${job[@]}" --overwrite
+[ "$(cat "$dir/mine/report.json")" = mine ] || fail "somebody's file was replaced"
+
+# --- two modes that train, and one that cannot: without mpirun, and without gnuplot
+mkdir "$dir/bin"
+for program in env cat; do ln -s "$(command -v $program)" "$dir/bin/"; done
+to=$dir/cmp
+expect 0 "Page:      $to/report.html" env PATH="$dir/bin" "$downpour" compare --dir "$to" "${job[@]}" --workers 2 --seeds 2 --epochs 3 \
+    --modes async,sync,allreduce --pace 2ms
+said "allreduce, seed 1 +failed: (mpirun is not installed|this build has no downpour-allreduce)"
+said "tables instead of plots: gnuplot is not installed"
+grep -q "allreduce failed with 2 of 2 seeds" "$to/report.html" || fail "the page does not tell of the mode that failed"
+expect 0 "Page:      $to/report.html" "$downpour" report "$to"
+if command -v python3 >/dev/null; then
+    is "$to/report.json" 'r["kind"], r["finished"]' "comparison True"
+    is "$to/report.json" '[x["mode"] for x in r["runs"]]' "['async', 'sync', 'allreduce', 'sync', 'allreduce', 'async']"
+    is "$to/report.json" '[x["seed"] for x in r["runs"]]' "[1, 1, 1, 2, 2, 2]"
+    is "$to/report.json" '[x["status"] for x in r["runs"]]' "['ok', 'ok', 'failed', 'ok', 'failed', 'ok']"
+    is "$to/report.json" 'r["settings"]["metric"]' accuracy
+    is "$to/report.json" '[x["samples"][-1]["examples"] for x in r["runs"] if x["status"] == "ok"]' "[4311, 4311, 4311, 4311]"
+    # Sync has equal bits in each run, so its last sample is what a run with --test reports.
+    expect 0 "Report:" "$downpour" run --dir "$dir/one" "${job[@]:0:12}" --workers 2 --epochs 3 --consistency sync
+    is "$to/report.json" '"%.6f" % [x["samples"][-1]["loss"] for x in r["runs"] if x["mode"] == "sync" and x["seed"] == 1][0]' \
+        "$(of "$dir/one/report.json" '"%.6f" % r["final"]["test"]["loss"]')"
+fi
+ls -d "$to"/runs/*/*/store/server-0 2>/dev/null && fail "stores are kept"
+expect 2 "a comparison is in '$to' already" "$downpour" compare --dir "$to" "${job[@]}"
+
+# --- a rate for each mode, on a seed of its own; a target that nothing reaches; the weights are kept
+expect 0 "Page:" "$downpour" compare --dir "$to" --overwrite "${job[@]:0:8}" "${job[@]:10}" --lr-grid 1e-9,0.01 --seeds 1 --epochs 1 \
+    --modes sync,async --target accuracy:1 --keep-stores
+said "Rate of sync: 0.01"
+said "Rate of async: 0.01"
+[ -d "$to/runs/sync/seed-1/store/server-0" ] || fail "--keep-stores kept no store"
+[ ! -e "$to/runs/allreduce" ] || fail "--overwrite left runs of the comparison before"
+grep -q "No mode reached it" "$to/report.html" || fail "the page does not say that the target was not reached"
+grep -q "(chosen)" "$to/report.html" || fail "the page does not have the rates"
+
+# --- stopped: its children with it, and what has ended stays
+"$downpour" compare --dir "$dir/stopped" "${job[@]}" --modes sync,async --seeds 3 --epochs 2 --pace 5ms >"$dir/run.out" 2>"$dir/run.err" &
+pid=$!
+wait_until 60 grep -q "^  1/6" "$dir/run.err" || fail "no run ended within a minute"
+kill -TERM "$pid"
+wait "$pid"
+[ $? = 143 ] || fail "a stopped comparison does not end with 143"
+gone "a stopped comparison"
+expect 0 "Page:" "$downpour" report "$dir/stopped"
+grep -q "This comparison is not finished" "$dir/stopped/report.html" || fail "the page does not say that it is not finished"

@@ -1,0 +1,124 @@
+/* Goal    the record picks what is compared by what runs left: metric, target, the rate of --lr-grid; a run that diverged or failed is
+ *         never the best.
+ * Method  a plan of flags, and runs that are made here. */
+#include "tests/lib/test.h"
+
+#include "deploy/compare/compare_record.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct dp_compare_plan plan;
+static struct dp_compare_record record;
+static struct dp_error err;
+
+static void open_with(const char *flag, const char *value)
+{
+    char *argv[] = {"--model",    "mlp:64-8-10",
+                    "--train",    "tests/data/digits.train.libsvm.gz",
+                    "--test",     "tests/data/digits.test.libsvm.gz",
+                    "--modes",    "async,sync",
+                    (char *)flag, (char *)value};
+    bool help;
+    plan = (struct dp_compare_plan){.modes = 0};
+    assert_int_equal(dp_options_parse(dp_compare_command(), flag ? 10 : 8, argv, plan.values, &help, &err),
+                     DP_OK);
+    assert_int_equal(dp_compare_plan_make(&plan, &err), DP_OK);
+    assert_int_equal(dp_compare_record_open(&plan, flag ? 10 : 8, argv, &record, &err), DP_OK);
+}
+
+/* NaN: a diverged one, whose metric is null. */
+static json_t *run_of(const char *mode, int seed, const char *metric, double first, double last)
+{
+    json_t *run = json_pack("{s:s, s:i, s:s, s:s, s:[{s:f, s:i}, {s:f, s:i}]}", "mode", mode, "seed", seed,
+                            "status", "ok", "error", "", "samples", "seconds", 1.0, "examples", 100,
+                            "seconds", 2.0, "examples", 200);
+    json_t *samples = json_object_get(run, "samples");
+    (void)json_object_set_new(json_array_get(samples, 0), metric, json_real(first));
+    (void)json_object_set_new(json_array_get(samples, 1), metric,
+                              isnan(last) ? json_null() : json_real(last));
+    return run;
+}
+
+static const json_t *settings(void)
+{
+    return json_object_get(record.root, "settings");
+}
+
+static double target(void)
+{
+    return json_number_value(json_object_get(json_object_get(settings(), "target"), "value"));
+}
+
+static void the_target_is_what_the_worst_run_reached(void **state)
+{
+    (void)state;
+    open_with(NULL, NULL);
+    dp_compare_record_add(&record, run_of("async", 1, "accuracy", 0.5, 0.9));
+    dp_compare_record_add(&record, run_of("sync", 1, "accuracy", 0.6, 0.8));
+    dp_compare_record_add(&record, run_of("sync", 2, "accuracy", 0.6, NAN));
+    assert_int_equal(dp_compare_record_finish(&record, &err), DP_OK);
+    assert_string_equal(dp_compare_record_metric(&record), "accuracy");
+    assert_true(json_is_true(json_object_get(settings(), "higher_is_better")));
+    assert_true(target() == 0.8);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(settings(), "target"), "chosen")),
+                        "automatic");
+    assert_true(json_is_true(json_object_get(record.root, "finished")));
+    dp_compare_record_close(&record);
+
+    open_with(NULL, NULL);
+    dp_compare_record_add(&record, run_of("async", 1, "rmse", 0.9, 0.5));
+    dp_compare_record_add(&record, run_of("sync", 1, "rmse", 0.9, 0.7));
+    assert_int_equal(dp_compare_record_finish(&record, &err), DP_OK);
+    assert_false(json_is_true(json_object_get(settings(), "higher_is_better")));
+    assert_true(target() == 0.7);
+    dp_compare_record_close(&record);
+}
+
+static void a_given_target_stays(void **state)
+{
+    (void)state;
+    open_with("--target", "loss:0.25");
+    dp_compare_record_add(&record, run_of("async", 1, "accuracy", 0.5, 0.9));
+    assert_string_equal(dp_compare_record_metric(&record), "loss");
+    assert_false(json_is_true(json_object_get(settings(), "higher_is_better")));
+    assert_int_equal(dp_compare_record_finish(&record, &err), DP_OK);
+    assert_true(target() == 0.25);
+    dp_compare_record_close(&record);
+}
+
+static void add_try(size_t mode, const char *rate, int seed, double end)
+{
+    json_t *run = run_of("async", seed, "accuracy", 0.1, end);
+    dp_compare_record_add_try(&record, mode, rate, run);
+    json_decref(run);
+}
+
+static void each_mode_gets_its_best_rate(void **state)
+{
+    (void)state;
+    open_with("--lr-grid", "0.1,0.01,1");
+    add_try(0, "0.1", 1001, 0.9);
+    add_try(0, "0.01", 1001, 0.7);
+    add_try(0, "1", 1001, 0.99);
+    add_try(0, "1", 1002, NAN); /* it diverges on one seed */
+    add_try(0, "0.1", 1002, 0.6);
+    add_try(0, "0.01", 1002, 0.85);
+    assert_string_equal(dp_compare_record_choose(&record, &plan, 0), "0.01");
+    assert_true(json_number_value(json_object_get(json_array_get(json_object_get(record.root, "modes"), 0),
+                                                  "rate")) == 0.01);
+    for (int r = 0; r < 3; r++)
+        add_try(1, plan.rate[r], 1001, NAN);
+    assert_null(dp_compare_record_choose(&record, &plan, 1));
+    dp_compare_record_close(&record);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_target_is_what_the_worst_run_reached),
+        cmocka_unit_test(a_given_target_stays),
+        cmocka_unit_test(each_mode_gets_its_best_rate),
+    };
+    return cmocka_run_group_tests_name("compare_record", tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* Goal    what --modes takes is what people write, each mode becomes the flags that it says, and what is no mode is refused by name.
+ * Method  texts, and the plan of whole command lines. */
+#include "tests/lib/test.h"
+
+#include "deploy/compare/compare_plan.h"
+#include "deploy/compare/modes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TRAIN "tests/data/digits.train.libsvm.gz"
+#define TEST  "tests/data/digits.test.libsvm.gz"
+
+static struct dp_compare_mode mode[DP_COMPARE_MODES_MAX];
+static size_t count;
+static struct dp_error err;
+
+static void refused(const char *text, const char *why)
+{
+    assert_int_equal(dp_compare_modes_parse(text, 4, mode, &count, &err), DP_ARGUMENT);
+    if (!strstr(err.text, why))
+        fail_msg("'%s': '%s' is not in: %s", text, why, err.text);
+}
+
+static void each_form_is_a_mode(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *consistency;
+        enum dp_compare_kind kind;
+        bool leased;
+        uint32_t workers;
+    } right[] = {{"async", DP_COMPARE_SERVERS, false, 4},  {"async", DP_COMPARE_SERVERS, true, 4},
+                 {"ssp:4", DP_COMPARE_SERVERS, false, 4},  {"sync", DP_COMPARE_SERVERS, false, 8},
+                 {"sync:1", DP_COMPARE_SERVERS, false, 4}, {"async", DP_COMPARE_HOGWILD, false, 2},
+                 {"sync", DP_COMPARE_ALLREDUCE, false, 4}};
+    assert_int_equal(dp_compare_modes_parse("async,async:leased,ssp:4,sync@8,sync:1,hogwild@2,allreduce", 4,
+                                            mode, &count, &err),
+                     DP_OK);
+    assert_int_equal(count, 7);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(mode[i].consistency, right[i].consistency);
+        assert_int_equal(mode[i].kind, right[i].kind);
+        assert_int_equal(mode[i].leased, right[i].leased);
+        assert_int_equal(mode[i].workers, right[i].workers);
+    }
+}
+
+static void what_is_no_mode_is_named(void **state)
+{
+    (void)state;
+    refused("", "'' is no mode");
+    refused("async,", "'' is no mode");
+    refused("async,assync", "'assync' is no mode");
+    refused("ssp", "'ssp' is no mode");
+    refused("sync@0", "the workers behind @");
+    refused("sync@x", "the workers behind @");
+    refused("sync,async,sync", "'sync' is given twice");
+    refused("async@1,async@2,async@3,async@4,async@5,async@6,async@7,async@8,async@9", "at most 8");
+    refused("ssp:99999999999999999999999999999999999999999999", "is no mode");
+}
+
+/* A path of one mode is no other's. */
+static void paths_differ(void **state)
+{
+    (void)state;
+    char one[32], other[32];
+    assert_int_equal(dp_compare_modes_parse("sync:1,sync@1,sync", 4, mode, &count, &err), DP_OK);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(dp_compare_mode_path(&mode[i], one),
+                                    dp_compare_mode_path(&mode[k], other));
+    assert_null(strpbrk(dp_compare_mode_path(&mode[0], one), ":/"));
+}
+
+static void promises_fit(void **state)
+{
+    (void)state;
+    char promise[DP_COMPARE_PROMISE_BYTES];
+    static const char *const words[] = {"fixed share", "common list",      "more than 1000000 steps",
+                                        "equal bits",  "the 1023 slowest", "Hogwild!",
+                                        "MPI"};
+    assert_int_equal(dp_compare_modes_parse("async,async:leased,ssp:1000000,sync,sync:1023,hogwild,allreduce",
+                                            1024, mode, &count, &err),
+                     DP_OK);
+    for (size_t i = 0; i < count; i++) {
+        dp_compare_mode_promise(&mode[i], promise);
+        assert_non_null(strstr(promise, words[i]));
+        assert_int_equal(promise[strlen(promise) - 1], '.'); /* it was not cut */
+    }
+}
+
+/* ---- plans */
+
+static enum dp_status plan_of(struct dp_compare_plan *plan, const char *const *flags, size_t n)
+{
+    static const char *const job[] = {"--model", "mlp:64-8-10", "--train", TRAIN, "--test", TEST};
+    char *argv[32];
+    bool help;
+    *plan = (struct dp_compare_plan){.modes = 0};
+    memcpy(argv, job, sizeof job);
+    memcpy(argv + 6, flags, n * sizeof *flags);
+    enum dp_status st = dp_options_parse(dp_compare_command(), (int)(6 + n), argv, plan->values, &help, &err);
+    return st == DP_OK ? dp_compare_plan_make(plan, &err) : st;
+}
+#define PLAN(plan, ...)                                                                                      \
+    plan_of(plan, (const char *const[]){__VA_ARGS__},                                                        \
+            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void plan_refused(enum dp_status st, const char *why)
+{
+    assert_int_not_equal(st, DP_OK);
+    if (!strstr(err.text, why))
+        fail_msg("'%s' is not in: %s", why, err.text);
+}
+
+static void a_plan_has_the_flags_of_runs(void **state)
+{
+    (void)state;
+    struct dp_compare_plan plan;
+    struct dp_cluster *cluster = NULL;
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--modes", "sync:1,hogwild", "--straggler", "3:2x",
+                          "--pace", "2ms", "--seed", "7", "--lr-grid", "0.1,1e-3", "--optimizer", "sgd",
+                          "--sample-every", "1.5s"),
+                     DP_OK);
+    assert_int_equal(plan.seeds, 3);
+    assert_true(plan.first_grid_seed > plan.first_seed + plan.seeds);
+    assert_int_equal(plan.rates, 2);
+    assert_int_equal(plan.sample_ms, 1500);
+    assert_int_equal(dp_compare_plan_cluster(&plan, &plan.mode[0], 9, plan.rate[1], &cluster, &err), DP_OK);
+    assert_string_equal(cluster->training.consistency, "sync:1");
+    assert_string_equal(cluster->training.straggler, "3:2x");
+    assert_int_equal(cluster->training.workers, 4);
+    assert_int_equal(cluster->training.seed, 9);
+    assert_true(cluster->training.rate == 1e-3);
+    dp_cluster_free(&cluster);
+    assert_int_equal(dp_compare_plan_cluster(&plan, &plan.mode[1], 9, NULL, &cluster, &err), DP_OK);
+    assert_int_equal(cluster->training.workers, 1);
+    assert_int_equal(cluster->training.threads, 4);
+    assert_string_equal(cluster->training.straggler, ""); /* of a worker that is not there */
+    dp_cluster_free(&cluster);
+}
+
+static void what_no_run_would_take_is_refused(void **state)
+{
+    (void)state;
+    struct dp_compare_plan plan;
+    plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "4:2x"), "the workers are 0 .. 3");
+    plan_refused(PLAN(&plan, "--workers", "4", "--modes", "sync,sync@2", "--straggler", "3:2x"),
+                 "mode sync@2");
+    plan_refused(PLAN(&plan, "--workers", "2", "--modes", "sync:2"), "mode sync:2");
+    plan_refused(PLAN(&plan, "--seeds", "0"), "--seeds");
+    plan_refused(PLAN(&plan, "--rate", "0.1", "--lr-grid", "0.1"), "leave one out");
+    plan_refused(PLAN(&plan, "--grid-seeds", "2"), "goes with --lr-grid");
+    plan_refused(PLAN(&plan, "--lr-grid", "0.1,x"), "--lr-grid");
+    plan_refused(PLAN(&plan, "--lr-grid", "0.1,"), "--lr-grid");
+    plan_refused(PLAN(&plan, "--target", "accurracy:0.9"), "--target");
+    plan_refused(PLAN(&plan, "--target", "accuracy:1.5"), "--target");
+    plan_refused(PLAN(&plan, "--sample-every", "1ms"), "10ms or more");
+    plan_refused(PLAN(&plan, "--train-labels", "none/x"), "cannot read 'none/x'");
+    plan_refused(PLAN(&plan, "--consistency", "sync"), "unknown flag '--consistency'");
+    plan_refused(PLAN(&plan, "--jitter", "exp"), "--pace");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_form_is_a_mode),
+        cmocka_unit_test(what_is_no_mode_is_named),
+        cmocka_unit_test(paths_differ),
+        cmocka_unit_test(promises_fit),
+        cmocka_unit_test(a_plan_has_the_flags_of_runs),
+        cmocka_unit_test(what_no_run_would_take_is_refused),
+    };
+    return cmocka_run_group_tests_name("modes", tests, NULL, NULL);
+}
