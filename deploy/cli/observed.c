@@ -1,5 +1,6 @@
 #include "deploy/cli/observed.h"
 
+#include "common/base/deadline.h"
 #include "common/base/parse.h"
 #include "common/env/atomic_file.h"
 #include "deploy/cli/last_words.h"
@@ -19,6 +20,8 @@
 #define EVERY_MAX_NS (UINT64_C(3600) * 1000000000)
 #define LOOK_MS      500u
 #define LAST_MS      60000u /* for the last sample */
+#define READY_MS     10000u /* until it is connected */
+#define READY_LOOK   20u
 
 /* ---- flags */
 
@@ -226,6 +229,11 @@ void dp_observed_start(struct dp_observed *observed, struct dp_local *local, con
     observed->started = st == DP_OK;
     if (st != DP_OK)
         fail(observed, folder, "the weights are not sampled", err.text);
+    /* So that it sees the first push; the run goes on without that, too. */
+    const uint64_t until_ms = dp_now_ms() + READY_MS;
+    while (observed->started && access(paths.samples, F_OK) != 0 && dp_now_ms() < until_ms &&
+           dp_local_running(local, DP_LOCAL_OBSERVER) > 0 && !dp_local_signal(local))
+        dp_local_wait(local, READY_LOOK);
 }
 
 void dp_observed_stop(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder,
@@ -236,14 +244,13 @@ void dp_observed_stop(struct dp_observed *observed, struct dp_local *local, cons
     if (!observed->started)
         return;
     bool there = dp_local_running(local, DP_LOCAL_OBSERVER) > 0;
-    if (dp_local_stop(local, DP_LOCAL_OBSERVER, answered ? LAST_MS : LOOK_MS) == DP_OK &&
-        (there || !answered))
-        return;
+    enum dp_status st = dp_local_stop(local, DP_LOCAL_OBSERVER, answered ? LAST_MS : LOOK_MS);
     /* Without the last sample, what comes last is not what the run has reached. */
     bool said = dp_folder_path(folder, log, &err, "log/observer.log") == DP_OK &&
                 dp_last_words(log, observed->log_from, "observer", words, sizeof words);
-    fail(observed, folder, "the weights were not sampled to the end",
-         said ? words : "the observer was killed");
+    if (answered && (said || !there || st != DP_OK))
+        fail(observed, folder, "the weights were not sampled to the end",
+             said ? words : "the observer was killed");
 }
 
 void dp_observed_score(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder)

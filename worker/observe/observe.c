@@ -234,12 +234,13 @@ static enum dp_status observer_open(struct observer *o, const struct dp_cluster 
 {
     enum dp_status st = dp_sample_keys_read(o->options->keys, &o->wanted, err);
     if (st == DP_OK)
-        st = dp_samples_writer_open(o->options->samples, &o->wanted, &o->writer, err);
-    if (st == DP_OK)
         st = dp_job_open(cluster, 0, "observer", stop, &o->job, err);
     if (st != DP_OK)
         return st;
     st = dp_sample_keys_fit(&o->wanted, o->job.model.graph, o->options->keys, err);
+    /* That it is there says that the servers have answered. */
+    if (st == DP_OK)
+        st = dp_samples_writer_open(o->options->samples, &o->wanted, &o->writer, err);
     o->rows = calloc(dp_sample_keys_floats(&o->wanted) + 1, sizeof *o->rows);
     o->shard = calloc(o->job.shards, sizeof *o->shard);
     if (st == DP_OK && (!o->rows || !o->shard))
@@ -272,11 +273,14 @@ enum dp_status dp_observe(const struct dp_cluster *cluster, const atomic_int *st
     if (st == DP_OK)
         st = observe(o, err);
     uint64_t taken = o->writer ? dp_samples_writer_count(o->writer) : 0;
-    bool deaf = st == DP_TIMEOUT || st == DP_UNAVAILABLE;
-    if (st == DP_STOPPING || (deaf && taken > 0)) {
-        dp_log(DP_LOG_WARN, "the last sample was not taken: %s", err->text);
+    bool deaf = st == DP_TIMEOUT || st == DP_UNAVAILABLE, stopped = atomic_load(stop) != 0;
+    /* The servers have stopped, or it was told to stop before any table was made. */
+    if ((deaf && taken > 0 && !stopped) || (st == DP_NOT_FOUND && stopped)) {
+        dp_log(DP_LOG_INFO, "no more samples: %s", err->text);
         *err = (struct dp_error){0};
         st = DP_OK;
+    } else if (st != DP_OK && stopped) {
+        st = dp_wrap(err, st, "the last sample was not taken");
     }
     if (st == DP_OK)
         dp_log(DP_LOG_INFO, "%" PRIu64 " samples, the last one after %" PRIu64 " examples", taken,
