@@ -82,7 +82,7 @@ static void metrics_are_the_runs(void **state)
     }
     /* The same training without any evaluation: the same bits, in a last sample that is taken at its end. */
     (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, DIGITS, "--servers", "2",
-                       "--consistency", "sync", "--score", DP_DIGITS_TEST, "--sample-every", "1h");
+                       "--consistency", "sync", "--score", DP_DIGITS_TEST, "--sample-every", "3600s");
     json_t *root = load(place, json), *told = load(place, report);
     assert_null(json_object_get(told, "final"));
     const json_t *last = last_of(root, 2 * dp_place_number(place, report, "data.examples"));

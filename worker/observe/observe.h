@@ -14,8 +14,9 @@
  *           and dropped pushes not; in sync those of closed steps. After a restart of a server counting goes on from what was seen
  *           last: what that shard had applied since then, at most an interval, is missing from then on.
  * Failure   A sample in which a server restarted is left out, and taken again. Servers that answer no more for training.timeout_ms
- *           have stopped: that is an end, no failure; a last sample that cannot be taken after a signal is one. DP_TIMEOUT: they have never answered, or the tables were not made within 10
- *           times that. DP_FULL, DP_IO: the file cannot be written; what is in it is whole. */
+ *           have stopped: that is an end, no failure; a last sample that cannot be taken after a signal is one. DP_TIMEOUT: they
+ *           have never answered, or the tables were not made within 10 times that. DP_FULL, DP_IO: the file cannot be written; what
+ *           is in it is whole. */
 #ifndef DP_OBSERVE_OBSERVE_H
 #define DP_OBSERVE_OBSERVE_H
 
