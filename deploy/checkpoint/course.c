@@ -10,6 +10,7 @@
 #include "deploy/checkpoint/left_waiting.h"
 #include "deploy/checkpoint/not_awaited.h"
 #include "deploy/checkpoint/saved_logs.h"
+#include "deploy/checkpoint/saved_names.h"
 #include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
@@ -348,6 +349,8 @@ static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *er
     if (st == DP_OK)
         st = dp_checkpoint_put(to, c->order, "cluster.conf", text, size, &m->cluster_file, err);
     free(text);
+    if (st == DP_OK)
+        st = dp_saved_names_put(c->o->cluster, to, c->order, m, err);
     return st == DP_OK ? dp_saved_logs_put(&c->logs, to, c->order, m, err) : st;
 }
 

@@ -56,16 +56,46 @@ struct import_asked {
     char to[DP_PATH_MAX + 1];
     char *text; /* of the cluster file */
     size_t text_bytes;
+    char *names, *columns; /* of the run or checkpoint; NULL: it has none */
+    size_t names_bytes, columns_bytes;
     struct dp_cluster *cluster;
     struct dp_model model;
     struct dp_tensor_set set;
     struct dp_import_tables tables;
 };
 
-/* The path of the cluster file. */
-static enum dp_status find_like(const char *like, struct dp_checkpoint_path *path, struct dp_error *err)
+static void read_if_there(const char *path, char **bytes, size_t *size)
 {
-    struct dp_restored checkpoint = {0};
+    struct dp_error none;
+    if (dp_file_bytes_read(path, bytes, size, &none) != DP_OK) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+}
+
+/* Without them an export of the checkpoint has no names, as the file of tensors has none. */
+static void read_names(struct import_asked *a, const struct dp_restored *checkpoint)
+{
+    const struct dp_cluster_data *data = &a->cluster->data;
+    const struct dp_manifest_file *const kept[] = {&checkpoint->manifest.names,
+                                                   &checkpoint->manifest.columns};
+    const char *const beside[] = {data->names, data->columns};
+    char **const bytes[] = {&a->names, &a->columns};
+    size_t *const size[] = {&a->names_bytes, &a->columns_bytes};
+    for (size_t i = 0; i < 2; i++) {
+        struct dp_checkpoint_path path;
+        if (!kept[i]->name && beside[i][0])
+            read_if_there(beside[i], bytes[i], size[i]);
+        else if (kept[i]->name && dp_checkpoint_path(&path, NULL, "%s/%s", checkpoint->checkpoint.text,
+                                                     kept[i]->name) == DP_OK)
+            read_if_there(path.text, bytes[i], size[i]);
+    }
+}
+
+/* The path of the cluster file. checkpoint: {0}; of which it is, if it is one. */
+static enum dp_status find_like(const char *like, struct dp_restored *checkpoint,
+                                struct dp_checkpoint_path *path, struct dp_error *err)
+{
     struct stat is;
     if (stat(like, &is) == 0 && S_ISREG(is.st_mode))
         return dp_checkpoint_path(path, err, "%s", like);
@@ -77,25 +107,27 @@ static enum dp_status find_like(const char *like, struct dp_checkpoint_path *pat
                              like)
                    : st;
     }
-    enum dp_status st = dp_restored_find(like, &checkpoint, err);
-    if (st == DP_OK && !checkpoint.manifest.cluster_file.name)
+    enum dp_status st = dp_restored_find(like, checkpoint, err);
+    if (st == DP_OK && !checkpoint->manifest.cluster_file.name)
         st = dp_fail(err, DP_NOT_FOUND, "--like: the checkpoint %s has no cluster file",
-                     checkpoint.checkpoint.text);
-    if (st == DP_OK)
-        st = dp_checkpoint_path(path, err, "%s/%s", checkpoint.checkpoint.text,
-                                checkpoint.manifest.cluster_file.name);
-    dp_restored_clear(&checkpoint);
-    return st;
+                     checkpoint->checkpoint.text);
+    return st == DP_OK ? dp_checkpoint_path(path, err, "%s/%s", checkpoint->checkpoint.text,
+                                            checkpoint->manifest.cluster_file.name)
+                       : st;
 }
 
 static enum dp_status read_like(struct import_asked *a, const char *like, struct dp_error *err)
 {
     struct dp_checkpoint_path path;
-    enum dp_status st = find_like(like, &path, err);
+    struct dp_restored checkpoint = {0};
+    enum dp_status st = find_like(like, &checkpoint, &path, err);
     if (st == DP_OK)
         st = dp_file_bytes_read(path.text, &a->text, &a->text_bytes, err);
     if (st == DP_OK)
         st = dp_cluster_read(path.text, &a->cluster, err);
+    if (st == DP_OK)
+        read_names(a, &checkpoint);
+    dp_restored_clear(&checkpoint);
     if (st == DP_OK)
         st = dp_model_open(a->cluster->model, &a->model, err);
     if (st == DP_OK)
@@ -135,7 +167,11 @@ static enum dp_status import(struct import_asked *a, struct dp_error *err)
                                         .cluster = a->cluster->id,
                                         .cluster_name = a->cluster->name,
                                         .cluster_file = a->text,
-                                        .cluster_file_bytes = a->text_bytes};
+                                        .cluster_file_bytes = a->text_bytes,
+                                        .names = a->names,
+                                        .names_bytes = a->names_bytes,
+                                        .columns = a->columns,
+                                        .columns_bytes = a->columns_bytes};
     if (st == DP_OK)
         st = dp_import(&o, &made, err);
     if (st != DP_OK)
@@ -172,6 +208,8 @@ int dp_deploy_import(int argc, char *const *argv)
     dp_model_close(&a.model);
     dp_cluster_free(&a.cluster);
     free(a.text);
+    free(a.names);
+    free(a.columns);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(&err, DP_IO, "cannot write to standard output");
     if (st == DP_OK)

@@ -53,7 +53,7 @@ static const struct dp_command command = {
     .usage = "--from DIR --to FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
     .summary =
         "Writes the weights of a run, whose directory may have been moved, copied or made read-only, or of a "
-        "checkpoint, which has\nno names (--no-names).\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has "
+        "checkpoint (with names\nwhere it was made beside the run's directory).\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has "
         "the name, key and further "
         "names of each row; in a directory TABLE.keys.npy\nhas the keys alone, and with --slots there is one "
         "file for each of the arrays below ('downpour import' takes it back).\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
@@ -228,13 +228,15 @@ static enum dp_status copy_columns(const struct export *e, char *out, struct dp_
     const struct dp_cluster_data *data = &e->run.served.cluster->data;
     struct dp_atomic_file file;
     out[0] = '\0';
-    if (!data->columns[0] || !data->label[0])
+    bool of_checkpoint = e->restored[0] && !data->columns[0];
+    if (!data->label[0] || (!data->columns[0] && !of_checkpoint))
         return DP_OK;
-    if (access(data->columns, F_OK) != 0) {
+    if (of_checkpoint || access(data->columns, F_OK) != 0) {
         fprintf(stderr,
-                "downpour: '%s' is missing: the columns of the training file, and the means and deviations "
+                "downpour: '%s' %s: the columns of the training file, and the means and deviations "
                 "that standardized them, are not written\n",
-                data->columns);
+                of_checkpoint ? flag(e, "--from") : data->columns,
+                of_checkpoint ? "has no columns" : "is missing");
         return DP_OK;
     }
     if (!e->out[0]) {
@@ -437,11 +439,9 @@ static enum dp_status export(struct export *e, struct dp_error *err) {
 static enum dp_status open_tables(struct export *e, struct dp_error *err)
 {
     const char *from = flag(e, "--from");
-    bool is_checkpoint = dp_restored_is_checkpoint(from);
-    enum dp_status st = is_checkpoint ? dp_restored_scratch(from, e->restored, err) : DP_OK;
-    return st == DP_OK ? dp_run_tables_open(is_checkpoint ? e->restored : from,
-                                            !flag(e, "--no-names") && !e->tensors, &e->run, err)
-                       : st;
+    bool is_checkpoint = dp_restored_is_checkpoint(from), named = !flag(e, "--no-names") && !e->tensors;
+    enum dp_status st = is_checkpoint ? dp_restored_scratch(from, named, e->restored, err) : DP_OK;
+    return st == DP_OK ? dp_run_tables_open(is_checkpoint ? e->restored : from, named, &e->run, err) : st;
 }
 
 int dp_command_export(int argc, char *const *argv)

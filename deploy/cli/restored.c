@@ -151,10 +151,10 @@ static enum dp_status await(struct dp_local *local, struct dp_error *err)
     return dp_fail(err, DP_DATA, "a server could not be restored");
 }
 
-/* ---- step logs */
+/* ---- files of the checkpoint itself */
 
-static enum dp_status copy_log(FILE *from, FILE *to, const char *path, const char *checksum,
-                               struct dp_error *err)
+static enum dp_status copy_bytes(FILE *from, FILE *to, const char *path, const char *checksum,
+                                 struct dp_error *err)
 {
     struct dp_checksum of;
     char part[4096], sum[DP_CHECKSUM_TEXT];
@@ -169,30 +169,35 @@ static enum dp_status copy_log(FILE *from, FILE *to, const char *path, const cha
     return strcmp(sum, checksum) == 0 ? DP_OK : dp_fail(err, DP_CORRUPT, "'%.300s' fails its checksum", path);
 }
 
-static enum dp_status bring_log(const struct dp_restored *restored, const struct dp_manifest_file *file,
-                                const char *steps, struct dp_error *err)
+static enum dp_status bring_file(const struct dp_restored *restored, const struct dp_manifest_file *file,
+                                 const char *path, struct dp_error *err)
 {
     struct dp_checkpoint_path from;
     struct dp_atomic_file to = {0};
-    char path[DP_PATH_MAX + 32];
-    uint32_t worker = 0;
-    DP_ASSERT(dp_checkpoint_name_step_log(file->name, &worker)); /* manifest.h */
-    enum dp_status st = dp_step_log_path(steps, worker, path, sizeof path, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_path(&from, err, "%s/%s", restored->checkpoint.text, file->name);
+    enum dp_status st = dp_checkpoint_path(&from, err, "%s/%s", restored->checkpoint.text, file->name);
     FILE *stream = st == DP_OK ? fopen(from.text, "rbe") : NULL;
     if (st == DP_OK && !stream)
         st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", from.text, strerror(errno));
     if (st == DP_OK)
         st = dp_atomic_file_open(path, &to, err);
     if (st == DP_OK)
-        st = copy_log(stream, to.stream, from.text, file->checksum, err);
+        st = copy_bytes(stream, to.stream, from.text, file->checksum, err);
     if (st == DP_OK)
         st = dp_atomic_file_commit(&to, err);
     dp_atomic_file_drop(&to);
     if (stream)
         (void)fclose(stream);
     return st;
+}
+
+static enum dp_status bring_log(const struct dp_restored *restored, const struct dp_manifest_file *file,
+                                const char *steps, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 32];
+    uint32_t worker = 0;
+    DP_ASSERT(dp_checkpoint_name_step_log(file->name, &worker)); /* manifest.h */
+    enum dp_status st = dp_step_log_path(steps, worker, path, sizeof path, err);
+    return st == DP_OK ? bring_file(restored, file, path, err) : st;
 }
 
 /* Figures alone depend on them. */
@@ -243,6 +248,21 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file
 
 /* ---- to be read */
 
+/* Names and columns; the cluster has none where the checkpoint has none. */
+static enum dp_status bring_names(const struct dp_restored *restored, struct dp_cluster *cluster,
+                                  struct dp_error *err)
+{
+    const struct dp_manifest_file *const file[] = {&restored->manifest.names, &restored->manifest.columns};
+    char *const to[] = {cluster->data.names, cluster->data.columns};
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < sizeof file / sizeof file[0]; i++)
+        if (file[i]->name)
+            st = bring_file(restored, file[i], to[i], err);
+        else
+            to[i][0] = '\0';
+    return st;
+}
+
 /* Another number of shards than the checkpoint's: rows are then written into new stores, and no journal is left beside them. */
 static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_restored *restored,
                               struct dp_cluster *cluster, struct dp_error *err)
@@ -263,11 +283,25 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
     if (st == DP_OK)
         st = dp_folder_columns(folder, cluster->training.run, cluster->data.columns, err);
     if (st == DP_OK)
+        st = bring_names(restored, cluster, err);
+    if (st == DP_OK)
         st = dp_ports_choose(cluster, 0, err);
     return st == DP_OK ? dp_cluster_write(cluster, folder->conf, err) : st;
 }
 
-enum dp_status dp_restored_scratch(const char *from, char *path, struct dp_error *err)
+static enum dp_status check_names(const struct dp_restored *restored, struct dp_error *err)
+{
+    return restored->manifest.names.name
+               ? DP_OK
+               : dp_fail(
+                     err, DP_NOT_FOUND,
+                     "the checkpoint %s has no names of its keys (it was made where the run's directory is "
+                     "not, or by an older build): use numbers with --no-names, or export the run's "
+                     "directory",
+                     restored->checkpoint.text);
+}
+
+enum dp_status dp_restored_scratch(const char *from, bool names, char *path, struct dp_error *err)
 {
     struct dp_restored restored;
     struct dp_cluster *cluster = NULL;
@@ -276,6 +310,8 @@ enum dp_status dp_restored_scratch(const char *from, char *path, struct dp_error
     uint32_t done;
     path[0] = '\0';
     enum dp_status st = dp_restored_find(from, &restored, err);
+    if (st == DP_OK && names)
+        st = check_names(&restored, err);
     if (st == DP_OK)
         st = dp_restored_cluster(&restored, &cluster, err);
     if (st == DP_OK)

@@ -40,9 +40,10 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file
 bool dp_restored_is_local(const char *host);
 void dp_restored_clear(struct dp_restored *restored); /* accepts {0} */
 
-/* A run's directory in a directory of its own (scratch.h), to be read: one server, whose stores were closed cleanly. path:
- * DP_PATH_MAX + 1; the caller gives it to dp_scratch_remove, after a failure too ("" then, or what is left). */
+/* A run's directory in a directory of its own (scratch.h), to be read: one server, whose stores were closed cleanly, with the names and
+ * columns that the checkpoint has; names: it must have names. path: DP_PATH_MAX + 1; the caller gives it to dp_scratch_remove, after a
+ * failure too ("" then, or what is left). */
 DP_MUST_USE
-enum dp_status dp_restored_scratch(const char *from, char *path, struct dp_error *err);
+enum dp_status dp_restored_scratch(const char *from, bool names, char *path, struct dp_error *err);
 
 #endif

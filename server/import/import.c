@@ -244,9 +244,15 @@ static enum dp_status put_files(struct importing *m, struct dp_error *err)
         dp_checkpoint_put(o->directory, m->order, "ids", m->ids, m->ids_bytes, &m->manifest.ids, err);
     if (st == DP_OK)
         st = put_register(m, err);
-    return st == DP_OK ? dp_checkpoint_put(o->directory, m->order, "cluster.conf", o->cluster_file,
-                                           o->cluster_file_bytes, &m->manifest.cluster_file, err)
-                       : st;
+    if (st == DP_OK)
+        st = dp_checkpoint_put(o->directory, m->order, "cluster.conf", o->cluster_file, o->cluster_file_bytes,
+                               &m->manifest.cluster_file, err);
+    if (st == DP_OK && o->names)
+        st = dp_checkpoint_put(o->directory, m->order, "names.tsv", o->names, o->names_bytes,
+                               &m->manifest.names, err);
+    return st == DP_OK && o->columns ? dp_checkpoint_put(o->directory, m->order, "columns.csv", o->columns,
+                                                         o->columns_bytes, &m->manifest.columns, err)
+                                     : st;
 }
 
 static enum dp_status publish(struct importing *m, struct dp_error *err)

@@ -35,6 +35,8 @@ struct dp_import_options {
     const char *cluster_name;
     const void *cluster_file; /* its bytes */
     size_t cluster_file_bytes;
+    const void *names, *columns; /* bytes (manifest_data.h); NULL: none */
+    size_t names_bytes, columns_bytes;
 };
 
 struct dp_imported {

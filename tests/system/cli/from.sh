@@ -54,8 +54,9 @@ expect 0 "18 tensors" "$downpour" export --from "$dir/E" --to "$dir/run.safetens
 expect 0 "18 tensors" "$downpour" export --from "$dir/C.end" --to "$dir/end.safetensors" --slots
 cmp "$dir/run.safetensors" "$dir/end.safetensors" || fail "other tensors out of the checkpoint than out of the run"
 expect 0 "4 tensors" "$downpour" export --from "$dir/C/checkpoint-000001" --to "$dir/middle.safetensors"
-expect 0 "" "$downpour" export --from "$dir/C" --to "$dir/middle" --no-names
-expect 2 "the names of its keys are missing" "$downpour" export --from "$dir/C" --to "$dir/x"
+expect 0 "" "$downpour" export --from "$dir/C" --to "$dir/middle"
+expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/whole"
+[ -s "$dir/whole/mlp.w1.names.tsv" ] && cmp "$dir/whole/mlp.w1.names.tsv" "$dir/middle/mlp.w1.names.tsv" || fail "other names out of the checkpoint"
 [ "$(tail -c 40 "$dir/middle/mlp.b2.npy" | od -tx1 -An)" = "$(tail -c 40 "$dir/middle.safetensors" | od -tx1 -An)" ] ||
     fail "other weights as .npy"
 mkdir "$dir/empty"

@@ -69,6 +69,19 @@ train "$dir/zeros" --model logistic --train "$dir/symmetric.csv" --label y --epo
 expect 0 "" "$downpour" export --from "$dir/zeros" --to "$dir/zeros.safetensors"
 expect 0 "2 tables, 3 rows" "$downpour" import --from "$dir/zeros.safetensors" --to "$dir/C.zeros" --like "$dir/zeros"
 
+# Names and columns come from what it is like, a run or a checkpoint; a checkpoint without them is named, not where it was restored.
+expect 0 "" "$downpour" export --from "$dir/zeros" --to "$dir/zeros.txt"
+sed 's/zeros\.columns/again.columns/' "$dir/zeros.txt" >"$dir/zeros.wanted"
+for like in zeros C.zeros; do
+    expect 0 "checkpoint" "$downpour" import --from "$dir/zeros.safetensors" --to "$dir/C.$like.again" --like "$dir/$like"
+    expect 0 "" "$downpour" export --from "$dir/C.$like.again" --to "$dir/again.txt"
+    cmp "$dir/zeros.wanted" "$dir/again.txt" && cmp "$dir/zeros.columns.csv" "$dir/again.columns.csv" || fail "like $like: other names"
+done
+rm "$dir/zeros/store/"{names,columns}-1.*
+expect 0 "checkpoint 1" "$downpour" import --from "$dir/zeros.safetensors" --to "$dir/C.nameless" --like "$dir/zeros"
+expect 2 "the checkpoint $dir/C.nameless/checkpoint-000001 has no names of its keys" "$downpour" export --from "$dir/C.nameless" --to "$dir/x.txt"
+expect 0 "'$dir/C.nameless' has no columns" "$downpour" export --from "$dir/C.nameless" --to "$dir/x.txt" --no-names
+
 # A directory of .npy files: export's own with slots gives the same digest; its weights alone, or those that somebody wrote by hand,
 # those of the file of tensors. What an earlier export left there is no part of a later one.
 for run in adagrad adam layers; do

@@ -79,6 +79,8 @@ static struct dp_manifest whole(void)
     set_file(&m.steps, "steps", 60, SUM_B);
     set_file(&m.register_file, "register", 50, SUM_A);
     set_file(&m.cluster_file, "cluster.conf", 40, SUM_B);
+    set_file(&m.names, "names.tsv", 400, SUM_A);
+    set_file(&m.columns, "columns.csv", 4000, SUM_B);
     const struct dp_push_exception parts[] = {
         {1000, UINT64_MAX, {0, 7}}, {1000, UINT64_MAX, {9, UINT64_MAX}}, {UINT64_MAX, 0, {1, UINT64_MAX}}};
     for (size_t i = 0; i < 3; i++)
@@ -155,6 +157,8 @@ static void what_is_written_is_read_again(void **state)
     expect_file(&again.steps, "steps", 60, SUM_B);
     expect_file(&again.register_file, "register", 50, SUM_A);
     expect_file(&again.cluster_file, "cluster.conf", 40, SUM_B);
+    expect_file(&again.names, "names.tsv", 400, SUM_A);
+    expect_file(&again.columns, "columns.csv", 4000, SUM_B);
     assert_int_equal(again.exceptions.count, 3);
     assert_memory_equal(again.exceptions.one, m.exceptions.one, 3 * sizeof m.exceptions.one[0]);
     assert_int_equal(dp_push_exceptions_pushes(&again.exceptions), 2);
@@ -163,8 +167,8 @@ static void what_is_written_is_read_again(void **state)
     expect_file(&again.step_logs.file[1], "step-log-0003", 20, SUM_B);
     assert_true(again.position.known && again.position.loss == 0.125);
     assert_int_equal(again.position.step, 300);
-    assert_int_equal(again.bytes, 300 + 2 * (1016 + 65536 + 16)); /* each file once */
-    assert_int_equal(again.bytes_new, 300 + 2 * 77);
+    assert_int_equal(again.bytes, 4700 + 2 * (1016 + 65536 + 16)); /* each file once */
+    assert_int_equal(again.bytes_new, 4700 + 2 * 77);
     dp_manifest_clear(&again);
     dp_manifest_clear(&m);
     assert_int_equal(unlink(path), 0);
@@ -195,10 +199,13 @@ static void what_is_not_there_is_null(void **state)
     (void)state;
     free(m.steps.name);
     m.steps.name = NULL;
+    free(m.names.name);
+    m.names.name = NULL;
     m.position.known = false;
     char *text = dp_manifest_text(&m);
     assert_int_equal(dp_manifest_parse(text, strlen(text), &again, &err), DP_OK);
     assert_null(again.steps.name);
+    assert_null(again.names.name);
     assert_false(again.position.known);
     free(text);
     dp_manifest_clear(&again);
@@ -232,9 +239,11 @@ static enum dp_status parse(json_t *root, struct dp_error *err)
 
 static bool is_optional(const char *field)
 {
-    static const char *const names[] = {"steps", "register",  "cluster_file", "position",
-                                        "loss",  "snapshots", "step_logs",    "exceptions",
-                                        "rows",  "optimizer", "checksum"}; /* rows, optimizer: of a table, for people; the last: below */
+    static const char
+        *const
+            names[] = {"steps",     "register",  "cluster_file", "position", "loss",
+                       "snapshots", "step_logs", "exceptions",   "rows",     "optimizer",
+                       "checksum",  "names",     "columns"}; /* rows, optimizer: of a table, for people; the last: below */
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(field, names[i]) == 0)
             return true;

@@ -38,9 +38,10 @@ static struct area *one_checkpoint(void)
     assert_int_equal(nftw(area->directory, list_one, 16, FTW_PHYS), 0);
     assert_int_equal(
         count,
-        1 + 3 +
+        1 + 4 +
             AREA_SHARDS *
-                (1 + 3 + 2)); /* manifest; ids, register, a step log; tail, link, snapshot of each shard */
+                (1 + 3 +
+                 2)); /* manifest; ids, register, a step log, names; tail, link, snapshot of each shard */
     return area;
 }
 
@@ -200,7 +201,7 @@ static void files_that_are_too_many_are_named(void **state)
     char path[300];
     (void)state;
     static const char *const names[] = {"checkpoint-000001/ids2", "checkpoint-000001/steps",
-                                        "checkpoint-000001/tail-0002",
+                                        "checkpoint-000001/columns.csv", "checkpoint-000001/tail-0002",
                                         "checkpoint-000001/tail-0001/journal-0000000000000009"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", area->directory, names[i]);
