@@ -113,6 +113,35 @@ static void weights_are_those_of_sync(void **state)
     assert_true(apart <= NORM);
 }
 
+/* The last sample is of the weights that sync reaches, by the same file and the same scoring. */
+static void samples_are_scored_like_those_of_servers(void **state)
+{
+    struct dp_place *place = *state;
+    const char *root = geteuid() == 0 ? "--allow-run-as-root" : "--display-map",
+               *metrics[] = {"loss", "accuracy"};
+    const char *cluster = dp_place_path(place, "run/score.conf"), *keys = dp_place_path(place, "keys"),
+               *samples = dp_place_path(place, "samples"), *json = dp_place_path(place, "samples.json");
+    dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--model", "mlp:64-32-10",
+                 "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "3", "--batch", "64",
+                 "--workers", "4", "--consistency", "sync", "--rate", "0.01", "--sample-every", "3600s",
+                 "--score", DP_DIGITS_TEST);
+    dp_place_try(place, 0, "downpour-worker", "--cluster", cluster, "--score-keys", keys);
+    dp_place_ended(dp_place_start(place, "mpirun", "-n", "4", "--oversubscribe", "--bind-to", "none", root,
+                                  DP_BIN "/downpour-allreduce", "--cluster", cluster, "--report",
+                                  dp_place_path(place, "r.json"), "--observe", samples, "--keys", keys,
+                                  "--sample-every", "3600000", NULL),
+                   0);
+    dp_place_try(place, 0, "downpour-worker", "--cluster", cluster, "--score-samples", samples, "--keys",
+                 keys, "--out", json);
+    for (int m = 0; m < 2; m++) {
+        const char *where = dp_place_text(place, "samples.1.%s", metrics[m]);
+        assert_true(dp_place_number(place, json, where) ==
+                    dp_place_number(place, dp_place_path(place, "run/samples.json"), where));
+    }
+    assert_true(dp_place_number(place, json, "samples.0.pushes") == 0);
+    assert_true(dp_place_number(place, json, "samples.1.examples") == 3 * 1437);
+}
+
 static double number(struct dp_place *place, const char *where)
 {
     return dp_place_number(place, dp_place_path(place, "r.json"), where);
@@ -263,6 +292,8 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(weights_are_those_of_sync, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(samples_are_scored_like_those_of_servers, dp_place_setup,
+                                        dp_place_teardown),
         cmocka_unit_test_setup_teardown(the_report_says_where_the_time_went, dp_place_setup,
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_is_refused_is_named_once, dp_place_setup, dp_place_teardown),

@@ -43,7 +43,8 @@ struct rank {
     struct dp_reader *reader;
     struct dp_worker_stats stats;
     struct dp_step_timer watch;
-    uint64_t examples_all; /* of an epoch */
+    struct dp_sampling *sampling; /* rank 0, or NULL */
+    uint64_t examples_all;        /* of an epoch */
     uint32_t epoch;
     double loss; /* of the minibatch at hand */
 };
@@ -132,7 +133,8 @@ static void tell(const struct rank *r)
     if (dp_injection_text(r->training, injected)[0])
         dp_log(DP_LOG_INFO, "delays are injected: %s", injected);
     if (r->settled.data.test[0])
-        dp_log(DP_LOG_INFO, "the test set is not evaluated here: --weights keeps the weights");
+        dp_log(DP_LOG_INFO, "the test set is not evaluated here: --observe samples the weights, --weights "
+                            "keeps the last ones");
 }
 
 static enum dp_status rank_open(struct rank *r, struct dp_error *err)
@@ -152,6 +154,9 @@ static enum dp_status rank_open(struct rank *r, struct dp_error *err)
     st = dp_replica_new(r->job.model.graph, &r->job.backend, EXTRA, &r->replica, err);
     if (st == DP_OK)
         st = dp_worker_stats_init(&r->stats, reducer->rank, r->training->epochs, err);
+    if (st == DP_OK && reducer->rank == 0 && r->options->sample.samples)
+        st = dp_sampling_open(&r->options->sample, r->job.model.graph, r->replica, r->job.clock, &r->sampling,
+                              err);
     (void)snprintf(r->stats.device, sizeof r->stats.device, "%s", r->job.device);
     if (st == DP_OK && r->rounds.own > 0) {
         const struct dp_reader_plan plan = {
@@ -166,6 +171,7 @@ static void rank_close(struct rank *r)
     if (r->job.program)
         dp_program_drain(r->job.program);
     dp_reader_stop(&r->reader);
+    dp_sampling_close(&r->sampling);
     dp_replica_free(&r->replica);
     dp_worker_stats_clear(&r->stats);
     free(r->delays);
@@ -285,10 +291,12 @@ static uint64_t limit_of(const struct rank *r, uint64_t first)
 static enum dp_status step(struct rank *r, uint64_t s, bool *stops, struct dp_error *err)
 {
     const struct dp_reducer *reducer = r->reducer;
-    uint64_t first = s * reducer->ranks, number = first + reducer->rank, all = 0;
+    uint64_t first = s * reducer->ranks, number = first + reducer->rank, all = 0, pushes = 0;
     uint32_t own = examples_of(r, number);
-    for (uint32_t w = 0; w < reducer->ranks; w++)
+    for (uint32_t w = 0; w < reducer->ranks; w++) {
         all += examples_of(r, first + w);
+        pushes += examples_of(r, first + w) > 0;
+    }
     enum dp_status st = own > 0 ? compute(r, number, (float)own / (float)all, err) : DP_OK;
     if (st != DP_OK && st != DP_STOPPING)
         return explain(r, number, st, err);
@@ -311,6 +319,8 @@ static enum dp_status step(struct rank *r, uint64_t s, bool *stops, struct dp_er
     uint64_t rated = dp_rounds_rated(&r->rounds, s, number);
     dp_replica_apply(r->replica, dp_rate_at(&r->rate, r->epoch * r->share.batches + rated));
     dp_step_timer_lap(&r->watch, DP_PHASE_COMPUTE);
+    if (r->sampling)
+        dp_sampling_step(r->sampling, pushes, all);
     r->stats.pushes += own > 0;
     r->stats.epoch[r->epoch].examples += own;
     r->stats.epoch[r->epoch].loss_sum += own * r->loss;
@@ -366,6 +376,8 @@ static enum dp_status finish(struct rank *r, bool stopped, struct dp_error *err)
                                            .own = &r->stats,
                                            .stopped = stopped};
     enum dp_status st = DP_OK;
+    if (r->sampling)
+        dp_sampling_end(r->sampling);
     if (r->reducer->rank == 0 && options->weights)
         st = dp_weights_file_write(options->weights, &r->settled, r->job.model.graph, r->replica, err);
     if (st == DP_OK)

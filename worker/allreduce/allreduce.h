@@ -14,14 +14,16 @@
 
 #include "common/config/cluster.h"
 #include "worker/allreduce/reducer.h"
+#include "worker/allreduce/sampling.h"
 
 #include <stdatomic.h>
 
 struct dp_allreduce_options {
     const struct dp_cluster *cluster;
     const struct dp_reducer *reducer;
-    const atomic_int *stop; /* number of the signal that asks to stop, or 0 */
-    const char *weights;    /* rank 0: file for the last weights (weights_file.h); NULL: none */
+    const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
+    const char *weights;               /* rank 0: file for the last weights (weights_file.h); NULL: none */
+    struct dp_sampling_options sample; /* rank 0 */
 };
 
 /* DP_ARGUMENT or DP_UNSUPPORTED unless an all-reduce training has these settings. */

@@ -1,6 +1,7 @@
 /* downpour-allreduce: flags, signals, exit codes. */
 #include "common/base/hash.h"
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/config/cluster.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/allreduce/mpi_reducer.h"
@@ -16,7 +17,7 @@
 
 static const char usage[] =
     "usage: mpirun -n WORKERS --oversubscribe --bind-to none downpour-allreduce --cluster FILE [--report "
-    "FILE] [--weights FILE] [--sum ordered|mpi]\n\n"
+    "FILE] [--weights FILE] [--sum ordered|mpi]\n       [--observe SAMPLES --keys KEYS --sample-every MS]\n\n"
     "Trains a dense model without servers: every rank keeps a copy of the weights, and MPI adds the "
     "gradients of all.\nThe steps are those of --consistency sync. A rank that fails ends the job; there "
     "is no checkpoint.\n\n"
@@ -24,25 +25,29 @@ static const char usage[] =
     "training.workers\n"
     "  --report FILE    write the report there instead of training.report\n"
     "  --weights FILE   write the last weights there (safetensors; downpour import takes it)\n"
+    "  --observe FILE   sample rank 0's weights there: the rows of --keys KEYS (downpour-worker "
+    "--score-keys), "
+    "every\n                   --sample-every MS milliseconds; downpour-worker --score-samples scores them\n"
     "  --sum HOW        ordered (default): in order of rank, to the bits of sync on servers; mpi: by "
     "MPI_Allreduce, in\n                   the order that MPI chooses\n";
 
 struct allreduce_flags {
-    const char *cluster, *report, *weights, *sum;
+    const char *cluster, *report, *weights, *sum, *observe, *keys, *every;
+    uint64_t every_ms;
 };
 
 static enum dp_status parse_flags(int argc, char **argv, struct allreduce_flags *out, struct dp_error *err)
 {
     static const struct option options[] = {
-        {"cluster", required_argument, NULL, 'c'},
-        {"report", required_argument, NULL, 'r'},
-        {"weights", required_argument, NULL, 'w'},
-        {"sum", required_argument, NULL, 's'},
-        {NULL, 0, NULL, 0},
+        {"cluster", required_argument, NULL, 'c'},      {"report", required_argument, NULL, 'r'},
+        {"weights", required_argument, NULL, 'w'},      {"sum", required_argument, NULL, 's'},
+        {"observe", required_argument, NULL, 'o'},      {"keys", required_argument, NULL, 'k'},
+        {"sample-every", required_argument, NULL, 'e'}, {NULL, 0, NULL, 0},
     };
     *out = (struct allreduce_flags){0};
     const char **const value_of[] = {
-        ['c'] = &out->cluster, ['r'] = &out->report, ['w'] = &out->weights, ['s'] = &out->sum};
+        ['c'] = &out->cluster, ['r'] = &out->report, ['w'] = &out->weights, ['s'] = &out->sum,
+        ['o'] = &out->observe, ['k'] = &out->keys,   ['e'] = &out->every};
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
         if (c == ':')
@@ -55,9 +60,13 @@ static enum dp_status parse_flags(int argc, char **argv, struct allreduce_flags 
         return dp_fail(err, DP_ARGUMENT, "unexpected argument \"%s\", see --help", argv[optind]);
     if (!out->cluster)
         return dp_fail(err, DP_ARGUMENT, "--cluster FILE is missing, see --help");
-    return !out->sum || strcmp(out->sum, "mpi") == 0 || strcmp(out->sum, "ordered") == 0
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "--sum is \"%.40s\": ordered or mpi", out->sum);
+    if (out->sum && strcmp(out->sum, "mpi") != 0 && strcmp(out->sum, "ordered") != 0)
+        return dp_fail(err, DP_ARGUMENT, "--sum is \"%.40s\": ordered or mpi", out->sum);
+    if ((out->observe != NULL) != (out->keys != NULL) || (out->observe != NULL) != (out->every != NULL))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--observe SAMPLES, --keys KEYS and --sample-every MS: give all of them or none");
+    return out->observe ? dp_parse_u64(out->every, 1, UINT32_MAX, "--sample-every", &out->every_ms, err)
+                        : DP_OK;
 }
 
 static enum dp_mpi_sum sum_of(const char *text)
@@ -102,7 +111,11 @@ static int train(struct dp_mpi_reducer *mpi, struct dp_reducer *reducer, const s
     struct dp_error err = {0};
     enum dp_mpi_sum kind = sum_of(flags->sum);
     const struct dp_allreduce_options options = {
-        .cluster = cluster, .reducer = reducer, .stop = dp_stop_signal(), .weights = flags->weights};
+        .cluster = cluster,
+        .reducer = reducer,
+        .stop = dp_stop_signal(),
+        .weights = flags->weights,
+        .sample = {.samples = flags->observe, .keys = flags->keys, .every_ms = (uint32_t)flags->every_ms}};
     dp_mpi_reducer_set(mpi, kind, cluster->training.timeout_ms);
     reducer->how = dp_mpi_sum_name(kind);
     dp_stop_signal_catch();
