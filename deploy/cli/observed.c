@@ -210,6 +210,18 @@ void dp_observed_prepare(struct dp_observed *observed, struct dp_local *local, c
         fail(observed, folder, "the weights are not sampled", err.text);
 }
 
+void dp_observed_accept(const struct dp_observed *observed, const struct dp_folder *folder)
+{
+    struct observed_paths paths;
+    struct dp_error unheard = {0};
+    if (observed->every_ms > 0 || paths_of(folder, &paths, &unheard) != DP_OK)
+        return;
+    (void)unlink(paths.json);
+    (void)unlink(paths.samples);
+    (void)unlink(paths.keys);
+    (void)unlink(paths.conf);
+}
+
 void dp_observed_start(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder)
 {
     struct observed_paths paths;

@@ -28,6 +28,8 @@ enum dp_status dp_observed_plan(const char *const *values, struct dp_cluster *cl
 /* Before the training: finds which rows are to be sampled, for which it reads the data as a worker does. Returns at a signal. */
 void dp_observed_prepare(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder,
                          const struct dp_cluster *cluster);
+/* The run has taken an earlier one's place: what that left goes, if nothing is sampled now. */
+void dp_observed_accept(const struct dp_observed *observed, const struct dp_folder *folder);
 /* The servers are up. Returns when the observer is connected to them, or after 10 s. */
 void dp_observed_start(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder);
 /* The training has ended; answered: the servers still do. */

@@ -151,6 +151,7 @@ static void accept(struct cli_run *run)
     if (run->accepted)
         return;
     run->accepted = true;
+    dp_observed_accept(&run->plan.observed, &run->plan.folder);
     if (dp_folder_accept(&run->plan.folder, run->plan.cluster->training.run, &err) == DP_OK)
         return;
     dp_cli_line_end(&run->line);

@@ -150,6 +150,18 @@ static void held_out_pairs_are_scored(void **state)
     }
 }
 
+/* What an earlier run left is not taken for this one's. */
+static void samples_are_of_their_run(void **state)
+{
+    struct dp_place *place = *state;
+    struct stat is;
+    const char *run = dp_place_path(place, "run"), *json = dp_place_path(place, "run/samples.json");
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", run, DIGITS, OFTEN, "--score", DP_DIGITS_TEST);
+    assert_int_equal(stat(json, &is), 0);
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", run, DIGITS);
+    assert_true(stat(json, &is) != 0);
+}
+
 static void what_fails_fails_no_run(void **state)
 {
     struct dp_place *place = *state;
@@ -201,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(metrics_are_the_runs, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(dropped_examples_do_not_count, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(held_out_pairs_are_scored, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(samples_are_of_their_run, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_fails_fails_no_run, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(observed_by_hand, dp_place_setup, dp_place_teardown),
     };
