@@ -70,7 +70,9 @@ static enum dp_status reopen_run(const struct restore_asked *a, struct dp_error 
     struct dp_run_state state = dp_run_state_read(&a->folder, run);
     if (!state.known)
         return DP_OK;
+    const struct dp_manifest_position *at = &a->from.manifest.position;
     state.finished = false;
+    dp_run_state_restored(&state, run, at->known, at->run, at->epoch);
     return dp_run_state_write(&a->folder, run, &state, err);
 }
 

@@ -152,7 +152,12 @@ static void accept(struct cli_run *run)
         return;
     run->accepted = true;
     dp_observed_accept(&run->plan.observed, &run->plan.folder);
-    if (dp_folder_accept(&run->plan.folder, run->plan.cluster->training.run, &err) == DP_OK)
+    enum dp_status st = dp_folder_accept(&run->plan.folder, run->plan.cluster->training.run, &err);
+    if (st == DP_OK && run->plan.state.restored) { /* from now on step logs are those of these weights */
+        run->plan.state.restored = false;
+        st = dp_run_state_write(&run->plan.folder, run->plan.cluster->training.run, &run->plan.state, &err);
+    }
+    if (st == DP_OK)
         return;
     dp_cli_line_end(&run->line);
     fprintf(stderr, "downpour: %s\n", err.text);

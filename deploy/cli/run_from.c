@@ -132,6 +132,8 @@ enum dp_status dp_run_from_settle(struct dp_run_plan *plan, struct dp_error *err
     if (st == DP_OK)
         st = plan->resumes ? dp_second_same(&second, plan->earlier, plan->cluster, err)
                            : dp_second_join(&second, plan->earlier, plan->cluster, err);
+    if (plan->resumes)
+        dp_run_state_restored(&plan->state, plan->earlier->training.run, at->known, at->run, at->epoch);
     plan->continues = st == DP_OK && !plan->resumes;
     return st;
 }

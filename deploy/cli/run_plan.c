@@ -406,8 +406,10 @@ static bool gives_up_stores(const struct dp_run_plan *plan)
 static void settle_mixed(struct dp_run_plan *plan)
 {
     const struct dp_run_place place = dp_run_place(&plan->folder, plan->earlier);
-    uint32_t begun = place.whole + (place.whole < place.epochs),
-             before = dp_run_state_read(&plan->folder, plan->earlier->training.run).mixed;
+    const struct dp_run_state state = dp_run_state_read(&plan->folder, plan->earlier->training.run);
+    uint32_t begun = place.whole + (place.whole < place.epochs), before = state.mixed;
+    plan->state.restored = state.restored;
+    plan->state.restored_epoch = state.restored_epoch;
     plan->replaces = gives_up_stores(plan) && place.known;
     plan->state.mixed = plan->replaces && begun > before ? begun : before;
 }

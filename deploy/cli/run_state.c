@@ -98,7 +98,8 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
     if (state_path(folder, run, path, &unheard) != DP_OK)
         return state;
     json_t *root = json_load_file(path, 0, NULL);
-    const json_t *finished = json_object_get(root, "finished");
+    const json_t *finished = json_object_get(root, "finished"),
+                 *restored = json_object_get(root, "restored_epoch");
     json_int_t epochs = json_integer_value(json_object_get(root, "epochs"));
     if (json_is_boolean(finished) && (uint64_t)json_integer_value(json_object_get(root, "run")) == run &&
         epochs >= 0 && epochs <= INT32_MAX)
@@ -106,6 +107,8 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
                                       .finished = json_is_true(finished),
                                       .epochs = (uint32_t)epochs,
                                       .mixed = (uint32_t)json_integer_value(json_object_get(root, "mixed")),
+                                      .restored = json_is_integer(restored),
+                                      .restored_epoch = (uint32_t)json_integer_value(restored),
                                       .train = print_in(root, "train"),
                                       .train_labels = print_in(root, "train_labels")};
     json_decref(root);
@@ -133,6 +136,8 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
         return st;
     json_t *root = json_pack("{s:I,s:b,s:I,s:I}", "run", (json_int_t)run, "finished", state->finished,
                              "epochs", (json_int_t)state->epochs, "mixed", (json_int_t)state->mixed);
+    if (state->restored)
+        (void)json_object_set_new(root, "restored_epoch", json_integer((json_int_t)state->restored_epoch));
     set_print(root, "train", &state->train);
     set_print(root, "train_labels", &state->train_labels);
     char *text = json_dumps(root, JSON_INDENT(2));
@@ -143,6 +148,12 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
         dp_atomic_file_drop(&file);
     free(text);
     return text ? dp_atomic_file_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
+}
+
+void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch)
+{
+    state->restored = true;
+    state->restored_epoch = known && of == run ? epoch : 0;
 }
 
 uint32_t dp_run_report_epochs(const char *report, uint32_t run)
@@ -179,6 +190,17 @@ static bool place_of(const char *prefix, uint32_t worker, const struct dp_cluste
            out->groups > 0 && out->whole <= out->epochs;
 }
 
+static void keep_restored(const struct dp_folder *folder, const struct dp_cluster *cluster,
+                          struct dp_run_place *place)
+{
+    const struct dp_run_state state = dp_run_state_read(folder, cluster->training.run);
+    if (!place->known || !state.restored || place->whole <= state.restored_epoch)
+        return;
+    place->whole = state.restored_epoch;
+    place->group = 0;
+    place->share = fmin(place->share, (double)place->whole / place->epochs);
+}
+
 struct dp_run_place dp_run_place(const struct dp_folder *folder, const struct dp_cluster *cluster)
 {
     struct dp_run_place place = {.epochs = cluster->training.epochs};
@@ -201,6 +223,7 @@ struct dp_run_place dp_run_place(const struct dp_folder *folder, const struct dp
     }
     if (workers > 0)
         place.share = sum / workers / place.epochs;
+    keep_restored(folder, cluster, &place);
     return place;
 }
 

@@ -21,6 +21,10 @@ struct dp_run_state {
     uint32_t epochs; /* trained, where it is finished: fewer than training.epochs after an early end */
     uint32_t
         mixed; /* the first epochs, whose figures a store that was lost and replaced has mixed; 0: none */
+    /* The stores were restored from a checkpoint, and nothing was trained since: it stood in this epoch, counted from 0 in the
+     * run, and what step logs tell of later ones is lost. */
+    bool restored;
+    uint32_t restored_epoch;
     struct dp_file_print train, train_labels;
 };
 
@@ -36,6 +40,8 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
 DP_MUST_USE
 enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                                   const struct dp_run_state *state, struct dp_error *err);
+/* The epoch in which a checkpoint stood as that of `run`; known: the checkpoint is of run `of`. */
+void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch);
 /* Epochs in worker 0's report, if it is there and of this run; else 0. */
 uint32_t dp_run_report_epochs(const char *report, uint32_t run);
 
@@ -47,6 +53,7 @@ struct dp_run_place {
     uint64_t group, groups; /* of the one that is least far: pushes in the epoch after these */
     double share;           /* of the whole training, 0 .. 1 */
 };
+/* Behind a restore: no further than the checkpoint's epoch. */
 struct dp_run_place dp_run_place(const struct dp_folder *folder, const struct dp_cluster *cluster);
 /* "epoch 3 of 10, 23% of the training done"; "nothing is known of how far it came". */
 #define DP_RUN_PLACE_BYTES 96

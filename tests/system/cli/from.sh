@@ -26,6 +26,17 @@ expect 0 "" "$downpour" predict --from "$dir/F" --data "$data/digits.test.libsvm
 [ "$(wc -l <"$dir/scores")" = 360 ] || fail "no scores"
 expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/F" --resume
 
+# Restored in its own place it stands where the checkpoint stood, whatever a worker's log tells of the lost rest.
+epoch=$("$downpour" checkpoints "$dir/C" | awk '$1 == 1 { print $4 }')
+cp -a "$dir/R" "$dir/back"
+expect 0 "restored checkpoint 1 (run 1, epoch $epoch, " "$downpour" restore --from "$dir/C" --dir "$dir/back" --overwrite
+cp "$dir/R/store/steps-1-0.log" "$dir/back/store/steps-1-0.log"
+expect 0 "is not finished: in epoch $epoch of 40" "$downpour" export --from "$dir/back" --to "$dir/back.safetensors"
+"$downpour" status --dir "$dir/back" | grep -q "is not finished (in epoch $epoch of 40" || fail "status tells another epoch than $epoch"
+expect 0 "Resuming run 1 there, in epoch $epoch of 40" "$downpour" run --dir "$dir/back" --resume
+[ "$(digest "$dir/back")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"
+"$downpour" status --dir "$dir/back" | grep -q "is finished" || fail "the run is not finished"
+
 # Trained further, on the same number of shards; a restore that was cut short there gives way.
 mkdir -p "$dir/G/store/server-0/shard-0000" "$dir/G/store/server-1.restoring"
 touch "$dir/G/restoring.conf"
