@@ -256,7 +256,7 @@ void dp_observed_stop(struct dp_observed *observed, struct dp_local *local, cons
     if (!observed->started)
         return;
     bool there = dp_local_running(local, DP_LOCAL_OBSERVER) > 0;
-    enum dp_status st = dp_local_stop(local, DP_LOCAL_OBSERVER, answered ? LAST_MS : LOOK_MS);
+    enum dp_status st = dp_local_stop(local, DP_LOCAL_OBSERVER, answered ? LAST_MS : 0);
     /* Without the last sample, what comes last is not what the run has reached. */
     bool said = dp_folder_path(folder, log, &err, "log/observer.log") == DP_OK &&
                 dp_last_words(log, observed->log_from, "observer", words, sizeof words);

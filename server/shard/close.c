@@ -319,6 +319,7 @@ static void end_step(struct dp_close *close, struct dp_waiting *waiting, const s
     uint32_t dims[DP_SECTIONS_MAX];
     for (uint32_t s = 0; s < waiting->request.sections; s++)
         dims[s] = waiting->lookup.section[s].table->spec.dim;
+    DP_COUNT(&close->base->counters, examples, step->examples);
     dp_kept_close(close->kept, step->run, step->step, waiting->request.sections, waiting->request.section,
                   dims, &waiting->message);
     dp_steps_closed(close->steps);
@@ -326,7 +327,6 @@ static void end_step(struct dp_close *close, struct dp_waiting *waiting, const s
     if (!dp_steps_has_open(close->steps) || dp_steps_has_backups(close->steps))
         dp_kept_forget_old(close->kept); /* nobody asks for them */
     DP_COUNT(&close->base->counters, steps_closed, 1);
-    DP_COUNT(&close->base->counters, examples, step->examples);
     close->again_ns = close->no_room_ns = 0;
 }
 
