@@ -99,12 +99,13 @@ static void compare(struct list *list, const struct dp_fields *fields, const voi
     }
 }
 
-/* A file under another name with the same contents is the same; one of the same name need not be. */
+/* A file under another name with the same contents is the same; one of the same name need not be, which counts where it is trained. */
 static void compare_file(struct list *list, const char *key, const char *before,
-                         const struct dp_file_print *a, const char *now, const struct dp_file_print *b)
+                         const struct dp_file_print *a, const char *now, const struct dp_file_print *b,
+                         bool trained)
 {
     char then_text[DP_PATH_MAX + 64], now_text[DP_PATH_MAX + 64];
-    if (now[0] && !b->known) /* a pipe, which is read once: into its place in the cache */
+    if (trained && now[0] && !b->known) /* a pipe, which is read once: into its place in the cache */
         add(list, "", key, before, "a pipe, of which nothing is known before it is read");
     if (!a->known || !b->known)
         return;
@@ -118,7 +119,7 @@ static void compare_file(struct list *list, const char *key, const char *before,
     if (listed && dp_file_print_same(a, b)) {
         memmove(&list->out[at], &list->out[at + 1], (n - at - 1) * sizeof list->out[0]);
         list->count--;
-    } else if (!listed && !dp_file_print_same(a, b)) {
+    } else if (trained && !listed && !dp_file_print_same(a, b)) {
         (void)snprintf(then_text, sizeof then_text, "%.70s of %" PRIu64 " bytes", before, a->bytes);
         (void)snprintf(now_text, sizeof now_text, "%.70s of %" PRIu64 " bytes%s", now, b->bytes,
                        a->bytes == b->bytes ? " with other contents" : "");
@@ -147,10 +148,14 @@ size_t dp_run_differs(const struct dp_cluster *before, const struct dp_run_state
     const struct dp_optimizer_spec *a = &before->training.optimizer, *b = &now->training.optimizer;
     struct list list = {.out = out};
     compare(&list, &dp_fields_data, &before->data, &now->data, same);
-    compare_file(&list, "data.train", before->data.train, &before_state->train, now->data.train,
-                 &now_state->train);
-    compare_file(&list, "data.train_labels", before->data.train_labels, &before_state->train_labels,
-                 now->data.train_labels, &now_state->train_labels);
+    for (size_t i = 0; i < (same ? DP_RUN_FILES : DP_RUN_FILES_TRAIN); i++) {
+        char key[48];
+        const char *flag, *then = dp_run_state_file(&before->data, i, &flag),
+                          *is = dp_run_state_file(&now->data, i, &flag);
+        (void)snprintf(key, sizeof key, "data.%s", dp_run_state_file_key(i));
+        compare_file(&list, key, then, &before_state->file[i], is, &now_state->file[i],
+                     i < DP_RUN_FILES_TRAIN);
+    }
     compare(&list, &dp_fields_top, before, now, same);
     compare(&list, &dp_fields_training, &before->training, &now->training, same);
     add_threads(&list, &before->training, &now->training, same);

@@ -66,13 +66,11 @@ static enum dp_status sweep(const struct dp_folder *folder, struct dp_error *err
 /* Nobody knows what the files said when the checkpoint was made, and it may have been made on another machine. */
 static void take_data(const struct dp_run_plan *plan)
 {
-    static const char *const flags[] = {"--train", "--train-labels"};
-    struct dp_cluster_data *then = &plan->earlier->data, *now = &plan->cluster->data;
-    char *const earlier[] = {then->train, then->train_labels}, *const given[] = {now->train,
-                                                                                 now->train_labels};
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (flag(plan, flags[i]))
-            memcpy(earlier[i], given[i], DP_PATH_MAX + 1);
+    for (size_t i = 0; i < DP_RUN_FILES; i++) {
+        const char *name, *given = dp_run_state_file(&plan->cluster->data, i, &name);
+        if (flag(plan, name))
+            memcpy(dp_run_state_file(&plan->earlier->data, i, &name), given, DP_PATH_MAX + 1);
+    }
 }
 
 /* The checkpoint's run, as if it had been here. */

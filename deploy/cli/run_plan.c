@@ -69,13 +69,15 @@ static enum dp_status set_servers(struct dp_run_plan *plan, struct dp_error *err
 }
 
 /* A file of the data: absolute, as servers and a later predict may stand elsewhere, and readable. */
-static enum dp_status settle_file(const char *name, char *path, struct dp_error *err)
+static enum dp_status settle_file(const char *name, bool given, char *path, struct dp_error *err)
 {
     char absolute[DP_PATH_MAX + 1];
     if (!path[0] || dp_spool_is_stream(path))
         return DP_OK;
     if (access(path, R_OK) != 0)
-        return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", name, path, strerror(errno));
+        return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s%s%s%s", name, path, strerror(errno),
+                       given ? "" : " (if it was moved, add ", given ? "" : name,
+                       given ? "" : " FILE, where it is now)");
     enum dp_status st = dp_path_absolute(path, absolute, err);
     if (st == DP_OK)
         memcpy(path, absolute, sizeof absolute);
@@ -106,21 +108,12 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
         return required(plan, "--model MODEL", err);
     if (!data->train[0])
         return required(plan, "--train FILE", err);
-    enum dp_status st = settle_file("--train", data->train, err);
-    if (st == DP_OK)
-        st = settle_file("--test", data->test, err);
-    if (st == DP_OK)
-        st = settle_file("--train-labels", data->train_labels, err);
-    if (st == DP_OK)
-        st = settle_file("--test-labels", data->test_labels, err);
-    if (st == DP_OK)
-        st = settle_file("--test-negatives", data->test_negatives, err);
-    if (st == DP_OK)
-        st = settle_file("--validation", data->validation, err);
-    if (st == DP_OK)
-        st = settle_file("--validation-labels", data->validation_labels, err);
-    if (st == DP_OK)
-        st = settle_file("--validation-negatives", data->validation_negatives, err);
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < DP_RUN_FILES; i++) {
+        const char *name;
+        char *path = dp_run_state_file(data, i, &name);
+        st = settle_file(name, dp_run_plan_flag(plan, name) != NULL, path, err);
+    }
     return st;
 }
 
@@ -246,8 +239,7 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
         st = check_model(plan, err);
     if (st == DP_OK) {
         plan->state.known = true;
-        plan->state.train = dp_file_print(plan->cluster->data.train);
-        plan->state.train_labels = dp_file_print(plan->cluster->data.train_labels);
+        dp_run_state_take_files(&plan->state, &plan->cluster->data);
     }
     if (st == DP_OK && !plan->resumes)
         st = new_id(plan->cluster, err);
@@ -470,10 +462,8 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
         st = settle_earlier(plan, err);
     if (st == DP_OK)
         st = dp_spool_fill(&spools, err);
-    if (st == DP_OK && spools.count > 0) {
-        plan->state.train = dp_file_print(plan->cluster->data.train);
-        plan->state.train_labels = dp_file_print(plan->cluster->data.train_labels);
-    }
+    if (st == DP_OK && spools.count > 0)
+        dp_run_state_take_files(&plan->state, &plan->cluster->data);
     if (st == DP_OK)
         st = dp_run_plan_set_number(plan, plan->cluster->training.run, err);
     if (st == DP_OK && dp_run_plan_flag(plan, "--from"))

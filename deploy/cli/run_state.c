@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,6 +71,40 @@ struct dp_file_print dp_file_print(const char *path)
     return print;
 }
 
+static const struct {
+    const char *key, *flag;
+    size_t offset;
+} files[DP_RUN_FILES] = {
+    {"train", "--train", offsetof(struct dp_cluster_data, train)},
+    {"train_labels", "--train-labels", offsetof(struct dp_cluster_data, train_labels)},
+    {"test", "--test", offsetof(struct dp_cluster_data, test)},
+    {"test_labels", "--test-labels", offsetof(struct dp_cluster_data, test_labels)},
+    {"test_negatives", "--test-negatives", offsetof(struct dp_cluster_data, test_negatives)},
+    {"validation", "--validation", offsetof(struct dp_cluster_data, validation)},
+    {"validation_labels", "--validation-labels", offsetof(struct dp_cluster_data, validation_labels)},
+    {"validation_negatives", "--validation-negatives",
+     offsetof(struct dp_cluster_data, validation_negatives)},
+};
+
+char *dp_run_state_file(const struct dp_cluster_data *data, size_t i, const char **flag)
+{
+    DP_ASSERT(i < DP_RUN_FILES);
+    *flag = files[i].flag;
+    return (char *)(uintptr_t)data + files[i].offset;
+}
+
+const char *dp_run_state_file_key(size_t i)
+{
+    DP_ASSERT(i < DP_RUN_FILES);
+    return files[i].key;
+}
+
+void dp_run_state_take_files(struct dp_run_state *state, const struct dp_cluster_data *data)
+{
+    for (size_t i = 0; i < DP_RUN_FILES; i++)
+        state->file[i] = dp_file_print((const char *)data + files[i].offset);
+}
+
 /* ---- run-N.json */
 
 static enum dp_status state_path(const struct dp_folder *folder, uint32_t run, char *path,
@@ -108,9 +143,9 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
                                       .epochs = (uint32_t)epochs,
                                       .mixed = (uint32_t)json_integer_value(json_object_get(root, "mixed")),
                                       .restored = json_is_integer(restored),
-                                      .restored_epoch = (uint32_t)json_integer_value(restored),
-                                      .train = print_in(root, "train"),
-                                      .train_labels = print_in(root, "train_labels")};
+                                      .restored_epoch = (uint32_t)json_integer_value(restored)};
+    for (size_t i = 0; state.known && i < DP_RUN_FILES; i++)
+        state.file[i] = print_in(root, files[i].key);
     json_decref(root);
     return state;
 }
@@ -138,8 +173,8 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                              "epochs", (json_int_t)state->epochs, "mixed", (json_int_t)state->mixed);
     if (state->restored)
         (void)json_object_set_new(root, "restored_epoch", json_integer((json_int_t)state->restored_epoch));
-    set_print(root, "train", &state->train);
-    set_print(root, "train_labels", &state->train_labels);
+    for (size_t i = 0; i < DP_RUN_FILES; i++)
+        set_print(root, files[i].key, &state->file[i]);
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
     if (text)

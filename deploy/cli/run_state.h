@@ -1,5 +1,5 @@
 /* Run state: what is known of a run beside its cluster file, in its directory:
- *     store/run-N.json       whether run N is finished, how many epochs it trained, and what its training files were
+ *     store/run-N.json       whether run N is finished, how many epochs it trained, and what its data files were
  *     store/steps-N-W.log    how far each worker has come (worker/loop/step_log.h)
  * Promise   run-N.json says "finished" only when the whole training ended well; it lies with the weights, so a copy of the
  *           directory says it, too. Runs of older builds have none: known is false.
@@ -15,6 +15,10 @@ struct dp_file_print {
     uint64_t bytes, hash;
 };
 
+/* The training file and its labels, which decide what is trained; then those that are evaluated. */
+#define DP_RUN_FILES       8u
+#define DP_RUN_FILES_TRAIN 2u
+
 struct dp_run_state {
     bool known;
     bool finished;
@@ -25,8 +29,15 @@ struct dp_run_state {
      * run, and what step logs tell of later ones is lost. */
     bool restored;
     uint32_t restored_epoch;
-    struct dp_file_print train, train_labels;
+    struct dp_file_print file[DP_RUN_FILES];
 };
+
+/* The path of a file of the data, by its number, as const as the data are (strchr's way); *flag: that names it. */
+char *dp_run_state_file(const struct dp_cluster_data *data, size_t i, const char **flag);
+/* "train": data.train in a cluster file. */
+const char *dp_run_state_file_key(size_t i);
+/* What they all say now. */
+void dp_run_state_take_files(struct dp_run_state *state, const struct dp_cluster_data *data);
 
 /* {0} where it cannot be read. */
 struct dp_file_print dp_file_print(const char *path);

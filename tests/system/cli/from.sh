@@ -33,9 +33,17 @@ expect 0 "restored checkpoint 1 (run 1, epoch $epoch, " "$downpour" restore --fr
 cp "$dir/R/store/steps-1-0.log" "$dir/back/store/steps-1-0.log"
 expect 0 "is not finished: in epoch $epoch of 40" "$downpour" export --from "$dir/back" --to "$dir/back.safetensors"
 "$downpour" status --dir "$dir/back" | grep -q "is not finished (in epoch $epoch of 40" || fail "status tells another epoch than $epoch"
-expect 0 "Resuming run 1 there, in epoch $epoch of 40" "$downpour" run --dir "$dir/back" --resume
+# A file of the data may have been moved.
+cp "$data/digits.test.libsvm.gz" "$dir/moved.gz"
+sed -i "s|$data/digits.test.libsvm.gz|$dir/was.gz|" "$dir/back/cluster.conf"
+expect 2 "(if it was moved, add --test FILE, where it is now)" "$downpour" run --dir "$dir/back" --resume
+expect 2 "omit what would change it (--test)" "$downpour" run --dir "$dir/back" --resume --test "$data/digits.train.libsvm.gz"
+expect 0 "Resuming run 1 there, in epoch $epoch of 40" "$downpour" run --dir "$dir/back" --resume --test "$dir/moved.gz"
 [ "$(digest "$dir/back")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"
 "$downpour" status --dir "$dir/back" | grep -q "is finished" || fail "the run is not finished"
+
+expect 0 "Test set: " "$downpour" run --from "$dir/C" --dir "$dir/moved" --test "$dir/moved.gz"
+[ "$(digest "$dir/moved")" = "$(digest "$dir/R")" ] || fail "another end with a test file that was moved"
 
 # Trained further, on the same number of shards; a restore that was cut short there gives way.
 mkdir -p "$dir/G/store/server-0/shard-0000" "$dir/G/store/server-1.restoring"
@@ -81,6 +89,7 @@ expect 2 "omit what would change it (--epochs)" "$downpour" run --from "$dir/C" 
 expect 2 "omit --resume" "$downpour" run --from "$dir/C" --dir "$dir/X" --resume
 expect 2 "omit --cluster" "$downpour" run --from "$dir/C" --dir "$dir/X" --cluster "$dir/E/cluster.conf"
 expect 2 "cannot read '$dir/none'" "$downpour" run --from "$dir/C" --dir "$dir/X" --train "$dir/none"
+expect 2 "cannot read '$dir/none'" "$downpour" run --from "$dir/C" --dir "$dir/X" --test "$dir/none"
 expect 2 "has no checkpoint" "$downpour" run --from "$dir/E" --dir "$dir/X"
 [ -e "$dir/X" ] && fail "a refusal left a directory"
 # Of a checkpoint that is damaged nothing is left, and the directory is free.
