@@ -143,8 +143,8 @@ static void held_out_pairs_are_scored(void **state)
         assert_true(dp_place_number(place, report, "data.examples") == examples);
         const json_t *last = last_of(root, 3 * examples);
         assert_same(number(last, "loss"), loss);
-        assert_same(number(last, "hr10"), hr);
-        assert_same(number(json_object_get(last, "all_items"), "recall@20"), recall);
+        assert_same(number(last, "hr@10"), hr);
+        assert_same(number(last, "recall@20"), recall);
         json_decref(told);
         json_decref(root);
     }

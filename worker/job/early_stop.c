@@ -81,7 +81,7 @@ bool dp_early_stop_looks_at(const struct dp_early_stop_rule *rule, enum dp_metri
     return (rule->has_goal && rule->goal.metric == metric) || (rule->patience > 0 && rule->metric == metric);
 }
 
-static double figure_of(const struct dp_figures *figures, enum dp_metric metric)
+double dp_early_stop_figure(const struct dp_figures *figures, enum dp_metric metric)
 {
     switch (metric) {
     case DP_METRIC_RMSE:
@@ -116,7 +116,7 @@ enum dp_status dp_early_stop_judge(const struct dp_early_stop_rule *rule, struct
 {
     enum dp_metric first = rule->has_goal ? rule->goal.metric : rule->metric,
                    followed = rule->patience > 0 ? rule->metric : first;
-    double value = figure_of(figures, first), other = figure_of(figures, followed);
+    double value = dp_early_stop_figure(figures, first), other = dp_early_stop_figure(figures, followed);
     uint32_t epoch = state->epoch + 1;
     DP_ASSERT(state->why == DP_EARLY_STOP_NO && state->best_epoch <= state->epoch);
     if (dp_early_stop_looks(rule) && (!isfinite(value) || !isfinite(other)))

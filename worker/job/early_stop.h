@@ -36,6 +36,8 @@ static inline bool dp_early_stop_looks(const struct dp_early_stop_rule *rule)
 {
     return rule->has_goal || rule->patience > 0;
 }
+/* The value of a metric; NaN: the set does not have it. */
+double dp_early_stop_figure(const struct dp_figures *figures, enum dp_metric metric);
 bool dp_early_stop_looks_at(const struct dp_early_stop_rule *rule, enum dp_metric metric);
 /* The metrics that a set has besides those of the model. */
 struct dp_early_stop_set {

@@ -3,12 +3,14 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/env/atomic_file.h"
+#include "worker/job/early_stop.h"
 #include "worker/observe/key_record.h"
 #include "worker/observe/sample_rows.h"
 #include "worker/observe/scored.h"
-#include "worker/telemetry/tested.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static enum dp_status scored_new(const struct dp_cluster *cluster, const atomic_int *stop,
@@ -67,24 +69,38 @@ struct scoring {
     float *weights; /* of the sample at hand */
 };
 
+/* By the names that --stop-at takes. Metrics among all items have their K; "ndcg@10" is that of lists, where both are there. */
+static void set_metrics(json_t *out, const struct dp_figures *figures)
+{
+    for (enum dp_metric m = DP_METRIC_LOSS; m < DP_METRICS; m++) {
+        bool of_all = m == DP_METRIC_RECALL || m == DP_METRIC_NDCG;
+        char name[32];
+        if (m == DP_METRIC_LOGLOSS && isnan(figures->accuracy)) /* the loss is another one */
+            continue;
+        (void)snprintf(name, sizeof name, "%s", dp_metric_name(m));
+        if (of_all)
+            (void)snprintf(name, sizeof name, "%s@%" PRIu32, dp_metric_name(m), figures->top[1]);
+        if (!json_object_get(out, name))
+            dp_json_set_real(out, name, dp_early_stop_figure(figures, m));
+    }
+}
+
 static json_t *sample_json(const struct dp_sample *sample, const struct dp_figures *figures, bool diverged)
 {
     bool began = sample->began_ns > 0 && sample->monotonic_ns > sample->began_ns;
-    json_t *root = diverged ? json_object() : dp_tested_metrics_json(figures);
-    if (!root)
-        return NULL;
-    /* Those that the metrics are of are always the same: here they are those trained. */
-    (void)json_object_del(root, "examples");
     json_t *out = json_object();
+    if (!out)
+        return NULL;
     dp_json_set_real(out, "seconds", began ? (double)(sample->monotonic_ns - sample->began_ns) / 1e9 : 0.0);
     dp_json_set_u64(out, "examples", sample->examples);
     dp_json_set_u64(out, "pushes", sample->pushes);
     dp_json_set_real(out, "at", (double)sample->wall_ns / 1e9);
     if (diverged)
         (void)json_object_set_new(out, "diverged", json_true());
-    (void)json_object_set_new(out, "loss", json_null()); /* also where it is infinite */
-    (void)json_object_update(out, root);
-    json_decref(root);
+    else
+        set_metrics(out, figures);
+    if (!json_object_get(out, "loss")) /* it is infinite */
+        (void)json_object_set_new(out, "loss", json_null());
     return out;
 }
 

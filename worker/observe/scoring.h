@@ -21,9 +21,10 @@ struct dp_scoring_options {
 };
 /* Writes the metrics of each sample as JSON:
  *     {"set": "test", "samples": [{"seconds": 1.25, "examples": 4096, "pushes": 128, "at": .., "loss": .., "accuracy": .., ...}]}
- * seconds: since the training began (observe.h), 0 before; at: seconds since 1970; examples, pushes: as sampled. The others are the
- * metrics of a report's test set, by its keys. Weights that have diverged: "diverged": true, and a loss of null; no other metric.
- * DP_CORRUPT: a sample is damaged. */
+ * seconds: since the training began (observe.h), 0 before; at: seconds since 1970; examples, pushes: as sampled. The metrics have the
+ * names that --stop-at takes: loss, logloss, rmse, accuracy, auc, hr@10, ndcg@10, and of items ranked among all recall@K and ndcg@K, K
+ * being training.top_k; those that the set does not have are left out. Weights that have diverged: "diverged": true, and a loss of
+ * null; no other metric. DP_CORRUPT: a sample is damaged. */
 DP_MUST_USE
 enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic_int *stop,
                                   const struct dp_scoring_options *options, struct dp_error *err);

@@ -5,7 +5,6 @@
 #include "common/config/injection.h"
 #include "common/env/atomic_file.h"
 #include "worker/telemetry/advice.h"
-#include "worker/telemetry/tested.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -31,6 +30,36 @@ static json_t *object_in(json_t *object, const char *key)
     json_t *inner = json_object();
     (void)json_object_set_new(object, key, inner);
     return inner;
+}
+
+/* Metrics of ranking among all items; those at 10 above rank within lists. */
+static void all_items_json(const struct dp_figures *figures, json_t *root)
+{
+    json_t *out = object_in(root, "all_items");
+    dp_json_set_u64(out, "items", figures->ranked_items);
+    dp_json_set_u64(out, "users", figures->ranked_users);
+    for (int t = 0; t < 2; t++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "recall@%" PRIu32, figures->top[t]);
+        dp_json_set_real(out, key, figures->recall[t]);
+        (void)snprintf(key, sizeof key, "ndcg@%" PRIu32, figures->top[t]);
+        dp_json_set_real(out, key, figures->ndcg[t]);
+    }
+}
+
+static json_t *figures_json(const struct dp_figures *figures)
+{
+    json_t *root = json_object();
+    dp_json_set_u64(root, "examples", figures->examples);
+    dp_json_set_real(root, "loss", figures->loss);
+    dp_json_set_real(root, "accuracy", figures->accuracy);
+    dp_json_set_real(root, "auc", figures->auc);
+    dp_json_set_real(root, "rmse", figures->rmse);
+    dp_json_set_real(root, "hr10", figures->hr10);
+    dp_json_set_real(root, "ndcg10", figures->ndcg10);
+    if (figures->ranked_users)
+        all_items_json(figures, root);
+    return root;
 }
 
 static void data_json(const struct dp_report *report, json_t *root)
@@ -129,10 +158,9 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         dp_json_set_real(epoch, "seconds", seconds);
         dp_json_set_real(epoch, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
         if (report->validated && report->validated[e].known)
-            (void)json_object_set_new(epoch, "validation",
-                                      dp_tested_metrics_json(&report->validated[e].figures));
+            (void)json_object_set_new(epoch, "validation", figures_json(&report->validated[e].figures));
         if (report->tested[e].known)
-            (void)json_object_set_new(epoch, "test", dp_tested_metrics_json(&report->tested[e].figures));
+            (void)json_object_set_new(epoch, "test", figures_json(&report->tested[e].figures));
         (void)json_array_append_new(epochs, epoch);
     }
     if (!report->finished || n == 0)
@@ -143,10 +171,9 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         return;
     json_t *final = object_in(root, "final");
     if (valid)
-        (void)json_object_set_new(final, "validation",
-                                  dp_tested_metrics_json(&report->validated[left].figures));
+        (void)json_object_set_new(final, "validation", figures_json(&report->validated[left].figures));
     if (report->tested[left].known)
-        (void)json_object_set_new(final, "test", dp_tested_metrics_json(&report->tested[left].figures));
+        (void)json_object_set_new(final, "test", figures_json(&report->tested[left].figures));
 }
 
 /* Which epoch's weights the store has, and which epoch was the best. */
@@ -172,7 +199,7 @@ static void constant_json(const struct dp_report *report, json_t *root)
 {
     if (!report->constant.known)
         return;
-    json_t *constant = dp_tested_metrics_json(&report->constant.figures);
+    json_t *constant = figures_json(&report->constant.figures);
     string(constant, "set", report->constant.set);
     (void)json_object_set_new(root, "constant", constant);
 }

@@ -2,40 +2,7 @@
 
 #include "common/base/json.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-
-/* Metrics of ranking among all items; those at 10 above rank within lists. */
-static void all_items_json(const struct dp_figures *figures, json_t *root)
-{
-    json_t *out = json_object();
-    (void)json_object_set_new(root, "all_items", out);
-    dp_json_set_u64(out, "items", figures->ranked_items);
-    dp_json_set_u64(out, "users", figures->ranked_users);
-    for (int t = 0; t < 2; t++) {
-        char key[32];
-        (void)snprintf(key, sizeof key, "recall@%" PRIu32, figures->top[t]);
-        dp_json_set_real(out, key, figures->recall[t]);
-        (void)snprintf(key, sizeof key, "ndcg@%" PRIu32, figures->top[t]);
-        dp_json_set_real(out, key, figures->ndcg[t]);
-    }
-}
-
-struct json_t *dp_tested_metrics_json(const struct dp_figures *figures)
-{
-    json_t *root = json_object();
-    dp_json_set_u64(root, "examples", figures->examples);
-    dp_json_set_real(root, "loss", figures->loss);
-    dp_json_set_real(root, "accuracy", figures->accuracy);
-    dp_json_set_real(root, "auc", figures->auc);
-    dp_json_set_real(root, "rmse", figures->rmse);
-    dp_json_set_real(root, "hr10", figures->hr10);
-    dp_json_set_real(root, "ndcg10", figures->ndcg10);
-    if (figures->ranked_users)
-        all_items_json(figures, root);
-    return root;
-}
 
 static double number_of(const json_t *value)
 {

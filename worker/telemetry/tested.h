@@ -13,9 +13,6 @@ struct dp_tested {
     struct dp_figures figures;
 };
 
-/* The metrics of one set as an object, with the keys of a report; NULL for lack of memory. */
-struct json_t *dp_tested_metrics_json(const struct dp_figures *figures);
-
 /* NULL for lack of memory. */
 struct json_t *dp_tested_json(const struct dp_tested *tested, uint32_t epochs);
 /* False when the array is not one of these, or has more epochs; `tested` may then be partly filled. */
