@@ -18,6 +18,11 @@ void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool r
         memset(&epochs->seen, 0, sizeof epochs->seen);
 }
 
+void dp_cli_epochs_restored(struct dp_cli_epochs *epochs, uint32_t whole)
+{
+    epochs->shown = epochs->first = whole;
+}
+
 /* Each report is a new file, which takes the place of the one before. */
 static bool is_new(struct dp_cli_epochs *epochs)
 {

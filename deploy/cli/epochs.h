@@ -24,6 +24,8 @@ struct dp_cli_epochs {
 
 /* resumes: the epochs that are in the report already are the same training's, and were shown. */
 void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool resumes, FILE *file);
+/* Behind init: the first `whole` epochs of the report are not new, whatever the report of before init had: a checkpoint has them. */
+void dp_cli_epochs_restored(struct dp_cli_epochs *epochs, uint32_t whole);
 /* line: what stands there gives way, and comes again when it is shown next. */
 void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line);
 /* Behind the last look: of a table that has some epochs only, the last and the best if they are not among them, and how many there are.

@@ -318,10 +318,23 @@ static void tell_others(const struct cli_run *run)
                 "--fresh.\n");
 }
 
+/* What is not shown again. */
+static const char *had_text(const struct cli_run *run, char text[64])
+{
+    uint32_t whole = run->plan.state.restored_epoch, first = run->plan.cluster->training.first_epoch + 1;
+    text[0] = '\0';
+    if (whole == 1)
+        (void)snprintf(text, 64, " Epoch %" PRIu32 " is the checkpoint's.", first);
+    else if (whole > 1)
+        (void)snprintf(text, 64, " Epochs %" PRIu32 "-%" PRIu32 " are the checkpoint's.", first,
+                       first + whole - 1);
+    return text;
+}
+
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
-    char place[DP_RUN_PLACE_BYTES], from[DP_RUN_FROM_BYTES], injected[DP_INJECTION_TEXT_BYTES];
+    char place[DP_RUN_PLACE_BYTES], from[DP_RUN_FROM_BYTES], had[64], injected[DP_INJECTION_TEXT_BYTES];
     uint32_t shards = dp_cluster_shards(c), workers = c->training.workers;
     fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
@@ -332,7 +345,7 @@ static void tell_start(const struct cli_run *run)
     if (run->plan.from.number > 0)
         dp_run_from_text(&run->plan, from);
     if (run->plan.from.number > 0 && run->plan.resumes)
-        fprintf(stderr, "Run %" PRIu32 " goes on from %s.\n", c->training.run, from);
+        fprintf(stderr, "Run %" PRIu32 " goes on from %s.%s\n", c->training.run, from, had_text(run, had));
     else if (run->plan.replaces)
         fprintf(stderr,
                 "Resuming run %" PRIu32
@@ -497,6 +510,8 @@ int dp_command_run(int argc, char *const *argv)
         dp_local_restart_dead(run.local, run.plan.restarts);
         dp_cli_epochs_init(&run.epochs, run.plan.cluster->training.report,
                            run.plan.resumes && !run.plan.replaces, run.plan.tables);
+        if (run.plan.state.restored)
+            dp_cli_epochs_restored(&run.epochs, run.plan.state.restored_epoch);
         tell_start(&run);
         st = train(&run, &err);
     }

@@ -17,6 +17,10 @@ wait "$pid" || fail "the run that was checkpointed failed"
 (cd "$dir/C" && find . -type f -print0 | sort -z | xargs -0 md5sum) >"$dir/before"
 
 expect 0 "Run 1 goes on from checkpoint 1 (run 1, epoch " "$downpour" run --from "$dir/C" --dir "$dir/F" --servers 3 --shards 2
+# The checkpoint's epochs are told in one line, and not shown again as they were.
+epoch=$("$downpour" checkpoints "$dir/C" | awk '$1 == 1 { print $4 }')
+[ "$epoch" -lt 3 ] || said_text "Epochs 1-$((epoch - 1)) are the checkpoint's."
+[ "$(awk '/train loss/ && ++n > 1 { exit } /^ +[0-9]+ / { print $1; exit }' "$dir/out")" = "$epoch" ] || fail "the first epoch that is shown is not $epoch"
 [ -n "$(digest "$dir/R")" ] && [ "$(digest "$dir/F")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"
 grep -q "continues at epoch" "$dir/F/log/worker-0.log" || fail "the run began anew"
 grep -q '"finished": true' "$dir/F/store/run-1.json" || fail "the run is not finished"

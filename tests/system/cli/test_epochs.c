@@ -98,6 +98,31 @@ static void each_epoch_has_one_line(void **state)
     free(text);
 }
 
+/* A report of what was lost, of 4 epochs, behind a restore into the third. */
+static void a_checkpoints_epochs_are_not_shown_again(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    struct dp_cli_line line = {0};
+    struct dp_cli_epochs epochs;
+    write_report(4, true, 1);
+    dp_cli_epochs_init(&epochs, report, true, file);
+    dp_cli_epochs_restored(&epochs, 2);
+    write_report(2, true, 1);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(size, 0);
+    write_report(4, true, 1);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(count(text, "\n    3 "), 1);
+    assert_int_equal(count(text, "\n    4 "), 1);
+    assert_int_equal(count(text, "\n"), 3);
+    assert_int_equal(fclose(file), 0);
+    free(text);
+    (void)unlink(report);
+}
+
 /* What a report notes of the data is shown as soon as it says so, once; what a finished one says is the summary's. */
 static void notes_are_shown_once(void **state)
 {
@@ -314,6 +339,7 @@ static void the_time_left_is_not_guessed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_epoch_has_one_line),
+                                       cmocka_unit_test(a_checkpoints_epochs_are_not_shown_again),
                                        cmocka_unit_test(notes_are_shown_once),
                                        cmocka_unit_test(items_ranked_among_all_have_their_columns),
                                        cmocka_unit_test(a_long_table_is_cut),
