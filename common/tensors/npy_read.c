@@ -174,7 +174,9 @@ static enum dp_status find_text(const unsigned char *bytes, size_t size, uint64_
             "its format is version %u.%u, and 1.0 and 2.0 are read: save an array of plain numbers", bytes[6],
             bytes[7]);
     *begin = bytes[6] == 1 ? 10 : 12;
-    *len = bytes[6] == 1 ? bytes[8] + 256u * bytes[9] : size < 12 ? UINT64_MAX : dp_load_u32le(bytes + 8);
+    if (size < *begin)
+        return dp_fail(err, DP_DATA, "it is cut off in its header: write it again");
+    *len = bytes[6] == 1 ? bytes[8] + 256u * bytes[9] : dp_load_u32le(bytes + 8);
     if (*len > DP_NPY_HEAD_MAX - *begin && file_bytes >= DP_NPY_HEAD_MAX)
         return dp_fail(err, DP_DATA, "its header has more than %u bytes: save an array of plain numbers",
                        DP_NPY_HEAD_MAX);
