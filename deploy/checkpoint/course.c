@@ -261,7 +261,7 @@ static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
     return st;
 }
 
-/* DP_AGAIN: the register changed meanwhile, or an epoch or a run begins. */
+/* DP_AGAIN: the register changed meanwhile, an epoch or a run begins, or a worker has ended within the open step. */
 static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err)
 {
     struct dp_register_value before = {0}, behind = {0};
@@ -284,11 +284,23 @@ static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err
     return st;
 }
 
+/* What changes takes its time: the first wait is LOOK_MS, each further one twice the one before. */
+static enum dp_status wait_between(struct checkpoint_course *c, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < 1u << (c->cut - 1) && st == DP_OK; i++)
+        st = look(c, "waiting for a moment to cut", err);
+    return st;
+}
+
 static enum dp_status cut(struct checkpoint_course *c, struct dp_error *err)
 {
-    enum dp_status st = DP_AGAIN;
-    while (st == DP_AGAIN && c->cut < CUTS_MAX)
-        st = cut_once(c, err);
+    enum dp_status st = cut_once(c, err);
+    while (st == DP_AGAIN && c->cut < CUTS_MAX) {
+        st = wait_between(c, err);
+        if (st == DP_OK)
+            st = cut_once(c, err);
+    }
     if (st == DP_AGAIN)
         return dp_wrap(err, DP_AGAIN, "each of %u cuts came while the cluster changed; try again", CUTS_MAX);
     return st;

@@ -185,22 +185,33 @@ static enum dp_status add_steps(struct uniting *u, uint32_t shard, struct dp_err
     return DP_OK;
 }
 
-/* Pushes of the open step of a synchronous run, and what members have finished by them, are not in the checkpoint. Whoever has left
- * behind that step is not waited for in it: nobody pushes it again. */
+/* Pushes of the open step of a synchronous run are not in the checkpoint: who made them makes them again. A member that has pushed that step
+ * and has left behind it would do so in no step that shards know it in, and its gradient would be lost: the step is closed soon. */
+static enum dp_status check_leavers(const struct uniting *u, struct dp_error *err)
+{
+    for (uint32_t rank = 0; rank < u->view.members; rank++) {
+        uint64_t until = u->view.member[rank].until;
+        bool has_left = until != UINT64_MAX && until > u->open && u->place[rank].next > u->open;
+        if (has_left || u->place[rank].former > u->open)
+            return dp_fail(err, DP_AGAIN,
+                           "worker %" PRIu32 " has ended with step %" PRIu64
+                           ", which waits for other workers",
+                           rank, u->open);
+    }
+    return DP_OK;
+}
+
+/* What members have finished by pushes of the open step is not in the checkpoint. */
 static void drop_open_step(struct uniting *u)
 {
     for (uint32_t rank = 0; rank < u->view.members; rank++) {
         const struct dp_member *member = &u->view.member[rank];
         struct dp_steps_place *place = &u->place[rank];
-        bool has_left = member->until != UINT64_MAX && place->next >= member->until;
-        if (has_left && member->until > u->open)
-            place->start = UINT64_MAX; /* takes part in nothing more, until a later view brings it back */
         /* Taken back on one shard and passed on another: without backups, steps below the open one were closed without it. */
         bool is_passed = u->view.slack == 0 && place->start != UINT64_MAX && place->next < u->open &&
                          place->next < member->until;
         if (is_passed)
             place->start = UINT64_MAX;
-        place->former = place->former < u->open ? place->former : u->open;
         uint64_t last = place->start == UINT64_MAX ? u->open : greater(u->open, place->start);
         place->next = place->next < last ? place->next : last;
     }
@@ -211,6 +222,9 @@ static enum dp_status pack_steps(struct uniting *u, struct dp_union *out, struct
     out->run = u->view.run;
     out->has_sync = u->view.mode == DP_SYNC;
     out->step = out->has_sync ? u->open : 0;
+    enum dp_status st = out->has_sync ? check_leavers(u, err) : DP_OK;
+    if (st != DP_OK)
+        return st;
     if (out->has_sync)
         drop_open_step(u);
     memset(u->one, 0, sizeof *u->one);

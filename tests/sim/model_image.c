@@ -415,7 +415,9 @@ static void forget_views(struct sim_model *model, uint64_t view, uint64_t open)
     for (uint64_t index = open - plan->first_step; plan->mode == DP_SYNC && index < SIM_STEPS_MAX; index++)
         model->members.closed[index] = 0;
     for (uint32_t rank = 0; rank < plan->workers; rank++) {
-        model->pushed[rank] = view > 0 ? model->base->steps.next[rank] - plan->first_step : 0;
+        /* (The register may have the first view, and no shard yet at its cut.) */
+        model->pushed[rank] =
+            model->base->steps.view > 0 ? model->base->steps.next[rank] - plan->first_step : 0;
         model->left[rank] = view > 0 && model->members.view[view].member[rank].until < UINT64_MAX;
     }
 }
