@@ -184,6 +184,12 @@ static void check(void *context, uint64_t order)
     }
 }
 
+/* It has pushes that are there in part. They are rare, and what becomes of them behind a restore is to be seen often. */
+static bool is_torn(const struct sim_checkpoint *c)
+{
+    return c->from.manifest.exceptions.count > 0;
+}
+
 void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_union *cut,
                             const struct dp_register_value *registered)
 {
@@ -207,8 +213,12 @@ void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_u
     c->registered_bytes = registered->size;
     fill_manifest(world, c, cut->shards);
     if (all->count == SIM_CHECKPOINTS_MAX) {
-        free_checkpoint(all->made[0]);
-        memmove(&all->made[0], &all->made[1], --all->count * sizeof all->made[0]);
+        uint32_t oldest = 0;
+        while (oldest + 1 < all->count && is_torn(all->made[oldest]))
+            oldest++;
+        free_checkpoint(all->made[oldest]);
+        all->count--;
+        memmove(&all->made[oldest], &all->made[oldest + 1], (all->count - oldest) * sizeof all->made[0]);
     }
     all->made[all->count++] = c;
     sim_counts_add(SIM_CHECKPOINTS, 1);
@@ -218,11 +228,18 @@ void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_u
 
 const struct sim_checkpoint *sim_checkpoints_pick(struct sim_world *world)
 {
-    const struct sim_checkpoint *of[SIM_CHECKPOINTS_MAX];
+    const struct sim_checkpoint *of[SIM_CHECKPOINTS_MAX], *torn = NULL;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < world->checkpoints->count; i++)
-        if (world->checkpoints->made[i]->image)
-            of[count++] = world->checkpoints->made[i];
+    for (uint32_t i = 0; i < world->checkpoints->count; i++) {
+        const struct sim_checkpoint *one = world->checkpoints->made[i];
+        if (!one->image)
+            continue;
+        of[count++] = one;
+        if (is_torn(one))
+            torn = one;
+    }
+    if (torn && sim_draw(world, 4))
+        return torn;
     return count > 0 ? of[sim_draw(world, count)] : NULL;
 }
 

@@ -15,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN_MS  600000u
-#define ASK_MS   20000u
-#define LOOK_MS  200u
-#define WAIT_MS  10000u
-#define LEAVE_MS 10000u
-#define STILL_MS 120000u
-#define CUTS_MAX 5u
+#define OPEN_MS   600000u
+#define ASK_MS    20000u
+#define LOOK_MS   200u
+#define WAIT_MS   10000u
+#define LEAVE_MS  10000u
+#define STILL_MS  120000u
+#define LOOKS_MAX 500u
+#define CUTS_MAX  5u
 
 struct command {
     struct sim_world *world;
@@ -126,12 +127,38 @@ static void worker_dies(void *context, uint64_t worker)
         sim_worker_dies(world->worker[worker]);
 }
 
-/* So that a push which only some shards had at the cut does not come to the others soon. */
+/* What it pushes is lost on the way to one shard, and then it dies. */
+static void tear_push(void *context, uint64_t worker)
+{
+    struct sim_world *world = context;
+    if (!world->calm)
+        sim_worker_reset(world->worker[worker], (uint32_t)sim_draw(world, world->plan.servers));
+    sim_at(world, sim_draw(world, SIM_MS), worker_dies, world, worker);
+}
+
+static void await_push(struct command *c, const uint64_t worker)
+{
+    for (uint32_t i = 0; i < LOOKS_MAX && !c->life.dead && !c->world->calm; i++) {
+        if (sim_worker_is_pushing(c->world->worker[worker]))
+            return;
+        sim_life_think(&c->life, 1);
+    }
+}
+
+/* So that a push which only some shards have at the cut does not come to the others soon. */
 static void kill_worker(struct command *c)
 {
     struct sim_world *world = c->world;
-    if (may_leave_out(c) && !world->calm && !c->life.dead && sim_draw(world, 2))
-        sim_at(world, sim_draw(world, SIM_MS), worker_dies, world, sim_draw(world, world->plan.workers));
+    uint64_t worker = sim_draw(world, world->plan.workers);
+    if (!may_leave_out(c) || world->calm || c->life.dead || sim_draw(world, 4) == 0)
+        return;
+    if (sim_draw(world, 3) > 0) {
+        await_push(c, worker);
+        sim_at(world, 0, tear_push, world, worker);
+    } else {
+        sim_at(world, sim_draw(world, SIM_MS), worker_dies, world, worker);
+    }
+    sim_life_think(&c->life, 1 + sim_draw(world, 3));
 }
 
 static enum dp_status cut_once(struct command *c, struct dp_error *err)
@@ -140,9 +167,9 @@ static enum dp_status cut_once(struct command *c, struct dp_error *err)
     dp_register_value_clear(&c->registered);
     c->cut++;
     enum dp_status st = dp_client_register_copy(c->client, ASK_MS, &c->registered, err);
+    kill_worker(c);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_CUT, err);
-    kill_worker(c);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_IS_CUT, STILL_MS, err);
     if (st == DP_OK)

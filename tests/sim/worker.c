@@ -334,6 +334,11 @@ void sim_worker_reset(struct sim_worker *worker, uint32_t server)
     worker->resets[server]++;
 }
 
+bool sim_worker_is_pushing(const struct sim_worker *worker)
+{
+    return worker->life.runs && worker->pushes > 0;
+}
+
 void sim_worker_end(struct sim_worker *worker)
 {
     if (worker->before)

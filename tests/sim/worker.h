@@ -25,6 +25,8 @@ void sim_worker_dies(struct sim_worker *worker);
 void sim_worker_was_passed(struct sim_world *world, uint32_t rank, uint32_t server);
 /* Its connection to a server is lost, with all that is under way on it. */
 void sim_worker_reset(struct sim_worker *worker, uint32_t server);
+/* It waits for the answer to a push. */
+bool sim_worker_is_pushing(const struct sim_worker *worker);
 /* It pushes under a stream that shard 0 gives. */
 bool sim_worker_has_own_stream(const struct sim_worker *worker);
 bool sim_worker_is_done(const struct sim_worker *worker);
