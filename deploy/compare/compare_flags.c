@@ -15,7 +15,7 @@ static const struct dp_option own[] = {
      NULL},
     {"--target", "METRIC:VALUE",
      "what is to be reached on the test set, as --stop-at of run has it: accuracy:0.95; default: what the "
-     "worst run has at its end, chosen afterwards",
+     "median run of the worst mode has at its end, chosen afterwards",
      NULL, NULL},
     {"--sample-every", "TIME",
      "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms", NULL,

@@ -250,7 +250,7 @@ char *dp_compare_words_target(const json_t *root)
     bool given = strcmp(dp_training_text(target, "chosen"), "given") == 0;
     fprintf(to, "The target is %s ", dp_compare_metric_name(dp_training_text(target, "metric")));
     put_number(to, value, dp_compare_digits(DP_QUANTITY_METRIC, value));
-    fputs(given ? ". " : ", where the worst run ended (--target sets another). ", to);
+    fputs(given ? ". " : ", where the median run of the worst mode ended (--target sets another). ", to);
     for (size_t m = 0; m < modes_of(root); m++)
         any += dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n > 0;
     if (any == 0)

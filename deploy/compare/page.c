@@ -125,6 +125,8 @@ const char *dp_page_number(double value, int digits, char out[DP_PAGE_NUMBER_BYT
         (void)dp_cli_number(value, out, DP_PAGE_NUMBER_BYTES);
     else
         (void)snprintf(out, DP_PAGE_NUMBER_BYTES, "%.*f", digits, value);
+    if (out[0] == '-' && strspn(out + 1, "0.") == strlen(out + 1) && out[1]) /* it was rounded to 0 */
+        memmove(out, out + 1, strlen(out));
     return out;
 }
 

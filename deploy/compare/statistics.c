@@ -56,6 +56,8 @@ struct dp_interval dp_statistics_mode(const json_t *root, size_t mode, enum dp_c
     double *values = values_of(root, mode, quantity);
     struct dp_interval out = dp_interval_of(values, values ? dp_comparison_seeds(root) : 0);
     free(values);
+    if (out.low < 0 && out.mean >= 0) /* no quantity can be below 0 */
+        out.low = 0;
     return out;
 }
 

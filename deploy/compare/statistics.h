@@ -27,7 +27,7 @@ double dp_student_t(size_t freedom);
 /* Values that are not finite are left out. */
 struct dp_interval dp_interval_of(const double *values, size_t count);
 
-/* Of a mode over its seeds. */
+/* Of a mode over its seeds; its interval begins at 0 where it would begin below. */
 struct dp_interval dp_statistics_mode(const json_t *root, size_t mode, enum dp_comparison_quantity quantity);
 /* mode - beside, over the seeds in which both have a value; ratio: mode / beside, where all are positive, else n 0. */
 struct dp_interval dp_statistics_pair(const json_t *root, size_t mode, size_t beside,
