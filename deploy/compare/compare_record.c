@@ -148,7 +148,7 @@ static bool is_falling(const char *metric)
 
 static void set_metric(struct dp_compare_record *record, const json_t *sample)
 {
-    static const char *const order[] = {"accuracy", "auc", "hr@10", "recall", "rmse", "loss"};
+    static const char *const order[] = {"hr@10", "recall", "auc", "accuracy", "rmse", "loss"};
     const char *given =
         json_string_value(json_object_get(json_object_get(settings(record), "target"), "metric"));
     const char *metric = given, *key;

@@ -27,8 +27,8 @@ void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, co
 /* The rate that is best for a mode by the tries, the mean of its seeds; NULL: none of them gave a metric. It is set as the mode's. */
 const char *dp_compare_record_choose(struct dp_compare_record *record, const struct dp_compare_plan *plan,
                                      size_t mode);
-/* The metric that is compared, and the value of it that a run ends with (NaN: it has none): that of --target, else the first of accuracy,
- * AUC, HR@10, recall, RMSE and loss that the samples have. */
+/* The metric that is compared, and the value of it that a run ends with (NaN: it has none): that of --target, else the first of HR@10,
+ * recall, AUC, accuracy, RMSE and loss that the samples have. */
 double dp_compare_record_end(struct dp_compare_record *record, const json_t *run);
 const char *dp_compare_record_metric(const struct dp_compare_record *record);
 /* Sets the target where none was given, and the statistics. */

@@ -80,6 +80,20 @@ static void the_target_is_what_the_worst_mode_reached(void **state)
     dp_compare_record_close(&record);
 }
 
+/* Of pairs that are ranked, accuracy says next to nothing: most are negatives. */
+static void ranks_come_before_accuracy(void **state)
+{
+    (void)state;
+    json_t *run = run_of("async", 1, "accuracy", 0.9, 0.95);
+    json_t *samples = json_object_get(run, "samples");
+    for (size_t i = 0; i < 2; i++)
+        (void)json_object_set_new(json_array_get(samples, i), "hr@10", json_real(0.3));
+    open_with(NULL, NULL);
+    dp_compare_record_add(&record, run);
+    assert_string_equal(dp_compare_record_metric(&record), "hr@10");
+    dp_compare_record_close(&record);
+}
+
 static void a_given_target_stays(void **state)
 {
     (void)state;
@@ -122,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_target_is_what_the_worst_mode_reached),
+        cmocka_unit_test(ranks_come_before_accuracy),
         cmocka_unit_test(a_given_target_stays),
         cmocka_unit_test(each_mode_gets_its_best_rate),
     };
