@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODES_MAX 64u /* of a file; compare makes 8 */
+#define DIGITS_MAX 8
+#define MODES_MAX  64u /* of a file; compare makes 8 */
 
 static size_t modes_of(const json_t *root)
 {
@@ -271,6 +272,15 @@ char *dp_compare_words_target(const json_t *root)
 
 /* ---- the end */
 
+/* Two digits that count, of what is shown not to be 0. */
+static int digits_of_difference(enum dp_comparison_quantity quantity, double value)
+{
+    int digits = dp_compare_digits(quantity, value);
+    while (digits >= 0 && digits < DIGITS_MAX && fabs(value) * pow(10, digits) < 10)
+        digits++;
+    return digits;
+}
+
 /* Of which modes a difference from the first is shown, and of which it is not. */
 static void put_differences(const json_t *root, enum dp_comparison_quantity quantity, FILE *to)
 {
@@ -281,7 +291,7 @@ static void put_differences(const json_t *root, enum dp_comparison_quantity quan
         if (!dp_statistics_shows(&d))
             continue;
         fprintf(to, "%s%s differs by ", shown++ ? "; " : "", dp_comparison_mode(root, m));
-        put_interval(to, &d, dp_compare_digits(quantity, d.mean));
+        put_interval(to, &d, digits_of_difference(quantity, d.mean));
     }
     if (shown > 0)
         fprintf(to, " from %s. ", dp_comparison_mode(root, 0));

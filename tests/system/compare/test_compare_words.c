@@ -53,6 +53,19 @@ static void the_first_is_named_where_it_is_shown(void **state)
     json_decref(root);
 }
 
+static void a_small_difference_has_its_digits(void **state)
+{
+    (void)state;
+    json_t *root = bed_comparison(3);
+    for (int s = 1; s <= 3; s++) {
+        const double one = 0.9 + 0.01 * s, other = one + 0.00002 + 0.000001 * s;
+        bed_add(root, "async", s, &one, 1, 100);
+        bed_add(root, "sync", s, &other, 1, 100);
+    }
+    says(dp_compare_words_end(root), "sync differs by 0.000022 [0.000020, 0.000024] from async.");
+    json_decref(root);
+}
+
 static void nobody_is_first_where_nothing_is_shown(void **state)
 {
     (void)state;
@@ -180,6 +193,7 @@ int main(void)
         cmocka_unit_test(the_first_is_named_where_it_is_shown),
         cmocka_unit_test(nobody_is_first_where_nothing_is_shown),
         cmocka_unit_test(what_was_not_reached_has_no_number),
+        cmocka_unit_test(a_small_difference_has_its_digits),
         cmocka_unit_test(failures_are_said),
         cmocka_unit_test(the_first_is_before_all_or_none),
         cmocka_unit_test(the_limit_is_that_of_the_rule),
