@@ -91,6 +91,22 @@ static const json_t *settings_of(const json_t *root)
 
 /* ---- what */
 
+/* "4 workers", or "1 to 8 workers" where modes differ in that (async@8). */
+static const char *workers_text(const json_t *root, char out[48])
+{
+    double usual = dp_training_number(settings_of(root), "workers", NULL), least = HUGE_VAL, most = 0;
+    for (size_t m = 0; m < modes_of(root); m++) {
+        double own = dp_training_number(json_array_get(json_object_get(root, "modes"), m), "workers", NULL);
+        least = fmin(least, isfinite(own) ? own : usual);
+        most = fmax(most, isfinite(own) ? own : usual);
+    }
+    if (least < most)
+        (void)snprintf(out, 48, "%.0f to %.0f workers", least, most);
+    else
+        (void)snprintf(out, 48, "%.0f worker%s", most, most == 1 ? "" : "s");
+    return out;
+}
+
 char *dp_compare_words_what(const json_t *root)
 {
     char *text = NULL;
@@ -99,14 +115,14 @@ char *dp_compare_words_what(const json_t *root)
     if (!to)
         return NULL;
     const json_t *settings = settings_of(root);
-    double workers = dp_training_number(settings, "workers", NULL),
-           servers = dp_training_number(settings, "servers", NULL);
+    double servers = dp_training_number(settings, "servers", NULL);
+    char workers[48];
     fprintf(to, "%s was trained in %zu mode%s (", dp_training_text(settings, "model"), modes,
             modes == 1 ? "" : "s");
     for (size_t m = 0; m < modes; m++)
         fprintf(to, "%s%s", m ? ", " : "", dp_comparison_mode(root, m));
-    fprintf(to, "), with %zu seed%s each, by %.0f worker%s with %.0f server%s on one machine.", seeds,
-            seeds == 1 ? "" : "s", workers, workers == 1 ? "" : "s", servers, servers == 1 ? "" : "s");
+    fprintf(to, "), with %zu seed%s each, by %s with %.0f server%s on one machine.", seeds,
+            seeds == 1 ? "" : "s", workers_text(root, workers), servers, servers == 1 ? "" : "s");
     const char *injected = dp_training_text(root, "injected");
     if (injected[0])
         fprintf(to, " Delays were injected, equal in all modes: %s.", injected);

@@ -110,6 +110,20 @@ static json_t *interval_json(const struct dp_interval *interval)
     return out;
 }
 
+static bool is_of_target(enum dp_comparison_quantity quantity)
+{
+    return quantity == DP_QUANTITY_SECONDS_TO || quantity == DP_QUANTITY_EXAMPLES_TO;
+}
+
+/* Whether each run that ended well has a value: for a target, that it was reached. */
+static bool has_all(const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
+{
+    size_t good = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
+        good += dp_comparison_is_good(dp_comparison_run_of(root, mode, s));
+    return dp_statistics_mode(root, mode, quantity).n == good;
+}
+
 static json_t *quantity_json(const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
 {
     struct dp_interval own = dp_statistics_mode(root, mode, quantity), ratio;
@@ -117,7 +131,9 @@ static json_t *quantity_json(const json_t *root, size_t mode, enum dp_comparison
     if (mode > 0) {
         struct dp_interval beside = dp_statistics_pair(root, mode, 0, quantity, &ratio);
         difference = interval_json(&beside);
-        (void)json_object_set_new(difference, "shown", json_boolean(dp_statistics_shows(&beside)));
+        /* Of the seeds that reached a target alone, a mode looks better than it is. */
+        bool whole = !is_of_target(quantity) || (has_all(root, mode, quantity) && has_all(root, 0, quantity));
+        (void)json_object_set_new(difference, "shown", json_boolean(whole && dp_statistics_shows(&beside)));
         if (ratio.n > 0)
             (void)json_object_set_new(difference, "ratio", interval_json(&ratio));
     }
@@ -138,7 +154,7 @@ static json_t *mode_json(const json_t *root, size_t mode)
     dp_json_set_u64(out, "failed", bad);
     for (int q = 0; q < DP_QUANTITIES; q++) {
         json_t *one = quantity_json(root, mode, (enum dp_comparison_quantity)q);
-        if (q == DP_QUANTITY_SECONDS_TO || q == DP_QUANTITY_EXAMPLES_TO) /* of how many runs */
+        if (is_of_target((enum dp_comparison_quantity)q)) /* of how many runs */
             dp_json_set_u64(one, "of", good);
         (void)json_object_set_new(out, dp_comparison_quantity_key((enum dp_comparison_quantity)q), one);
     }

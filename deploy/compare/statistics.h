@@ -35,7 +35,8 @@ struct dp_interval dp_statistics_pair(const json_t *root, size_t mode, size_t be
 /* Whether a difference is shown: three pairs, and the interval does not hold 0. */
 bool dp_statistics_shows(const struct dp_interval *difference);
 
-/* Sets "statistics" of a comparison. DP_NOMEM. */
+/* Sets "statistics" of a comparison; of a target, a difference is "shown" only where both modes reached it in each run that ended well.
+ * DP_NOMEM. */
 DP_MUST_USE
 enum dp_status dp_comparison_count(json_t *root, struct dp_error *err);
 

@@ -53,6 +53,16 @@ static void the_first_is_named_where_it_is_shown(void **state)
     json_decref(root);
 }
 
+static void workers_are_those_of_the_modes(void **state)
+{
+    (void)state;
+    json_t *root = bed_comparison(3);
+    says(dp_compare_words_what(root), "by 4 workers with 1 server");
+    (void)json_object_set_new(json_array_get(json_object_get(root, "modes"), 1), "workers", json_integer(8));
+    says(dp_compare_words_what(root), "by 4 to 8 workers with 1 server");
+    json_decref(root);
+}
+
 static void a_small_difference_has_its_digits(void **state)
 {
     (void)state;
@@ -193,6 +203,7 @@ int main(void)
         cmocka_unit_test(the_first_is_named_where_it_is_shown),
         cmocka_unit_test(nobody_is_first_where_nothing_is_shown),
         cmocka_unit_test(what_was_not_reached_has_no_number),
+        cmocka_unit_test(workers_are_those_of_the_modes),
         cmocka_unit_test(a_small_difference_has_its_digits),
         cmocka_unit_test(failures_are_said),
         cmocka_unit_test(the_first_is_before_all_or_none),

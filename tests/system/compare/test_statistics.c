@@ -147,6 +147,28 @@ static void all_is_counted(void **state)
     json_decref(root);
 }
 
+/* Three pairs differ by two seconds each; a fourth run of sync did not reach the target. */
+static void a_target_of_some_seeds_shows_nothing(void **state)
+{
+    (void)state;
+    static const double soon[] = {0.95}, later[] = {0.5, 0.6, 0.95}, never[] = {0.5};
+    for (int reached = 1; reached >= 0; reached--) {
+        struct dp_error err;
+        json_t *root = bed_comparison(4);
+        for (int s = 1; s <= 4; s++) {
+            bed_add(root, "async", s, soon, 1, 1);
+            bed_add(root, "sync", s, s < 4 || reached ? later : never, s < 4 || reached ? 3 : 1, 1);
+        }
+        assert_int_equal(dp_comparison_count(root, &err), DP_OK);
+        const json_t *sync = json_array_get(json_object_get(root, "statistics"), 1),
+                     *difference = json_object_get(json_object_get(sync, "seconds_to_target"), "difference");
+        assert_int_equal(json_integer_value(json_object_get(difference, "n")), 3 + reached);
+        near(json_number_value(json_object_get(difference, "mean")), 2, 1e-9);
+        assert_int_equal(json_is_true(json_object_get(difference, "shown")), reached);
+        json_decref(root);
+    }
+}
+
 /* ---- reading */
 
 static void refused(const char *text, enum dp_status right, const char *why)
@@ -194,6 +216,7 @@ int main(void)
         cmocka_unit_test(too_little_shows_nothing),
         cmocka_unit_test(a_target_is_reached_by_a_sample),
         cmocka_unit_test(all_is_counted),
+        cmocka_unit_test(a_target_of_some_seeds_shows_nothing),
         cmocka_unit_test(what_is_no_comparison_is_refused),
     };
     return cmocka_run_group_tests_name("statistics", tests, NULL, NULL);
