@@ -187,7 +187,10 @@ static void tell_found(const struct comparing *c)
     put_wrapped(dp_compare_words_target(c->record.root));
     put_wrapped(dp_compare_words_end(c->record.root));
     put_wrapped(dp_compare_words_speed(c->record.root));
-    printf("Brackets hold 95%% intervals over the seeds.\n");
+    if (c->good > 0 && c->plan.seeds < DP_STATISTICS_SHOWN)
+        printf("So few seeds show no difference: that takes %u at least.\n", DP_STATISTICS_SHOWN);
+    if (c->good > 0 && c->plan.seeds > 1)
+        printf("Brackets hold 95%% intervals over the seeds.\n");
 }
 
 static enum dp_status finish(struct comparing *c, struct dp_error *err)
@@ -251,7 +254,10 @@ int dp_compare_compare(int argc, char *const *argv)
     int code = st == DP_OK ? 0 : c && c->signal ? 128 + c->signal : 2;
     dp_text_clean(err.text);
     if (st != DP_OK)
-        fprintf(stderr, "downpour: compare: %s\n", err.text);
+        fprintf(stderr, "downpour: compare: %s%s\n", err.text,
+                c && c->signal ? "; it cannot be continued, but 'downpour report DIR' makes a page of the "
+                                 "runs that have ended"
+                               : "");
     free(c);
     return code;
 }

@@ -91,7 +91,11 @@ static size_t take_of_run(struct dp_option *out, size_t count)
         if (heading)
             out[count++] = *heading;
         heading = NULL;
-        out[count++] = *option;
+        out[count] = *option;
+        if (strcmp(option->name, "--test") == 0)
+            out[count].help =
+                "test data (required; pairs: or --holdout), on which samples of the weights are scored";
+        count++;
     }
     return count;
 }

@@ -255,6 +255,16 @@ static void put_first(const json_t *root, enum dp_comparison_quantity quantity, 
     fputs(". ", to);
 }
 
+/* The fastest mode's time is that of its first or second sample: a matter of when those were taken. */
+static bool is_coarse(const json_t *root)
+{
+    double every = dp_training_number(settings_of(root), "sample_every_s", NULL);
+    for (size_t m = 0; m < modes_of(root); m++)
+        if (dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).mean < 2 * every)
+            return true;
+    return false;
+}
+
 char *dp_compare_words_target(const json_t *root)
 {
     const json_t *target = json_object_get(settings_of(root), "target");
@@ -272,10 +282,18 @@ char *dp_compare_words_target(const json_t *root)
         any += dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n > 0;
     if (any == 0)
         fputs("No mode reached it: a target that is nearer, or more epochs, would tell them apart. ", to);
-    put_first(root, DP_QUANTITY_SECONDS_TO, "seconds", to);
-    if (any > 0)
+    bool coarse = any > 0 && is_coarse(root);
+    if (coarse)
+        fputs("Some mode reached it within the first two samples of the weights, which are too far apart to "
+              "tell who was first: "
+              "sample more often (--sample-every), or set a target that is further away (--target). ",
+              to);
+    if (!coarse)
+        put_first(root, DP_QUANTITY_SECONDS_TO, "seconds", to);
+    if (any > 0 && !coarse) {
         fputs("In examples: ", to);
-    put_first(root, DP_QUANTITY_EXAMPLES_TO, "examples", to);
+        put_first(root, DP_QUANTITY_EXAMPLES_TO, "examples", to);
+    }
     for (size_t m = 0; any > 0 && m < modes_of(root); m++) {
         size_t good = good_runs(root, m), n = dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n;
         if (good > 0 && n == 0)

@@ -53,6 +53,20 @@ static void the_first_is_named_where_it_is_shown(void **state)
     json_decref(root);
 }
 
+/* Both are reached by a sample of the first two: whose came sooner is chance. */
+static void samples_that_are_far_apart_name_nobody(void **state)
+{
+    (void)state;
+    json_t *root = clear_case();
+    json_t *settings = json_object_get(root, "settings");
+    (void)json_object_set_new(settings, "sample_every_s", json_real(0.5));
+    says(dp_compare_words_target(root), "before all others");
+    (void)json_object_set_new(settings, "sample_every_s", json_real(0.6));
+    says_not(dp_compare_words_target(root), "before all others");
+    says(dp_compare_words_target(root), "too far apart to tell who was first");
+    json_decref(root);
+}
+
 static void workers_are_those_of_the_modes(void **state)
 {
     (void)state;
@@ -203,6 +217,7 @@ int main(void)
         cmocka_unit_test(the_first_is_named_where_it_is_shown),
         cmocka_unit_test(nobody_is_first_where_nothing_is_shown),
         cmocka_unit_test(what_was_not_reached_has_no_number),
+        cmocka_unit_test(samples_that_are_far_apart_name_nobody),
         cmocka_unit_test(workers_are_those_of_the_modes),
         cmocka_unit_test(a_small_difference_has_its_digits),
         cmocka_unit_test(failures_are_said),
