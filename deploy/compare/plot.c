@@ -131,6 +131,8 @@ static void put_axes(const struct dp_plot *plot, FILE *to)
     if (x.high > from) {
         double step = step_of(x.high - from, X_TICS);
         fprintf(to, "set xtics %.10g\n", plot->x_whole && step < 1 ? 1 : step);
+        if (step >= 1000) /* "50k": longer ones lie over each other */
+            fputs("set format x '%.0s%c'\n", to);
     }
     if (dp_plot_is_log(plot))
         fputs("set logscale y\nset format y '%g'\n", to);
