@@ -206,8 +206,9 @@ static void overlapping_steps_give_equal_bits(void **state)
     steps_overlap("dlrm:64,bottom=32,top=64,fields=26,columns=13");
 }
 
-/* Near, but not the same: each of the three is what it says. f32's own bound is what gives the others' a meaning. tanh, since a
- * rounding that flips the sign of ReLU's input changes a gradient by all of it. */
+/* Near, but not the same. f32's own bound is what gives the others' a meaning. cuBLAS may take TF32 where bf16 is allowed, and does on
+ * an H100 (13.0): its error is between the two. tanh, since a rounding that flips the sign of ReLU's input changes a gradient by all of
+ * it. */
 static void lower_precision_is_near(void **state)
 {
     (void)state;
@@ -217,7 +218,7 @@ static void lower_precision_is_near(void **state)
     print_message("f32 %.2g, tf32 %.2g, bf16 %.2g\n", f32, tf32, bf16);
     assert_true(f32 < 1e-5);
     assert_true(tf32 > 2 * f32 && tf32 < 5e-3);
-    assert_true(bf16 > 2 * tf32 && bf16 < 5e-2);
+    assert_true(bf16 > tf32 / 2 && bf16 < 5e-2);
 }
 
 static void what_is_too_large_is_said(void **state)

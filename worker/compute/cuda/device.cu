@@ -113,7 +113,9 @@ static enum dp_status start_blas(struct dp_cuda *cuda, struct dp_error *err)
         blas = cublasSetWorkspace(cuda->blas, cuda->workspace, WORKSPACE_BYTES);
     if (blas != CUBLAS_STATUS_SUCCESS)
         return dp_cuda_fail_blas(err, cuda->device, blas, "opening it");
-    dp_cuda_warm_products(cuda);
+    enum dp_status st = dp_cuda_warm_products(cuda, err);
+    if (st != DP_OK)
+        return st;
     dp_cuda_wait_all(cuda, DP_CUDA_WAIT_MS);
     return dp_cuda_failed(cuda, err);
 }

@@ -61,6 +61,7 @@ void dp_cuda_set_pairs(struct dp_backend_ops *ops);
 void dp_cuda_set_losses(struct dp_backend_ops *ops);
 
 // products.cu: computes one small product of each kind, so that a lack of memory for cuBLAS shows at start.
-void dp_cuda_warm_products(struct dp_cuda *cuda);
+// A product's own failure is noted (dp_cuda_failed).
+enum dp_status dp_cuda_warm_products(struct dp_cuda *cuda, struct dp_error *err);
 
 #endif

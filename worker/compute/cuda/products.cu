@@ -38,14 +38,17 @@ static void matmul_back_p(void *self, const float *x, const float *dout, uint32_
     product(self, "matmul, dp", CUBLAS_OP_N, CUBLAS_OP_T, w, kk, b, dout, w, x, kk, add, dp, w);
 }
 
-void dp_cuda_warm_products(struct dp_cuda *cuda)
+enum dp_status dp_cuda_warm_products(struct dp_cuda *cuda, struct dp_error *err)
 {
     const uint32_t n = 16;
     float *a = cuda->sums, *b = a + n * n, *c = b + n * n;
     static_assert(3 * 16 * 16 <= DP_CUDA_SUM_BLOCKS * DP_CUDA_SUM_COLUMNS, "room for three matrices");
+    if (cuda->ops.zero(cuda, a, 3 * n * n * sizeof(float), err) != DP_OK)
+        return err->status;
     matmul(cuda, a, b, n, n, n, c);
     matmul_back_x(cuda, a, b, n, n, n, c, false);
     matmul_back_p(cuda, a, b, n, n, n, c, true);
+    return DP_OK;
 }
 
 void dp_cuda_set_products(struct dp_backend_ops *ops)
