@@ -13,7 +13,7 @@
 
 #define PREFETCH_AHEAD 12u /* rows, as a pull does */
 
-#define AGAIN_NS   UINT64_C(10000000)   /* the journal had no room */
+#define AGAIN_NS   UINT64_C(10000000)   /* the journal had no room, or the store's queue */
 #define NO_ROOM_NS UINT64_C(1000000000) /* so long it waits before that is told */
 #define FAILED_NS  UINT64_C(1000000000) /* its rows could not be read, or there was no memory */
 
@@ -352,7 +352,7 @@ static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *wa
     return appended;
 }
 
-/* What frees the journal may take a moment; what never does, as a full disk, is named. */
+/* What frees the journal, or the store's queue, may take a moment; what never does, as a full disk, is named. */
 static void wait_for_room(struct dp_close *close, const struct dp_error *why)
 {
     uint64_t now = dp_shard_now(close->base);
@@ -383,8 +383,9 @@ enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
     enum dp_found found = dp_sections_find(close->misses, close->schedule, waiting, &err);
     if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
         return DP_DONE_WAIT;
-    enum dp_appended appended =
-        err.status == DP_OK ? close_step(close, waiting, step, &err) : DP_APPEND_REFUSED;
+    enum dp_appended appended = err.status == DP_AGAIN ? DP_APPEND_NO_ROOM : DP_APPEND_REFUSED;
+    if (err.status == DP_OK)
+        appended = close_step(close, waiting, step, &err);
     if (appended == DP_APPEND_BEHIND && dp_journaling_may_wait(close->journaling)) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;

@@ -252,8 +252,8 @@ static void measure(const struct dp_shard *shard, const struct dp_request *push,
         out->rate = fmaxf(push->rate / (float)out->staleness, FLT_MIN);
 }
 
-/* What becomes of a member's push of a synchronous step. False: it waits for a close that takes no more pushes, or is refused: why in
- * err. */
+/* What becomes of a member's push of a synchronous step. False: it waits for a close that takes no more pushes, or is refused, for now or
+ * for good: why in err. */
 static bool ask_rule(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict *verdict,
                      struct dp_error *err)
 {
@@ -263,6 +263,8 @@ static bool ask_rule(struct dp_shard *shard, struct dp_waiting *waiting, enum dp
         waiting->waits_for = DP_WAIT_STEP;
     else if (*verdict == DP_STEP_KEEP)
         return dp_keeper_check(&shard->keeper, waiting, err) == DP_OK;
+    else if (*verdict == DP_STEP_DROP && dp_steps_is_gathered(&shard->steps)) /* its close needs room */
+        return dp_keeper_check_other(&shard->keeper, err) == DP_OK;
     return *verdict != DP_STEP_REFUSED && waiting->waits_for == DP_WAIT_NONE;
 }
 

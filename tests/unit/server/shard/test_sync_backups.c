@@ -219,6 +219,47 @@ static void test_push_before_the_others_are_durable(void **state)
     sync_free(s);
 }
 
+/* A member that is behind does not fill the journal while a complete step has yet to be closed, which takes room itself. Planted: it does,
+ * and the step can never be closed. */
+static void test_dropped_pushes_leave_room(void **state)
+{
+    (void)state;
+    struct sync *s = gathered(6);
+    const struct bed_reply *reply = NULL;
+    uint32_t pushes = 0;
+    dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
+    let_go(s);
+    for (; !reply || reply->reply.status == DP_OK; pushes++) {
+        struct dp_request push = {.kind = DP_REQUEST_PUSH,
+                                  .session = 600 + pushes,
+                                  .sequence = 1,
+                                  .stream = MEMBER_BED_STREAM,
+                                  .number = 61000 + pushes,
+                                  .rate = 1,
+                                  .member = member_bed_member(2, 3)};
+        assert_true(pushes < 300);
+        bed_expect(&s->bed, bed_hello(&s->bed, push.session, 1, false), DP_OK);
+        uint64_t id = bed_send(&s->bed, &push, NULL, 0);
+        bed_turn(&s->bed);
+        reply = sync_reply(s, id);
+        assert_non_null(reply);
+        assert_true(reply->reply.status == DP_AGAIN || reply->reply.dropped);
+    }
+    assert_true(pushes > 10);
+    assert_int_equal(reply->reply.status, DP_AGAIN);
+    assert_non_null(strstr(reply->reply.reason, "half of its journal is full until step 6 is closed"));
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
+    s->bed.now_ns += UINT64_C(1100000000);
+    bed_turn(&s->bed);
+    bed_turn(&s->bed);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 1);
+    uint64_t id = late_push(s);
+    assert_true(bed_expect(&s->bed, id, DP_OK)->reply.dropped);
+    s->dropped[6] = 4;
+    sync_check(s, 7);
+    sync_free(s);
+}
+
 /* One that cannot be closed now takes what comes meanwhile. */
 static void test_push_before_it_is_tried_again(void **state)
 {
@@ -435,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_process_dies),
         cmocka_unit_test(test_push_beside_the_close),
         cmocka_unit_test(test_push_before_the_others_are_durable),
+        cmocka_unit_test(test_dropped_pushes_leave_room),
         cmocka_unit_test(test_push_before_it_is_tried_again),
         cmocka_unit_test(test_late_push),
         cmocka_unit_test(test_close_that_is_not_durable),

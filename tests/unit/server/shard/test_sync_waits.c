@@ -321,6 +321,50 @@ static void test_journal_that_refused_pushes_fill(void **state)
 }
 
 /* Read-only: what was closed, and no trace on the disk. */
+/* A queue of the store that others have filled is no failure of the close: it is tried again soon, and nobody is told of it. */
+static void test_queue_that_others_fill(void **state)
+{
+    (void)state;
+    struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
+    uint64_t others[20], pull[20];
+    sync_fill(s);
+    sync_train(s, 6);
+    s->bed.now_ns += UINT64_C(31000000000);
+    bed_turn(&s->bed);
+    sync_let(s, 1u, 7);
+    uint64_t id = sync_pull(s, 1);
+    s->member[1].sequence++;
+    bed_turn(&s->bed);
+    sync_same(s, sync_reply(s, id), 6);
+    memcpy(s->member[1].weights, s->before[6], sizeof(sync_weights));
+    dp_fake_store_hold(s->bed.fake, true);
+    sync_crash(s, DP_SIM_NOTHING, false); /* so that no row is in the cache */
+    bed_keys(&s->bed, 1000, 20, others);
+    bed_expect(&s->bed, bed_hello(&s->bed, 3, 1, false), DP_OK);
+    s->member[1].sequence = 1;
+    for (uint32_t i = 0; i < 20; i++)
+        bed_expect(&s->bed, bed_hello(&s->bed, 700 + i, 1, false), DP_OK);
+    for (uint32_t i = 0; i < 9; i++)
+        release_all_but_reads(s);
+    id = sync_push(s, 1);
+    for (uint32_t i = 0; i < 20; i++)
+        pull[i] = bed_pull(&s->bed, 700 + i, 1, "s", &others[i], 1);
+    bed_turn(&s->bed);
+    bed_expect(&s->bed, id, DP_OK);
+    bed_expect_wait(&s->bed, pull[19], DP_AGAIN, QUEUE);
+    assert_int_equal(s->bed.host.shard->steps.stuck.status, DP_OK);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
+    dp_fake_store_hold(s->bed.fake, false);
+    bed_turn(&s->bed);
+    s->bed.now_ns += UINT64_C(20000000);
+    for (uint32_t i = 0; i < 4; i++)
+        bed_turn(&s->bed);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 1);
+    s->member[1].step++;
+    sync_check(s, 7);
+    sync_free(s);
+}
+
 static void test_read_only(void **state)
 {
     (void)state;
@@ -381,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_drain_without_room),
         cmocka_unit_test(test_journal_that_others_fill),
         cmocka_unit_test(test_journal_that_refused_pushes_fill),
+        cmocka_unit_test(test_queue_that_others_fill),
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_snapshots),
     };
