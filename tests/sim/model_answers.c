@@ -87,6 +87,8 @@ static void check_pushed(struct sim_model *model, uint32_t shard, const struct s
         sim_fail(model->world, "shard %" PRIu32 " answers push %" PRIu64 " of stream %016" PRIx64 " as %s",
                  shard, asked->number, asked->stream,
                  dropped ? "kept, and dropped it" : "dropped, and kept it");
+    if (reply->repeated && asked->member.given)
+        sim_steps_repeated(&s->steps, asked->member.rank, asked->member.step);
     s->answered = lsn > s->answered ? lsn : s->answered;
 }
 

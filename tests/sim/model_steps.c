@@ -349,6 +349,12 @@ void sim_steps_again(struct sim_world *world, struct sim_steps *steps, const str
         steps->step[index].push[record->rank] = place.lsn;
 }
 
+void sim_steps_repeated(struct sim_steps *steps, uint32_t rank, uint64_t step)
+{
+    if (steps->view > 0 && steps->next[rank] == step)
+        steps->next[rank]++;
+}
+
 /* ---- the rules */
 
 enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_steps *steps, uint64_t step)

@@ -63,6 +63,8 @@ enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_s
 /* Whether the open step is to be closed before any pull is answered: enough have pushed it, and shards have answered all up to this
  * lsn. */
 bool sim_steps_must_close(const struct sim_world *world, const struct sim_steps *steps, uint64_t answered);
+/* Answered as a push that is there already. One that was on no other shard at a restored cut is counted now. */
+void sim_steps_repeated(struct sim_steps *steps, uint32_t rank, uint64_t step);
 /* Whether all that members took part in is finished; and closed, in sync. */
 bool sim_steps_are_done(const struct sim_world *world, const struct sim_steps *steps);
 
