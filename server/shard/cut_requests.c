@@ -63,7 +63,7 @@ static void let_go(struct dp_cut_requests *r)
 {
     free_pushes(r);
     r->leaves_out = false;
-    r->until = 0;
+    r->has_until = false;
     if (is_copied_from(r)) {
         r->copier->cancel(r->copier->self, r->job);
         return;
@@ -192,8 +192,10 @@ static void look_for_missing(struct dp_cut_requests *r)
         r->found++;
     if (r->found < r->missing_count && r->leaves_out && has_steps(r))
         leave_out_missing(r);
-    if (r->found == r->missing_count && has_steps(r) && r->until == 0)
-        r->until = r->journaling->lsn;
+    if (r->found < r->missing_count || !has_steps(r) || r->has_until)
+        return;
+    r->has_until = true;
+    r->until = r->journaling->lsn;
 }
 
 static uint32_t count_lacking(const struct dp_cut_requests *r)
@@ -332,7 +334,7 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
         cut_now(r);
     if (r->stage == DP_CHECKPOINT_WAITING)
         look_for_missing(r);
-    if (r->stage == DP_CHECKPOINT_WAITING && r->until > 0 &&
+    if (r->stage == DP_CHECKPOINT_WAITING && r->has_until &&
         dp_journaling_readable(r->journaling) >= r->until)
         start_copy(r);
     dp_cut_turn(r->cut);
@@ -457,7 +459,7 @@ static enum dp_status finish(struct dp_cut_requests *r, const struct dp_checkpoi
         r->missing[i] = (struct dp_copy_push){dp_load_u64le(at), dp_load_u64le(at + 8)};
     r->missing_count = ask->missing;
     r->found = 0;
-    r->until = 0;
+    r->has_until = false;
     r->step = ask->step;
     r->stage = DP_CHECKPOINT_WAITING;
     return DP_OK;

@@ -50,7 +50,8 @@ struct dp_cut_requests {
     uint32_t left_out_count;
     void *left_steps; /* ssp: the steps mark of the turn in which pushes were left out */
     size_t left_steps_bytes;
-    uint64_t until;          /* waiting: all is here when the journal is durable up to it; 0: not yet */
+    bool has_until;          /* waiting: nothing more is waited for */
+    uint64_t until;          /* and all is here when the journal is durable up to it */
     struct dp_copy_job *job; /* at the copier, or copied */
     bool job_ended;          /* it is back */
     struct dp_error why;     /* abandoned */
