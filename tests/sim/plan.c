@@ -123,13 +123,14 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
         row = 8 + 4 * plan->table[t].dim > row ? 8 + 4 * plan->table[t].dim : row;
     uint64_t step = plan->workers * (8192 + SIM_ROWS_MAX * 2 * row); /* a push takes a page at least */
     uint64_t least = (8 * step + plan->segment_bytes - 1) / plan->segment_bytes * plan->segment_bytes;
+    uint64_t bytes = plan->budget_bytes;
     if (plan->mode != DP_SYNC)
-        return plan->budget_bytes;
+        return bytes;
     if (plan->away) /* a step stays open for as long as members sleep */
-        return 4 * plan->budget_bytes;
-    if ((plan->storm || plan->faults > 1) && world->seed % 25 != 3)
-        return 2 * plan->budget_bytes;
-    return least > plan->budget_bytes ? least : plan->budget_bytes;
+        bytes *= 4;
+    else if ((plan->storm || plan->faults > 1) && world->seed % 25 != 3)
+        bytes *= 2;
+    return least > bytes ? least : bytes;
 }
 
 /* Orders of checkpoints are events, too. */
