@@ -36,7 +36,7 @@ static const struct dp_option flags[] = {
     {"--journal-bytes", "N", "bytes for a shard's journal; default 4294967296", NULL, NULL},
     {"--durability", "WHICH", "what an acknowledged push survives: machine or process; default machine", NULL,
      NULL},
-    {"--quick", NULL, "some seconds: 200000 rows, journals of 256 MiB, 1 round of 1 s, 1 repeat", NULL, NULL},
+    {"--quick", NULL, "some seconds: 200000 rows, journals of 1 GiB, 1 round of 1 s, 1 repeat", NULL, NULL},
     {"--json", NULL, "one line of JSON per figure instead of text", NULL, NULL},
 };
 #define FLAGS (sizeof flags / sizeof flags[0])
@@ -136,7 +136,7 @@ static enum dp_status settle(struct checkpoint_run *run, struct dp_error *err)
         st = small(run, "--repeats", DP_BENCH_REPEATS_MAX, quick ? 1 : 3, &run->repeats, err);
     if (st == DP_OK)
         st = number(run, "--journal-bytes", (uint64_t)64 << 20, (uint64_t)1 << 40,
-                    (uint64_t)(quick ? 256 : 4096) << 20, &run->options.journal_bytes, err);
+                    (uint64_t)(quick ? 1024 : 4096) << 20, &run->options.journal_bytes, err);
     run->options.dim = run->dim;
     return st == DP_OK ? settle_words(run, err) : st;
 }
