@@ -106,7 +106,10 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     (void)pthread_mutex_lock(&journal->lock);
     if (dp_journal_kept_bytes(journal) > journal->budget_bytes) { /* since the opening */
         journal->over = true;
-        st = dp_fail(err, DP_AGAIN, "journal: its budget is used up; rows must be written back first");
+        st = dp_fail(
+            err, DP_AGAIN,
+            "journal: its budget is used up; rows must be written back first (where that lasts: raise "
+            "journal_bytes in the cluster file, and start the server again)");
         goto done;
     }
     st = dp_journal_stage_room(journal, whole, err);

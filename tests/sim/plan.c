@@ -129,7 +129,7 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
     if (plan->away) /* a step stays open for as long as members sleep */
         bytes *= 4;
     else if ((plan->storm || plan->faults > 1) && world->seed % 25 != 3)
-        bytes *= 2;
+        bytes *= plan->storm ? 3 : 2;
     return least > bytes ? least : bytes;
 }
 
