@@ -362,7 +362,7 @@ static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *er
         st = dp_checkpoint_put(to, c->order, "cluster.conf", text, size, &m->cluster_file, err);
     free(text);
     if (st == DP_OK)
-        st = dp_saved_names_put(c->o->cluster, to, c->order, m, err);
+        st = dp_saved_names_put(c->o->cluster, to, c->order, c->o->full, m, err);
     return st == DP_OK ? dp_saved_logs_put(&c->logs, to, c->order, m, err) : st;
 }
 

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* linked NULL: not linked. */
 static enum dp_status put(const char *path, const char *name, const char *directory, uint64_t order,
-                          struct dp_manifest_file *out, struct dp_error *err)
+                          uint64_t *linked, struct dp_manifest_file *out, struct dp_error *err)
 {
     struct stat is;
     struct dp_error why = {0};
@@ -22,15 +23,18 @@ static enum dp_status put(const char *path, const char *name, const char *direct
     if (why.text[0])
         fprintf(stderr, "downpour: warning: %s: the checkpoint lacks it\n", why.text);
     else
-        st = dp_checkpoint_put(directory, order, name, bytes, size, out, err);
+        st = dp_checkpoint_put_again(directory, order, name, bytes, size, out, linked, err);
     free(bytes);
     return why.text[0] ? DP_OK : st;
 }
 
 enum dp_status dp_saved_names_put(const struct dp_cluster *cluster, const char *directory, uint64_t order,
-                                  struct dp_manifest *manifest, struct dp_error *err)
+                                  bool full, struct dp_manifest *manifest, struct dp_error *err)
 {
-    enum dp_status st = put(cluster->data.names, "names.tsv", directory, order, &manifest->names, err);
-    return st == DP_OK ? put(cluster->data.columns, "columns.csv", directory, order, &manifest->columns, err)
-                       : st;
+    uint64_t *linked = full ? NULL : &manifest->bytes_linked;
+    enum dp_status st =
+        put(cluster->data.names, "names.tsv", directory, order, linked, &manifest->names, err);
+    return st == DP_OK
+               ? put(cluster->data.columns, "columns.csv", directory, order, linked, &manifest->columns, err)
+               : st;
 }

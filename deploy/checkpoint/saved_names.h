@@ -11,9 +11,9 @@
 
 #define DP_SAVED_NAMES_MAX (256u << 20)
 
-/* Into the checkpoint that is being made by `order`. */
+/* Into the checkpoint that is being made by `order`; linked where the last one has the same, unless all is to be written (full). */
 DP_MUST_USE
 enum dp_status dp_saved_names_put(const struct dp_cluster *cluster, const char *directory, uint64_t order,
-                                  struct dp_manifest *manifest, struct dp_error *err);
+                                  bool full, struct dp_manifest *manifest, struct dp_error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TRIES 100u
 
@@ -28,38 +29,82 @@ enum dp_status dp_checkpoint_begin(const char *directory, uint64_t order, struct
     return st == DP_OK ? dp_directory_make(making.text, err) : st;
 }
 
-enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
-                                 size_t size, struct dp_manifest_file *out, struct dp_error *err)
+/* As it is read from the disk. */
+static enum dp_status check_bytes(const char *path, uint64_t bytes, const char *sum, struct dp_error *err)
 {
-    struct dp_checkpoint_path making, path;
-    struct dp_atomic_file file = {0};
-    struct dp_checksum of;
-    char sum[DP_CHECKSUM_TEXT], again[DP_CHECKSUM_TEXT];
+    char again[DP_CHECKSUM_TEXT];
     uint64_t read = 0;
-    *out = (struct dp_manifest_file){0};
-    enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_path(&path, err, "%s/%s", making.text, name);
-    if (st == DP_OK)
-        st = dp_atomic_file_open(path.text, &file, err);
+    enum dp_status st = dp_checksum_file(path, NULL, &read, again, err);
+    if (st == DP_OK && (read != bytes || strcmp(sum, again) != 0))
+        st = dp_fail(err, DP_CORRUPT, "%s reads back differently; check that disk's health", path);
+    return st;
+}
+
+static enum dp_status write_file(const char *path, const void *bytes, size_t size, const char *sum,
+                                 struct dp_error *err)
+{
+    struct dp_atomic_file file = {0};
+    enum dp_status st = dp_atomic_file_open(path, &file, err);
     if (st == DP_OK) {
         if (size > 0)
             (void)fwrite(bytes, 1, size, file.stream);
         st = dp_atomic_file_commit(&file, err);
     }
+    return st == DP_OK ? check_bytes(path, size, sum, err) : st;
+}
+
+/* False: it has to be written. */
+static bool link_last(const char *directory, const char *name, const char *path, size_t size, const char *sum)
+{
+    struct dp_error ignored;
+    struct dp_checkpoint_list list;
+    struct dp_checkpoint_path last, known;
+    if (dp_checkpoint_list_read(directory, &list, &ignored) != DP_OK)
+        return false;
+    bool is_known = list.count > 0 &&
+                    dp_checkpoint_path_of(directory, list.number[list.count - 1], &last, &ignored) == DP_OK &&
+                    dp_checkpoint_path(&known, &ignored, "%s/%s", last.text, name) == DP_OK &&
+                    check_bytes(known.text, size, sum, &ignored) == DP_OK && link(known.text, path) == 0;
+    dp_checkpoint_list_clear(&list);
+    return is_known;
+}
+
+/* linked NULL: written, whatever is there. */
+static enum dp_status put(const char *directory, uint64_t order, const char *name, const void *bytes,
+                          size_t size, struct dp_manifest_file *out, uint64_t *linked, struct dp_error *err)
+{
+    struct dp_checkpoint_path making, path;
+    struct dp_checksum of;
+    *out = (struct dp_manifest_file){.bytes = size};
+    enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
     if (st == DP_OK)
-        st = dp_checksum_file(path.text, NULL, &read, again, err);
+        st = dp_checkpoint_path(&path, err, "%s/%s", making.text, name);
     if (st != DP_OK)
         return st;
     dp_checksum_begin(&of);
     dp_checksum_put(&of, bytes, size);
-    dp_checksum_end(&of, sum);
-    if (read != size || strcmp(sum, again) != 0)
-        return dp_fail(err, DP_CORRUPT, "%s reads back differently; check that disk's health", path.text);
+    dp_checksum_end(&of, out->checksum);
+    if (linked && link_last(directory, name, path.text, size, out->checksum))
+        *linked += size;
+    else
+        st = write_file(path.text, bytes, size, out->checksum, err);
+    if (st != DP_OK)
+        return st;
     out->name = strdup(name);
-    out->bytes = size;
-    memcpy(out->checksum, sum, sizeof sum);
     return out->name ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a manifest");
+}
+
+enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
+                                 size_t size, struct dp_manifest_file *out, struct dp_error *err)
+{
+    return put(directory, order, name, bytes, size, out, NULL, err);
+}
+
+enum dp_status dp_checkpoint_put_again(const char *directory, uint64_t order, const char *name,
+                                       const void *bytes, size_t size, struct dp_manifest_file *out,
+                                       uint64_t *linked, struct dp_error *err)
+{
+    return put(directory, order, name, bytes, size, out, linked, err);
 }
 
 enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,

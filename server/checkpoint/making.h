@@ -22,6 +22,12 @@ enum dp_status dp_checkpoint_begin(const char *directory, uint64_t order, struct
 DP_MUST_USE
 enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
                                  size_t size, struct dp_manifest_file *out, struct dp_error *err);
+/* The same of a file that is mostly as before: where the directory's last checkpoint has it with these bytes, it is linked, if the file system
+ * can; what is not written then is added to *linked. linked NULL: as put. */
+DP_MUST_USE
+enum dp_status dp_checkpoint_put_again(const char *directory, uint64_t order, const char *name,
+                                       const void *bytes, size_t size, struct dp_manifest_file *out,
+                                       uint64_t *linked, struct dp_error *err);
 /* A worker's step log, as a file of the checkpoint and in the manifest's list. */
 DP_MUST_USE
 enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,

@@ -139,7 +139,8 @@ enum dp_status dp_manifest_sum(struct dp_manifest *manifest, struct dp_error *er
     uint64_t own = manifest->ids.bytes + manifest->steps.bytes + manifest->register_file.bytes +
                    manifest->cluster_file.bytes + manifest->names.bytes + manifest->columns.bytes +
                    bytes_of(&manifest->step_logs);
-    manifest->bytes = manifest->bytes_new = own;
+    manifest->bytes = own;
+    manifest->bytes_new = own - manifest->bytes_linked;
     for (uint32_t i = 0; i < manifest->shards; i++) {
         const struct dp_manifest_shard *shard = &manifest->shard[i];
         manifest->bytes += bytes_of(&shard->files) + bytes_of(&shard->tail.files);

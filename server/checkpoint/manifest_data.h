@@ -82,12 +82,14 @@ struct dp_manifest {
     struct dp_push_exceptions exceptions; /* pushes that it has for these keys only; not in ids */
     /* Names in the checkpoint's directory. */
     struct dp_manifest_file ids, steps, register_file, cluster_file;
-    struct dp_manifest_file names, columns; /* of the run's keys and training file (data.names, data.columns) */
+    struct dp_manifest_file names,
+        columns; /* of the run's keys and training file (data.names, data.columns) */
     /* The workers' step logs (training.steps) as they were right behind the cut, of those workers whose log the command could read: a name
      * each (paths.h). */
     struct dp_manifest_files step_logs;
     struct dp_manifest_position position;
     uint64_t bytes, bytes_new; /* bytes: of all files that it names, each once */
+    uint64_t bytes_linked;     /* of those in its directory: they are the last checkpoint's; not kept */
 };
 
 void dp_manifest_clear(struct dp_manifest *manifest); /* accepts {0} */

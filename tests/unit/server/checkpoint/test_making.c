@@ -41,6 +41,7 @@ static bool fails(void)
         return fails() ? -1 : __real_##name arguments;                                                       \
     }
 WRAPPED(int, rename, (const char *from, const char *to), (from, to))
+WRAPPED(int, link, (const char *from, const char *to), (from, to))
 WRAPPED(int, unlink, (const char *path), (path))
 WRAPPED(int, rmdir, (const char *path), (path))
 
@@ -234,6 +235,46 @@ static void the_disk_may_be_full_at_any_call(void **state)
 }
 
 /* ---- what is written */
+
+/* How many checkpoints share their file of names with this one. */
+static uint64_t links_of_names(const struct area *area, uint32_t number)
+{
+    struct dp_checkpoint_path at, path;
+    struct stat is;
+    assert_int_equal(dp_checkpoint_path_of(area->directory, number, &at, NULL), DP_OK);
+    assert_int_equal(dp_checkpoint_path(&path, NULL, "%s/names.tsv", at.text), DP_OK);
+    assert_int_equal(stat(path.text, &is), 0);
+    return is.st_nlink;
+}
+
+/* What the last checkpoint has, byte for byte, is linked: not where all is to be written, nor where it lost a byte. */
+static void names_that_are_known_are_linked(void **state)
+{
+    static const uint64_t links[] = {2, 2, 1, 2, 2};
+    struct area *area = area_new();
+    struct dp_error err = {0};
+    char rotten[160];
+    uint32_t number;
+    (void)state;
+    for (uint32_t i = 1; i <= 5; i++) {
+        area->full = i == 3;
+        if (i == 4) {
+            (void)snprintf(rotten, sizeof rotten, "%s/checkpoint-000003/names.tsv", area->directory);
+            area_put_file(rotten, "named", 5);
+        }
+        assert_int_equal(area_make(area, &number, &err), DP_OK);
+        assert_int_equal(number, i);
+    }
+    area_put_file(rotten, "names", 5);
+    for (uint32_t i = 1; i <= 5; i++)
+        assert_int_equal(links_of_names(area, i), links[i - 1]);
+    assert_int_equal(area_expect_whole(area), 5);
+    struct dp_prune pruned;
+    assert_int_equal(area_prune(area, 1, &pruned, &err), DP_OK);
+    assert_int_equal(links_of_names(area, 5), 1);
+    assert_int_equal(area_expect_whole(area), 1);
+    area_free(area);
+}
 
 static void only_what_changed_is_written(void **state)
 {
@@ -509,6 +550,7 @@ int main(void)
         cmocka_unit_test(who_makes_one_may_die_at_any_call),
         cmocka_unit_test(who_removes_may_die_at_any_call),
         cmocka_unit_test(the_disk_may_be_full_at_any_call),
+        cmocka_unit_test(names_that_are_known_are_linked),
         cmocka_unit_test(only_what_changed_is_written),
         cmocka_unit_test(what_the_pool_lost_is_written_again),
         cmocka_unit_test(what_reads_back_differently_is_no_checkpoint),
