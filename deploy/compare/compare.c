@@ -3,6 +3,7 @@
  *     statistics -> report.json -> page
  * Why   Modes take turns seed by seed, and another one begins each round, so that a machine whose speed drifts drifts for all alike. */
 #include "deploy/compare/compare_commands.h"
+#include "deploy/compare/compare_earlier.h"
 #include "deploy/compare/compare_folder.h"
 #include "deploy/compare/compare_job.h"
 #include "deploy/compare/compare_page.h"
@@ -12,7 +13,9 @@
 #include "common/base/deadline.h"
 #include "common/base/text.h"
 #include "common/config/injection.h"
+#include "deploy/cli/path.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,10 +23,13 @@
 #include <unistd.h>
 
 #define WIDTH 100u
+#define TITLE 96u
 
 struct comparing {
     struct dp_compare_plan plan;
     struct dp_compare_record record;
+    struct dp_compare_earlier earlier; /* --resume */
+    char dir[DP_PATH_MAX + 1];         /* of it */
     struct dp_cli_line line;
     const char *rate[DP_COMPARE_MODES_MAX];  /* of --lr-grid; NULL: that of the flags */
     char gave_up[DP_COMPARE_MODES_MAX][200]; /* why a mode is not run any more; "": it is */
@@ -35,7 +41,8 @@ static void tell_start(const struct comparing *c)
 {
     char injected[DP_INJECTION_TEXT_BYTES] = "";
     const struct dp_compare_plan *plan = &c->plan;
-    fprintf(stderr, "Comparing %zu mode%s with %" PRIu32 " seed%s each, in %s\n", plan->modes,
+    fprintf(stderr, "%s %zu mode%s with %" PRIu32 " seed%s each, in %s\n",
+            c->earlier.argv ? "Going on with comparing" : "Comparing", plan->modes,
             plan->modes == 1 ? "" : "s", plan->seeds, plan->seeds == 1 ? "" : "s", plan->dir);
     const char *text = json_string_value(json_object_get(c->record.root, "injected"));
     (void)snprintf(injected, sizeof injected, "%s", text ? text : "");
@@ -66,13 +73,18 @@ static void tell_run(struct comparing *c, const char *title, const json_t *run, 
     fputc('\n', stderr);
 }
 
+static void title_of(const struct comparing *c, size_t mode, uint64_t seed, const char *rate, char out[TITLE])
+{
+    (void)snprintf(out, TITLE, "%s, seed %" PRIu64 "%s%s", c->plan.mode[mode].name, seed,
+                   rate ? ", rate " : "", rate ? rate : "");
+}
+
 /* One training of a mode. *run: the record's or the caller's to release. */
 static enum dp_status train(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
                             const char *dir, json_t **run, struct dp_error *err)
 {
-    char title[96];
-    (void)snprintf(title, sizeof title, "%s, seed %" PRIu64 "%s%s", c->plan.mode[mode].name, seed,
-                   rate ? ", rate " : "", rate ? rate : "");
+    char title[TITLE];
+    title_of(c, mode, seed, rate, title);
     struct dp_compare_job job = {.plan = &c->plan,
                                  .mode = &c->plan.mode[mode],
                                  .seed = seed,
@@ -80,7 +92,9 @@ static enum dp_status train(struct comparing *c, size_t mode, uint64_t seed, con
                                  .dir = dir,
                                  .title = title,
                                  .line = &c->line};
-    enum dp_status st = dp_compare_job_run(&job, run, err);
+    enum dp_status st = c->earlier.argv ? dp_compare_folder_remove(c->plan.dir, dir, err) : DP_OK;
+    if (st == DP_OK)
+        st = dp_compare_job_run(&job, run, err);
     c->signal = job.signal;
     if (st != DP_OK)
         return st;
@@ -103,13 +117,22 @@ static enum dp_status try_rates(struct comparing *c, size_t mode, uint64_t seed,
 {
     enum dp_status st = DP_OK;
     for (size_t r = 0; st == DP_OK && r < c->plan.rates; r++) {
+        const char *rate = c->plan.rate[r];
         char dir[128];
-        json_t *run = NULL;
-        dir_of(c, "grid", mode, seed, c->plan.rate[r], dir);
-        st = train(c, mode, seed, c->plan.rate[r], dir, &run, err);
+        json_t *run = NULL,
+               *kept = dp_compare_earlier_try(&c->earlier, c->plan.mode[mode].name, strtod(rate, NULL), seed);
+        if (kept) {
+            dp_compare_record_keep_try(&c->record, mode, kept);
+            c->done++;
+            continue;
+        }
+        dir_of(c, "grid", mode, seed, rate, dir);
+        st = train(c, mode, seed, rate, dir, &run, err);
         if (st == DP_OK)
-            dp_compare_record_add_try(&c->record, mode, c->plan.rate[r], run);
+            dp_compare_record_add_try(&c->record, mode, rate, run);
         json_decref(run);
+        if (st == DP_OK)
+            st = dp_compare_record_write(&c->record, c->plan.dir, err);
     }
     return st;
 }
@@ -138,15 +161,26 @@ static json_t *not_run(const struct comparing *c, size_t mode, uint64_t seed)
                      "dir", "", "status", "failed", "error", c->gave_up[mode]);
 }
 
+/* NULL: it is to be made. */
+static json_t *kept_run(struct comparing *c, size_t mode, uint64_t seed)
+{
+    char title[TITLE];
+    json_t *run = dp_compare_earlier_run(&c->earlier, c->plan.mode[mode].name, seed);
+    if (run) {
+        title_of(c, mode, seed, NULL, title);
+        c->done++;
+        tell_run(c, title, run, dp_compare_record_end(&c->record, run));
+    }
+    return run;
+}
+
 static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
 {
     char dir[128];
-    json_t *run = NULL;
+    json_t *run = c->gave_up[mode][0] ? not_run(c, mode, seed) : kept_run(c, mode, seed);
     enum dp_status st = DP_OK;
     dir_of(c, "runs", mode, seed, NULL, dir);
-    if (c->gave_up[mode][0])
-        run = not_run(c, mode, seed);
-    else
+    if (!run)
         st = train(c, mode, seed, c->rate[mode], dir, &run, err);
     if (st != DP_OK)
         return st;
@@ -211,10 +245,14 @@ static enum dp_status finish(struct comparing *c, struct dp_error *err)
 static enum dp_status compare(struct comparing *c, int argc, char *const *argv, struct dp_error *err)
 {
     int lock = -1;
-    bool overwrite = dp_compare_plan_flag(&c->plan, "--overwrite") != NULL;
-    enum dp_status st = dp_compare_folder_open(c->plan.dir, overwrite, &lock, err);
+    enum dp_compare_earlier_is earlier = c->earlier.argv                                 ? DP_COMPARE_KEPT
+                                         : dp_compare_plan_flag(&c->plan, "--overwrite") ? DP_COMPARE_REMOVED
+                                                                                         : DP_COMPARE_REFUSED;
+    enum dp_status st = dp_compare_folder_open(c->plan.dir, earlier, &lock, err);
     if (st == DP_OK)
         st = dp_compare_record_open(&c->plan, argc, argv, &c->record, err);
+    if (st == DP_OK)
+        dp_compare_earlier_hand_over(&c->earlier, &c->record);
     if (st == DP_OK)
         st = dp_compare_record_write(&c->record, c->plan.dir, err);
     if (st == DP_OK) {
@@ -234,6 +272,37 @@ static enum dp_status compare(struct comparing *c, int argc, char *const *argv, 
     return st;
 }
 
+/* --resume: the flags of the comparison that is there, in the directory where they were given. */
+static enum dp_status take_earlier(struct comparing *c, struct dp_error *err)
+{
+    const struct dp_command *command = dp_compare_command();
+    const char *dir = dp_compare_plan_flag(&c->plan, "--dir");
+    bool ignored;
+    for (size_t i = 0; i < command->count; i++) {
+        const char *name = command->options[i].name;
+        if (name && c->plan.values[i] && strcmp(name, "--dir") != 0 && strcmp(name, "--resume") != 0)
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "%s: --resume goes on by the flags that the comparison was begun with: give only --dir "
+                "beside it",
+                name);
+    }
+    enum dp_status st = dp_path_absolute(dir ? dir : "downpour-compare", c->dir, err);
+    if (st == DP_OK)
+        st = dp_compare_earlier_read(c->dir, &c->earlier, err);
+    if (st == DP_OK && chdir(c->earlier.directory) != 0)
+        st = dp_fail(err, DP_IO, "cannot go to '%.300s', where the comparison was begun: %s",
+                     c->earlier.directory, strerror(errno));
+    if (st != DP_OK)
+        return st;
+    memset(c->plan.values, 0, sizeof c->plan.values);
+    st = dp_options_parse(command, c->earlier.argc, c->earlier.argv, c->plan.values, &ignored, err);
+    for (size_t i = 0; i < command->count; i++)
+        if (command->options[i].name && strcmp(command->options[i].name, "--dir") == 0)
+            c->plan.values[i] = c->dir;
+    return st;
+}
+
 int dp_compare_compare(int argc, char *const *argv)
 {
     struct comparing *c = calloc(1, sizeof *c);
@@ -245,19 +314,28 @@ int dp_compare_compare(int argc, char *const *argv)
         free(c);
         return dp_options_show_help(dp_compare_command());
     }
+    if (st == DP_OK && dp_compare_plan_flag(&c->plan, "--resume"))
+        st = take_earlier(c, &err);
     if (st == DP_OK) {
         dp_cli_line_init(&c->line, stderr);
         st = dp_compare_plan_make(&c->plan, &err);
     }
     if (st == DP_OK)
         st = compare(c, argc, argv, &err);
+    if (c)
+        dp_compare_earlier_clear(&c->earlier);
     int code = st == DP_OK ? 0 : c && c->signal ? 128 + c->signal : 2;
     dp_text_clean(err.text);
     if (st != DP_OK)
-        fprintf(stderr, "downpour: compare: %s%s\n", err.text,
-                c && c->signal ? "; it cannot be continued, but 'downpour report DIR' makes a page of the "
-                                 "runs that have ended"
-                               : "");
+        fprintf(stderr, "downpour: compare: %s\n", err.text);
+    if (st != DP_OK && c && c->signal) {
+        char quoted[DP_PATH_QUOTED];
+        const char *dir = dp_path_quote(c->plan.dir, quoted);
+        fprintf(stderr,
+                "To go on with it:                     downpour compare --dir %s --resume\n"
+                "A page of the runs that have ended:   downpour report %s\n",
+                dir, dir);
+    }
     free(c);
     return code;
 }

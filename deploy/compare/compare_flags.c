@@ -26,6 +26,11 @@ static const struct dp_option own[] = {
     {"--grid-seeds", "N", "seeds that each rate is tried on, 1 .. 99; default 1", NULL, NULL},
     {"--dir", "DIR", "directory for report, page and runs; default ./downpour-compare", NULL, NULL},
     {"--overwrite", NULL, "replace a comparison that is in DIR", NULL, NULL},
+    {"--resume", NULL,
+     "go on with the comparison in DIR that was cut off, by its own flags (give only --dir beside it); runs "
+     "that "
+     "ended well are kept",
+     NULL, NULL},
     {"--keep-stores", NULL, "keep the weights of each run (runs/MODE/seed-N/store), for predict and export",
      NULL, NULL},
 };

@@ -12,7 +12,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define LONGER 32u /* bytes that names below the directory add at most */
+#define LONGER      32u  /* bytes that names of this file add to the directory's at most */
+#define PATH_LONGER 160u /* and those that a caller names */
 
 static enum dp_status take_lock(const char *dir, int *lock, struct dp_error *err)
 {
@@ -53,24 +54,30 @@ static bool has_comparison(const char *dir)
     return found;
 }
 
+enum dp_status dp_compare_folder_remove(const char *dir, const char *name, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + PATH_LONGER], gone[sizeof path];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    memcpy(gone, path, sizeof path);
+    dp_scratch_remove(gone);
+    return access(path, F_OK) != 0
+               ? DP_OK
+               : dp_fail(err, DP_IO, "cannot remove '%.300s' of the earlier comparison: %s", path,
+                         strerror(errno));
+}
+
 /* The report last: while it is there, a removal that was cut off can be made again. */
 static enum dp_status remove_earlier(const char *dir, struct dp_error *err)
 {
     static const char *const names[] = {"runs", "grid", "report.html", "report.json"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char path[DP_PATH_MAX + LONGER];
-        (void)snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        char gone[sizeof path];
-        memcpy(gone, path, sizeof path);
-        dp_scratch_remove(gone);
-        if (access(path, F_OK) == 0)
-            return dp_fail(err, DP_IO, "cannot remove '%s' of the earlier comparison: %s", path,
-                           strerror(errno));
-    }
-    return DP_OK;
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < sizeof names / sizeof names[0]; i++)
+        st = dp_compare_folder_remove(dir, names[i], err);
+    return st;
 }
 
-enum dp_status dp_compare_folder_open(const char *dir, bool overwrite, int *lock, struct dp_error *err)
+enum dp_status dp_compare_folder_open(const char *dir, enum dp_compare_earlier_is earlier, int *lock,
+                                      struct dp_error *err)
 {
     *lock = -1;
     if (strlen(dir) + LONGER > DP_PATH_MAX)
@@ -82,11 +89,11 @@ enum dp_status dp_compare_folder_open(const char *dir, bool overwrite, int *lock
         st = take_lock(dir, lock, err);
     if (st != DP_OK || is_empty(dir))
         return st;
-    if (!overwrite)
-        return dp_fail(
-            err, DP_EXISTS,
-            "a comparison is in '%.300s' already: name another --dir, or give --overwrite to replace it "
-            "('downpour report' makes its page again)",
-            dir);
-    return remove_earlier(dir, err);
+    if (earlier == DP_COMPARE_REFUSED)
+        return dp_fail(err, DP_EXISTS,
+                       "a comparison is in '%.300s' already: name another --dir, or give --overwrite to "
+                       "replace it, or --resume "
+                       "to go on with one that was cut off ('downpour report' makes its page again)",
+                       dir);
+    return earlier == DP_COMPARE_REMOVED ? remove_earlier(dir, err) : DP_OK;
 }

@@ -6,8 +6,15 @@
 
 #include "common/config/cluster.h"
 
-/* Makes it, with its parents. overwrite: an earlier comparison there is removed (its cache of decoded data stays). *lock: to be closed. */
+enum dp_compare_earlier_is { DP_COMPARE_REFUSED, DP_COMPARE_REMOVED, DP_COMPARE_KEPT };
+
+/* Makes it, with its parents. What becomes of an earlier comparison there; where it is removed its cache of decoded data stays. *lock: to be
+ * closed. */
 DP_MUST_USE
-enum dp_status dp_compare_folder_open(const char *dir, bool overwrite, int *lock, struct dp_error *err);
+enum dp_status dp_compare_folder_open(const char *dir, enum dp_compare_earlier_is earlier, int *lock,
+                                      struct dp_error *err);
+/* Of a training that was cut off, if there is one there: DIR/name. */
+DP_MUST_USE
+enum dp_status dp_compare_folder_remove(const char *dir, const char *name, struct dp_error *err);
 
 #endif

@@ -179,16 +179,27 @@ double dp_compare_record_end(struct dp_compare_record *record, const json_t *run
 
 /* ---- runs */
 
+static void set_seconds(struct dp_compare_record *record)
+{
+    double seconds = (double)(dp_now_ms() - record->begun_ms) / 1e3;
+    dp_json_set_real(record->root, "seconds", record->earlier_s + seconds);
+}
+
 void dp_compare_record_add(struct dp_compare_record *record, json_t *run)
 {
     (void)dp_compare_record_end(record, run);
     (void)json_array_append_new(json_object_get(record->root, "runs"), run);
-    dp_json_set_real(record->root, "seconds", (double)(dp_now_ms() - record->begun_ms) / 1e3);
+    set_seconds(record);
 }
 
 static json_t *mode_at(struct dp_compare_record *record, size_t mode)
 {
     return json_array_get(json_object_get(record->root, "modes"), mode);
+}
+
+void dp_compare_record_keep_try(struct dp_compare_record *record, size_t mode, json_t *one)
+{
+    (void)json_array_append_new(json_object_get(mode_at(record, mode), "grid"), one);
 }
 
 void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
@@ -198,7 +209,7 @@ void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, co
                             json_object_get(run, "seed"), "error", json_object_get(run, "error"));
     double end = dp_compare_record_end(record, run);
     (void)json_object_set_new(one, "metric", dp_json_real(end));
-    (void)json_array_append_new(json_object_get(mode_at(record, mode), "grid"), one);
+    dp_compare_record_keep_try(record, mode, one);
 }
 
 /* The mean metric of one rate; NaN: one of its tries has none. */
@@ -309,7 +320,7 @@ enum dp_status dp_compare_record_finish(struct dp_compare_record *record, struct
     set_target(record);
     take_settings(record);
     (void)json_object_set_new(record->root, "finished", json_true());
-    dp_json_set_real(record->root, "seconds", (double)(dp_now_ms() - record->begun_ms) / 1e3);
+    set_seconds(record);
     return dp_comparison_count(record->root, err);
 }
 

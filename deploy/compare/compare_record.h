@@ -13,6 +13,7 @@
 struct dp_compare_record {
     json_t *root;
     uint64_t begun_ms;
+    double earlier_s; /* that a comparison took which was cut off, and which this one goes on with */
 };
 
 DP_MUST_USE
@@ -24,6 +25,8 @@ void dp_compare_record_add(struct dp_compare_record *record, json_t *run);
 /* A try of --lr-grid: its last metric, or why there is none. */
 void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
                                const json_t *run);
+/* One that an earlier report has. Takes it. */
+void dp_compare_record_keep_try(struct dp_compare_record *record, size_t mode, json_t *one);
 /* The rate that is best for a mode by the tries, the mean of its seeds; NULL: none of them gave a metric. It is set as the mode's. */
 const char *dp_compare_record_choose(struct dp_compare_record *record, const struct dp_compare_plan *plan,
                                      size_t mode);

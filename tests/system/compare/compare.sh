@@ -70,3 +70,24 @@ wait "$pid"
 gone "a stopped comparison"
 expect 0 "Page:" "$downpour" report "$dir/stopped"
 grep -q "This comparison is not finished" "$dir/stopped/report.html" || fail "the page does not say that it is not finished"
+
+# --- gone on with: what had ended well is kept, as it was; by no other flags, and on no other machine
+grep -q "downpour compare --dir $dir/stopped --resume" "$dir/run.err" || fail "a stopped comparison does not say how to go on"
+expect 2 "give only --dir beside it" "$downpour" compare --dir "$dir/stopped" --resume --seeds 4
+expect 2 "cannot read '$dir/nowhere/report.json'" "$downpour" compare --dir "$dir/nowhere" --resume
+if command -v python3 >/dev/null; then
+    mkdir "$dir/other"
+    sed 's/"processor": ".*"/"processor": "of another"/' "$dir/stopped/report.json" >"$dir/other/report.json"
+    expect 2 "was begun on another machine" "$downpour" compare --dir "$dir/other" --resume
+    first=$(of "$dir/stopped/report.json" 'r["runs"][0]["wall_seconds"], r["began"], r["command"]')
+fi
+touch "$dir/stopped/runs/sync/seed-1/mine" # of a run that is kept
+expect 0 "Page:" sh -c 'cd / && exec "$0" compare --dir "$1" --resume' "$downpour" "$dir/stopped"
+said "Going on with comparing 2 modes with 3 seeds each"
+[ -e "$dir/stopped/runs/sync/seed-1/mine" ] || fail "a run that had ended well was made again"
+if command -v python3 >/dev/null; then
+    is "$dir/stopped/report.json" 'r["runs"][0]["wall_seconds"], r["began"], r["command"]' "$first"
+    is "$dir/stopped/report.json" 'r["finished"], [(x["mode"], x["seed"], x["status"]) for x in r["runs"]]' \
+        "True [('sync', 1, 'ok'), ('async', 1, 'ok'), ('async', 2, 'ok'), ('sync', 2, 'ok'), ('sync', 3, 'ok'), ('async', 3, 'ok')]"
+fi
+expect 2 "is finished" "$downpour" compare --dir "$dir/stopped" --resume
