@@ -128,11 +128,13 @@ static enum dp_status try_rates(struct comparing *c, size_t mode, uint64_t seed,
         }
         dir_of(c, "grid", mode, seed, rate, dir);
         st = train(c, mode, seed, rate, dir, &run, err);
-        if (st == DP_OK)
+        if (st == DP_OK) {
             dp_compare_record_add_try(&c->record, mode, rate, run);
-        json_decref(run);
-        if (st == DP_OK)
             st = dp_compare_record_write(&c->record, c->plan.dir, err);
+        }
+        if (st == DP_OK)
+            st = dp_compare_record_check_target(&c->record, run, err);
+        json_decref(run);
     }
     return st;
 }
@@ -184,18 +186,24 @@ static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, s
         st = train(c, mode, seed, c->rate[mode], dir, &run, err);
     if (st != DP_OK)
         return st;
-    const char *status = json_string_value(json_object_get(run, "status"));
-    c->good += status && strcmp(status, "ok") == 0;
+    bool good = dp_comparison_is_good(run);
+    c->good += good;
     dp_compare_record_add(&c->record, run);
-    return dp_compare_record_write(&c->record, c->plan.dir, err);
+    st = dp_compare_record_write(&c->record, c->plan.dir, err);
+    return st == DP_OK && good ? dp_compare_record_check_target(&c->record, run, err) : st;
 }
 
 static enum dp_status run_all(struct comparing *c, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    for (uint32_t s = 0; st == DP_OK && s < c->plan.seeds; s++)
+    bool goes_on = true;
+    for (uint32_t s = 0; st == DP_OK && goes_on && s < c->plan.seeds; s++) {
         for (size_t m = 0; st == DP_OK && m < c->plan.modes; m++)
             st = run_one(c, (m + s) % c->plan.modes, c->plan.first_seed + s, err);
+        goes_on = c->good > 0;
+    }
+    if (st == DP_OK && !goes_on && c->plan.seeds > 1)
+        fprintf(stderr, "No mode ended well with the first seed: the others are not tried.\n");
     return st;
 }
 

@@ -177,6 +177,28 @@ double dp_compare_record_end(struct dp_compare_record *record, const json_t *run
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+enum dp_status dp_compare_record_check_target(const struct dp_compare_record *record, const json_t *run,
+                                              struct dp_error *err)
+{
+    static const char *const of_time[] = {"seconds", "examples", "pushes", "at"};
+    const json_t *target = json_object_get(settings(record), "target"), *last = last_sample(run), *value;
+    const char *wanted = json_string_value(json_object_get(target, "metric")), *key;
+    char has[200] = "";
+    if (!wanted || !last || json_object_get(last, wanted))
+        return DP_OK;
+    json_object_foreach((json_t *)last, key, value)
+    {
+        bool is_metric = true;
+        for (size_t i = 0; i < sizeof of_time / sizeof of_time[0]; i++)
+            is_metric &= strcmp(key, of_time[i]) != 0;
+        size_t used = strlen(has);
+        if (is_metric)
+            (void)snprintf(has + used, sizeof has - used, "%s%s", used ? ", " : "", key);
+    }
+    return dp_fail(err, DP_ARGUMENT, "--target: this model has no '%s' on this test set, but %s", wanted,
+                   has);
+}
+
 /* ---- runs */
 
 static void set_seconds(struct dp_compare_record *record)

@@ -34,6 +34,10 @@ const char *dp_compare_record_choose(struct dp_compare_record *record, const str
  * recall, AUC, accuracy, RMSE and loss that the samples have. */
 double dp_compare_record_end(struct dp_compare_record *record, const json_t *run);
 const char *dp_compare_record_metric(const struct dp_compare_record *record);
+/* DP_ARGUMENT: --target names a metric that this run's samples do not have; err says which they have. */
+DP_MUST_USE
+enum dp_status dp_compare_record_check_target(const struct dp_compare_record *record, const json_t *run,
+                                              struct dp_error *err);
 /* Sets the target where none was given, and the statistics. */
 DP_MUST_USE
 enum dp_status dp_compare_record_finish(struct dp_compare_record *record, struct dp_error *err);

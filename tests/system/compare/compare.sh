@@ -25,6 +25,11 @@ echo mine >"$dir/mine/report.json"
 expect 2 "has files of something else" "$downpour" compare --dir "$dir/mine" "${job[@]}" --overwrite
 [ "$(cat "$dir/mine/report.json")" = mine ] || fail "somebody's file was replaced"
 
+# --- said at once, not once for each seed
+expect 2 "this model has no 'auc' on this test set, but loss, logloss, accuracy" "$downpour" compare --dir "$dir/auc" "${job[@]}" --epochs 1 \
+    --target auc:0.9
+expect 2 "No mode ended well with the first seed" "$downpour" compare --dir "$dir/bad" "${job[@]/mlp:64-16-10/mlp:63-16-10}" --modes async,sync
+
 # --- two modes that train, and one that cannot: without mpirun, and without gnuplot
 mkdir "$dir/bin"
 for program in env cat; do ln -s "$(command -v $program)" "$dir/bin/"; done
