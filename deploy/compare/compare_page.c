@@ -135,13 +135,19 @@ static void put_promises(const struct dp_compare_page *page)
 
 static void put_rates(const struct dp_compare_page *page)
 {
-    static const char *const headings[] = {"mode", "rate", "seed", "metric at the end"};
     const json_t *root = page->comparison->root, *modes = json_object_get(root, "modes");
+    char at_end[96], *words = dp_compare_words_rates(root);
+    const char *const headings[] = {"mode", "rate", "seed", at_end};
     FILE *to = page->plots.to;
+    if (words && words[0]) {
+        dp_page_section(to, "Learning rates");
+        dp_page_paragraph(to, NULL, words);
+    }
+    free(words);
     if (json_array_size(json_object_get(json_object_get(root, "settings"), "rates")) == 0)
         return;
-    dp_page_section(to, "Learning rates");
-    dp_page_paragraph(to, NULL, "Each mode has the rate that ended best on seeds other than those above.");
+    (void)snprintf(at_end, sizeof at_end, "%.64s at the end",
+                   dp_compare_metric_name(dp_comparison_metric(root)));
     dp_page_table_begin(to, headings, 4, 1);
     for (size_t m = 0; m < json_array_size(modes); m++) {
         const json_t *mode = json_array_get(modes, m), *grid = json_object_get(mode, "grid");
@@ -149,12 +155,13 @@ static void put_rates(const struct dp_compare_page *page)
         for (size_t i = 0; i < json_array_size(grid); i++) {
             const json_t *one = json_array_get(grid, i);
             double rate = dp_training_number(one, "rate", NULL);
-            char name[96];
+            char name[96], text[32];
             (void)snprintf(name, sizeof name, "%.40s%s", dp_comparison_mode(root, m),
                            rate == chosen ? " (chosen)" : "");
+            (void)snprintf(text, sizeof text, "%g", rate);
             dp_page_row(to);
             dp_page_text_cell(to, name);
-            dp_page_number_cell(to, rate, 6);
+            dp_page_text_cell(to, text);
             dp_page_number_cell(to, dp_training_number(one, "seed", NULL), 0);
             dp_page_number_cell(to, dp_training_number(one, "metric", NULL), 4);
             dp_page_row_end(to);

@@ -390,6 +390,44 @@ char *dp_compare_words_speed(const json_t *root)
 /* ---- the rule */
 
 /* Of all workers' time in all good runs of a mode, what went into this kind; NaN: unknown. */
+/* The least or the greatest of those that were tried: one beyond may be better. */
+static bool is_at_edge(const json_t *rates, double rate)
+{
+    size_t below = 0, above = 0, i;
+    const json_t *one;
+    json_array_foreach((json_t *)rates, i, one)
+    {
+        below += json_number_value(one) < rate;
+        above += json_number_value(one) > rate;
+    }
+    return below == 0 || above == 0;
+}
+
+char *dp_compare_words_rates(const json_t *root)
+{
+    char *text = NULL;
+    size_t size = 0, edges = 0;
+    const json_t *rates = json_object_get(settings_of(root), "rates");
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    if (json_array_size(rates) > 0)
+        fputs("Each mode has the rate that ended best on seeds other than those above.", to);
+    else if (modes_of(root) > 1)
+        fputs("All modes have one learning rate, which may suit some better than others: --lr-grid gives "
+              "each its own.",
+              to);
+    for (size_t m = 0; m < modes_of(root); m++) {
+        double rate = dp_training_number(json_array_get(json_object_get(root, "modes"), m), "rate", NULL);
+        if (json_array_size(rates) > 1 && isfinite(rate) && is_at_edge(rates, rate))
+            fprintf(to, "%s %s", edges++ ? "," : "", dp_comparison_mode(root, m));
+    }
+    if (edges > 0)
+        fprintf(to, "%s took the least or greatest rate that was tried: one beyond it may be better.",
+                edges > 1 ? " each" : "");
+    return done(to, &text);
+}
+
 static double share_of(const json_t *root, size_t mode, enum dp_training_share share)
 {
     double part = 0, all = 0;

@@ -16,6 +16,8 @@ char *dp_compare_words_target(const json_t *root);
 char *dp_compare_words_end(const json_t *root);
 /* Used minibatches a second beside the first mode. */
 char *dp_compare_words_speed(const json_t *root);
+/* How the modes came by their learning rates, and what that leaves open. */
+char *dp_compare_words_rates(const json_t *root);
 /* Where this mode's rule was the limit. */
 char *dp_compare_words_limit(const json_t *root, size_t mode);
 

@@ -53,6 +53,25 @@ static void the_first_is_named_where_it_is_shown(void **state)
     json_decref(root);
 }
 
+/* A rate at the edge of those tried is said to be that. */
+static void rates_and_what_they_leave_open(void **state)
+{
+    (void)state;
+    json_t *root = clear_case(), *settings = json_object_get(root, "settings");
+    json_t *modes = json_object_get(root, "modes");
+    says(dp_compare_words_rates(root), "All modes have one learning rate");
+    (void)json_object_set_new(settings, "rates", json_pack("[f, f, f]", 0.1, 0.001, 0.01));
+    (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.01));
+    (void)json_object_set_new(json_array_get(modes, 1), "rate", json_real(0.001));
+    says(dp_compare_words_rates(root),
+         "seeds other than those above. sync took the least or greatest rate that was tried");
+    (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.1));
+    says(dp_compare_words_rates(root), " async, sync each took the least or greatest rate");
+    (void)json_object_set_new(json_array_get(modes, 0), "rate", json_null()); /* none was found */
+    says_not(dp_compare_words_rates(root), "async");
+    json_decref(root);
+}
+
 /* Both are reached by a sample of the first two: whose came sooner is chance. */
 static void samples_that_are_far_apart_name_nobody(void **state)
 {
@@ -217,6 +236,7 @@ int main(void)
         cmocka_unit_test(the_first_is_named_where_it_is_shown),
         cmocka_unit_test(nobody_is_first_where_nothing_is_shown),
         cmocka_unit_test(what_was_not_reached_has_no_number),
+        cmocka_unit_test(rates_and_what_they_leave_open),
         cmocka_unit_test(samples_that_are_far_apart_name_nobody),
         cmocka_unit_test(workers_are_those_of_the_modes),
         cmocka_unit_test(a_small_difference_has_its_digits),
