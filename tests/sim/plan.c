@@ -128,7 +128,7 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
         return bytes;
     if (plan->away) /* a step stays open for as long as members sleep */
         bytes *= 4;
-    else if ((plan->storm || plan->faults > 1) && world->seed % 25 != 3)
+    else if ((plan->storm || plan->faults > 1) && (world->seed % 25 != 3 || sim_scene == SIM_CHECKPOINT))
         bytes *= plan->storm ? 3 : 2;
     return least > bytes ? least : bytes;
 }
