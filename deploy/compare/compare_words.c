@@ -447,7 +447,9 @@ static double dropped_of(const json_t *root, size_t mode)
 {
     double dropped = 0, used = 0;
     for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *report = json_object_get(dp_comparison_run_of(root, mode, s), "report");
+        const json_t *run = dp_comparison_run_of(root, mode, s), *report = json_object_get(run, "report");
+        if (!dp_comparison_is_good(run))
+            continue;
         double lost = dp_training_number(report, "dropped", "examples", NULL);
         double kept = dp_training_number(report, "throughput", "examples_per_s", NULL) *
                       dp_training_number(report, "throughput", "seconds", NULL);

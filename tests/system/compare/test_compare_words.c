@@ -189,6 +189,10 @@ static void the_limit_is_that_of_the_rule(void **state)
     says(dp_compare_words_limit(root, 1), "spent 75% of their time waiting for others.");
     says(dp_compare_words_limit(root, 1), "% of the examples were dropped");
     says_not(dp_compare_words_limit(root, 1), "slowest");
+    json_t *run = json_array_get(json_object_get(root, "runs"), 1);
+    (void)json_object_set_new(run, "status", json_string("failed")); /* what it used and lost is not told */
+    says_not(dp_compare_words_limit(root, 1), "dropped");
+    (void)json_object_set_new(run, "status", json_string("ok"));
     (void)json_object_set_new(json_object_get(root, "settings"), "straggler", json_string("3:10x"));
     says(dp_compare_words_limit(root, 1), "Each step waits for the slowest worker");
     says(dp_compare_words_limit(root, 0), "a fixed share of it");
