@@ -56,10 +56,12 @@ static enum dp_status check_answers(const struct checkpoint_course *c, struct dp
             return dp_fail(err, DP_UNAVAILABLE, "shard %" PRIu32 " gave the checkpoint up: %s", i,
                            state->why);
         if (state->stage == DP_CHECKPOINT_NONE)
-            return dp_fail(err, DP_UNAVAILABLE,
-                           "shard %" PRIu32
-                           " does not know the checkpoint any more: its server was started again; try again",
-                           i);
+            return dp_fail(
+                err, DP_UNAVAILABLE,
+                "shard %" PRIu32
+                " does not know the checkpoint any more: its server was started again, or went back to a "
+                "training's best weights at its end; try again",
+                i);
     }
     return DP_OK;
 }

@@ -16,6 +16,7 @@
 #define WORKERS_MAX  4u
 #define SERVERS_MAX  2u
 #define EPOCHS       60u
+#define PATIENCE     8u /* so long that a slow checkpoint is made before the end */
 #define TRAINING_SAY "epoch %u of"
 
 struct continued {
@@ -41,7 +42,7 @@ static void as(struct continued *c, const char *file, uint32_t servers, uint32_t
         .batch = 4,
         .rate = "0.002",
         .timeout_ms = 60000,
-        .training = dp_place_text(c->place, "patience = 4; keep = \"best\"; steps = \"%s\"; %s",
+        .training = dp_place_text(c->place, "patience = %u; keep = \"best\"; steps = \"%s\"; %s", PATIENCE,
                                   dp_place_path(c->place, "%s-steps", file), c->how),
         .top = "id = 77; journal_bytes = \"64MiB\";"};
     c->conf = dp_place_conf(c->place, &c->cluster);
@@ -132,7 +133,7 @@ static void undisturbed(struct continued *c)
     c->best = (uint32_t)dp_place_number(c->place, report, "kept_epoch");
     c->stopped = (uint32_t)dp_place_number(c->place, report, "stop.epoch");
     print_message("undisturbed: best epoch %u, stops after %u\n", c->best, c->stopped);
-    assert_true(c->best + 4 == c->stopped && c->stopped < EPOCHS && c->best > 2);
+    assert_true(c->best + PATIENCE == c->stopped && c->stopped < EPOCHS && c->best > 2);
 }
 
 /* Checkpoint n + 1 is of moment[n]: the epoch that had ended when it was ordered. */
