@@ -8,10 +8,11 @@
 #include "common/config/cluster.h"
 #include "server/control/control.h"
 #include "server/discard.h"
+#include "server/first_history.h"
 #include "server/layout.h"
 #include "server/registration.h"
 #include "server/restore/restore.h"
-#include "server/restore/restore_place.h"
+#include "server/restore/restore_exchange.h"
 #include "server/shard_thread.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    bool read_only, replaces, discards, existing, overwrite;
+    bool read_only, replaces, discards, existing, overwrite, exchanges;
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     struct dp_registration *registration;
     struct dp_copier_thread *copier; /* NULL: read-only */
@@ -65,9 +66,13 @@ static const char usage[] =
     "  --restore CHECKPOINT  build this server's store from DIR/checkpoint-N, or from the last one of DIR, "
     "and exit; the "
     "cluster\n"
-    "                  file may have other servers and shards than the checkpoint. Restore every server, "
-    "then start\n"
+    "                  file may have other servers and shards than the checkpoint. With several servers, "
+    "--exchange follows\n"
     "  --overwrite     with --restore: replace the store that is there\n"
+    "  --exchange      with --restore and --history as before, for server 0, after all servers have built: "
+    "what "
+    "they built\n"
+    "                  becomes their stores; the others follow when they start\n"
     "  --history WORD  with --restore, the same for all servers: another one for each restore, so that no "
     "worker\n"
     "                  and no store of before is taken for one of it\n"
@@ -77,17 +82,13 @@ static const char usage[] =
 static enum dp_status read_flags(int argc, char **argv, struct server *server, bool *help,
                                  struct dp_error *err)
 {
-    static const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
-                                          {"server", required_argument, NULL, 's'},
-                                          {"read-only", no_argument, NULL, 'r'},
-                                          {"replace-store", no_argument, NULL, 'p'},
-                                          {"discard", no_argument, NULL, 'd'},
-                                          {"existing-store", no_argument, NULL, 'e'},
-                                          {"restore", required_argument, NULL, 'R'},
-                                          {"overwrite", no_argument, NULL, 'o'},
-                                          {"history", required_argument, NULL, 'H'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option flags[] = {
+        {"cluster", required_argument, NULL, 'c'}, {"server", required_argument, NULL, 's'},
+        {"read-only", no_argument, NULL, 'r'},     {"replace-store", no_argument, NULL, 'p'},
+        {"discard", no_argument, NULL, 'd'},       {"existing-store", no_argument, NULL, 'e'},
+        {"restore", required_argument, NULL, 'R'}, {"overwrite", no_argument, NULL, 'o'},
+        {"history", required_argument, NULL, 'H'}, {"exchange", no_argument, NULL, 'x'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
     uint64_t n = 0;
     opterr = 0;
@@ -110,6 +111,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             server->overwrite = true;
         else if (c == 'H')
             server->history = optarg;
+        else if (c == 'x')
+            server->exchanges = true;
         else if (c == 'h')
             *help = true;
         else
@@ -130,9 +133,10 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
     if (server->restores && (server->read_only || server->replaces || server->discards || server->existing))
         return dp_fail(
             err, DP_ARGUMENT,
-            "--restore builds a store and serves nothing: of the other flags it takes only --overwrite");
-    if ((server->overwrite || server->history) && !server->restores)
-        return dp_fail(err, DP_ARGUMENT, "--overwrite and --history go with --restore");
+            "--restore builds a store and serves nothing: of the other flags it takes only --overwrite, "
+            "--history and --exchange");
+    if ((server->overwrite || server->history || server->exchanges) && !server->restores)
+        return dp_fail(err, DP_ARGUMENT, "--overwrite, --history and --exchange go with --restore");
     enum dp_status st = dp_cluster_read(path, &server->cluster, err);
     if (st == DP_OK)
         st = dp_parse_u64(number, 0, server->cluster->server_count - 1, "--server", &n, err);
@@ -393,6 +397,20 @@ static enum dp_status open_fds(struct server *server, const sigset_t *signals, i
     return DP_OK;
 }
 
+/* A restore that was interrupted has taken place on all servers, or on none (restore_exchange.h). */
+static enum dp_status settle_restore(struct server *server, int signal_fd, struct dp_error *err)
+{
+    char first[DP_HOST_MAX + 32];
+    dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
+    struct dp_first_history ask = {.cluster = server->cluster->id, .control = first, .signal_fd = signal_fd};
+    const struct dp_restore_start start = {.store = server->self->store,
+                                           .is_first = server->number == 0,
+                                           .read_only = server->read_only,
+                                           .ask = dp_first_history_ask,
+                                           .context = &ask};
+    return dp_restore_exchange_start(&start, err);
+}
+
 static enum dp_status serve(struct server *server, struct dp_error *err)
 {
     sigset_t signals;
@@ -410,7 +428,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = dp_net_open(1, &server->net, err);
     if (st == DP_OK)
-        st = dp_restore_place_check(server->self->store, err);
+        st = settle_restore(server, signal_fd, err);
     if (st == DP_OK)
         st = dp_layout_check(server->self->store, &layout, server->replaces || server->discards,
                              &server->layout_known, err);
@@ -487,6 +505,7 @@ int main(int argc, char **argv)
                                                    .cluster = server.cluster,
                                                    .server = server.number,
                                                    .overwrite = server.overwrite,
+                                                   .exchanges = server.exchanges,
                                                    .history = server.history};
         st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);
     }

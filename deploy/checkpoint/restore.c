@@ -1,5 +1,6 @@
 /* restore: builds the stores of a cluster from a checkpoint, for any number of servers and shards.
- *     checkpoint -> one history for all servers -> downpour-server --restore for each server of this machine, at once */
+ *     checkpoint -> one history for all servers -> downpour-server --restore for each server of this machine, at once
+ *     -> all have built: their stores are exchanged. With servers on other machines the user says when that is. */
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/options.h"
@@ -35,10 +36,9 @@ static const struct dp_command command = {
     .usage = "--from DIR --cluster FILE | --dir RUN [--overwrite]",
     .summary = "Builds the stores of a cluster from a checkpoint. The servers must be stopped. The stores of "
                "servers on this machine are "
-               "built\nat once; for others it prints the command that is to be run there. All servers must "
-               "be restored: those of "
-               "another restore\ndo not start together. A store that was there stays as it is until its new "
-               "one is whole.",
+               "built\nat once; for others it prints the commands that are to be run there. A store that was "
+               "there stays as it is until\nall servers have built: then all are replaced, or none. "
+               "An interrupted restore is completed or taken back when\nthe servers start.",
     .options = options,
     .count = OPTIONS,
 };
@@ -51,21 +51,30 @@ struct restore_asked {
     struct dp_restored from;
 };
 
-static void tell_others(const struct restore_asked *a)
+static void show_build(const struct restore_asked *a, uint32_t server, const char *flag)
 {
     char path[DP_PATH_QUOTED], file[DP_PATH_QUOTED];
-    for (uint32_t i = 0; i < a->cluster->server_count; i++)
-        if (!dp_restored_is_local(a->cluster->server[i].host))
-            printf("On %s, run:\n    downpour-server --cluster %s --server %" PRIu32
-                   " --restore %s --history %s%s\n",
-                   a->cluster->server[i].host, dp_path_quote(a->file, file), i,
-                   dp_path_quote(a->from.checkpoint.text, path), a->from.history,
-                   a->overwrite ? " --overwrite" : "");
+    printf("On %s, run:\n    downpour-server --cluster %s --server %" PRIu32 " --restore %s --history %s%s\n",
+           a->cluster->server[server].host, dp_path_quote(a->file, file), server,
+           dp_path_quote(a->from.checkpoint.text, path), a->from.history, flag);
 }
 
-/* A run that had ended goes on from the checkpoint. */
-static enum dp_status reopen_run(const struct restore_asked *a, struct dp_error *err)
+static void show_others(const struct restore_asked *a)
 {
+    for (uint32_t i = 0; i < a->cluster->server_count; i++)
+        if (!dp_restored_is_local(a->cluster->server[i].host))
+            show_build(a, i, a->overwrite ? " --overwrite" : "");
+    printf("Every store is still as it was. When each of these commands has ended with 'built', replace them "
+           "all:\n");
+    show_build(a, 0, " --exchange");
+    printf("Then start the servers.\n");
+}
+
+/* A run that had ended goes on from the checkpoint. Before the exchange: a run that is taken for unfinished resumes and ends; one that is
+ * taken for finished would give the checkpoint's weights as its result. */
+static enum dp_status reopen_run(void *context, struct dp_error *err)
+{
+    const struct restore_asked *a = context;
     uint32_t run = a->cluster->training.run;
     struct dp_run_state state = dp_run_state_read(&a->folder, run);
     if (!state.known)
@@ -81,20 +90,26 @@ static enum dp_status restore(struct restore_asked *a, struct dp_error *err)
     uint64_t began_ms = dp_now_ms();
     uint32_t done = 0;
     char at[64] = "", next[DP_PATH_QUOTED + 64];
-    enum dp_status st = dp_restored_stores(&a->from, a->file, a->cluster, a->overwrite,
-                                           a->has_folder ? a->folder.lock : -1, &done, err);
-    if (st == DP_OK && a->has_folder)
-        st = reopen_run(a, err);
+    const struct dp_restored_stores stores = {.file = a->file,
+                                              .cluster = a->cluster,
+                                              .overwrite = a->overwrite,
+                                              .lock = a->has_folder ? a->folder.lock : -1,
+                                              .before_exchange = a->has_folder ? reopen_run : NULL,
+                                              .context = a};
+    enum dp_status st = dp_restored_stores(&a->from, &stores, &done, err);
+    bool is_all = done == a->cluster->server_count;
     if (st != DP_OK)
         return st;
     const struct dp_manifest_position *position = &a->from.manifest.position;
     if (position->known)
         (void)snprintf(at, sizeof at, " (run %" PRIu32 ", epoch %" PRIu32 ", made %s)", position->run,
                        position->epoch + 1, a->from.manifest.made);
-    printf("restored checkpoint %" PRIu32 "%s: %" PRIu32 " of %" PRIu32 " servers, in %.1f s\n",
-           a->from.number, at, done, a->cluster->server_count, (double)(dp_now_ms() - began_ms) / 1000);
-    tell_others(a);
-    if (a->has_folder) {
+    printf("%s checkpoint %" PRIu32 "%s: %" PRIu32 " of %" PRIu32 " servers, in %.1f s\n",
+           is_all ? "restored" : "built", a->from.number, at, done, a->cluster->server_count,
+           (double)(dp_now_ms() - began_ms) / 1000);
+    if (!is_all)
+        show_others(a);
+    if (a->has_folder && is_all) {
         dp_run_resume_command(&a->folder, next, sizeof next);
         printf("To go on: %s\n", next);
         if (position->known && position->run != a->cluster->training.run)

@@ -197,7 +197,7 @@ static bool is_ours(const char *directory, const char *name)
 {
     if (strcmp(directory, "store") == 0)
         return is_numbered(name, "server-", "") || is_numbered(name, "server-", ".restoring") ||
-               is_kept(name);
+               is_numbered(name, "server-", ".before") || is_kept(name);
     return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
            is_numbered(name, "server-", ".log.1") || is_numbered(name, "worker-", ".log.1") ||
            is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0 ||

@@ -105,7 +105,13 @@ enum dp_status dp_folder_check_store(const char *server, uint32_t shard, struct 
         return DP_OK;
     if (errno != ENOENT && errno != ENOTDIR)
         return dp_fail(err, DP_IO, "'%.300s': %s", path, strerror(errno));
-    *strrchr(path, '/') = '\0';
+    (void)snprintf(path, sizeof path, "%s.before", server);
+    if (access(server, F_OK) != 0 && access(path, F_OK) == 0)
+        return dp_fail(err, DP_UNCLEAN,
+                       "there is no '%.250s', as a restore was interrupted: 'downpour run --resume' or "
+                       "'downpour restore' completes it",
+                       server);
+    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, server, shard);
     return dp_fail(err, DP_NOT_FOUND,
                    "there is no store in '%.250s': was it removed, or its disk not mounted? Put it back; or, "
                    "with --replace-store on `downpour run`, begin shard %" PRIu32

@@ -9,6 +9,8 @@
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
+#include "server/restore/restore.h"
+#include "server/restore/restore_exchange.h"
 #include "worker/loop/step_log.h"
 
 #include <errno.h>
@@ -109,31 +111,30 @@ bool dp_restored_is_local(const char *host)
 
 struct restored_order {
     const struct dp_restored *of;
-    const char *file, *logs;
-    bool overwrite;
-    int lock;
+    const struct dp_restored_stores *o;
+    const char *logs;
 };
 
-static enum dp_status start_one(const struct restored_order *o, struct dp_local *local, uint32_t server,
+static enum dp_status start_one(const struct restored_order *order, struct dp_local *local, uint32_t server,
                                 struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 64], number[16], name[32];
     enum dp_status st = dp_servers_program("downpour-server", program, err);
     (void)snprintf(number, sizeof number, "%" PRIu32, server);
     (void)snprintf(name, sizeof name, "restoring server %" PRIu32, server);
-    (void)snprintf(log, sizeof log, "%s/log/server-%" PRIu32 ".log", o->logs, server);
+    (void)snprintf(log, sizeof log, "%s/log/server-%" PRIu32 ".log", order->logs, server);
     const char *const argv[] = {program,
                                 "--cluster",
-                                o->file,
+                                order->o->file,
                                 "--server",
                                 number,
                                 "--restore",
-                                o->of->checkpoint.text,
+                                order->of->checkpoint.text,
                                 "--history",
-                                o->of->history,
-                                o->overwrite ? "--overwrite" : NULL,
+                                order->of->history,
+                                order->o->overwrite ? "--overwrite" : NULL,
                                 NULL};
-    return st == DP_OK ? dp_local_start(local, DP_LOCAL_WORKER, name, argv, log, o->lock, err) : st;
+    return st == DP_OK ? dp_local_start(local, DP_LOCAL_WORKER, name, argv, log, order->o->lock, err) : st;
 }
 
 static enum dp_status await(struct dp_local *local, struct dp_error *err)
@@ -141,7 +142,7 @@ static enum dp_status await(struct dp_local *local, struct dp_error *err)
     while (dp_local_running(local, DP_LOCAL_WORKER) > 0 && !dp_local_failed(local) && !dp_local_signal(local))
         dp_local_wait(local, LOOK_MS);
     if (dp_local_signal(local))
-        return dp_fail(err, DP_STOPPING, "interrupted; a store that is not whole yet is as it was before");
+        return dp_fail(err, DP_STOPPING, "interrupted; no store is replaced");
     if (!dp_local_failed(local))
         return DP_OK;
     char words[400];
@@ -213,36 +214,90 @@ static void bring_logs(const struct dp_restored *restored, const struct dp_clust
 
 /* ---- all */
 
-enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file,
-                                  const struct dp_cluster *cluster, bool overwrite, int lock, uint32_t *done,
-                                  struct dp_error *err)
+static enum dp_status build(const struct restored_order *order, struct dp_local *local, uint32_t *done,
+                            struct dp_error *err)
 {
-    char logs[DP_PATH_MAX + 1] = "";
-    struct dp_local *local = NULL;
-    uint64_t history;
-    DP_ASSERT(getrandom(&history, sizeof history, 0) == (ssize_t)sizeof history);
-    (void)snprintf(restored->history, sizeof restored->history, "%016" PRIx64, history | 1);
-    const struct restored_order order = {
-        .of = restored, .file = file, .logs = logs, .overwrite = overwrite, .lock = lock};
-    *done = 0;
-    enum dp_status st = dp_scratch_make(logs, err);
-    if (st == DP_OK)
-        st = dp_local_open(&local, err);
+    const struct dp_cluster *cluster = order->o->cluster;
+    enum dp_status st = DP_OK;
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
         if (!dp_restored_is_local(cluster->server[i].host))
             continue;
-        st = start_one(&order, local, i, err);
+        st = start_one(order, local, i, err);
         *done += st == DP_OK;
     }
+    return st == DP_OK ? await(local, err) : st;
+}
+
+/* store[i]: of server i; NULL: it is on another machine. */
+static void list_stores(const struct dp_cluster *cluster, const char **store)
+{
+    for (uint32_t i = 0; i < cluster->server_count; i++)
+        store[i] = dp_restored_is_local(cluster->server[i].host) ? cluster->server[i].store : NULL;
+}
+
+enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    const char **store = calloc(cluster->server_count, sizeof *store);
+    if (!store)
+        return dp_fail(err, DP_NOMEM, "looking for an interrupted restore");
+    list_stores(cluster, store);
+    enum dp_status st = dp_restore_exchange_complete(store, cluster->server_count, err);
+    free(store);
+    return st;
+}
+
+static enum dp_status exchange(const struct restored_order *order, const char *const *store, uint64_t history,
+                               struct dp_error *err)
+{
+    const struct dp_restored_stores *o = order->o;
+    enum dp_status st = o->before_exchange ? o->before_exchange(o->context, err) : DP_OK;
     if (st == DP_OK)
-        st = await(local, err);
+        st = dp_restore_exchange_all(store, o->cluster->server_count, history, err);
     if (st == DP_OK)
-        bring_logs(restored, cluster);
-    if (local)
-        (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
+        dp_restore_exchange_clean(store, o->cluster->server_count);
+    return st;
+}
+
+static enum dp_status build_and_exchange(const struct restored_order *order, struct dp_local *local,
+                                         const char **store, uint32_t *done, struct dp_error *err)
+{
+    uint32_t servers = order->o->cluster->server_count;
+    uint64_t history = dp_restore_history(&order->of->manifest, order->of->history);
+    list_stores(order->o->cluster, store);
+    enum dp_status st = dp_restore_exchange_complete(store, servers, err);
+    if (st == DP_OK)
+        st = build(order, local, done, err);
+    /* None of them runs now that could build on. */
+    (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
+    if (st == DP_OK && *done == servers)
+        st = exchange(order, store, history, err);
+    if (st != DP_OK)
+        dp_restore_exchange_take_back(store, servers, history);
+    return st;
+}
+
+enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_restored_stores *options,
+                                  uint32_t *done, struct dp_error *err)
+{
+    char logs[DP_PATH_MAX + 1] = "";
+    struct dp_local *local = NULL;
+    uint64_t word;
+    const char **store = calloc(options->cluster->server_count, sizeof *store);
+    DP_ASSERT(getrandom(&word, sizeof word, 0) == (ssize_t)sizeof word);
+    (void)snprintf(restored->history, sizeof restored->history, "%016" PRIx64, word | 1);
+    const struct restored_order order = {.of = restored, .o = options, .logs = logs};
+    *done = 0;
+    enum dp_status st = store ? dp_scratch_make(logs, err) : dp_fail(err, DP_NOMEM, "restoring the stores");
+    if (st == DP_OK)
+        st = dp_local_open(&local, err);
+    if (st == DP_OK)
+        st = build_and_exchange(&order, local, store, done, err);
+    if (st == DP_OK)
+        bring_logs(restored, options->cluster);
     int signal = local ? dp_local_signal(local) : 0;
     dp_local_close(&local);
     dp_scratch_remove(logs);
+    free(store);
     return signal && st == DP_OK ? dp_fail(err, DP_STOPPING, "interrupted") : st;
 }
 
@@ -326,7 +381,9 @@ enum dp_status dp_restored_scratch(const char *from, bool names, char *path, str
     if (st == DP_OK)
         st = lay_out(&folder, &restored, cluster, err);
     if (st == DP_OK)
-        st = dp_restored_stores(&restored, folder.conf, cluster, false, -1, &done, err);
+        st = dp_restored_stores(
+            &restored, &(struct dp_restored_stores){.file = folder.conf, .cluster = cluster, .lock = -1},
+            &done, err);
     dp_cluster_free(&cluster);
     dp_restored_clear(&restored);
     return st;

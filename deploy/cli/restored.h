@@ -1,8 +1,8 @@
 /* Restored: the stores of a cluster, built from a checkpoint by `downpour-server --restore`: by one process for each server of this
  * machine, all at once.
  *     find (checkpoint, manifest) -> [cluster: its cluster file] -> stores -> clear
- * Promise   The checkpoint is only read. All servers of one call of `stores` get one history. Ctrl-C ends it; a store that is not whole
- *           yet is as it was before.
+ * Promise   The checkpoint is only read. All servers of one call of `stores` get one history. Until all stores are built, each is as it
+ *           was; then all are replaced, the first server's first, which decides (server/restore/restore_exchange.h).
  * Thread    One.
  * Failure   DP_NOT_FOUND: no checkpoint there. DP_DATA: what a server said when it failed. DP_STOPPING: interrupted. */
 #ifndef DP_CLI_RESTORED_H
@@ -29,13 +29,24 @@ enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struc
 DP_MUST_USE
 enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,
                                    struct dp_error *err);
-/* Builds the stores of those servers of the cluster, whose file is `file`, that are on this machine, and puts the workers' step logs that the checkpoint has where the cluster file wants them (a failure of
- * that is a warning). lock: for the processes to hold;
- * -1: none. *done: how many. */
+struct dp_restored_stores {
+    const char *file; /* cluster file of `cluster` */
+    const struct dp_cluster *cluster;
+    bool overwrite;
+    int lock; /* for the processes to hold; -1: none */
+    /* All stores are built, and none is replaced yet: a failure leaves it so. NULL: nothing is to be done then. */
+    enum dp_status (*before_exchange)(void *context, struct dp_error *err);
+    void *context;
+};
+/* Builds the stores of those servers that are on this machine, and puts the workers' step logs that the checkpoint has where the cluster
+ * file wants them (a failure of that is a warning). *done: how many were built; if all, they have taken the old stores' places, else none
+ * has. */
 DP_MUST_USE
-enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file,
-                                  const struct dp_cluster *cluster, bool overwrite, int lock, uint32_t *done,
-                                  struct dp_error *err);
+enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_restored_stores *options,
+                                  uint32_t *done, struct dp_error *err);
+/* Completes a restore of these servers that was interrupted after it was decided; else no effect. */
+DP_MUST_USE
+enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_error *err);
 /* Whether the address is one of this machine's. */
 bool dp_restored_is_local(const char *host);
 void dp_restored_clear(struct dp_restored *restored); /* accepts {0} */

@@ -150,7 +150,9 @@ enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *er
         return st;
     dp_run_from_text(plan, text);
     fprintf(stderr, "Restoring %s into %s\n", text, plan->folder.path);
-    st = dp_restored_stores(&plan->from, conf, plan->earlier, false, plan->folder.lock, &done, err);
+    const struct dp_restored_stores stores = {
+        .file = conf, .cluster = plan->earlier, .lock = plan->folder.lock};
+    st = dp_restored_stores(&plan->from, &stores, &done, err);
     if (st == DP_OK)
         st = dp_cluster_write(plan->earlier, plan->folder.conf, err);
     if (sweep(&plan->folder, &unheard) != DP_OK) /* the stores, too, where there is no cluster.conf */

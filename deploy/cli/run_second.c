@@ -1,4 +1,5 @@
 #include "deploy/cli/run_second.h"
+#include "deploy/cli/restored.h"
 
 #include "common/config/consistency.h"
 #include "deploy/cli/run_differs.h"
@@ -74,12 +75,12 @@ static enum dp_status check_stores(const struct dp_second *second, const struct 
 {
     char server[DP_PATH_MAX + 32];
     struct dp_layout layout = {.total = dp_cluster_shards(earlier)};
-    enum dp_status st = DP_OK;
     bool known;
     if (second->restores)
         return DP_OK;
-    if (state->known && !state->finished && !dp_run_place(second->folder, earlier).known)
-        return DP_OK;
+    enum dp_status st = dp_restored_complete(earlier, err);
+    if (st != DP_OK || (state->known && !state->finished && !dp_run_place(second->folder, earlier).known))
+        return st;
     for (uint32_t i = 0; st == DP_OK && i < earlier->server_count; i++) {
         (void)snprintf(server, sizeof server, "%s/store/server-%" PRIu32, second->folder->path, i);
         layout.count = earlier->server[i].shards;

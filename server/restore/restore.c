@@ -7,6 +7,7 @@
 #include "server/control/register_file.h"
 #include "server/layout.h"
 #include "server/restore/restore_copy.h"
+#include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_from.h"
 #include "server/restore/restore_place.h"
@@ -115,17 +116,22 @@ static enum dp_status choose_history(struct restoring *r, struct dp_error *err)
         dp_store_id_draw(&r->own.history);
         return DP_OK;
     }
+    r->own.history = dp_restore_history(&r->from.manifest, word);
+    return DP_OK;
+}
+
+uint64_t dp_restore_history(const struct dp_manifest *manifest, const char *word)
+{
     /* Of the checkpoint, too: servers that were restored from two of them must not take each other for one cluster. */
     char order[8], text[DP_CHECKSUM_TEXT];
     struct dp_checksum sum;
-    dp_store_u64le(order, r->from.manifest.order);
+    dp_store_u64le(order, manifest->order);
     dp_checksum_begin(&sum);
     dp_checksum_put(&sum, order, sizeof order);
     dp_checksum_put(&sum, word, strlen(word));
     dp_checksum_end(&sum, text);
-    r->own.history = number_of(text);
-    r->own.history += r->own.history == 0; /* 0: never restored */
-    return DP_OK;
+    uint64_t history = number_of(text);
+    return history + (history == 0); /* 0: never restored */
 }
 
 static uint64_t bytes_of(const struct dp_manifest_files *files)
@@ -242,8 +248,7 @@ static enum dp_status build(struct restoring *r, struct dp_error *err)
         st = restore_register(r, err);
     if (st == DP_OK)
         st = dp_layout_put(r->place.building, &r->layout, err);
-    /* Last, on purpose: until here STORE is what it was, and what was built is swept by whoever tries again. */
-    return st == DP_OK ? dp_restore_place_end(&r->place, err) : st;
+    return st == DP_OK ? dp_restore_place_built(&r->place, r->own.history, err) : st;
 }
 
 /* A store is replaced by an earlier state of its own cluster; another training's weights are not given up for it. */
@@ -263,22 +268,36 @@ static enum dp_status check_replaced(const struct restoring *r, struct dp_error 
         cluster->name, cluster->id);
 }
 
+/* The first server's exchange decides for all (restore_exchange.h). */
+static enum dp_status check_exchange(const struct dp_restore_options *o, struct dp_error *err)
+{
+    if (!o->exchanges || (o->server == 0 && o->history))
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "--exchange is for server 0 alone, with the --history that all servers built with: the "
+                   "others follow when they start");
+}
+
 static enum dp_status restore(struct restoring *r, struct dp_error *err)
 {
     const struct dp_restore_options *o = r->o;
     char shards[DP_LAYOUT_NAME_BYTES];
-    enum dp_status st = dp_restore_from_open(&r->from, o->checkpoint, err);
+    enum dp_status st = check_exchange(o, err);
+    if (st == DP_OK)
+        st = dp_restore_from_open(&r->from, o->checkpoint, err);
     if (st == DP_OK)
         st = check(r, err);
     if (st == DP_OK)
         st = choose_history(r, err);
-    if (st != DP_OK)
+    if (st != DP_OK || o->exchanges)
         return st;
     dp_layout_name(&r->layout, shards);
     dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s", r->from.checkpoint.text,
            r->from.manifest.made ? r->from.manifest.made : "", r->from.manifest.shards, shards,
            o->cluster->server[o->server].store);
-    st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);
+    st = dp_restore_exchange_settle(o->cluster->server[o->server].store, err);
+    if (st == DP_OK)
+        st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);
     if (st == DP_OK)
         st = check_replaced(r, err);
     return st == DP_OK ? build(r, err) : st;
@@ -290,11 +309,18 @@ enum dp_status dp_restore(const struct dp_restore_options *o, struct dp_error *e
         .o = o, .own = {.cluster = o->cluster->id}, .layout = layout_of(o), .place = {.lock = -1}};
     struct dp_clock clock = dp_clock_real();
     uint64_t began_ns = dp_clock_ns(&clock);
+    bool is_alone = o->cluster->server_count == 1;
+    const char *const store[] = {o->cluster->server[o->server].store};
     enum dp_status st = restore(&r, err);
     dp_restore_place_give_up(&r.place);
     dp_restore_from_close(&r.from);
+    if (st == DP_OK && (is_alone || o->exchanges)) /* else another server may fail yet */
+        st = dp_restore_exchange_all(store, 1, r.own.history, err);
+    if (st == DP_OK && is_alone)
+        dp_restore_exchange_clean(store, 1);
     if (st == DP_OK)
-        dp_log(DP_LOG_INFO, "restored in %.1f s: generation %" PRIu64 ", history %016" PRIx64,
+        dp_log(DP_LOG_INFO, "%s in %.1f s: generation %" PRIu64 ", history %016" PRIx64,
+               is_alone || o->exchanges ? "restored" : "built",
                (double)(dp_clock_ns(&clock) - began_ns) / 1e9, r.own.generation, r.own.history);
     return st;
 }

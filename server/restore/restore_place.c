@@ -1,7 +1,8 @@
-#define _GNU_SOURCE /* renameat2 */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "server/restore/restore_place.h"
 
 #include "common/base/log.h"
+#include "common/env/atomic_file.h"
 #include "common/env/directory.h"
 #include "server/checkpoint/paths.h"
 #include "server/control/register_file.h"
@@ -19,13 +20,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUILDING ".restoring"
-#define BEFORE   ".before"
+#define BUILDING   ".restoring"
+#define BEFORE     ".before"
+#define MARK       "restored" /* 16 hex digits of the history, and a newline */
+#define MARK_BYTES 17u
 
 /* ---- names */
 
-static enum dp_status name_places(struct dp_restore_place *place, const char *store, struct dp_error *err)
+enum dp_status dp_restore_place_name(struct dp_restore_place *place, const char *store, struct dp_error *err)
 {
+    *place = (struct dp_restore_place){.lock = -1};
     char real[4096], copy[DP_RESTORE_PLACE_BYTES];
     const char *from = realpath(store, real) ? real : store;
     size_t len = strlen(from);
@@ -51,11 +55,13 @@ static bool is_numbered(const char *name, const char *prefix)
 /* Of a server's directory, or of one that is being built. */
 static bool is_ours(const char *name)
 {
-    static const char *const names[] = {"layout", "layout.tmp", DP_REGISTER_FILE, DP_REGISTER_FILE ".new"};
+    static const char *const names[] = {"layout", "layout.tmp", DP_REGISTER_FILE, DP_REGISTER_FILE ".new",
+                                        MARK};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return is_numbered(name, "shard-") || is_numbered(name, "source-") || is_numbered(name, "keeping-");
+    return strncmp(name, MARK ".new-", sizeof MARK ".new-" - 1) == 0 || is_numbered(name, "shard-") ||
+           is_numbered(name, "source-") || is_numbered(name, "keeping-");
 }
 
 /* ---- what is there */
@@ -82,8 +88,7 @@ static enum dp_status look_at_name(void *context, const char *name, struct dp_er
     return DP_OK;
 }
 
-/* Whether the store may be replaced, if there is one. */
-static enum dp_status look_at_store(struct dp_restore_place *place, bool overwrite, struct dp_error *err)
+enum dp_status dp_restore_place_look(struct dp_restore_place *place, bool overwrite, struct dp_error *err)
 {
     struct stat store, parent;
     place->replaces = false;
@@ -104,21 +109,6 @@ static enum dp_status look_at_store(struct dp_restore_place *place, bool overwri
     return st;
 }
 
-/* A restore was killed between two renames: the old store comes back. */
-static enum dp_status bring_back(const struct dp_restore_place *place, struct dp_error *err)
-{
-    if (access(place->before, F_OK) != 0)
-        return DP_OK;
-    if (access(place->store, F_OK) == 0)
-        return dp_fail(err, DP_EXISTS,
-                       "%s is in the way: it is the store that an earlier restore replaced; remove it",
-                       place->before);
-    if (rename(place->before, place->store) != 0)
-        return dp_checkpoint_failed(err, "cannot rename", place->before);
-    dp_log(DP_LOG_INFO, "a restore was interrupted: %s is again what it was before", place->store);
-    return dp_checkpoint_sync_directory(place->parent, err);
-}
-
 static enum dp_status see_only_ours(void *context, const char *name, struct dp_error *err)
 {
     const struct dp_restore_place *place = context;
@@ -132,86 +122,84 @@ static enum dp_status make_building(struct dp_restore_place *place, struct dp_er
 {
     if (mkdir(place->building, 0777) != 0 && errno != EEXIST)
         return dp_checkpoint_failed(err, "cannot make", place->building);
-    place->lock = open(place->building, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (place->lock < 0)
-        return dp_checkpoint_failed(err, "cannot open", place->building);
-    if (flock(place->lock, LOCK_EX | LOCK_NB) != 0) {
-        enum dp_status st = dp_fail(err, DP_IN_USE, "another restore is under way in %s", place->building);
-        (void)close(place->lock);
-        place->lock = -1; /* so nobody removes it */
+    enum dp_status st = dp_restore_place_lock(place, err);
+    if (st != DP_OK)
         return st;
-    }
-    enum dp_status st = dp_checkpoint_visit(place->building, see_only_ours, place, err);
+    st = dp_checkpoint_visit(place->building, see_only_ours, place, err);
+    if (st == DP_OK) /* first: a part of a store must not count as built */
+        st = dp_restore_place_unmark(place, err);
     if (st == DP_OK)
         st = dp_restore_remove(place->building, false, err);
-    if (st != DP_OK) {
-        (void)close(place->lock);
-        place->lock = -1;
-    }
+    if (st != DP_OK)
+        dp_restore_place_unlock(place);
     return st;
 }
 
 enum dp_status dp_restore_place_begin(struct dp_restore_place *place, const char *store, bool overwrite,
                                       struct dp_error *err)
 {
-    *place = (struct dp_restore_place){.lock = -1};
-    enum dp_status st = name_places(place, store, err);
+    enum dp_status st = dp_restore_place_name(place, store, err);
     if (st == DP_OK)
         st = dp_directory_make(place->parent, err);
     if (st == DP_OK)
-        st = bring_back(place, err);
-    if (st == DP_OK)
-        st = look_at_store(place, overwrite, err);
+        st = dp_restore_place_look(place, overwrite, err);
     return st == DP_OK ? make_building(place, err) : st;
 }
 
 /* ---- the end */
 
-/* *old: where the store that was replaced lies now; NULL: there was none. */
-static enum dp_status take_place(const struct dp_restore_place *place, const char **old, struct dp_error *err)
+static enum dp_status write_mark(const char *path, uint64_t history, struct dp_error *err)
 {
-    *old = NULL;
-    if (place->empty)
-        return rename(place->building, place->store) == 0
-                   ? DP_OK
-                   : dp_checkpoint_failed(err, "cannot rename", place->building);
-    if (renameat2(AT_FDCWD, place->building, AT_FDCWD, place->store, RENAME_EXCHANGE) == 0) {
-        *old = place->building;
-        return DP_OK;
+    struct dp_atomic_file file = {0};
+    enum dp_status st = dp_atomic_file_open(path, &file, err);
+    if (st == DP_OK) {
+        (void)fprintf(file.stream, "%016" PRIx64 "\n", history);
+        st = dp_atomic_file_commit(&file, err);
     }
-    if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-        return dp_checkpoint_failed(err, "cannot exchange", place->building);
-    if (rename(place->store, place->before) != 0)
-        return dp_checkpoint_failed(err, "cannot rename", place->store);
-    if (rename(place->building, place->store) != 0) {
-        enum dp_status st = dp_checkpoint_failed(err, "cannot rename", place->building);
-        (void)rename(place->before, place->store);
-        return st;
-    }
-    *old = place->before;
-    return DP_OK;
+    dp_atomic_file_drop(&file);
+    return st;
 }
 
-enum dp_status dp_restore_place_end(struct dp_restore_place *place, struct dp_error *err)
+enum dp_status dp_restore_place_built(struct dp_restore_place *place, uint64_t history, struct dp_error *err)
 {
-    const char *old = NULL;
-    struct dp_error removing;
-    bool replaces = place->replaces;
-    DP_ASSERT(place->lock >= 0);
-    enum dp_status st = dp_checkpoint_sync_directory(place->building, err);
-    if (st == DP_OK) /* a server may have been started meanwhile */
-        st = look_at_store(place, replaces, err);
+    struct dp_checkpoint_path path;
+    DP_ASSERT(place->lock >= 0 && history != 0);
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/" MARK, place->building);
     if (st == DP_OK)
-        st = take_place(place, &old, err);
-    if (st != DP_OK)
-        return st;
-    /* It cannot be told any more which of the two a loss of power would leave; either is whole. */
-    st = dp_checkpoint_sync_directory(place->parent, err);
-    (void)close(place->lock);
-    place->lock = -1;
-    if (st == DP_OK && old && dp_restore_remove(old, true, &removing) != DP_OK)
-        dp_log(DP_LOG_WARN, "the store is restored, but the old one is left in %s: %s", old, removing.text);
+        st = dp_checkpoint_sync_directory(place->building, err);
+    /* Last, on purpose: only a whole store has it. */
+    if (st == DP_OK)
+        st = write_mark(path.text, history, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_sync_directory(place->building, err);
+    if (st == DP_OK) /* its own name, which was made in begin */
+        st = dp_checkpoint_sync_directory(place->parent, err);
+    if (st == DP_OK)
+        dp_restore_place_unlock(place);
     return st;
+}
+
+enum dp_status dp_restore_place_unmark(const struct dp_restore_place *place, struct dp_error *err)
+{
+    struct dp_checkpoint_path path;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/" MARK, place->building);
+    if (st == DP_OK && unlink(path.text) != 0 && errno != ENOENT)
+        st = dp_checkpoint_failed(err, "cannot remove", path.text);
+    return st == DP_OK ? dp_checkpoint_sync_directory(place->building, err) : st;
+}
+
+uint64_t dp_restore_place_history(const char *directory)
+{
+    struct dp_checkpoint_path path;
+    char text[MARK_BYTES + 2] = "";
+    if (dp_checkpoint_path(&path, NULL, "%s/" MARK, directory) != DP_OK)
+        return 0;
+    FILE *file = fopen(path.text, "rbe");
+    size_t count = file ? fread(text, 1, MARK_BYTES + 1, file) : 0;
+    if (file)
+        (void)fclose(file);
+    bool is_mark = count == MARK_BYTES && strspn(text, "0123456789abcdef") == MARK_BYTES - 1;
+    return is_mark ? strtoull(text, NULL, 16) : 0;
 }
 
 void dp_restore_place_give_up(struct dp_restore_place *place)
@@ -221,18 +209,25 @@ void dp_restore_place_give_up(struct dp_restore_place *place)
         return;
     if (dp_restore_remove(place->building, true, &ignored) != DP_OK)
         dp_log(DP_LOG_WARN, "%s; the next restore removes it", ignored.text);
-    (void)close(place->lock);
-    place->lock = -1;
+    dp_restore_place_unlock(place);
 }
 
-enum dp_status dp_restore_place_check(const char *store, struct dp_error *err)
+/* ---- the lock */
+
+enum dp_status dp_restore_place_lock(struct dp_restore_place *place, struct dp_error *err)
 {
-    struct dp_restore_place place;
-    enum dp_status st = name_places(&place, store, err);
-    if (st == DP_OK && access(place.store, F_OK) != 0 && access(place.before, F_OK) == 0)
-        st = dp_fail(err, DP_UNCLEAN,
-                     "there is no %s, because a restore was interrupted: run it again, or rename %s to it to "
-                     "go on with the store of before",
-                     place.store, place.before);
-    return st;
+    place->lock = open(place->building, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (place->lock < 0)
+        return dp_checkpoint_failed(err, "cannot open", place->building);
+    if (flock(place->lock, LOCK_EX | LOCK_NB) == 0)
+        return DP_OK;
+    dp_restore_place_unlock(place);
+    return dp_fail(err, DP_IN_USE, "another restore is under way in %s", place->building);
+}
+
+void dp_restore_place_unlock(struct dp_restore_place *place)
+{
+    if (place->lock >= 0)
+        (void)close(place->lock);
+    place->lock = -1;
 }

@@ -1,9 +1,7 @@
-/* Restore place: where a server's store is rebuilt, beside the store itself, and how the one takes the other's place.
- *     begin: STORE.restoring, empty and locked -> (shards are built in it) -> end: it is STORE        or: give up
- * Promise   Until end, STORE is as it was. end is one rename, or one exchange of two names: whatever ends the process, STORE is
- *           the old store or the whole new one. (A file system without that exchange gets two renames: killed between them
- *           there is no STORE, the old one is STORE.before, and a server does not start until the restore is run again.)
- *           STORE.restoring never counts as a store; the next begin removes it.
+/* Restore place: where a server's store is rebuilt, next to the store itself.
+ *     begin: STORE.restoring, empty and locked -> (shards are built in it) -> built        or: give up
+ * Promise   STORE is as it was. STORE.restoring takes its place later, when all servers have built (restore_exchange.h).
+ *           STORE.restoring without its file `restored` never counts as a store; the next begin removes it.
  *           Nothing but a store is removed: a directory with names that are none of ours is refused.
  * Thread    One.
  * Failure   DP_EXISTS: there are stores, and they may not be replaced; or other things are in the way. DP_IN_USE: a server has
@@ -14,6 +12,7 @@
 #include "common/base/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define DP_RESTORE_PLACE_BYTES 1300u
 
@@ -28,13 +27,29 @@ struct dp_restore_place {
 DP_MUST_USE
 enum dp_status dp_restore_place_begin(struct dp_restore_place *place, const char *store, bool overwrite,
                                       struct dp_error *err);
-/* What was built must be durable, but for the names in `building`, which this syncs. Then the old store is removed. */
+/* What was built must be durable, but for the names in `building`, which this syncs. Then the file `restored` says of which restore it
+ * is: the history of its stores (server/store/store_id.h). The lock is released. */
 DP_MUST_USE
-enum dp_status dp_restore_place_end(struct dp_restore_place *place, struct dp_error *err);
-/* After a failed begin or end, too: removes what was built, if it can. After end, and on {0} with lock -1: no effect. */
+enum dp_status dp_restore_place_built(struct dp_restore_place *place, uint64_t history, struct dp_error *err);
+/* After a failed begin or built, too: removes what was built, if it can. After built, and on {0} with lock -1: no effect. */
 void dp_restore_place_give_up(struct dp_restore_place *place);
-/* For a server's start: DP_UNCLEAN: a restore was killed between two renames, so that there is no store now. */
+
+/* ---- for restore_exchange.h */
+
+/* The names alone; lock is -1. */
 DP_MUST_USE
-enum dp_status dp_restore_place_check(const char *store, struct dp_error *err);
+enum dp_status dp_restore_place_name(struct dp_restore_place *place, const char *store, struct dp_error *err);
+/* Whether the store may be replaced, if there is one. Sets `replaces` and `empty`. */
+DP_MUST_USE
+enum dp_status dp_restore_place_look(struct dp_restore_place *place, bool overwrite, struct dp_error *err);
+/* Locks `building`, which exists. DP_IN_USE: another process has the lock. */
+DP_MUST_USE
+enum dp_status dp_restore_place_lock(struct dp_restore_place *place, struct dp_error *err);
+void dp_restore_place_unlock(struct dp_restore_place *place);
+/* The history in the file `restored` of a directory; 0: it has none. */
+uint64_t dp_restore_place_history(const char *directory);
+/* Takes the file away, durably: what was built does not count any more. */
+DP_MUST_USE
+enum dp_status dp_restore_place_unmark(const struct dp_restore_place *place, struct dp_error *err);
 
 #endif

@@ -129,20 +129,30 @@ static struct dp_process *restore(const struct restored *r, uint32_t server, con
                           "--history", "again", flag, NULL);
 }
 
+static void exchange(const struct restored *r)
+{
+    dp_place_ended(restore(r, 0, "--exchange"), 0);
+}
+
 static const char *store(const struct restored *r, uint32_t server)
 {
     return dp_place_path(r->place, "%s-%u", r->cluster.file, (unsigned)server);
 }
 
+static void expect_serve(const struct restored *r)
+{
+    struct dp_process *server[3];
+    for (uint32_t i = 0; i < r->cluster.servers; i++)
+        server[i] = dp_place_server(r->place, r->conf, i);
+    for (uint32_t i = 0; i < r->cluster.servers; i++)
+        dp_place_stops_cleanly(server[i]);
+}
+
 /* The servers start, and their stores have the rows; then the training goes on, and ends with those of one that was never restored. */
 static void expect_trains_on(const struct restored *r)
 {
-    struct dp_process *server[3];
     uint32_t servers = r->cluster.servers;
-    for (uint32_t i = 0; i < servers; i++)
-        server[i] = dp_place_server(r->place, r->conf, i);
-    for (uint32_t i = 0; i < servers; i++)
-        dp_place_stops_cleanly(server[i]);
+    expect_serve(r);
     if (is_told())
         assert_string_equal(dp_place_digest(r->place, store(r, 0), servers > 1 ? store(r, 1) : NULL),
                             r->digest);
@@ -177,6 +187,7 @@ static void the_same_servers(void **state)
     as(&r, "same", 2, 1);
     for (uint32_t i = 0; i < 2; i++)
         dp_place_ended(restore(&r, i, NULL), 0);
+    exchange(&r); /* the second follows when it starts */
     expect_trains_on(&r);
 }
 
@@ -194,6 +205,7 @@ static void two_servers_of_two_shards(void **state)
     as(&r, "four", 2, 2);
     for (uint32_t i = 0; i < 2; i++)
         dp_place_ended(restore(&r, i, NULL), 0);
+    exchange(&r);
     expect_trains_on(&r);
 }
 
@@ -265,6 +277,7 @@ static void every_server_is_restored(void **state)
     struct restored r = trained(state);
     as(&r, "c", 2, 1);
     dp_place_ended(restore(&r, 0, "--overwrite"), 0);
+    exchange(&r);
     struct dp_process *first = dp_place_server(r.place, r.conf, 0);
     struct dp_process *second =
         dp_place_start(r.place, "downpour-server", "--cluster", r.conf, "--server", "1", NULL);
@@ -275,6 +288,46 @@ static void every_server_is_restored(void **state)
     dp_place_stops_cleanly(second);
     dp_place_stops_cleanly(first);
     assert_string_equal(dp_place_digest(r.place, store(&r, 0), store(&r, 1)), r.digest);
+}
+
+/* What was built and never exchanged is taken back when the servers start: both have their stores of before. */
+static void built_and_not_exchanged(void **state)
+{
+    struct restored r = trained(state);
+    struct dp_process *server[2];
+    as(&r, "c", 2, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_ended(restore(&r, i, "--overwrite"), 0);
+    dp_place_ended(restore(&r, 1, "--exchange"), 2);
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(r.place, r.conf, i);
+    dp_place_says(server[1], "it is taken back");
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_place_stops_cleanly(server[i]);
+        assert_int_not_equal(access(dp_place_text(r.place, "%s.restoring", store(&r, i)), F_OK), 0);
+    }
+    assert_string_equal(dp_place_digest(r.place, store(&r, 0), store(&r, 1)), r.end);
+    dp_place_ended(restore(&r, 0, "--exchange"), 2);
+}
+
+/* A damaged checkpoint, which only one server can notice, replaces no store. */
+static void one_flipped_bit_in_the_register(void **state)
+{
+    struct restored r = trained(state);
+    as(&r, "c", 2, 1);
+    const char *path = dp_place_text(r.place, "%s/register", r.checkpoint);
+    FILE *file = fopen(path, "r+be");
+    assert_non_null(file);
+    int byte = fgetc(file);
+    assert_true(byte != EOF && fseek(file, 0, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF);
+    assert_int_equal(fclose(file), 0);
+    struct dp_process *command = dp_place_try(r.place, 2, "downpour", "restore", "--cluster", r.conf,
+                                              "--from", r.checkpoint, "--overwrite");
+    dp_place_says(command, "checksum");
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_not_equal(access(dp_place_text(r.place, "%s.restoring", store(&r, i)), F_OK), 0);
+    expect_serve(&r);
+    assert_string_equal(dp_place_digest(r.place, store(&r, 0), store(&r, 1)), r.end);
 }
 
 static void what_is_in_the_way_is_said(void **state)
@@ -315,6 +368,7 @@ static void killed_at_any_moment(void **state)
         dp_process_signal(process, SIGKILL);
         (void)dp_process_wait(process, DP_SOON_MS);
         dp_place_drop(r.place, &process);
+        expect_serve(&r);
         assert_string_equal(dp_place_digest(r.place, store(&r, 0), NULL), r.digest);
     }
     dp_place_ended(restore(&r, 0, "--overwrite"), 0);
@@ -356,6 +410,7 @@ int main(void)
         RESTORE_TEST(the_same_servers, async),          RESTORE_TEST(the_same_servers, ssp),
         RESTORE_TEST(one_server_of_three_shards, ssp),  RESTORE_TEST(one_server_of_three_shards, sync),
         RESTORE_TEST(two_servers_of_two_shards, async), RESTORE_TEST(taken_while_it_trains, sync),
+        RESTORE_TEST(built_and_not_exchanged, async),   RESTORE_TEST(one_flipped_bit_in_the_register, async),
         RESTORE_TEST(every_server_is_restored, async),  RESTORE_TEST(what_is_in_the_way_is_said, async),
         RESTORE_TEST(killed_at_any_moment, async),      RESTORE_TEST(a_small_disk, async),
     };

@@ -6,6 +6,8 @@
 #include "server/durable/snapshots.h"
 #include "server/durable/table_mark.h"
 #include "server/inspect/inspect_view.h"
+#include "server/restore/restore_exchange.h"
+#include "server/restore/restore_place.h"
 #include "server/store/rocks_store.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
@@ -183,6 +185,24 @@ void world_restore(struct world *world, const char *name, const uint32_t *shards
     for (uint32_t i = 0; i < world->cluster.server_count; i++)
         if (world_restore_one(world, i, false, &err) != DP_OK)
             fail_msg("server %u: %s", (unsigned)i, err.text);
+    world_exchange(world);
+}
+
+void world_exchange(struct world *world)
+{
+    const char *store[4];
+    struct dp_error err = {0};
+    uint32_t servers = world->cluster.server_count;
+    uint64_t history = dp_restore_place_history(world->server[0].store);
+    char building[700];
+    (void)snprintf(building, sizeof building, "%.600s.restoring", world->server[0].store);
+    if (dp_restore_place_history(building) != 0)
+        history = dp_restore_place_history(building);
+    for (uint32_t i = 0; i < servers; i++)
+        store[i] = world->server[i].store;
+    if (dp_restore_exchange_all(store, servers, history, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    dp_restore_exchange_clean(store, servers);
 }
 
 const char *world_shard(struct world *world, uint32_t shard, char path[700])

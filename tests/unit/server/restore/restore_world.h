@@ -39,6 +39,8 @@ void world_free(struct world *world);
 /* The cluster file from now on: servers with these numbers of shards, up to a 0; stores in NAME-0, NAME-1, ... */
 void world_cluster(struct world *world, const char *name, const uint32_t *shards);
 enum dp_status world_restore_one(struct world *world, uint32_t server, bool overwrite, struct dp_error *err);
+/* What all servers have built becomes their stores. */
+void world_exchange(struct world *world);
 /* All servers. */
 void world_restore(struct world *world, const char *name, const uint32_t *shards);
 #define WORLD_AS(...) ((const uint32_t[]){__VA_ARGS__, 0})

@@ -2,9 +2,8 @@
  * the restore can be run again. Method: one of our own file calls is the last one (all behind it fail, as in a process that is dead), or
  * the only one that finds the disk full; then the stores are opened, and the restore is run again. Calls around the change of places and
  * some of the others (with sanitizers fewer); with DP_LONG=1 each. */
-#define _GNU_SOURCE /* renameat2 */
+#include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
-#include "server/restore/restore_place.h"
 #include "tests/lib/patience.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/restore/restore_world.h"
@@ -21,8 +20,8 @@
 
 static uint32_t calls, fails_at; /* 0: none fails */
 static bool fails_once;          /* with a full disk; else that one and all behind it */
-static bool no_exchange, no_links;
-static uint32_t exchanges, place_call; /* place_call: of the last time that STORE.restoring became STORE */
+static bool no_links;
+static uint32_t place_call; /* place_call: of the last time that STORE.restoring became STORE */
 
 /* takes_room: it is one that a full disk lets fail. */
 static bool fails(bool takes_room)
@@ -80,22 +79,9 @@ int __wrap_link(const char *from, const char *to)
     return fails(true) ? -1 : __real_link(from, to);
 }
 
-int __real_renameat2(int at, const char *from, int to_at, const char *to, unsigned flags);
-int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsigned flags);
-int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsigned flags)
-{
-    exchanges++;
-    place_call = calls + 1;
-    if (no_exchange) {
-        errno = EINVAL;
-        return -1;
-    }
-    return fails(true) ? -1 : __real_renameat2(at, from, to_at, to, flags);
-}
-
 static int set_up(void **state)
 {
-    no_exchange = no_links = fails_once = false;
+    no_links = fails_once = false;
     fails_at = 0;
     *state = world_new(2);
     return 0;
@@ -127,19 +113,29 @@ static bool is_there(const struct world *world, const char *behind)
     return access(path, F_OK) == 0;
 }
 
-/* The store is what it was or what it is to be. old NULL: there was none. */
+static enum dp_status never_asked(void *context, uint64_t *history, struct dp_error *err)
+{
+    (void)context;
+    (void)history;
+    (void)err;
+    fail_msg("the first server decides by itself");
+    return DP_OK;
+}
+
+/* A server that starts has the old store or the restored one. old NULL: there was none. */
 static void expect_old_or_new(struct world *world, const char *old, uint32_t at)
 {
     char digest[DP_DIGEST_TEXT];
     struct dp_error err = {0};
-    if (!is_there(world, "") && is_there(world, ".before")) {
-        assert_true(no_exchange && old);
-        assert_int_equal(dp_restore_place_check(world->server[0].store, &err), DP_UNCLEAN);
+    const struct dp_restore_start start = {
+        .store = world->server[0].store, .is_first = true, .ask = never_asked};
+    enum dp_status st = dp_restore_exchange_start(&start, &err);
+    if (!old && !is_there(world, "")) {
+        assert_true(st == DP_OK || st == DP_UNCLEAN);
         return;
     }
-    assert_int_equal(dp_restore_place_check(world->server[0].store, &err), DP_OK);
-    if (!is_there(world, "") && !old)
-        return;
+    if (st != DP_OK)
+        fail_msg("killed at call %u: no store is there: %s", at, err.text);
     if (!is_there(world, ""))
         fail_msg("killed at call %u: the old store is gone", at);
     world_digest(world, digest);
@@ -164,11 +160,6 @@ static bool ends_at(struct world *world, bool has_old, uint32_t at)
     expect_old_or_new(world, has_old ? old : NULL, at);
     if (st == DP_OK || !came)
         assert_true(st == DP_OK);
-    /* Again. What an interrupted removal of the old store left is in the way only where the file system has no exchange. */
-    char before[1300];
-    (void)snprintf(before, sizeof before, "%s.before", world->server[0].store);
-    if (is_there(world, "") && is_there(world, ".before"))
-        assert_int_equal(dp_restore_remove(before, true, &err), DP_OK);
     if (world_restore_one(world, 0, true, &err) != DP_OK)
         fail_msg("after call %u failed: %s", at, err.text);
     world_expect_restored(world);
@@ -218,15 +209,7 @@ static void the_first_store(void **state)
 
 static void in_place_of_another(void **state)
 {
-    exchanges = 0;
     sweep(*state, "other", WORLD_AS(2), true, 41);
-    assert_true(exchanges > 0);
-}
-
-static void in_place_of_another_without_exchange(void **state)
-{
-    no_exchange = true;
-    sweep(*state, "plain", WORLD_AS(2), true, 53);
 }
 
 static void copied(void **state)
@@ -250,12 +233,8 @@ int main(void)
 {
 #define KILL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        KILL_TEST(the_first_store),
-        KILL_TEST(in_place_of_another),
-        KILL_TEST(in_place_of_another_without_exchange),
-        KILL_TEST(copied),
-        KILL_TEST(other_shards),
-        KILL_TEST(a_full_disk),
+        KILL_TEST(the_first_store), KILL_TEST(in_place_of_another), KILL_TEST(copied),
+        KILL_TEST(other_shards),    KILL_TEST(a_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
