@@ -110,11 +110,7 @@ static enum dp_status take_back(struct exchange *e, struct dp_error *err)
     if (st == DP_OK && dp_restore_place_history(e->place.building) != e->built)
         st = dp_fail(err, DP_IN_USE, "another restore is under way in %s", e->place.building);
     if (st == DP_OK)
-        st = dp_restore_place_unmark(&e->place, err);
-    if (st == DP_OK && dp_restore_remove(e->place.building, true, err) != DP_OK) {
-        dp_log(DP_LOG_WARN, "%s; the next restore removes it", err->text);
-        err->status = DP_OK;
-    }
+        st = dp_restore_place_sweep(&e->place, true, err);
     dp_restore_place_unlock(&e->place);
     return st;
 }
@@ -203,7 +199,8 @@ void dp_restore_exchange_take_back(const char *const *store, uint32_t servers, u
         struct exchange e;
         struct dp_error err = {0};
         enum dp_status st = store[i] ? look_at(&e, store[i], &err) : DP_OK;
-        if (store[i] && st == DP_OK && e.built == history)
+        bool is_ours = store[i] && st == DP_OK && (e.built == history || e.built == 0);
+        if (is_ours && is_there(e.place.building))
             st = take_back(&e, &err);
         if (st != DP_OK)
             dp_log(DP_LOG_WARN, "%s", err.text);

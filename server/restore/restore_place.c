@@ -118,6 +118,25 @@ static enum dp_status see_only_ours(void *context, const char *name, struct dp_e
                          place->building, name);
 }
 
+/* What was built does not count any more, durably. */
+static enum dp_status unmark(const struct dp_restore_place *place, struct dp_error *err)
+{
+    struct dp_checkpoint_path path;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/" MARK, place->building);
+    if (st == DP_OK && unlink(path.text) != 0 && errno != ENOENT)
+        st = dp_checkpoint_failed(err, "cannot remove", path.text);
+    return st == DP_OK ? dp_checkpoint_sync_directory(place->building, err) : st;
+}
+
+enum dp_status dp_restore_place_sweep(const struct dp_restore_place *place, bool itself, struct dp_error *err)
+{
+    DP_ASSERT(place->lock >= 0);
+    enum dp_status st = dp_checkpoint_visit(place->building, see_only_ours, (void *)(uintptr_t)place, err);
+    if (st == DP_OK) /* first: a part of a store must not count as built */
+        st = unmark(place, err);
+    return st == DP_OK ? dp_restore_remove(place->building, itself, err) : st;
+}
+
 static enum dp_status make_building(struct dp_restore_place *place, struct dp_error *err)
 {
     if (mkdir(place->building, 0777) != 0 && errno != EEXIST)
@@ -125,11 +144,7 @@ static enum dp_status make_building(struct dp_restore_place *place, struct dp_er
     enum dp_status st = dp_restore_place_lock(place, err);
     if (st != DP_OK)
         return st;
-    st = dp_checkpoint_visit(place->building, see_only_ours, place, err);
-    if (st == DP_OK) /* first: a part of a store must not count as built */
-        st = dp_restore_place_unmark(place, err);
-    if (st == DP_OK)
-        st = dp_restore_remove(place->building, false, err);
+    st = dp_restore_place_sweep(place, false, err);
     if (st != DP_OK)
         dp_restore_place_unlock(place);
     return st;
@@ -177,15 +192,6 @@ enum dp_status dp_restore_place_built(struct dp_restore_place *place, uint64_t h
     if (st == DP_OK)
         dp_restore_place_unlock(place);
     return st;
-}
-
-enum dp_status dp_restore_place_unmark(const struct dp_restore_place *place, struct dp_error *err)
-{
-    struct dp_checkpoint_path path;
-    enum dp_status st = dp_checkpoint_path(&path, err, "%s/" MARK, place->building);
-    if (st == DP_OK && unlink(path.text) != 0 && errno != ENOENT)
-        st = dp_checkpoint_failed(err, "cannot remove", path.text);
-    return st == DP_OK ? dp_checkpoint_sync_directory(place->building, err) : st;
 }
 
 uint64_t dp_restore_place_history(const char *directory)

@@ -1,0 +1,233 @@
+/* Restores of a working cluster that cannot end well. Goal: afterwards its servers start, all with their old stores or all with the
+ * restored ones; a refusal leaves the old ones, and nothing else. Method: the checkpoint of tests/data/format-1, restored over stores that
+ * were restored before, onto 2 and 3 servers: (a) with one bit of each of its files flipped, the file cut to a half, and missing; (b) with a
+ * full disk on one server; (c) killed at drawn moments. Servers of two restores do not start together, so a mixture shows.
+ * Every seventh case; with DP_LONG=1 each, and 100 kills of each cluster. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+#include "tests/system/small_disk.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STRIDE 7u
+
+struct cluster {
+    struct dp_place *place;
+    uint32_t servers;
+    const char *conf, *from;
+    const char *digest; /* of the checkpoint's rows */
+};
+
+static const char *store(const struct cluster *c, uint32_t server)
+{
+    return dp_place_path(c->place, "c%u-%u", (unsigned)c->servers, (unsigned)server);
+}
+
+static struct dp_process *restore(const struct cluster *c, int code)
+{
+    return dp_place_try(c->place, code, "downpour", "restore", "--from", c->from, "--cluster", c->conf,
+                        "--overwrite");
+}
+
+static const char *digest(const struct cluster *c)
+{
+    struct dp_process *inspect = dp_place_try(c->place, 0, "downpour", "inspect", "--verify", "--digest",
+                                              store(c, 0), store(c, 1), c->servers > 2 ? store(c, 2) : NULL);
+    const char *text = strstr(dp_process_out(inspect), "\ndigest ");
+    assert_non_null(text);
+    return text;
+}
+
+static uint32_t generation(const struct cluster *c)
+{
+    struct dp_process *inspect = dp_place_try(c->place, 0, "downpour", "inspect", store(c, 0));
+    const char *text = strstr(dp_process_out(inspect), "generation ");
+    assert_non_null(text);
+    return (uint32_t)strtoul(text + strlen("generation "), NULL, 10);
+}
+
+static void start_and_stop(const struct cluster *c)
+{
+    struct dp_process *server[3];
+    for (uint32_t i = 0; i < c->servers; i++)
+        server[i] = dp_place_server(c->place, c->conf, i);
+    for (uint32_t i = 0; i < c->servers; i++) {
+        dp_place_stops_cleanly(server[i]);
+        dp_place_drop(c->place, &server[i]);
+    }
+}
+
+static void expect_whole(const struct cluster *c)
+{
+    start_and_stop(c);
+    assert_string_equal(digest(c), c->digest);
+}
+
+static void expect_nothing_left(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->servers; i++) {
+        assert_int_not_equal(access(dp_place_text(c->place, "%s.restoring", store(c, i)), F_OK), 0);
+        assert_int_not_equal(access(dp_place_text(c->place, "%s.before", store(c, i)), F_OK), 0);
+    }
+}
+
+static void unpack(const struct cluster *c)
+{
+    (void)dp_place_try(c->place, 0, "/bin/tar", "-xzf", DP_SOURCE "/tests/data/format-1/checkpoint.tar.gz",
+                       "-C", dp_place_path(c->place, "."));
+}
+
+static struct cluster working(void **state, uint32_t servers)
+{
+    struct cluster c = {.place = *state, .servers = servers};
+    struct dp_place_cluster file = {.file = dp_place_text(c.place, "c%u", (unsigned)servers),
+                                    .model = "fm:3",
+                                    .servers = servers,
+                                    .top = "id = 77;"};
+    c.conf = dp_place_conf(c.place, &file);
+    c.from = dp_place_path(c.place, "checkpoints");
+    unpack(&c);
+    (void)dp_place_try(c.place, 0, "downpour", "restore", "--from", c.from, "--cluster", c.conf);
+    start_and_stop(&c);
+    c.digest = digest(&c);
+    return c;
+}
+
+/* ---- damaged checkpoints */
+
+enum damage { FLIPPED, CUT, MISSING, DAMAGES };
+
+static void damage(const struct cluster *c, const char *path, enum damage how)
+{
+    if (how == MISSING) {
+        assert_int_equal(unlink(path), 0);
+        return;
+    }
+    size_t size;
+    char *bytes = dp_place_read(c->place, path, &size);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    bytes[size / 2] = (char)(bytes[size / 2] ^ 1);
+    size_t kept = how == CUT ? size / 2 : size;
+    assert_int_equal(fwrite(bytes, 1, kept, file), kept);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void with_damage(const struct cluster *c, const char *path, enum damage how)
+{
+    uint32_t before = generation(c);
+    damage(c, path, how);
+    struct dp_process *command = dp_place_start(c->place, "downpour", "restore", "--from", c->from,
+                                                "--cluster", c->conf, "--overwrite", NULL);
+    int code = dp_process_wait(command, DP_SOON_MS);
+    print_message("%s, %s: exit code %d\n", path,
+                  how == FLIPPED ? "flipped"
+                  : how == CUT   ? "cut"
+                                 : "missing",
+                  code);
+    assert_true(code == 0 || code == 2);
+    expect_nothing_left(c);
+    expect_whole(c);
+    assert_true(code == 0 || generation(c) == before);
+    dp_place_drop(c->place, &command);
+    unpack(c);
+}
+
+static void damaged(struct cluster c, uint32_t offset)
+{
+    struct dp_process *find = dp_place_try(c.place, 0, "/usr/bin/find", c.from, "-type", "f");
+    uint32_t files = 0, cases = 0;
+    for (const char *at = dp_process_out(find); *at; at += strcspn(at, "\n") + 1, files++) {
+        const char *path = dp_place_text(c.place, "%.*s", (int)strcspn(at, "\n"), at);
+        for (uint32_t how = 0; how < DAMAGES; how++)
+            if (getenv("DP_LONG") || (files * DAMAGES + how) % STRIDE == offset) {
+                with_damage(&c, path, (enum damage)how);
+                cases++;
+            }
+    }
+    assert_true(files >= 15 && cases >= files / STRIDE);
+    with_damage(&c, dp_place_path(c.place, "checkpoints/checkpoint-000001/register"), FLIPPED);
+}
+
+static void damaged_onto_two(void **state)
+{
+    damaged(working(state, 2), 1);
+}
+
+static void damaged_onto_three(void **state)
+{
+    damaged(working(state, 3), 4);
+}
+
+/* ---- a full disk */
+
+static void full_on_the_last(void **state)
+{
+    struct cluster c = working(state, 2);
+    const char *small = dp_place_path(c.place, "small");
+    assert_int_equal(mkdir(small, 0777), 0);
+    if (!dp_small_disk_mount(small, 64 << 20))
+        skip();
+    (void)dp_place_try(c.place, 0, "/bin/mv", store(&c, 1), dp_place_path(c.place, "small/store"));
+    assert_int_equal(symlink(dp_place_path(c.place, "small/store"), store(&c, 1)), 0);
+    (void)restore(&c, 0);
+    start_and_stop(&c);
+    uint32_t before = generation(&c);
+    dp_small_disk_fill(small);
+    dp_place_says(restore(&c, 2), "make room on that disk");
+    assert_int_not_equal(access(dp_place_text(c.place, "%s.restoring", store(&c, 0)), F_OK), 0);
+    assert_int_not_equal(access(dp_place_path(c.place, "small/store.restoring"), F_OK), 0);
+    dp_small_disk_resize(small, 256 << 20);
+    assert_int_equal(generation(&c), before);
+    expect_whole(&c);
+    dp_small_disk_unmount(small);
+}
+
+/* ---- kills */
+
+static void killed(struct cluster c)
+{
+    uint64_t random = (uint64_t)time(NULL);
+    uint32_t rounds = getenv("DP_LONG") ? 100 : 4;
+    print_message("seed %llu\n", (unsigned long long)random);
+    for (uint32_t round = 0; round < rounds; round++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        struct timespec nap = {.tv_nsec = (long)((random >> 33) % 300) * 1000000};
+        struct dp_process *command = dp_place_start(c.place, "downpour", "restore", "--from", c.from,
+                                                    "--cluster", c.conf, "--overwrite", NULL);
+        (void)nanosleep(&nap, NULL); /* the moment is drawn: nothing is awaited */
+        dp_process_signal(command, SIGKILL);
+        (void)dp_process_wait(command, DP_SOON_MS);
+        dp_place_drop(c.place, &command); /* with the processes that it started */
+        expect_whole(&c);
+    }
+    (void)restore(&c, 0);
+    expect_nothing_left(&c);
+    expect_whole(&c);
+}
+
+static void killed_onto_two(void **state)
+{
+    killed(working(state, 2));
+}
+
+static void killed_onto_three(void **state)
+{
+    killed(working(state, 3));
+}
+
+int main(void)
+{
+#define PLACE_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        PLACE_TEST(damaged_onto_two), PLACE_TEST(damaged_onto_three), PLACE_TEST(full_on_the_last),
+        PLACE_TEST(killed_onto_two),  PLACE_TEST(killed_onto_three),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
