@@ -193,15 +193,12 @@ static enum dp_status fail_waiting(const struct checkpoint_course *c, uint32_t s
 static void read_before(struct checkpoint_course *c)
 {
     struct dp_checkpoint_list list = {0};
-    struct dp_checkpoint_path path;
     struct dp_manifest last = {0};
     uint64_t generation, history;
     dp_client_generation(c->o->client, &generation, &history);
     if (dp_checkpoint_list_read(c->o->directory, &list, NULL) == DP_OK && list.count > 0 &&
-        dp_checkpoint_path(&path, NULL, "%s/checkpoint-%06" PRIu32 "/" DP_MANIFEST_NAME, c->o->directory,
-                           list.number[list.count - 1]) == DP_OK &&
-        dp_manifest_read(path.text, &last, NULL) == DP_OK && last.cluster == c->o->cluster->id &&
-        last.generation == generation && last.history == history) {
+        dp_manifest_read_numbered(c->o->directory, list.number[list.count - 1], &last, NULL) == DP_OK &&
+        last.cluster == c->o->cluster->id && last.generation == generation && last.history == history) {
         c->before = last.exceptions;
         last.exceptions = (struct dp_push_exceptions){0};
     }

@@ -46,16 +46,14 @@ bool dp_restored_is_checkpoint(const char *path)
 enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
-    struct dp_checkpoint_path directory, manifest;
+    struct dp_checkpoint_path directory;
     *out = (struct dp_restored){0};
     enum dp_status st = dp_path_absolute(from, path, err);
     if (st == DP_OK)
         st = dp_checkpoint_find(path, &directory, &out->number, err);
     if (st == DP_OK)
         st = dp_checkpoint_path_of(directory.text, out->number, &out->checkpoint, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_path(&manifest, err, "%s/" DP_MANIFEST_NAME, out->checkpoint.text);
-    return st == DP_OK ? dp_manifest_read(manifest.text, &out->manifest, err) : st;
+    return st == DP_OK ? dp_manifest_read_numbered(directory.text, out->number, &out->manifest, err) : st;
 }
 
 void dp_restored_clear(struct dp_restored *restored)

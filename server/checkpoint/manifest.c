@@ -242,3 +242,24 @@ enum dp_status dp_manifest_read(const char *path, struct dp_manifest *out, struc
     free(text);
     return st == DP_OK ? st : dp_wrap(err, st, "%s", path);
 }
+
+enum dp_status dp_manifest_read_numbered(const char *directory, uint32_t number, struct dp_manifest *out,
+                                         struct dp_error *err)
+{
+    struct dp_checkpoint_path at, path;
+    *out = (struct dp_manifest){0};
+    enum dp_status st = dp_checkpoint_path_of(directory, number, &at, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, at.text);
+    if (st == DP_OK)
+        st = dp_manifest_read(path.text, out, err);
+    if (st != DP_OK || out->number == number)
+        return st;
+    st = dp_fail(err, DP_CORRUPT,
+                 "%.100s is checkpoint %" PRIu32
+                 " by its manifest: the directory was renamed, or moved over another. Give it its "
+                 "name back (checkpoint-%06" PRIu32 "), or use another checkpoint",
+                 at.text, out->number, out->number);
+    dp_manifest_clear(out);
+    return st;
+}

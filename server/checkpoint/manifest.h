@@ -22,6 +22,11 @@ enum dp_status dp_manifest_parse(const char *text, size_t size, struct dp_manife
                                  struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_manifest_read(const char *path, struct dp_manifest *out, struct dp_error *err);
+/* That of DIR/checkpoint-N. DP_CORRUPT, too, where it is that of another number: the directory was renamed, or another
+ * one moved over it, and its name no longer says which of two checkpoints is the later one. */
+DP_MUST_USE
+enum dp_status dp_manifest_read_numbered(const char *directory, uint32_t number, struct dp_manifest *out,
+                                         struct dp_error *err);
 /* The heap; NULL: out of memory. */
 char *dp_manifest_text(const struct dp_manifest *manifest);
 DP_MUST_USE

@@ -9,14 +9,11 @@
 static enum dp_status read_manifest(struct dp_restore_from *from, const char *checkpoint,
                                     struct dp_error *err)
 {
-    struct dp_checkpoint_path path;
     uint32_t number = 0;
     enum dp_status st = dp_checkpoint_find(checkpoint, &from->directory, &number, err);
     if (st == DP_OK)
         st = dp_checkpoint_path_of(from->directory.text, number, &from->checkpoint, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, from->checkpoint.text);
-    return st == DP_OK ? dp_manifest_read(path.text, &from->manifest, err) : st;
+    return st == DP_OK ? dp_manifest_read_numbered(from->directory.text, number, &from->manifest, err) : st;
 }
 
 static enum dp_status read_small(const struct dp_restore_from *from, const struct dp_manifest_file *file,

@@ -105,6 +105,18 @@ expect 2 "$(basename "$file")" "$downpour" run --from "$dir/C.bad" --dir "$dir/Y
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --train "$data/digits.train.libsvm.gz"
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --fresh
 
+# Its number is its own: two that were moved over each other would restore the older one as the later.
+cp -a "$dir/C.end" "$dir/C.two"
+mv "$dir/C.two/checkpoint-000001" "$dir/C.two/checkpoint-000002"
+moved="$dir/C.two/checkpoint-000002 is checkpoint 1 by its manifest"
+expect 2 "$moved" "$downpour" run --from "$dir/C.two" --dir "$dir/X"
+said_text "Give it its name back (checkpoint-000001)"
+[ -e "$dir/X" ] && fail "a refusal left a directory"
+expect 2 "$moved" "$downpour" restore --from "$dir/C.two" --dir "$dir/E" --overwrite
+expect 2 "$moved" "${downpour%/*}/downpour-server" --cluster "$dir/E/cluster.conf" --server 0 --restore "$dir/C.two" --overwrite
+expect 2 "$moved" "$downpour" export --from "$dir/C.two/checkpoint-000002" --to "$dir/x.safetensors"
+[ "$(digest "$dir/E")" = "$before" ] || fail "a refusal took the store that was there"
+
 (cd "$dir/C" && find . -type f -print0 | sort -z | xargs -0 md5sum) >"$dir/after"
 cmp "$dir/before" "$dir/after" || fail "the checkpoint was written into"
 rest=$(ls "$TMPDIR")

@@ -453,6 +453,24 @@ static void a_directory_that_is_none_is_refused(void **state)
     world_expect_restored(world);
 }
 
+/* Two checkpoints that were moved over each other: the older one's rows would be restored as the later one. */
+static void another_number_than_its_own_is_refused(void **state)
+{
+    struct world *world = *state;
+    char path[512];
+    world_cluster(world, "moved", WORLD_AS(2));
+    memcpy(path, world->checkpoint, sizeof path);
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/checkpoint-000099", world->directory);
+    assert_int_equal(rename(path, world->checkpoint), 0);
+    expect_refused(world, false, DP_CORRUPT, "by its manifest");
+    expect_refused(world, false, DP_CORRUPT, strrchr(path, '/') + 1);
+    expect_nothing_built(world);
+    assert_int_equal(rename(world->checkpoint, path), 0);
+    memcpy(world->checkpoint, path, sizeof path);
+    world_restore(world, "moved", WORLD_AS(2));
+    world_expect_restored(world);
+}
+
 /* ---- damage */
 
 static void flip(const char *path, long at)
@@ -510,6 +528,7 @@ int main(void)
         RESTORE_TEST(a_store_is_replaced_only_when_told),
         RESTORE_TEST(other_things_are_not_removed),
         RESTORE_TEST(a_directory_that_is_none_is_refused),
+        RESTORE_TEST(another_number_than_its_own_is_refused),
         RESTORE_TEST(damage_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
