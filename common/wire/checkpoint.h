@@ -63,6 +63,7 @@ struct dp_checkpoint_state {
     uint32_t lacking; /* waiting: missing pushes that are not here yet, and the first of them */
     uint64_t lack_stream, lack_number;
     char why[DP_REASON_MAX + 1]; /* abandoned */
+    uint32_t why_status;         /* number of an enum dp_status; 0: an earlier server, which says none */
 };
 
 /* is_cut: push ids (server/durable/push_ids.h), steps (steps_mark.h; empty: no run); copied: the shard's part of the

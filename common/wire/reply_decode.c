@@ -137,6 +137,7 @@ static enum dp_status take_checkpoint(const Downpour__CheckpointState *wire, str
     state->lacking = wire->lacking;
     state->lack_stream = wire->lack_stream;
     state->lack_number = wire->lack_number;
+    state->why_status = wire->why_status;
     if (state->after > state->lsn)
         return dp_fail(err, DP_INVALID, "checkpoint_state: after %" PRIu64 " is above lsn %" PRIu64,
                        state->after, state->lsn);

@@ -166,6 +166,7 @@ static void put_checkpoint(const struct dp_checkpoint_state *from, struct reply_
     state->lacking = from->lacking;
     state->lack_stream = from->lack_stream;
     state->lack_number = from->lack_number;
+    state->why_status = from->why_status;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_CHECKPOINT_STATE;
     parts->head.checkpoint_state = state;
 }

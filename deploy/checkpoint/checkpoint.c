@@ -3,6 +3,7 @@
 #include "deploy/checkpoint/amounts.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/checkpoint/course.h"
+#include "deploy/checkpoint/pruning.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/progress.h"
@@ -11,8 +12,6 @@
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "server/checkpoint/listing.h"
-#include "server/checkpoint/prune.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,8 +38,15 @@ static const struct dp_option options[] = {
      "failures in a row end the command",
      NULL, NULL},
     {"--keep", "N",
-     "after each checkpoint remove all but the last N of this cluster in DIR; default: all are kept", NULL,
-     NULL},
+     "after each checkpoint remove all before the last N whole ones of this cluster in DIR; where the disk "
+     "is "
+     "full, before it is tried again; default: all are kept",
+     NULL, NULL},
+    {"--prune", "N",
+     "make none; remove all before the last N whole ones in DIR: of this cluster with --cluster or --dir, "
+     "else of "
+     "each; servers are not needed",
+     NULL, NULL},
     {"--full", NULL, "write every file anew, also those that an earlier checkpoint has", NULL, NULL},
     {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
      NULL, NULL},
@@ -53,7 +59,7 @@ static const struct dp_option options[] = {
 
 static const struct dp_command command = {
     .name = "checkpoint",
-    .usage = "--cluster FILE | --dir RUN --to DIR [FLAGS]",
+    .usage = "--cluster FILE | --dir RUN --to DIR [FLAGS]; --to DIR --prune N",
     .summary = "Makes a checkpoint of a running cluster in DIR/checkpoint-N: all rows with optimizer state, "
                "which pushes they have, "
                "the register and\nthe cluster file, all as of one moment. Training goes on meanwhile. With "
@@ -69,7 +75,7 @@ struct checkpoint_asked {
     const char *file;
     char conf[DP_PATH_MAX + 1], to[DP_PATH_MAX + 1];
     struct dp_cluster *cluster;
-    uint64_t every_s, wait_s, keep, rate;
+    uint64_t every_s, wait_s, keep, prune, rate;
     bool full;
 };
 
@@ -114,14 +120,9 @@ static void tell(const struct checkpoint_asked *a, const struct dp_course_result
 static enum dp_status prune(const struct checkpoint_asked *a, struct dp_error *err)
 {
     struct dp_prune pruned;
-    int lock;
     if (a->keep == 0)
         return DP_OK;
-    enum dp_status st = dp_checkpoint_lock(a->to, &lock, err);
-    if (st != DP_OK)
-        return st;
-    st = dp_checkpoint_prune(a->to, a->cluster->id, (uint32_t)a->keep, &pruned, err);
-    dp_checkpoint_unlock(&lock);
+    enum dp_status st = dp_pruning_locked(a->to, a->cluster->id, (uint32_t)a->keep, &pruned, err);
     return st == DP_OK ? st : dp_wrap(err, st, "the checkpoint was made, but earlier ones cannot be removed");
 }
 
@@ -180,6 +181,9 @@ static enum dp_status make_one(const struct checkpoint_asked *a, struct dp_error
                                              .context = &line};
     st = dp_course_run(&course, &made, err);
     dp_cli_line_clear(&line);
+    if (st == DP_FULL && a->keep > 0 && dp_pruning_made_room(a->to, a->cluster->id, (uint32_t)a->keep, err))
+        st = dp_course_run(&course, &made, err);
+    dp_cli_line_clear(&line);
     dp_client_close(&client);
     if (st == DP_OK)
         tell(a, &made);
@@ -195,8 +199,23 @@ static void wait_until(uint64_t at_ms)
     }
 }
 
+/* behind: what follows it. */
+static void tell_failure(const struct checkpoint_asked *a, struct dp_error *err, const char *behind)
+{
+    char to[DP_PATH_QUOTED];
+    dp_text_clean(err->text);
+    fprintf(stderr, "downpour: checkpoint: %s%s\n", err->text, behind);
+    if (err->status == DP_FULL)
+        fprintf(stderr,
+                "downpour: checkpoint: to remove earlier ones: downpour checkpoint --to %s --prune N (N: how "
+                "many "
+                "stay)\n",
+                dp_path_quote(a->to, to));
+}
+
 static enum dp_status make_all(const struct checkpoint_asked *a, struct dp_error *err)
 {
+    char behind[64];
     uint32_t failures = 0;
     for (;;) {
         uint64_t begun_ms = dp_now_ms();
@@ -208,11 +227,9 @@ static enum dp_status make_all(const struct checkpoint_asked *a, struct dp_error
         failures = st == DP_OK ? 0 : failures + 1;
         if (failures == FAILURES_MAX)
             return dp_wrap(err, st, "%u checkpoints in a row failed", FAILURES_MAX);
-        if (st != DP_OK) {
-            dp_text_clean(err->text);
-            fprintf(stderr, "downpour: checkpoint: %s; the next one is tried in %" PRIu64 " s\n", err->text,
-                    a->every_s);
-        }
+        (void)snprintf(behind, sizeof behind, "; the next one is tried in %" PRIu64 " s", a->every_s);
+        if (st != DP_OK)
+            tell_failure(a, err, behind);
         wait_until(begun_ms + a->every_s * 1000);
         if (stop_signal)
             return DP_OK;
@@ -225,6 +242,7 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
     const char *every = dp_options_value(&command, values, "--every"),
                *wait = dp_options_value(&command, values, "--wait"),
                *keep = dp_options_value(&command, values, "--keep"),
+               *prune = dp_options_value(&command, values, "--prune"),
                *rate = dp_options_value(&command, values, "--rate");
     enum dp_status st = DP_OK;
     a->wait_s = WAIT_DEFAULT;
@@ -234,6 +252,8 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
         st = dp_amount_time(wait, "--wait", &a->wait_s, err);
     if (st == DP_OK && keep)
         st = dp_parse_u64(keep, 1, 1000000, "--keep", &a->keep, err);
+    if (st == DP_OK && prune)
+        st = dp_parse_u64(prune, 1, 1000000, "--prune", &a->prune, err);
     if (st == DP_OK && rate)
         st = dp_parse_bytes(rate, "--rate", &a->rate, err);
     if (st == DP_OK && rate && a->rate == 0)
@@ -276,10 +296,14 @@ static enum dp_status take_flags(const char *const *values, struct checkpoint_as
     const char *file = dp_options_value(&command, values, "--cluster"),
                *dir = dp_options_value(&command, values, "--dir"),
                *to = dp_options_value(&command, values, "--to");
-    if (!file == !dir)
+    bool prunes = dp_options_value(&command, values, "--prune") != NULL;
+    if ((file && dir) || (!file && !dir && !prunes))
         return dp_fail(
             err, DP_ARGUMENT,
             "give either --cluster FILE or --dir RUN; 'downpour checkpoint --help' lists all flags");
+    if (prunes &&
+        (dp_options_value(&command, values, "--keep") || dp_options_value(&command, values, "--every")))
+        return dp_fail(err, DP_ARGUMENT, "--prune makes no checkpoint: omit --keep and --every");
     if (!to)
         return dp_fail(err, DP_ARGUMENT, "--to DIR is required: the directory for checkpoints");
     if (dir && snprintf(a->conf, sizeof a->conf, "%s/cluster.conf", dir) > DP_PATH_MAX)
@@ -292,7 +316,7 @@ static enum dp_status take_flags(const char *const *values, struct checkpoint_as
         st = dp_path_absolute(to, a->to, err);
     if (st == DP_OK)
         st = check_outside(a, err);
-    if (st == DP_OK)
+    if (st == DP_OK && a->file)
         st = dp_cluster_read(a->file, &a->cluster, err);
     return st;
 }
@@ -313,11 +337,11 @@ int dp_deploy_checkpoint(int argc, char *const *argv)
     (void)sigaction(SIGINT, &act, NULL);
     (void)sigaction(SIGTERM, &act, NULL);
     if (st == DP_OK)
-        st = make_all(&a, &err);
+        st = a.prune > 0 ? dp_pruning_alone(a.to, a.cluster ? a.cluster->id : 0, (uint32_t)a.prune, &err)
+                         : make_all(&a, &err);
     dp_cluster_free(&a.cluster);
     if (st == DP_OK)
         return 0;
-    dp_text_clean(err.text);
-    fprintf(stderr, "downpour: checkpoint: %s\n", err.text);
+    tell_failure(&a, &err, "");
     return stop_signal ? 128 + stop_signal : 2;
 }

@@ -53,8 +53,8 @@ static enum dp_status check_answers(const struct checkpoint_course *c, struct dp
     for (uint32_t i = 0; i < c->shards; i++) {
         const struct dp_checkpoint_state *state = &c->answers[i].state;
         if (state->stage == DP_CHECKPOINT_ABANDONED)
-            return dp_fail(err, DP_UNAVAILABLE, "shard %" PRIu32 " gave the checkpoint up: %s", i,
-                           state->why);
+            return dp_fail(err, state->why_status == DP_FULL ? DP_FULL : DP_UNAVAILABLE,
+                           "shard %" PRIu32 " gave the checkpoint up: %s", i, state->why);
         if (state->stage == DP_CHECKPOINT_NONE)
             return dp_fail(
                 err, DP_UNAVAILABLE,

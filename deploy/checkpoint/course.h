@@ -4,7 +4,7 @@
  *           what they hold, and the directory is removed. If this process is killed, shards let go by themselves after 60 s.
  * Thread    One.
  * Failure   Names the shard, the cause and what to do. DP_IN_USE: another checkpoint is being made there, or of this cluster.
- *           DP_STOPPING: `stopped` said so. */
+ *           DP_STOPPING: `stopped` said so. DP_FULL: a disk is full, the directory's or a server's. */
 #ifndef DP_CHECKPOINT_COURSE_H
 #define DP_CHECKPOINT_COURSE_H
 

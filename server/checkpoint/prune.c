@@ -2,6 +2,7 @@
 
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
+#include "server/checkpoint/verify.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -177,9 +178,8 @@ static enum dp_status prune_pool(const char *directory, const struct dp_checkpoi
     enum dp_status st = name_all(directory, list, &named, err);
     if (st != DP_OK)
         st = dp_wrap(err, st,
-                     "no file of the pool was removed, since nobody knows what this checkpoint names (mend "
-                     "it, or remove its "
-                     "directory)");
+                     "no file of the pool was removed, as the files of this checkpoint are not known (mend "
+                     "it, or remove its directory)");
     if (st == DP_OK)
         st = dp_checkpoint_path(&pool, err, "%s/" DP_CHECKPOINT_POOL, directory);
     struct pruning pruning = {.pool = pool.text, .named = &named, .out = out};
@@ -191,37 +191,94 @@ static enum dp_status prune_pool(const char *directory, const struct dp_checkpoi
     return st;
 }
 
-static bool is_of(const char *directory, uint32_t number, uint64_t cluster)
+/* ---- which checkpoints go */
+
+/* A checkpoint, as it counts. */
+struct prune_entry {
+    uint64_t cluster;
+    bool damaged; /* its manifest: of which cluster it was is not known */
+    bool counts;  /* it is one of the cluster's, or may have been */
+    bool whole, goes;
+};
+
+/* Two directories that were moved over each other: by their names the later one would go. */
+static enum dp_status check_number(const char *directory, uint32_t number, uint32_t is, struct dp_error *err)
+{
+    struct dp_manifest manifest;
+    enum dp_status st = is == number ? DP_OK : dp_manifest_read_numbered(directory, number, &manifest, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "no checkpoint was removed");
+}
+
+static enum dp_status count(const char *directory, uint32_t number, uint64_t cluster, struct prune_entry *out,
+                            struct dp_error *err)
 {
     struct dp_manifest manifest = {0};
     struct dp_error ignored;
-    if (cluster == 0)
-        return true;
     enum dp_status st = read_manifest(directory, number, &manifest, &ignored);
-    bool is = st == DP_CORRUPT || (st == DP_OK && manifest.cluster == cluster);
+    *out = (struct prune_entry){.cluster = manifest.cluster, .damaged = st == DP_CORRUPT};
+    out->counts = out->damaged || (st == DP_OK && (cluster == 0 || manifest.cluster == cluster));
+    st = st == DP_OK && out->counts ? check_number(directory, number, manifest.number, err) : DP_OK;
     dp_manifest_clear(&manifest);
-    return is;
+    return st;
 }
 
-/* All but the last `keep` of the cluster go, from the list, too. */
+/* By names and sizes, as the list of checkpoints shows it. */
+static bool is_whole(const char *directory, uint32_t number)
+{
+    const struct dp_verify_options verify = {.directory = directory, .number = number};
+    struct dp_verify seen;
+    struct dp_error ignored;
+    return dp_checkpoint_verify(&verify, &seen, &ignored) == DP_OK;
+}
+
+/* Of the cluster's checkpoints behind this one; of any cluster's behind a damaged one. */
+static uint32_t whole_behind(const struct prune_entry *entry, size_t at, size_t all)
+{
+    uint32_t whole = 0;
+    for (size_t i = at + 1; i < all; i++)
+        whole += entry[i].whole && (entry[at].damaged || entry[i].cluster == entry[at].cluster);
+    return whole;
+}
+
+/* From the last one on, so that files are looked at until enough are whole. */
+static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t keep,
+                             const struct dp_checkpoint_list *list, struct prune_entry *entry,
+                             struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = list->count; st == DP_OK && i-- > 0;) {
+        struct prune_entry *one = &entry[i];
+        st = count(directory, list->number[i], cluster, one, err);
+        if (st != DP_OK || !one->counts)
+            continue;
+        one->goes = whole_behind(entry, i, list->count) >= keep;
+        one->whole = !one->goes && !one->damaged && is_whole(directory, list->number[i]);
+    }
+    return st;
+}
+
+/* All before the last `keep` whole ones go, from the list, too. */
 static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep,
                                      struct dp_checkpoint_list *list, struct dp_prune *out,
                                      struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
-    size_t own = 0, left = 0;
-    for (size_t i = 0; i < list->count; i++)
-        own += is_of(directory, list->number[i], cluster);
+    size_t left = 0;
+    if (list->count <= keep)
+        return DP_OK;
+    struct prune_entry *entry = calloc(list->count, sizeof *entry);
+    if (!entry)
+        return dp_fail(err, DP_NOMEM, "no memory for a list of %zu checkpoints", list->count);
+    enum dp_status st = choose(directory, cluster, keep, list, entry, err);
     for (size_t i = 0; i < list->count; i++) {
-        if (st == DP_OK && own > keep && is_of(directory, list->number[i], cluster)) {
+        if (st == DP_OK && entry[i].goes) {
             st = remove_checkpoint(directory, list->number[i], err);
             out->checkpoints += st == DP_OK;
-            own--;
         } else {
             list->number[left++] = list->number[i];
         }
     }
     list->count = left;
+    free(entry);
     return st;
 }
 

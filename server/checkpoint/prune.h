@@ -16,8 +16,9 @@ struct dp_prune {
     uint64_t files, bytes; /* of the pool, removed */
 };
 
-/* Keeps the last `keep`, at least 1, of that cluster, and all of others; 0: of all clusters together. A damaged manifest counts as
- * the cluster's, one of another format as another's. */
+/* Keeps the last `keep` whole checkpoints (at least 1) of that cluster and all that are later than these, and all of other clusters; 0:
+ * the last `keep` of each cluster. Whole: all files are there, in their sizes. A damaged one is never counted, and goes with those
+ * of its age; one of another format stays. DP_CORRUPT, too, before anything is removed: a directory is named as another number than its manifest. */
 DP_MUST_USE
 enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep,
                                    struct dp_prune *out, struct dp_error *err);

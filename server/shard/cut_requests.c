@@ -548,10 +548,10 @@ static enum dp_status answer(const struct dp_cut_requests *r, const struct dp_wa
     if (waiting->request.checkpoint.order == r->order && r->stage != DP_CHECKPOINT_NONE) {
         state->stage = r->stage;
         state->order = r->order;
-        if (r->stage == DP_CHECKPOINT_ABANDONED)
-            (void)snprintf(state->why, sizeof state->why, "%s", r->why.text);
-        else
+        if (r->stage != DP_CHECKPOINT_ABANDONED)
             tell_cut(r, state);
+        (void)snprintf(state->why, sizeof state->why, "%s", r->why.text);
+        state->why_status = (uint32_t)r->why.status;
         if (!tell_frames(r, frame))
             return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for an answer", r->base->index);
     }

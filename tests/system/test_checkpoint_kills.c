@@ -96,6 +96,12 @@ static struct dp_process *checkpoint(const struct killed *k, const char *rate)
                           "2", rate ? "--rate" : NULL, rate, NULL);
 }
 
+static struct dp_process *full_checkpoint(const struct killed *k, const char *flag, const char *value)
+{
+    return dp_place_start(k->place, "downpour", "checkpoint", "--cluster", k->conf, "--to", k->to, "--full",
+                          flag, value, NULL);
+}
+
 /* ---- one kill */
 
 static void nap(uint64_t ms)
@@ -215,6 +221,26 @@ static void at_any_moment(void **state)
         k.kills[VICTIM_WORKER_0] + k.kills[VICTIM_WORKER_1], k.kills[VICTIM_COMMAND], k.made, k.given_up);
 }
 
+/* On a full disk --keep removes what it would remove behind the new checkpoint, and it is made then: not where no more are whole. */
+static void make_room(struct killed *k)
+{
+    dp_small_disk_resize(k->to, 6 * DISK_BYTES);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_ended(full_checkpoint(k, NULL, NULL), 0);
+    dp_small_disk_fill(k->to);
+    struct dp_process *refused = full_checkpoint(k, "--keep", "4");
+    dp_place_ended(refused, 2);
+    dp_place_says(refused, dp_place_text(k->place, "--to %s --prune N", k->to));
+    assert_int_equal(count_names(k->to, "checkpoint-"), 4);
+    struct dp_process *made = full_checkpoint(k, "--keep", "1");
+    dp_place_ended(made, 0);
+    dp_place_says(made, "3 earlier ones were removed (");
+    assert_int_equal(count_names(k->to, "checkpoint-"), 1);
+    expect_whole(k);
+    dp_small_disk_resize(k->to, 6 * DISK_BYTES);
+    dp_place_ended(full_checkpoint(k, NULL, NULL), 0);
+}
+
 /* The checkpoints' disk is full while one is made: it is reported, nothing of it stays, and training goes on. */
 static void a_full_disk(void **state)
 {
@@ -228,8 +254,7 @@ static void a_full_disk(void **state)
     dp_place_awaits(k.worker[0], "epoch 2 of");
     dp_place_ended(checkpoint(&k, NULL), 0);
     dp_small_disk_fill(k.to);
-    struct dp_process *refused =
-        dp_place_start(k.place, "downpour", "checkpoint", "--cluster", k.conf, "--to", k.to, "--full", NULL);
+    struct dp_process *refused = full_checkpoint(&k, NULL, NULL);
     dp_place_ended(refused, 2);
     dp_place_says(refused, "make room on that disk");
     expect_nothing_left(&k);
@@ -239,7 +264,12 @@ static void a_full_disk(void **state)
     dp_place_ended(checkpoint(&k, NULL), 0);
     assert_int_equal(count_names(k.to, "checkpoint-"), 2);
     expect_whole(&k);
+    make_room(&k);
     (void)end(&k);
+    dp_place_says(dp_place_try(k.place, 0, "downpour", "checkpoint", "--to", k.to, "--prune", "1"),
+                  "1 checkpoints removed, with ");
+    assert_int_equal(count_names(k.to, "checkpoint-"), 1);
+    expect_whole(&k);
     dp_small_disk_unmount(k.to);
 }
 

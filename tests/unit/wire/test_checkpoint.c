@@ -143,7 +143,8 @@ static void answers_come_back_as_they_went(void **state)
                                       .lacking = 8,
                                       .lack_stream = 9,
                                       .lack_number = 10,
-                                      .why = "a disk"};
+                                      .why = "a disk",
+                                      .why_status = DP_FULL};
     for (int stage = 0; stage <= DP_CHECKPOINT_ABANDONED; stage++) {
         s->stage = (enum dp_checkpoint_stage)stage;
         assert_int_equal(answer(&want, dp_checkpoint_frames(s->stage), 5, &got), DP_OK);

@@ -497,53 +497,6 @@ static void sweep_leaves_what_is_being_made(void **state)
     area_free(area);
 }
 
-static void while_a_manifest_cannot_be_read_no_file_goes(void **state)
-{
-    struct area *area = area_new();
-    struct dp_error err = {0};
-    struct dp_prune pruned;
-    char path[300];
-    uint32_t number;
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(area_make(area, &number, &err), DP_OK);
-        area_change(area);
-    }
-    (void)snprintf(path, sizeof path, "%s/checkpoint-000002/manifest.json", area->directory);
-    area_put_file(path, "{\"format\": 9}", 13);
-    uint32_t files = area_count(area, "files", "");
-    assert_int_equal(area_prune(area, 2, &pruned, &err), DP_UNSUPPORTED);
-    assert_int_equal(pruned.checkpoints, 1);
-    assert_int_equal(area_count(area, "files", ""), files);
-    assert_int_equal(area_prune(area, 1, &pruned, &err), DP_OK);
-    assert_int_equal(area_expect_whole(area), 1);
-    assert_true(pruned.files > 0 && pruned.bytes > 5000);
-    area_free(area);
-}
-
-static void only_those_of_the_cluster_are_removed(void **state)
-{
-    (void)state;
-    struct area *area = area_new();
-    struct dp_prune pruned;
-    struct dp_checkpoint_list list;
-    struct dp_error err = {0};
-    uint32_t number;
-    for (uint32_t i = 0; i < 5; i++) {
-        area->cluster = i % 2 ? 7 : 8;
-        area_change(area);
-        if (area_make(area, &number, &err) != DP_OK)
-            fail_msg("%s", err.text);
-    }
-    assert_int_equal(area_prune(area, 1, &pruned, &err), DP_OK); /* of cluster 8: 1, 3 and 5 */
-    assert_int_equal(pruned.checkpoints, 2);
-    assert_int_equal(dp_checkpoint_list_read(area->directory, &list, &err), DP_OK);
-    assert_true(list.count == 3 && list.number[0] == 2 && list.number[1] == 4 && list.number[2] == 5);
-    dp_checkpoint_list_clear(&list);
-    assert_int_equal(area_expect_whole(area), 3);
-    area_free(area);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -560,8 +513,6 @@ int main(void)
         cmocka_unit_test(directories_of_a_store_are_refused),
         cmocka_unit_test(a_directory_that_is_not_shared_is_named),
         cmocka_unit_test(sweep_leaves_what_is_being_made),
-        cmocka_unit_test(while_a_manifest_cannot_be_read_no_file_goes),
-        cmocka_unit_test(only_those_of_the_cluster_are_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
