@@ -5,6 +5,7 @@
 #include "deploy/cli/scratch.h"
 #include "deploy/cli/servers.h"
 
+#include "common/config/cluster_paths.h"
 #include "common/env/atomic_file.h"
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
@@ -61,6 +62,15 @@ void dp_restored_clear(struct dp_restored *restored)
     dp_manifest_clear(&restored->manifest);
 }
 
+/* Files that are named from where processes start: this one starts here. What is written into another directory needs the whole
+ * path. */
+static enum dp_status make_absolute(struct dp_cluster *cluster, struct dp_error *err)
+{
+    char here[DP_PATH_MAX + 1];
+    enum dp_status st = dp_path_absolute("cluster.conf", here, err);
+    return st == DP_OK ? dp_cluster_paths_resolve(cluster, here, err) : st;
+}
+
 enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,
                                    struct dp_error *err)
 {
@@ -78,13 +88,10 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
     if (st != DP_OK)
         return st;
     char *const kept[] = {(*out)->training.report, (*out)->training.steps, (*out)->data.names,
-                          (*out)->data.columns};
+                          (*out)->data.columns, (*out)->data.cache};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         kept[i][0] = '\0';
-    size_t len = strlen(restored->checkpoint.text);
-    if (strncmp((*out)->data.cache, restored->checkpoint.text, len) == 0)
-        (*out)->data.cache[0] = '\0';
-    return DP_OK;
+    return make_absolute(*out, err);
 }
 
 /* ---- the stores */
@@ -327,7 +334,6 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
     cluster->server = server;
     cluster->server_count = 1;
     cluster->relative_to = DP_CLUSTER_FILE;
-    cluster->data.cache[0] = '\0';
     server->shards = restored->manifest.shards == 1 ? 2 : 1;
     (void)snprintf(server->host, sizeof server->host, "127.0.0.1");
     enum dp_status st = dp_folder_path(folder, server->store, err, "store/server-0");

@@ -4,6 +4,8 @@
 # usage: from.sh PATH/TO/downpour
 . "$(dirname "$0")/lib.sh"
 
+root=$PWD
+
 digest() {
     "$downpour" inspect "$1" --digest 2>/dev/null | grep "^digest .* of all"
 }
@@ -62,6 +64,14 @@ expect 0 "" "$downpour" run --dir "$dir/E" "${train[@]}" --epochs 2
 server=$!
 wait_until 30 "$downpour" status --dir "$dir/E" >"$dir/out" 2>"$dir/err" || fail "a server does not serve"
 expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/E/cluster.conf" --to "$dir/C.end"
+# By a cluster file whose paths are relative to where processes start, with a cache that is another's.
+cp "$data/digits.train.libsvm.gz" "$dir/E/train.gz"
+mkdir "$dir/stranger"
+sed -e '/relative_to/d' -e 's|train = ".*"|train = "train.gz"|' -e "s|cache = \".*\"|cache = \"$dir/stranger\"|" "$dir/E/cluster.conf" >"$dir/E/start.conf"
+cd "$dir/E" || exit 1
+expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster start.conf --to "$dir/C.start"
+cd "$root" || exit 1
+grep -q 'train = "train.gz"' "$dir/C.start/checkpoint-000001/cluster.conf" || fail "no relative path to test with"
 kill "$server"
 wait "$server"
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/E.again"
@@ -76,6 +86,18 @@ expect 2 "R/store is the run's own" "$downpour" checkpoint --dir "$dir/R/" --to 
 expect 0 "18 tensors" "$downpour" export --from "$dir/E" --to "$dir/run.safetensors" --slots
 expect 0 "18 tensors" "$downpour" export --from "$dir/C.end" --to "$dir/end.safetensors" --slots
 cmp "$dir/run.safetensors" "$dir/end.safetensors" || fail "other tensors out of the checkpoint than out of the run"
+expect 0 "18 tensors" "$downpour" export --from "$dir/C.start" --to "$dir/start.safetensors" --slots
+cmp "$dir/run.safetensors" "$dir/start.safetensors" || fail "other tensors out of the checkpoint of a cluster file with relative paths"
+# Going on needs the data: from where the paths are meant.
+expect 2 "train.gz" "$downpour" run --from "$dir/C.start" --dir "$dir/X"
+[ -e "$dir/X" ] && fail "a refusal left a directory"
+cd "$dir/E" || exit 1
+expect 0 "Throughput:" "$downpour" run --from "$dir/C.start" --dir "$dir/S"
+cd "$root" || exit 1
+[ "$(digest "$dir/S")" = "$(digest "$dir/E")" ] || fail "other rows than at the end"
+grep -q 'cache = "cache"' "$dir/S/cluster.conf" && [ -z "$(ls "$dir/stranger")" ] || fail "the cache is another's"
+expect 0 "Throughput:" "$downpour" run --dir "$dir/S" --continue --epochs 1
+[ -n "$(ls "$dir/S/cache")" ] && [ -z "$(ls "$dir/stranger")" ] || fail "the cache is another's"
 expect 0 "4 tensors" "$downpour" export --from "$dir/C/checkpoint-000001" --to "$dir/middle.safetensors"
 expect 0 "" "$downpour" export --from "$dir/C" --to "$dir/middle"
 expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/whole"
