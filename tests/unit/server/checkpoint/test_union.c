@@ -1,12 +1,11 @@
 /* Union against sets of numbers: random streams of pushes of which each shard has counted others, as many shards, united; what a
- * shard lacks; pushes that never came, against cells of the key space; streams that a shard has forgotten; steps of shards that are at different ones. */
+ * shard lacks; pushes that never came, against cells of the key space; streams that a shard has forgotten. (Steps: test_union_steps.c.) */
 #include "tests/lib/test.h"
 
 #include "common/base/bytes.h"
 #include "server/checkpoint/union.h"
 #include "server/durable/push_ids.h"
 #include "server/durable/push_ids_union.h"
-#include "server/durable/steps_mark.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -405,181 +404,6 @@ static void test_ids_that_are_none(void **unused)
     free_parts(parts, 1);
 }
 
-/* ---- steps */
-
-static struct dp_union_part part_with(const struct dp_view *view, uint64_t open,
-                                      const struct dp_steps_place *place)
-{
-    static struct dp_steps steps;
-    struct dp_view own;
-    struct dp_push_ids *ids = start();
-    struct dp_union_part part = part_of(&ids);
-    memset(&steps, 0, sizeof steps);
-    assert_int_equal(dp_view_copy(view, &own, NULL), DP_OK);
-    dp_steps_restore(&steps, &own, open, place, 0);
-    void *packed = malloc(part.steps_bytes = dp_steps_mark_bytes(&steps));
-    assert_non_null(packed);
-    dp_steps_mark_pack(&steps, packed);
-    part.steps = packed;
-    dp_steps_clear(&steps);
-    return part;
-}
-
-static void put_steps(struct dp_union_part *part, uint32_t run, uint64_t number, enum dp_consistency mode,
-                      uint64_t open, const uint64_t next[2])
-{
-    struct dp_member member[2] = {{.incarnation = 5, .until = UINT64_MAX, .from = 3},
-                                  {.incarnation = 6, .until = UINT64_MAX, .from = 3}};
-    const struct dp_view view = {.run = run,
-                                 .number = number,
-                                 .mode = mode,
-                                 .slack = mode == DP_SSP,
-                                 .first_step = 3,
-                                 .members = 2,
-                                 .member = member};
-    *part = part_with(&view, open, (const struct dp_steps_place[2]){{next[0], 3, 0}, {next[1], 3, 0}});
-}
-
-static void take_steps(const struct dp_union *cut, struct dp_steps *out)
-{
-    memset(out, 0, sizeof *out);
-    assert_int_equal(dp_steps_mark_unpack(cut->steps, cut->steps_bytes, out, 0, NULL), DP_OK);
-}
-
-/* Shard 1 has closed step 11 and has a push of the open one; shard 0 is behind with the close and the view. */
-static void test_sync_steps(void **unused)
-{
-    (void)unused;
-    static struct dp_steps all;
-    struct dp_union_part parts[2];
-    struct dp_union cut;
-    struct dp_error err = {0};
-    put_steps(&parts[1], 4, 9, DP_SYNC, 12, (uint64_t[]){13, 12});
-    put_steps(&parts[0], 4, 8, DP_SYNC, 11, (uint64_t[]){12, 11});
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    assert_true(cut.has_sync && cut.run == 4 && cut.step == 12);
-    take_steps(&cut, &all);
-    assert_true(all.open == 12 && all.view.number == 9 && all.next[0] == 12 && all.next[1] == 12);
-    dp_steps_clear(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
-}
-
-/* What the union tells of member 1 of two, where the open step is 12: `next` and its interval as the one shard has them. {0}: there is no
- * cut now. */
-static struct dp_steps_place place_of(struct dp_member member, struct dp_steps_place place)
-{
-    static struct dp_steps all;
-    struct dp_member members[2] = {{.incarnation = 5, .until = UINT64_MAX, .from = 3}, member};
-    const struct dp_view view = {
-        .run = 4, .number = 9, .mode = DP_SYNC, .first_step = 3, .members = 2, .member = members};
-    struct dp_union_part part = part_with(&view, 12, (const struct dp_steps_place[2]){{13, 3, 0}, place});
-    struct dp_union cut;
-    struct dp_error err = {0};
-    enum dp_status st = dp_union_make(&part, 1, &cut, &err);
-    struct dp_steps_place found = {0};
-    if (st == DP_OK) {
-        take_steps(&cut, &all);
-        found = (struct dp_steps_place){all.next[1], all.start[1], all.former[1]};
-        dp_steps_clear(&all);
-        dp_union_clear(&cut);
-    } else {
-        assert_int_equal(st, DP_AGAIN);
-        assert_non_null(strstr(err.text, "worker 1 has ended with step 12"));
-    }
-    free_parts(&part, 1);
-    return found;
-}
-
-static void test_members_that_left_the_open_step(void **unused)
-{
-    (void)unused;
-    /* It pushed step 12 and left behind it: no cut until that is closed, as nobody would make the push again. */
-    struct dp_steps_place place =
-        place_of((struct dp_member){6, 13, 3, 0}, (struct dp_steps_place){13, 3, 0});
-    assert_true(place.start == 0);
-    place = place_of((struct dp_member){6, UINT64_MAX, 15, 2}, (struct dp_steps_place){15, 15, 13});
-    assert_true(place.start == 0);
-    /* It is to leave behind step 12, and has not pushed it. */
-    place = place_of((struct dp_member){6, 13, 3, 0}, (struct dp_steps_place){12, 3, 0});
-    assert_true(place.start == 3 && place.next == 12);
-    /* It left before: nothing changes. */
-    place = place_of((struct dp_member){6, 10, 3, 0}, (struct dp_steps_place){10, 3, 0});
-    assert_true(place.start == 3 && place.next == 10);
-    /* Taken back from step 9 on by one shard, and passed by the one that closed 11 without it. */
-    place = place_of((struct dp_member){6, UINT64_MAX, 9, 2}, (struct dp_steps_place){9, 9, 5});
-    assert_true(place.start == UINT64_MAX);
-}
-
-static void test_ssp_steps(void **unused)
-{
-    (void)unused;
-    static struct dp_steps all;
-    struct dp_union_part parts[2];
-    struct dp_union cut;
-    struct dp_error err = {0};
-    put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 11});
-    put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 14});
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    assert_true(!cut.has_sync && cut.run == 4 && cut.step == 0);
-    take_steps(&cut, &all);
-    assert_true(all.open == 3 && all.next[0] == 13 && all.next[1] == 14);
-    dp_steps_clear(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
-}
-
-/* Shard 1 left a push of member 0 out, while one of member 1 came: that member 0 has finished its step no shard may know. */
-static void test_steps_of_what_is_left_out(void **unused)
-{
-    (void)unused;
-    static struct dp_steps all;
-    static char told[4096];
-    struct dp_union_part parts[2], then;
-    struct dp_union cut;
-    struct dp_error err = {0};
-    struct dp_push_ids *ids = start();
-    put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 14});
-    put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 13});
-    put_steps(&then, 4, 9, DP_SSP, 3, (uint64_t[]){12, 15});
-    put(ids, LEFT, 0);
-    free((void *)(uintptr_t)parts[0].ids);
-    parts[0].ids = dp_push_ids_pack(ids, &parts[0].ids_bytes);
-    dp_push_ids_free(&ids);
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    dp_store_u64le(told, LEFT);
-    memcpy(told + 32, then.steps, then.steps_bytes);
-    assert_int_equal(
-        dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {told, 32 + then.steps_bytes - 1}}, &err),
-        DP_CORRUPT);
-    assert_int_equal(
-        dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {told, 32 + then.steps_bytes}}, &err),
-        DP_OK);
-    assert_int_equal(cut.exceptions.count, 1);
-    take_steps(&cut, &all);
-    assert_true(all.open == 3 && all.next[0] == 12 && all.next[1] == 14);
-    dp_steps_clear(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
-    free_parts(&then, 1);
-}
-
-static void test_shards_in_different_runs(void **unused)
-{
-    (void)unused;
-    struct dp_union_part parts[2];
-    struct dp_union cut;
-    struct dp_error err = {0};
-    put_steps(&parts[0], 4, 9, DP_SYNC, 12, (uint64_t[]){12, 12});
-    put_steps(&parts[1], 5, 1, DP_SYNC, 3, (uint64_t[]){3, 3});
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_AGAIN);
-    free((void *)(uintptr_t)parts[1].steps);
-    parts[1].steps = NULL;
-    parts[1].steps_bytes = 0; /* it has had no run yet */
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_AGAIN);
-    free_parts(parts, 2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -590,11 +414,6 @@ int main(void)
         cmocka_unit_test(test_left_out_beyond_the_window),
         cmocka_unit_test(test_shard_that_lacks_too_much),
         cmocka_unit_test(test_ids_that_are_none),
-        cmocka_unit_test(test_sync_steps),
-        cmocka_unit_test(test_members_that_left_the_open_step),
-        cmocka_unit_test(test_ssp_steps),
-        cmocka_unit_test(test_steps_of_what_is_left_out),
-        cmocka_unit_test(test_shards_in_different_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
