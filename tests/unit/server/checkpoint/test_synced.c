@@ -24,6 +24,24 @@ static void a_checkpoint_is_durable_before_it_counts(void **state)
     area_free(area);
 }
 
+/* A server says COPIED to a command that may be on another machine. */
+static void a_shards_part_is_durable_when_it_is_copied(void **state)
+{
+    struct area *area = area_new();
+    struct dp_error err = {0};
+    (void)state;
+    assert_int_equal(dp_checkpoint_begin(area->directory, area->order, &err), DP_OK);
+    for (uint32_t i = 0; i < AREA_SHARDS; i++) {
+        struct dp_copy_job *job = area_job(area, i);
+        dp_unsynced_begin(area->directory, NULL);
+        area_copy(area, job);
+        assert_int_equal(job->status, DP_OK);
+        assert_int_equal(dp_unsynced_expect_none(), 0);
+        dp_copy_job_free(&job);
+    }
+    area_free(area);
+}
+
 static void what_is_removed_goes_after_its_manifest(void **state)
 {
     struct area *area = area_new();
@@ -45,6 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_is_durable_before_it_counts),
+        cmocka_unit_test(a_shards_part_is_durable_when_it_is_copied),
         cmocka_unit_test(what_is_removed_goes_after_its_manifest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
