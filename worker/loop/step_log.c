@@ -165,14 +165,27 @@ static void sum_up(struct dp_step_log *log)
     log->since = DP_STEP_BEHIND;
 }
 
+/* A sum of no pushes: it says when the epoch began, should the process end before the record of the epoch's end. */
+static void note_begin(struct dp_step_log *log, uint32_t epoch, const struct dp_step_sum *sum)
+{
+    unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM];
+    size_t size = dp_step_record_put_sum(epoch, false, sum, log->seed, record);
+    log->part.size = 0;
+    (void)dp_step_log_append(&log->part, record, size);
+    put(log, record, size);
+}
+
 void dp_step_log_add(struct dp_step_log *log, const struct dp_step *step, const struct dp_step_sum *sum)
 {
     unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_STEP];
-    if (step->epoch != log->steps_epoch || log->steps_at == 0) {
+    bool begins = step->epoch != log->steps_epoch || log->steps_at == 0;
+    if (begins) {
         log->steps_epoch = step->epoch;
         log->steps_at = log->size;
     }
     put(log, record, dp_step_record_put_step(step, log->seed, record));
+    if (begins && sum->groups == 0)
+        note_begin(log, step->epoch, sum);
     if (step->epoch != log->recent_epoch || sum->groups != step->group)
         log->recent_len = log->since =
             0; /* a sum is of all pushes before: not where some are found later on */

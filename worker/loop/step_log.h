@@ -4,6 +4,7 @@
  * Format    Records: checksum u64, kind u32, payload bytes u32, payload; little endian. The first record is
  *           the head (magic, version, cluster, run, worker). It seeds the checksum of every record, so that
  *           records of another run are not valid here.
+ *           Behind the first push of an epoch stands a sum of no pushes, which says when the epoch began.
  * Promise   A record is written completely before add returns, so `kill -9` of this process loses none.
  *           Nothing is synced: a power failure may take the last ones. Reading ends at the first record that
  *           is damaged or truncated, and opening cuts the file there. A finished epoch needs one record: the
