@@ -231,6 +231,7 @@ static void make_room(struct killed *k)
     struct dp_process *refused = full_checkpoint(k, "--keep", "4");
     dp_place_ended(refused, 2);
     dp_place_says(refused, dp_place_text(k->place, "--to %s --prune N", k->to));
+    assert_null(strstr(dp_process_err(refused), "were removed"));
     assert_int_equal(count_names(k->to, "checkpoint-"), 4);
     struct dp_process *made = full_checkpoint(k, "--keep", "1");
     dp_place_ended(made, 0);

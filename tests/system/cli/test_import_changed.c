@@ -126,12 +126,12 @@ static int remove_one(const char *path, const struct stat *is, int kind, struct 
     return remove(path);
 }
 
-static void try_files(const char *text)
+static void try_files(const char *text, bool padded)
 {
     const struct dp_optimizer_spec adam = dp_optimizer_defaults(DP_OPT_ADAM);
     struct dp_model model;
     struct dp_error err = {0};
-    uint32_t files = 0;
+    uint32_t files = 0, paddings = 0;
     (void)snprintf(top, sizeof top, "%.90s/dp_import_XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     assert_non_null(mkdtemp(top));
     (void)snprintf(from, sizeof from, "%s/from", top);
@@ -153,9 +153,10 @@ static void try_files(const char *text)
                 fail_msg("%s changed: %s: %s", name, dp_status_name((int)st), err.text);
             expect_checkpoints(0);
             files++;
+            paddings += strstr(name, ".padding") != NULL;
         }
     }
-    assert_true(files >= 8);
+    assert_true(files >= 8 && (paddings > 0) == padded);
     assert_int_equal(import(model.graph, 0, NULL, &err), DP_OK);
     expect_checkpoints(1);
     dp_tensors_clear(&tensors);
@@ -166,13 +167,13 @@ static void try_files(const char *text)
 static void sparse_and_dense_tables(void **state)
 {
     (void)state;
-    try_files("logistic");
+    try_files("logistic", false);
 }
 
 static void dense_tables_with_padding(void **state)
 {
     (void)state;
-    try_files("mlp:3-2");
+    try_files("mlp:10-30-7", true);
 }
 
 int main(void)
