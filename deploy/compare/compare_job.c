@@ -8,6 +8,7 @@
 #include "deploy/cli/local.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/servers.h"
+#include "deploy/compare/compare_settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -348,16 +349,24 @@ static void take_samples(const struct dp_compare_job *job, json_t *run)
     json_decref(scored);
 }
 
-/* The report of a run that failed or was stopped is there, too, but is not finished. */
-static void take_report(const struct dp_compare_job *job, json_t *run, const char *why)
+/* A run is good by its own report: it is finished, and has the settings that were asked for. One that failed or was stopped has left a
+ * report, too. */
+static bool is_good(const struct dp_compare_job *job, const json_t *report, char *why, size_t size)
+{
+    if (why[0])
+        return false;
+    if (json_is_true(json_object_get(report, "finished")))
+        return dp_compare_settings_match(job, report, why, size);
+    (void)snprintf(why, size, "it left no report of a finished training");
+    return false;
+}
+
+static void take_report(const struct dp_compare_job *job, json_t *run, char *why, size_t size)
 {
     json_t *report = load(job, "report.json");
-    bool good = why[0] == '\0' && json_is_true(json_object_get(report, "finished"));
+    bool good = is_good(job, report, why, size);
     (void)json_object_set_new(run, "status", json_string(good ? "ok" : "failed"));
-    (void)json_object_set_new(run, "error",
-                              json_string(why[0] ? why
-                                          : good ? ""
-                                                 : "it left no report of a finished training"));
+    (void)json_object_set_new(run, "error", json_string(why));
     if (report)
         (void)json_object_set_new(run, "report", report);
 }
@@ -394,7 +403,7 @@ enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, stru
     if (!run)
         return dp_fail(err, DP_NOMEM, "no memory for the result of a run");
     dp_json_set_real(run, "wall_seconds", (double)(dp_now_ms() - begun_ms) / 1e3);
-    take_report(job, run, why);
+    take_report(job, run, why, sizeof why);
     take_samples(job, run);
     if (job->mode->kind != DP_COMPARE_ALLREDUCE && !dp_compare_plan_flag(job->plan, "--keep-stores"))
         drop_store(dir);

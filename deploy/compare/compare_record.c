@@ -169,7 +169,7 @@ const char *dp_compare_record_metric(const struct dp_compare_record *record)
 
 double dp_compare_record_end(struct dp_compare_record *record, const json_t *run)
 {
-    const json_t *last = last_sample(run);
+    const json_t *last = dp_comparison_is_good(run) ? last_sample(run) : NULL;
     if (last && !dp_compare_record_metric(record))
         set_metric(record, last);
     const char *metric = dp_compare_record_metric(record);

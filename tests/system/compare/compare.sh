@@ -45,6 +45,8 @@ if command -v python3 >/dev/null; then
     is "$to/report.json" '[x["mode"] for x in r["runs"]]' "['async', 'sync', 'allreduce', 'sync', 'allreduce', 'async']"
     is "$to/report.json" '[x["seed"] for x in r["runs"]]' "[1, 1, 1, 2, 2, 2]"
     is "$to/report.json" '[x["status"] for x in r["runs"]]' "['ok', 'ok', 'failed', 'ok', 'failed', 'ok']"
+    is "$to/report.json" '[(x["report"]["settings"]["consistency"], x["report"]["settings"]["seed"]) for x in r["runs"] if x["status"] == "ok"]' \
+        "[('async', 1), ('sync', 1), ('sync', 2), ('async', 2)]"
     is "$to/report.json" 'r["settings"]["metric"]' accuracy
     is "$to/report.json" '[x["samples"][-1]["examples"] for x in r["runs"] if x["status"] == "ok"]' "[4311, 4311, 4311, 4311]"
     # Sync has equal bits in each run, so its last sample is what a run with --test reports.

@@ -106,6 +106,22 @@ static void a_given_target_stays(void **state)
     dp_compare_record_close(&record);
 }
 
+/* Its last sample is better than all others: the run failed all the same, as one of another seed did. */
+static void a_failed_run_has_no_end(void **state)
+{
+    (void)state;
+    json_t *failed = run_of("async", 2, "auc", 0.5, 0.99);
+    (void)json_object_set_new(failed, "status", json_string("failed"));
+    open_with(NULL, NULL);
+    assert_true(isnan(dp_compare_record_end(&record, failed)));
+    assert_null(dp_compare_record_metric(&record));
+    dp_compare_record_add(&record, failed);
+    dp_compare_record_add(&record, run_of("async", 1, "accuracy", 0.5, 0.9));
+    assert_int_equal(dp_compare_record_finish(&record, &err), DP_OK);
+    assert_true(target() == 0.9);
+    dp_compare_record_close(&record);
+}
+
 static void add_try(size_t mode, const char *rate, int seed, double end)
 {
     json_t *run = run_of("async", seed, "accuracy", 0.1, end);
@@ -138,6 +154,7 @@ int main(void)
         cmocka_unit_test(the_target_is_what_the_worst_mode_reached),
         cmocka_unit_test(ranks_come_before_accuracy),
         cmocka_unit_test(a_given_target_stays),
+        cmocka_unit_test(a_failed_run_has_no_end),
         cmocka_unit_test(each_mode_gets_its_best_rate),
     };
     return cmocka_run_group_tests_name("compare_record", tests, NULL, NULL);

@@ -1,0 +1,15 @@
+/* Compare settings: what a comparison asked of a run, against what the run's own report says that it did.
+ * Promise   Each setting that differs among the runs of a comparison is checked: seed, the mode's consistency, work, workers and
+ *           threads, whether ranks added the gradients, the learning rate, injected delays.
+ * Thread    Any: a plain function. */
+#ifndef DP_COMPARE_COMPARE_SETTINGS_H
+#define DP_COMPARE_COMPARE_SETTINGS_H
+
+#include "deploy/compare/compare_job.h"
+
+/* false: `why` names the first setting that differs, with both values. A setting that the report lacks differs. */
+DP_MUST_USE
+bool dp_compare_settings_match(const struct dp_compare_job *job, const json_t *report, char *why,
+                               size_t size);
+
+#endif

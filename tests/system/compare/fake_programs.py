@@ -1,0 +1,148 @@
+"""The programs that `downpour compare` starts, without any training: `downpour run`, mpirun, downpour-worker. Each leaves the files of
+a training whose numbers are drawn by its directory, so that no two runs, and no two fields of a run, have a number in common.
+
+DP_FAKE_RUNS names a JSON file of exceptions, by the run's directory ("runs/sync/seed-2"):
+    settings, root    fields of the report that differ from those that were asked for
+    exit              the exit code
+    report            false: it leaves none
+    samples           how the samples end: "diverged" (null), "short" (before any target)
+    end               seconds of the last sample
+"""
+import json, os, random, re, sys
+
+
+def exceptions(run_dir):
+    path = os.environ.get("DP_FAKE_RUNS")
+    key = "/".join(run_dir.split("/")[-3:])
+    return json.load(open(path)).get(key, {}) if path else {}
+
+
+def draw_samples(rng, how):
+    """Accuracy rises, loss falls, both with a step back at the end; the first sample is of no training."""
+    count = 5 if how == "short" else rng.randint(8, 11)
+    samples, seconds, examples = [], 0.0, 0
+    for i in range(count):
+        share = i / 10
+        samples.append({"seconds": seconds, "examples": examples, "pushes": 3 * i, "at": 1.7e9 + i,
+                        "loss": 40 * 0.4 ** (9 * share) + rng.uniform(0, 0.02), "logloss": rng.uniform(1, 2),
+                        "accuracy": 0.1 + 0.8 * share + rng.uniform(0, 0.05)})
+        seconds += rng.uniform(0.4, 0.7)
+        examples += rng.randint(300, 450)
+    if how != "short":
+        samples[-1]["accuracy"] -= 0.11
+        samples[-1]["loss"] += 0.05
+    if how == "diverged":
+        samples[-1].update(accuracy=None, loss=None)
+    return samples
+
+
+def draw_histogram(rng, upper):
+    counts = [rng.randint(5, 400) for _ in upper]
+    return {"upper": upper, "counts": counts}
+
+
+def draw_staleness(rng, buckets):
+    """The greatest is far from the mean, as in a run whose stragglers are few."""
+    return {"mean": rng.uniform(1, 3), "max": rng.randint(20, 60), "pushes": rng.randint(100, 900), "repeated": 0,
+            "histogram": [rng.randint(3, 500) for _ in range(buckets)] + [0],
+            "clock_gap": {"mean": rng.uniform(0, 2), "max": 4, "histogram": draw_histogram(rng, [0, 1, 2, 4, None])},
+            "changed": rng.uniform(0, 1), "changed_histogram": draw_histogram(rng, [0.0, 0.1, 0.5, 1.0])}
+
+
+def draw_times(rng, most):
+    kinds = ("read", "pull", "compute", "injected", "push", "waiting_pull", "waiting_rule", "waiting_push",
+             "waiting_device", "other", "device_copy_in", "device_compute", "waiting", "of_a_later_version")
+    return {kind: rng.uniform(0.05 * most, most) for kind in kinds}
+
+
+def draw_set(rng):
+    return {"examples": rng.randint(100, 999), "loss": rng.uniform(0.2, 1), "accuracy": rng.uniform(0.5, 1),
+            "auc": rng.uniform(0.5, 1), "rmse": rng.uniform(0.1, 2), "hr10": rng.uniform(0, 1),
+            "ndcg10": rng.uniform(0, 1),
+            "all_items": {"items": 500, "users": 40, "recall@20": rng.uniform(0, 1), "ndcg@20": rng.uniform(0, 1)}}
+
+
+def draw_epochs(rng, count):
+    epochs = []
+    for e in range(count):
+        seconds = rng.uniform(0.5, 3)
+        epochs.append({"epoch": e + 1, "train_loss": 50 / (e + 1) ** 2 + rng.uniform(0, 0.1),
+                       "examples": rng.randint(1000, 2000), "seconds": seconds,
+                       "examples_per_s": rng.uniform(20000, 90000), "validation": draw_set(rng), "test": draw_set(rng)})
+    return epochs
+
+
+def draw_report(rng, asked, workers, epochs):
+    """asked: settings; the rest is drawn."""
+    times = [draw_times(rng, 9) for _ in range(workers)]
+    return {"finished": True, "model": "mlp:64-16-10", "run": 1,
+            "data": {"train": "train.txt", "examples": 1437, "scale": 0.1, "normalize": False},
+            "settings": {"servers": 1, "batch": rng.choice([16, 24, 40]), "epochs": epochs, **asked,
+                         "optimizer": {"kind": "adam", "beta1": 0.9}},
+            "epochs": draw_epochs(rng, epochs), "final": {"validation": draw_set(rng), "test": draw_set(rng)},
+            "constant": {**draw_set(rng), "set": "test"}, "kept_epoch": epochs,
+            "throughput": {"examples_per_s": rng.uniform(3000, 9000), "seconds": rng.uniform(8, 15)},
+            "dropped": {"pushes": rng.randint(10, 40), "examples": rng.randint(500, 3000)},
+            "staleness": draw_staleness(rng, rng.randint(3, 6)), "spent_s": draw_times(rng, 9 * workers),
+            "workers": [{"worker": w, "examples": rng.randint(1000, 9000), "seconds": rng.uniform(5, 20),
+                         "examples_per_s": rng.uniform(500, 4000), "pushes": rng.randint(100, 900), "device": "cpu",
+                         "staleness": draw_staleness(rng, 4), "spent_s": times[w]} for w in range(workers)]}
+
+
+def leave_report(path, run_dir, asked, reduced):
+    but = exceptions(run_dir)
+    report = draw_report(random.Random("/".join(run_dir.split("/")[-3:]) + " report"), asked, 2, 3)
+    if reduced:
+        report["reduced_by"] = "MPI_Alltoall"
+    report["settings"].update(but.get("settings", {}))
+    report.update(but.get("root", {}))
+    if but.get("report", True):
+        json.dump(report, open(path, "w"))
+    return but.get("exit", 0)
+
+
+def leave_samples(path, run_dir):
+    but = exceptions(run_dir)
+    samples = draw_samples(random.Random("/".join(run_dir.split("/")[-3:])), but.get("samples", ""))
+    samples[-1]["seconds"] = but.get("end", samples[-1]["seconds"])
+    json.dump({"samples": samples, "set": "test"}, open(path, "w"))
+
+
+def flag(words, name, otherwise=None):
+    return words[words.index(name) + 1] if name in words else otherwise
+
+
+def run(words):
+    where = flag(words, "--dir")
+    asked = {"seed": int(flag(words, "--seed")), "workers": int(flag(words, "--workers")),
+             "threads": int(flag(words, "--threads")), "consistency": flag(words, "--consistency"),
+             "work": flag(words, "--work"), "rate": float(flag(words, "--rate", "0.001"))}
+    for name in ("pace", "jitter", "straggler"):
+        if "--" + name in words:
+            asked[name] = flag(words, "--" + name)
+    leave_samples(where + "/samples.json", where)
+    return leave_report(where + "/report.json", where, asked, False)
+
+
+def ranks(words):
+    conf = flag(words, "--cluster")
+    text = open(conf).read().split("training = {")[1]
+    found = dict(re.findall(r"\n    (\w+) = \"?([^\";{]*)\"?;", text))
+    asked = {"seed": int(found["seed"]), "workers": int(flag(words, "-n")), "threads": int(found["threads"]),
+             "consistency": found["consistency"], "work": found["work"], "rate": float(found["rate"])}
+    asked.update({name: found[name] for name in ("pace", "jitter", "straggler") if found[name] not in ("", "none")})
+    return leave_report(found["report"], os.path.dirname(conf), asked, True)
+
+
+def worker(words):
+    if "--out" in words:
+        leave_samples(flag(words, "--out"), os.path.dirname(flag(words, "--out")))
+    return 0
+
+
+if __name__ == "__main__":
+    name, words = sys.argv[1], sys.argv[2:]
+    code = {"downpour": run, "mpirun": ranks, "downpour-worker": worker}[name](words)
+    if code:
+        print("downpour: training has diverged in epoch 2", file=sys.stderr)
+    sys.exit(code)
