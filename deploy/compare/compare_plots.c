@@ -113,8 +113,9 @@ void dp_compare_plot_course(struct dp_compare_plots *plots, const char *key, con
     bool seconds = strcmp(over, "seconds") == 0;
     *c = (struct mode_curves){.root = plots->root, .key = key, .over = over};
     double end = settle_ends(c, modes);
-    for (size_t i = 0; i < POINTS; i++)
+    for (size_t i = 0; i + 1 < POINTS; i++)
         c->x[i] = end * (double)i / (POINTS - 1);
+    c->x[POINTS - 1] = end; /* by the formula it may be rounded to below the last sample */
     for (size_t m = 0; m < modes; m++) {
         size_t known = 0;
         for (size_t i = 0; i < POINTS; i++) {
