@@ -1,0 +1,91 @@
+"""Numbers and intervals as pages write them, and how a plot is held against the series that it must show."""
+import math
+from page_reader import BAR, NEAR
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def number(value, digits):
+    """digits < 0: whole, in groups of three. What is not known is a dash."""
+    if not is_number(value):
+        return "-"
+    text = f"{value:,.0f}" if digits < 0 else f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
+
+
+def interval(one, digits):
+    """one: {"n", "mean", "low", "high"}"""
+    if one["n"] == 0:
+        return "-"
+    mean = number(one["mean"], digits)
+    return mean if one["n"] == 1 else f"{mean} [{number(one['low'], digits)}, {number(one['high'], digits)}]"
+
+
+def compare_tables(check, what, table, rows):
+    check(f"{what}: rows", len(table) - 1, len(rows))
+    for got, right in zip(table[1:], rows):
+        check(f"{what}: columns of {right[0]}", len(got), len(table[0]))
+        for heading, cell, wanted in zip(table[0], got, right):
+            if wanted is not None: # compared elsewhere
+                check(f"{what}: '{heading}' of {right[0]}", cell, wanted)
+
+
+def _near(check, what, got, right):
+    if len(got) != len(right):
+        check(f"{what}: points", len(got), len(right))
+        return
+    for i, ((x, y), (right_x, right_y)) in enumerate(zip(got, right)):
+        if abs(x - right_x) > NEAR or abs(y - right_y) > NEAR:
+            check(f"{what}: point {i}, as drawn", (x, y), (round(right_x, 2), round(right_y, 2)))
+            return
+
+
+def compare_lines(check, figure, series):
+    """series: name -> [(x, y)] or [(x, y, low, high)]; what is not a number is left out."""
+    drawn = {name: [p for p in points if all(map(is_number, p))] for name, points in series.items()}
+    what = f"plot '{figure.caption}'"
+    check(f"{what}: series", list(figure.legend) or [next(iter(drawn))], list(drawn))
+    check(f"{what}: lines", len(figure.lines), len(drawn))
+    values = [v for points in drawn.values() for p in points for v in p[1:]]
+    wants_log = min(values) > 0 and max(values) >= 30 * min(values) and not figure.caption.startswith("Throughput")
+    check(f"{what}: has a logarithmic scale", figure.is_log(), wants_log)
+    x, y = figure.place_x(), figure.place_y()
+    for name, points in drawn.items():
+        right = [(x(p[0]), y(p[1])) for p in points]
+        colour = figure.colour(name)
+        _near(check, f"{what}: {name}", figure.lines.get(colour, []), right)
+        few = len(series[name]) <= 40
+        _near(check, f"{what}: points of {name}", figure.points.get(colour, []), right if few else [])
+        if len(points[0]) == 4:
+            there = [(x(p[0]), y(p[2])) for p in points]
+            back = [(x(p[0]), y(p[3])) for p in reversed(points)]
+            _near(check, f"{what}: band of {name}", sum(figure.bands.get(colour, []), []), there + back)
+
+
+def compare_bars(check, figure, categories, series, stacked=False, label=lambda name: name):
+    """series: name -> a value of each category, of which None is not there."""
+    what = f"plot '{figure.caption}'"
+    check(f"{what}: series", list(figure.legend) or [next(iter(series))], list(series))
+    labels = [label(c) for c in categories]
+    check(f"{what}: names of bars", [text for _, text in figure.x_tics if text not in labels], [])
+    x, y = figure.place_category(labels), figure.place_y()
+    width = BAR if stacked else BAR / len(series)
+    bottoms = [0.0] * len(categories)
+    for n, (name, values) in enumerate(series.items()):
+        left = -BAR / 2 + (0 if stacked else n * width)
+        boxes = {}
+        for box in figure.boxes.get(figure.colour(name), []):
+            xs, ys = [p[0] for p in box], [p[1] for p in box]
+            boxes[round((min(xs) - x(left)) / (x(1) - x(0)), 2)] = (min(xs), max(xs), max(ys), min(ys))
+        check(f"{what}: bars of {name} that stand nowhere", [at for at in boxes if at not in range(len(categories))], [])
+        for i, value in enumerate(values):
+            got = boxes.get(i)
+            if not value:
+                check(f"{what}: {name} of {categories[i]}", got is None or got[2] - got[3] <= 2 * NEAR, True)
+                continue
+            right = (x(i + left), x(i + left + width), y(bottoms[i]), y(bottoms[i] + value))
+            if got is None or any(abs(a - b) > 2 * NEAR for a, b in zip(got, right)):
+                check(f"{what}: {name} of {categories[i]}, as drawn", got, tuple(round(v, 2) for v in right))
+            bottoms[i] += value if stacked else 0
