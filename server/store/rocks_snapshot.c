@@ -1,6 +1,7 @@
 #include "server/store/rocks_snapshot.h"
 
 #include "common/base/log.h"
+#include "server/store/hard_link.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
 #include "server/store/snapshot_name.h"
@@ -316,11 +317,9 @@ static enum dp_status bring(const struct bringing *way, const char *name, const 
     struct path from, to;
     if (!path_of(way->from, name, &from) || !path_of(way->to, as, &to))
         return too_long(way->to, err);
-    if (link(from.text, to.text) == 0)
+    if (dp_hard_link(from.text, to.text) == 0)
         return DP_OK;
-    return errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK || errno == ENOSYS
-               ? copy_file(from.text, to.text, err)
-               : failed(err, "link", to.text);
+    return errno == EOPNOTSUPP ? copy_file(from.text, to.text, err) : failed(err, "link", to.text);
 }
 
 static enum dp_status bring_name(void *context, const char *name, struct dp_error *err)

@@ -41,15 +41,15 @@ WRAPPED(unlink, (const char *path), (path))
 WRAPPED(rmdir, (const char *path), (path))
 WRAPPED(fsync, (int fd), (fd))
 
-int __real_link(const char *from, const char *to);
-int __wrap_link(const char *from, const char *to);
-int __wrap_link(const char *from, const char *to)
+int __real_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
+int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
+int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags)
 {
     if (no_links) {
         errno = EPERM;
         return -1;
     }
-    return dies() ? -1 : __real_link(from, to);
+    return dies() ? -1 : __real_linkat(from_at, from, to_at, to, flags);
 }
 
 /* ---- */

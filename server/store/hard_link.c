@@ -1,0 +1,37 @@
+#include "server/store/hard_link.h"
+
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool a_copy_would_do(int error)
+{
+    return error == EPERM || error == ENOSYS || error == EOPNOTSUPP || error == EMLINK || error == EXDEV;
+}
+
+int dp_hard_link(const char *from, const char *to)
+{
+    static atomic_flag is_logged = ATOMIC_FLAG_INIT;
+    /* Not link(), which is the one below. */
+    if (linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0)
+        return 0;
+    if (!a_copy_would_do(errno))
+        return -1;
+    if (!atomic_flag_test_and_set(&is_logged))
+        dp_log(DP_LOG_WARN,
+               "cannot make a hard link %s: %s. Files are copied instead: this costs time and, for "
+               "snapshots and checkpoints, disk space",
+               to, strerror(errno));
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+/* libc's link() goes through this definition, the calls of shared libraries included. */
+int link(const char *from, const char *to)
+{
+    return dp_hard_link(from, to);
+}
