@@ -10,6 +10,14 @@
 
 /* The last error that the child of this name logged, without time and name; false: none. */
 bool dp_last_words(const char *log, long from, const char *name, char *out, size_t size);
+/* By which fault of its own a child ended: the signal, and its log's last line without the time. */
+struct dp_last_fault {
+    int signal; /* 0: none yet */
+    char line[160];
+};
+/* Notes how a child with this wait status ended. True: by the same fault as the last time. A signal that others send
+ * (SIGKILL, SIGTERM, ...) is no fault. */
+bool dp_last_fault_repeats(struct dp_last_fault *fault, int status, const char *log, long from);
 /* Its last lines, indented. */
 void dp_last_lines(const char *log, long from, FILE *file);
 

@@ -43,6 +43,7 @@ struct child {
     char name[32];
     char *log;
     long log_from; /* where this run's part of the log begins */
+    struct dp_last_fault fault;
 };
 
 struct dp_local {
@@ -312,6 +313,12 @@ static void consider(struct dp_local *local, struct child *child)
         child->role == DP_LOCAL_OBSERVER)
         return;
     how_it_ended(child, text, sizeof text);
+    bool lived = now - child->started_ms >= LIVED_MS;
+    if (dp_last_fault_repeats(&child->fault, child->status, child->log, child->log_from) && !lived) {
+        (void)snprintf(line, sizeof line, "%s, twice in the same way, and is not started again", text);
+        tell(local, line);
+        return;
+    }
     uint32_t lately = restarts_lately(local, now);
     if (lately == local->restarts_max) {
         (void)snprintf(line, sizeof line,
@@ -321,7 +328,6 @@ static void consider(struct dp_local *local, struct child *child)
         tell(local, line);
         return;
     }
-    bool lived = now - child->started_ms >= LIVED_MS;
     child->pause_ms = lived || child->pause_ms == 0 ? PAUSE_FIRST_MS : child->pause_ms * 2;
     if (child->pause_ms > PAUSE_MAX_MS)
         child->pause_ms = PAUSE_MAX_MS;

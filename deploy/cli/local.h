@@ -5,7 +5,8 @@
  *           deadline, by SIGKILL with its whole process group, and say so.
  *           After dp_local_restart_dead a child that was killed by a signal (a crash is one) is started again, after
  *           a pause that doubles from 0.1 s to 5 s while it keeps dying, and so many times within 10 minutes, all
- *           children together. One that ends with a code has said why: it is not, as it would say so again.
+ *           children together. One that ends with a code has said why: it is not, as it would say so again. Nor is one
+ *           that ended by the same fault (an abort, an invalid address) twice, the second time within 10 s.
  *           SIGINT, SIGTERM and SIGHUP to this process are wishes to stop; they interrupt the waits here. SIGTSTP (Ctrl-Z)
  *           suspends the children, then this process; SIGCONT to it (fg, bg) lets all go on.
  * Thread    One; opened before any other thread is started (they inherit the blocked signals).

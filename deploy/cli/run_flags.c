@@ -174,7 +174,8 @@ static const struct dp_option options[] = {
      "they wait for it",
      "training.worker_timeout", NULL},
     {"--restarts", "N",
-     "restart processes that crash or are killed up to N times within 10 minutes, 0 .. 10000; default 20",
+     "restart processes that crash or are killed up to N times within 10 minutes, 0 .. 10000; default 20. A "
+     "process that crashes twice in the same way is not restarted",
      NULL, NULL},
     DP_OPTION_HEADING("Injected delays, to compare modes under stragglers"),
     {"--pace", "TIME",

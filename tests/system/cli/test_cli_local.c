@@ -300,13 +300,34 @@ static void who_dies_is_started_again_until_the_limit(void **state)
     assert_non_null(strstr(news, "in 0.2 s (restart 2 of 3"));
     assert_string_equal(news_of(local), "");
     /* One restart is left for all. */
-    start(local, DP_LOCAL_SERVER, "kill -SEGV $$");
+    start(local, DP_LOCAL_SERVER, "kill -KILL $$");
     await(local, DP_LOCAL_SERVER);
     assert_true(dp_local_server_failed(local));
     news = news_of(local);
     assert_non_null(strstr(news, "restart 3 of 3"));
-    assert_non_null(strstr(news, "signal 11"));
     assert_non_null(strstr(news, "is not started again: 3 restarts within 10 minutes are the limit"));
+    dp_local_close(&local);
+}
+
+/* The same abort again is given up. Another signal, another last line, or a kill by others in between is another cause. */
+static void a_fault_that_repeats_is_given_up(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    const char *news;
+    dp_local_restart_dead(local, 20);
+    start(local, DP_LOCAL_SERVER,
+          "echo life; case $(grep -c life \"$0\") in 1) echo a; kill -ABRT $$;; 2) echo b; kill -ABRT $$;; "
+          "3) echo b; kill -SEGV $$;; 4) echo b; kill -KILL $$;; 5) echo b; kill -SEGV $$;; "
+          "*) echo 2026-01-01T00:00:0$(grep -c life \"$0\").000Z error child 7: no files left; kill -ABRT "
+          "$$;; esac");
+    await(local, DP_LOCAL_SERVER);
+    assert_true(dp_local_server_failed(local));
+    news = news_of(local);
+    assert_non_null(strstr(news, "restart 6 of 20"));
+    assert_null(strstr(news, "restart 7 of 20"));
+    assert_non_null(strstr(news, "signal 6 (Aborted), twice in the same way, and is not started again"));
+    assert_non_null(strstr(explained(local), "no files left"));
     dp_local_close(&local);
 }
 
@@ -388,6 +409,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worker_may_end_with_0_only),
         cmocka_unit_test(who_dies_is_started_again_until_the_limit),
+        cmocka_unit_test(a_fault_that_repeats_is_given_up),
         cmocka_unit_test(who_refuses_is_not_started_again),
         cmocka_unit_test(who_says_why_is_quoted),
         cmocka_unit_test(stopping_ends_the_wait_for_a_restart),
