@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* realpath */
 #include "common/env/atomic_file.h"
 
+#include "common/env/limits.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +19,8 @@
 
 static enum dp_status failed(struct dp_error *err, const char *path, int why)
 {
-    bool full = why == ENOSPC || why == EDQUOT;
-    return dp_fail(err, full ? DP_FULL : DP_IO, "cannot write '%.300s': %s%s", path, strerror(why),
-                   full ? "; make room on that disk" : "");
+    return dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO, "cannot write '%.300s': %s%s", path,
+                   strerror(why), dp_limits_remedy(why));
 }
 
 static const char *name_of(const char *path)

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* pwritev, O_DIRECT */
 #include "common/env/disk.h"
 
+#include "common/env/limits.h"
+
 #include "common/base/blocking.h"
 
 #include "common/env/directory.h"
@@ -31,8 +33,8 @@ struct dp_file {
 
 static enum dp_status failed(struct dp_error *err, const char *what, const char *path, int why)
 {
-    if (why == ENOSPC || why == EDQUOT)
-        return dp_fail(err, DP_FULL, "%s %s: %s; make room on that disk", what, path, strerror(why));
+    if (dp_limits_full(why))
+        return dp_fail(err, DP_FULL, "%s %s: %s%s", what, path, strerror(why), dp_limits_remedy(why));
     if (why == EMFILE || why == ENFILE) /* told before anything is looked up or made */
         return dp_fail(err, DP_FULL, "%s %s: %s; raise 'ulimit -n'", what, path, strerror(why));
     if (why == ENOENT)

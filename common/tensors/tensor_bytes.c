@@ -1,6 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "common/tensors/tensor_bytes.h"
 
+#include "common/env/limits.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -18,8 +20,8 @@ uint64_t dp_tensor_bytes(const struct dp_tensor *tensor)
 
 static enum dp_status fails(const struct dp_atomic_file *file, int error, struct dp_error *err)
 {
-    return dp_fail(err, error == ENOSPC || error == EDQUOT ? DP_FULL : DP_IO, "cannot write '%s': %s",
-                   file->path, strerror(error));
+    return dp_fail(err, dp_limits_full(error) ? DP_FULL : DP_IO, "cannot write '%s': %s%s", file->path,
+                   strerror(error), dp_limits_remedy(error));
 }
 
 enum dp_status dp_tensor_bytes_reserve(const struct dp_atomic_file *file, uint64_t bytes,

@@ -2,6 +2,7 @@
 
 #include "common/base/hash.h"
 #include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,9 +77,10 @@ enum dp_status dp_vocab_add(struct dp_vocab_writer *w, const struct dp_vocab_nam
     line[at++] = '\n';
     put(w, line, at);
     w->count++;
-    return ferror(w->file.stream) ? dp_fail(err, errno == ENOSPC ? DP_FULL : DP_IO, "cannot write '%s': %s",
-                                            w->file.path, strerror(errno))
-                                  : DP_OK;
+    return ferror(w->file.stream)
+               ? dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO, "cannot write '%s': %s%s",
+                         w->file.path, strerror(errno), dp_limits_remedy(errno))
+               : DP_OK;
 }
 
 enum dp_status dp_vocab_commit(struct dp_vocab_writer **writer, bool cut, struct dp_error *err)

@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 #include "common/tensors/npy_files.h"
 
 #include <errno.h>
@@ -77,8 +78,9 @@ static enum dp_status put_all(struct writer *w, struct dp_error *err)
         if (st == DP_OK)
             (w->text ? put_text : put_bytes)(w, values, floats < left ? floats : left);
         if (st == DP_OK && ferror(w->stream))
-            st = dp_fail(err, errno == ENOSPC ? DP_FULL : DP_IO, "cannot write the weights of '%s': %s",
-                         rows->parameter->table.name, strerror(errno));
+            st = dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO,
+                         "cannot write the weights of '%s': %s%s", rows->parameter->table.name,
+                         strerror(errno), dp_limits_remedy(errno));
     }
     free(values);
     return st;

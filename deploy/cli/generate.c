@@ -8,6 +8,7 @@
 #include "common/base/json.h"
 #include "common/base/parse.h"
 #include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -86,8 +87,8 @@ static enum dp_status settle(struct generate *g, struct dp_error *err)
 static enum dp_status failed(const struct generate *g, struct dp_error *err)
 {
     const char *out = flag(g, "--out");
-    return dp_fail(err, DP_IO, "cannot write %s%s%s: %s", out ? "'" : "to standard output", out ? out : "",
-                   out ? "'" : "", errno ? strerror(errno) : "input/output error");
+    return dp_fail(err, DP_IO, "cannot write %s%s%s: %s%s", out ? "'" : "to standard output", out ? out : "",
+                   out ? "'" : "", errno ? strerror(errno) : "input/output error", dp_limits_remedy(errno));
 }
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

@@ -1,6 +1,7 @@
 #include "deploy/cli/spool.h"
 
 #include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,10 +85,10 @@ static ssize_t read_some(int fd, const char *flag, const char *from, void *bytes
 static enum dp_status write_failed(const char *flag, const char *to, uint64_t bytes, int why,
                                    struct dp_error *err)
 {
-    return dp_fail(err, why == ENOSPC || why == EDQUOT ? DP_FULL : DP_IO,
+    return dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO,
                    "%s: cannot write '%.300s' after %" PRIu64
-                   " bytes: %s; --cache DIR (for a prediction TMPDIR) names another place",
-                   flag, to, bytes, strerror(why));
+                   " bytes: %s%s; --cache DIR (for a prediction TMPDIR) names another place",
+                   flag, to, bytes, strerror(why), dp_limits_remedy(why));
 }
 
 static enum dp_status copy(const char *flag, const char *from, int fd, const char *to, struct dp_error *err)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* realpath */
 #include "server/checkpoint/paths.h"
 
+#include "common/env/limits.h"
 #include "server/checkpoint/manifest_json.h"
 #include "server/store/store_view.h"
 
@@ -89,9 +90,9 @@ bool dp_checkpoint_name_step_log(const char *name, uint32_t *worker)
 
 enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT;
-    return dp_fail(err, full ? DP_FULL : DP_IO, "%s %s: %s%s", what, path, strerror(errno),
-                   full ? "; make room on that disk, or keep fewer checkpoints" : "");
+    return dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO, "%s %s: %s%s%s", what, path, strerror(errno),
+                   dp_limits_remedy(errno),
+                   errno == ENOSPC || errno == EDQUOT ? ", or keep fewer checkpoints" : "");
 }
 
 enum dp_status dp_checkpoint_sync_directory(const char *path, struct dp_error *err)

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/env/limits.h"
 #include "common/env/read_only_disk.h"
 #include "server/store/store_directory.h"
 
@@ -118,8 +119,8 @@ static enum dp_status point_at(const char *directory, const char *name, struct d
         why = errno;
     }
     if (!done)
-        return dp_fail(err, why == ENOSPC || why == EDQUOT ? DP_FULL : DP_IO, "store: write %s: %s", path,
-                       strerror(why));
+        return dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO, "store: write %s: %s%s", path,
+                       strerror(why), dp_limits_remedy(why));
     return dp_store_directory_sync(directory, err);
 }
 

@@ -26,6 +26,9 @@ enum dp_status dp_rocks_error_take(char **text, const char *directory, const cha
     else if (strstr(why, "Too many open files")) /* EMFILE, ENFILE */
         st =
             dp_fail(err, DP_FULL, "store %s: %s: %s; raise 'ulimit -n' of the server", directory, doing, why);
+    else if (strstr(why, "File too large")) /* EFBIG */
+        st =
+            dp_fail(err, DP_FULL, "store %s: %s: %s; raise 'ulimit -f' of the server", directory, doing, why);
     else if (strstr(why, "No space left") || strstr(why, "NoSpace") || strstr(why, "Disk quota exceeded"))
         st = dp_fail(err, DP_FULL, "store %s: %s: %s; make room on that disk", directory, doing, why);
     else if (strstr(why, "lock hold by current process") || strstr(why, "While lock file"))

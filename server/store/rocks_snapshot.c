@@ -1,6 +1,7 @@
 #include "server/store/rocks_snapshot.h"
 
 #include "common/base/log.h"
+#include "common/env/limits.h"
 #include "server/store/hard_link.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
@@ -37,8 +38,8 @@ static bool path_of(const char *directory, const char *name, struct path *out)
 
 static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
 {
-    enum dp_status st = errno == ENOSPC || errno == EDQUOT ? DP_FULL : DP_IO;
-    return dp_fail(err, st, "store: %s %s: %s", what, path, strerror(errno));
+    enum dp_status st = dp_limits_full(errno) ? DP_FULL : DP_IO;
+    return dp_fail(err, st, "store: %s %s: %s%s", what, path, strerror(errno), dp_limits_remedy(errno));
 }
 
 static enum dp_status too_long(const char *directory, struct dp_error *err)

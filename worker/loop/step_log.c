@@ -1,6 +1,7 @@
 #include "worker/loop/step_log_inner.h"
 
 #include "common/base/log.h"
+#include "common/env/limits.h"
 #include "worker/loop/step_record.h"
 
 #include <errno.h>
@@ -407,8 +408,8 @@ static enum dp_status begin(struct dp_step_log *log, struct dp_error *err)
     if (!write_all(log->fd, head, size)) {
         int why = errno;
         (void)!ftruncate(log->fd, 0);
-        return dp_fail(err, why == ENOSPC || why == EDQUOT ? DP_FULL : DP_IO, "cannot write '%.300s': %s",
-                       log->path, strerror(why));
+        return dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO, "cannot write '%.300s': %s%s", log->path,
+                       strerror(why), dp_limits_remedy(why));
     }
     log->size = size;
     return DP_OK;

@@ -3,6 +3,7 @@
 #include "common/base/bytes.h"
 #include "common/base/hash.h"
 #include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,8 +149,8 @@ static bool write_all(int fd, const void *bytes, size_t size)
 
 static enum dp_status cannot_write(const char *path, struct dp_error *err)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-    return dp_fail(err, full ? DP_FULL : DP_IO, "cannot write samples to '%s': %s", path, strerror(errno));
+    return dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO, "cannot write samples to '%s': %s%s", path,
+                   strerror(errno), dp_limits_remedy(errno));
 }
 
 enum dp_status dp_samples_writer_open(const char *path, const struct dp_sample_keys *keys,

@@ -3,6 +3,7 @@
 #include "worker/score/top.h"
 
 #include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 #include "common/vocab/vocab.h"
 #include "worker/score/predict.h"
 #include "worker/score/scan.h"
@@ -187,9 +188,10 @@ static enum dp_status take_scores(void *context, const struct dp_batch *batch, c
         if (item + 1 == t->items)
             end_user(t, user);
     }
-    return ferror(t->file.stream) ? dp_fail(err, errno == ENOSPC ? DP_FULL : DP_IO, "cannot write '%s': %s",
-                                            t->options->out, strerror(errno))
-                                  : DP_OK;
+    return ferror(t->file.stream)
+               ? dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO, "cannot write '%s': %s%s",
+                         t->options->out, strerror(errno), dp_limits_remedy(errno))
+               : DP_OK;
 }
 
 static enum dp_status score(struct top *t, struct dp_error *err)

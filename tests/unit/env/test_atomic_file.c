@@ -424,7 +424,7 @@ static void full_in_the_middle(void **state)
         if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || dp_atomic_file_open(in("file"), &file, NULL) != DP_OK)
             _exit(2);
         (void)fwrite(much, 1, sizeof much, file.stream);
-        _exit(dp_atomic_file_commit(&file, &err) != DP_IO || !strstr(err.text, "File too large"));
+        _exit(dp_atomic_file_commit(&file, &err) != DP_FULL || !strstr(err.text, "File too large"));
     }
     assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);

@@ -25,6 +25,7 @@ static void texts_become_statuses(void **state)
          "ulimit -n"},
         {"IO error: While open a file for appending: d/ingest-tmp: Too many open files in system", DP_FULL,
          "ulimit -n"},
+        {"IO error: While appending to file: d/ingest-tmp: File too large", DP_FULL, "ulimit -f"},
         {"IO error: While lock file: d/LOCK: Resource temporarily unavailable", DP_IN_USE, "another server"},
         {"IO error: lock hold by current process, acquire time 1 acquiring thread 2: d/LOCK: No locks "
          "available",
@@ -51,6 +52,7 @@ static void the_systems_words_are_those(void **state)
     (void)state;
     assert_string_equal(strerror(ENOSPC), "No space left on device");
     assert_string_equal(strerror(EDQUOT), "Disk quota exceeded");
+    assert_string_equal(strerror(EFBIG), "File too large");
     assert_string_equal(strerror(EMFILE), "Too many open files");
     assert_string_equal(strerror(ENFILE), "Too many open files in system");
 }

@@ -95,8 +95,32 @@ static void readers_are_as_many_as_asked_for(void **state)
     EXPECT_REFUSAL(form, DP_INVALID, "17 readers", "at most 16");
 }
 
-/* A file size limit stands for a disk that fails: this process may write 256 KiB into a file, no more. */
+/* A directory in the place of the portion's file stands for a disk that fails. */
 static void failed_write_fails_all_later_ones(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    const struct dp_store_mark mark = mark_text("m", "1");
+    struct dp_store_job marks = marks_job(&mark, 1);
+    char path[300];
+    open_it(form);
+    write_rows(form, 100, 0, 1);
+    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &err), DP_IO);
+    assert_non_null(strstr(err.text, form->directory));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(do_rows(form, DP_STORE_WRITE, 1, 0, 3, &err), DP_IO);
+    assert_non_null(strstr(err.text, "an earlier write failed"));
+    assert_int_equal(form_do(form, &marks), DP_IO);
+    assert_int_equal(dp_rocks_store_mark_clean(&form->store, &err), DP_IO);
+    expect_rows(form, 100, 0, 1); /* nothing of the failed write is seen */
+    form_close(form, false);
+    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
+}
+
+/* This process may write 256 KiB into a file, no more: what is larger is refused by itself, and succeeds when it may again. */
+static void limited_file_size_refuses_until_it_is_raised(void **state)
 {
     struct form *form = *state;
     struct rlimit before, small;
@@ -112,19 +136,20 @@ static void failed_write_fails_all_later_ones(void **state)
     write_rows(form, 100, 0, 1);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     enum dp_status st = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &err);
+    enum dp_status marked = form_do(form, &marks);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     (void)signal(SIGXFSZ, handler);
-    assert_int_equal(st, DP_IO);
+    assert_int_equal(st, DP_FULL);
     assert_non_null(strstr(err.text, form->directory));
-    assert_int_equal(do_rows(form, DP_STORE_WRITE, 1, 0, 3, &err), DP_IO);
-    assert_non_null(strstr(err.text, "an earlier write failed"));
-    assert_int_equal(form_do(form, &marks), DP_IO);
-    assert_int_equal(dp_rocks_store_mark_clean(&form->store, &err), DP_IO);
-    expect_rows(form, 100, 0, 1); /* nothing of the failed write is seen */
+    assert_non_null(strstr(err.text, "ulimit -f"));
+    assert_int_equal(marked, DP_OK);
+    expect_rows(form, 100, 0, 1); /* nothing of the refused write is seen */
     (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
     assert_int_equal(access(path, F_OK), -1); /* nor does it take up room */
-    form_close(form, false);
-    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
+    write_rows(form, 20000, 0, 3);
+    form_close(form, true);
+    open_it(form); /* it is clean */
+    expect_rows(form, 20000, 0, 3);
 }
 
 /* A process that may open no more files: a write is refused by itself, and succeeds when it may again; marks need none. */
@@ -216,6 +241,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leftover_ingest_file_is_swept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readers_are_as_many_as_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limited_file_size_refuses_until_it_is_raised, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_descriptor_left_refuses_until_there_are, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_disk_refuses_until_there_is_room, set_up, tear_down),
     };
