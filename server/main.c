@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/parse.h"
 #include "common/config/cluster.h"
+#include "common/env/limits.h"
 #include "server/control/control.h"
 #include "server/discard.h"
 #include "server/first_history.h"
@@ -13,6 +14,7 @@
 #include "server/registration.h"
 #include "server/restore/restore.h"
 #include "server/restore/restore_exchange.h"
+#include "server/shard_parts.h"
 #include "server/shard_thread.h"
 
 #include <errno.h>
@@ -27,13 +29,13 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define SAY_MS    10000 /* between lines on how far recovery is */
-#define AGAIN_MS  1000  /* before a layout that met a full disk is put again */
-#define FILES_FEW 4096u /* to be told of: 256 GB of rows alone */
+#define SAY_MS          10000                /* between lines on how far recovery is */
+#define AGAIN_MS        1000                 /* before a layout that met a full disk is put again */
+#define FILES_FEW       4096u                /* to be told of: 256 GB of rows alone */
+#define ROWS_FILE_BYTES ((uint64_t)80 << 20) /* a file of rows has 64 MB and a little */
 
 struct server {
     struct dp_cluster *cluster;
@@ -468,19 +470,34 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
 
 /* All files of the stores' rows (64 MB each) stay open, and each client is a connection to each shard: the usual 1,024 are
  * soon used up. */
-static void raise_files_max(void)
+static void say_files(uint64_t files)
 {
-    struct rlimit limit, all;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    all = limit;
-    all.rlim_cur = all.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &all) == 0)
-        limit = all;
-    bool few = limit.rlim_cur < FILES_FEW;
-    dp_log(few ? DP_LOG_WARN : DP_LOG_INFO, "%llu files and connections can be open at once%s",
-           (unsigned long long)limit.rlim_cur,
+    bool few = files < FILES_FEW;
+    dp_log(few ? DP_LOG_WARN : DP_LOG_INFO, "%" PRIu64 " files and connections can be open at once%s", files,
            few ? ": few for large stores and many clients, raise its hard limit (ulimit -Hn)" : "");
+}
+
+/* Of one with empty stores and a few clients, as measured. Row caches take what they need later: a limit that is
+ * too low for them is only a warning. */
+static enum dp_status check_limits(const struct server *server, struct dp_error *err)
+{
+    char who[64];
+    struct dp_error full;
+    const struct dp_cluster *cluster = server->cluster;
+    const uint64_t shards = server->self->shards,
+                   segment = cluster->durability == DP_CLUSTER_NONE
+                                 ? 0
+                                 : dp_shard_segment_bytes(cluster->journal_bytes);
+    struct dp_limits_need need = {.files = 48 + 28 * shards,
+                                  .threads = 12 + 6 * shards,
+                                  .memory_bytes = (256 + 80 * shards) << 20,
+                                  .file_bytes = segment > ROWS_FILE_BYTES ? segment : ROWS_FILE_BYTES};
+    (void)snprintf(who, sizeof who, "a server with %" PRIu64 " shard%s", shards, shards == 1 ? "" : "s");
+    enum dp_status st = dp_limits_check(who, &need, err);
+    need.memory_bytes += shards * cluster->cache_bytes;
+    if (st == DP_OK && dp_limits_check("once its row caches are full, this server", &need, &full) != DP_OK)
+        dp_log(DP_LOG_WARN, "%s", full.text);
+    return st;
 }
 
 int main(int argc, char **argv)
@@ -488,6 +505,7 @@ int main(int argc, char **argv)
     struct server server = {0};
     struct dp_error err = {0};
     bool help = false;
+    const uint64_t files = dp_limits_begin();
     dp_log_start("server", DP_LOG_INFO);
     /* Answers of a few hundred KB come and go all the time: kept in the heap, not mapped and unmapped each
      * time. */
@@ -500,14 +518,16 @@ int main(int argc, char **argv)
         char who[32];
         (void)snprintf(who, sizeof who, "server %" PRIu32, server.number);
         dp_log_start(who, DP_LOG_INFO);
-        raise_files_max();
+        say_files(files);
         const struct dp_restore_options restore = {.checkpoint = server.restores,
                                                    .cluster = server.cluster,
                                                    .server = server.number,
                                                    .overwrite = server.overwrite,
                                                    .exchanges = server.exchanges,
                                                    .history = server.history};
-        st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);
+        st = check_limits(&server, &err);
+        if (st == DP_OK)
+            st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);
     }
     if (st != DP_OK)
         dp_log(DP_LOG_ERROR, "%s", err.text);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A journal has room for many segments, so that some can be free while others wait for rows to be written back. */
-static uint64_t segment_bytes(uint64_t budget_bytes)
+uint64_t dp_shard_segment_bytes(uint64_t budget_bytes)
 {
     uint64_t bytes = budget_bytes / 8;
     bytes -= bytes % 4096; /* whole pages, whatever the budget */
@@ -132,7 +132,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .journal = {.disk = &parts->disk,
                     .durability = o->journal.synced ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS,
                     .budget_bytes = o->journal.budget_bytes,
-                    .segment_bytes = segment_bytes(o->journal.budget_bytes),
+                    .segment_bytes = dp_shard_segment_bytes(o->journal.budget_bytes),
                     .commit_thread = true,
                     .wake = options->wake,
                     .wake_context = options->context,

@@ -50,4 +50,7 @@ void dp_shard_parts_close(struct dp_shard_parts *parts); /* of what was not open
 /* What to tell who asks meanwhile. */
 void dp_shard_parts_say(const struct dp_shard_parts *parts, uint32_t index, struct dp_error *err);
 
+/* The largest segment of a journal with this budget. */
+uint64_t dp_shard_segment_bytes(uint64_t budget_bytes);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/parse.h"
+#include "common/env/limits.h"
 #include "worker/coordinate/keep.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/job/stop_signal.h"
@@ -303,11 +304,19 @@ static enum dp_status observe(const struct dp_cluster *cluster, const struct fla
     return st == DP_OK ? dp_observe(cluster, dp_stop_signal(), &options, err) : st;
 }
 
+/* Of one with little data: a larger one says what it has no memory for. Connections: common/net/transport.c. */
+static enum dp_status check_limits(struct dp_error *err)
+{
+    const struct dp_limits_need need = {.threads = 5, .memory_bytes = (uint64_t)192 << 20};
+    return dp_limits_check("a worker", &need, err);
+}
+
 int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
 {
     struct dp_error err = {0};
     struct flags flags;
     struct dp_cluster *cluster = NULL;
+    (void)dp_limits_begin();
     dp_log_start("worker", DP_LOG_INFO);
     /* Frames of a few hundred KB come and go with each step: kept in the heap, not mapped, zeroed and
      * unmapped each time. */
@@ -318,6 +327,8 @@ int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
         return fputs(usage, stdout) < 0 ? 2 : 0;
     if (st == DP_OK)
         st = dp_cluster_read(flags.cluster, &cluster, &err);
+    if (st == DP_OK)
+        st = check_limits(&err);
     if (st == DP_OK)
         st = set_device(cluster, &flags, &err);
     if (st == DP_OK)

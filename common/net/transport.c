@@ -1,5 +1,7 @@
 #include "common/net/transport.h"
 
+#include "common/env/limits.h"
+
 #include <stdlib.h>
 
 struct sockets {
@@ -50,7 +52,13 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
     struct sockets *sockets = calloc(1, sizeof *sockets + n * sizeof sockets->connection[0]);
     if (!sockets)
         return dp_fail(err, DP_NOMEM, "out of memory for %u connections", n);
-    enum dp_status st = dp_net_open(1, &sockets->net, err);
+    /* libzmq aborts where it can open no more, or start no thread. Each socket has a connection and an eventfd; the rest is libzmq's own
+     * and the program's. */
+    const struct dp_limits_need need = {
+        .files = 20 + 2 * (uint64_t)n, .threads = 2, .memory_bytes = (uint64_t)32 << 20};
+    enum dp_status st = dp_limits_check("a client", &need, err);
+    if (st == DP_OK)
+        st = dp_net_open(1, &sockets->net, err);
     for (; sockets->n < n && st == DP_OK; sockets->n += st == DP_OK)
         st = dp_connection_open(sockets->net, endpoints[sockets->n], &sockets->connection[sockets->n], err);
     if (st != DP_OK) {

@@ -1,4 +1,5 @@
 /* downpour: the command. Each subcommand is a file of its own. */
+#include "common/env/limits.h"
 #include "deploy/bench/bench.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/commands.h"
@@ -70,6 +71,7 @@ int main(int argc, char **argv)
                                         "verify",  "restore",  "compare",  "report",     "import",
                                         "--help",  "--version"};
     const char *word = argc > 1 ? argv[1] : "";
+    (void)dp_limits_begin();
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)
             return commands[i].run(argc - 2, argv + 2);

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/parse.h"
 #include "common/config/cluster.h"
+#include "common/env/limits.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/allreduce/mpi_reducer.h"
 #include "worker/job/stop_signal.h"
@@ -140,6 +141,7 @@ static bool wants_help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    (void)dp_limits_begin();
     char who[32];
     struct dp_error err = {0};
     struct allreduce_flags flags = {0};
