@@ -142,6 +142,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .recovered_context = &opening,
         .clock = dp_clock_real(),
         .reply = options->reply,
+        .may_reply = options->may_reply,
         .reply_context = options->context};
     return dp_shard_open(&shard, &parts->shard, err);
 }

@@ -58,6 +58,12 @@ static void send_reply(void *context, const struct dp_peer *to, struct dp_messag
     dp_listener_send(thread->listener, to, message);
 }
 
+static bool may_reply(void *context, const struct dp_peer *to, uint64_t bytes)
+{
+    struct dp_shard_thread *thread = context;
+    return dp_listener_would_send(thread->listener, to, bytes);
+}
+
 /* The socket is bound, or not. */
 static void say_started(struct dp_shard_thread *thread, enum dp_status st)
 {
@@ -123,6 +129,7 @@ static void *open_parts(void *arg)
                                              .directory = thread->directory,
                                              .wake = wake,
                                              .reply = send_reply,
+                                             .may_reply = may_reply,
                                              .context = thread,
                                              .revert_failed = revert(thread)};
     uint32_t pause_ms = ROOM_MS;

@@ -22,7 +22,9 @@
  *               of a synchronous step that is not open yet or is being closed; has finished, and must have
  *               what would show a close that is not durable yet
  *   VIEW        a pull or push: its view, which the shard does not have yet;  subject: run; the shard's view, and the one named
- *               beside REPLACED: a view that has the member again, which left */
+ *               beside REPLACED: a view that has the member again, which left
+ *   UNREAD      a pull: earlier answers that its client, or all clients,      total: bytes of its answer
+ *               have not read yet */
 #ifndef DP_BASE_WAIT_H
 #define DP_BASE_WAIT_H
 
@@ -45,7 +47,8 @@
     X(REGISTER, 12, NEVER, "the register")                                                                   \
     X(FAULT, 13, NEVER, "memory, or a disk that works")                                                      \
     X(STEP, 14, ALWAYS, "another member of the run to come as far")                                          \
-    X(VIEW, 15, NEVER, "the list of the run's members")
+    X(VIEW, 15, NEVER, "the list of the run's members")                                                      \
+    X(UNREAD, 16, NEVER, "earlier answers to be read")
 
 enum dp_wait_reason {
 #define DP_WAIT_ENUM(name, number, sign, text) DP_WAIT_##name = number,

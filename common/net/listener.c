@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ struct dp_listener {
     struct dp_send_quotas *quotas;
     struct dp_guard *guard;
     uint64_t unsent_max; /* of all peers */
+    bool awaits_reading; /* would_send said no: the next wait ends when a peer has read something */
     uint64_t refused, undeliverable;
     char endpoint[256];
 };
@@ -177,10 +179,19 @@ static bool bearer(struct dp_listener *listener, const struct dp_peer *to, const
     return may_send(listener, dp_send_quota_unsent(*out), bytes);
 }
 
-bool dp_listener_would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes)
+static bool would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes)
 {
     struct dp_send_quota *quota = dp_send_quotas_find(listener->quotas, to);
     return quota && may_send(listener, dp_send_quota_unsent(quota), bytes);
+}
+
+bool dp_listener_would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes)
+{
+    if (would_send(listener, to, bytes))
+        return true;
+    dp_send_quotas_await(listener->quotas);
+    listener->awaits_reading = true;
+    return would_send(listener, to, bytes);
 }
 
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message)
@@ -196,7 +207,13 @@ void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, st
 
 void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeout_ms)
 {
-    dp_socket_wait(listener->socket, wake_fd, timeout_ms);
+    int read_fd = listener->awaits_reading ? dp_send_quotas_fd(listener->quotas) : -1;
+    dp_socket_wait(listener->socket, wake_fd, read_fd, timeout_ms);
+    if (read_fd < 0)
+        return;
+    eventfd_t signals;
+    (void)!eventfd_read(read_fd, &signals); /* nothing there: it was a message, or the time */
+    listener->awaits_reading = false;
 }
 
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable)

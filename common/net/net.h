@@ -62,10 +62,10 @@ bool dp_listener_receive(struct dp_listener *listener, struct dp_peer *from, str
  * of any size while all peers together are below twice DP_ALL_UNSENT_MAX. */
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message);
 /* Whether a message with so many bytes in its frames would be sent to the peer now; false: it would be
- * dropped. */
+ * dropped, and the next dp_listener_wait ends when a peer has read something. */
 bool dp_listener_would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes);
-/* Waits for a message, for wake_fd (an eventfd, or -1) to become readable, or for the timeout. The caller
- * reads the eventfd. */
+/* Waits for a message, for wake_fd (an eventfd, or -1) to become readable, for the timeout, or after
+ * dp_listener_would_send said no for a peer to read something. The caller reads wake_fd. */
 void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeout_ms);
 /* Dropped so far: messages refused on receipt, including dropped connections, and undeliverable messages. */
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable);

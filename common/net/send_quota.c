@@ -5,15 +5,25 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define BUCKETS 1024u
 /* In `unsent`: the table knows the quota. Whoever takes the number to 0 frees it: so the number counts its
  * references, too. */
 #define HELD (UINT64_C(1) << 63)
 
+/* All peers together. */
+struct totals {
+    int fd;              /* an eventfd */
+    atomic_bool awaited; /* the next bytes that come back are to be signalled there */
+    _Atomic uint64_t unsent;
+    _Atomic uint64_t references; /* of the table, of each quota, of each call of back */
+};
+
 struct dp_send_quota {
     struct dp_send_quota *next; /* of its bucket */
-    struct dp_send_quota *all;  /* what it has unsent is in there, too; NULL: it is that one */
+    struct totals *totals;
     struct dp_peer peer;
     uint64_t used; /* turn of its last use */
     _Atomic uint64_t unsent;
@@ -22,16 +32,39 @@ struct dp_send_quota {
 struct dp_send_quotas {
     uint64_t turn;
     uint32_t count;
-    struct dp_send_quota *all; /* of all peers together */
+    struct totals *totals;
     struct dp_send_quota *bucket[BUCKETS];
 };
 
-static struct dp_send_quota *quota_new(struct dp_send_quota *all)
+static struct totals *totals_new(void)
+{
+    struct totals *totals = calloc(1, sizeof *totals);
+    if (!totals)
+        return NULL;
+    atomic_init(&totals->references, 1);
+    totals->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (totals->fd < 0) {
+        free(totals);
+        return NULL;
+    }
+    return totals;
+}
+
+static void totals_drop(struct totals *totals)
+{
+    if (atomic_fetch_sub(&totals->references, 1) > 1)
+        return;
+    (void)close(totals->fd);
+    free(totals);
+}
+
+static struct dp_send_quota *quota_new(struct totals *totals)
 {
     struct dp_send_quota *quota = calloc(1, sizeof *quota);
     if (!quota)
         return NULL;
-    quota->all = all;
+    atomic_fetch_add(&totals->references, 1);
+    quota->totals = totals;
     atomic_init(&quota->unsent, HELD);
     return quota;
 }
@@ -40,16 +73,18 @@ static void release(struct dp_send_quota *quota, uint64_t bytes)
 {
     uint64_t before = atomic_fetch_sub_explicit(&quota->unsent, bytes, memory_order_acq_rel);
     DP_ASSERT((before & ~HELD) >= (bytes & ~HELD));
-    if (before == bytes)
-        free(quota);
+    if (before != bytes)
+        return;
+    totals_drop(quota->totals);
+    free(quota);
 }
 
 struct dp_send_quotas *dp_send_quotas_new(void)
 {
     struct dp_send_quotas *quotas = calloc(1, sizeof *quotas);
     if (quotas)
-        quotas->all = quota_new(NULL);
-    if (quotas && !quotas->all) {
+        quotas->totals = totals_new();
+    if (quotas && !quotas->totals) {
         free(quotas);
         return NULL;
     }
@@ -68,7 +103,7 @@ void dp_send_quotas_free(struct dp_send_quotas **quotas)
             quota = next;
         }
     }
-    release((*quotas)->all, HELD);
+    totals_drop((*quotas)->totals);
     free(*quotas);
     *quotas = NULL;
 }
@@ -102,7 +137,7 @@ struct dp_send_quota *dp_send_quotas_find(struct dp_send_quotas *quotas, const s
         quota = quota->next;
     if (!quota) {
         if (quotas->count < DP_SEND_QUOTAS_MAX) {
-            quota = quota_new(quotas->all);
+            quota = quota_new(quotas->totals);
             if (!quota)
                 return NULL;
             quotas->count++;
@@ -126,7 +161,7 @@ uint64_t dp_send_quota_unsent(struct dp_send_quota *quota)
 
 uint64_t dp_send_quotas_unsent(const struct dp_send_quotas *quotas)
 {
-    return dp_send_quota_unsent(quotas->all);
+    return atomic_load_explicit(&quotas->totals->unsent, memory_order_relaxed);
 }
 
 uint64_t dp_send_quotas_most(struct dp_send_quotas *quotas, struct dp_peer *out)
@@ -141,16 +176,33 @@ uint64_t dp_send_quotas_most(struct dp_send_quotas *quotas, struct dp_peer *out)
     return most;
 }
 
+int dp_send_quotas_fd(const struct dp_send_quotas *quotas)
+{
+    return quotas->totals->fd;
+}
+
+void dp_send_quotas_await(struct dp_send_quotas *quotas)
+{
+    atomic_store(&quotas->totals->awaited, true);
+    /* With the one in `back`: either the look that follows sees the bytes that came back, or `back` sees this. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
 void dp_send_quota_give(struct dp_send_quota *quota, uint64_t bytes)
 {
     DP_ASSERT(bytes > 0);
     (void)atomic_fetch_add_explicit(&quota->unsent, bytes, memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&quota->all->unsent, bytes, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&quota->totals->unsent, bytes, memory_order_relaxed);
 }
 
 void dp_send_quota_back(struct dp_send_quota *quota, uint64_t bytes)
 {
-    struct dp_send_quota *all = quota->all;
+    struct totals *totals = quota->totals;
+    (void)atomic_fetch_add(&totals->references, 1); /* the quota's may go with its last bytes */
     release(quota, bytes);
-    release(all, bytes); /* last: while it has these bytes it is there */
+    (void)atomic_fetch_sub(&totals->unsent, bytes);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&totals->awaited) && atomic_exchange(&totals->awaited, false))
+        (void)!eventfd_write(totals->fd, 1); /* fails where it is full of signals already */
+    totals_drop(totals);
 }

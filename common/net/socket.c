@@ -101,11 +101,15 @@ enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoi
     return dp_fail(err, DP_IO, "%s '%s': %s%s", verb, endpoint, zmq_strerror(number), advice);
 }
 
-void dp_socket_wait(void *socket, int wake_fd, uint32_t timeout_ms)
+void dp_socket_wait(void *socket, int wake_fd, int read_fd, uint32_t timeout_ms)
 {
-    zmq_pollitem_t items[2] = {{.socket = socket, .events = ZMQ_POLLIN},
-                               {.fd = wake_fd, .events = ZMQ_POLLIN}};
+    zmq_pollitem_t items[3] = {{.socket = socket, .events = ZMQ_POLLIN}};
+    int n = 1;
+    if (wake_fd >= 0)
+        items[n++] = (zmq_pollitem_t){.fd = wake_fd, .events = ZMQ_POLLIN};
+    if (read_fd >= 0)
+        items[n++] = (zmq_pollitem_t){.fd = read_fd, .events = ZMQ_POLLIN};
     dp_blocking();
     /* An error (a signal, say) ends the wait; whoever called looks at the socket anyway. */
-    (void)zmq_poll(items, wake_fd >= 0 ? 2 : 1, (long)timeout_ms);
+    (void)zmq_poll(items, n, (long)timeout_ms);
 }

@@ -17,7 +17,7 @@ enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint,
                              struct dp_error *err);
 /* The error that zmq_bind or zmq_connect (`verb`: "listening on", "connecting to") left in `number`. */
 enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoint, struct dp_error *err);
-/* Until the socket or wake_fd (-1: none) is readable, or the time is over. */
-void dp_socket_wait(void *socket, int wake_fd, uint32_t timeout_ms);
+/* Waits until the socket or one of the descriptors (-1: none) is readable, or until the timeout. */
+void dp_socket_wait(void *socket, int wake_fd, int read_fd, uint32_t timeout_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* Pull: rows of a request into one frame a section.
- *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
+ *     would the answer be sent? (unread.h) -> find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
  * A pull waits while a synchronous step is to be closed, and where its members had backups, until its close is durable (close.h). One
  * of that step, from a member that does it again, gets the weights from before, but with backups those of the open step. A pull of a member that the consistency mode holds leaves its session's order first (held.h).
@@ -67,9 +67,10 @@ static void put_old(const struct dp_kept *kept, const struct dp_cached_table *ta
 }
 
 /* What a peer asks for must fit into one answer. */
-static enum dp_status check_size(const struct dp_request *request, const struct dp_lookup *lookup,
-                                 struct dp_error *err)
+static enum dp_status check_size(struct dp_waiting *waiting, struct dp_error *err)
 {
+    const struct dp_request *request = &waiting->request;
+    const struct dp_lookup *lookup = &waiting->lookup;
     uint64_t sum = 0;
     for (uint32_t s = 0; s < request->sections; s++) {
         uint64_t bytes = (uint64_t)request->section[s].rows * lookup->section[s].table->spec.dim *
@@ -83,7 +84,24 @@ static enum dp_status check_size(const struct dp_request *request, const struct 
                            request->section[s].rows, lookup->section[s].table->spec.name, DP_FRAME_BYTES_MAX,
                            DP_MESSAGE_BYTES_MAX);
     }
+    waiting->answer_bytes = sum;
     return DP_OK;
+}
+
+/* Whether it must wait: for its client to read, or for its rows, which are in misses.rows where it need not. Refused: why in err. */
+static bool must_wait(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
+{
+    enum dp_unread_verdict verdict = dp_unread_check(&shard->unread, waiting, err);
+    if (verdict == DP_UNREAD_WAIT && shard->draining) {
+        (void)dp_snapshots_stopping(&shard->snapshots, err);
+        return false;
+    }
+    if (verdict == DP_UNREAD_WAIT)
+        waiting->waits_for = DP_WAIT_UNREAD;
+    if (verdict != DP_UNREAD_GO)
+        return verdict == DP_UNREAD_WAIT;
+    enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, err);
+    return found == DP_FOUND_READING || found == DP_FOUND_PARK;
 }
 
 static uint32_t held_ms(const struct dp_waiting *waiting)
@@ -145,16 +163,13 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     if (st == DP_OK && !waiting->checked)
         st = dp_sections_check(&shard->base, &shard->tables, waiting, &err);
     if (st == DP_OK && !waiting->checked)
-        st = check_size(request, &waiting->lookup, &err);
+        st = check_size(waiting, &err);
     waiting->checked = st == DP_OK;
     if (st == DP_OK && verdict == DP_STEP_HELD)
         return DP_DONE_HELD;
-    if (st == DP_OK) {
-        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
-        if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
-            return DP_DONE_WAIT;
-        st = err.status;
-    }
+    if (st == DP_OK && must_wait(shard, waiting, &err))
+        return DP_DONE_WAIT;
+    st = err.status;
     uint32_t made = 0;
     const uint32_t *rows = shard->misses.rows;
     uint64_t pulled = 0, initial = 0;

@@ -43,6 +43,10 @@ static const struct rule {
     [DP_WAIT_STREAMS] = {.known = true,
                          .late = DP_TIMEOUT,
                          .woken_by = "hello.c: the job that reserves streams"},
+    [DP_WAIT_UNREAD] = {.known = true,
+                        .ends_late = true,
+                        .late = DP_TIMEOUT,
+                        .woken_by = "turn.c: clients have read, the shard drains or has many requests"},
 };
 
 void dp_schedule_add(struct dp_schedule *schedule, const struct dp_waiting *waiting)

@@ -15,7 +15,7 @@
 
 #include "server/shard/sessions.h"
 
-#define DP_SCHEDULE_QUEUES (DP_WAIT_STEP + 1)
+#define DP_SCHEDULE_QUEUES (DP_WAIT_UNREAD + 1)
 
 struct dp_schedule {
     struct dp_schedule_queue {

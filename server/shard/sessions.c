@@ -116,6 +116,22 @@ void dp_session_append(struct dp_session *session, struct dp_waiting *waiting)
     session->waiting++;
 }
 
+bool dp_session_renew(struct dp_session *session, struct dp_waiting **resend)
+{
+    const struct dp_request *request = &(*resend)->request;
+    bool may_be = session->waits == DP_WAIT_UNREAD && request->kind == DP_REQUEST_PULL && (*resend)->decoded;
+    struct dp_waiting *pull = may_be ? session->first : NULL;
+    while (pull && (!pull->decoded || pull->request.kind != DP_REQUEST_PULL ||
+                    pull->request.sequence != request->sequence || pull->request.id != request->id))
+        pull = pull->next;
+    if (!pull)
+        return false;
+    pull->peer = (*resend)->peer;
+    pull->deadline_ns = (*resend)->deadline_ns;
+    dp_waiting_free(resend);
+    return true;
+}
+
 struct dp_waiting *dp_session_take_first(struct dp_session *session)
 {
     struct dp_waiting *waiting = session->first;

@@ -23,6 +23,7 @@ struct dp_waiting {
     bool decoded;
     bool
         checked; /* what cannot change while it waits was found valid: a request that is tried again is not checked again */
+    uint64_t answer_bytes;         /* of a pull that was checked: the rows of its answer */
     enum dp_wait_reason waits_for; /* what it lacked when it was tried last */
     /* Not OK: the request broke the protocol (it is not decoded), or what it needs could not be read. */
     struct dp_error broken;
@@ -58,6 +59,9 @@ uint32_t dp_sessions_count(const struct dp_sessions *sessions);
 
 void dp_waiting_free(struct dp_waiting **waiting);
 void dp_session_append(struct dp_session *session, struct dp_waiting *waiting);
+/* Whether it is a resend of a pull that waits, in a session that waits for its client to read: that one is answered, to this peer, by
+ * this deadline; the resend is freed. A client that is slow sends again, and must not be sent everything twice. */
+bool dp_session_renew(struct dp_session *session, struct dp_waiting **resend);
 /* Unlinks the first; the caller's from now on. */
 struct dp_waiting *dp_session_take_first(struct dp_session *session);
 

@@ -174,6 +174,12 @@ static void join(struct dp_shard *shard)
                                          .history = o->history,
                                          .reply = o->reply,
                                          .context = o->reply_context};
+    shard->unread = (struct dp_unread){.base = base,
+                                       .schedule = &shard->schedule,
+                                       .may_reply = o->may_reply,
+                                       .context = o->reply_context,
+                                       .requests_many = o->requests_max / 2,
+                                       .bytes_many = WAITING_MAX / 2};
     shard->push_replies =
         (struct dp_push_replies){.replies = &shard->replies, .journaling = &shard->journaling};
     shard->admission = (struct dp_admission){.base = base, .ids = shard->ids, .wall = &shard->options.wall};
@@ -474,7 +480,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
         dp_replies_refuse(&shard->replies, &to, &err);
         dp_waiting_free(&waiting);
     } else if (sequenced) {
-        if (request->sequence == session->expected || !dp_held_renew(&shard->held, session, &waiting))
+        if (request->sequence == session->expected ||
+            (!dp_held_renew(&shard->held, session, &waiting) && !dp_session_renew(session, &waiting)))
             admit(shard, session, waiting);
     } else {
         do_at_once(shard, waiting);

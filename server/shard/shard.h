@@ -55,6 +55,9 @@ struct dp_shard_options {
     struct dp_copier *copier;
     struct dp_clock clock;
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
+    /* Whether an answer with so many bytes of rows would be sent to the peer now; false: it would be dropped. A pull waits then, and
+     * the shard asks again each turn: the caller turns once a peer has read something. NULL: always. */
+    bool (*may_reply)(void *context, const struct dp_peer *to, uint64_t bytes);
     void *reply_context;
 };
 

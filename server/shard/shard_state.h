@@ -17,6 +17,7 @@
 #include "server/shard/schedule.h"
 #include "server/shard/shard.h"
 #include "server/shard/snapshot_askers.h"
+#include "server/shard/unread.h"
 #include "server/shard/view_requests.h"
 
 struct dp_shard {
@@ -42,6 +43,7 @@ struct dp_shard {
     struct dp_sessions *sessions; /* requests */
     struct dp_schedule schedule;
     struct dp_replies replies;
+    struct dp_unread unread;
     struct dp_push_replies push_replies;
     struct dp_admission admission;
     struct dp_positions positions;

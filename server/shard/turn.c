@@ -92,14 +92,16 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
     DP_ASSERT(session->first == first && (done != DP_DONE_WAIT || first->waits_for != DP_WAIT_NONE));
     DP_ASSERT(done != DP_DONE_HELD || first->request.member.given);
     if (done == DP_DONE_WAIT) {
-        if (first->waits_for == DP_WAIT_STEP) /* what it waits for may need the room that is kept for it */
+        /* What it waits for may need the room that is kept for it, or may take long. */
+        if (first->waits_for == DP_WAIT_STEP || first->waits_for == DP_WAIT_UNREAD)
             dp_cache_budget_forget(&shard->budget, &first->lookup);
         else if (first->waits_for != DP_WAIT_ROOM)
             dp_cache_budget_unpark(&shard->budget, &first->lookup);
         else if (session->waits != DP_WAIT_ROOM)
             DP_COUNT(&shard->base.counters, requests_parked, 1);
         dp_schedule_park(&shard->schedule, session, first->waits_for);
-        if (first->waits_for != DP_WAIT_ROOM && first->waits_for != DP_WAIT_DISK)
+        if (first->waits_for != DP_WAIT_ROOM && first->waits_for != DP_WAIT_DISK &&
+            first->waits_for != DP_WAIT_UNREAD)
             read_ahead(shard, first->next);
         return;
     }
@@ -192,6 +194,7 @@ static void will_wake(const struct dp_shard *shard, bool out[DP_SCHEDULE_QUEUES]
     out[DP_WAIT_STREAMS] = shard->reserving > 0;
     out[DP_WAIT_DISK] = shard->journaling.behind_ns > 0;
     out[DP_WAIT_STEP] = dp_close_will_wake(&shard->close);
+    out[DP_WAIT_UNREAD] = dp_unread_will_wake(&shard->unread);
     /* It goes on by itself, or waits for a change: a read that ends, rows that become clean, the urgent one's end. */
     out[DP_WAIT_ROOM] = reads || budget->wants_clean || budget->urgent || shard->jobs.under_way > 0 ||
                         dp_write_back_is_busy(&shard->write_back) ||
@@ -253,6 +256,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_io_jobs_take(&shard->jobs);
     dp_misses_turn(&shard->misses, shard->journaling.lsn);
     room_turn(shard);
+    dp_unread_turn(&shard->unread, shard->draining);
     dp_close_turn(&shard->close, shard->draining);
     held_turn(shard);
     if (!shard->draining)

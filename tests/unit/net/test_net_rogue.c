@@ -360,6 +360,60 @@ static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
     free(block);
 }
 
+enum { READ = 12 };
+
+static void *read_later(void *rogue)
+{
+    return (void *)(uintptr_t)read_large(rogue, (size_t)20 << 20, READ);
+}
+
+/* Who has an answer for a peer that has left too much unread waits, and is woken when the peer reads. */
+static void a_wait_ends_when_a_peer_has_read(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20, SIZE = 20 * MIB };
+    struct pair pair = pair_open(ANY_PORT);
+    struct dp_message *message = NULL;
+    struct dp_peer slow;
+    pthread_t reader;
+    void *context = zmq_ctx_new(), *rogue = zmq_socket(context, ZMQ_DEALER), *read = NULL;
+    int one = 1, small = 64 << 10;
+    char *block = calloc(1, SIZE);
+    assert_non_null(block);
+    atomic_store(&live_bytes, 0);
+    (void)zmq_setsockopt(rogue, ZMQ_RCVHWM, &one, sizeof one);
+    (void)zmq_setsockopt(rogue, ZMQ_RCVBUF, &small, sizeof small);
+    assert_int_equal(zmq_connect(rogue, pair.endpoint), 0);
+    assert_int_equal(zmq_send(rogue, "pull", 4, 0), 4);
+    assert_int_equal(receive_at(pair.listener, &slow, &message, 10000), DP_OK);
+    dp_message_free(&message);
+    uint32_t sent = 0;
+    while (dp_listener_would_send(pair.listener, &slow, SIZE)) {
+        send_large(pair.listener, &slow, block, SIZE);
+        sent++;
+    }
+    assert_true(sent >= DP_PEER_UNSENT_MAX / SIZE && sent < READ);
+    assert_int_equal(pthread_create(&reader, NULL, read_later, rogue), 0);
+    uint64_t end = now_ms() + 60000;
+    while (sent < READ && now_ms() < end) {
+        if (dp_listener_would_send(pair.listener, &slow, SIZE)) {
+            send_large(pair.listener, &slow, block, SIZE);
+            sent++;
+        } else {
+            dp_listener_wait(pair.listener, -1, 60000);
+        }
+    }
+    assert_true(now_ms() < end);
+    assert_int_equal(undeliverable_of(pair.listener), 0);
+    assert_int_equal(pthread_join(reader, &read), 0);
+    assert_int_equal((uintptr_t)read, READ);
+    (void)zmq_close(rogue);
+    (void)zmq_ctx_term(context);
+    assert_all_released(pair.listener);
+    pair_close(&pair);
+    free(block);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +423,7 @@ int main(void)
         cmocka_unit_test(the_sum_of_frames_is_limited),
         cmocka_unit_test(what_cannot_be_delivered_is_counted_and_freed),
         cmocka_unit_test(a_peer_that_does_not_read_takes_bounded_memory),
+        cmocka_unit_test(a_wait_ends_when_a_peer_has_read),
     };
     return cmocka_run_group_tests_name("net_rogue", tests, NULL, NULL);
 }
