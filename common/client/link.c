@@ -319,6 +319,23 @@ static void renew_held(struct dp_link *link, uint64_t now_ns)
         link->silences++;
 }
 
+/* Whether the answer to the parcel at the cursor, with those that are still to come, is what a server keeps for a peer that
+ * does not read: beyond that the parcel waits until one of them has come. Pulls that the shard holds do not count: what it
+ * holds them for may stand behind the cursor. So where this says no, the retry timer of an earlier one runs. */
+static bool may_ask(const struct dp_link *link)
+{
+    const struct dp_parcel *next = link->cursor;
+    uint64_t unread = 0;
+    if (next->answer_bytes == 0 || link->largest * link->under_way <= DP_PEER_UNSENT_MAX)
+        return true;
+    for (const struct dp_parcel *p = link->first; p != next; p = p->next) {
+        unread += p->held ? 0 : p->answer_bytes;
+        if (unread > 0 && unread + next->answer_bytes > DP_PEER_UNSENT_MAX)
+            return false;
+    }
+    return true;
+}
+
 void dp_link_pump(struct dp_link *link, uint64_t now_ns)
 {
     pump_loose(link, now_ns);
@@ -336,7 +353,7 @@ void dp_link_pump(struct dp_link *link, uint64_t now_ns)
     }
     if (now_ns >= renewals_due_ns(link))
         renew_held(link, now_ns);
-    while (link->cursor && now_ns >= link->hold_ns) {
+    while (link->cursor && now_ns >= link->hold_ns && may_ask(link)) {
         if (!send_parcel(link, link->cursor, now_ns)) {
             link->hold_ns = now_ns + MS_NS;
             break;
@@ -354,7 +371,7 @@ uint64_t dp_link_due_ns(const struct dp_link *link)
         return due;
     if (link->state == DP_LINK_GREETING)
         return dp_link_sooner(due, link->hello_due_ns);
-    if (link->cursor)
+    if (link->cursor && may_ask(link))
         due = dp_link_sooner(due, link->hold_ns);
     return dp_link_sooner(due, dp_link_sooner(silent_ns(link), renewals_due_ns(link)));
 }

@@ -30,6 +30,7 @@ struct dp_parcel {
     uint64_t wait_until_ns; /* register_get: until when the server may keep it; 0: it is none */
     uint64_t overtaken_ns;  /* when an answer came to what was sent after it; 0: none did since it was sent */
     uint64_t bytes;         /* of the request's frames and its answer's */
+    uint64_t answer_bytes;  /* of a pull: its answer's alone */
     uint32_t sends;
     struct dp_request request; /* its lent pointers are not used */
     struct dp_slice slice[DP_SECTIONS_MAX];

@@ -75,8 +75,9 @@ static enum dp_status cut_shard(struct dp_partition *partition, struct dp_client
         if (push)
             dp_parcel_add(parcel, part->block, part->values_at + from * row_bytes, rows * row_bytes);
         else
-            parcel->bytes += rows * row_bytes; /* the answer's */
+            parcel->answer_bytes += rows * row_bytes;
     }
+    parcel->bytes += parcel->answer_bytes;
     return DP_OK;
 }
 

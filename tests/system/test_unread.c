@@ -1,12 +1,15 @@
 /* Peers that ask for everything and read nothing, and one whose message never ends: the server's memory stays bounded, it lets them go,
- * and others are served meanwhile. */
+ * and others are served meanwhile. Clients that ask for more than a server keeps for them get all of it, within its bound. */
 #include "tests/lib/test.h"
 #include "tests/lib/zmtp.h"
 #include "tests/system/place.h"
 
+#include "common/client/downpour.h"
+#include "common/net/net.h"
 #include "common/wire/reply.h"
 #include "common/wire/request.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,11 +140,87 @@ static void a_message_without_end_is_cut(void **state)
     dp_place_stops_cleanly(live->server);
 }
 
+/* ---- many large answers */
+
+#define CLIENTS   16u
+#define IN_FLIGHT 8u
+#define ROWS      10000u /* a pull: 41 MB */
+#define DIM       1024u
+#define PULL_MS   240000u
+
+struct reader {
+    const char *shard;
+    pthread_t thread;
+    struct dp_client *client;
+    struct dp_client_table *table;
+    float *weights; /* of all its pulls: what they have is not looked at */
+    uint64_t *keys;
+    enum dp_status status;
+    struct dp_error err;
+};
+
+static void *read_all(void *arg)
+{
+    struct reader *r = arg;
+    struct dp_keys *keys = NULL;
+    struct dp_ticket ticket[IN_FLIGHT];
+    const struct dp_client_options options = {.name = "reader",
+                                              .cluster = CLUSTER_ID,
+                                              .shards = &r->shard,
+                                              .shard_count = 1,
+                                              .open_timeout_ms = PULL_MS};
+    struct dp_table_spec spec = {.name = "wide", .dim = DIM, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
+    r->status = dp_client_open(&options, &r->client, &r->err);
+    if (r->status == DP_OK)
+        r->status = dp_client_table(r->client, &spec, PULL_MS, &r->table, &r->err);
+    if (r->status == DP_OK)
+        r->status = dp_keys_new(&keys, &r->err);
+    if (r->status == DP_OK)
+        r->status = dp_keys_set(keys, r->keys, ROWS, &r->err);
+    const struct dp_pull_part part = {r->table, keys, r->weights};
+    for (uint32_t i = 0; r->status == DP_OK && i < IN_FLIGHT; i++)
+        r->status = dp_client_pull(r->client, &part, 1, NULL, PULL_MS, &ticket[i], &r->err);
+    for (uint32_t i = 0; r->status == DP_OK && i < IN_FLIGHT; i++)
+        r->status = dp_client_wait(r->client, &ticket[i], PULL_MS, NULL, &r->err);
+    dp_client_close(&r->client);
+    dp_keys_free(&keys);
+    return NULL;
+}
+
+static void clients_get_all_that_they_ask_for(void **state)
+{
+    struct live *live = *state;
+    struct reader reader[CLIENTS] = {{0}};
+    const char *shard = dp_place_text(live->place, "tcp://127.0.0.1:%u", (unsigned)live->cluster.port + 1);
+    uint64_t *keys = calloc(ROWS, sizeof *keys);
+    assert_non_null(keys);
+    for (uint64_t i = 0; i < ROWS; i++)
+        keys[i] = i;
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        reader[i] =
+            (struct reader){.shard = shard, .keys = keys, .weights = calloc(ROWS, DIM * sizeof(float))};
+        assert_non_null(reader[i].weights);
+        assert_int_equal(pthread_create(&reader[i].thread, NULL, read_all, &reader[i]), 0);
+    }
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        assert_int_equal(pthread_join(reader[i].thread, NULL), 0);
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        if (reader[i].status != DP_OK)
+            fail_msg("client %u: %s", (unsigned)i, reader[i].err.text);
+        free(reader[i].weights);
+    }
+    free(keys);
+    print_message("peak %llu MiB\n", (unsigned long long)(peak_bytes(live) / MIB));
+    assert_true(peak_bytes(live) < DP_ALL_UNSENT_MAX + CLIENTS * ROWS * DIM * sizeof(float));
+    dp_place_stops_cleanly(live->server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_that_nobody_reads_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_message_without_end_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(clients_get_all_that_they_ask_for, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

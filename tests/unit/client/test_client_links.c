@@ -119,6 +119,47 @@ static void the_window_is_respected(void **state)
     done(&b);
 }
 
+/* What a server would drop, as answers that were not read, is not asked for: it waits for one of those before it. */
+static void no_more_is_asked_for_than_may_be_unread(void **state)
+{
+    (void)state;
+    enum {
+        ROWS = 40000,
+        DIM = DP_FAKE_DIM_MAX,
+        MOST = DP_PEER_UNSENT_MAX / (ROWS * DIM * 4),
+        PULLS = 2 * MOST
+    };
+    struct bench b = made(1);
+    b.options.window = 2 * PULLS;
+    assert_int_equal(open_client(&b), DP_OK);
+    struct dp_client_table *t = table(&b, "t", DIM);
+    struct dp_ticket ticket[PULLS], push;
+    uint64_t *key = calloc(ROWS, sizeof *key);
+    float *w = calloc(ROWS, DIM * sizeof *w);
+    struct dp_keys *keys;
+    assert_true(key && w && MOST > 10);
+    for (uint64_t i = 0; i < ROWS; i++)
+        key[i] = i;
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, key, ROWS, &b.err), DP_OK);
+    const struct dp_pull_part pull = {t, keys, w};
+    b.net->dead[0] = true;
+    uint32_t before = b.net->sent_to[0];
+    for (int i = 0; i < PULLS; i++)
+        assert_int_equal(dp_client_pull(b.client, &pull, 1, NULL, WAIT_MS, &ticket[i], &b.err), DP_OK);
+    assert_int_equal(push_one(&b, t, 3, WAIT_MS, &push), DP_OK);
+    advance(&b, 90);
+    assert_int_equal(b.net->sent_to[0] - before, MOST);
+    b.net->dead[0] = false;
+    for (int i = 0; i < PULLS; i++)
+        assert_int_equal(dp_client_wait(b.client, &ticket[i], WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &push, WAIT_MS, NULL, &b.err), DP_OK);
+    dp_keys_free(&keys);
+    free(key);
+    free(w);
+    done(&b);
+}
+
 static void staleness_is_measured(void **state)
 {
     (void)state;
@@ -407,6 +448,7 @@ int main(void)
         cmocka_unit_test(silence_is_asked_again_ever_more_slowly),
         cmocka_unit_test(a_shard_that_is_heard_is_not_hurried),
         cmocka_unit_test(the_window_is_respected),
+        cmocka_unit_test(no_more_is_asked_for_than_may_be_unread),
         cmocka_unit_test(staleness_is_measured),
         cmocka_unit_test(the_rate_may_be_divided_by_the_staleness),
         cmocka_unit_test(a_number_of_ones_own_counts_once),
