@@ -44,7 +44,9 @@ static const struct dp_option flags[] = {
     {"--repeats", "N", "turns of each mode, 1 .. 99; default 5", NULL, NULL},
     {"--slack", "S", "S of ssp:S; default 2", NULL, NULL},
     {"--shards", "N", "shards (threads) of the server, 1 .. 8; default 1", NULL, NULL},
-    {"--durability", "WHICH", "what an acknowledged push survives: machine, process or none; default machine",
+    {"--durability", "WHICH",
+     "what an acknowledged push survives: machine, process or none (async and ssp only: sync needs a "
+     "journal); default machine",
      NULL, NULL},
     {"--json", NULL, "one line of JSON per mode instead of the table", NULL, NULL},
 };
@@ -174,9 +176,11 @@ static enum dp_status open_all(struct modes_run *run, struct dp_error *err)
     return st;
 }
 
-/* One client has no backup. */
+/* Without a journal there is no sync; one client has no backup. */
 static uint32_t modes_of(const struct modes_run *run)
 {
+    if (run->options.durability == DP_CLUSTER_NONE)
+        return MODES - 2;
     return run->workers > 1 ? MODES : MODES - 1;
 }
 

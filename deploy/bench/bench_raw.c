@@ -52,20 +52,24 @@ static unsigned char *buffer(const struct pool *pool, uint64_t n)
     return pool->bytes + n % pool->buffers * pool->each;
 }
 
-static void answer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *request,
+/* False: it would be dropped now, because the client has to read earlier answers first. */
+static bool answer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *request,
                    const struct pool *pool)
 {
     uint64_t header[HEADER_BYTES / 8]; /* size of the answer, number of the request */
     if (request->frame[0].size != HEADER_BYTES)
-        return;
+        return true;
     memcpy(header, request->frame[0].data, sizeof header);
+    if (header[0] <= pool->each && !dp_listener_would_send(listener, to, header[0]))
+        return false;
     struct dp_message *reply = header[0] <= pool->each ? dp_message_new(2) : NULL;
     if (!reply)
-        return;
+        return true;
     dp_message_add(reply, (struct dp_frame){.data = header, .size = sizeof header});
     if (header[0] > 0)
         dp_message_add(reply, lent(buffer(pool, header[1]), header[0]));
     dp_listener_send(listener, to, &reply);
+    return true;
 }
 
 static bool is_over(int control)
@@ -78,15 +82,13 @@ static void serve(struct dp_listener *listener, int control, const struct pool *
 {
     struct dp_peer from;
     struct dp_message *request = NULL;
-    for (;;) {
-        while (dp_listener_receive(listener, &from, &request)) {
-            answer(listener, &from, request, pool);
+    do {
+        while ((request || dp_listener_receive(listener, &from, &request)) &&
+               answer(listener, &from, request, pool))
             dp_message_free(&request);
-        }
         dp_listener_wait(listener, control, LOOK_MS);
-        if (is_over(control))
-            return;
-    }
+    } while (!is_over(control));
+    dp_message_free(&request);
 }
 
 /* The whole life of the forked process; gives its exit code. Only the endpoint goes to `tell`. */
