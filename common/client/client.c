@@ -71,7 +71,7 @@ void dp_client_end(struct dp_client *client, struct dp_call *call)
 
 /* ---- time and messages ---- */
 
-static void take_in(struct dp_client *client, uint64_t now_ns)
+static void take_messages(struct dp_client *client, uint64_t now_ns)
 {
     struct dp_transport *t = &client->session.transport;
     for (uint32_t i = 0; i < RECEIVE_MAX; i++) {
@@ -91,6 +91,16 @@ static void take_in(struct dp_client *client, uint64_t now_ns)
         dp_reply_clear(&reply);
         dp_message_free(&message);
     }
+}
+
+static void take_in(struct dp_client *client, uint64_t now_ns)
+{
+    struct dp_transport *t = &client->session.transport;
+    uint32_t server = 0;
+    take_messages(client, now_ns);
+    while (t->broke && t->broke(t->self, &server))
+        if (server < client->shards || (server == client->shards && client->has_control))
+            dp_link_broke(&client->link[server], now_ns);
 }
 
 static void pump(struct dp_client *client, uint64_t now_ns)

@@ -197,6 +197,31 @@ static uint32_t timeout_of(const struct dp_link *link, const struct dp_parcel *p
     return (uint32_t)dp_link_later(dp_link_sooner(left, DP_TIMEOUT_MS_MAX), 1);
 }
 
+static bool is_sent(const struct dp_link *link, const struct dp_parcel *parcel)
+{
+    return !link->cursor || link->cursor->request.sequence > parcel->request.sequence;
+}
+
+void dp_link_broke(struct dp_link *link, uint64_t now_ns)
+{
+    uint64_t due_ns = now_ns;
+    if (link->breaks > 0) {
+        due_ns += dp_client_session_jitter(link->session, link->pause_ns);
+        link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
+    }
+    link->breaks++;
+    for (struct dp_parcel *p = link->loose; p; p = p->next)
+        p->due_ns = p->sends > 0 ? due_ns : p->due_ns;
+    if (link->state == DP_LINK_GREETING)
+        link->hello_due_ns = dp_link_sooner(link->hello_due_ns, due_ns);
+    /* From the first, what the shard holds included: it would answer on the connection that has ended. */
+    if (link->state != DP_LINK_OPEN || !link->first || !is_sent(link, link->first))
+        return;
+    link->cursor = link->first;
+    link->rewound_ns = due_ns;
+    link->hold_ns = dp_link_later(link->hold_ns, due_ns);
+}
+
 static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t now_ns)
 {
     struct dp_message *message = NULL;
@@ -248,11 +273,6 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     if (send_parcel(link, hello, now_ns))
         link->hello_due_ns = now_ns + dp_client_session_jitter(session, session->retry_ns);
     dp_parcel_free(&hello);
-}
-
-static bool is_sent(const struct dp_link *link, const struct dp_parcel *parcel)
-{
-    return !link->cursor || link->cursor->request.sequence > parcel->request.sequence;
 }
 
 static uint64_t silence_ns(const struct dp_link *link)

@@ -54,6 +54,7 @@ struct dp_link {
     uint64_t hold_ns, pause_ns; /* nothing is sent in order before hold; next pause, doubling */
     uint64_t rewound_ns;
     uint32_t silences;
+    uint32_t breaks; /* connections that ended since the last answer */
 
     uint64_t ignored, restarts; /* counters */
 };
@@ -80,6 +81,9 @@ void dp_link_pump(struct dp_link *link, uint64_t now_ns);
 uint64_t dp_link_due_ns(const struct dp_link *link);
 /* A reply of this server. May take over heap parts of the reply, and the message. */
 void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns);
+/* The connection to the server has ended: what is under way may be lost, and is sent again at once, on the next one. Where connections
+ * end before anything is answered, it is sent after a pause. */
+void dp_link_broke(struct dp_link *link, uint64_t now_ns);
 /* Makes a reply that did not decode into a refusal, for dp_link_take: of the request that it answers, where
  * that could be read. */
 void dp_link_garbled(struct dp_link *link, struct dp_reply *reply, const struct dp_error *why);

@@ -291,6 +291,7 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
     if (!parcel->loose || parcel->call) { /* a view that nobody waits for tells nothing of what does wait */
         dp_link_forget_reason(link);
         link->pause_ns = dp_link_first_pause(link);
+        link->breaks = 0;
     }
     if (parcel->loose) {
         *(before ? &before->next : &link->loose) = parcel->next;

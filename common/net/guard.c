@@ -244,7 +244,7 @@ enum dp_status dp_guard_open(struct dp_net *net, void *socket, const char *endpo
     atomic_store(&guard->asked, -1);
     dp_guard_limit(guard, DP_PEER_WAITING_MAX, DP_ALL_WAITING_MAX, DP_STALL_MS);
     (void)snprintf(guard->endpoint, sizeof guard->endpoint, "%s", endpoint);
-    (void)snprintf(address, sizeof address, "inproc://guard-%" PRIu32, atomic_fetch_add(&net->guards, 1));
+    (void)snprintf(address, sizeof address, "inproc://guard-%" PRIu32, atomic_fetch_add(&net->monitors, 1));
     enum dp_status st = DP_OK;
     if (zmq_socket_monitor(socket, address, EVENTS) != 0)
         st = dp_socket_failed(errno, "watching", endpoint, err);

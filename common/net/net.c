@@ -20,7 +20,7 @@ enum dp_status dp_net_open(uint32_t io_threads, struct dp_net **out, struct dp_e
     }
     (void)zmq_ctx_set(context, ZMQ_IO_THREADS, (int)io_threads);
     net->context = context;
-    net->guards = 0;
+    net->monitors = 0;
     *out = net;
     return DP_OK;
 }

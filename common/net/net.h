@@ -83,7 +83,10 @@ enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_me
 /* Returns false if no complete message waits. */
 DP_MUST_USE
 bool dp_connection_receive(struct dp_connection *connection, struct dp_message **out);
-/* Waits until one of n connections has a message, or for the timeout. */
+/* Whether a connection to the server has ended since the last call: what was sent on it, and what the server sent, may be lost. It
+ * reconnects by itself; what is sent from now on leaves then. Looks at what the last wait has found. */
+bool dp_connection_broke(struct dp_connection *connection);
+/* Waits until one of n connections has a message or has ended, or for the timeout. */
 void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms);
 
 #endif

@@ -6,7 +6,7 @@
 
 struct dp_net {
     void *context;
-    _Atomic uint32_t guards; /* so far: the numbers of their monitors */
+    _Atomic uint32_t monitors; /* so far: their numbers */
 };
 
 #define DP_LINGER_MS 1000

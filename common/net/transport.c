@@ -30,6 +30,15 @@ static bool sockets_receive(void *self, uint32_t *server, struct dp_message **me
     return false;
 }
 
+static bool sockets_broke(void *self, uint32_t *server)
+{
+    struct sockets *sockets = self;
+    for (*server = 0; *server < sockets->n; (*server)++)
+        if (dp_connection_broke(sockets->connection[*server]))
+            return true;
+    return false;
+}
+
 static void sockets_wait(void *self, uint32_t timeout_ms)
 {
     struct sockets *sockets = self;
@@ -67,6 +76,7 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
     }
     *out = (struct dp_transport){.send = sockets_send,
                                  .receive = sockets_receive,
+                                 .broke = sockets_broke,
                                  .wait = sockets_wait,
                                  .close = sockets_close,
                                  .self = sockets};

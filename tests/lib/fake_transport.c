@@ -102,7 +102,9 @@ static void carry(struct dp_fake_net *net, uint32_t server, bool to_client, stru
 {
     if (happens(net, net->faults.twice))
         post(net, server, to_client, copy(message));
-    if (happens(net, net->faults.lose))
+    bool cut = happens(net, net->faults.cut);
+    net->broke[server] |= cut;
+    if (cut || happens(net, net->faults.lose))
         dp_message_free(&message);
     else
         post(net, server, to_client, message);
@@ -551,6 +553,17 @@ static bool fake_receive(void *self, uint32_t *server, struct dp_message **messa
     return false;
 }
 
+static bool fake_broke(void *self, uint32_t *server)
+{
+    struct dp_fake_net *net = self;
+    for (*server = 0; *server <= net->shards; (*server)++)
+        if (net->broke[*server]) {
+            net->broke[*server] = false;
+            return true;
+        }
+    return false;
+}
+
 static void fake_wait(void *self, uint32_t timeout_ms)
 {
     struct dp_fake_net *net = self;
@@ -568,8 +581,12 @@ static void fake_close(void *self)
 
 struct dp_transport dp_fake_net_transport(struct dp_fake_net *net)
 {
-    return (struct dp_transport){
-        .send = fake_send, .receive = fake_receive, .wait = fake_wait, .close = fake_close, .self = net};
+    return (struct dp_transport){.send = fake_send,
+                                 .receive = fake_receive,
+                                 .broke = fake_broke,
+                                 .wait = fake_wait,
+                                 .close = fake_close,
+                                 .self = net};
 }
 
 static uint64_t fake_now(void *self)

@@ -19,8 +19,9 @@
 struct dp_fake_faults {                      /* of 1,000 */
     uint32_t lose, twice, slow;              /* messages, each way; slow: delayed at random, so overtaken */
     uint32_t again, order, forget, stopping; /* requests */
-    uint32_t full;                           /* sends: the socket's queue is full */
-    uint32_t hold;                           /* members' pulls, each for up to hold_ms */
+    uint32_t cut;  /* messages, each way: lost with their connection, which is told */
+    uint32_t full; /* sends: the socket's queue is full */
+    uint32_t hold; /* members' pulls, each for up to hold_ms */
     uint32_t slow_ms, hold_ms;
 };
 
@@ -58,7 +59,8 @@ struct dp_fake_net {
     uint32_t shards;
     uint64_t random, now_ns;
     struct dp_fake_faults faults;
-    bool dead[DP_FAKE_SHARDS_MAX + 1]; /* takes messages and says nothing */
+    bool dead[DP_FAKE_SHARDS_MAX + 1];  /* takes messages and says nothing */
+    bool broke[DP_FAKE_SHARDS_MAX + 1]; /* its connection has ended, and nobody was told yet */
     uint64_t cluster, generation, history;
     bool is_old;     /* of a version that takes no greeting without its generation, and knows no history */
     uint32_t window; /* in welcomes; 0: none */

@@ -132,6 +132,7 @@ static void play(uint64_t seed)
                                     .order = mostly_none(&run, 100),
                                     .forget = mostly_none(&run, 50),
                                     .stopping = mostly_none(&run, 100),
+                                    .cut = mostly_none(&run, 200),
                                     .full = mostly_none(&run, 200),
                                     .hold = mostly_none(&run, 1000),
                                     .hold_ms = 1 + (uint32_t)dp_fake_net_random(run.net, 5000),

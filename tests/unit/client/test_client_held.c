@@ -130,6 +130,24 @@ static void it_is_sent_again_when_it_is_not_heard_any_more(void **state)
     tear_down(&h);
 }
 
+/* The shard would answer on the connection that has ended. Planted: only what is not held is sent again. */
+static void it_is_sent_again_when_its_connection_ends(void **state)
+{
+    (void)state;
+    struct held h;
+    set_up(&h, 1, 0);
+    pull(&h, 7, 1);
+    advance(&h.b, 10);
+    uint32_t before = h.b.net->sent_to[0];
+    h.b.net->broke[0] = true;
+    dp_client_progress(h.b.client);
+    assert_int_equal(h.b.net->sent_to[0], before + 1);
+    advance(&h.b, 2000);
+    assert_int_equal(h.b.net->sent_to[0], before + 1);
+    is_pulled(&h, 0);
+    tear_down(&h);
+}
+
 /* Goal    what it waits for is told as long as the shard says so, also where a later push was answered, and of it alone.
  * Planted an answer clears it; it is told of a push that is silent; it is told of a dead shard. */
 static void a_wait_that_ends_says_whom_it_waits_for(void **state)
@@ -361,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_not_sent_again),
         cmocka_unit_test(it_is_sent_again_when_it_is_not_heard_any_more),
+        cmocka_unit_test(it_is_sent_again_when_its_connection_ends),
         cmocka_unit_test(a_wait_that_ends_says_whom_it_waits_for),
         cmocka_unit_test(a_window_full_of_held_pulls_takes_pushes),
         cmocka_unit_test(a_silent_shard_is_named_before_one_that_holds_it),

@@ -160,6 +160,52 @@ static void no_more_is_asked_for_than_may_be_unread(void **state)
     done(&b);
 }
 
+/* Calls without time passing. */
+static void broken(struct bench *b)
+{
+    b->net->broke[0] = true;
+    dp_client_progress(b->client);
+    assert_false(b->net->broke[0]);
+}
+
+static void a_connection_that_ends_has_all_sent_again_at_once(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct dp_client_table *t = table(&b, "t", 4);
+    struct dp_ticket first, second, third;
+    b.net->dead[0] = true;
+    uint32_t before = b.net->sent_to[0];
+    assert_int_equal(push_one(&b, t, 3, WAIT_MS, &first), DP_OK);
+    assert_int_equal(push_one(&b, t, 3, WAIT_MS, &second), DP_OK);
+    assert_int_equal(b.net->sent_to[0] - before, 2);
+    broken(&b);
+    assert_int_equal(b.net->sent_to[0] - before, 4);
+    /* One that ends before it has brought an answer is no reason to hurry. */
+    broken(&b);
+    assert_int_equal(b.net->sent_to[0] - before, 4);
+    advance(&b, 20);
+    assert_int_equal(b.net->sent_to[0] - before, 6);
+    for (int i = 0; i < 200; i++) {
+        advance(&b, 1);
+        broken(&b);
+    }
+    assert_in_range(b.net->sent_to[0] - before, 8, 30);
+    b.net->dead[0] = false;
+    assert_int_equal(dp_client_wait(b.client, &first, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &second, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(b.net->shard[0].pushes, 2); /* each once */
+    b.net->dead[0] = true;
+    assert_int_equal(push_one(&b, t, 3, WAIT_MS, &third), DP_OK);
+    before = b.net->sent_to[0];
+    broken(&b);
+    assert_int_equal(b.net->sent_to[0] - before, 1);
+    b.net->dead[0] = false;
+    assert_int_equal(dp_client_wait(b.client, &third, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(b.net->shard[0].pushes, 3);
+    done(&b);
+}
+
 static void staleness_is_measured(void **state)
 {
     (void)state;
@@ -449,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_shard_that_is_heard_is_not_hurried),
         cmocka_unit_test(the_window_is_respected),
         cmocka_unit_test(no_more_is_asked_for_than_may_be_unread),
+        cmocka_unit_test(a_connection_that_ends_has_all_sent_again_at_once),
         cmocka_unit_test(staleness_is_measured),
         cmocka_unit_test(the_rate_may_be_divided_by_the_staleness),
         cmocka_unit_test(a_number_of_ones_own_counts_once),

@@ -209,6 +209,37 @@ static void a_server_that_comes_back_is_found_again(void **state)
     pair_close(&pair);
 }
 
+/* As clients do: what is sent when the end of the connection is heard arrives, whatever was lost before. */
+static void the_end_of_a_connection_is_heard(void **state)
+{
+    const char *endpoint = *state;
+    struct pair pair = pair_open(endpoint);
+    struct dp_error err = {0};
+    struct dp_message *message = NULL;
+    struct dp_peer from;
+    for (uint64_t n = 0; n < 3; n++) {
+        assert_reaches(&pair, n);
+        dp_connections_wait(&pair.connection, 1, 0);
+        assert_false(dp_connection_broke(pair.connection));
+        dp_listener_close(&pair.listener);
+        bool broke = false;
+        for (uint64_t end = now_ms() + 30000; !broke && now_ms() < end;) {
+            dp_connections_wait(&pair.connection, 1, 30000);
+            broke = dp_connection_broke(pair.connection);
+        }
+        assert_true(broke);
+        assert_false(dp_connection_broke(pair.connection)); /* told once */
+        send_number(pair.connection, 7);
+        for (uint64_t end = now_ms() + 10000; !pair.listener && now_ms() < end;)
+            (void)!dp_listener_open(pair.net, pair.endpoint, &pair.listener, &err);
+        assert_non_null(pair.listener);
+        assert_int_equal(receive_at(pair.listener, &from, &message, 30000), DP_OK);
+        assert_numbered(message, 7);
+        dp_message_free(&message);
+    }
+    pair_close(&pair);
+}
+
 static void waits_end_at_the_deadline_or_when_woken(void **state)
 {
     (void)state;
@@ -241,6 +272,7 @@ int main(void)
         cmocka_unit_test(bad_endpoints_are_named_with_their_cause),
         cmocka_unit_test(an_ipc_path_in_use_is_not_taken_over),
         cmocka_unit_test(a_server_that_comes_back_is_found_again),
+        cmocka_unit_test_prestate(the_end_of_a_connection_is_heard, ANY_PORT),
         cmocka_unit_test(waits_end_at_the_deadline_or_when_woken),
     };
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);
