@@ -24,11 +24,13 @@ void dp_measures_push(struct dp_measures *measures, struct dp_counters *counters
         DP_COUNT(counters, measured_rows, pushed->rows);
         DP_COUNT(counters, changed_rows, pushed->changed_rows);
     }
-    if (!push->member.given)
-        return;
-    dp_histogram_add(&histogram[DP_MEASURE_GAP], (double)pushed->gap);
-    DP_COUNT(counters, clock_gap_sum, pushed->gap);
+}
+
+void dp_measures_gap(struct dp_measures *measures, struct dp_counters *counters, uint64_t gap)
+{
+    dp_histogram_add(&measures->histogram[DP_MEASURE_GAP], (double)gap);
+    DP_COUNT(counters, clock_gap_sum, gap);
     DP_COUNT(counters, clock_gap_pushes, 1);
-    if (pushed->gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
-        DP_COUNT_SET(counters, clock_gap_max, pushed->gap);
+    if (gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
+        DP_COUNT_SET(counters, clock_gap_max, gap);
 }

@@ -359,6 +359,7 @@ static void is_replaced(struct dp_place *place, const char *file, const char *tr
 
 static void a_process_is_replaced_while_it_trains(void **state)
 {
+    is_replaced(*state, "async", "consistency = \"async\";");
     is_replaced(*state, "ssp", "consistency = \"ssp:1\";");
     is_replaced(*state, "sync", "consistency = \"sync\";");
     is_replaced(*state, "backup", "consistency = \"sync:1\";");

@@ -49,6 +49,7 @@ struct dp_job {
     char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */
     struct dp_program *program;
     bool keeps_blanks; /* dp_dataset_options */
+    bool seated;       /* in async, after dp_roster_join: its pushes are those of a member of the run */
     bool resumes;      /* --resume: an earlier process of this worker may have begun the run */
     /* Called during a wait, so that others see that this worker lives; or NULL. */
     void (*alive)(void *of);

@@ -54,16 +54,39 @@ static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool 
                seat.from, job->cluster->training.first_epoch + seat.from / rounds->count + 1, seat.missed);
 }
 
+/* The members of an async run: as many as it has workers. Runs of earlier versions have one, worker 0; the others have no place in them.
+ * That worker 0 joins also tells shards that keep the open step of an earlier run, which was given up, that another one has begun. */
+static enum dp_status join_async(struct dp_job *job, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    struct dp_view view = {0};
+    struct dp_register_value value = {0};
+    enum dp_status st = dp_shared_get(job, "view", 0, 0, &value, err);
+    if (st == DP_OK && value.version > 0)
+        st = dp_view_unpack(value.bytes, value.size, &view, err);
+    uint32_t workers = training->workers < DP_MEMBERS_MAX ? training->workers : DP_MEMBERS_MAX;
+    const struct dp_join how = {.run = training->run,
+                                .rank = job->worker,
+                                .members = view.members > 0 ? view.members : workers,
+                                .mode = DP_ASYNC};
+    dp_view_clear(&view);
+    dp_register_value_clear(&value);
+    if (st != DP_OK || how.rank >= how.members)
+        return st;
+    st = join(job, &how, err);
+    job->seated = st == DP_OK;
+    return st;
+}
+
 enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
                               struct dp_error *err)
 {
     char text[DP_CLUSTER_RULE_BYTES];
-    /* Nobody waits for anybody. But shards may still keep the open step of an earlier run that was given up: they hear that another
-     * one has begun. */
-    const struct dp_join begins = {.run = job->cluster->training.run, .members = 1, .mode = DP_ASYNC},
-                         how = join_of(job, rounds, returns);
+    const struct dp_join how = join_of(job, rounds, returns);
+    if (rounds->rule.mode == DP_CLUSTER_ASYNC)
+        return join_async(job, err);
     if (rounds->members == 0)
-        return job->worker == 0 ? join(job, &begins, err) : DP_OK;
+        return DP_OK;
     if (rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack >= rounds->members)
         return dp_fail(err, DP_ARGUMENT,
                        "consistency is %s, whose steps do not wait for the slowest %" PRIu32

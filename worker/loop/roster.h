@@ -1,5 +1,6 @@
 /* Roster: a worker's place among those that wait for each other (worker/job/rounds.h), as the shards know
- * it. Without rounds.members there is none: worker 0 tells the shards that the run has begun, and that is all.
+ * it. In async (rounds.members is 0) nobody waits, and a worker joins only so that it is the one process in its place: its pushes are
+ * a member's, and those of an earlier process are refused. No step of theirs is counted, and it does not leave.
  *     join -> (a step)* -> leave
  * Promise   Nobody waits for a worker that has left. One that was stopped, was killed or failed has not: the
  *           others wait for it, and its next process takes its place. The process whose place was taken ends

@@ -23,7 +23,8 @@ static void settle(struct dp_sent *sent, const struct dp_sent_push *push, struct
         stats->pushes += has_minibatches;
     if (has_minibatches)
         count_dropped(&stats->dropped, push, sent->job->shards, outcome);
-    if (push->examples == 0) /* no weights were read for it: nobody's read was as stale as that */
+    /* Without examples no weights were read for it: nobody's read was as stale as that. In async no steps are counted. */
+    if (push->examples == 0 || sent->job->seated)
         outcome->gaps = 0, outcome->gap_sum = 0, outcome->gap_max = 0;
     dp_staleness_add(&stats->staleness, outcome);
     sent->progress->dropped = stats->dropped.examples;

@@ -59,14 +59,14 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     if (st != DP_OK)
         return st;
     loop->first_push = NULL;
-    const struct dp_push_options options = {.rate = rate,
-                                            .stream = dp_push_stream(loop->training->run, loop->epoch),
-                                            .number =
-                                                dp_push_number(loop->owner, loop->training->workers, step),
-                                            .by_staleness = gradients && loop->training->rate_by_staleness,
-                                            .in_step = loop->rounds.members > 0,
-                                            .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
-                                            .examples = loop->examples};
+    const struct dp_push_options options = {
+        .rate = rate,
+        .stream = dp_push_stream(loop->training->run, loop->epoch),
+        .number = dp_push_number(loop->owner, loop->training->workers, step),
+        .by_staleness = gradients && loop->training->rate_by_staleness,
+        .in_step = loop->rounds.members > 0 || loop->job->seated,
+        .step = loop->rounds.members > 0 ? dp_rounds_step(&loop->rounds, loop->epoch, step) : 0,
+        .examples = loop->examples};
     struct dp_ticket *ticket = dp_sent_next(&loop->sent);
     remember(loop, step, options.number);
     if (gradients)

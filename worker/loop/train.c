@@ -85,7 +85,7 @@ static void tell_repeated(const struct training *t)
     else if (repeated)
         dp_log(DP_LOG_WARN,
                "the servers had already applied %" PRIu64
-               " of the pushes, and applied none twice: the run was begun on these servers before",
+               " of the pushes, and applied none twice: another process of this worker had made them",
                repeated);
 }
 
@@ -275,7 +275,11 @@ static void tell_alive(void *progress)
 
 static enum dp_status loop_open(struct training *t, struct dp_error *err)
 {
-    return dp_loop_open(t->job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
+    enum dp_status st =
+        dp_loop_open(t->job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
+    if (st == DP_OK && !dp_position_begun(&t->position) && t->rounds.members == 0)
+        dp_loop_before_first_push(t->loop, begin_plan, t);
+    return st;
 }
 
 static enum dp_status training_open(struct training *t, struct dp_error *err)
@@ -315,8 +319,6 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         st = dp_interim_init(&t->interim, job, err);
     if (st == DP_OK)
         st = loop_open(t, err);
-    if (st == DP_OK && !dp_position_begun(&t->position) && t->rounds.members == 0)
-        dp_loop_before_first_push(t->loop, begin_plan, t);
     return st;
 }
 
@@ -411,6 +413,13 @@ static enum dp_status join(struct training *t, struct dp_error *err)
     return st == DP_OK ? look_again(t, err) : st;
 }
 
+/* In async a plan may be replaced until the first push. */
+static enum dp_status take_place(struct training *t, struct dp_error *err)
+{
+    enum dp_status st = dp_roster_join(t->job, &t->rounds, false, err);
+    return st == DP_OK && t->job->seated ? look_again(t, err) : st;
+}
+
 /* It came back from a step behind the last where all was over by then: of those nobody took any. */
 static void count_missed(struct training *t)
 {
@@ -427,8 +436,8 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     uint32_t epochs = t->settings->epochs;
     enum dp_status st = DP_OK;
     t->began = true;
-    if (member && t->position.epoch < epochs) {
-        st = join(t, err);
+    if (t->position.epoch < epochs) {
+        st = member ? join(t, err) : take_place(t, err);
     } else if (member && t->stand_in.job) { /* only members hear who is gone */
         st = dp_roster_join(t->job, &t->rounds, false, err);
         t->joined = st == DP_OK;
@@ -444,8 +453,6 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     /* One that was away may come back behind an early stop. */
     uint32_t e = stop ? t->evaluation.barrier.decision.state.epoch : t->position.epoch;
     t->stats.ended = e;
-    if (st == DP_OK && !member && e < epochs && !stop)
-        st = dp_roster_join(t->job, &t->rounds, false, err);
     while (st == DP_OK && e < epochs && !stop) {
         st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)

@@ -97,6 +97,10 @@ static void an_empty_push_has_no_clock_gap(void **state)
     answered(&b, 0, 0, (struct dp_outcome){.gaps = 2, .gap_sum = 6, .gap_max = 3});
     assert_true(b.stats.staleness.gaps == 2 && b.stats.staleness.gap_sum == 3);
     assert_true(b.stats.staleness.gap_max == 2);
+    /* In async a member counts no steps. */
+    b.job.seated = true;
+    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2});
+    assert_int_equal(b.stats.staleness.gaps, 2);
 }
 
 /* A member's: one shard had it of the process before, and the answer of another, which was killed, was lost. Planted: it is repeated. */
