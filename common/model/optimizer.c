@@ -2,6 +2,7 @@
 
 #include "common/model/optimizer_forms.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,6 +49,25 @@ static enum dp_status prepare_corrections(struct dp_optimizer *optimizer, struct
     return DP_OK;
 }
 
+static bool squares(float weight, float gradient)
+{
+    return isfinite(weight * gradient * gradient) != 0;
+}
+
+/* Exact: a smaller bound would change rows whose arithmetic does not overflow. */
+static float largest_gradient(const struct dp_optimizer_spec *set)
+{
+    if (set->kind == DP_OPT_SGD)
+        return FLT_MAX;
+    float weight = set->kind == DP_OPT_ADAM ? 1.0f - set->beta2 : 1.0f;
+    float most = (float)sqrt((double)FLT_MAX / (double)weight);
+    while (!squares(weight, most))
+        most = nextafterf(most, 0.0f);
+    while (squares(weight, nextafterf(most, FLT_MAX)))
+        most = nextafterf(most, FLT_MAX);
+    return most;
+}
+
 static dp_apply choose(const struct dp_optimizer_spec *set, enum dp_optimizer_form form)
 {
     dp_apply apply = NULL;
@@ -73,6 +93,7 @@ enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimi
     }
     optimizer->dim = spec->dim;
     optimizer->set = spec->optimizer;
+    optimizer->gradient_max = largest_gradient(&spec->optimizer);
     optimizer->apply = choose(&spec->optimizer, form);
     if (!optimizer->apply) {
         st = dp_fail(err, DP_UNSUPPORTED, "this processor lacks AVX2 or FMA: take the portable form");
@@ -98,7 +119,7 @@ void dp_optimizer_free(struct dp_optimizer **optimizer)
     *optimizer = NULL;
 }
 
-void dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+bool dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
 {
-    optimizer->apply(optimizer, row, gradient, rate);
+    return optimizer->apply(optimizer, row, gradient, rate);
 }

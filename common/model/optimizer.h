@@ -14,6 +14,9 @@
  *               (McMahan et al. 2013, alg. 1)
  * Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
  * Running means (v of momentum; Adam's m, and v with it) under 2^-120 become 0: none is ever subnormal.
+ * Finite    A row that comes out is finite. A value beyond f32 stays at the largest finite number of its sign, and a
+ *           gradient g' whose square, as the optimizer takes it, would be infinite counts as the largest one whose
+ *           square is not. Arithmetic that does not overflow has the bits of the formulas above.
  * Thread    A prepared optimizer is constant: any. */
 #ifndef DP_MODEL_OPTIMIZER_H
 #define DP_MODEL_OPTIMIZER_H
@@ -30,9 +33,9 @@ enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimi
                                 struct dp_optimizer **out, struct dp_error *err);
 void dp_optimizer_free(struct dp_optimizer **optimizer);
 
-/* row: a record of the spec's table (row.h). gradient: dim f32, little endian, of any alignment, finite. rate
- * > 0. */
-void dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
+/* row: a record of the spec's table (row.h). gradient: dim f32, little endian, of any alignment, no NaN. rate: finite, at
+ * least FLT_MIN. Returns whether a value was beyond its bound ("Finite", above). */
+_Bool dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
 
 /* Whether n f32 (any alignment) are all finite; as fast as memory. */
 _Bool dp_all_finite_f32(const void *values, size_t n);

@@ -1,6 +1,9 @@
 /* The AVX2 form: eight coordinates at a time, the last few under a mask, so that no byte beyond the row or
  * the gradient is read or written. Operation for operation the same as optimizer_portable.c: change both or
- * neither. */
+ * neither.
+ * Bounds    Only that file bounds values. Here a block is stored where nothing overflowed; else the portable form does that
+ *           block and the rest of the row. What a block looks at is infinite or NaN wherever a value is beyond its bound:
+ *           the weight, and the sum of squares, under which an infinite one hides (g / inf is 0). */
 #include "common/model/optimizer_forms.h"
 
 #if defined(__x86_64__)
@@ -34,9 +37,9 @@ BLOCK __m256 get(struct avx2_lanes lanes, const float *at)
     return lanes.whole ? _mm256_loadu_ps(at) : _mm256_maskload_ps(at, lanes.mask);
 }
 
-BLOCK __m256 get_gradient(struct avx2_lanes lanes, const void *gradient, uint32_t i)
+BLOCK __m256 get_gradient(struct avx2_lanes lanes, const void *gradient, size_t i)
 {
-    return get(lanes, (const float *)(const void *)((const char *)gradient + (size_t)i * 4));
+    return get(lanes, (const float *)(const void *)((const char *)gradient + i * 4));
 }
 
 BLOCK void put(struct avx2_lanes lanes, float *at, __m256 values)
@@ -64,42 +67,62 @@ BLOCK __m256 are_tiny(__m256 x)
     return _mm256_cmp_ps(_mm256_andnot_ps(all(-0.0f), x), all(DP_TINY), _CMP_LT_OQ);
 }
 
-BLOCK void sgd_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
-                     const void *gradient, uint32_t i, float rate)
+/* x - x is 0 of a finite x, and else NaN. */
+BLOCK bool overflows(__m256 probe)
+{
+    __m256 wild = _mm256_sub_ps(probe, probe);
+    return __builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(wild, wild, _CMP_UNORD_Q)) != 0, 0);
+}
+
+/* Each returns whether it stored its block. */
+BLOCK bool sgd_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
+                     const void *gradient, size_t i, float rate)
 {
     __m256 w = get(lanes, row_w + i);
     __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
-    put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), g, w));
+    w = _mm256_fmadd_ps(all(-rate), g, w);
+    if (overflows(w))
+        return false;
+    put(lanes, row_w + i, w);
+    return true;
 }
 
-BLOCK void momentum_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
-                          const void *gradient, uint32_t i, float rate)
+BLOCK bool momentum_block(const struct dp_optimizer *o, size_t dim, struct avx2_lanes lanes, float *row_w,
+                          const void *gradient, size_t i, float rate)
 {
-    float *row_v = row_w + o->dim;
+    float *row_v = row_w + dim;
     __m256 w = get(lanes, row_w + i);
     __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
     __m256 v = _mm256_fmadd_ps(all(o->set.momentum), get(lanes, row_v + i), g);
     v = _mm256_andnot_ps(are_tiny(v), v);
+    w = _mm256_fmadd_ps(all(-rate), v, w);
+    if (overflows(w))
+        return false;
     put(lanes, row_v + i, v);
-    put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), v, w));
+    put(lanes, row_w + i, w);
+    return true;
 }
 
-BLOCK void adagrad_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
-                         const void *gradient, uint32_t i, float rate)
+BLOCK bool adagrad_block(const struct dp_optimizer *o, size_t dim, struct avx2_lanes lanes, float *row_w,
+                         const void *gradient, size_t i, float rate)
 {
-    float *row_n = row_w + o->dim;
+    float *row_n = row_w + dim;
     __m256 w = get(lanes, row_w + i);
     __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
     __m256 n = _mm256_fmadd_ps(g, g, get(lanes, row_n + i));
     __m256 step = _mm256_div_ps(g, _mm256_add_ps(_mm256_sqrt_ps(n), all(o->set.epsilon)));
+    w = _mm256_fmadd_ps(all(-rate), step, w);
+    if (overflows(_mm256_add_ps(n, w)))
+        return false;
     put(lanes, row_n + i, n);
-    put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), step, w));
+    put(lanes, row_w + i, w);
+    return true;
 }
 
-BLOCK void adam_block(const struct dp_optimizer *o, const struct dp_adam *at, struct avx2_lanes lanes,
-                      float *row_w, const void *gradient, uint32_t i)
+BLOCK bool adam_block(size_t dim, const struct dp_adam *at, struct avx2_lanes lanes, float *row_w,
+                      const void *gradient, size_t i)
 {
-    float *row_m = row_w + o->dim, *row_v = row_m + o->dim;
+    float *row_m = row_w + dim, *row_v = row_m + dim;
     __m256 w = get(lanes, row_w + i);
     __m256 g = _mm256_fmadd_ps(all(at->l2), w, get_gradient(lanes, gradient, i));
     __m256 m = _mm256_fmadd_ps(all(at->beta1), get(lanes, row_m + i), _mm256_mul_ps(all(at->rest1), g));
@@ -110,15 +133,19 @@ BLOCK void adam_block(const struct dp_optimizer *o, const struct dp_adam *at, st
     v = _mm256_andnot_ps(_mm256_and_ps(gone, are_tiny(v)), v);
     __m256 decayed = _mm256_fmadd_ps(all(at->minus_decay), w, w);
     __m256 step = _mm256_div_ps(m, _mm256_add_ps(_mm256_sqrt_ps(v), all(at->epsilon)));
+    w = _mm256_fmadd_ps(all(at->minus_rate), step, decayed);
+    if (overflows(_mm256_add_ps(v, w)))
+        return false;
     put(lanes, row_m + i, m);
     put(lanes, row_v + i, v);
-    put(lanes, row_w + i, _mm256_fmadd_ps(all(at->minus_rate), step, decayed));
+    put(lanes, row_w + i, w);
+    return true;
 }
 
-BLOCK void ftrl_block(const struct dp_optimizer *o, const struct dp_ftrl *at, struct avx2_lanes lanes,
-                      float *row_w, const void *gradient, uint32_t i)
+BLOCK bool ftrl_block(size_t dim, const struct dp_ftrl *at, struct avx2_lanes lanes, float *row_w,
+                      const void *gradient, size_t i)
 {
-    float *row_z = row_w + o->dim, *row_n = row_z + o->dim;
+    float *row_z = row_w + dim, *row_n = row_z + dim;
     const __m256 zero = _mm256_setzero_ps(), sign = all(-0.0f);
     __m256 w = get(lanes, row_w + i), z = get(lanes, row_z + i), n = get(lanes, row_n + i);
     __m256 g = get_gradient(lanes, gradient, i);
@@ -136,65 +163,84 @@ BLOCK void ftrl_block(const struct dp_optimizer *o, const struct dp_ftrl *at, st
     __m256 denominator = _mm256_fmadd_ps(_mm256_add_ps(all(at->beta), root), all(at->per_rate), all(at->l2));
     __m256 closed = _mm256_div_ps(_mm256_sub_ps(with_sign(at->l1, z), z), denominator);
     __m256 beyond = _mm256_cmp_ps(_mm256_andnot_ps(sign, z), all(at->l1), _CMP_NLE_UQ);
+    w = _mm256_and_ps(closed, beyond);
+    if (overflows(_mm256_add_ps(sum, w)))
+        return false;
     put(lanes, row_n + i, sum);
     put(lanes, row_z + i, z);
-    put(lanes, row_w + i, _mm256_and_ps(closed, beyond));
+    put(lanes, row_w + i, w);
+    return true;
 }
 
-AVX2 static void sgd(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+AVX2 static bool sgd(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
 {
     (void)dp_step_next(row);
     float *w = dp_row_weights(row);
-    uint32_t i = 0;
-    for (; i + 8 <= o->dim; i += 8)
-        sgd_block(o, whole_lanes(), w, gradient, i, rate);
-    if (i < o->dim)
-        sgd_block(o, some_lanes(o->dim - i), w, gradient, i, rate);
+    const size_t dim = o->dim;
+    size_t i = 0;
+    for (; i + 8 <= dim; i += 8)
+        if (!sgd_block(o, whole_lanes(), w, gradient, i, rate))
+            return dp_sgd_from(o, row, gradient, rate, (uint32_t)i);
+    if (i < dim && !sgd_block(o, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
+        return dp_sgd_from(o, row, gradient, rate, (uint32_t)i);
+    return false;
 }
 
-AVX2 static void momentum(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+AVX2 static bool momentum(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
 {
     (void)dp_step_next(row);
     float *w = dp_row_weights(row);
-    uint32_t i = 0;
-    for (; i + 8 <= o->dim; i += 8)
-        momentum_block(o, whole_lanes(), w, gradient, i, rate);
-    if (i < o->dim)
-        momentum_block(o, some_lanes(o->dim - i), w, gradient, i, rate);
+    const size_t dim = o->dim;
+    size_t i = 0;
+    for (; i + 8 <= dim; i += 8)
+        if (!momentum_block(o, dim, whole_lanes(), w, gradient, i, rate))
+            return dp_momentum_from(o, row, gradient, rate, (uint32_t)i);
+    if (i < dim && !momentum_block(o, dim, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
+        return dp_momentum_from(o, row, gradient, rate, (uint32_t)i);
+    return false;
 }
 
-AVX2 static void adagrad(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+AVX2 static bool adagrad(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
 {
     (void)dp_step_next(row);
     float *w = dp_row_weights(row);
-    uint32_t i = 0;
-    for (; i + 8 <= o->dim; i += 8)
-        adagrad_block(o, whole_lanes(), w, gradient, i, rate);
-    if (i < o->dim)
-        adagrad_block(o, some_lanes(o->dim - i), w, gradient, i, rate);
+    const size_t dim = o->dim;
+    size_t i = 0;
+    for (; i + 8 <= dim; i += 8)
+        if (!adagrad_block(o, dim, whole_lanes(), w, gradient, i, rate))
+            return dp_adagrad_from(o, row, gradient, rate, (uint32_t)i);
+    if (i < dim && !adagrad_block(o, dim, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
+        return dp_adagrad_from(o, row, gradient, rate, (uint32_t)i);
+    return false;
 }
 
-AVX2 static void adam(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+AVX2 static bool adam(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
 {
     const struct dp_adam at = dp_adam_at(o, dp_step_next(row), rate);
     float *w = dp_row_weights(row);
-    uint32_t i = 0;
-    for (; i + 8 <= o->dim; i += 8)
-        adam_block(o, &at, whole_lanes(), w, gradient, i);
-    if (i < o->dim)
-        adam_block(o, &at, some_lanes(o->dim - i), w, gradient, i);
+    const size_t dim = o->dim;
+    size_t i = 0;
+    for (; i + 8 <= dim; i += 8)
+        if (!adam_block(dim, &at, whole_lanes(), w, gradient, i))
+            return dp_adam_from(o, row, gradient, at, (uint32_t)i);
+    if (i < dim && !adam_block(dim, &at, some_lanes((uint32_t)(dim - i)), w, gradient, i))
+        return dp_adam_from(o, row, gradient, at, (uint32_t)i);
+    return false;
 }
 
-AVX2 static void ftrl(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+AVX2 static bool ftrl(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
 {
     const struct dp_ftrl at = dp_ftrl_at(o, dp_row_step(row), rate);
     (void)dp_step_next(row);
     float *w = dp_row_weights(row);
-    uint32_t i = 0;
-    for (; i + 8 <= o->dim; i += 8)
-        ftrl_block(o, &at, whole_lanes(), w, gradient, i);
-    if (i < o->dim)
-        ftrl_block(o, &at, some_lanes(o->dim - i), w, gradient, i);
+    const size_t dim = o->dim;
+    size_t i = 0;
+    for (; i + 8 <= dim; i += 8)
+        if (!ftrl_block(dim, &at, whole_lanes(), w, gradient, i))
+            return dp_ftrl_from(o, row, gradient, at, (uint32_t)i);
+    if (i < dim && !ftrl_block(dim, &at, some_lanes((uint32_t)(dim - i)), w, gradient, i))
+        return dp_ftrl_from(o, row, gradient, at, (uint32_t)i);
+    return false;
 }
 
 dp_apply dp_optimizer_avx2(const struct dp_optimizer_spec *spec)

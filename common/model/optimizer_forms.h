@@ -6,6 +6,7 @@
 #include "common/model/optimizer.h"
 #include "common/model/row.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -19,8 +20,9 @@ struct dp_correction {
 };
 
 struct dp_optimizer {
-    void (*apply)(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
+    bool (*apply)(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
     uint32_t dim;
+    float gradient_max; /* the largest one whose square, as the optimizer takes it, is finite */
     struct dp_optimizer_spec set;
     /* corrections[t - 1] for t <= corrections_len. */
     uint32_t corrections_len;
@@ -29,7 +31,7 @@ struct dp_optimizer {
 };
 
 /* The apply of one form for a spec's optimizer; NULL where this build or processor has no such form. */
-typedef void (*dp_apply)(const struct dp_optimizer *, void *, const void *, float);
+typedef bool (*dp_apply)(const struct dp_optimizer *, void *, const void *, float);
 dp_apply dp_optimizer_portable(const struct dp_optimizer_spec *spec);
 dp_apply dp_optimizer_avx2(const struct dp_optimizer_spec *spec);
 
@@ -46,6 +48,12 @@ static inline uint32_t dp_step_next(void *row)
     step += step < UINT32_MAX;
     dp_row_set_step(row, step);
     return step;
+}
+
+/* fmaxf, without its call. */
+static inline float dp_not_below(float negative)
+{
+    return negative < -FLT_MAX ? -FLT_MAX : negative;
 }
 
 struct dp_adam {
@@ -69,8 +77,8 @@ static inline struct dp_adam dp_adam_at(const struct dp_optimizer *optimizer, ui
         .beta2 = set->beta2,
         .rest1 = 1.0f - set->beta1,
         .rest2 = 1.0f - set->beta2,
-        .minus_rate = (float)(-(double)rate * correction.scale),
-        .minus_decay = -(rate * set->decay),
+        .minus_rate = dp_not_below((float)(-(double)rate * correction.scale)),
+        .minus_decay = dp_not_below(-(rate * set->decay)),
         .epsilon = correction.epsilon,
     };
 }
@@ -94,9 +102,21 @@ static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, ui
         .beta = set->ftrl_beta,
         .per_rate = per_rate,
         .minus_per_rate = -per_rate,
-        .minus_first_den = -fmaf(set->ftrl_beta, per_rate, set->l2),
+        .minus_first_den = dp_not_below(-fmaf(set->ftrl_beta, per_rate, set->l2)),
         .first = step_before == 0,
     };
 }
+
+/* The portable form from a coordinate on: what a call does after it has set the row's step. */
+bool dp_sgd_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                 uint32_t from);
+bool dp_momentum_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                      uint32_t from);
+bool dp_adagrad_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                     uint32_t from);
+bool dp_adam_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_adam at,
+                  uint32_t from);
+bool dp_ftrl_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_ftrl at,
+                  uint32_t from);
 
 #endif

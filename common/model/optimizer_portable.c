@@ -2,6 +2,7 @@
  * libm. Operation for operation the same as optimizer_avx2.c: change both or neither. */
 #include "common/model/optimizer_forms.h"
 
+#include <float.h>
 #include <math.h>
 
 static float gradient_at(const void *gradient, uint32_t i)
@@ -11,71 +12,133 @@ static float gradient_at(const void *gradient, uint32_t i)
     return value;
 }
 
-static void sgd(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+/* x within [-most, most], a NaN as -most. */
+static float bounded(float x, float most, bool *hit)
 {
-    (void)dp_step_next(row);
+    float y = x > -most ? x : -most;
+    y = y < most ? y : most;
+    *hit |= y != x;
+    return y;
+}
+
+static float gradient_of(const struct dp_optimizer *optimizer, const void *gradient, uint32_t i, float w,
+                         bool *hit)
+{
+    return bounded(fmaf(optimizer->set.l2, w, gradient_at(gradient, i)), optimizer->gradient_max, hit);
+}
+
+bool dp_sgd_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                 uint32_t from)
+{
     float *w = dp_row_weights(row);
-    for (uint32_t i = 0; i < optimizer->dim; i++) {
-        float g = fmaf(optimizer->set.l2, w[i], gradient_at(gradient, i));
-        w[i] = fmaf(-rate, g, w[i]);
+    bool hit = false;
+    for (uint32_t i = from; i < optimizer->dim; i++) {
+        float g = gradient_of(optimizer, gradient, i, w[i], &hit);
+        w[i] = bounded(fmaf(-rate, g, w[i]), FLT_MAX, &hit);
     }
+    return hit;
 }
 
-static void momentum(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+bool dp_momentum_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                      uint32_t from)
 {
-    (void)dp_step_next(row);
     float *w = dp_row_weights(row), *v = w + optimizer->dim;
-    for (uint32_t i = 0; i < optimizer->dim; i++) {
-        float g = fmaf(optimizer->set.l2, w[i], gradient_at(gradient, i));
+    bool hit = false;
+    for (uint32_t i = from; i < optimizer->dim; i++) {
+        float g = gradient_of(optimizer, gradient, i, w[i], &hit);
         float mean = fmaf(optimizer->set.momentum, v[i], g);
-        v[i] = fabsf(mean) < DP_TINY ? 0.0f : mean;
-        w[i] = fmaf(-rate, v[i], w[i]);
+        v[i] = bounded(fabsf(mean) < DP_TINY ? 0.0f : mean, FLT_MAX, &hit);
+        w[i] = bounded(fmaf(-rate, v[i], w[i]), FLT_MAX, &hit);
     }
+    return hit;
 }
 
-static void adagrad(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+bool dp_adagrad_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                     uint32_t from)
 {
-    (void)dp_step_next(row);
     float *w = dp_row_weights(row), *n = w + optimizer->dim;
-    for (uint32_t i = 0; i < optimizer->dim; i++) {
-        float g = fmaf(optimizer->set.l2, w[i], gradient_at(gradient, i));
-        n[i] = fmaf(g, g, n[i]);
-        w[i] = fmaf(-rate, g / (sqrtf(n[i]) + optimizer->set.epsilon), w[i]);
+    bool hit = false;
+    for (uint32_t i = from; i < optimizer->dim; i++) {
+        float g = gradient_of(optimizer, gradient, i, w[i], &hit);
+        n[i] = bounded(fmaf(g, g, n[i]), FLT_MAX, &hit);
+        w[i] = bounded(fmaf(-rate, g / (sqrtf(n[i]) + optimizer->set.epsilon), w[i]), FLT_MAX, &hit);
     }
+    return hit;
 }
 
-static void adam(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+bool dp_adam_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_adam at,
+                  uint32_t from)
 {
-    const struct dp_adam at = dp_adam_at(optimizer, dp_step_next(row), rate);
     float *w = dp_row_weights(row), *m = w + optimizer->dim, *v = m + optimizer->dim;
-    for (uint32_t i = 0; i < optimizer->dim; i++) {
-        float g = fmaf(at.l2, w[i], gradient_at(gradient, i));
+    bool hit = false;
+    for (uint32_t i = from; i < optimizer->dim; i++) {
+        float g = gradient_of(optimizer, gradient, i, w[i], &hit);
         float mean = fmaf(at.beta1, m[i], at.rest1 * g), square = fmaf(at.beta2, v[i], at.rest2 * g * g);
         bool gone = fabsf(mean) < DP_TINY;
-        m[i] = gone ? 0.0f : mean;
-        v[i] = gone && square < DP_TINY ? 0.0f : square;
+        m[i] = bounded(gone ? 0.0f : mean, FLT_MAX, &hit);
+        v[i] = bounded(gone && square < DP_TINY ? 0.0f : square, FLT_MAX, &hit);
         float decayed = fmaf(at.minus_decay, w[i], w[i]);
-        w[i] = fmaf(at.minus_rate, m[i] / (sqrtf(v[i]) + at.epsilon), decayed);
+        w[i] = bounded(fmaf(at.minus_rate, m[i] / (sqrtf(v[i]) + at.epsilon), decayed), FLT_MAX, &hit);
     }
+    return hit;
 }
 
-static void ftrl(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+bool dp_ftrl_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_ftrl at,
+                  uint32_t from)
+{
+    float *w = dp_row_weights(row), *z = w + optimizer->dim, *n = z + optimizer->dim;
+    bool hit = false;
+    for (uint32_t i = from; i < optimizer->dim; i++) {
+        float g = bounded(gradient_at(gradient, i), optimizer->gradient_max, &hit), before = z[i];
+        if (at.first)
+            before = w[i] != 0.0f ? fmaf(w[i], at.minus_first_den, copysignf(at.l1, -w[i])) : 0.0f;
+        bool full = false;
+        float square = g * g, sum = bounded(n[i] + square, FLT_MAX, &full);
+        if (full) /* what of it was added: else z would move for a root that stays */
+            square = sum - n[i];
+        hit |= full;
+        float root = sqrtf(sum), roots = root + sqrtf(n[i]);
+        /* (root' - root) as g^2 / (root' + root): nothing cancels. */
+        float minus_sigma = roots > 0.0f ? square / roots * at.minus_per_rate : 0.0f;
+        minus_sigma = bounded(minus_sigma, FLT_MAX, &hit);
+        n[i] = sum;
+        z[i] = bounded(before + fmaf(minus_sigma, w[i], g), FLT_MAX, &hit);
+        float denominator = fmaf(at.beta + root, at.per_rate, at.l2);
+        float closed = (copysignf(at.l1, z[i]) - z[i]) / denominator;
+        w[i] = bounded(fabsf(z[i]) <= at.l1 ? 0.0f : closed, FLT_MAX, &hit);
+    }
+    return hit;
+}
+
+static bool sgd(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+{
+    (void)dp_step_next(row);
+    return dp_sgd_from(optimizer, row, gradient, rate, 0);
+}
+
+static bool momentum(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+{
+    (void)dp_step_next(row);
+    return dp_momentum_from(optimizer, row, gradient, rate, 0);
+}
+
+static bool adagrad(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+{
+    (void)dp_step_next(row);
+    return dp_adagrad_from(optimizer, row, gradient, rate, 0);
+}
+
+static bool adam(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+{
+    const struct dp_adam at = dp_adam_at(optimizer, dp_step_next(row), rate);
+    return dp_adam_from(optimizer, row, gradient, at, 0);
+}
+
+static bool ftrl(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
 {
     const struct dp_ftrl at = dp_ftrl_at(optimizer, dp_row_step(row), rate);
     (void)dp_step_next(row);
-    float *w = dp_row_weights(row), *z = w + optimizer->dim, *n = z + optimizer->dim;
-    for (uint32_t i = 0; i < optimizer->dim; i++) {
-        float g = gradient_at(gradient, i), before = z[i];
-        if (at.first)
-            before = w[i] != 0.0f ? fmaf(w[i], at.minus_first_den, copysignf(at.l1, -w[i])) : 0.0f;
-        float square = g * g, sum = n[i] + square, root = sqrtf(sum), roots = root + sqrtf(n[i]);
-        /* (root' - root) as g^2 / (root' + root): nothing cancels. */
-        float minus_sigma = roots > 0.0f ? square / roots * at.minus_per_rate : 0.0f;
-        n[i] = sum;
-        z[i] = before + fmaf(minus_sigma, w[i], g);
-        float denominator = fmaf(at.beta + root, at.per_rate, at.l2);
-        w[i] = fabsf(z[i]) <= at.l1 ? 0.0f : (copysignf(at.l1, z[i]) - z[i]) / denominator;
-    }
+    return dp_ftrl_from(optimizer, row, gradient, at, 0);
 }
 
 dp_apply dp_optimizer_portable(const struct dp_optimizer_spec *spec)

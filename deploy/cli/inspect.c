@@ -16,8 +16,8 @@
 
 static const struct dp_option options[] = {
     {"--verify", NULL,
-     "check every checksum (blocks of rows and marks, journal records) and the format, length, range and lsn "
-     "of each row; name each damaged place; exit code 2 if there is one",
+     "check every checksum (blocks of rows and marks, journal records) and the format, length, range, lsn "
+     "and values of each row (finite?); name each damaged place; exit code 2 if there is one",
      NULL, NULL},
     {"--digest", NULL,
      "print a digest of all rows, for each table and in total. It depends on what rows hold (key, step, "

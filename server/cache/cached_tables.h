@@ -26,6 +26,7 @@ struct dp_cached_table {
     bool counted;
     uint32_t reserved; /* rows that the reads under way may bring: they have their room */
     bool hungry;       /* room was wanted here: rows are evicted ahead */
+    bool bounded;      /* a row's value stayed at its bound (optimizer.h), and the log says so */
     uint64_t marked;   /* rows that its mark told when this opening began */
 };
 

@@ -20,6 +20,7 @@
     X(examples) /* behind the pushes that were applied, as their clients tell; of a step when it is closed */      \
     X(pushes_repeated)                                                                                             \
     X(pushes_not_finite)                                                                                           \
+    X(rows_bounded) /* of pushes and steps, of which a value was beyond f32 and stays at its largest number */     \
     X(pushes_over_budget)                                                                                          \
     X(staleness_sum)                                                                                               \
     X(staleness_pushes)                                                                                            \

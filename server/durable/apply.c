@@ -2,6 +2,7 @@
 
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
+#include "common/base/log.h"
 #include "common/model/init.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
@@ -32,10 +33,21 @@ static const void *widen(const char *halves, uint32_t dim, float *scratch)
     return scratch;
 }
 
-uint32_t dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
-                  float rate, uint64_t lsn, uint64_t seen, float *scratch)
+/* Once a table: the metric rows_bounded counts the rest. */
+static void warn_of_bounded(struct dp_cached_table *table)
 {
-    uint32_t changed = 0;
+    if (!table->bounded)
+        dp_log(DP_LOG_WARN,
+               "table '%s': a push took values of a row beyond the range of f32; they stay at its largest "
+               "finite number. Is the learning rate too high?",
+               table->spec.name);
+    table->bounded = true;
+}
+
+struct dp_applied dp_apply(const struct dp_section *section, struct dp_cached_table *table,
+                           const uint32_t *rows, float rate, uint64_t lsn, uint64_t seen, float *scratch)
+{
+    struct dp_applied applied = {0};
     uint32_t dim = table->spec.dim;
     size_t bytes = (size_t)dim * dp_value_bytes(section->type);
     const char *gradient = section->values;
@@ -48,11 +60,13 @@ uint32_t dp_apply(const struct dp_section *section, struct dp_cached_table *tabl
         if (before >= lsn)
             continue; /* replay: the stored row has it already */
         table->fresh += before == 0;
-        changed += before > seen;
-        dp_optimizer_apply(table->optimizer, row,
-                           section->type == DP_F32 ? gradient : widen(gradient, dim, scratch), rate);
+        applied.changed += before > seen;
+        applied.bounded += dp_optimizer_apply(
+            table->optimizer, row, section->type == DP_F32 ? gradient : widen(gradient, dim, scratch), rate);
         dp_row_set_lsn(row, lsn);
         dp_row_cache_set_dirty(table->cache, rows[i]);
     }
-    return changed;
+    if (applied.bounded > 0)
+        warn_of_bounded(table);
+    return applied;
 }

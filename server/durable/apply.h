@@ -14,9 +14,13 @@
 DP_MUST_USE
 enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
                                   struct dp_cached_table *table, uint32_t *rows, struct dp_error *err);
-/* Returns how many of the rows had an lsn above `seen`: changed since a pull that showed the journal up to it (UINT64_MAX: nobody
- * asks). scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */
-uint32_t dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
-                  float rate, uint64_t lsn, uint64_t seen, float *scratch);
+struct dp_applied {
+    uint32_t changed; /* rows whose lsn was above `seen`: changed since a pull that showed it */
+    uint32_t bounded; /* rows of which a value was beyond f32 and stays at its bound (optimizer.h) */
+};
+
+/* seen: UINT64_MAX: nobody asks. scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */
+struct dp_applied dp_apply(const struct dp_section *section, struct dp_cached_table *table,
+                           const uint32_t *rows, float rate, uint64_t lsn, uint64_t seen, float *scratch);
 
 #endif

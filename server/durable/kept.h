@@ -2,7 +2,8 @@
  * last the weights from before it.
  *     new -> (the journal has it) -> add ... -> union of the keys, sums -> close -> old weights, until the next step closes
  * Sum       For each key, over the step's pushes in order of rank: (float)examples of the push / (float)examples of all,
- *           times its gradient; f32, multiply, then add. The sum of one push is its gradient, bit for bit.
+ *           times its gradient; f32, multiply, then add. The sum of one push is its gradient, bit for bit. It is no NaN; rounding may make it
+ *           infinite where gradients are near the end of f32, and the optimizer bounds it.
  * Floor     The journal is needed from the first push of the step closed last: its replay brings the old weights back. So
  *           marks tell no lsn at or past it, while a step is open in which somebody takes part. (kept_again.h moves it.)
  * Holds     Steps ascend by (run, step), a step's pushes by rank. bytes = those of all pushes, without the old weights.

@@ -2,6 +2,7 @@
 
 #include "common/base/text.h"
 #include "common/model/mix.h"
+#include "common/model/optimizer.h"
 #include "common/model/row.h"
 #include "server/durable/record.h"
 #include "server/durable/steps_mark.h"
@@ -272,6 +273,9 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     uint64_t lsn = dp_row_lsn(row);
     if (lsn > g->lsn_max)
         return wrong_row(g, key, "has an lsn above the end of the journal");
+    if (g->options->verify &&
+        !dp_all_finite_f32((const char *)row + DP_ROW_HEADER, (row_bytes - DP_ROW_HEADER) / 4))
+        (void)wrong_row(g, key, "holds a NaN or an infinite value");
     struct dp_inspect_view_table *table = g->table;
     table->first_lsn = table->rows == 0 || lsn < table->first_lsn ? lsn : table->first_lsn;
     table->last_lsn = lsn > table->last_lsn ? lsn : table->last_lsn;

@@ -344,7 +344,9 @@ static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *wa
         struct dp_section summed = request->section[s];
         summed.values = sums;
         summed.value_bytes = (size_t)summed.rows * table->spec.dim * sizeof(float);
-        (void)dp_apply(&summed, table, rows, request->rate, close->journaling->lsn, UINT64_MAX, NULL);
+        struct dp_applied applied =
+            dp_apply(&summed, table, rows, request->rate, close->journaling->lsn, UINT64_MAX, NULL);
+        DP_COUNT(&close->base->counters, rows_bounded, applied.bounded);
         DP_COUNT(&close->base->counters, push_rows, summed.rows);
         rows += summed.rows;
         sums += (size_t)summed.rows * table->spec.dim;

@@ -167,8 +167,10 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
     uint64_t seen = request->measured ? request->pulled_lsn : UINT64_MAX;
     rows = shard->misses.rows;
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
-        pushed->changed_rows += dp_apply(&request->section[s], tables[s], rows, pushed->rate,
-                                         shard->journaling.lsn, seen, shard->scratch);
+        struct dp_applied applied = dp_apply(&request->section[s], tables[s], rows, pushed->rate,
+                                             shard->journaling.lsn, seen, shard->scratch);
+        pushed->changed_rows += applied.changed;
+        DP_COUNT(&shard->base.counters, rows_bounded, applied.bounded);
         pushed->rows += request->measured ? request->section[s].rows : 0;
         DP_COUNT(&shard->base.counters, push_rows, request->section[s].rows);
     }

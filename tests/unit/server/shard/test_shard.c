@@ -4,6 +4,7 @@
 
 #include "common/model/row.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,26 @@ static void wrong_requests_change_nothing(void **state)
     id = bed_push(&bed, 1, 4, "t", keys, 2, 2, NAN, T, 2);
     bed_turn(&bed);
     bed_expect(&bed, id, DP_NOT_FINITE);
+    bed_close(&bed);
+}
+
+/* Finite gradients whose arithmetic overflows: applied, the row stays at the largest number, each such row counts. */
+static void a_row_stays_finite(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[3], sequence = 2;
+    bed_start(&bed);
+    bed_keys(&bed, 10, 3, keys);
+    for (uint64_t push = 0; push < 3; push++) {
+        uint32_t rows = push == 0 ? 3 : 2; /* 3e38 itself is finite, its double is not */
+        uint64_t id = bed_push(&bed, 1, sequence++, "t", keys, rows, 2, 3e38f, T, push);
+        bed_turn(&bed);
+        bed_expect(&bed, id, DP_OK);
+        assert_int_equal(bed_counter(&bed, "rows_bounded"), 2 * push);
+    }
+    assert_true(bed_value(&bed, 1, sequence++, keys[0]) == -FLT_MAX);
+    assert_true(bed_value(&bed, 1, sequence++, keys[2]) == -3e38f);
     bed_close(&bed);
 }
 
@@ -557,6 +578,7 @@ int main(void)
         cmocka_unit_test(requests_of_a_session_keep_their_order),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(wrong_requests_change_nothing),
+        cmocka_unit_test(a_row_stays_finite),
         cmocka_unit_test(a_pull_too_large_to_answer_is_refused),
         cmocka_unit_test(rubbish_is_counted_and_harmless),
         cmocka_unit_test(a_request_past_its_deadline_is_not_done),

@@ -1,10 +1,14 @@
 /* Inspect: what real stores and journals hold is seen, damage is named, nothing is changed; the digest is of contents. */
+#include "server/inspect/inspect_view.h"
 #include "tests/lib/patience.h"
 #include "tests/unit/server/store/view_bed.h"
+
+#include <math.h>
 
 #define DIM       8u
 #define FILE_ROWS 400u
 #define FILES     4u
+#define WILD_KEY  1000000u /* its row ends with an infinite value */
 
 static struct dp_table_spec spec_of(const char *name)
 {
@@ -21,7 +25,7 @@ static void fill_row(char *row, uint64_t key, uint32_t step, uint64_t lsn)
     dp_row_set_step(row, step);
     dp_store_u32le(row + 12, DP_ROW_FORMAT);
     for (uint32_t i = 0; i < DIM * 3; i++) {
-        float value = (float)(key * 31 + i * 7 + step);
+        float value = key == WILD_KEY && i == DIM * 3 - 1 ? -INFINITY : (float)(key * 31 + i * 7 + step);
         memcpy(row + DP_ROW_HEADER + i * 4, &value, 4);
     }
 }
@@ -165,6 +169,29 @@ static void all_is_seen_and_nothing_changed(void **state)
     assert_int_equal(seen.rows, FILES * FILE_ROWS);
     assert_int_equal(seen.damages, 0);
     assert_true(print_of(form->directory) == before);
+}
+
+static void a_row_that_is_not_finite_is_named(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    open_it(form);
+    put_table(form, "a");
+    put_rows(form, "a", 0, FILE_ROWS, 1, 0);
+    put_rows(form, "a", WILD_KEY, 1, 1, 0);
+    form_close(form, true);
+    for (int verify = 0; verify < 2; verify++) {
+        const struct dp_inspect_view_options options = {.verify = verify};
+        struct dp_inspect_view view = {0};
+        must(dp_inspect_view_gather(form->directory, &options, &view, &err), &err);
+        uint64_t named = 0;
+        for (size_t i = 0; i < view.damages; i++)
+            named += strstr(view.damage[i].text, "key 1000000 ") && strstr(view.damage[i].text, "infinite");
+        assert_int_equal(named, verify);
+        if (view.tables != 1 || view.table[0].rows != FILE_ROWS + 1)
+            fail_msg("%zu tables, %s", view.tables, view.damages ? view.damage[0].text : "");
+        dp_inspect_view_clear(&view);
+    }
 }
 
 static void states_are_told_apart(void **state)
@@ -407,7 +434,7 @@ int main(void)
         TEST(all_is_seen_and_nothing_changed),         TEST(states_are_told_apart),
         TEST(the_digest_is_of_contents_only),          TEST(the_digest_tells_each_bit),
         TEST(flipped_bits_in_files_of_rows_are_named), TEST(flipped_bits_in_rocksdbs_logs_are_refused),
-        TEST(a_pipe_in_place_of_a_file_is_refused),
+        TEST(a_pipe_in_place_of_a_file_is_refused),    TEST(a_row_that_is_not_finite_is_named),
     };
     return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
 }
