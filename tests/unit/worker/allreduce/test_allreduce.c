@@ -149,6 +149,7 @@ struct alone {
     struct dp_sets sets;
     struct dp_replica *replica, *sum; /* sum: for its gradients */
     struct dp_batch *batch;
+    double loss_sum; /* of the epoch, by examples */
 };
 
 /* Its gradients are added to the sum, or begin it. */
@@ -165,6 +166,21 @@ static void add_minibatch(struct alone *a, uint32_t epoch, uint64_t number, floa
         float weighted = factor * own[i];
         sum[i] = begins ? weighted : sum[i] + weighted;
     }
+    a->loss_sum += (double)loss * a->batch->examples;
+}
+
+/* In the report. */
+static void has_loss(const struct world *w, uint32_t epoch, double wanted)
+{
+    char *report = slurp(w->report, NULL), *at = report;
+    for (uint32_t e = 0; at && e <= epoch; e++) {
+        at = strstr(at, "\"train_loss\": ");
+        at = at ? at + strlen("\"train_loss\": ") : NULL;
+    }
+    double loss = at ? strtod(at, NULL) : (double)NAN;
+    if (!(fabs(loss - wanted) <= 1e-6 * wanted))
+        fail_msg("the training loss of epoch %u is %.9g, not %.9g", (unsigned)epoch + 1, loss, wanted);
+    free(report);
 }
 
 static void one_round(struct alone *a, const struct world *w, uint32_t epoch, uint64_t first)
@@ -184,7 +200,8 @@ static void one_round(struct alone *a, const struct world *w, uint32_t epoch, ui
     dp_replica_apply(a->replica, dp_rate_at(&rate, epoch * batches + first));
 }
 
-/* Compares the weights of the ranks with those after so many rounds. */
+/* Compares the weights of the ranks with those after so many rounds, and the training loss of each full epoch. Planted: the loss divided
+ * by the batch once more; not weighted by examples; of rank 0 alone; of the round's last rank for all. */
 static void are_those_after(struct world *w, uint32_t rounds)
 {
     static const atomic_int stop;
@@ -198,9 +215,14 @@ static void are_those_after(struct world *w, uint32_t rounds)
     assert_int_equal(dp_batch_new(a.sets.train, &a.batch, &err), DP_OK);
     uint64_t batches = dp_dataset_batches(a.sets.train);
     uint32_t done = 0;
-    for (uint32_t e = 0; e < w->cluster.training.epochs; e++)
-        for (uint64_t first = 0; first < batches && done < rounds; first += w->ranks, done++)
+    for (uint32_t e = 0; e < w->cluster.training.epochs; e++) {
+        uint64_t first = 0;
+        a.loss_sum = 0;
+        for (; first < batches && done < rounds; first += w->ranks, done++)
             one_round(&a, w, e, first);
+        if (first >= batches)
+            has_loss(w, e, a.loss_sum / EXAMPLES);
+    }
     assert_true(rounds == UINT32_MAX || done == rounds);
 
     size_t size, at;

@@ -134,6 +134,45 @@ static void gradients_lie_together_and_are_scaled(void **state)
     dp_model_close(&model);
 }
 
+/* A copy that has taken one step, with a gradient of 1 at this float alone; at >= floats: with none. */
+static uint64_t digest_after(const struct dp_model *model, size_t at, float rate)
+{
+    struct dp_replica *replica = copy_of(model, 0);
+    for (size_t i = 0; i < dp_replica_floats(replica); i++)
+        dp_replica_sums(replica)[i] = i == at ? 1.0f : 0.0f;
+    dp_replica_apply(replica, rate);
+    uint64_t digest = dp_replica_digest(replica);
+    dp_replica_free(&replica);
+    return digest;
+}
+
+/* The first and the last float of each parameter tell; at a rate that moves no weight, their slots alone do. Planted: the first table
+ * only; all but the last; the weights without the slots; all rows but the last. */
+static void the_digest_is_of_all_tables(void **state)
+{
+    (void)state;
+    struct dp_optimizer_spec momentum = dp_optimizer_defaults(DP_OPT_SGD);
+    momentum.momentum = 0.9f;
+    struct dp_model model = open_model("mlp:7-300-3", &momentum);
+    assert_int_equal(dp_graph_parameters(model.graph), 4);
+    static const float rates[] = {0.1f, 1e-37f};
+    for (int r = 0; r < 2; r++) {
+        size_t first = 0;
+        uint64_t none = digest_after(&model, SIZE_MAX, rates[r]), last = none;
+        assert_true(digest_after(&model, SIZE_MAX, rates[r]) == none);
+        for (int p = 0; p < 4; p++) {
+            size_t floats = dp_parameter_floats(dp_graph_parameter(model.graph, p));
+            for (int end = 0; end < 2; end++) {
+                uint64_t digest = digest_after(&model, end ? first + floats - 1 : first, rates[r]);
+                assert_true(digest != none && digest != last);
+                last = digest;
+            }
+            first += floats;
+        }
+    }
+    dp_model_close(&model);
+}
+
 static void sparse_tables_are_refused_by_name(void **state)
 {
     (void)state;
@@ -148,8 +187,8 @@ static void sparse_tables_are_refused_by_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_those_of_servers),
-                                       cmocka_unit_test(gradients_lie_together_and_are_scaled),
-                                       cmocka_unit_test(sparse_tables_are_refused_by_name)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_those_of_servers), cmocka_unit_test(gradients_lie_together_and_are_scaled),
+        cmocka_unit_test(the_digest_is_of_all_tables), cmocka_unit_test(sparse_tables_are_refused_by_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
