@@ -1,53 +1,6 @@
 #include "server/identity.h"
 
-#include "common/base/bytes.h"
-
 #include <inttypes.h>
-
-#define FORMAT     1u
-#define HEAD_BYTES 8u
-#define ONE_BYTES  16u
-
-enum dp_status dp_stores_decode(const void *bytes, size_t size, uint32_t shards, struct dp_stores *out,
-                                struct dp_error *err)
-{
-    const char *at = bytes;
-    DP_ASSERT(shards <= DP_STORES_SHARDS_MAX);
-    *out = (struct dp_stores){.shards = shards};
-    if (size == 0)
-        return DP_OK;
-    if (size < HEAD_BYTES || dp_load_u32le(at) != FORMAT)
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "the register's value '" DP_STORES_NAME
-                       "' (%zu bytes) is not of the format that this build reads",
-                       size);
-    if (dp_load_u32le(at + 4) != shards)
-        return dp_fail(err, DP_EXISTS,
-                       "the register is that of a cluster of %" PRIu32 " shards, not of %" PRIu32
-                       ": put servers and shards of the cluster file back as they were",
-                       dp_load_u32le(at + 4), shards);
-    if (size != HEAD_BYTES + (size_t)ONE_BYTES * shards)
-        return dp_fail(err, DP_CORRUPT,
-                       "the register's value '" DP_STORES_NAME "' has %zu bytes for %" PRIu32 " shards", size,
-                       shards);
-    for (uint32_t i = 0; i < shards; i++) {
-        out->shard[i].id = dp_load_u64le(at + HEAD_BYTES + (size_t)ONE_BYTES * i);
-        out->shard[i].opening = dp_load_u64le(at + HEAD_BYTES + (size_t)ONE_BYTES * i + 8);
-    }
-    return DP_OK;
-}
-
-size_t dp_stores_encode(const struct dp_stores *stores, char bytes[DP_STORES_BYTES_MAX])
-{
-    DP_ASSERT(stores->shards <= DP_STORES_SHARDS_MAX);
-    dp_store_u32le(bytes, FORMAT);
-    dp_store_u32le(bytes + 4, stores->shards);
-    for (uint32_t i = 0; i < stores->shards; i++) {
-        dp_store_u64le(bytes + HEAD_BYTES + (size_t)ONE_BYTES * i, stores->shard[i].id);
-        dp_store_u64le(bytes + HEAD_BYTES + (size_t)ONE_BYTES * i + 8, stores->shard[i].opening);
-    }
-    return HEAD_BYTES + (size_t)ONE_BYTES * stores->shards;
-}
 
 enum dp_identity dp_identity_judge(const struct dp_identity_case *it)
 {

@@ -5,32 +5,12 @@
  *           taken for the right one, it would train on with a part of the model missing, and nobody would be told.
  * Promise   A store is known again where its id is the register's, and its last opening, or the one before that, is the last one
  *           that was registered. A copy of it fits no longer once the other was opened. One that the register has no store for joins.
- * Value     u32 format (1) | u32 shards | for each shard u64 id (0: none is known) | u64 its last opening. Little endian.
  * Thread    Any. Memory: the caller's. */
 #ifndef DP_SERVER_IDENTITY_H
 #define DP_SERVER_IDENTITY_H
 
+#include "server/control/stores.h"
 #include "server/store/store_id.h"
-
-#include <stddef.h>
-
-#define DP_STORES_NAME       "stores" /* of the register's value */
-#define DP_STORES_SHARDS_MAX 4095u    /* so that it fits the register's 64 KiB */
-#define DP_STORES_BYTES_MAX  (8u + 16u * DP_STORES_SHARDS_MAX)
-
-struct dp_stores {
-    uint64_t register_id;
-    uint32_t shards; /* of the cluster */
-    struct {
-        uint64_t id, opening;
-    } shard[DP_STORES_SHARDS_MAX];
-};
-
-/* size 0, a value that was never set: none of the shards is known. DP_EXISTS: of a cluster with another number of shards. */
-DP_MUST_USE
-enum dp_status dp_stores_decode(const void *bytes, size_t size, uint32_t shards, struct dp_stores *out,
-                                struct dp_error *err);
-size_t dp_stores_encode(const struct dp_stores *stores, char bytes[DP_STORES_BYTES_MAX]); /* how many */
 
 enum dp_identity {
     DP_IDENTITY_KNOWN,

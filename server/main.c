@@ -248,6 +248,7 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
     struct dp_control_options options = {.net = server->net,
                                          .endpoint = endpoint,
                                          .cluster = server->cluster->id,
+                                         .shards = dp_cluster_shards(server->cluster),
                                          .boot = server->boot,
                                          .counters = sum_counters,
                                          .context = server,

@@ -3,7 +3,7 @@
 #include "server/registration.h"
 
 #include "common/base/log.h"
-#include "common/client/downpour.h"
+#include "common/client/register_store.h"
 #include "common/env/clock.h"
 #include "server/control/register_file.h"
 #include "server/identity.h"
@@ -201,8 +201,8 @@ static enum dp_status set(struct registration_place *place, const struct dp_stor
     place->stores->shard[place->shard].id = id->id;
     place->stores->shard[place->shard].opening = id->opening;
     size_t size = dp_stores_encode(place->stores, bytes);
-    enum dp_status st = dp_client_register_set(place->client, DP_STORES_NAME, place->version, bytes, size,
-                                               TRY_MS, won, &now, err);
+    enum dp_status st = dp_client_register_store(place->client, place->shard, DP_STORES_NAME, place->version,
+                                                 bytes, size, TRY_MS, won, &now, err);
     free(bytes);
     if (st == DP_OK)
         return take(place, &now, err);

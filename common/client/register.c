@@ -1,4 +1,5 @@
 #include "common/client/ask_one.h"
+#include "common/client/register_store.h"
 
 #include "common/model/mix.h"
 
@@ -103,9 +104,10 @@ static uint64_t nonce_of(const struct dp_client *client, const struct dp_call *c
     return nonce ? nonce : 1;
 }
 
-enum dp_status dp_client_register_set(struct dp_client *client, const char *name, uint64_t expected,
-                                      const void *bytes, size_t size, uint32_t timeout_ms, bool *won,
-                                      struct dp_register_value *now, struct dp_error *err)
+/* server_shard: dp_request's. */
+static enum dp_status set(struct dp_client *client, uint32_t server_shard, const char *name,
+                          uint64_t expected, const void *bytes, size_t size, uint32_t timeout_ms, bool *won,
+                          struct dp_register_value *now, struct dp_error *err)
 {
     *won = false;
     if (now)
@@ -126,12 +128,28 @@ enum dp_status dp_client_register_set(struct dp_client *client, const char *name
     memcpy(parcel->request.name, name, strlen(name) + 1);
     parcel->request.version = expected;
     parcel->request.nonce = nonce_of(client, call);
+    parcel->request.server_shard = server_shard;
     dp_parcel_add(parcel, block, 0, size);
     st = ask(client, &parcel, &call, timeout_ms, won, now, err);
 done:
     dp_block_drop(&block);
     dp_parcel_free(&parcel);
     return st;
+}
+
+enum dp_status dp_client_register_set(struct dp_client *client, const char *name, uint64_t expected,
+                                      const void *bytes, size_t size, uint32_t timeout_ms, bool *won,
+                                      struct dp_register_value *now, struct dp_error *err)
+{
+    return set(client, 0, name, expected, bytes, size, timeout_ms, won, now, err);
+}
+
+enum dp_status dp_client_register_store(struct dp_client *client, uint32_t shard, const char *name,
+                                        uint64_t expected, const void *bytes, size_t size,
+                                        uint32_t timeout_ms, bool *won, struct dp_register_value *now,
+                                        struct dp_error *err)
+{
+    return set(client, shard + 1, name, expected, bytes, size, timeout_ms, won, now, err);
 }
 
 void dp_register_value_clear(struct dp_register_value *value)

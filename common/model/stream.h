@@ -18,6 +18,17 @@ static inline uint64_t dp_stream_of_run(uint32_t run, uint32_t epoch)
     return DP_STREAM_TRAINING | (uint64_t)run << 32 | epoch;
 }
 
+/* The greatest run number that can have been chosen by then: one a second since 2026-01-01, before which no run was
+ * started, and those of a day, for clocks that differ. */
+#define DP_RUNS_SINCE_S UINT64_C(1767225600)
+#define DP_RUN_SLACK_S  UINT64_C(86400)
+#define DP_RUN_SOON_S   60u /* a run that can be chosen by then is asked for again, not refused */
+static inline uint64_t dp_run_last(uint64_t wall_s)
+{
+    uint64_t run = DP_RUN_SLACK_S + (wall_s > DP_RUNS_SINCE_S ? wall_s - DP_RUNS_SINCE_S : 0);
+    return run < DP_RUN_MAX ? run : DP_RUN_MAX;
+}
+
 /* The first client stream that a store without any gives: above all that another gave before (a million a second). */
 static inline uint64_t dp_stream_of_client(uint64_t wall_s)
 {

@@ -105,6 +105,8 @@ struct dp_request {
     uint64_t version; /* register_get: above it; register_set: the one expected */
     uint32_t wait_ms; /* register_get: DP_TIMEOUT_MS_MAX at most */
     uint64_t nonce;   /* register_set: not 0 */
+    uint32_t
+        server_shard; /* register_set from a server: the shard whose store it registers, from 1; 0: from a client */
 
     struct dp_beat beat;
     struct dp_lease_ask lease; /* its pointers are lent */

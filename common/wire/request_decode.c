@@ -172,6 +172,7 @@ static enum dp_status take_register_set(const struct dp_message *message, const 
 {
     out->version = wire->expected;
     out->nonce = wire->nonce;
+    out->server_shard = wire->server_shard;
     if (wire->nonce == 0)
         return dp_fail(err, DP_INVALID, "nonce: 0, expected a random number");
     if (wire->expected == UINT64_MAX)

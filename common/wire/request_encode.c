@@ -173,6 +173,7 @@ static void put_register_set(const struct dp_request *request, struct request_pa
     set->name = (char *)request->name;
     set->expected = request->version;
     set->nonce = request->nonce;
+    set->server_shard = request->server_shard;
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_SET;
     parts->head.register_set = set;
 }

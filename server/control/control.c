@@ -42,7 +42,7 @@ struct dp_control {
     struct dp_control_register_service *service;
     struct dp_control_beats *beats;          /* NULL: not the first server */
     struct dp_control_generation generation; /* the thread's */
-    struct dp_clock clock;
+    struct dp_clock clock, wall;
     struct dp_awake awake; /* the thread's, for beats and leases */
     pthread_t thread;
     int wake_fd;
@@ -259,6 +259,14 @@ static enum dp_status lock_register(struct dp_control *control, const char *dire
     return DP_OK;
 }
 
+static enum dp_status check_set(void *context, const struct dp_control_names_set *set, struct dp_error *err)
+{
+    const struct dp_control *control = context;
+    const struct dp_control_names_rules rules = {.wall_s = dp_clock_ns(&control->wall) / UINT64_C(1000000000),
+                                                 .shards = control->options.shards};
+    return dp_control_names_check(&rules, set, err);
+}
+
 static enum dp_status open_register(struct dp_control *control, struct dp_error *err)
 {
     const char *directory = control->options.register_directory;
@@ -279,7 +287,7 @@ static enum dp_status open_register(struct dp_control *control, struct dp_error 
     if (st == DP_OK && made)
         dp_log(DP_LOG_INFO, "created register %016" PRIx64 " in %s", options.new_id, directory);
     const struct dp_control_register_service_options service = {
-        .values = control->values, .answer = send_reply, .context = control};
+        .values = control->values, .check = check_set, .answer = send_reply, .context = control};
     if (st == DP_OK)
         st = dp_control_register_service_new(&service, &control->service, err);
     control->beats = calloc(1, sizeof *control->beats);
@@ -397,6 +405,7 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
     if (options->first_server)
         (void)snprintf(control->first_server, sizeof control->first_server, "%s", options->first_server);
     control->clock = dp_clock_real();
+    control->wall = dp_clock_wall();
     DP_ASSERT(pthread_mutex_init(&control->lock, NULL) == 0 &&
               pthread_cond_init(&control->started_changed, NULL) == 0);
     control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -16,6 +16,7 @@ struct dp_control_options {
     struct dp_net *net;
     const char *endpoint;
     uint64_t cluster, boot;
+    uint32_t shards; /* of the cluster, which the register's value "stores" must have; 0: any number */
     uint64_t generation, history; /* of its stores; 0, 0: dp_control_tell tells them later */
     /* The server's counters, summed over its shards; called on the control thread. */
     uint32_t (*counters)(void *context, struct dp_counter counters[DP_COUNTERS_MAX]);

@@ -7,6 +7,8 @@
 
 #define FIRST       1u
 #define VALUE_BYTES 16u
+/* Each restore adds 1. Builds before the register checked what is set accepted any number. */
+#define NUMBER_MAX UINT32_MAX
 
 /* Number 0: the register has none. */
 static struct dp_control_generation kept(const struct dp_control_register *values,
@@ -18,7 +20,14 @@ static struct dp_control_generation kept(const struct dp_control_register *value
         entry->size != VALUE_BYTES)
         return (struct dp_control_generation){0};
     const char *bytes = entry->bytes;
-    return (struct dp_control_generation){dp_load_u64le(bytes), dp_load_u64le(bytes + 8)};
+    const struct dp_control_generation is = {dp_load_u64le(bytes), dp_load_u64le(bytes + 8)};
+    if (is.number <= NUMBER_MAX)
+        return is;
+    dp_log(DP_LOG_WARN,
+           "the register's value '" DP_CONTROL_GENERATION_NAME "' is %" PRIu64
+           ", which no number of restores comes to: it is ignored",
+           is.number);
+    return (struct dp_control_generation){0};
 }
 
 static void keep(struct dp_control_register *values, uint64_t version, struct dp_control_generation own)

@@ -5,13 +5,14 @@
 #include "common/base/search.h"
 #include "common/wire/limits.h"
 #include "server/control/register_file.h"
+#include "server/control/stores.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Servers register their stores in this value before they serve: without space for it, none could start. */
-#define KEPT_FOR "stores"
+#define KEPT_FOR DP_STORES_NAME
 /* The most bytes it can take in the file. */
 #define KEPT_BYTES (24u + 8u * DP_REGISTER_NONCES_MAX + sizeof KEPT_FOR + DP_REGISTER_VALUE_BYTES_MAX)
 
@@ -22,8 +23,7 @@ struct dp_control_register {
     struct dp_control_register_content content;
 };
 
-/* The run number in "run/12/..."; 0: the name belongs to no run. */
-static uint64_t run_of(const char *name)
+uint64_t dp_control_register_run_of(const char *name)
 {
     uint64_t run = 0;
     if (strncmp(name, "run/", 4) != 0 || name[4] < '1' || name[4] > '9')
@@ -60,7 +60,7 @@ static void check_holds(const struct dp_control_register *values)
     DP_ASSERT(dp_control_register_file_bytes(content) <= DP_REGISTER_BYTES_MAX);
     for (uint32_t i = 0; i < content->count; i++) {
         const struct dp_control_register_item *item = content->item[i];
-        uint64_t run = run_of(item->name);
+        uint64_t run = dp_control_register_run_of(item->name);
         DP_ASSERT(i == 0 || strcmp(content->item[i - 1]->name, item->name) < 0);
         DP_ASSERT(item->version > 0);
         DP_ASSERT(item->nonces ==
@@ -83,7 +83,7 @@ static enum dp_status make(struct dp_control_register *values,
 static enum dp_status check_runs(const struct dp_control_register_content *content, struct dp_error *err)
 {
     for (uint32_t i = 0; i < content->count; i++) {
-        uint64_t run = run_of(content->item[i]->name);
+        uint64_t run = dp_control_register_run_of(content->item[i]->name);
         if (run > 0 && run <= content->gone_run)
             return dp_fail(
                 err, DP_CORRUPT,
@@ -152,7 +152,7 @@ static void fill(const struct dp_control_register_item *item, struct dp_control_
 static enum dp_status check_run(const struct dp_control_register *values, const char *name,
                                 struct dp_error *err)
 {
-    uint64_t run = run_of(name);
+    uint64_t run = dp_control_register_run_of(name);
     if (run == 0 || run > values->content.gone_run)
         return DP_OK;
     return dp_fail(err, DP_TOO_OLD,
@@ -178,7 +178,7 @@ static void runs_of(const struct dp_control_register_content *content, uint64_t 
 {
     *oldest = *newest = 0;
     for (uint32_t i = 0; i < content->count; i++) {
-        uint64_t run = run_of(content->item[i]->name);
+        uint64_t run = dp_control_register_run_of(content->item[i]->name);
         if (run > 0 && (*oldest == 0 || run < *oldest))
             *oldest = run;
         *newest = run > *newest ? run : *newest;
@@ -189,7 +189,7 @@ static void drop_run(struct dp_control_register_content *content, uint64_t run)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < content->count; i++)
-        if (run_of(content->item[i]->name) != run)
+        if (dp_control_register_run_of(content->item[i]->name) != run)
             content->item[kept++] = content->item[i];
     DP_ASSERT(kept < content->count && run > content->gone_run);
     content->count = kept;
@@ -214,7 +214,7 @@ static enum dp_status drop_old_runs(struct dp_control_register_content *next, co
                                     struct dp_error *err)
 {
     while (!fits(next, name)) {
-        uint64_t oldest, newest, own = run_of(name);
+        uint64_t oldest, newest, own = dp_control_register_run_of(name);
         runs_of(next, &oldest, &newest);
         if (oldest == 0 || oldest >= (own > 0 ? own : newest))
             return dp_fail(err, DP_FULL,

@@ -57,6 +57,8 @@ enum dp_status dp_control_register_open(const struct dp_control_register_options
 void dp_control_register_close(struct dp_control_register **values); /* accepts NULL inside */
 /* The random id given when the register was created; 0: read-only, and there is no register. */
 uint64_t dp_control_register_id(const struct dp_control_register *values);
+/* The run number in "run/12/...": 1 to UINT32_MAX; 0: the name belongs to no run. */
+uint64_t dp_control_register_run_of(const char *name);
 /* A value that was never set is DP_OK with version 0. DP_TOO_OLD: the values of its run were dropped. */
 DP_MUST_USE
 enum dp_status dp_control_register_get(const struct dp_control_register *values, const char *name,

@@ -136,6 +136,24 @@ static enum dp_status get(struct dp_control_register_service *service, uint64_t 
     return answer(service, from, request->session, request->id, &entry, err);
 }
 
+static enum dp_status check(const struct dp_control_register_service *service,
+                            const struct dp_request *request, struct dp_error *err)
+{
+    struct dp_control_register_entry now;
+    if (!service->options.check ||
+        dp_control_register_get(service->options.values, request->name, &now, NULL) != DP_OK ||
+        now.version != request->version)
+        return DP_OK;
+    const struct dp_control_names_set set = {.name = request->name,
+                                             .server_shard = request->server_shard,
+                                             .expected = request->version,
+                                             .before = now.bytes,
+                                             .before_size = now.size,
+                                             .bytes = request->note,
+                                             .size = request->note_bytes};
+    return service->options.check(service->options.context, &set, err);
+}
+
 static enum dp_status set(struct dp_control_register_service *service, const struct dp_peer *from,
                           const struct dp_request *request, struct dp_error *err)
 {
@@ -145,7 +163,9 @@ static enum dp_status set(struct dp_control_register_service *service, const str
                                                       .bytes = request->note,
                                                       .size = request->note_bytes};
     struct dp_control_register_entry entry;
-    enum dp_status st = dp_control_register_set(service->options.values, &change, &entry, err);
+    enum dp_status st = check(service, request, err);
+    if (st == DP_OK)
+        st = dp_control_register_set(service->options.values, &change, &entry, err);
     if (st != DP_OK)
         return st;
     st = answer(service, from, request->session, request->id, &entry, err);

@@ -5,6 +5,8 @@
  *           one waiting get: a resend replaces the first and restarts its wait. A waiting get that is not
  *           resent for DP_REGISTER_SILENT_NS is dropped, since its client is gone. At most
  *           DP_REGISTER_WAITERS_MAX gets wait; more fail with DP_FULL.
+ *           A set that would take effect is checked first. One that would not is only answered, so a resend hears what the
+ *           first copy did.
  * Thread    The control thread.
  * Memory    The register is borrowed. The callback owns the reply's frames. */
 #ifndef DP_CONTROL_REGISTER_SERVICE_H
@@ -12,6 +14,7 @@
 
 #include "common/wire/reply.h"
 #include "server/control/register.h"
+#include "server/control/register_names.h"
 
 #define DP_REGISTER_WAITERS_MAX 4096u
 #define DP_REGISTER_SILENT_NS   (UINT64_C(60) * 1000000000u)
@@ -20,10 +23,12 @@ struct dp_control_register_service;
 
 struct dp_control_register_service_options {
     struct dp_control_register *values;
+    /* Whether this set may take effect; NULL: any may. */
+    enum dp_status (*check)(void *context, const struct dp_control_names_set *set, struct dp_error *err);
     /* Sends a reply whose id and session are set, and takes ownership of the frames. */
     void (*answer)(void *context, const struct dp_peer *to, struct dp_reply *reply, struct dp_frame *frames,
                    uint32_t frame_count);
-    void *context;
+    void *context; /* of both */
 };
 
 DP_MUST_USE

@@ -18,10 +18,8 @@
 
 #include <inttypes.h>
 
-#define SLACK_S UINT64_C(86400)
-#define SOON_S  60u
-/* 2026-01-01: no run was started before. */
-#define RUNS_SINCE_S UINT64_C(1767225600)
+#define SLACK_S DP_RUN_SLACK_S
+#define SOON_S  DP_RUN_SOON_S
 
 static uint64_t wall_s(const struct dp_admission *a)
 {
@@ -35,28 +33,22 @@ static uint64_t last_client(const struct dp_admission *a, uint64_t wall_s)
     return a->base->range.first == 0 ? a->next_stream - 1 : dp_stream_of_client(wall_s + SLACK_S);
 }
 
-static uint64_t last_run(uint64_t wall_s)
-{
-    uint64_t run = SLACK_S + (wall_s > RUNS_SINCE_S ? wall_s - RUNS_SINCE_S : 0);
-    return run < DP_RUN_MAX ? run : DP_RUN_MAX;
-}
-
 static bool is_due(const struct dp_admission *a, uint64_t stream, uint64_t wall_s)
 {
-    return dp_stream_is_training(stream) ? dp_stream_run(stream) <= last_run(wall_s)
+    return dp_stream_is_training(stream) ? dp_stream_run(stream) <= dp_run_last(wall_s)
                                          : stream <= last_client(a, wall_s);
 }
 
 void dp_admission_set_due(struct dp_admission *a)
 {
     uint64_t now_s = wall_s(a);
-    dp_push_ids_set_due(a->ids, last_client(a, now_s), last_run(now_s));
+    dp_push_ids_set_due(a->ids, last_client(a, now_s), dp_run_last(now_s));
 }
 
 /* For people: above all runs that are known, as far as the clock allows. */
 static uint64_t run_to_use(const struct dp_admission *a, uint64_t now_s)
 {
-    uint64_t known = dp_push_ids_last_run(a->ids), due = last_run(now_s);
+    uint64_t known = dp_push_ids_last_run(a->ids), due = dp_run_last(now_s);
     return (known < due ? known : due) + 1;
 }
 
@@ -89,7 +81,7 @@ enum dp_status dp_admission_check(const struct dp_admission *a, uint64_t stream,
         return dp_fail_wait(err, st, wait,
                             "run %" PRIu32 " (stream %016" PRIx64 ") is out of range: shard %" PRIu32
                             " accepts new runs up to %" PRIu64 ", one more each second; use %" PRIu64,
-                            dp_stream_run(stream), stream, a->base->index, last_run(now_s),
+                            dp_stream_run(stream), stream, a->base->index, dp_run_last(now_s),
                             run_to_use(a, now_s));
     if (a->base->range.first == 0)
         return dp_fail_wait(err, st, wait,

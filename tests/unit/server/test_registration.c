@@ -4,7 +4,7 @@
 
 #include "tests/lib/test.h"
 
-#include "common/client/downpour.h"
+#include "common/client/register_store.h"
 #include "server/control/control.h"
 #include "server/identity.h"
 
@@ -175,8 +175,8 @@ static void arrives(struct bed *bed, struct dp_store_id id, bool *won)
     stores.shard[0].id = id.id;
     stores.shard[0].opening = id.opening;
     size_t size = dp_stores_encode(&stores, bytes);
-    assert_int_equal(dp_client_register_set(bed->wire, DP_STORES_NAME, bed->value.version, bytes, size,
-                                            WAIT_MS, won, NULL, &err),
+    assert_int_equal(dp_client_register_store(bed->wire, 0, DP_STORES_NAME, bed->value.version, bytes, size,
+                                              WAIT_MS, won, NULL, &err),
                      DP_OK);
     free(bytes);
 }
@@ -261,8 +261,8 @@ static void another_register_while_it_opens(void **state)
     read_value(bed);
     restart_first_server(bed);
     for (uint64_t version = 0; version < bed->value.version; version++)
-        assert_int_equal(dp_client_register_set(bed->wire, DP_STORES_NAME, version, bed->value.bytes,
-                                                bed->value.size, WAIT_MS, &won, NULL, &err),
+        assert_int_equal(dp_client_register_store(bed->wire, 0, DP_STORES_NAME, version, bed->value.bytes,
+                                                  bed->value.size, WAIT_MS, &won, NULL, &err),
                          DP_OK);
     assert_int_equal(bed->gate->entered(bed->gate->context, &id, &err), DP_GENERATION);
     assert_non_null(strstr(err.text, "is known to register"));

@@ -30,13 +30,14 @@ static void register_requests_come_back_as_they_went(void **state)
     (void)snprintf(want.name, sizeof want.name, "stores");
     want.version = UINT64_MAX - 1;
     want.nonce = UINT64_MAX;
+    want.server_shard = UINT32_MAX;
     struct dp_frame value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX);
     memset(value.data, 'v', value.size);
     message = encode(&want, &value, 1);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
     assert_head(&got, &want);
     assert_string_equal(got.name, "stores");
-    assert_true(got.version == UINT64_MAX - 1 && got.nonce == UINT64_MAX);
+    assert_true(got.version == UINT64_MAX - 1 && got.nonce == UINT64_MAX && got.server_shard == UINT32_MAX);
     assert_true(got.note_bytes == DP_REGISTER_VALUE_BYTES_MAX && ((const char *)got.note)[9] == 'v');
     dp_message_free(&message);
 

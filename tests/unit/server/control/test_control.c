@@ -297,7 +297,7 @@ static void beats_are_answered_by_the_first_server_alone(void **state)
 static const struct dp_reply *set_value(struct bed *bed, uint64_t expected, uint64_t nonce, const char *text)
 {
     struct dp_request request = {
-        .kind = DP_REQUEST_REGISTER_SET, .name = "stores", .version = expected, .nonce = nonce};
+        .kind = DP_REQUEST_REGISTER_SET, .name = "test", .version = expected, .nonce = nonce};
     struct dp_frame frame = dp_frame_copy(text, strlen(text));
     return ask(bed, request, &frame, 1);
 }
@@ -305,7 +305,7 @@ static const struct dp_reply *set_value(struct bed *bed, uint64_t expected, uint
 static struct dp_request wait_for(uint64_t above, uint32_t wait_ms)
 {
     return (struct dp_request){
-        .kind = DP_REQUEST_REGISTER_GET, .name = "stores", .version = above, .wait_ms = wait_ms};
+        .kind = DP_REQUEST_REGISTER_GET, .name = "test", .version = above, .wait_ms = wait_ms};
 }
 
 static uint64_t register_id(struct bed *bed)
@@ -355,7 +355,7 @@ static void a_get_waits_for_its_value_or_its_time(void **state)
     assert_true(dp_clock_ns(&clock) - start >= 300u * 1000000u);
     struct dp_request request = wait_for(0, 60000);
     uint64_t waiting = send_request(bed, &request, NULL, 0);
-    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .name = "stores", .nonce = 7};
+    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .name = "test", .nonce = 7};
     struct dp_frame frame = dp_frame_copy("one", 3);
     uint64_t setting = send_request(bed, &set, &frame, 1);
     assert_true(receive_answer(bed, setting)->won);
@@ -436,6 +436,26 @@ static void a_damaged_register_is_refused_at_start(void **state)
     assert_null(bed->control);
 }
 
+/* What a value must look like is test_register_names'. */
+static void names_of_servers_are_set_by_servers(void **state)
+{
+    struct bed *bed = *state;
+    const char bytes[24] = {1, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6};
+    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .name = "stores", .nonce = 7};
+    struct dp_frame frame = dp_frame_copy(bytes, sizeof bytes);
+    assert_int_equal(ask(bed, set, &frame, 1)->status, DP_INVALID);
+    assert_non_null(strstr(bed->reply.reason, "register value 'stores': only servers set this value"));
+    set.server_shard = 1;
+    frame = dp_frame_copy(bytes, 16);
+    assert_int_equal(ask(bed, set, &frame, 1)->status, DP_INVALID);
+    frame = dp_frame_copy(bytes, sizeof bytes);
+    assert_true(ask(bed, set, &frame, 1)->won);
+    frame = dp_frame_copy(bytes, sizeof bytes);
+    set = (struct dp_request){.kind = DP_REQUEST_REGISTER_SET, .name = "run/2000000000/mine", .nonce = 8};
+    assert_int_equal(ask(bed, set, &frame, 1)->status, DP_INVALID);
+    assert_non_null(strstr(bed->reply.reason, "accepts new runs up to"));
+}
+
 /* With requests still coming in as fast as they can be sent: stop does not wait for them to end. */
 static void stop_ends_in_time(void **state)
 {
@@ -478,6 +498,7 @@ int main(void)
         IN_BED(others_than_the_first_name_the_first),
         IN_BED(a_read_only_register_answers_and_takes_nothing),
         IN_BED(one_process_has_the_register),
+        IN_BED(names_of_servers_are_set_by_servers),
         IN_BED(a_damaged_register_is_refused_at_start),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);

@@ -53,6 +53,28 @@ static void stores_tell_and_the_register_remembers(void **state)
     dp_sim_disk_free(&sim);
 }
 
+/* Builds before the register checked what is set accepted any bytes. */
+static void a_number_that_no_restore_comes_to_is_ignored(void **state)
+{
+    (void)state;
+    struct dp_sim_disk *sim = dp_sim_disk_new(1);
+    struct dp_disk disk = dp_sim_disk_interface(sim);
+    struct dp_control_register *values = open_register(&disk);
+    struct dp_control_register_entry entry;
+    struct dp_error err = {0};
+    struct dp_control_register_change change = {
+        .name = DP_CONTROL_GENERATION_NAME, .nonce = 5, .bytes = "0123456789abcdef", .size = 16};
+    assert_int_equal(dp_control_register_set(values, &change, &entry, &err), DP_OK);
+    assert_is(dp_control_generation_settle(values, none), 1, 0);
+    change.expected = change.size = 1;
+    assert_int_equal(dp_control_register_set(values, &change, &entry, &err), DP_OK);
+    assert_is(dp_control_generation_settle(values, none), 1, 0);
+    assert_is(dp_control_generation_settle(values, (struct dp_control_generation){2, 7}), 2, 7);
+    assert_is(dp_control_generation_settle(values, none), 2, 7);
+    dp_control_register_close(&values);
+    dp_sim_disk_free(&sim);
+}
+
 static void what_may_be_done_before_it_is_known(void **state)
 {
     (void)state;
@@ -87,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_tell_and_the_register_remembers),
+        cmocka_unit_test(a_number_that_no_restore_comes_to_is_ignored),
         cmocka_unit_test(what_may_be_done_before_it_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@ struct bed {
     struct dp_peer to;
     char bytes[1024];
     uint64_t answered_ids; /* a sum */
+    uint32_t checked;      /* sets */
 };
 
 static void take_answer(void *context, const struct dp_peer *to, struct dp_reply *reply,
@@ -43,6 +44,17 @@ static void take_answer(void *context, const struct dp_peer *to, struct dp_reply
     }
 }
 
+/* Nothing may follow "last". */
+static enum dp_status check(void *context, const struct dp_control_names_set *set, struct dp_error *err)
+{
+    struct bed *bed = context;
+    bed->checked++;
+    assert_true((set->expected == 0) == (set->before_size == 0));
+    if (set->before_size == 4 && memcmp(set->before, "last", 4) == 0)
+        return dp_fail(err, DP_INVALID, "'%s': nothing follows", set->name);
+    return DP_OK;
+}
+
 static int open_bed(void **state)
 {
     struct bed *bed = calloc(1, sizeof *bed);
@@ -54,7 +66,7 @@ static int open_bed(void **state)
     const struct dp_control_register_options options = {.disk = &bed->disk, .new_id = 9, .create = true};
     assert_int_equal(dp_control_register_open(&options, &bed->values, &made, &bed->err), DP_OK);
     const struct dp_control_register_service_options service = {
-        .values = bed->values, .answer = take_answer, .context = bed};
+        .values = bed->values, .check = check, .answer = take_answer, .context = bed};
     assert_int_equal(dp_control_register_service_new(&service, &bed->service, &bed->err), DP_OK);
     *state = bed;
     return 0;
@@ -287,6 +299,25 @@ static void a_copy_is_the_file_as_it_stands(void **state)
     assert_int_equal(bed->reply.version, 2);
 }
 
+/* One that finds another version takes no effect: a resend hears what its first copy did, whatever may follow by now. */
+static void only_what_would_take_effect_is_checked(void **state)
+{
+    struct bed *bed = *state;
+    assert_int_equal(set_as(bed, 5, "x", 0, "one"), DP_OK);
+    assert_int_equal(set_as(bed, 6, "x", 1, "last"), DP_OK);
+    assert_int_equal(bed->checked, 2);
+    assert_int_equal(set_as(bed, 7, "x", 2, "more"), DP_INVALID);
+    assert_string_equal(bed->err.text, "'x': nothing follows");
+    assert_int_equal(bed->checked, 3);
+    assert_int_equal(set_as(bed, 6, "x", 1, "last"), DP_OK);
+    assert_true(bed->reply.won && bed->reply.version == 2);
+    assert_int_equal(set_as(bed, 8, "x", 1, "late"), DP_OK);
+    assert_true(!bed->reply.won && bed->reply.version == 2);
+    assert_string_equal(bed->bytes, "last");
+    assert_int_equal(set_as(bed, 9, "x", 7, "early"), DP_NOT_FOUND);
+    assert_int_equal(bed->checked, 3);
+}
+
 int main(void)
 {
 #define IN_BED(test) cmocka_unit_test_setup_teardown(test, open_bed, close_bed)
@@ -300,6 +331,7 @@ int main(void)
         IN_BED(a_waiter_hears_that_its_run_has_left),
         IN_BED(a_copy_is_the_file_as_it_stands),
         IN_BED(a_set_that_fails_wakes_nobody),
+        IN_BED(only_what_would_take_effect_is_checked),
     };
     return cmocka_run_group_tests_name("register_service", tests, NULL, NULL);
 }

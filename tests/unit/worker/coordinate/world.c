@@ -1,6 +1,7 @@
 #include "tests/unit/worker/coordinate/world.h"
 
 #include "common/wire/limits.h"
+#include "server/control/register_names.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -395,6 +396,16 @@ static enum dp_status set(void *self, const char *name, uint64_t expected, const
     const struct note *note = find(world->values, name);
     *won = (note ? note->version : 0) == expected;
     if (*won) {
+        const struct dp_control_names_rules rules = {0};
+        const struct dp_control_names_set is = {.name = name,
+                                                .expected = expected,
+                                                .before = note ? note->bytes : NULL,
+                                                .before_size = note ? note->size : 0,
+                                                .bytes = bytes,
+                                                .size = size};
+        struct dp_error refused = {0};
+        if (dp_control_names_check(&rules, &is, &refused) != DP_OK)
+            world_fail(world, "the first server refuses a set: %s", refused.text);
         if (world->set)
             world->set(seat, name, bytes, size);
         put(&world->values, name, expected + 1, bytes, size);

@@ -1,0 +1,42 @@
+/* Register names: which values the product keeps in the register, who may set each, and what a set must look like.
+ *     stores         servers, each the place of its own shards    server/control/stores.h
+ *     generation     nobody by request: the first server itself   server/control/generation.h
+ *     run/N/view     members of run N                             common/wire/view.h
+ *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
+ *     run/N/verdict  workers of run N                             worker/coordinate/decision.h
+ *     others         anyone: their form is free, and nothing here reads them
+ * Promise   A value of these names that is accepted unpacks in every reader, and follows from the version before it: what only
+ *           grows does not shrink, and one set changes what one process may change. A run number is one that can have been
+ *           chosen by now (common/model/stream.h), so a higher one is always free.
+ *           A reader still checks: builds before this one accepted any bytes.
+ * Thread    Any: plain functions.
+ * Failure   DP_INVALID names the value, the field and what was expected. DP_AGAIN: the run's number can be chosen within a minute.
+ *           DP_NOMEM. */
+#ifndef DP_CONTROL_REGISTER_NAMES_H
+#define DP_CONTROL_REGISTER_NAMES_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dp_control_names_set {
+    const char *name;
+    uint32_t server_shard; /* of a server's request: its shard, from 1; 0: a client's */
+    uint64_t expected;     /* version */
+    const void *before;    /* the value of that version; size 0 at version 0 */
+    size_t before_size;
+    const void *bytes;
+    size_t size;
+};
+
+struct dp_control_names_rules {
+    uint64_t wall_s; /* since 1970 */
+    uint32_t shards; /* of the cluster; 0: not known here */
+};
+
+DP_MUST_USE
+enum dp_status dp_control_names_check(const struct dp_control_names_rules *rules,
+                                      const struct dp_control_names_set *set, struct dp_error *err);
+
+#endif

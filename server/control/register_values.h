@@ -1,0 +1,28 @@
+/* Register values: the checks of the values that workers set (register_names.h): each field's range, and what may
+ * follow the version before.
+ * Why here  Their readers are workers and clients, which a server does not include. Each check names the file that
+ *           describes the format; tests/unit/worker/coordinate runs every value that workers set through these checks.
+ * Thread    Any: plain functions.
+ * Failure   DP_INVALID names the field. DP_NOMEM. */
+#ifndef DP_CONTROL_REGISTER_VALUES_H
+#define DP_CONTROL_REGISTER_VALUES_H
+
+#include "server/control/register_names.h"
+
+/* One seat changes: another process takes it, it leaves, or it returns from a later step on. */
+DP_MUST_USE
+enum dp_status dp_control_values_check_view(const struct dp_control_names_rules *rules,
+                                            const struct dp_control_names_set *set, uint32_t run,
+                                            struct dp_error *err);
+/* One worker joins, or marks the plan as begun; the text of a plan that was begun stays. */
+DP_MUST_USE
+enum dp_status dp_control_values_check_plan(const struct dp_control_names_rules *rules,
+                                            const struct dp_control_names_set *set, uint32_t run,
+                                            struct dp_error *err);
+/* The next step of an epoch barrier. */
+DP_MUST_USE
+enum dp_status dp_control_values_check_verdict(const struct dp_control_names_rules *rules,
+                                               const struct dp_control_names_set *set, uint32_t run,
+                                               struct dp_error *err);
+
+#endif
