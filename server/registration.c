@@ -8,6 +8,7 @@
 #include "server/control/register_file.h"
 #include "server/identity.h"
 #include "server/store/store_view.h"
+#include "server/unread_stores.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -32,8 +33,10 @@ struct registration_place { /* of one shard */
     uint64_t version;         /* of the value that `stores` is */
     struct dp_stores *stores;
     bool replaces;    /* it was to be refused */
+    bool rewrites;    /* the value could not be read, and is written anew */
     uint64_t id;      /* that was registered; 0: not yet */
     uint64_t said_ns; /* that it waits */
+    struct dp_unread_stores unread;
 };
 
 struct dp_registration {
@@ -94,6 +97,7 @@ static bool asks_again(struct registration_place *place, enum dp_status st, stru
     return true;
 }
 
+/* DP_OK: *place has what the value says. Otherwise the value cannot be read. */
 static enum dp_status take(struct registration_place *place, struct dp_register_value *value,
                            struct dp_error *err)
 {
@@ -105,18 +109,52 @@ static enum dp_status take(struct registration_place *place, struct dp_register_
     return st;
 }
 
-static enum dp_status read_stores(struct registration_place *place, struct dp_error *err)
+static bool says(void *context, struct dp_error *err)
 {
-    struct dp_register_value value = {0};
+    struct registration_place *place = context;
+    return dp_unread_stores_says(&place->unread, err);
+}
+
+/* None of the shards is known: its set makes the value one that can be read. */
+static void begin_stores(struct registration_place *place, const struct dp_error *why)
+{
+    uint64_t register_id = place->stores->register_id;
+    dp_log(DP_LOG_WARN, "shard %" PRIu32 " writes the value anew, as --replace-store says: %s", place->shard,
+           why->text);
+    *place->stores = (struct dp_stores){.register_id = register_id, .shards = place->all->options.total};
+    place->rewrites = true;
+}
+
+/* One answer of the first server: the value, once its version is above `above` or after wait_ms. */
+static enum dp_status ask_stores(struct registration_place *place, uint64_t above, uint32_t wait_ms,
+                                 struct dp_register_value *value, struct dp_error *err)
+{
     enum dp_status st;
     do {
         st = connect_to(place->all, &place->client, err);
         if (st == DP_OK)
-            st = dp_client_register_get(place->client, DP_STORES_NAME, 0, 0, TRY_MS, &value, err);
+            st = dp_client_register_get(place->client, DP_STORES_NAME, above, wait_ms, TRY_MS, value, err);
     } while (st != DP_OK && asks_again(place, st, err));
-    if (st != DP_OK)
-        return atomic_load(&place->all->stops) ? dp_fail(err, DP_STOPPING, "stopped while it opened") : st;
-    return take(place, &value, err);
+    if (st != DP_OK && atomic_load(&place->all->stops))
+        return dp_fail(err, DP_STOPPING, "stopped while it opened");
+    return st;
+}
+
+static enum dp_status read_stores(struct registration_place *place, struct dp_error *err)
+{
+    struct dp_register_value value = {0};
+    struct dp_error why = {0};
+    enum dp_status st = ask_stores(place, 0, 0, &value, err);
+    while (st == DP_OK && take(place, &value, &why) != DP_OK && !place->all->options.replaces) {
+        dp_unread_stores_put(&place->unread, &why);
+        st = atomic_load(&place->all->stops) ? dp_fail(err, DP_STOPPING, "stopped while it opened")
+                                             : ask_stores(place, place->version, TRY_MS, &value, err);
+        why = (struct dp_error){0};
+    }
+    dp_unread_stores_put(&place->unread, NULL);
+    if (st == DP_OK && why.status != DP_OK)
+        begin_stores(place, &why);
+    return st;
 }
 
 /* ---- the generation of this server's stores */
@@ -205,7 +243,7 @@ static enum dp_status set(struct registration_place *place, const struct dp_stor
                                                  bytes, size, TRY_MS, won, &now, err);
     free(bytes);
     if (st == DP_OK)
-        return take(place, &now, err);
+        return take(place, &now, err) == DP_OK ? DP_OK : read_stores(place, err);
     /* It may have been stored or not. */
     bool is_open = st == DP_TOO_OLD || dp_status_class((int)st) == DP_CLASS_RETRY;
     (void)asks_again(place, st, err);
@@ -228,6 +266,13 @@ static enum dp_status outrun_earlier(struct registration_place *place, struct dp
     return st;
 }
 
+/* A store that this register knew is unknown to a value that is written anew. */
+static enum dp_identity judge(const struct registration_place *place, const struct dp_identity_case *it)
+{
+    enum dp_identity verdict = dp_identity_judge(it);
+    return place->rewrites && verdict == DP_IDENTITY_REGISTER_OLDER ? DP_IDENTITY_JOINS : verdict;
+}
+
 static enum dp_status admit(void *context, const struct dp_store_id *found, bool is_new,
                             struct dp_store_id *put, struct dp_error *err)
 {
@@ -246,14 +291,20 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
     if (st != DP_OK)
         return st;
     struct dp_identity_case it = case_of(place, found, is_new);
-    enum dp_identity verdict = dp_identity_judge(&it);
+    enum dp_identity verdict = judge(place, &it);
     bool unregistered = is_new || found->opening != place->stores->shard[place->shard].opening;
     if (unregistered && !o->read_only && !dp_identity_is_refused(verdict)) {
         st = outrun_earlier(place, err);
         if (st != DP_OK)
             return st;
-        verdict = dp_identity_judge(&it);
+        verdict = judge(place, &it);
     }
+    if (place->rewrites && is_new)
+        dp_log(DP_LOG_WARN,
+               "shard %" PRIu32
+               ": there is no store in %s, and the register no longer says whether there was one: "
+               "this shard starts empty (--replace-store)",
+               place->shard, place->directory);
     place->replaces = dp_identity_is_refused(verdict);
     bool begins = o->discards && verdict == DP_IDENTITY_LOST;
     if (place->replaces && !o->replaces && !begins)
@@ -349,7 +400,7 @@ static void *watch(void *context)
     struct dp_stores *stores = r->watched;
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
-    uint64_t version = 0, said_ns = 0;
+    uint64_t version = 0, said_ns = 0, unread_ns = 0;
     while (!atomic_load(&r->stops) && passes(st)) {
         struct dp_register_value value = {0};
         st = connect_to(r, &client, &err);
@@ -358,12 +409,14 @@ static void *watch(void *context)
                                         WATCH_MS, &value, &err);
         if (st == DP_OK)
             st = check_generation(r, client, &err);
-        if (st == DP_OK)
-            st = dp_stores_decode(value.bytes, value.size, r->options.total, stores, &err);
         if (st == DP_OK) {
-            stores->register_id = value.register_id;
             version = value.version;
-            st = check_places(r, stores, &err);
+            if (dp_stores_decode(value.bytes, value.size, r->options.total, stores, &err) != DP_OK) {
+                dp_unread_stores_warn(&err, clock_ns(), &unread_ns);
+            } else {
+                stores->register_id = value.register_id;
+                st = check_places(r, stores, &err);
+            }
         }
         dp_register_value_clear(&value);
         if (dp_status_class((int)st) != DP_CLASS_LOCAL)
@@ -471,11 +524,13 @@ enum dp_status dp_registration_new(const struct dp_registration_options *options
     r->options = *options;
     (void)snprintf(r->control, sizeof r->control, "%s", options->control);
     DP_ASSERT(pthread_mutex_init(&r->lock, NULL) == 0);
+    for (uint32_t i = 0; i < options->count; i++)
+        dp_unread_stores_init(&r->place[i].unread, options->first + i);
     for (uint32_t i = 0; i < options->count; i++) {
         r->place[i].all = r;
         r->place[i].shard = options->first + i;
         r->place[i].gate =
-            (struct dp_store_gate){.admit = admit, .entered = entered, .context = &r->place[i]};
+            (struct dp_store_gate){.admit = admit, .entered = entered, .says = says, .context = &r->place[i]};
         r->place[i].stores = calloc(1, sizeof *r->place[i].stores);
         if (!r->place[i].stores) {
             dp_registration_free(&r);
@@ -512,6 +567,7 @@ void dp_registration_free(struct dp_registration **registration)
         DP_ASSERT(pthread_join(r->watcher, NULL) == 0);
     for (uint32_t i = 0; i < r->options.count; i++) {
         dp_client_close(&r->place[i].client);
+        dp_unread_stores_clear(&r->place[i].unread);
         free(r->place[i].stores);
     }
     free(r->watched);

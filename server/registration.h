@@ -7,6 +7,9 @@
  *           All stores of a server are of one generation, and of that of the first server's: a store that a restore missed
  *           is refused by name. A new store gets theirs.
  * Thread    new, watch, stop, free: main's. gate: used by the thread that opens that shard. lost, endings: any.
+ *           A value "stores" that cannot be read (builds before the register checked what is set accepted any bytes) ends no
+ *           server. A shard that opens waits until it can be read, and says so with the remedy; with `replaces` it writes
+ *           the value anew. A server that serves goes on, and says that nobody watches whether another copy of a store is opened.
  * Failure   DP_GENERATION: a store that the register does not know as this shard's (identity.h). DP_STOPPING after stop. */
 #ifndef DP_SERVER_REGISTRATION_H
 #define DP_SERVER_REGISTRATION_H

@@ -196,9 +196,12 @@ void dp_shard_parts_close(struct dp_shard_parts *parts)
     parts->store = (struct dp_store){0};
 }
 
-void dp_shard_parts_say(const struct dp_shard_parts *parts, uint32_t index, struct dp_error *err)
+void dp_shard_parts_say(const struct dp_shard_parts *parts, const struct dp_shard_thread_options *options,
+                        struct dp_error *err)
 {
     static const double mb = 1e6;
+    const uint32_t index = options->index;
+    const struct dp_store_gate *gate = options->gate;
     int phase = atomic_load(&parts->progress.phase);
     const struct dp_wait wait = {.reason = DP_WAIT_RECOVERING,
                                  .subject = phase == DP_SHARD_CHECKING ? 1 : 2,
@@ -207,6 +210,8 @@ void dp_shard_parts_say(const struct dp_shard_parts *parts, uint32_t index, stru
     if (phase == DP_SHARD_OPENING)
         (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_OPENING},
                            "shard %" PRIu32 " is opening its store", index);
+    else if (phase == DP_SHARD_ASKING && gate && gate->says && gate->says(gate->context, err))
+        DP_ASSERT(err->status == DP_AGAIN);
     else if (phase == DP_SHARD_ASKING)
         (void)dp_fail_wait(
             err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_REGISTER},

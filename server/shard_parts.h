@@ -48,8 +48,9 @@ DP_MUST_USE
 enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
                                    struct dp_error *err);
 void dp_shard_parts_close(struct dp_shard_parts *parts); /* of what was not opened: no effect */
-/* What to tell who asks meanwhile. */
-void dp_shard_parts_say(const struct dp_shard_parts *parts, uint32_t index, struct dp_error *err);
+/* While it opens: what requests are answered. options: the thread's, constant. */
+void dp_shard_parts_say(const struct dp_shard_parts *parts, const struct dp_shard_thread_options *options,
+                        struct dp_error *err);
 
 /* The largest segment of a journal with this budget. */
 uint64_t dp_shard_segment_bytes(uint64_t budget_bytes);

@@ -410,7 +410,7 @@ void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text)
     struct dp_error lacks = thread->lacks;
     DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
     if (lacks.status == DP_OK || replays)
-        dp_shard_parts_say(&thread->parts, thread->options.index, text);
+        dp_shard_parts_say(&thread->parts, &thread->options, text);
     else
         (void)dp_fail_wait(text, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
                            "shard %" PRIu32 " waits for room: %s", thread->options.index, lacks.text);

@@ -39,6 +39,9 @@ struct dp_store_gate {
                             struct dp_store_id *put, struct dp_error *err);
     /* Called once the store has the id durably and has recovered, before it accepts a push. */
     enum dp_status (*entered)(void *context, const struct dp_store_id *id, struct dp_error *err);
+    /* While one of them waits: sets *err to DP_AGAIN, the cause and the remedy. False: it has nothing to say. Any thread.
+     * NULL: it never has. */
+    bool (*says)(void *context, struct dp_error *err);
     void *context;
 };
 

@@ -4,10 +4,13 @@
 
 #include "tests/lib/test.h"
 
+#include "common/base/bytes.h"
 #include "common/client/register_store.h"
 #include "server/control/control.h"
+#include "server/control/register.h"
 #include "server/identity.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,16 +97,47 @@ static void begin(struct bed *bed, uint64_t opening)
     begin_at(bed, opening, 0, 1, false);
 }
 
-/* Another register, and who reads it. */
-static void restart_first_server(struct bed *bed)
+static void stop_first_server(struct bed *bed)
 {
-    struct dp_error err = {0};
     dp_client_close(&bed->wire);
     dp_control_stop(&bed->control);
-    (void)unlink(bed->file);
+}
+
+static void start_again(struct bed *bed)
+{
+    struct dp_error err = {0};
     start_first_server(bed);
     const struct dp_client_options wire = {.cluster = CLUSTER, .control = bed->endpoint};
     assert_int_equal(dp_client_open(&wire, &bed->wire, &err), DP_OK);
+}
+
+/* Another register, and who reads it. */
+static void restart_first_server(struct bed *bed)
+{
+    stop_first_server(bed);
+    (void)unlink(bed->file);
+    start_again(bed);
+}
+
+/* A build that accepted any bytes left these as the next version of "stores". */
+static void plant(struct bed *bed, const void *bytes, size_t size)
+{
+    struct dp_control_register *values = NULL;
+    struct dp_control_register_entry now;
+    struct dp_disk disk;
+    struct dp_error err = {0};
+    bool made;
+    stop_first_server(bed);
+    assert_int_equal(dp_disk_open(bed->directory, &disk, &err), DP_OK);
+    const struct dp_control_register_options options = {.disk = &disk};
+    assert_int_equal(dp_control_register_open(&options, &values, &made, &err), DP_OK);
+    assert_int_equal(dp_control_register_get(values, DP_STORES_NAME, &now, &err), DP_OK);
+    const struct dp_control_register_change change = {
+        .name = DP_STORES_NAME, .expected = now.version, .nonce = 77, .bytes = bytes, .size = size};
+    assert_int_equal(dp_control_register_set(values, &change, &now, &err), DP_OK);
+    dp_control_register_close(&values);
+    dp_disk_close(&disk);
+    start_again(bed);
 }
 
 static int open_bed(void **state)
@@ -316,6 +350,128 @@ static void a_watch_that_is_short_of_memory(void **state)
     assert_int_equal(dp_registration_check(bed->process, &err), DP_GENERATION);
 }
 
+/* What a build before this one may have left: 16 bytes of anybody's, one cut short, of a later format, of other shards. */
+static size_t bad_value(int which, char bytes[256])
+{
+    memset(bytes, 'x', 256);
+    if (which == 0)
+        return 16;
+    dp_store_u32le(bytes, which == 2 ? 2 : 1);
+    dp_store_u32le(bytes + 4, which == 3 ? SHARDS + 1 : SHARDS);
+    return which == 1 ? 39 : 8 + (size_t)16 * (which == 3 ? SHARDS + 1 : SHARDS);
+}
+enum { BAD_VALUES = 4 };
+
+struct opener {
+    struct bed *bed;
+    struct dp_store_id found, put;
+    enum dp_status status;
+    struct dp_error err;
+};
+
+static void *open_gate(void *arg)
+{
+    struct opener *opener = arg;
+    const struct dp_store_gate *gate = opener->bed->gate;
+    opener->put = opener->found;
+    opener->status = gate->admit(gate->context, &opener->found, false, &opener->put, &opener->err);
+    return NULL;
+}
+
+static void await_words(struct bed *bed)
+{
+    const struct timespec shortly = {.tv_nsec = 1000000};
+    struct dp_error said = {0};
+    for (int ms = 0; ms < WAIT_MS && !bed->gate->says(bed->gate->context, &said); ms++)
+        (void)nanosleep(&shortly, NULL);
+    assert_int_equal(said.status, DP_AGAIN);
+    assert_int_equal(said.wait.reason, DP_WAIT_REGISTER);
+    assert_non_null(strstr(said.text, "shard 0 waits"));
+    assert_non_null(strstr(said.text, "register"));
+    assert_non_null(strstr(said.text, "--replace-store"));
+}
+
+/* Until it can be read again, or the server is to stop. */
+static void a_shard_waits_while_the_value_cannot_be_read(void **state)
+{
+    struct bed *bed = *state;
+    char bytes[256];
+    for (int which = 0; which < BAD_VALUES; which++) {
+        struct dp_error said;
+        pthread_t thread;
+        restart_first_server(bed);
+        begin(bed, 31);
+        struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
+        entered(bed, id);
+        id.before = id.opening;
+        read_value(bed);
+        for (int stops = 0; stops < 2; stops++) {
+            struct opener opener = {.bed = bed, .found = id};
+            opener.found.generation = GENERATION;
+            opener.found.history = HISTORY;
+            plant(bed, bytes, bad_value(which, bytes));
+            begin(bed, 32);
+            assert_int_equal(pthread_create(&thread, NULL, open_gate, &opener), 0);
+            await_words(bed);
+            if (stops)
+                dp_registration_stop(bed->process);
+            else
+                plant(bed, bed->value.bytes, bed->value.size);
+            assert_int_equal(pthread_join(thread, NULL), 0);
+            assert_int_equal(opener.status, stops ? DP_STOPPING : DP_OK);
+            assert_false(bed->gate->says(bed->gate->context, &said));
+        }
+    }
+}
+
+/* With --replace-store it is written anew: the store that is there keeps its identity, and the next start needs no word. */
+static void a_value_that_cannot_be_read_is_replaced(void **state)
+{
+    struct bed *bed = *state;
+    char bytes[256];
+    for (int which = 0; which < BAD_VALUES; which++) {
+        restart_first_server(bed);
+        begin(bed, 31);
+        struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
+        const uint64_t before = id.id;
+        entered(bed, id);
+        id.before = id.opening;
+        plant(bed, bytes, bad_value(which, bytes));
+        begin_at(bed, 32, 0, 1, true);
+        id = admitted(bed, id, false);
+        assert_true(id.id == before && id.opening == 32);
+        entered(bed, id);
+        goes_on(bed, id);
+    }
+}
+
+/* A server that serves goes on, and watches again once it can. */
+static void a_watch_of_a_value_that_cannot_be_read(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    char bytes[256];
+    for (int which = 0; which < BAD_VALUES; which++) {
+        bool won;
+        restart_first_server(bed);
+        begin(bed, 31);
+        entered(bed, admitted(bed, (struct dp_store_id){0}, true));
+        read_value(bed);
+        plant(bed, bytes, bad_value(which, bytes));
+        atomic_store(&watched, 0);
+        atomic_store(&lost, 0);
+        assert_int_equal(dp_registration_watch(bed->process, &err), DP_OK);
+        await(&watched, &lost);
+        plant(bed, bed->value.bytes, bed->value.size);
+        read_value(bed);
+        arrives(bed, (struct dp_store_id){.id = 5, .opening = 5}, &won);
+        assert_true(won);
+        await(&lost, &lost);
+        assert_int_equal(dp_registration_check(bed->process, &err), DP_GENERATION);
+        assert_non_null(strstr(err.text, "holds another store"));
+    }
+}
+
 static void assert_known(uint64_t generation, uint64_t history)
 {
     assert_int_equal(known.times, 1);
@@ -385,10 +541,17 @@ static void stopped_it_tells_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_late_opening_of_a_known_store),   TEST(a_late_opening_of_a_new_store),
-        TEST(one_that_is_not_so_late),           TEST(another_register_while_it_opens),
-        TEST(a_watch_that_is_short_of_memory),   TEST(new_stores_get_the_first_servers_generation),
-        TEST(stores_of_two_restores_do_not_mix), TEST(stopped_it_tells_nobody),
+        TEST(a_late_opening_of_a_known_store),
+        TEST(a_late_opening_of_a_new_store),
+        TEST(one_that_is_not_so_late),
+        TEST(another_register_while_it_opens),
+        TEST(a_watch_that_is_short_of_memory),
+        TEST(new_stores_get_the_first_servers_generation),
+        TEST(stores_of_two_restores_do_not_mix),
+        TEST(stopped_it_tells_nobody),
+        TEST(a_shard_waits_while_the_value_cannot_be_read),
+        TEST(a_value_that_cannot_be_read_is_replaced),
+        TEST(a_watch_of_a_value_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

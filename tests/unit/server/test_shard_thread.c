@@ -390,23 +390,42 @@ static void who_is_held_hears_so_while_nothing_else_comes(void **state)
     assert_int_equal(stop(s), DP_OK);
 }
 
+static bool says_that_it_waits(void *context, struct dp_error *err)
+{
+    return *(const bool *)context && dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_REGISTER},
+                                                  "waits for a word") != DP_OK;
+}
+
 static void progress_is_told(void **state)
 {
     (void)state;
     struct dp_shard_parts parts = {0};
     struct dp_error err;
+    bool waits = true;
+    const struct dp_store_gate of_store = {.says = says_that_it_waits, .context = &waits};
+    const struct dp_shard_thread_options options = {.index = 3, .gate = &of_store}, no_gate = {.index = 3};
     atomic_store(&parts.progress.phase, DP_SHARD_REPLAYING);
     atomic_store(&parts.progress.done_bytes, 12000000);
     atomic_store(&parts.progress.all_bytes, 345600000);
-    dp_shard_parts_say(&parts, 3, &err);
+    dp_shard_parts_say(&parts, &options, &err);
     assert_int_equal(err.status, DP_AGAIN);
     assert_string_equal(err.text, "shard 3 is recovering: 12 of 346 MB of its journal replayed");
     assert_true(err.wait.reason == DP_WAIT_RECOVERING && err.wait.subject == 2);
     assert_true(err.wait.done == 12000000 && err.wait.total == 345600000);
     atomic_store(&parts.progress.phase, DP_SHARD_CHECKING);
-    dp_shard_parts_say(&parts, 3, &err);
+    dp_shard_parts_say(&parts, &options, &err);
     assert_string_equal(err.text, "shard 3 is recovering: 12 of 346 MB of its journal checked");
     assert_true(err.wait.reason == DP_WAIT_RECOVERING && err.wait.subject == 1);
+    /* What the gate says, and while it says nothing that the first server is asked. */
+    atomic_store(&parts.progress.phase, DP_SHARD_ASKING);
+    dp_shard_parts_say(&parts, &options, &err);
+    assert_string_equal(err.text, "waits for a word");
+    waits = false;
+    dp_shard_parts_say(&parts, &options, &err);
+    assert_non_null(strstr(err.text, "shard 3 waits for the first server"));
+    dp_shard_parts_say(&parts, &no_gate, &err);
+    assert_non_null(strstr(err.text, "shard 3 waits for the first server"));
+    assert_int_equal(err.wait.reason, DP_WAIT_REGISTER);
 }
 
 /* ---- a checkpoint */
