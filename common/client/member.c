@@ -102,18 +102,6 @@ static enum dp_status make_view(const struct dp_join *join, struct dp_view *view
     return DP_OK;
 }
 
-static enum dp_status read_view(const struct dp_register_value *value, uint32_t run, struct dp_view *view,
-                                struct dp_error *err)
-{
-    enum dp_status st = dp_view_unpack(value->bytes, value->size, view, err);
-    if (st == DP_OK && (view->run != run || view->number != value->version))
-        st = dp_fail(err, DP_INVALID,
-                     "the register's version %" PRIu64 " of 'run/%" PRIu32 "/view' is view %" PRIu64
-                     " of run %" PRIu32 ": was it set by another program?",
-                     value->version, run, view->number, view->run);
-    return st;
-}
-
 static enum dp_status compare(const struct dp_view *view, const struct dp_join *join, struct dp_error *err)
 {
     char theirs[16], ours[16];
@@ -205,7 +193,7 @@ static enum dp_status apply(struct dp_client *client, const struct dp_register_v
     else if (value->version == 0)
         st = make_view(change->join, view, err);
     else
-        st = read_view(value, place->run, view, err);
+        st = dp_view_of_register(value->bytes, value->size, place->run, value->version, view, err);
     if (st != DP_OK)
         return st;
     if (place->seated &&

@@ -123,6 +123,26 @@ enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *ou
     return st;
 }
 
+enum dp_status dp_view_of_register(const void *bytes, size_t size, uint32_t run, uint64_t version,
+                                   struct dp_view *out, struct dp_error *err)
+{
+    struct dp_error why = {0};
+    enum dp_status st = dp_view_unpack(bytes, size, out, &why);
+    if (st == DP_OK && (out->run != run || out->number != version)) {
+        st = dp_fail(&why, DP_INVALID, "view %" PRIu64 " of run %" PRIu32, out->number, out->run);
+        dp_view_clear(out);
+    }
+    if (st != DP_INVALID)
+        return st == DP_OK ? DP_OK : dp_fail(err, st, "%s", why.text);
+    return dp_fail(
+        err, st,
+        "the register's value 'run/%" PRIu32 "/view', version %" PRIu64
+        ", which lists the workers of the run, cannot be used (%.160s): another program set it. "
+        "The weights are intact: train further under a higher run number (downpour run --continue, or "
+        "training.run)",
+        run, version, why.text);
+}
+
 void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size)
 {
     if (mode != DP_ASYNC && (mode == DP_SSP || slack > 0))

@@ -59,6 +59,11 @@ void dp_view_pack(const struct dp_view *view, void *to);
 DP_MUST_USE
 enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *out, struct dp_error *err);
 
+/* The same of the register's `version` of run `run`'s view. DP_INVALID says how to train further. */
+DP_MUST_USE
+enum dp_status dp_view_of_register(const void *bytes, size_t size, uint32_t run, uint64_t version,
+                                   struct dp_view *out, struct dp_error *err);
+
 /* "async", "ssp:3", "sync", "sync:1": size 16 is enough. */
 void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size);
 

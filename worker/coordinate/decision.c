@@ -102,11 +102,13 @@ enum dp_status dp_decision_unpack(const void *bytes, size_t size, struct dp_deci
     bool good = root && read_decision(root, out);
     json_decref(root);
     if (!good)
-        return dp_fail(err, DP_DATA,
-                       "the decisions of this run on the first server (%zu bytes) are not those of %" PRIu32
-                       " epochs and %" PRIu32
-                       " workers: do all workers have the same version and cluster file?",
-                       size, out->epochs, out->workers);
+        return dp_fail(
+            err, DP_DATA,
+            "the decisions of this run on the first server (%zu bytes) are not those of %" PRIu32
+            " epochs and %" PRIu32
+            " workers: do all workers have the same version and cluster file? If so, another program set "
+            "them: train further under a higher run number (downpour run --continue, or training.run)",
+            size, out->epochs, out->workers);
     check(out);
     return DP_OK;
 }

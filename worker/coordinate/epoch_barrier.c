@@ -28,8 +28,17 @@ static enum dp_status refresh(struct dp_epoch_barrier *b, uint64_t above, uint32
                      "the first server has lost the decisions of run %" PRIu32
                      ": was its store replaced? Set training.run to a higher number",
                      b->peers->job->cluster->training.run);
-    if (st == DP_OK)
+    if (st == DP_OK && b->decision.state.epoch < b->known_epoch)
+        st = dp_fail(
+            err, DP_DATA,
+            "the first server's decisions of run %" PRIu32 " went back from epoch %" PRIu32 " to %" PRIu32
+            ": another program set them. Train further under a higher run number (downpour run --continue, "
+            "or training.run)",
+            b->peers->job->cluster->training.run, b->known_epoch, b->decision.state.epoch);
+    if (st == DP_OK) {
         b->version = value.version;
+        b->known_epoch = b->decision.state.epoch;
+    }
     dp_register_value_clear(&value);
     if (st == DP_OK && b->decision.from > b->known_from && b->known_from == 1 && b->peers->job->worker == 0)
         dp_log(DP_LOG_WARN,

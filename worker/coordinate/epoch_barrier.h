@@ -40,6 +40,7 @@ struct dp_epoch_barrier {
     struct dp_decision decision; /* as last read */
     uint64_t version;            /* its version in the register */
     uint32_t known_from;         /* decision.from when it was last read */
+    uint32_t known_epoch;        /* decision.state.epoch then */
     uint32_t evaluated;          /* the last epoch for which this process gave its part */
 };
 

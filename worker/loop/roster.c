@@ -140,7 +140,8 @@ static enum dp_status get_view(struct dp_job *job, const struct dp_rounds *round
     *view = (struct dp_view){0};
     enum dp_status st = dp_shared_get(job, "view", above, wait_ms, &value, err);
     if (st == DP_OK && value.version > 0)
-        st = dp_view_unpack(value.bytes, value.size, view, err);
+        st = dp_view_of_register(value.bytes, value.size, job->cluster->training.run, value.version, view,
+                                 err);
     if (st == DP_OK && view->members != rounds->members) /* other settings: joining refuses them */
         dp_view_clear(view);
     if (version)

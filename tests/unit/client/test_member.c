@@ -138,7 +138,7 @@ static void what_is_no_view_of_the_run_is_refused(void **state)
     b.net->value.version = 1;
     b.net->value.size = 5;
     assert_int_equal(join(&b, &as_one), DP_INVALID);
-    text_has(&b, "join: view: format 0, expected 1");
+    text_has(&b, "cannot be used (view: format 0, expected 1");
     b.net->value.version = b.net->value.size = 0;
     b.net->tamper = tells_an_older_view;
     assert_int_equal(join(&b, &as_one), DP_INVALID);
@@ -146,12 +146,14 @@ static void what_is_no_view_of_the_run_is_refused(void **state)
     b.net->tamper = NULL;
     b.net->value.version = 2; /* by whoever copied the first one's bytes */
     assert_int_equal(join(&b, &as_one), DP_INVALID);
-    text_has(&b, "the register's version 2 of 'run/3/view' is view 1 of run 3");
+    text_has(&b,
+             "'run/3/view', version 2, which lists the workers of the run, cannot be used (view 1 of run 3)");
     struct dp_join other = as_one;
     other.run = 4;
     b.net->value.version = 1;
     assert_int_equal(join(&b, &other), DP_INVALID);
-    text_has(&b, "'run/4/view' is view 1 of run 3: was it set by another program?");
+    text_has(&b,
+             "'run/4/view', version 1, which lists the workers of the run, cannot be used (view 1 of run 3)");
     done(&b);
 }
 
