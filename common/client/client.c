@@ -474,6 +474,11 @@ uint64_t dp_client_too_old(const struct dp_client *client)
     return client->session.too_old;
 }
 
+uint32_t dp_client_last_run(const struct dp_client *client)
+{
+    return client->session.last_run;
+}
+
 void dp_client_generation(const struct dp_client *client, uint64_t *generation, uint64_t *history)
 {
     *generation = client->session.generation;

@@ -320,6 +320,10 @@ uint32_t dp_snapshot_behind(const struct dp_snapshot_state *states, uint32_t sha
  * only the epoch was forgotten; otherwise it is the last epoch of a run, and new runs need higher numbers. */
 uint64_t dp_client_too_old(const struct dp_client *client);
 
+/* The greatest run that a shard knew members of when this client connected to it: lower runs cannot be joined any more.
+ * 0: none. */
+uint32_t dp_client_last_run(const struct dp_client *client);
+
 /* Simple calls for one table, which return when the request is done. */
 DP_MUST_USE
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,

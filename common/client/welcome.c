@@ -97,6 +97,7 @@ enum dp_status dp_link_check_welcome(struct dp_link *link, const struct dp_reply
         st = check_store(link, reply, err);
     if (st != DP_OK)
         return st;
+    session->last_run = reply->run > session->last_run ? reply->run : session->last_run;
     if (link->hello_wants) {
         if (reply->stream == 0)
             return dp_fail(err, DP_INVALID, "gave no stream of push numbers, though asked for one");

@@ -173,6 +173,7 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->too_old = wire->welcome->too_old;
         out->register_id = wire->welcome->register_id;
         out->store = wire->welcome->store;
+        out->run = wire->welcome->run;
         return out->first <= out->last ? DP_OK : dp_fail(err, DP_INVALID, "welcome: first is above last");
     case DOWNPOUR__REPLY__BODY_TABLE_CREATED:
         out->kind = DP_REPLY_TABLE_CREATED;

@@ -46,6 +46,7 @@ static void put_welcome(const struct dp_reply *reply, struct reply_parts *parts)
     welcome->too_old = reply->too_old;
     welcome->register_id = reply->register_id;
     welcome->store = reply->store;
+    welcome->run = reply->run;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_WELCOME;
     parts->head.welcome = welcome;
 }

@@ -51,7 +51,8 @@ struct cli_run {
     uint64_t first_ended_ms; /* worker 0; 0: not yet */
 };
 
-/* Whether the servers refuse this number as too old (*next: the first that they accept), or have a push of it. */
+/* Whether the servers refuse this number as too old (*next: the first that they accept), have a push of it, or know members of a
+ * later run. */
 static enum dp_status look_up_run(struct cli_run *run, uint32_t number, uint32_t *next, struct dp_error *err)
 {
     const uint32_t timeout_ms = run->plan.cluster->training.timeout_ms;
@@ -71,7 +72,10 @@ static enum dp_status look_up_run(struct cli_run *run, uint32_t number, uint32_t
     *next = number;
     if (st == DP_TIMEOUT)
         return dp_wrap(err, st, "gave up after %" PRIu32 " ms; last error", timeout_ms);
-    if (st != DP_TOO_OLD && !(st == DP_OK && (bits & 1)))
+    const uint32_t known = dp_client_last_run(run->client);
+    if (st == DP_OK && known > number)
+        last = known;
+    else if (st != DP_TOO_OLD && !(st == DP_OK && (bits & 1)))
         return st;
     if (last < number || last >= DP_RUN_MAX)
         return st == DP_OK ? dp_fail(err, DP_FULL, "there is no run number above %" PRIu32, number) : st;
@@ -80,7 +84,7 @@ static enum dp_status look_up_run(struct cli_run *run, uint32_t number, uint32_t
     return DP_OK;
 }
 
-/* Any peer can push under run numbers that are still to come: this run takes the next one that is free. */
+/* Any peer can push under run numbers that are still to come, and join such a run: this run takes the next one that is free. */
 static enum dp_status choose_run(struct cli_run *run, struct dp_error *err)
 {
     uint32_t *number = &run->plan.cluster->training.run, before = *number, next = 0;

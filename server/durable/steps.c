@@ -144,8 +144,9 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
     if (view->run < own->run) {
         (void)dp_fail(err, DP_REPLACED,
                       "run %" PRIu32 " is over: run %" PRIu32
-                      " has begun; start this process with a later run",
-                      view->run, own->run);
+                      " has begun; to train further, use a run number above %" PRIu32
+                      " (training.run; downpour run --continue finds it)",
+                      view->run, own->run, own->run);
         return DP_VIEW_REFUSED;
     }
     if (view->run > own->run)
@@ -323,8 +324,9 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
     if (member->run < view->run)
         return dp_fail(err, DP_REPLACED,
                        "run %" PRIu32 " is over: run %" PRIu32 " has begun; this process, worker %" PRIu32
-                       ", ends",
-                       member->run, view->run, member->rank);
+                       ", ends; to train further, use a run number above %" PRIu32
+                       " (training.run; downpour run --continue finds it)",
+                       member->run, view->run, member->rank, view->run);
     if (member->run > view->run || (member->run == view->run && member->view > view->number))
         return lacks_view(steps, member, err);
     if (member->rank >= view->members)

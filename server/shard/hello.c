@@ -65,6 +65,7 @@ static void welcome(struct dp_shard *shard, const struct dp_waiting *hello)
                              .register_id = shard->options.register_id,
                              .stream = request->want_stream ? session->stream : 0,
                              .too_old = dp_push_ids_too_old(shard->ids, 1),
+                             .run = shard->steps.view.run,
                              .window = DP_SESSION_WINDOW};
     struct dp_asker to = dp_asker_of(hello);
     dp_replies_send(&shard->replies, &to, &reply, NULL, 0);

@@ -100,12 +100,13 @@ static void short_kinds_come_back_as_they_went(void **state)
     want.stream = 17;
     want.window = 64;
     want.too_old = 5;
+    want.run = 6;
     want.register_id = UINT64_MAX - 5;
     want.store = UINT64_MAX - 6;
     got = round_trip(&want, NULL, 0);
     assert_true(got.register_id == want.register_id && got.store == want.store);
     assert_true(got.first == want.first && got.last == want.last && got.boot == want.boot);
-    assert_true(got.stream == 17 && got.window == 64 && got.too_old == 5);
+    assert_true(got.stream == 17 && got.window == 64 && got.too_old == 5 && got.run == 6);
 
     want = reply_of(DP_REPLY_TABLE_CREATED);
     want.existed = true;
