@@ -358,7 +358,9 @@ enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
 /* Register: small values (up to 64 KiB) with versions, which the first server keeps durably; for what a
  * cluster decides once. After a reply has shown a version, no later reply shows an older one.
  * Names are paths. When the register is full, values of an old run ("run/12/plan") are dropped for those of
- * newer runs; requests for that run then fail with DP_TOO_OLD. All other values are kept for ever. */
+ * newer runs; requests for that run then fail with DP_TOO_OLD. All other values are kept for ever, and take a half of the
+ * register at most. The servers and workers use "stores", "generation" and "run/N/view", "plan" and "verdict": a set of these
+ * fails with DP_INVALID unless it is what they may set. */
 struct dp_register_value {
     uint64_t version; /* 0: never set */
     void *bytes;      /* on the heap, followed by a 0 byte; NULL before a call and after clear */

@@ -9,6 +9,7 @@
 #include "server/control/board.h"
 #include "server/control/generation.h"
 #include "server/control/leases.h"
+#include "server/control/register_file.h"
 #include "server/control/register_service.h"
 
 #include <errno.h>
@@ -27,8 +28,10 @@
 #define WAIT_MS 1000u
 #define MS_NS   UINT64_C(1000000)
 /* Bound on unprocessed requests, and on replies that peers do not read: several full boards each. */
-#define WAITING_MAX ((uint64_t)4 * DP_BOARD_BYTES_MAX)
-#define RECEIVE_MAX 64u /* messages between two looks at `stop`: a flood must not delay it */
+#define WAITING_MAX     ((uint64_t)4 * DP_BOARD_BYTES_MAX)
+#define KEPT_BYTES_MAX  (DP_REGISTER_BYTES_MAX / 2)
+#define KEPT_VALUES_MAX (DP_REGISTER_VALUES_MAX / 2)
+#define RECEIVE_MAX     64u /* messages between two looks at `stop`: a flood must not delay it */
 
 struct dp_control {
     struct dp_control_options options;
@@ -259,12 +262,31 @@ static enum dp_status lock_register(struct dp_control *control, const char *dire
     return DP_OK;
 }
 
+/* Values that are never dropped must leave space for those of runs. */
+static enum dp_status check_share(const struct dp_control *control, const struct dp_control_names_set *set,
+                                  struct dp_error *err)
+{
+    size_t bytes;
+    uint32_t count;
+    if (!dp_control_names_is_kept(set->name))
+        return DP_OK;
+    dp_control_register_measure(control->values, dp_control_names_is_kept, set->name, &bytes, &count);
+    if (bytes + strlen(set->name) + set->size <= KEPT_BYTES_MAX && count < KEPT_VALUES_MAX)
+        return DP_OK;
+    return dp_fail(
+        err, DP_FULL,
+        "register value '%s': values that belong to no run take %u bytes and are %u at most, as they are "
+        "never dropped: give it a name of a run (\"run/12/...\")",
+        set->name, KEPT_BYTES_MAX, KEPT_VALUES_MAX);
+}
+
 static enum dp_status check_set(void *context, const struct dp_control_names_set *set, struct dp_error *err)
 {
     const struct dp_control *control = context;
     const struct dp_control_names_rules rules = {.wall_s = dp_clock_ns(&control->wall) / UINT64_C(1000000000),
                                                  .shards = control->options.shards};
-    return dp_control_names_check(&rules, set, err);
+    enum dp_status st = dp_control_names_check(&rules, set, err);
+    return st == DP_OK ? check_share(control, set, err) : st;
 }
 
 static enum dp_status open_register(struct dp_control *control, struct dp_error *err)

@@ -348,6 +348,20 @@ enum dp_status dp_control_register_set(struct dp_control_register *values,
     return st;
 }
 
+void dp_control_register_measure(const struct dp_control_register *values, bool (*counts)(const char *name),
+                                 const char *but, size_t *bytes, uint32_t *count)
+{
+    const struct dp_control_register_content *content = &values->content;
+    *bytes = *count = 0;
+    for (uint32_t i = 0; i < content->count; i++) {
+        const struct dp_control_register_item *item = content->item[i];
+        if (strcmp(item->name, but) == 0 || !counts(item->name))
+            continue;
+        *bytes += dp_control_register_item_bytes(item);
+        (*count)++;
+    }
+}
+
 enum dp_status dp_control_register_copy(const struct dp_control_register *values, void **bytes, size_t *size,
                                         uint64_t *changes, struct dp_error *err)
 {

@@ -71,6 +71,10 @@ enum dp_status dp_control_register_set(struct dp_control_register *values,
                                        const struct dp_control_register_change *change,
                                        struct dp_control_register_entry *out, struct dp_error *err);
 
+/* What the values whose names `counts` take, except `but`. */
+void dp_control_register_measure(const struct dp_control_register *values, bool (*counts)(const char *name),
+                                 const char *but, size_t *bytes, uint32_t *count);
+
 /* Makes *bytes, which the caller frees: all values, as the file has them. *changes: 1, and how many sets took effect
  * since the opening. DP_NOT_FOUND: read-only, and there is no register. */
 DP_MUST_USE

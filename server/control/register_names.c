@@ -46,6 +46,12 @@ static const struct register_name *row_of(const char *name, uint64_t run)
     return NULL;
 }
 
+bool dp_control_names_is_kept(const char *name)
+{
+    uint64_t run = dp_control_register_run_of(name);
+    return run == 0 && !row_of(name, run);
+}
+
 static enum dp_status check_run(const struct dp_control_names_rules *rules, uint64_t run,
                                 struct dp_error *err)
 {

@@ -8,6 +8,7 @@
  * Promise   A value of these names that is accepted unpacks in every reader, and follows from the version before it: what only
  *           grows does not shrink, and one set changes what one process may change. A run number is one that can have been
  *           chosen by now (common/model/stream.h), so a higher one is always free.
+ *           Other names without a run, whose values are kept for ever, share a half of the register: runs always have the rest.
  *           A reader still checks: builds before this one accepted any bytes.
  * Thread    Any: plain functions.
  * Failure   DP_INVALID names the value, the field and what was expected. DP_AGAIN: the run's number can be chosen within a minute.
@@ -17,6 +18,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,5 +40,8 @@ struct dp_control_names_rules {
 DP_MUST_USE
 enum dp_status dp_control_names_check(const struct dp_control_names_rules *rules,
                                       const struct dp_control_names_set *set, struct dp_error *err);
+
+/* A value that is kept for ever, whatever it is: its name is in no row, and belongs to no run. */
+bool dp_control_names_is_kept(const char *name);
 
 #endif

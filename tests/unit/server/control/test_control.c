@@ -4,6 +4,7 @@
 #include "common/env/clock.h"
 #include "server/control/control.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -456,6 +457,32 @@ static void names_of_servers_are_set_by_servers(void **state)
     assert_non_null(strstr(bed->reply.reason, "accepts new runs up to"));
 }
 
+static enum dp_status set_large(struct bed *bed, const char *format, uint32_t number, uint64_t expected)
+{
+    static const char large[DP_REGISTER_VALUE_BYTES_MAX];
+    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .nonce = 9, .version = expected};
+    struct dp_frame frame = dp_frame_copy(large, sizeof large);
+    (void)snprintf(set.name, sizeof set.name, "%s/%" PRIu32, format, number);
+    return ask(bed, set, &frame, 1)->status;
+}
+
+/* Values without a run are never dropped: they leave half of the register to runs. */
+static void values_without_a_run_leave_space_for_runs(void **state)
+{
+    struct bed *bed = *state;
+    uint32_t mine = 0, of_run = 0;
+    while (mine < 64 && set_large(bed, "mine", mine, 0) == DP_OK)
+        mine++;
+    assert_int_equal(mine, 31); /* a half, and some bytes for each */
+    assert_non_null(strstr(bed->reply.reason, "values that belong to no run"));
+    assert_non_null(strstr(bed->reply.reason, "'mine/31'"));
+    assert_int_equal(bed->reply.status, DP_AGAIN);
+    assert_int_equal(set_large(bed, "mine", 3, 1), DP_OK); /* in its own place */
+    while (of_run < 64 && set_large(bed, "run/9/mine", of_run, 0) == DP_OK)
+        of_run++;
+    assert_true(of_run >= 30);
+}
+
 /* With requests still coming in as fast as they can be sent: stop does not wait for them to end. */
 static void stop_ends_in_time(void **state)
 {
@@ -499,6 +526,7 @@ int main(void)
         IN_BED(a_read_only_register_answers_and_takes_nothing),
         IN_BED(one_process_has_the_register),
         IN_BED(names_of_servers_are_set_by_servers),
+        IN_BED(values_without_a_run_leave_space_for_runs),
         IN_BED(a_damaged_register_is_refused_at_start),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
