@@ -244,6 +244,9 @@ static void leased(void **state, const char *training, uint32_t numbers)
         portions += dp_place_number(run.place, dp_place_path(run.place, "c.json"),
                                     dp_place_text(run.place, "workers.%u.pushes", (unsigned)i));
     assert_true(portions > 0);
+    for (uint32_t e = 0; e < run.cluster.epochs; e++)
+        assert_true(dp_place_number(run.place, dp_place_path(run.place, "c.json"),
+                                    dp_place_text(run.place, "epochs.%u.examples", (unsigned)e)) == 1437);
     for (uint32_t i = 0; i < SERVERS; i++)
         dp_place_stops_cleanly(run.server[i]);
 }

@@ -155,6 +155,8 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         dp_json_set_u64(epoch, "epoch", report->cluster->training.first_epoch + e + 1);
         dp_json_set_real(epoch, "train_loss", dp_report_train_loss(report, e));
         dp_json_set_u64(epoch, "examples", examples);
+        if (report->cluster->training.work == DP_CLUSTER_LEASED)
+            dp_json_set_u64(epoch, "examples_done_twice", dp_report_done_twice(report, e));
         dp_json_set_real(epoch, "seconds", seconds);
         dp_json_set_real(epoch, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
         if (report->validated && report->validated[e].known)

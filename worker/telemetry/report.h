@@ -39,7 +39,10 @@ struct dp_report {
 /* Of all workers (report_sums.c): */
 double dp_report_train_loss(const struct dp_report *report, uint32_t epoch); /* NaN: no examples */
 double dp_report_seconds(const struct dp_report *report, uint32_t epoch);    /* of the slowest */
+/* Of an ended epoch. Examples that were applied; with leased work those of the training set. */
 uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch);
+/* Leased work: examples that workers trained beyond those, because another worker trained them, too. */
+uint64_t dp_report_done_twice(const struct dp_report *report, uint32_t epoch);
 /* Speed of the whole training: the examples whose pushes were new, over the wall-clock time in which at least
  * one worker was training; evaluation and waiting count while another worker trains. So the figure is right
  * for workers that start one after another, too. The clocks of several machines must agree to well under the

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 double dp_report_train_loss(const struct dp_report *report, uint32_t epoch)
@@ -24,12 +25,41 @@ double dp_report_seconds(const struct dp_report *report, uint32_t epoch)
     return slowest;
 }
 
-uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch)
+static uint64_t trained(const struct dp_report *report, uint32_t epoch)
 {
     uint64_t examples = 0;
     for (uint32_t w = 0; w < report->cluster->training.workers; w++)
         examples += report->workers[w].epoch[epoch].examples;
     return examples;
+}
+
+static bool is_leased(const struct dp_report *report)
+{
+    return report->cluster->training.work == DP_CLUSTER_LEASED;
+}
+
+/* An epoch of leased work ends when every shard has each minibatch, once. Workers' counts cannot tell that: two that train the same
+ * one may each be first on some shard, and what a killed worker counted may be lost. */
+uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch)
+{
+    return is_leased(report) ? report->examples : trained(report, epoch);
+}
+
+uint64_t dp_report_done_twice(const struct dp_report *report, uint32_t epoch)
+{
+    uint64_t all = trained(report, epoch);
+    return is_leased(report) && all > report->examples ? all - report->examples : 0;
+}
+
+/* Those done twice that the workers' stats do not name, since neither of two workers was first on every shard. */
+static uint64_t unnamed_twice(const struct dp_report *report)
+{
+    uint64_t twice = 0, named = 0;
+    for (uint32_t e = 0; e < report->epochs; e++)
+        twice += dp_report_done_twice(report, e);
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        named += report->workers[w].repeated_examples;
+    return twice > named ? twice - named : 0;
 }
 
 struct span {
@@ -70,6 +100,8 @@ enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *
                 spans[count++] = (struct span){.from = epoch->begun, .to = epoch->begun + epoch->seconds};
         }
     }
+    uint64_t unnamed = unnamed_twice(report);
+    out->examples -= unnamed < out->examples ? unnamed : out->examples;
     out->seconds = covered(spans, count);
     out->examples_per_s = out->seconds > 0 ? (double)out->examples / out->seconds : (double)NAN;
     free(spans);

@@ -139,6 +139,36 @@ static void test_text(void **state)
     free(text);
 }
 
+/* Leased work: 150 examples of which worker 1 did 40 again, 25 of them known to be repeated; in the second epoch a killed worker's count of 30
+ * is lost. Planted: the sum of the workers; the repeated ones not taken off; those known to be repeated taken off twice. */
+static void examples_of_leased_work_are_those_applied(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    m.cluster.training.work = DP_CLUSTER_LEASED;
+    m.epochs[1][0].examples += 40;
+    m.workers[1].repeated_examples = 25;
+    m.epochs[1][1].examples -= 30;
+    char *text;
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    json_t *root = json_loads(text, 0, NULL);
+    static const double twice[] = {40, 0};
+    for (size_t e = 0; e < 2; e++) {
+        const json_t *epoch = json_array_get(json_object_get(root, "epochs"), e);
+        assert_true(json_number_value(json_object_get(epoch, "examples")) == 150);
+        assert_true(json_number_value(json_object_get(epoch, "examples_done_twice")) == twice[e]);
+        assert_true(json_number_value(json_object_get(epoch, "examples_per_s")) == 75);
+    }
+    assert_true(number_at(root, "throughput", "examples_per_s") == (300 - 30) / 4.0);
+    json_decref(root);
+    free(text);
+    m.cluster.training.work =
+        DP_CLUSTER_FIXED; /* each example has one worker: a number that is off is shown */
+    assert_int_equal(dp_report_examples(&m.report, 0), 190);
+    assert_int_equal(dp_report_done_twice(&m.report, 0), 0);
+}
+
 /* A watcher must not take what is reached so far for the end. */
 static void while_it_goes_on(void **state)
 {
@@ -282,6 +312,7 @@ static void test_nothing_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
+                                       cmocka_unit_test(examples_of_leased_work_are_those_applied),
                                        cmocka_unit_test(while_it_goes_on),
                                        cmocka_unit_test(test_speed),
                                        cmocka_unit_test(test_dropped),
