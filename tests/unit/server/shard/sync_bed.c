@@ -42,12 +42,14 @@ static float rate_of(uint64_t step)
     return 0.125f + 0.01f * (float)step;
 }
 
-static void gradient_of(const float *weights, uint32_t dim, uint32_t rank, uint64_t step, uint32_t key,
-                        float *out)
+static void gradient_of(bool wild, const float *weights, uint32_t dim, uint32_t rank, uint64_t step,
+                        uint32_t key, float *out)
 {
     for (uint32_t d = 0; d < dim; d++)
         out[d] =
             0.3f * weights[d] + ((float)(hash(rank, step, 1000 + key * SYNC_DIM + d) % 2001) - 1000) / 777;
+    for (uint32_t d = 0; d < dim && wild && key % 5 == 0; d++)
+        out[d] = hash(rank, step, key) % 3 ? -3.3e38f : 3.3e38f;
     unsigned char halves[2 * SYNC_DIM];
     if (is_bf16(rank, step)) {
         dp_bf16_put(out, halves, dim);
@@ -81,7 +83,7 @@ static bool sum_of(const struct sync *s, uint64_t step, uint32_t t, uint32_t key
         float gradient[SYNC_DIM], factor = (float)examples_of(rank, step) / (float)all;
         if (!counts(s, rank, step) || !has_row(rank, step, t, key))
             continue;
-        gradient_of(s->before[step][t][key], s->spec[t].dim, rank, step, key, gradient);
+        gradient_of(s->wild, s->before[step][t][key], s->spec[t].dim, rank, step, key, gradient);
         for (uint32_t d = 0; d < s->spec[t].dim; d++) {
             float product = factor * gradient[d];
             sum[d] = any ? sum[d] + product : product;
@@ -104,11 +106,18 @@ static void plain_loop(struct sync *s)
             for (uint64_t step = 0; step <= s->steps; step++) {
                 memcpy(s->before[step][t][key], dp_row_weights(row), s->spec[t].dim * 4);
                 if (step < s->steps && sum_of(s, step, t, key, sum))
-                    dp_optimizer_apply(optimizer, row, sum, rate_of(step));
+                    s->bounded += dp_optimizer_apply(optimizer, row, sum, rate_of(step));
             }
         }
         dp_optimizer_free(&optimizer);
     }
+}
+
+void sync_go_wild(struct sync *s)
+{
+    s->wild = true;
+    s->bounded = 0;
+    plain_loop(s);
 }
 
 /* ---- opening */
@@ -229,7 +238,7 @@ uint64_t sync_push_with(struct sync *s, uint32_t rank, uint64_t number, float ra
             float gradient[SYNC_DIM];
             if (!has_row(rank, member->step, t, key))
                 continue;
-            gradient_of(member->weights[t][key], dim, rank, member->step, key, gradient);
+            gradient_of(s->wild, member->weights[t][key], dim, rank, member->step, key, gradient);
             memcpy((char *)keys.data + (size_t)rows * 8, &s->mixed[key], 8);
             if (type == DP_BF16)
                 dp_bf16_put(gradient, (char *)values.data + rows * bytes, dim);

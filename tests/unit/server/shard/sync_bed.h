@@ -44,6 +44,8 @@ struct sync {
     uint64_t known; /* with backups: before[] stands up to this step */
     uint32_t counted[SYNC_STEPS], kept[SYNC_STEPS], dropped[SYNC_STEPS]; /* sets of members, a bit each */
     bool holds_reads; /* of the store: who only reads cannot look after a crash */
+    bool wild;        /* some gradients are near the end of f32 */
+    uint64_t bounded; /* by the plain loop: rows of steps, of which a value was beyond f32 */
     bool writes_back; /* time passes, so that there are write-back cycles; and each member has its own turn */
 };
 
@@ -54,6 +56,8 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
 struct sync *sync_new_with_backups(uint32_t members, uint32_t backups, uint64_t steps, uint64_t seed,
                                    enum dp_durability durability);
 void sync_free(struct sync *s); /* open or closed */
+/* Before training: some gradients are near the end of f32. */
+void sync_go_wild(struct sync *s);
 /* Each member goes on as far as it can until all have done `steps` steps, or the disk is off. */
 void sync_train(struct sync *s, uint64_t steps);
 /* The same of some members only (a bit each), until none of them goes on any more, or for long. */

@@ -3,6 +3,8 @@
  * Method  The members of sync_bed.h, whose every pull is compared with the plain loop. */
 #include "tests/unit/server/shard/sync_bed.h"
 
+#include "common/model/optimizer.h"
+
 #include <string.h>
 
 static void test_equals_a_plain_loop(void **state)
@@ -14,6 +16,26 @@ static void test_equals_a_plain_loop(void **state)
         sync_check(s, SYNC_STEPS);
         assert_int_equal(bed_counter(&s->bed, "steps_closed"), SYNC_STEPS);
         assert_int_equal(bed_counter(&s->bed, "examples"), sync_examples(s, SYNC_STEPS));
+        sync_free(s);
+    }
+}
+
+/* Sums and rows that overflow f32 stay finite, are counted, and are the plain loop's, after crashes too. */
+static void test_rows_stay_finite(void **state)
+{
+    (void)state;
+    for (uint32_t crashes = 0; crashes < 2; crashes++) {
+        struct sync *s = sync_new(3, SYNC_STEPS, 1, DP_DURABILITY_MACHINE, 0);
+        sync_go_wild(s);
+        assert_true(s->bounded > 10);
+        sync_train(s, SYNC_STEPS / 2);
+        if (crashes)
+            sync_crash(s, DP_SIM_NOTHING, true);
+        sync_train(s, SYNC_STEPS);
+        sync_check(s, SYNC_STEPS);
+        assert_true(dp_all_finite_f32(s->before, sizeof s->before / sizeof(float)));
+        if (!crashes)
+            assert_int_equal(bed_counter(&s->bed, "rows_bounded"), s->bounded);
         sync_free(s);
     }
 }
@@ -426,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_a_plain_loop),
+        cmocka_unit_test(test_rows_stay_finite),
         cmocka_unit_test(test_power_goes),
         cmocka_unit_test(test_process_dies),
         cmocka_unit_test(test_crashes_again_and_again),
