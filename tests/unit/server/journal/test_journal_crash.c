@@ -1,6 +1,7 @@
 /* Power goes at every disk operation of scripts, and at random ones of thousands more, while opening too: what was
  * answered as durable is there, in order, with its bytes, and nothing comes back that was cut.
  * DP_TEST_SEED=n runs one seed, DP_TEST_SEEDS=n so many. */
+#include "tests/lib/patience.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/journal/journal_world.h"
 
@@ -8,11 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ /* ten times slower */
-#define SEEDS 400
-#else
-#define SEEDS 3000
-#endif
+#define SEEDS DP_SEEDS(3000)
 
 static const enum dp_sim_survival survivals[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM, DP_SIM_RANDOM};
 
