@@ -1,7 +1,7 @@
 /* Power cuts under the real store: a server runs under the recorder, dies in the middle of calls, recovers, is closed and started,
  * while clients push; then images of its directory at many cuts are taken from the log, and each must recover
  * (check_images.c). And each sync that the disk is made to break must be missed.
- * Sizes     100 cuts; DP_LONG=1: 1,000. DP_FAULT_CUTS, DP_FAULT_SEED: others. DP_FAULT_KEEP=1: the recording stays. */
+ * Sizes     60 cuts; DP_LONG=1: 1,000. DP_FAULT_CUTS, DP_FAULT_SEED: others. DP_FAULT_KEEP=1: the recording stays. */
 #include "common/config/cluster.h"
 #include "tests/fault/ledger.h"
 #include "tests/fault/record.h"
@@ -223,7 +223,7 @@ static struct dp_process *start_check(struct recording *r, const char *name, uin
 static void every_image_recovers(void **state)
 {
     struct recording *r = *state;
-    uint64_t cuts = number_from("DP_FAULT_CUTS", getenv("DP_LONG") ? 1000 : 100);
+    uint64_t cuts = number_from("DP_FAULT_CUTS", getenv("DP_LONG") ? 1000 : 60);
     struct dp_process *part[2];
     for (uint32_t i = 0; i < 2; i++)
         part[i] = start_check(r, i ? "second" : "first", cuts, i, 2, "sound", NULL);

@@ -173,7 +173,7 @@ static void ends_as_the_undisturbed(void **state, uint32_t workers, const char *
     /* The last two go back to an epoch from before them. */
     const uint32_t all[MOMENTS_MAX] = {1, c.best / 2 + 1, c.best, c.best + 1, c.best + 2};
     bool is_long = getenv("DP_LONG") != NULL;
-    uint32_t moments = is_long ? MOMENTS_MAX : workers == 1 ? 2 : 1;
+    uint32_t moments = is_long ? MOMENTS_MAX : 1;
     const uint32_t *moment = is_long ? all : &all[4 - moments];
     checkpointed(&c, moment, moments);
     for (uint32_t i = 0; i < moments; i++)
