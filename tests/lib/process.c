@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PAUSE_NS (4 * 1000000L)
 #define END_MS   10000u
+#define TIMES    4u /* that a deadline may be put off by progress, in all */
 
 struct stream {
     char path[1024];
@@ -193,21 +195,65 @@ pid_t dp_process_pid(const struct dp_process *process)
     return process->pid;
 }
 
-int dp_process_wait(struct dp_process *process, uint32_t timeout_ms)
+/* A deadline for a process that makes progress: on a loaded machine it takes longer, and goes on saying something. */
+struct deadline {
+    uint64_t timeout_ms, until_ms, last_ms;
+    off_t said;
+};
+
+static struct deadline deadline_in(uint32_t timeout_ms)
 {
-    uint64_t deadline = dp_process_now_ms() + (uint64_t)timeout_ms * DP_PATIENCE;
-    while (!process->ended) {
-        pid_t got = waitpid(process->pid, &process->status, WNOHANG);
-        if (got == process->pid)
-            process->ended = true;
-        else if (dp_process_now_ms() >= deadline)
-            return DP_PROCESS_RUNS;
-        else
-            dp_process_pause();
-    }
+    uint64_t patient_ms = (uint64_t)timeout_ms * DP_PATIENCE, now_ms = dp_process_now_ms();
+    return (struct deadline){patient_ms, now_ms + patient_ms, now_ms + patient_ms * TIMES, -1};
+}
+
+static off_t said(const struct dp_process *process)
+{
+    struct stat out, err;
+    return stat(process->out.path, &out) == 0 && stat(process->err.path, &err) == 0
+               ? out.st_size + err.st_size
+               : 0;
+}
+
+static bool is_over(struct deadline *deadline, const struct dp_process *process)
+{
+    uint64_t now_ms = dp_process_now_ms();
+    off_t so_far = said(process);
+    if (so_far != deadline->said && deadline->said >= 0)
+        deadline->until_ms = now_ms + deadline->timeout_ms;
+    deadline->said = so_far;
+    return now_ms >= deadline->until_ms || now_ms >= deadline->last_ms;
+}
+
+static bool has_ended(struct dp_process *process)
+{
+    if (!process->ended)
+        process->ended = waitpid(process->pid, &process->status, WNOHANG) == process->pid;
+    return process->ended;
+}
+
+static int result_of(const struct dp_process *process)
+{
+    if (!process->ended)
+        return DP_PROCESS_RUNS;
     return WIFEXITED(process->status) ? WEXITSTATUS(process->status) : -WTERMSIG(process->status);
 }
 
+int dp_process_wait(struct dp_process *process, uint32_t timeout_ms)
+{
+    uint64_t deadline = dp_process_now_ms() + (uint64_t)timeout_ms * DP_PATIENCE;
+    while (!has_ended(process) && dp_process_now_ms() < deadline)
+        dp_process_pause();
+    return result_of(process);
+}
+
+int dp_process_end(struct dp_process *process, uint32_t timeout_ms)
+{
+    struct deadline deadline = deadline_in(timeout_ms);
+    while (!has_ended(process) && !is_over(&deadline, process))
+        dp_process_pause();
+    return result_of(process);
+}
 void dp_process_signal(const struct dp_process *process, int number)
 {
     if (!process->ended) /* else the number may be another's by now */
@@ -233,9 +279,9 @@ const char *dp_process_err(struct dp_process *process)
 
 bool dp_process_await(struct dp_process *process, const char *text, uint32_t timeout_ms)
 {
-    uint64_t deadline = dp_process_now_ms() + (uint64_t)timeout_ms * DP_PATIENCE;
+    struct deadline deadline = deadline_in(timeout_ms);
     for (;;) {
-        bool over = dp_process_wait(process, 0) != DP_PROCESS_RUNS || dp_process_now_ms() >= deadline;
+        bool over = has_ended(process) || is_over(&deadline, process);
         if (strstr(dp_process_err(process), text) || strstr(dp_process_out(process), text))
             return true;
         if (over)

@@ -35,8 +35,10 @@ void dp_process_free(struct dp_process **process);
 pid_t dp_process_pid(const struct dp_process *process);
 /* Its exit code; -9 if SIGKILL ended it; DP_PROCESS_RUNS past the deadline. timeout_ms 0 looks once. */
 int dp_process_wait(struct dp_process *process, uint32_t timeout_ms);
+/* The same, for a process that is to end: the deadline begins again when it says something, up to four times as long in all. */
+int dp_process_end(struct dp_process *process, uint32_t timeout_ms);
 void dp_process_signal(const struct dp_process *process, int number);
-/* Until its standard output or error holds the text; false when it ended without, or at the deadline. */
+/* Until its standard output or error holds the text; false when it ended without, or at the deadline, as in dp_process_end. */
 bool dp_process_await(struct dp_process *process, const char *text, uint32_t timeout_ms);
 /* What it has written so far; lent until the next call for the same stream. */
 const char *dp_process_out(struct dp_process *process);

@@ -173,7 +173,7 @@ static void show(struct dp_process *process)
 
 void dp_place_ended(struct dp_process *process, int code)
 {
-    int got = dp_process_wait(process, 2 * DP_SOON_MS);
+    int got = dp_process_end(process, 2 * DP_SOON_MS);
     if (got != code) {
         show(process);
         fail_msg("it ended with %d%s, not %d", got, got == DP_PROCESS_RUNS ? " (it still runs)" : "", code);
