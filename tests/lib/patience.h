@@ -18,14 +18,14 @@
 #define DP_PATIENCE 1u
 #endif
 
-/* Of so many seeds those that run: a third; a tenth with sanitizers, which look at the code, as the other build does at what it does. */
+/* The number of seeds that run: a third of all; a tenth with sanitizers, which check the code, while the plain build checks its results. */
 static inline unsigned dp_seeds(unsigned all)
 {
     return getenv("DP_LONG") ? all : DP_PATIENCE > 1 ? all / 10 : all / 3;
 }
 #define DP_SEEDS(all) dp_seeds(all)
 
-/* From one place of an exhaustive sweep to the next one: so many, or 1. */
+/* The distance between two places of an exhaustive sweep: `places`, or 1 in the long form. */
 static inline unsigned dp_stride(unsigned places)
 {
     return getenv("DP_LONG") ? 1 : places;

@@ -193,7 +193,7 @@ static struct dp_process *run_in(const struct saved *s, const char *dir)
 {
     return dp_place_start(s->place, "downpour", "run", "--dir", dir, "--model", "mlp:64-64-10", "--train",
                           DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--servers", "2",
-                          "--workers", "1", "--no-overlap", "--batch", "4", "--epochs", "40", NULL);
+                          "--workers", "1", "--no-overlap", "--batch", "4", "--epochs", "20", NULL);
 }
 
 /* A run that has ended goes back to its checkpoint, and ends as it did. */
