@@ -24,22 +24,56 @@
 #define BEFORE     ".before"
 #define MARK       "restored" /* 16 hex digits of the history, and a newline */
 #define MARK_BYTES 17u
+#define PATH_BYTES 4096u
+#define LINKS_MAX  8u
 
 /* ---- names */
+
+static void trim(char *path)
+{
+    for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
+        path[len - 1] = '\0';
+}
+
+/* The path that the link at `path` names takes its place. False: there is no link. */
+static bool follow(char path[PATH_BYTES])
+{
+    char to[PATH_BYTES], from[PATH_BYTES];
+    ssize_t len = readlink(path, to, sizeof to - 1);
+    if (len <= 0)
+        return false;
+    to[len] = '\0';
+    (void)snprintf(from, sizeof from, "%s", path);
+    int all = to[0] == '/' ? snprintf(path, PATH_BYTES, "%s", to)
+                           : snprintf(path, PATH_BYTES, "%s/%s", dirname(from), to);
+    trim(path);
+    return all > 0 && (uint32_t)all < PATH_BYTES;
+}
+
+/* Where the store lies, or would lie. Between the two renames of an exchange a link to it leads nowhere: it is followed, too. */
+static void find_store(const char *store, char path[PATH_BYTES])
+{
+    char real[PATH_BYTES];
+    (void)snprintf(path, PATH_BYTES, "%s", store);
+    trim(path);
+    bool there = realpath(path, real) != NULL;
+    for (uint32_t links = 0; !there && links < LINKS_MAX && follow(path); links++)
+        there = realpath(path, real) != NULL;
+    if (there)
+        (void)snprintf(path, PATH_BYTES, "%s", real);
+}
 
 enum dp_status dp_restore_place_name(struct dp_restore_place *place, const char *store, struct dp_error *err)
 {
     *place = (struct dp_restore_place){.lock = -1};
-    char real[4096], copy[DP_RESTORE_PLACE_BYTES];
-    const char *from = realpath(store, real) ? real : store;
+    char from[PATH_BYTES], copy[DP_RESTORE_PLACE_BYTES];
+    find_store(store, from);
     size_t len = strlen(from);
-    while (len > 1 && from[len - 1] == '/')
-        len--;
     if (len == 0 || len + sizeof BUILDING > DP_RESTORE_PLACE_BYTES - 100)
         return dp_fail(err, DP_ARGUMENT, "the store's path '%.200s' is empty or too long", store);
-    (void)snprintf(place->store, sizeof place->store, "%.*s", (int)len, from);
-    (void)snprintf(place->building, sizeof place->building, "%.*s" BUILDING, (int)len, from);
-    (void)snprintf(place->before, sizeof place->before, "%.*s" BEFORE, (int)len, from);
+    (void)snprintf(place->store, sizeof place->store, "%s", from);
+    (void)snprintf(place->building, sizeof place->building, "%s" BUILDING, from);
+    (void)snprintf(place->before, sizeof place->before, "%s" BEFORE, from);
     (void)snprintf(copy, sizeof copy, "%s", place->store);
     (void)snprintf(place->parent, sizeof place->parent, "%s", dirname(copy));
     return DP_OK;

@@ -82,6 +82,8 @@ struct cluster {
     bool has_old;
 };
 
+static bool is_linked; /* the stores lie elsewhere, and links lead to them */
+
 static void put(const char *directory, const char *name, const char *text)
 {
     char path[1400];
@@ -122,6 +124,19 @@ static uint64_t version_of(const char *store)
     return strtoull(text, NULL, 10);
 }
 
+static void link_store(const struct cluster *c, uint32_t server)
+{
+    char disk[300], text[32];
+    (void)snprintf(disk, sizeof disk, "%.250s/disk-%u", c->directory, (unsigned)server);
+    (void)snprintf(text, sizeof text, "disk-%u/store/", (unsigned)server);
+    assert_int_equal(__real_mkdir(disk, 0777), 0);
+    assert_int_equal(symlink(text, c->store[server]), 0);
+    if (c->has_old) {
+        (void)snprintf(disk, sizeof disk, "%.250s/disk-%u/store", c->directory, (unsigned)server);
+        assert_int_equal(__real_mkdir(disk, 0777), 0);
+    }
+}
+
 static void begin(struct cluster *c, uint32_t servers, bool has_old)
 {
     *c = (struct cluster){.servers = servers, .has_old = has_old, .history = OLD};
@@ -132,6 +147,8 @@ static void begin(struct cluster *c, uint32_t servers, bool has_old)
     assert_non_null(mkdtemp(c->directory));
     for (uint32_t i = 0; i < servers; i++) {
         (void)snprintf(c->store[i], sizeof c->store[i], "%.250s/store-%u", c->directory, (unsigned)i);
+        if (is_linked)
+            link_store(c, i);
         if (has_old)
             fill(c->store[i], OLD, i == 0);
     }
@@ -275,6 +292,18 @@ static void killed(void **state)
     }
 }
 
+/* Between the two renames the link leads nowhere. */
+static void killed_behind_links(void **state)
+{
+    (void)state;
+    is_linked = true;
+    for (uint32_t servers = 1; servers < SERVERS_MAX; servers++) {
+        sweep(servers, true, true);
+        sweep(servers, false, true);
+    }
+    is_linked = false;
+}
+
 static void one_call_fails(void **state)
 {
     (void)state;
@@ -353,9 +382,8 @@ static void drawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),
-        cmocka_unit_test(one_call_fails),
-        cmocka_unit_test(built_again),
+        cmocka_unit_test(killed),         cmocka_unit_test(killed_behind_links),
+        cmocka_unit_test(one_call_fails), cmocka_unit_test(built_again),
         cmocka_unit_test(drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
