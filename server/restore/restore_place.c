@@ -1,4 +1,4 @@
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _GNU_SOURCE /* realpath, statx */
 #include "server/restore/restore_place.h"
 
 #include "common/base/log.h"
@@ -122,14 +122,25 @@ static enum dp_status look_at_name(void *context, const char *name, struct dp_er
     return DP_OK;
 }
 
+/* A directory that is mounted from its own disk has its parent's device: the kernel says so since Linux 5.8. */
+static bool is_mount_point(const struct dp_restore_place *place, const struct stat *store)
+{
+    struct stat parent;
+    struct statx of;
+    if (stat(place->parent, &parent) == 0 && parent.st_dev != store->st_dev)
+        return true;
+    return statx(AT_FDCWD, place->store, 0, 0, &of) == 0 &&
+           (of.stx_attributes_mask & of.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 enum dp_status dp_restore_place_look(struct dp_restore_place *place, bool overwrite, struct dp_error *err)
 {
-    struct stat store, parent;
+    struct stat store;
     place->replaces = false;
     place->empty = true;
     if (stat(place->store, &store) != 0)
         return errno == ENOENT ? DP_OK : dp_checkpoint_failed(err, "cannot look at", place->store);
-    if (stat(place->parent, &parent) == 0 && parent.st_dev != store.st_dev)
+    if (is_mount_point(place, &store))
         return dp_fail(
             err, DP_ARGUMENT,
             "%s is a mount point, which cannot be replaced: give servers.store a directory below it",

@@ -1,7 +1,7 @@
 /* Restores of a working cluster that cannot end well. Goal: afterwards its servers start, all with their old stores or all with the
  * restored ones; a refusal leaves the old ones, and nothing else. Method: the checkpoint of tests/data/format-1, restored over stores that
  * were restored before, onto 2 and 3 servers: (a) with one bit of each of its files flipped, the file cut to a half, and missing; (b) with a
- * full disk on one server; (c) killed at drawn moments. Servers of two restores do not start together, so a mixture shows.
+ * full disk on one server, or a store that is a mount point; (c) killed at drawn moments. Servers of two restores do not start together, so a mixture shows.
  * Every seventh case; with DP_LONG=1 each, and 100 kills of each cluster. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,6 +190,26 @@ static void full_on_the_last(void **state)
     dp_small_disk_unmount(small);
 }
 
+/* ---- a mount point */
+
+/* Of a directory on the same disk: its device says nothing, and its name cannot be changed. */
+static void mounted_on_itself(void **state)
+{
+    struct cluster c = working(state, 2);
+    const char *small = dp_place_path(c.place, "small"), *last = store(&c, 1);
+    assert_int_equal(mkdir(small, 0777), 0);
+    if (!dp_small_disk_mount(small, 1 << 20)) /* so that the mounts are this process's own */
+        skip();
+    assert_int_equal(mount(last, last, NULL, MS_BIND, NULL), 0);
+    uint32_t before = generation(&c);
+    dp_place_says(restore(&c, 2), "is a mount point");
+    assert_int_equal(generation(&c), before);
+    expect_nothing_left(&c);
+    expect_whole(&c);
+    assert_int_equal(umount(last), 0);
+    dp_small_disk_unmount(small);
+}
+
 /* ---- kills */
 
 static void killed(struct cluster c)
@@ -226,8 +247,8 @@ int main(void)
 {
 #define PLACE_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        PLACE_TEST(damaged_onto_two), PLACE_TEST(damaged_onto_three), PLACE_TEST(full_on_the_last),
-        PLACE_TEST(killed_onto_two),  PLACE_TEST(killed_onto_three),
+        PLACE_TEST(damaged_onto_two),  PLACE_TEST(damaged_onto_three), PLACE_TEST(full_on_the_last),
+        PLACE_TEST(mounted_on_itself), PLACE_TEST(killed_onto_two),    PLACE_TEST(killed_onto_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
