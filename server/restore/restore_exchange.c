@@ -57,13 +57,29 @@ static enum dp_status rename_to(const struct exchange *e, const char *from, cons
     return dp_checkpoint_sync_directory(e->place.parent, err);
 }
 
+/* No restore without `restored` in STORE has left STORE.before: it is the user's. */
+static enum dp_status check_before(const struct exchange *e, struct dp_error *err)
+{
+    if (!e->has_store || !e->has_before)
+        return DP_OK;
+    if (e->current == 0)
+        return dp_fail(err, DP_EXISTS,
+                       "%s is in the way, and no restore left it there: move it away, or remove it",
+                       e->place.before);
+    return dp_restore_place_only_ours(e->place.before, err);
+}
+
+static enum dp_status remove_before(const struct exchange *e, struct dp_error *err)
+{
+    enum dp_status st = check_before(e, err);
+    return st == DP_OK && e->has_store && e->has_before ? dp_restore_remove(e->place.before, true, err) : st;
+}
+
 /* The lock is held. */
 static enum dp_status take_place(struct exchange *e, struct dp_error *err)
 {
     struct dp_error ignored;
-    enum dp_status st = DP_OK;
-    if (e->has_store && e->has_before)
-        st = dp_restore_remove(e->place.before, true, err);
+    enum dp_status st = remove_before(e, err);
     if (st == DP_OK && e->has_store)
         st = rename_to(e, e->place.store, e->place.before, err);
     if (st == DP_OK)
@@ -83,6 +99,8 @@ static enum dp_status hold(struct exchange *e, uint64_t history, struct dp_error
         st = dp_fail(err, DP_NOT_FOUND,
                      "%s: a server that was started, or another restore, took this restore back",
                      e->place.building);
+    if (st == DP_OK)
+        st = check_before(e, err);
     return st == DP_OK ? dp_restore_place_look(&e->place, true, err) : st;
 }
 
@@ -97,11 +115,6 @@ static enum dp_status exchange(struct exchange *e, struct dp_error *err)
         dp_log(DP_LOG_INFO, "an interrupted restore is completed: %s is of history %016" PRIx64,
                e->place.store, e->built);
     return st;
-}
-
-static enum dp_status remove_before(const struct dp_restore_place *place, struct dp_error *err)
-{
-    return is_there(place->store) ? dp_restore_remove(place->before, true, err) : DP_OK;
 }
 
 static enum dp_status take_back(struct exchange *e, struct dp_error *err)
@@ -122,8 +135,10 @@ enum dp_status dp_restore_exchange_settle(const char *store, struct dp_error *er
     if (st != DP_OK || !e.has_before)
         return st;
     if (e.has_store) {
-        dp_log(DP_LOG_INFO, "%s is removed: an earlier restore replaced that store", e.place.before);
-        return remove_before(&e.place, err);
+        st = remove_before(&e, err);
+        if (st == DP_OK)
+            dp_log(DP_LOG_INFO, "%s is removed: an earlier restore replaced that store", e.place.before);
+        return st;
     }
     if (e.built != 0)
         return exchange(&e, err);
@@ -210,9 +225,9 @@ void dp_restore_exchange_take_back(const char *const *store, uint32_t servers, u
 void dp_restore_exchange_clean(const char *const *store, uint32_t servers)
 {
     for (uint32_t i = 0; i < servers; i++) {
-        struct dp_restore_place place;
+        struct exchange e;
         struct dp_error left = {0};
-        if (dp_restore_place_name(&place, store[i], &left) != DP_OK || remove_before(&place, &left) != DP_OK)
+        if (look_at(&e, store[i], &left) != DP_OK || remove_before(&e, &left) != DP_OK)
             dp_log(DP_LOG_WARN, "the stores are restored, but an old one is left: %s", left.text);
     }
 }

@@ -156,11 +156,17 @@ enum dp_status dp_restore_place_look(struct dp_restore_place *place, bool overwr
 
 static enum dp_status see_only_ours(void *context, const char *name, struct dp_error *err)
 {
-    const struct dp_restore_place *place = context;
+    const char *directory = context;
     return is_ours(name)
                ? DP_OK
-               : dp_fail(err, DP_EXISTS, "%s/%s is not of a restore, which would build there: move it away",
-                         place->building, name);
+               : dp_fail(err, DP_EXISTS,
+                         "%s/%s is not of a restore, which would remove that directory: move it away",
+                         directory, name);
+}
+
+enum dp_status dp_restore_place_only_ours(const char *directory, struct dp_error *err)
+{
+    return dp_checkpoint_visit(directory, see_only_ours, (void *)(uintptr_t)directory, err);
 }
 
 /* What was built does not count any more, durably. */
@@ -176,7 +182,7 @@ static enum dp_status unmark(const struct dp_restore_place *place, struct dp_err
 enum dp_status dp_restore_place_sweep(const struct dp_restore_place *place, bool itself, struct dp_error *err)
 {
     DP_ASSERT(place->lock >= 0);
-    enum dp_status st = dp_checkpoint_visit(place->building, see_only_ours, (void *)(uintptr_t)place, err);
+    enum dp_status st = dp_restore_place_only_ours(place->building, err);
     if (st == DP_OK) /* first: a part of a store must not count as built */
         st = unmark(place, err);
     return st == DP_OK ? dp_restore_remove(place->building, itself, err) : st;

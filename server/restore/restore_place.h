@@ -48,6 +48,9 @@ enum dp_status dp_restore_place_lock(struct dp_restore_place *place, struct dp_e
 void dp_restore_place_unlock(struct dp_restore_place *place);
 /* The history in the file `restored` of a directory; 0: it has none. */
 uint64_t dp_restore_place_history(const char *directory);
+/* DP_EXISTS: there are names in that directory that are none of ours. */
+DP_MUST_USE
+enum dp_status dp_restore_place_only_ours(const char *directory, struct dp_error *err);
 /* Removes what is in `building`, whose lock is held, and with `itself` the directory: `restored` first. DP_EXISTS: there are names that
  * are none of ours. */
 DP_MUST_USE

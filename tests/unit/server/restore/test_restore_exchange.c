@@ -340,6 +340,30 @@ static void built_again(void **state)
     }
 }
 
+/* A directory STORE.before that the user made: of a store that no restore has replaced, or with a file of the user's in it. */
+static void before_of_the_user(void **state)
+{
+    (void)state;
+    struct cluster c;
+    char before[400], file[500];
+    for (uint32_t i = 0; i < 4; i++) {
+        begin(&c, 2, true);
+        (void)snprintf(before, sizeof before, "%s.before", c.store[i % 2]);
+        bool is_restored = i >= 2;
+        if (is_restored)
+            assert_int_equal(restore(&c, 0), DP_OK);
+        assert_int_equal(__real_mkdir(before, 0777), 0);
+        put(before, is_restored ? "notes" : "layout", "mine");
+        uint64_t there = version_of(c.store[0]);
+        assert_int_equal(restore(&c, 0), DP_EXISTS);
+        (void)snprintf(file, sizeof file, "%s/%s", before, is_restored ? "notes" : "layout");
+        assert_int_equal(access(file, F_OK), 0);
+        start_all(&c, 0);
+        assert_int_equal(version_of(c.store[0]), there);
+        end(&c);
+    }
+}
+
 /* ---- drawn schedules */
 
 static uint32_t draw(uint64_t *random, uint32_t below)
@@ -382,8 +406,11 @@ static void drawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),         cmocka_unit_test(killed_behind_links),
-        cmocka_unit_test(one_call_fails), cmocka_unit_test(built_again),
+        cmocka_unit_test(killed),
+        cmocka_unit_test(killed_behind_links),
+        cmocka_unit_test(one_call_fails),
+        cmocka_unit_test(built_again),
+        cmocka_unit_test(before_of_the_user),
         cmocka_unit_test(drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
