@@ -47,6 +47,7 @@ enum dp_status dp_first_history_ask(void *context, uint64_t *history, struct dp_
                    err->text);
         struct pollfd signal = {.fd = ask->signal_fd, .events = POLLIN};
         (void)poll(&signal, 1, TRY_MS); /* it may fail at once */
+        dp_client_close(&client);       /* the first server may be of another generation when it comes back */
         st = ask_once(ask, &client, history, err);
     }
     if (st != DP_OK && gives_up(ask))

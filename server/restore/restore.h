@@ -20,8 +20,8 @@ struct dp_restore_options {
     const struct dp_cluster *cluster;
     uint32_t server;
     bool overwrite; /* a store that is there is replaced */
-    bool
-        exchanges; /* what was built by such a call before takes the store's place; nothing is built. With `history` alone */
+    /* What was built by such a call before takes the store's place; nothing is built. Of server 0 alone, with `history`. */
+    bool exchanges;
     /* A word, from which and the checkpoint the history of all servers of this restore is derived. NULL: one is drawn, which only a
      * cluster of one server allows. The generation is the checkpoint's + 1. */
     const char *history;

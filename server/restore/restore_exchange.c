@@ -253,10 +253,16 @@ enum dp_status dp_restore_exchange_complete(const char *const *store, uint32_t s
 
 static enum dp_status refuse_half(const struct exchange *e, struct dp_error *err)
 {
-    return dp_fail(err, DP_UNCLEAN,
-                   "there is no %s, because a restore was interrupted: run it again, or rename %s to it to "
-                   "go on with the store of before",
-                   e->place.store, e->place.before);
+    if (e->built != 0)
+        return dp_fail(err, DP_UNCLEAN,
+                       "there is no %s, because a restore was interrupted: start its servers once without "
+                       "--read-only, which completes it",
+                       e->place.store);
+    return dp_fail(
+        err, DP_UNCLEAN,
+        "there is no %s, because a restore was interrupted, and what it had built is missing, too: run "
+        "the restore again; or, if no other server was restored, rename %s to it",
+        e->place.store, e->place.before);
 }
 
 static enum dp_status start_first(struct exchange *e, struct dp_error *err)
