@@ -168,7 +168,7 @@ static void expect_nothing_left(struct killed *k)
 
 static void one_kill(struct killed *k)
 {
-    static const char *const rates[] = {NULL, "50KB", "200KB"};
+    static const char *const rates[] = {NULL, "200KB", "1MB"}; /* a whole one is 4 MB, late in a run */
     enum victim victim = (enum victim)draw(k, VICTIMS);
     struct dp_process *command = checkpoint(k, rates[draw(k, 3)]);
     nap(draw(k, MOMENT_MS));
