@@ -5,9 +5,6 @@
 #include "common/net/socket.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -23,19 +20,14 @@ struct dp_connection {
 static enum dp_status monitor(struct dp_connection *connection, struct dp_net *net, const char *endpoint,
                               struct dp_error *err)
 {
-    char address[64];
     size_t size = sizeof connection->monitor_fd;
-    (void)snprintf(address, sizeof address, "inproc://connection-%" PRIu32,
-                   atomic_fetch_add(&net->monitors, 1));
-    if (zmq_socket_monitor(connection->socket, address, ZMQ_EVENT_DISCONNECTED) != 0)
-        return dp_socket_failed(errno, "watching", endpoint, err);
-    connection->monitor = zmq_socket(net->context, ZMQ_PAIR);
-    if (!connection->monitor || zmq_connect(connection->monitor, address) != 0 ||
-        zmq_getsockopt(connection->monitor, ZMQ_FD, &connection->monitor_fd, &size) != 0)
-        return dp_socket_failed(errno, "watching", endpoint, err);
+    enum dp_status st = dp_socket_monitor(net, connection->socket, ZMQ_EVENT_DISCONNECTED, false, endpoint,
+                                          &connection->monitor, err);
+    if (st == DP_OK && zmq_getsockopt(connection->monitor, ZMQ_FD, &connection->monitor_fd, &size) != 0)
+        st = dp_socket_failed(errno, "watching", endpoint, err);
     connection->has_events =
         true; /* its descriptor says only what is new: it is looked at once before the first wait */
-    return DP_OK;
+    return st;
 }
 
 enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,

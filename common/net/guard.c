@@ -234,7 +234,6 @@ static uint32_t fds_max(void)
 enum dp_status dp_guard_open(struct dp_net *net, void *socket, const char *endpoint, struct dp_guard **out,
                              struct dp_error *err)
 {
-    char address[64];
     uint32_t fds = fds_max();
     struct dp_guard *guard = calloc(1, sizeof *guard + fds * sizeof guard->taken[0]);
     *out = NULL;
@@ -244,13 +243,7 @@ enum dp_status dp_guard_open(struct dp_net *net, void *socket, const char *endpo
     atomic_store(&guard->asked, -1);
     dp_guard_limit(guard, DP_PEER_WAITING_MAX, DP_ALL_WAITING_MAX, DP_STALL_MS);
     (void)snprintf(guard->endpoint, sizeof guard->endpoint, "%s", endpoint);
-    (void)snprintf(address, sizeof address, "inproc://guard-%" PRIu32, atomic_fetch_add(&net->monitors, 1));
-    enum dp_status st = DP_OK;
-    if (zmq_socket_monitor(socket, address, EVENTS) != 0)
-        st = dp_socket_failed(errno, "watching", endpoint, err);
-    guard->monitor = st == DP_OK ? zmq_socket(net->context, ZMQ_PAIR) : NULL;
-    if (st == DP_OK && (!guard->monitor || zmq_connect(guard->monitor, address) != 0))
-        st = dp_socket_failed(errno, "watching", endpoint, err);
+    enum dp_status st = dp_socket_monitor(net, socket, EVENTS, true, endpoint, &guard->monitor, err);
     if (st == DP_OK && pthread_create(&guard->thread, NULL, run, guard) != 0)
         st = dp_fail(err, DP_NOMEM, "cannot start the thread that watches '%s'", endpoint);
     if (st != DP_OK) {

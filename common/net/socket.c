@@ -4,6 +4,9 @@
 #include "common/wire/limits.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <zmq.h>
 
@@ -99,6 +102,28 @@ enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoi
         break;
     }
     return dp_fail(err, DP_IO, "%s '%s': %s%s", verb, endpoint, zmq_strerror(number), advice);
+}
+
+enum dp_status dp_socket_monitor(struct dp_net *net, void *socket, int events, bool bounded,
+                                 const char *endpoint, void **out, struct dp_error *err)
+{
+    char address[64];
+    int most = bounded ? 1000 : 0; /* here, and as many in ZeroMQ's end */
+    (void)snprintf(address, sizeof address, "inproc://monitor-%" PRIu32, atomic_fetch_add(&net->monitors, 1));
+    *out = NULL;
+    if (zmq_socket_monitor(socket, address, events) != 0)
+        return dp_socket_failed(errno, "watching", endpoint, err);
+    void *monitor = zmq_socket(net->context, ZMQ_PAIR);
+    if (monitor && zmq_setsockopt(monitor, ZMQ_RCVHWM, &most, sizeof most) == 0 &&
+        zmq_connect(monitor, address) == 0) {
+        *out = monitor;
+        return DP_OK;
+    }
+    enum dp_status st = dp_socket_failed(errno, "watching", endpoint, err);
+    (void)zmq_socket_monitor(socket, NULL, 0);
+    if (monitor)
+        (void)zmq_close(monitor);
+    return st;
 }
 
 void dp_socket_wait(void *socket, int wake_fd, int read_fd, uint32_t timeout_ms)

@@ -1,6 +1,10 @@
 /* Net: peers that keep no rule, and messages that nobody takes. */
 #include "tests/unit/net/pair.h"
 
+#include "common/net/socket.h"
+
+#include <poll.h>
+
 /* A plain TCP connection to the listener. */
 static int raw_connect(const char *endpoint)
 {
@@ -414,6 +418,66 @@ static void a_wait_ends_when_a_peer_has_read(void **state)
     free(block);
 }
 
+#define ENDS_MORE 2500u /* than ZeroMQ's monitors keep by default */
+
+struct door {
+    int fd;
+    _Atomic uint32_t closed; /* connections that were accepted and closed at once */
+};
+
+static void *close_all(void *arg)
+{
+    struct door *door = arg;
+    for (int fd; (fd = accept(door->fd, NULL, NULL)) >= 0 || errno != EINVAL; (void)close(fd))
+        atomic_fetch_add(&door->closed, fd >= 0);
+    return NULL;
+}
+
+/* A proxy accepts and closes while its server is down, and the client computes meanwhile: it reads no event. */
+static void ends_that_nobody_looks_at_hold_up_nothing(void **state)
+{
+    (void)state;
+    struct dp_net *net;
+    struct dp_error err = {0};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct door door = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    socklen_t size = sizeof at;
+    char endpoint[64];
+    void *dealer, *monitor;
+    pthread_t thread;
+    int soon = 1, never = 0;
+    assert_int_equal(bind(door.fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(door.fd, 64), 0);
+    assert_int_equal(getsockname(door.fd, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(pthread_create(&thread, NULL, close_all, &door), 0);
+    (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    assert_int_equal(dp_net_open(1, &net, &err), DP_OK);
+    assert_int_equal(dp_socket_new(net, ZMQ_DEALER, endpoint, &dealer, &err), DP_OK);
+    assert_int_equal(zmq_setsockopt(dealer, ZMQ_RECONNECT_IVL, &soon, sizeof soon), 0);
+    assert_int_equal(zmq_setsockopt(dealer, ZMQ_RECONNECT_IVL_MAX, &never, sizeof never), 0);
+    assert_int_equal(dp_socket_monitor(net, dealer, ZMQ_EVENT_DISCONNECTED, false, endpoint, &monitor, &err),
+                     DP_OK);
+    assert_int_equal(zmq_connect(dealer, endpoint), 0);
+    uint32_t seen = 0, closed;
+    for (uint64_t end = now_ms() + 10000; seen < ENDS_MORE && now_ms() < end; seen = closed) {
+        (void)poll(NULL, 0, 20);
+        closed = atomic_load(&door.closed);
+        end = closed > seen ? now_ms() + 10000 : end;
+    }
+    char event[64];
+    if (seen < ENDS_MORE)
+        while (zmq_recv(monitor, event, sizeof event, ZMQ_DONTWAIT) >= 0)
+            continue; /* else the close below would wait for ever */
+    (void)zmq_socket_monitor(dealer, NULL, 0);
+    (void)zmq_close(monitor);
+    (void)zmq_close(dealer);
+    dp_net_close(&net);
+    (void)shutdown(door.fd, SHUT_RDWR);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)close(door.fd);
+    assert_true(seen >= ENDS_MORE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +488,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_delivered_is_counted_and_freed),
         cmocka_unit_test(a_peer_that_does_not_read_takes_bounded_memory),
         cmocka_unit_test(a_wait_ends_when_a_peer_has_read),
+        cmocka_unit_test(ends_that_nobody_looks_at_hold_up_nothing),
     };
     return cmocka_run_group_tests_name("net_rogue", tests, NULL, NULL);
 }
