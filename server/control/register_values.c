@@ -128,19 +128,12 @@ struct plan {
     bool begun;
 };
 
-static bool is_text(const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
-            return false;
-    return size > 0;
-}
-
 static enum dp_status read_plan(const void *bytes, size_t size, struct plan *plan, struct dp_error *err)
 {
     const char *text = bytes, *end = size ? memchr(bytes, '\0', size) : NULL;
     size_t rest = end ? size - (size_t)(end - text) - 1 : 0;
-    if (!end || !is_text(text, (size_t)(end - text)))
+    /* The text may have control characters: a CSV file's columns are named in it. */
+    if (!end || end == text)
         return dp_fail(err, DP_INVALID, "its settings are no text that ends with a 0 byte");
     if (rest % 8 != 1 || rest / 8 == 0 || rest / 8 > WORKERS_MAX || (unsigned char)end[rest] > 1)
         return dp_fail(
@@ -160,7 +153,7 @@ static bool read_earlier_plan(const struct dp_control_names_set *set, struct pla
 {
     const char *text = set->before, *end = set->before_size ? memchr(text, '\0', set->before_size) : NULL;
     *plan = (struct plan){.text = text, .text_bytes = end ? (size_t)(end - text) : set->before_size};
-    if (!is_text(text, plan->text_bytes))
+    if (plan->text_bytes == 0)
         return false;
     size_t rest = end ? set->before_size - plan->text_bytes - 1 : 0;
     plan->slots = end ? end + 1 : NULL;

@@ -355,8 +355,14 @@ static void a_plan_is_joined_and_begun(void **state)
     v.bytes[v.size - 1] = 2;
     refuses(0, "run/7/plan", 0, NULL, &v, "a last one of 0 or 1");
     v = first;
-    v.bytes[2] = '\1';
+    v.bytes[0] = '\0';
     refuses(0, "run/7/plan", 0, NULL, &v, "no text");
+    /* The quoted name of a CSV column may have more than one line. */
+    const char *lines = "model a\nlabel click\r\n(0 or 1)\x1f\n";
+    const struct value named = plan_value(lines, 5, 0, false), go = plan_value(lines, 5, 0, true);
+    takes(0, "run/7/plan", 0, NULL, &named);
+    takes(0, "run/7/plan", 1, &named, &go);
+    refuses(0, "run/7/plan", 2, &go, &replaces, "a worker has begun by other settings");
     refuses_junk(0, "run/7/plan", 0, NULL, &joined); /* cut short, the last process is no byte 0 or 1 */
     refuses_junk(0, "run/7/plan", 3, &begun, &again);
     /* What older builds wrote, and what they accepted: the first goes on, the second is replaced. */
