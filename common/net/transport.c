@@ -61,10 +61,10 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
     struct sockets *sockets = calloc(1, sizeof *sockets + n * sizeof sockets->connection[0]);
     if (!sockets)
         return dp_fail(err, DP_NOMEM, "out of memory for %u connections", n);
-    /* libzmq aborts where it can open no more, or start no thread. Each socket has a connection and an eventfd; the rest is libzmq's own
-     * and the program's. */
+    /* libzmq aborts where it can open no more, or start no thread. A connection takes 4: its own, and an eventfd of its socket and of
+     * each end of its monitor. The rest is libzmq's own and the program's. */
     const struct dp_limits_need need = {
-        .files = 20 + 2 * (uint64_t)n, .threads = 2, .memory_bytes = (uint64_t)32 << 20};
+        .files = 20 + 4 * (uint64_t)n, .threads = 2, .memory_bytes = (uint64_t)32 << 20};
     enum dp_status st = dp_limits_check("a client", &need, err);
     if (st == DP_OK)
         st = dp_net_open(1, &sockets->net, err);

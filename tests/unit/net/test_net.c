@@ -2,6 +2,8 @@
  * its own connection only; every wait ends; a server that comes back is found again. */
 #include "tests/unit/net/pair.h"
 
+#include <sys/resource.h>
+
 struct echo {
     const char *endpoint;
     char bound[128];
@@ -263,6 +265,33 @@ static void waits_end_at_the_deadline_or_when_woken(void **state)
     pair_close(&pair);
 }
 
+/* What a client needs is compared with the limit before it opens anything, and is enough. */
+static void too_few_open_files_are_named_at_once(void **state)
+{
+    (void)state;
+    enum { MANY = 17 };
+    const char *endpoints[MANY];
+    struct dp_transport transport;
+    struct dp_error err = {0};
+    struct rlimit before, few;
+    for (int i = 0; i < MANY; i++)
+        endpoints[i] = "tcp://127.0.0.1:9";
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 87;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    enum dp_status st = dp_transport_open(endpoints, MANY, &transport, &err);
+    few.rlim_cur = 88;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    enum dp_status enough = dp_transport_open(endpoints, MANY, &transport, NULL);
+    if (enough == DP_OK)
+        transport.close(transport.self);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(st, DP_FULL);
+    assert_non_null(strstr(err.text, "a client needs about 88 open files and connections"));
+    assert_int_equal(enough, DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_server_that_comes_back_is_found_again),
         cmocka_unit_test_prestate(the_end_of_a_connection_is_heard, ANY_PORT),
         cmocka_unit_test(waits_end_at_the_deadline_or_when_woken),
+        cmocka_unit_test(too_few_open_files_are_named_at_once),
     };
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);
 }
