@@ -21,7 +21,8 @@ int dp_hard_link(const char *from, const char *to)
         return 0;
     if (!a_copy_would_do(errno))
         return -1;
-    if (!atomic_flag_test_and_set(&is_logged))
+    /* Two file systems, as when a checkpoint on another disk is restored, lack nothing. */
+    if (errno != EXDEV && !atomic_flag_test_and_set(&is_logged))
         dp_log(DP_LOG_WARN,
                "cannot make a hard link %s: %s. Files are copied instead: this costs time and, for "
                "snapshots and checkpoints, disk space",

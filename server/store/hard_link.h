@@ -4,7 +4,8 @@
  *           (FUSE), EMLINK (too many links). Its C API has no setting for this and no place for a file system
  *           of our own. So hard_link.c defines link(), in front of libc's: every program that contains this
  *           room uses that one, the shared library RocksDB included.
- * Promise   Where a copy would do, link() fails with EOPNOTSUPP. The first time, that is logged.
+ * Promise   Where a copy would do, link() fails with EOPNOTSUPP. The first time, that is logged, except
+ *           between two file systems.
  * Thread    Any. */
 #ifndef DP_STORE_HARD_LINK_H
 #define DP_STORE_HARD_LINK_H
