@@ -166,7 +166,8 @@ static enum dp_status make_one(const struct checkpoint_asked *a, struct dp_error
                                   err); /* a copied directory names another run's servers */
     if (st != DP_OK) {
         dp_client_close(&client);
-        return st;
+        /* A limit of this process, and not a disk to make room on. */
+        return st == DP_FULL ? dp_wrap(err, DP_UNAVAILABLE, "no checkpoint was begun") : st;
     }
     dp_cli_line_init(&line, stderr);
     const struct dp_course_options course = {.client = client,

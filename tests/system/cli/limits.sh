@@ -28,6 +28,9 @@ done
 limited 0 "Report:" -n 170 --servers 2 --workers 2 --shards 4
 limited 2 "MiB, and their limit is 0 MiB: raise 'ulimit -f'" -f 1000
 limited 0 "Report:" -f 200000
+# No earlier checkpoint is in its way.
+expect 2 "a client needs about" bash -c 'within "$@"' - -n 15 "$downpour" checkpoint --cluster "$dir/D/cluster.conf" --to "$dir/C"
+unsaid "to remove earlier ones"
 journal=1000MiB
 limited 2 "needs files of 125 MiB, and their limit is 97 MiB" -f 100000
 journal=16MiB
