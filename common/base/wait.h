@@ -22,7 +22,7 @@
  *               of a synchronous step that is not open yet or is being closed; has finished, and must have
  *               what would show a close that is not durable yet
  *   VIEW        a pull or push: its view, which the shard does not have yet;  subject: run; the shard's view, and the one named
- *               beside REPLACED: a view that has the member again, which left
+ *               next to REPLACED: a view that has the member again, which left
  *   UNREAD      a pull: earlier answers that its client, or all clients,      total: bytes of its answer
  *               have not read yet */
 #ifndef DP_BASE_WAIT_H

@@ -11,8 +11,8 @@ struct dp_transport {
     enum dp_status (*send)(void *self, uint32_t server, struct dp_message **message, struct dp_error *err);
     /* Any server's next message; false: none waits. */
     bool (*receive)(void *self, uint32_t *server, struct dp_message **message);
-    /* A server whose connection has ended since the last call, so that what was under way may be lost; false: none. NULL: nobody says
-     * so. Ask it after receive: what came before the end is to be taken first. */
+    /* A server whose connection has ended since the last call, so that what was under way may be lost; false: none. NULL: the transport cannot
+     * say. Ask it after receive: what came before the end is to be taken first. */
     bool (*broke)(void *self, uint32_t *server);
     void (*wait)(void *self, uint32_t timeout_ms);
     void (*close)(void *self);

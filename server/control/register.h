@@ -71,7 +71,7 @@ enum dp_status dp_control_register_set(struct dp_control_register *values,
                                        const struct dp_control_register_change *change,
                                        struct dp_control_register_entry *out, struct dp_error *err);
 
-/* What the values whose names `counts` take, except `but`. */
+/* The bytes and the number of the values that `counts` accepts by name, except `but`. */
 void dp_control_register_measure(const struct dp_control_register *values, bool (*counts)(const char *name),
                                  const char *but, size_t *bytes, uint32_t *count);
 

@@ -1,6 +1,6 @@
 /* Register names: which values the product keeps in the register, who may set each, and what a set must look like.
  *     stores         servers, each the place of its own shards    server/control/stores.h
- *     generation     nobody by request: the first server itself   server/control/generation.h
+ *     generation     no request: the first server itself sets it  server/control/generation.h
  *     run/N/view     members of run N                             common/wire/view.h
  *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
  *     run/N/verdict  workers of run N                             worker/coordinate/decision.h
@@ -8,7 +8,7 @@
  * Promise   A value of these names that is accepted unpacks in every reader, and follows from the version before it: what only
  *           grows does not shrink, and one set changes what one process may change. A run number is one that can have been
  *           chosen by now (common/model/stream.h), so a higher one is always free.
- *           Other names without a run, whose values are kept for ever, share a half of the register: runs always have the rest.
+ *           Values of other names without a run are kept for ever. They share half of the register; runs always have the rest.
  *           A reader still checks: builds before this one accepted any bytes.
  * Thread    Any: plain functions.
  * Failure   DP_INVALID names the value, the field and what was expected. DP_AGAIN: the run's number can be chosen within a minute.

@@ -177,7 +177,7 @@ enum dp_status dp_control_values_check_plan(const struct dp_control_names_rules 
     (void)run;
     if (read_plan(set->bytes, set->size, &is, err) != DP_OK)
         return err->status;
-    /* One that cannot be read binds nobody: it is replaced. */
+    /* A plan that cannot be read binds no worker: it is replaced. */
     bool follows = set->expected > 0 && read_earlier_plan(set, &was);
     bool same = follows && was.text_bytes == is.text_bytes && memcmp(was.text, is.text, is.text_bytes) == 0;
     if (follows && was.begun && !same)
