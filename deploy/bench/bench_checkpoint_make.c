@@ -29,7 +29,7 @@ enum dp_status dp_bench_checkpoint_make(struct checkpoint_run *run, struct dp_co
     if (st == DP_OK)
         st = dp_checkpoint_lock(run->directory, &lock, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(run->directory, 0, KEPT, &pruned, err);
+        st = dp_checkpoint_prune(run->directory, 0, KEPT, false, &pruned, err);
     dp_checkpoint_unlock(&lock);
     return st;
 }

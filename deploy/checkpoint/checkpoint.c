@@ -43,7 +43,8 @@ static const struct dp_option options[] = {
      "full, before it is tried again; default: all are kept",
      NULL, NULL},
     {"--prune", "N",
-     "make none; remove all before the last N whole ones in DIR: of this cluster with --cluster or --dir, "
+     "make none; remove all before the last N whole ones in DIR, whose bytes are read: of this cluster with "
+     "--cluster or --dir, "
      "else of "
      "each; servers are not needed",
      NULL, NULL},
@@ -122,7 +123,7 @@ static enum dp_status prune(const struct checkpoint_asked *a, struct dp_error *e
     struct dp_prune pruned;
     if (a->keep == 0)
         return DP_OK;
-    enum dp_status st = dp_pruning_locked(a->to, a->cluster->id, (uint32_t)a->keep, &pruned, err);
+    enum dp_status st = dp_pruning_locked(a->to, a->cluster->id, (uint32_t)a->keep, false, &pruned, err);
     return st == DP_OK ? st : dp_wrap(err, st, "the checkpoint was made, but earlier ones cannot be removed");
 }
 

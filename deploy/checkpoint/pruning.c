@@ -9,15 +9,15 @@
 #include <stdio.h>
 #include <time.h>
 
-enum dp_status dp_pruning_locked(const char *directory, uint64_t cluster, uint32_t keep, struct dp_prune *out,
-                                 struct dp_error *err)
+enum dp_status dp_pruning_locked(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
+                                 struct dp_prune *out, struct dp_error *err)
 {
     int lock;
     *out = (struct dp_prune){0};
     enum dp_status st = dp_checkpoint_lock(directory, &lock, err);
     if (st != DP_OK)
         return st;
-    st = dp_checkpoint_prune(directory, cluster, keep, out, err);
+    st = dp_checkpoint_prune(directory, cluster, keep, reads, out, err);
     dp_checkpoint_unlock(&lock);
     return st;
 }
@@ -27,7 +27,7 @@ bool dp_pruning_made_room(const char *directory, uint64_t cluster, uint32_t keep
     struct dp_prune pruned;
     struct dp_error why = *full;
     char bytes[32];
-    if (dp_pruning_locked(directory, cluster, keep, &pruned, &why) != DP_OK || pruned.checkpoints == 0)
+    if (dp_pruning_locked(directory, cluster, keep, true, &pruned, &why) != DP_OK || pruned.checkpoints == 0)
         return false;
     why = *full;
     dp_text_clean(why.text);
@@ -61,7 +61,7 @@ enum dp_status dp_pruning_alone(const char *directory, uint64_t cluster, uint32_
     if (st == DP_OK) /* what a killed command left takes room, too */
         st = dp_checkpoint_sweep(directory, 0, (uint64_t)time(NULL), &swept, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(directory, cluster, keep, &pruned, err);
+        st = dp_checkpoint_prune(directory, cluster, keep, true, &pruned, err);
     dp_checkpoint_unlock(&lock);
     if (st == DP_OK)
         printf("%" PRIu32 " checkpoints removed, with %" PRIu64 " files (%s) that no other one has\n",

@@ -8,10 +8,10 @@
 
 #include "server/checkpoint/prune.h"
 
-/* Of the cluster's; 0: of each cluster's. */
+/* Of the cluster's; 0: of each cluster's. reads: see server/checkpoint/prune.h. */
 DP_MUST_USE
-enum dp_status dp_pruning_locked(const char *directory, uint64_t cluster, uint32_t keep, struct dp_prune *out,
-                                 struct dp_error *err);
+enum dp_status dp_pruning_locked(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
+                                 struct dp_prune *out, struct dp_error *err);
 /* The disk is full: whether it has more room now. Says what was removed, and why. */
 bool dp_pruning_made_room(const char *directory, uint64_t cluster, uint32_t keep,
                           const struct dp_error *full);

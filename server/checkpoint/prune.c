@@ -222,10 +222,9 @@ static enum dp_status count(const char *directory, uint32_t number, uint64_t clu
     return st;
 }
 
-/* By names and sizes, as the list of checkpoints shows it. */
-static bool is_whole(const char *directory, uint32_t number)
+static bool is_whole(const char *directory, uint32_t number, bool reads)
 {
-    const struct dp_verify_options verify = {.directory = directory, .number = number};
+    const struct dp_verify_options verify = {.directory = directory, .number = number, .checksums = reads};
     struct dp_verify seen;
     struct dp_error ignored;
     return dp_checkpoint_verify(&verify, &seen, &ignored) == DP_OK;
@@ -241,7 +240,7 @@ static uint32_t whole_behind(const struct prune_entry *entry, size_t at, size_t 
 }
 
 /* From the last one on, so that files are looked at until enough are whole. */
-static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t keep,
+static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
                              const struct dp_checkpoint_list *list, struct prune_entry *entry,
                              struct dp_error *err)
 {
@@ -252,13 +251,13 @@ static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t k
         if (st != DP_OK || !one->counts)
             continue;
         one->goes = whole_behind(entry, i, list->count) >= keep;
-        one->whole = !one->goes && !one->damaged && is_whole(directory, list->number[i]);
+        one->whole = !one->goes && !one->damaged && is_whole(directory, list->number[i], reads);
     }
     return st;
 }
 
 /* All before the last `keep` whole ones go, from the list, too. */
-static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep,
+static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
                                      struct dp_checkpoint_list *list, struct dp_prune *out,
                                      struct dp_error *err)
 {
@@ -268,7 +267,7 @@ static enum dp_status remove_earlier(const char *directory, uint64_t cluster, ui
     struct prune_entry *entry = calloc(list->count, sizeof *entry);
     if (!entry)
         return dp_fail(err, DP_NOMEM, "no memory for a list of %zu checkpoints", list->count);
-    enum dp_status st = choose(directory, cluster, keep, list, entry, err);
+    enum dp_status st = choose(directory, cluster, keep, reads, list, entry, err);
     for (size_t i = 0; i < list->count; i++) {
         if (st == DP_OK && entry[i].goes) {
             st = remove_checkpoint(directory, list->number[i], err);
@@ -282,7 +281,7 @@ static enum dp_status remove_earlier(const char *directory, uint64_t cluster, ui
     return st;
 }
 
-enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep,
+enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
                                    struct dp_prune *out, struct dp_error *err)
 {
     struct dp_checkpoint_list list;
@@ -291,7 +290,7 @@ enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint
     enum dp_status st = dp_checkpoint_list_read(directory, &list, err);
     if (st != DP_OK)
         return st;
-    st = remove_earlier(directory, cluster, keep, &list, out, err);
+    st = remove_earlier(directory, cluster, keep, reads, &list, out, err);
     if (st == DP_OK)
         st = dp_checkpoint_visit(directory, remove_rest, (void *)(uintptr_t)directory, err);
     if (st == DP_OK && out->checkpoints > 0)

@@ -235,7 +235,7 @@ enum dp_status area_prune(const struct area *area, uint32_t keep, struct dp_prun
     int lock;
     enum dp_status st = dp_checkpoint_lock(area->directory, &lock, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(area->directory, area->cluster, keep, out, err);
+        st = dp_checkpoint_prune(area->directory, area->cluster, keep, true, out, err);
     dp_checkpoint_unlock(&lock);
     return st;
 }

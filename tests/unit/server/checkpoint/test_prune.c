@@ -69,6 +69,19 @@ static void a_damaged_one_is_not_counted(void **state)
     area_free(area);
 }
 
+/* A flipped bit leaves the size as it is. */
+static void one_whose_bytes_are_damaged_is_not_counted(void **state)
+{
+    char path[300];
+    struct area *area = area_of(3);
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/checkpoint-000003/ids", area->directory);
+    area_put_file(path, "idsidr", 6);
+    expect_pruned(area, 1, DP_OK, 1);
+    assert_int_equal(area_verify(area, 2, &(struct dp_error){0}), DP_OK);
+    area_free(area);
+}
+
 static void swap(const struct area *area, const char *one, const char *other)
 {
     char from[300], to[300], aside[300];
@@ -137,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(while_a_manifest_cannot_be_read_no_file_goes),
         cmocka_unit_test(a_damaged_one_is_not_counted),
+        cmocka_unit_test(one_whose_bytes_are_damaged_is_not_counted),
         cmocka_unit_test(two_that_were_moved_over_each_other_stay),
         cmocka_unit_test(only_those_of_the_cluster_are_removed),
     };
