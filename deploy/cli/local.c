@@ -551,15 +551,15 @@ static void signal_all(struct dp_local *local, enum dp_local_role role, int sign
     }
 }
 
-/* Whether all of the role have ended; false when the time is over, or at a signal if hurried. */
+/* Whether all of the role have ended; false when the time is over, or at a second signal if hurried. (The first one may come now.) */
 static bool await_end(struct dp_local *local, enum dp_local_role role, uint32_t timeout_ms, bool hurried)
 {
-    unsigned asked = local->asked_count;
+    unsigned asked = local->asked_count ? local->asked_count : 1;
     uint64_t deadline = dp_now_ms() + timeout_ms;
     reap(local);
     while (dp_local_running(local, role) > 0) {
         uint64_t now = dp_now_ms();
-        if (now >= deadline || (hurried && local->asked_count != asked))
+        if (now >= deadline || (hurried && local->asked_count > asked))
             return false;
         dp_local_wait(local, (uint32_t)(deadline - now));
     }
@@ -569,7 +569,7 @@ static bool await_end(struct dp_local *local, enum dp_local_role role, uint32_t 
 enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms)
 {
     enum dp_status st = DP_OK;
-    unsigned asked = local->asked_count;
+    unsigned asked = local->asked_count ? local->asked_count : 1;
     reap(local);
     local->ending = true;
     signal_all(local, role, grace_ms ? SIGTERM : SIGKILL);
@@ -577,8 +577,8 @@ enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, ui
         for (uint32_t i = 0; i < local->children; i++)
             if (local->child[i].running && local->child[i].role == role)
                 fprintf(stderr, "downpour: %s %s; its log: %s\n", local->child[i].name,
-                        local->asked_count == asked ? "did not stop on request and is killed"
-                                                    : "is killed, as a second signal asks",
+                        local->asked_count > asked ? "is killed, as a second signal asks"
+                                                   : "did not stop on request and is killed",
                         local->child[i].log);
         signal_all(local, role, SIGKILL);
         (void)await_end(local, role, KILL_MS, false);

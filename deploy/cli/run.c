@@ -446,6 +446,13 @@ static enum dp_status set_finished(struct cli_run *run, struct dp_error *err)
     return dp_run_state_write(&run->plan.folder, t->run, &run->plan.state, err);
 }
 
+/* The signal came when worker 0 had nothing left to do. */
+static bool was_finished(const struct cli_run *run)
+{
+    const struct dp_cluster_training *t = &run->plan.cluster->training;
+    return dp_run_report_finished(t->report, t->run);
+}
+
 static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
 {
     struct dp_error unheard = {0};
@@ -470,8 +477,11 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
         watch(run);
     }
     dp_cli_line_end(&run->line);
-    if (run->local && stop_all(run) != DP_OK && code == 0)
+    bool closed = !run->local || stop_all(run) == DP_OK;
+    if (code == 0 && !closed)
         code = 2;
+    if (code > 128 && closed && was_finished(run))
+        code = 0;
     if (run->local && !dp_local_signal(run->local) && (code == 0 || run->trained))
         dp_observed_score(&run->plan.observed, run->local, &run->plan.folder);
     dp_cli_epochs_look(&run->epochs, &run->line); /* what a worker that was asked to stop still had to tell */

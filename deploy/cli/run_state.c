@@ -191,13 +191,30 @@ void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known,
     state->restored_epoch = known && of == run ? epoch : 0;
 }
 
-uint32_t dp_run_report_epochs(const char *report, uint32_t run)
+/* NULL: there is none, or it is another run's. */
+static json_t *report_of(const char *report, uint32_t run)
 {
     json_t *root = report[0] ? json_load_file(report, 0, NULL) : NULL;
-    json_int_t of = json_integer_value(json_object_get(json_object_get(root, "settings"), "run"));
-    size_t epochs = of == (json_int_t)run ? json_array_size(json_object_get(root, "epochs")) : 0;
+    if (json_integer_value(json_object_get(json_object_get(root, "settings"), "run")) == (json_int_t)run)
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+uint32_t dp_run_report_epochs(const char *report, uint32_t run)
+{
+    json_t *root = report_of(report, run);
+    size_t epochs = json_array_size(json_object_get(root, "epochs"));
     json_decref(root);
     return epochs <= INT32_MAX ? (uint32_t)epochs : 0;
+}
+
+bool dp_run_report_finished(const char *report, uint32_t run)
+{
+    json_t *root = report_of(report, run);
+    bool finished = json_is_true(json_object_get(root, "finished"));
+    json_decref(root);
+    return finished;
 }
 
 /* ---- how far */

@@ -55,6 +55,8 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
 void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch);
 /* Epochs in worker 0's report, if it is there and of this run; else 0. */
 uint32_t dp_run_report_epochs(const char *report, uint32_t run);
+/* Whether that report says that all is trained: the store then has the weights that stay. */
+bool dp_run_report_finished(const char *report, uint32_t run);
 
 /* How far the workers say that they are. */
 struct dp_run_place {

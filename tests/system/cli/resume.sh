@@ -31,7 +31,7 @@ stopped() {
             kill -0 $pid 2>/dev/null || break
             sleep 0.05
         done
-        sleep "0.$((100 + RANDOM % 700))"
+        sleep "0.$((100 + RANDOM % 300))"
         kill -0 $pid 2>/dev/null || { wait $pid; return; } # it was faster
         if [ $((i % 2)) = 1 ]; then
             kill -INT "$(pgrep -P $pid)" # (timeout's child)

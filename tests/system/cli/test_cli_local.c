@@ -195,6 +195,19 @@ static void a_second_signal_hurries(void **state)
     dp_local_close(&local);
 }
 
+/* The signal comes when the end has begun by itself: it is the first one. */
+static void the_first_signal_lets_an_end_go_on(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    start(local, DP_LOCAL_SERVER,
+          "trap 'kill -INT $PPID; sleep 0.5; exit 0' TERM; echo 1; while :; do sleep 0.05; done");
+    (void)first_line(local);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_SERVER, 60000), DP_OK);
+    assert_int_equal(dp_local_signal(local), SIGINT);
+    dp_local_close(&local);
+}
+
 static void what_cannot_be_executed_says_so(void **state)
 {
     (void)state;
@@ -419,6 +432,7 @@ int main(void)
         cmocka_unit_test(stop_asks_first),
         cmocka_unit_test(the_deaf_are_killed_with_all_they_started),
         cmocka_unit_test(a_second_signal_hurries),
+        cmocka_unit_test(the_first_signal_lets_an_end_go_on),
         cmocka_unit_test(what_cannot_be_executed_says_so),
         cmocka_unit_test(logs_go_on_from_run_to_run),
     };
