@@ -68,8 +68,8 @@ static const struct dp_option options[] = {
      "CSV: replace numbers by (x - mean) / deviation of the column in the training file; default yes",
      "data.standardize", NULL},
     {"--sample-every", "TIME",
-     "sample the weights beside the training every TIME (200ms), and score the samples when it is over, so "
-     "that no worker stops to evaluate: DIR/samples.json has the metrics over time, on --score, else on "
+     "sample the weights beside the training every TIME (200ms) and 16 times an epoch, and score the samples "
+     "when it is over, so that no worker stops to evaluate: DIR/samples.json has the metrics over time, on --score, else on "
      "--test "
      "or --holdout (which is then not evaluated after each epoch)",
      NULL, NULL},

@@ -180,7 +180,7 @@ double dp_compare_record_end(struct dp_compare_record *record, const json_t *run
 enum dp_status dp_compare_record_check_target(const struct dp_compare_record *record, const json_t *run,
                                               struct dp_error *err)
 {
-    static const char *const of_time[] = {"seconds", "examples", "pushes", "at"};
+    static const char *const of_time[] = {"seconds", "examples", "pushes", "at", "by"};
     const json_t *target = json_object_get(settings(record), "target"), *last = last_sample(run), *value;
     const char *wanted = json_string_value(json_object_get(target, "metric")), *key;
     char has[200] = "";

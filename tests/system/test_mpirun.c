@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -113,6 +114,16 @@ static void weights_are_those_of_sync(void **state)
     assert_true(apart <= NORM);
 }
 
+/* A number of the last sample. */
+static double of_last(struct dp_place *place, const char *json, const char *key)
+{
+    json_t *root = json_load_file(json, 0, NULL);
+    size_t n = json_array_size(json_object_get(root, "samples"));
+    json_decref(root);
+    assert_true(n > 0);
+    return dp_place_number(place, json, dp_place_text(place, "samples.%zu.%s", n - 1, key));
+}
+
 /* The last sample is of the weights that sync reaches, by the same file and the same scoring. */
 static void samples_are_scored_like_those_of_servers(void **state)
 {
@@ -133,13 +144,13 @@ static void samples_are_scored_like_those_of_servers(void **state)
                    0);
     dp_place_try(place, 0, "downpour-worker", "--cluster", cluster, "--score-samples", samples, "--keys",
                  keys, "--out", json);
-    for (int m = 0; m < 2; m++) {
-        const char *where = dp_place_text(place, "samples.1.%s", metrics[m]);
-        assert_true(dp_place_number(place, json, where) ==
-                    dp_place_number(place, dp_place_path(place, "run/samples.json"), where));
-    }
+    for (int m = 0; m < 2; m++)
+        assert_true(of_last(place, json, metrics[m]) ==
+                    of_last(place, dp_place_path(place, "run/samples.json"), metrics[m]));
     assert_true(dp_place_number(place, json, "samples.0.pushes") == 0);
-    assert_true(dp_place_number(place, json, "samples.1.examples") == 3 * 1437);
+    assert_true(of_last(place, json, "examples") == 3 * 1437);
+    /* A step has 256 examples, and one is due each 89. */
+    assert_true(dp_place_number(place, json, "samples.1.examples") == 256);
 }
 
 static double number(struct dp_place *place, const char *where)

@@ -107,6 +107,71 @@ static void dropped_examples_do_not_count(void **state)
     json_decref(root);
 }
 
+/* ---- by examples */
+
+#define PUSH 120.0 /* examples: 12 pushes an epoch, more than 1/16 of it each */
+
+static json_t *samples_at_pace(struct dp_place *place, const char *pace)
+{
+    const char *run = dp_place_path(place, "run");
+    (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, "--model", "mlp:64-64-10",
+                       "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "120", "--epochs", "1",
+                       "--rate", "0.005", "--consistency", "sync", "--durability", "process", "--pace", pace,
+                       "--sample-every", "50ms", "--score", DP_DIGITS_TEST);
+    return load(place, dp_place_path(place, "run/samples.json"));
+}
+
+static bool is_by(const json_t *sample, const char *what)
+{
+    return strcmp(json_string_value(json_object_get(sample, "by")), what) == 0;
+}
+
+/* The sample by examples whose count is nearest. */
+static const json_t *nearest(const json_t *root, double examples)
+{
+    const json_t *found = NULL, *samples = json_object_get(root, "samples");
+    for (size_t i = 0; i < json_array_size(samples); i++) {
+        const json_t *one = json_array_get(samples, i);
+        if (is_by(one, "examples") &&
+            (!found || fabs(number(one, "examples") - examples) < fabs(number(found, "examples") - examples)))
+            found = one;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+/* Each sample by examples of one has one in the other within a push, and most have one of the same weights. */
+static void assert_samples_in(const json_t *root, const json_t *other)
+{
+    const json_t *samples = json_object_get(root, "samples");
+    size_t n = 0, same = 0;
+    for (size_t i = 0; i < json_array_size(samples); i++) {
+        const json_t *one = json_array_get(samples, i), *near = nearest(other, number(one, "examples"));
+        if (!is_by(one, "examples"))
+            continue;
+        n++;
+        assert_true(fabs(number(near, "examples") - number(one, "examples")) <= PUSH);
+        if (number(near, "examples") == number(one, "examples")) {
+            same++;
+            assert_true(number(near, "loss") == number(one, "loss"));
+        }
+    }
+    assert_true(n >= 8 && n <= 14 && 4 * same >= 3 * n);
+}
+
+/* Two trainings of the same bits, one ten times slower: the slow one has more samples by time, but not by examples. */
+static void pace_changes_no_sample_by_examples(void **state)
+{
+    struct dp_place *place = *state;
+    json_t *fast = samples_at_pace(place, "40ms"), *slow = samples_at_pace(place, "400ms");
+    assert_true(json_array_size(json_object_get(slow, "samples")) >
+                2 * json_array_size(json_object_get(fast, "samples")));
+    assert_samples_in(fast, slow);
+    assert_samples_in(slow, fast);
+    json_decref(fast);
+    json_decref(slow);
+}
+
 static const char *make_pairs(struct dp_place *place)
 {
     char *text = malloc(USERS * 8 * 16), *at = text;
@@ -212,6 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(metrics_are_the_runs, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(dropped_examples_do_not_count, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(pace_changes_no_sample_by_examples, dp_place_setup,
+                                        dp_place_teardown),
         cmocka_unit_test_setup_teardown(held_out_pairs_are_scored, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(samples_are_of_their_run, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_fails_fails_no_run, dp_place_setup, dp_place_teardown),

@@ -16,7 +16,7 @@ struct dp_sampling {
     struct dp_samples_writer *writer; /* NULL: it failed */
     float *rows;
     struct dp_sample now;
-    uint64_t due_ns;
+    uint64_t due_ns, due; /* the next sample by time, by examples */
 };
 
 static void copy_rows(struct dp_sampling *s)
@@ -29,7 +29,7 @@ static void copy_rows(struct dp_sampling *s)
     }
 }
 
-static void sample(struct dp_sampling *s)
+static void sample(struct dp_sampling *s, enum dp_sample_by by)
 {
     const struct dp_clock wall = dp_clock_wall();
     struct dp_error err = {0};
@@ -37,6 +37,9 @@ static void sample(struct dp_sampling *s)
         return;
     s->now.monotonic_ns = dp_clock_ns(&s->clock);
     s->now.wall_ns = dp_clock_ns(&wall);
+    s->now.by = by;
+    if (by == DP_SAMPLE_BY_EXAMPLES)
+        s->due = dp_sample_keys_due(&s->keys, s->now.examples);
     copy_rows(s);
     if (dp_samples_writer_append(s->writer, &s->now, s->rows, &err) == DP_OK)
         return;
@@ -75,7 +78,7 @@ enum dp_status dp_sampling_open(const struct dp_sampling_options *options, const
     if (st == DP_OK)
         st = dp_samples_writer_open(options->samples, &s->keys, &s->writer, err);
     if (st == DP_OK)
-        sample(s);
+        sample(s, DP_SAMPLE_BY_EXAMPLES);
     else
         dp_sampling_close(&s);
     *out = s;
@@ -103,13 +106,15 @@ void dp_sampling_step(struct dp_sampling *s, uint64_t pushes, uint64_t examples)
         s->now.began_ns = now;
         s->due_ns = now + every_ns;
     }
+    if (s->now.examples >= s->due)
+        sample(s, DP_SAMPLE_BY_EXAMPLES);
     if (now < s->due_ns)
         return;
-    sample(s);
+    sample(s, DP_SAMPLE_BY_TIME);
     s->due_ns += (now - s->due_ns) / every_ns * every_ns + every_ns;
 }
 
 void dp_sampling_end(struct dp_sampling *s)
 {
-    sample(s);
+    sample(s, DP_SAMPLE_BY_EXAMPLES);
 }

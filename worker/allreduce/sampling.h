@@ -1,7 +1,8 @@
 /* Sampling: rank 0's copy of the weights at moments of an all-reduce training, in the file that an observer of servers writes
  * (worker/observe/samples.h), so that both are scored alike.
  *     open (the first sample) -> step, step, ... -> end (the last one) -> close
- * When      As observe.h says it for servers: the training begins at the end of the first step; then every every_ms, behind a step.
+ * When      As observe.h says it for servers: the training begins at the end of the first step; then every every_ms, and each time
+ *           that another `each` examples were applied, behind a step.
  * Cost      Rank 0 copies, hashes and writes between two steps, and the other ranks wait for it: about a millisecond a megabyte.
  * Thread    The training's.
  * Failure   open: DP_DATA, DP_NOT_FOUND name the file of keys. A sample that cannot be written does not end the training: it is

@@ -1,18 +1,23 @@
 #include "worker/observe/observe.h"
 
 #include "common/base/log.h"
+#include "common/config/consistency.h"
 #include "common/wire/reply.h"
 #include "worker/job/retry.h"
 #include "worker/observe/samples.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define MS_NS      UINT64_C(1000000)
-#define LOOK_MS    20u /* for the first push */
-#define TABLES_MS  20u /* for tables */
+#define LOOK_MS    20u             /* for the first push */
+#define SOON_NS    MS_NS           /* between two looks at counts, at least, */
+#define LATER_NS   (10000 * MS_NS) /* and at most */
+#define BOUNDARY   3u              /* tries to sample between two steps */
+#define TABLES_MS  20u             /* for tables */
 #define SLICE_NS   (50 * MS_NS)
 #define KEYS_MAX   65536u     /* of a request */
 #define FLOATS_MAX (4u << 20) /* likewise */
@@ -30,10 +35,12 @@ struct observer {
     struct dp_samples_writer *writer;
     float *rows; /* of the sample at hand */
     struct dp_keys *keys[DP_GRAPH_PARAMETERS_MAX];
-    struct seen_shard *shard;  /* [shards] */
-    uint64_t pushes, examples; /* that all shards have */
-    uint64_t restarts;         /* of servers, seen */
-    uint64_t began_ns;         /* 0: no push was seen */
+    struct seen_shard *shard;              /* [shards] */
+    uint64_t pushes, examples;             /* that all shards have */
+    uint64_t restarts;                     /* of servers, seen */
+    uint64_t began_ns;                     /* 0: no push was seen */
+    uint64_t began_pushes, began_examples; /* that were seen then */
+    uint64_t due;                          /* examples at which the next sample by examples is taken */
 };
 
 /* ---- counts */
@@ -90,8 +97,11 @@ static enum dp_status look(struct observer *o, struct dp_error *err)
         o->pushes = pushes < o->pushes ? pushes : o->pushes;
         o->examples = examples < o->examples ? examples : o->examples;
     }
-    if (o->began_ns == 0 && o->pushes > 0)
+    if (o->began_ns == 0 && o->pushes > 0) {
         o->began_ns = dp_clock_ns(&o->job.clock);
+        o->began_pushes = o->pushes;
+        o->began_examples = o->examples;
+    }
     return DP_OK;
 }
 
@@ -154,25 +164,41 @@ static enum dp_status pull_all(struct observer *o, struct dp_error *err)
     return st;
 }
 
-static enum dp_status sample(struct observer *o, struct dp_error *err)
+/* Rows from both sides of a restart are pulled again. In sync so are rows by examples from both sides of a step, unless steps are too
+ * short for that. */
+static enum dp_status pull_and_count(struct observer *o, enum dp_sample_by by, struct dp_error *err)
 {
-    const struct dp_clock wall = dp_clock_wall();
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(&o->job.cluster->training);
+    bool steps = by == DP_SAMPLE_BY_EXAMPLES && rule.mode == DP_CLUSTER_SYNC;
     enum dp_status st = look(o, err);
-    uint64_t restarts = o->restarts + 1;
-    /* What a server had before it was restarted is not to stand beside what it has behind that. */
-    while (st == DP_OK && restarts != o->restarts) {
+    uint64_t restarts, pushes;
+    uint32_t tries = 0;
+    do {
         restarts = o->restarts;
-        st = pull_all(o, err);
+        pushes = o->pushes;
+        if (st == DP_OK)
+            st = pull_all(o, err);
         if (st == DP_OK)
             st = look(o, err);
-    }
+    } while (st == DP_OK &&
+             (restarts != o->restarts || (steps && pushes != o->pushes && ++tries < BOUNDARY)));
+    return st;
+}
+
+static enum dp_status sample(struct observer *o, enum dp_sample_by by, struct dp_error *err)
+{
+    const struct dp_clock wall = dp_clock_wall();
+    enum dp_status st = pull_and_count(o, by, err);
     if (st != DP_OK)
         return st;
     const struct dp_sample now = {.monotonic_ns = dp_clock_ns(&o->job.clock),
                                   .wall_ns = dp_clock_ns(&wall),
                                   .began_ns = o->began_ns,
                                   .pushes = o->pushes,
-                                  .examples = o->examples};
+                                  .examples = o->examples,
+                                  .by = by};
+    if (by == DP_SAMPLE_BY_EXAMPLES)
+        o->due = dp_sample_keys_due(&o->wanted, o->examples);
     return dp_samples_writer_append(o->writer, &now, o->rows, err);
 }
 
@@ -208,25 +234,55 @@ static enum dp_status await_tables(struct observer *o, struct dp_error *err)
     return st;
 }
 
-static enum dp_status observe(struct observer *o, struct dp_error *err)
+/* When to look whether a sample by examples is due. Half of the way there at the mean speed, since a training may become faster; but
+ * a quarter of the mean time of a push, so that looks do not disturb it. */
+static uint64_t next_look_ns(const struct observer *o, uint64_t now)
+{
+    double ran = (double)(now - o->began_ns), examples = (double)(o->examples - o->began_examples);
+    double rest = ran / fmax((double)(o->pushes - o->began_pushes), 1) / 4;
+    if (o->due == UINT64_MAX)
+        return UINT64_MAX;
+    if (examples > 0)
+        rest = fmax(rest, ran * (double)(o->due - o->examples) / examples / 2);
+    return now + (uint64_t)fmin(fmax(rest, (double)SOON_NS), (double)LATER_NS);
+}
+
+/* From the first push until it is stopped. */
+static enum dp_status observe_course(struct observer *o, struct dp_error *err)
 {
     const uint64_t every_ns = o->options->every_ms * MS_NS;
+    uint64_t due_ns = o->began_ns + every_ns;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && !dp_job_stopped(&o->job)) {
+        uint64_t now = dp_clock_ns(&o->job.clock);
+        if (o->examples >= o->due) {
+            st = sample(o, DP_SAMPLE_BY_EXAMPLES, err);
+        } else if (now >= due_ns) {
+            st = sample(o, DP_SAMPLE_BY_TIME, err);
+            now = dp_clock_ns(&o->job.clock);
+            due_ns += (now - due_ns) / every_ns * every_ns + every_ns;
+        } else {
+            uint64_t look_ns = next_look_ns(o, now);
+            rest_until(o, look_ns < due_ns ? look_ns : due_ns);
+            if (look_ns < due_ns && !dp_job_stopped(&o->job))
+                st = look(o, err);
+        }
+    }
+    return st;
+}
+
+static enum dp_status observe(struct observer *o, struct dp_error *err)
+{
     enum dp_status st = await_tables(o, err);
     if (st == DP_OK)
-        st = sample(o, err);
+        st = sample(o, DP_SAMPLE_BY_EXAMPLES, err);
     while (st == DP_OK && o->began_ns == 0 && !dp_job_stopped(&o->job)) {
         rest_until(o, dp_clock_ns(&o->job.clock) + LOOK_MS * MS_NS);
         st = look(o, err);
     }
-    uint64_t due_ns = o->began_ns;
-    while (st == DP_OK && !dp_job_stopped(&o->job)) {
-        uint64_t now = dp_clock_ns(&o->job.clock);
-        due_ns += now > due_ns ? (now - due_ns) / every_ns * every_ns + every_ns : every_ns;
-        rest_until(o, due_ns);
-        if (!dp_job_stopped(&o->job))
-            st = sample(o, err);
-    }
-    return st == DP_OK ? sample(o, err) : st;
+    if (st == DP_OK)
+        st = observe_course(o, err);
+    return st == DP_OK ? sample(o, DP_SAMPLE_BY_EXAMPLES, err) : st;
 }
 
 static enum dp_status observer_open(struct observer *o, const struct dp_cluster *cluster,

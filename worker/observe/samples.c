@@ -15,11 +15,11 @@
 
 #define FILE_MAGIC  UINT64_C(0x31534c504d535044) /* "DPSMPLS1" */
 #define FRAME_MAGIC UINT64_C(0x454c504d41535044) /* "DPSAMPLE" */
-#define VERSION     1u
+#define VERSION     2u
 #define NAME_BYTES  (DP_TABLE_NAME_MAX + 1)
-#define HEAD_BYTES  24u
+#define HEAD_BYTES  32u
 #define TABLE_BYTES (NAME_BYTES + 16u)
-#define FRAME_HEAD  56u
+#define FRAME_HEAD  64u
 #define HASH_BYTES  8u
 
 /* ---- keys */
@@ -67,6 +67,14 @@ enum dp_status dp_sample_keys_fit(const struct dp_sample_keys *keys, const struc
                 : dp_fail(err, DP_DATA, "'%s' was made for another model: make it anew (--score-keys)", path);
 }
 
+uint64_t dp_sample_keys_due(const struct dp_sample_keys *keys, uint64_t examples)
+{
+    uint64_t due;
+    return keys->each > 0 && !__builtin_mul_overflow(examples / keys->each + 1, keys->each, &due)
+               ? due
+               : UINT64_MAX;
+}
+
 static size_t header_bytes(const struct dp_sample_keys *keys)
 {
     size_t bytes = HEAD_BYTES + HASH_BYTES;
@@ -91,6 +99,7 @@ static unsigned char *put_header(const struct dp_sample_keys *keys, size_t *size
     dp_store_u32le(bytes + 8, VERSION);
     dp_store_u32le(bytes + 12, keys->tables);
     dp_store_u64le(bytes + 16, *size);
+    dp_store_u64le(bytes + 24, keys->each);
     for (uint32_t t = 0; t < keys->tables; t++) {
         const struct dp_sample_table *table = &keys->table[t];
         memcpy(at, table->name, strlen(table->name));
@@ -197,7 +206,7 @@ void dp_samples_writer_close(struct dp_samples_writer **writer)
 static void put_frame_head(unsigned char head[FRAME_HEAD], uint64_t number, const struct dp_sample *sample)
 {
     const uint64_t words[] = {FRAME_MAGIC,      number,         sample->monotonic_ns, sample->wall_ns,
-                              sample->began_ns, sample->pushes, sample->examples};
+                              sample->began_ns, sample->pushes, sample->examples,     sample->by};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         dp_store_u64le(head + 8 * i, words[i]);
 }
@@ -306,6 +315,7 @@ static enum dp_status read_header(struct dp_samples_reader *r, uint64_t size, st
         return st;
     uint32_t tables = dp_load_u32le(head + 12);
     r->first = dp_load_u64le(head + 16);
+    r->keys.each = dp_load_u64le(head + 24);
     if (dp_load_u64le(head) != FILE_MAGIC)
         return no_samples(r->path, "its first bytes", err);
     if (dp_load_u32le(head + 8) != VERSION)
@@ -390,11 +400,13 @@ enum dp_status dp_samples_reader_read(struct dp_samples_reader *r, uint64_t numb
     if (hash != dp_load_u64le(tail) || dp_load_u64le(head) != FRAME_MAGIC ||
         dp_load_u64le(head + 8) != number)
         return dp_fail(err, DP_CORRUPT, "sample %" PRIu64 " in '%s' fails its checksum", number, r->path);
-    *sample = (struct dp_sample){.monotonic_ns = dp_load_u64le(head + 16),
-                                 .wall_ns = dp_load_u64le(head + 24),
-                                 .began_ns = dp_load_u64le(head + 32),
-                                 .pushes = dp_load_u64le(head + 40),
-                                 .examples = dp_load_u64le(head + 48)};
+    *sample = (struct dp_sample){
+        .monotonic_ns = dp_load_u64le(head + 16),
+        .wall_ns = dp_load_u64le(head + 24),
+        .began_ns = dp_load_u64le(head + 32),
+        .pushes = dp_load_u64le(head + 40),
+        .examples = dp_load_u64le(head + 48),
+        .by = dp_load_u64le(head + 56) == DP_SAMPLE_BY_EXAMPLES ? DP_SAMPLE_BY_EXAMPLES : DP_SAMPLE_BY_TIME};
     return DP_OK;
 }
 

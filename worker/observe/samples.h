@@ -1,10 +1,11 @@
-/* Samples: a file of a training's weights at some moments, of the rows that an evaluation reads.
+/* Samples: a file of a training's weights at some moments, of the rows that an evaluation reads. A sample is taken at a time, or
+ * after a number of examples (enum dp_sample_by).
  *     writer: open -> append, append, ... -> close            reader: open -> read(i), ... -> close
  * File      Little endian; hash: dp_hash_bytes, from DP_HASH_BEGIN.
- *             header   magic u64 | version u32 | tables u32 | bytes of the header u64 |
+ *             header   magic u64 | version u32 | tables u32 | bytes of the header u64 | each u64 |
  *                      for each table: name[48] | dim u32 | 0 u32 | count u64 | keys u64[count] (mixed, ascending) |
  *                      hash of all that u64
- *             frame    magic u64 | number u64, from 0 | monotonic_ns, wall_ns, began_ns, pushes, examples: u64 |
+ *             frame    magic u64 | number u64, from 0 | monotonic_ns, wall_ns, began_ns, pushes, examples, by: u64 |
  *                      rows of each table f32[count][dim] | hash of the header's hash and all that u64
  *           A file of keys is one without frames: which rows an evaluation reads, to be sampled.
  * Promise   A writer that ends at any moment leaves a file whose whole frames are readable; part of a frame at its end is left out.
@@ -25,6 +26,7 @@
 
 /* A table for each parameter of a graph, in its order. */
 struct dp_sample_keys {
+    uint64_t each; /* applied examples between two samples by examples; 0: there are none */
     uint32_t tables;
     struct dp_sample_table {
         char name[DP_TABLE_NAME_MAX + 1];
@@ -51,12 +53,18 @@ enum dp_status dp_sample_keys_write(const struct dp_sample_keys *keys, const cha
 DP_MUST_USE
 enum dp_status dp_sample_keys_read(const char *path, struct dp_sample_keys *out, struct dp_error *err);
 
+/* What a sample was taken for. The first and the last one of a training are by examples. */
+enum dp_sample_by { DP_SAMPLE_BY_TIME, DP_SAMPLE_BY_EXAMPLES };
+
 /* A moment of a training. */
 struct dp_sample {
     uint64_t monotonic_ns, wall_ns; /* when its rows had been read; wall: since 1970 */
     uint64_t began_ns;              /* the monotonic time at which the training began; 0: it had not */
     uint64_t pushes, examples;      /* that it had applied by then */
+    enum dp_sample_by by;
 };
+/* The count at which the next sample by examples is due: the next multiple of `each`; UINT64_MAX: none is. */
+uint64_t dp_sample_keys_due(const struct dp_sample_keys *keys, uint64_t examples);
 
 struct dp_samples_writer;
 /* Replaces the file. keys: lent until close. */

@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define SAMPLES_EPOCH 16u
+#define SAMPLES_MAX   256u
+
 static enum dp_status scored_new(const struct dp_cluster *cluster, const atomic_int *stop,
                                  struct dp_scored **out, struct dp_error *err)
 {
@@ -35,6 +38,15 @@ static void scored_free(struct dp_scored **scored)
     *scored = NULL;
 }
 
+/* 16 samples by examples an epoch, but not more than 256 in all: each has to be scored. */
+static uint64_t examples_each(const struct dp_scored *scored)
+{
+    uint64_t epoch = dp_dataset_examples(scored->sets.train), epochs = scored->cluster.training.epochs;
+    uint64_t each =
+        epochs <= SAMPLES_MAX / SAMPLES_EPOCH ? epoch / SAMPLES_EPOCH : epoch * epochs / SAMPLES_MAX;
+    return each > 0 ? each : 1;
+}
+
 enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_int *stop, const char *to,
                                struct dp_error *err)
 {
@@ -49,6 +61,7 @@ enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_in
         st = dp_scored_figures(scored, dp_key_record_source(record), &figures, err);
     if (st == DP_OK) {
         dp_key_record_take(record, &keys);
+        keys.each = examples_each(scored);
         st = dp_sample_keys_write(&keys, to, err);
     }
     if (st == DP_OK)
@@ -88,6 +101,7 @@ static void set_metrics(json_t *out, const struct dp_figures *figures)
 static json_t *sample_json(const struct dp_sample *sample, const struct dp_figures *figures, bool diverged)
 {
     bool began = sample->began_ns > 0 && sample->monotonic_ns > sample->began_ns;
+    bool by_examples = sample->by == DP_SAMPLE_BY_EXAMPLES;
     json_t *out = json_object();
     if (!out)
         return NULL;
@@ -95,6 +109,7 @@ static json_t *sample_json(const struct dp_sample *sample, const struct dp_figur
     dp_json_set_u64(out, "examples", sample->examples);
     dp_json_set_u64(out, "pushes", sample->pushes);
     dp_json_set_real(out, "at", (double)sample->wall_ns / 1e9);
+    (void)json_object_set_new(out, "by", json_string(by_examples ? "examples" : "time"));
     if (diverged)
         (void)json_object_set_new(out, "diverged", json_true());
     else

@@ -60,6 +60,16 @@ static void step(struct dp_replica *replica, struct dp_sampling *sampling, uint6
     dp_sampling_step(sampling, 3, examples);
 }
 
+/* By time at 1110, 1120 and 1150 ms; by examples at 400. */
+static const struct {
+    uint64_t ms, pushes, examples;
+    enum dp_sample_by by;
+} want[] = {{1000, 0, 0, DP_SAMPLE_BY_EXAMPLES},
+            {1112, 9, 303, DP_SAMPLE_BY_TIME},
+            {1119, 12, 406, DP_SAMPLE_BY_EXAMPLES},
+            {1145, 15, 510, DP_SAMPLE_BY_TIME},
+            {1147, 18, 615, DP_SAMPLE_BY_EXAMPLES}};
+
 static void rows_at_their_moments(void **state)
 {
     (void)state;
@@ -80,13 +90,14 @@ static void rows_at_their_moments(void **state)
     dp_graph_set_optimizer(model.graph, &sgd, 5);
     assert_int_equal(dp_graph_check(model.graph, &err), DP_OK);
     make_keys(model.graph, &keys);
+    keys.each = 400;
     assert_int_equal(dp_sample_keys_write(&keys, keys_path, &err), DP_OK);
     assert_int_equal(dp_replica_new(model.graph, NULL, 0, &replica, &err), DP_OK);
     assert_int_equal(dp_replica_new(model.graph, NULL, 0, &before, &err), DP_OK);
     const struct dp_clock clock = {.now_ns = now_ns, .self = &time};
     if (dp_sampling_open(&options, model.graph, replica, clock, &sampling, &err) != DP_OK)
         fail_msg("%s", err.text);
-    const uint64_t at[] = {1100, 1109, 1112, 1119, 1145, 1146}; /* due: 1110, 1120, 1150 */
+    const uint64_t at[] = {1100, 1109, 1112, 1119, 1145, 1146};
     for (size_t s = 0; s < sizeof at / sizeof at[0]; s++) {
         time = at[s] * MS;
         step(replica, sampling, 100 + s);
@@ -95,20 +106,17 @@ static void rows_at_their_moments(void **state)
     dp_sampling_end(sampling);
     dp_sampling_close(&sampling);
 
-    static const struct {
-        uint64_t ms, pushes, examples;
-    } want[] = {{1000, 0, 0}, {1112, 9, 303}, {1145, 15, 510}, {1147, 18, 615}};
     assert_int_equal(dp_samples_reader_open(path, &reader, &err), DP_OK);
-    assert_int_equal(dp_samples_reader_count(reader), 4);
+    assert_int_equal(dp_samples_reader_count(reader), 5);
     float *rows = calloc(dp_sample_keys_floats(&keys), sizeof *rows);
-    for (uint64_t i = 0; i < 4; i++) {
+    for (uint64_t i = 0; i < 5; i++) {
         struct dp_sample got;
         assert_int_equal(dp_samples_reader_read(reader, i, &got, rows, &err), DP_OK);
         assert_true(got.monotonic_ns == want[i].ms * MS && got.began_ns == (i ? 1100 * MS : 0));
-        assert_true(got.pushes == want[i].pushes && got.examples == want[i].examples);
+        assert_true(got.pushes == want[i].pushes && got.examples == want[i].examples && got.by == want[i].by);
         if (i == 0)
             assert_rows(&keys, before, rows);
-        if (i == 3)
+        if (i == 4)
             assert_rows(&keys, replica, rows);
     }
     dp_samples_reader_close(&reader);

@@ -21,7 +21,7 @@
 #define PULL_MS     10u
 #define EVERY_MS    100u
 #define STOPS_MS    1560u
-#define SAMPLES_MAX 16u
+#define SAMPLES_MAX 64u
 
 /* What happens to a shard: at a time, or (at_ms 0) while the pull of this number is answered. */
 struct event {
@@ -214,10 +214,21 @@ static void take(const char *path, const struct dp_sample_keys *keys, struct tak
     dp_samples_reader_close(&reader);
 }
 
-static struct taken observe(const struct event *events, size_t count, bool no_tables)
+struct played {
+    const struct event *event;
+    size_t events;
+    bool no_tables;
+    uint64_t each; /* examples between samples by examples; 0: none */
+    const char *consistency;
+};
+
+static struct taken observe(const struct played *played)
 {
     static struct dp_cluster cluster = {.training.timeout_ms = 10000};
+    (void)snprintf(cluster.training.consistency, sizeof cluster.training.consistency, "%s",
+                   played->consistency ? played->consistency : "async");
     const struct dp_sample_keys keys = {
+        .each = played->each,
         .tables = FIX_PARAMETERS,
         .table = {{.name = "thin", .dim = 1, .count = 2, .keys = thin_keys},
                   {.name = "wide", .dim = 3, .count = 3, .keys = wide_keys},
@@ -230,9 +241,9 @@ static struct taken observe(const struct event *events, size_t count, bool no_ta
     (void)snprintf(wanted, sizeof wanted, "%s/keys", dir);
     memset(&world, 0, sizeof world);
     world.now_ns = BEGIN_MS * MS;
-    world.event = events;
-    world.end = events + count;
-    world.no_tables = no_tables;
+    world.event = played->event;
+    world.end = played->event + played->events;
+    world.no_tables = played->no_tables;
     struct dp_error err = {0};
     struct taken taken;
     const struct dp_observe_options options = {samples, wanted, EVERY_MS};
@@ -284,7 +295,7 @@ static void counts_are_the_slowest_shards_behind_the_pull(void **state)
     static const struct wanted wanted[] = {{1010, 1, 0, 0},   {1160, 2, 4, 112}, {1260, 3, 7, 200},
                                            {1360, 4, 7, 200}, {1460, 5, 7, 200}, {1560, 6, 7, 200},
                                            {1570, 7, 8, 205}};
-    struct taken taken = observe(events, sizeof events / sizeof *events, false);
+    struct taken taken = observe(&(struct played){.event = events, .events = sizeof events / sizeof *events});
     are(&taken, wanted, sizeof wanted / sizeof *wanted, 1050);
 }
 
@@ -311,7 +322,7 @@ static void counting_goes_on_over_restarts(void **state)
     static const struct wanted wanted[] = {{1010, 1, 7, 200},  {1120, 2, 7, 200},  {1220, 3, 10, 250},
                                            {1330, 5, 13, 280}, {1420, 6, 13, 520}, {1520, 7, 17, 610},
                                            {1580, 8, 17, 610}};
-    struct taken taken = observe(events, sizeof events / sizeof *events, false);
+    struct taken taken = observe(&(struct played){.event = events, .events = sizeof events / sizeof *events});
     are(&taken, wanted, sizeof wanted / sizeof *wanted, 1010);
 }
 
@@ -320,8 +331,68 @@ static void a_training_may_begin_late(void **state)
 {
     (void)state;
     static const struct wanted wanted[] = {{1030, 1, 0, 0}, {1580, 2, 0, 0}};
-    struct taken taken = observe(NULL, 0, true);
+    struct taken taken = observe(&(struct played){.no_tables = true});
     are(&taken, wanted, 2, UINT64_MAX);
+}
+
+/* ---- by examples */
+
+#define PUSH 32u
+#define EACH 96u /* three pushes */
+
+/* A push on both shards every period_ms, `count` of them, from 1015 ms on. */
+static struct taken observe_pushes(uint64_t period_ms, size_t count, const char *consistency)
+{
+    static struct event events[96];
+    assert_true(2 * count <= sizeof events / sizeof *events);
+    for (size_t i = 0; i < 2 * count; i++)
+        events[i] =
+            (struct event){.at_ms = 1015 + i / 2 * period_ms, .shard = i % 2, .pushes = 1, .examples = PUSH};
+    const struct played played = {
+        .event = events, .events = 2 * count, .each = EACH, .consistency = consistency};
+    return observe(&played);
+}
+
+/* The samples by examples between the first and the last one: at 96, 192, ... `late`: at most so much above. Those by time are there,
+ * too. */
+static void are_at_multiples(const struct taken *taken, uint64_t most, uint64_t late)
+{
+    uint64_t n = 0, by_time = 0;
+    assert_true(taken->sample[0].by == DP_SAMPLE_BY_EXAMPLES && taken->sample[0].examples == 0);
+    assert_true(taken->sample[taken->count - 1].by == DP_SAMPLE_BY_EXAMPLES);
+    for (uint64_t i = 1; i + 1 < taken->count; i++) {
+        const struct dp_sample *s = &taken->sample[i];
+        by_time += s->by == DP_SAMPLE_BY_TIME;
+        if (s->by == DP_SAMPLE_BY_TIME)
+            continue;
+        n++;
+        if (s->examples < n * EACH || s->examples > n * EACH + late)
+            fail_msg("sample %u by examples is of %u", (unsigned)n, (unsigned)s->examples);
+    }
+    assert_int_equal(n, most / EACH);
+    assert_int_equal(by_time, 5);
+}
+
+/* Planted: samples by examples at a fraction of the time; marked as those by time; the next one due an interval behind the last. */
+static void slow_trainings_have_no_more_samples_by_examples(void **state)
+{
+    (void)state;
+    struct taken taken = observe_pushes(100, 5, "async");
+    are_at_multiples(&taken, 5 * PUSH, 0);
+    taken = observe_pushes(20, 27, "async");
+    are_at_multiples(&taken, 27 * PUSH, PUSH); /* a push comes while they are pulled */
+}
+
+/* Planted: it is not pulled again. */
+static void synchronous_steps_are_sampled_between_two(void **state)
+{
+    (void)state;
+    struct taken taken = observe_pushes(15, 37, "sync");
+    for (uint64_t i = 1; i + 1 < taken.count; i++) {
+        const struct dp_sample *s = &taken.sample[i];
+        if (s->by == DP_SAMPLE_BY_EXAMPLES) /* no push between its pull's beginning and its count */
+            assert_true((s->monotonic_ns / MS - 1015) / 15 == (s->monotonic_ns / MS - PULL_MS - 1015) / 15);
+    }
 }
 
 int main(void)
@@ -330,6 +401,8 @@ int main(void)
         cmocka_unit_test(counts_are_the_slowest_shards_behind_the_pull),
         cmocka_unit_test(counting_goes_on_over_restarts),
         cmocka_unit_test(a_training_may_begin_late),
+        cmocka_unit_test(slow_trainings_have_no_more_samples_by_examples),
+        cmocka_unit_test(synchronous_steps_are_sampled_between_two),
     };
     return cmocka_run_group_tests_name("observe", tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ static uint64_t thin_keys[] = {1, 7}, wide_keys[] = {0, 7, UINT64_MAX};
 
 static struct dp_sample_keys keys_of(void)
 {
-    return (struct dp_sample_keys){.tables = 3,
+    return (struct dp_sample_keys){.each = 320,
+                                   .tables = 3,
                                    .table = {{.name = "thin", .dim = 1, .count = 2, .keys = thin_keys},
                                              {.name = "wide", .dim = 3, .count = 3, .keys = wide_keys},
                                              {.name = "none", .dim = 4}}};
@@ -34,7 +35,8 @@ static struct dp_sample sample_of(uint64_t i)
                               .wall_ns = UINT64_MAX - i,
                               .began_ns = i == 0 ? 0 : 100,
                               .pushes = 10 * i,
-                              .examples = 320 * i};
+                              .examples = 320 * i,
+                              .by = i == 1 ? DP_SAMPLE_BY_TIME : DP_SAMPLE_BY_EXAMPLES};
 }
 
 static void rows_of(uint64_t i, float rows[FLOATS])
@@ -70,7 +72,9 @@ static void assert_frame(struct dp_samples_reader *reader, uint64_t i)
     rows_of(i, want_rows);
     if (dp_samples_reader_read(reader, i, &got, rows, &err) != DP_OK)
         fail_msg("frame %u: %s", (unsigned)i, err.text);
-    assert_memory_equal(&got, &want, sizeof want);
+    assert_true(got.monotonic_ns == want.monotonic_ns && got.wall_ns == want.wall_ns);
+    assert_true(got.began_ns == want.began_ns && got.pushes == want.pushes);
+    assert_true(got.examples == want.examples && got.by == want.by);
     assert_memory_equal(rows, want_rows, sizeof rows);
 }
 
@@ -104,7 +108,7 @@ static void test_what_is_read_was_written(void **state)
     struct dp_error err = {0};
     assert_int_equal(dp_sample_keys_write(&keys, path, &err), DP_OK);
     assert_int_equal(dp_sample_keys_read(path, &read, &err), DP_OK);
-    assert_true(dp_sample_keys_same(&keys, &read));
+    assert_true(dp_sample_keys_same(&keys, &read) && read.each == keys.each);
     read.table[1].keys[2]--;
     assert_false(dp_sample_keys_same(&keys, &read));
     dp_sample_keys_clear(&read);
@@ -131,8 +135,8 @@ static void test_cut_at_every_byte(void **state)
     write_samples(path);
     unsigned char *bytes = load(path, &size);
     struct dp_samples_reader *reader;
-    size_t frame = 56 + FLOATS * 4 + 8, first = size - FRAMES * frame;
-    assert_int_equal(first, 24 + 3 * 64 + 5 * 8 + 8);
+    size_t frame = 64 + FLOATS * 4 + 8, first = size - FRAMES * frame;
+    assert_int_equal(first, 32 + 3 * 64 + 5 * 8 + 8);
     assert_int_equal(dp_sample_keys_first(&keys, 2), FLOATS);
     for (size_t cut = 0; cut <= size; cut++) {
         struct dp_error err = {0};
@@ -156,7 +160,7 @@ static void test_every_bit_counts(void **state)
     (void)state;
     char path[] = "/tmp/dp_samples_XXXXXX";
     int fd = mkstemp(path);
-    size_t size, frame = 56 + FLOATS * 4 + 8;
+    size_t size, frame = 64 + FLOATS * 4 + 8;
     write_samples(path);
     unsigned char *bytes = load(path, &size);
     size_t first = size - FRAMES * frame;
@@ -202,7 +206,7 @@ static void test_full_disk(void **state)
     struct dp_samples_writer *writer;
     struct dp_samples_reader *reader;
     float rows[FLOATS];
-    size_t first = 24 + 3 * 64 + 5 * 8 + 8, frame = 56 + FLOATS * 4 + 8;
+    size_t first = 32 + 3 * 64 + 5 * 8 + 8, frame = 64 + FLOATS * 4 + 8;
     (void)signal(SIGXFSZ, SIG_IGN);
     limit_files(first - 1, &before);
     assert_int_equal(dp_samples_writer_open(path, &keys, &writer, &err), DP_FULL);
@@ -251,11 +255,26 @@ static void test_fits_its_model_alone(void **state)
     dp_graph_free(&graph);
 }
 
+static void test_a_sample_is_due_at_the_next_multiple(void **state)
+{
+    (void)state;
+    struct dp_sample_keys keys = {.each = 10};
+    assert_int_equal(dp_sample_keys_due(&keys, 0), 10);
+    assert_int_equal(dp_sample_keys_due(&keys, 9), 10);
+    assert_int_equal(dp_sample_keys_due(&keys, 10), 20);
+    assert_int_equal(dp_sample_keys_due(&keys, 25), 30);
+    assert_true(dp_sample_keys_due(&keys, UINT64_MAX) == UINT64_MAX);
+    keys.each = 0;
+    assert_true(dp_sample_keys_due(&keys, 9) == UINT64_MAX);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_read_was_written), cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_every_bit_counts), cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_fits_its_model_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_sample_is_due_at_the_next_multiple),
+                                       cmocka_unit_test(test_what_is_read_was_written),
+                                       cmocka_unit_test(test_cut_at_every_byte),
+                                       cmocka_unit_test(test_every_bit_counts),
+                                       cmocka_unit_test(test_full_disk),
+                                       cmocka_unit_test(test_fits_its_model_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
