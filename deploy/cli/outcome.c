@@ -186,12 +186,12 @@ static void print_dropped(const json_t *root, FILE *file)
         pushes += number_in(json_array_get(workers, w), "pushes");
         examples += number_in(json_array_get(workers, w), "examples");
     }
+    double skipped = number_in(dropped, "not_computed"), late = number_in(dropped, "examples") - skipped;
     if (dropped && examples > 0)
         fprintf(file,
-                "Dropped:   %.0f of %.0f pushes came too late for their step, with %.1f%% of the examples; "
-                "%.0f more "
-                "were used in part\n",
-                number_in(dropped, "pushes"), pushes, 100 * number_in(dropped, "examples") / examples,
+                "Dropped:   %.0f of %.0f pushes; %.1f%% of the examples came too late for their step, and "
+                "%.1f%% were not computed; %.0f more pushes were used in part\n",
+                number_in(dropped, "pushes"), pushes, 100 * late / examples, 100 * skipped / examples,
                 number_in(dropped, "partly"));
 }
 

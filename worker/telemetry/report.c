@@ -277,6 +277,14 @@ static void staleness_json(const struct dp_staleness *staleness, json_t *root)
         dp_json_set_real(out, "rate_divided_by", dp_staleness_divisor(staleness));
 }
 
+/* What the servers applied of all epochs that were to be trained. */
+static void applied_json(const struct dp_report *report, json_t *root)
+{
+    json_t *out = object_in(root, "applied");
+    dp_json_set_u64(out, "examples", dp_report_applied(report));
+    dp_json_set_u64(out, "planned", report->examples * report->cluster->training.epochs);
+}
+
 /* With backups only. What is used is the rest of pushes and examples. */
 static void dropped_json(const struct dp_report *report, const struct dp_dropped *dropped, json_t *root)
 {
@@ -287,6 +295,7 @@ static void dropped_json(const struct dp_report *report, const struct dp_dropped
     dp_json_set_u64(out, "pushes", dropped->pushes);
     dp_json_set_u64(out, "partly", dropped->partly);
     dp_json_set_u64(out, "examples", dropped->examples);
+    dp_json_set_u64(out, "late", dropped->examples - dropped->passed);
     dp_json_set_u64(out, "not_computed", dropped->passed);
 }
 
@@ -384,6 +393,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
         dropped.examples += report->workers[w].dropped.examples;
         dropped.passed += report->workers[w].dropped.passed;
     }
+    applied_json(report, root);
     dropped_json(report, &dropped, root);
     staleness_json(&all, root);
     times_json(&times, root);

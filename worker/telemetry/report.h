@@ -43,6 +43,8 @@ double dp_report_seconds(const struct dp_report *report, uint32_t epoch);    /* 
 uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch);
 /* Leased work: examples that workers trained beyond those, because another worker trained them, too. */
 uint64_t dp_report_done_twice(const struct dp_report *report, uint32_t epoch);
+/* Examples that the servers applied, in all epochs. */
+uint64_t dp_report_applied(const struct dp_report *report);
 /* Speed of the whole training: the examples whose pushes were new, over the wall-clock time in which at least
  * one worker was training; evaluation and waiting count while another worker trains. So the figure is right
  * for workers that start one after another, too. The clocks of several machines must agree to well under the

@@ -62,6 +62,16 @@ static uint64_t unnamed_twice(const struct dp_report *report)
     return twice > named ? twice - named : 0;
 }
 
+uint64_t dp_report_applied(const struct dp_report *report)
+{
+    uint64_t applied = 0;
+    for (uint32_t e = 0; is_leased(report) && e < report->epochs; e++)
+        applied += dp_report_examples(report, e);
+    for (uint32_t w = 0; !is_leased(report) && w < report->cluster->training.workers; w++)
+        applied += dp_worker_stats_applied_examples(&report->workers[w]);
+    return applied;
+}
+
 struct span {
     double from, to;
 };

@@ -27,11 +27,17 @@ uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats)
     return n;
 }
 
-uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats)
+uint64_t dp_worker_stats_applied_examples(const struct dp_worker_stats *stats)
 {
-    uint64_t n = dp_worker_stats_examples(stats) - stats->found_examples;
+    uint64_t n = dp_worker_stats_examples(stats);
     uint64_t lost = stats->repeated_examples + stats->dropped.examples;
     return n > lost ? n - lost : 0;
+}
+
+uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats)
+{
+    uint64_t n = dp_worker_stats_applied_examples(stats);
+    return n > stats->found_examples ? n - stats->found_examples : 0;
 }
 
 double dp_worker_stats_seconds(const struct dp_worker_stats *stats)

@@ -54,6 +54,8 @@ enum dp_status dp_worker_stats_init(struct dp_worker_stats *stats, uint32_t work
 void dp_worker_stats_clear(struct dp_worker_stats *stats);
 /* All that its pushes stand for. */
 uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats);
+/* Those of them that took effect: without the dropped ones, and those that were repeated. */
+uint64_t dp_worker_stats_applied_examples(const struct dp_worker_stats *stats);
 /* Without those that were repeated, dropped, or done by an earlier process. */
 uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats);
 double dp_worker_stats_seconds(const struct dp_worker_stats *stats);

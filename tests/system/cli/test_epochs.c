@@ -304,11 +304,13 @@ static void what_backups_dropped_is_told(void **state)
     assert_non_null(file);
     fprintf(file, "{\"workers\": [{\"seconds\": 3, \"pushes\": 7, \"examples\": 70}, {\"pushes\": 3, "
                   "\"examples\": 30}], "
-                  "\"dropped\": {\"pushes\": 2, \"partly\": 1, \"examples\": 25}, \"epochs\": []}\n");
+                  "\"dropped\": {\"pushes\": 2, \"partly\": 1, \"examples\": 25, \"not_computed\": 10}, "
+                  "\"epochs\": []}\n");
     assert_int_equal(fclose(file), 0);
     char *text = outcome(true);
-    assert_non_null(strstr(text, "Dropped:   2 of 10 pushes came too late for their step, with 25.0% of the "
-                                 "examples; 1 more were used in part\n"));
+    assert_non_null(strstr(text,
+                           "Dropped:   2 of 10 pushes; 15.0% of the examples came too late for their step, "
+                           "and 10.0% were not computed; 1 more pushes were used in part\n"));
     free(text);
     (void)unlink(report);
 }

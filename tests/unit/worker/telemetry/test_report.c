@@ -259,7 +259,10 @@ static void test_dropped(void **state)
     free(text);
     assert_true(number_at(root, "dropped", "pushes") == 3 && number_at(root, "dropped", "partly") == 1);
     assert_true(number_at(root, "dropped", "examples") == 30 &&
-                number_at(root, "dropped", "not_computed") == 8);
+                number_at(root, "dropped", "not_computed") == 8 && number_at(root, "dropped", "late") == 22);
+    assert_true(number_at(root, "applied", "examples") == 300 + 8 - 30);
+    assert_true(number_at(root, "applied", "planned") ==
+                (double)m.report.examples * m.cluster.training.epochs);
     const json_t *one = json_array_get(json_object_get(root, "workers"), 1);
     assert_true(number_at(one, "dropped", "pushes") == 1 && number_at(one, "dropped", "examples") == 10);
     assert_true(json_number_value(json_object_get(one, "examples")) == 100);
