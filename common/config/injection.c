@@ -1,9 +1,11 @@
 #include "common/config/injection.h"
 
+#include "common/base/hash.h"
 #include "common/base/parse.h"
 #include "common/config/fields.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,6 +143,31 @@ struct dp_injection dp_injection_of(const struct dp_cluster_training *training, 
     enum dp_status st = parse_pace(training, "training.pace", &out.pace_ns, NULL);
     DP_ASSERT(st == DP_OK);
     return out;
+}
+
+double dp_injection_draw(enum dp_cluster_jitter jitter, uint64_t seed, uint64_t epoch, uint64_t number)
+{
+    uint64_t h = dp_hash_mix(DP_HASH_GOLDEN + seed);
+    h = dp_hash_mix(DP_HASH_GOLDEN + epoch + h);
+    h = dp_hash_mix(DP_HASH_GOLDEN + number + h);
+    double u = ((double)(h >> 11) + 0.5) * 0x1p-53;
+    switch (jitter) {
+    case DP_JITTER_NONE:
+        return 1;
+    case DP_JITTER_EXP:
+        return -log(u);
+    case DP_JITTER_UNIFORM:
+        return 2 * u;
+    }
+    return 1;
+}
+
+uint64_t dp_injection_takes_ns(const struct dp_injection *injection, uint64_t seed, uint64_t epoch,
+                               uint64_t number, uint64_t computed_ns)
+{
+    const struct dp_injection *i = injection;
+    double least = (double)i->pace_ns * dp_injection_draw(i->jitter, seed, epoch, number);
+    return (uint64_t)(fmax((double)computed_ns, least) * i->times) + i->longer_ns;
 }
 
 static const char *time_text(uint64_t ns, char out[24])

@@ -1,8 +1,5 @@
 #include "worker/loop/delays.h"
 
-#include "common/base/hash.h"
-
-#include <math.h>
 #include <time.h>
 
 /* Short, so that replies are taken in and a signal is seen soon. */
@@ -25,29 +22,10 @@ struct dp_delays dp_delays_of(const struct dp_job *job)
                               .sleep = sleep_ns};
 }
 
-double dp_delays_draw(enum dp_cluster_jitter jitter, uint64_t seed, uint64_t epoch, uint64_t number)
-{
-    uint64_t h = dp_hash_mix(DP_HASH_GOLDEN + seed);
-    h = dp_hash_mix(DP_HASH_GOLDEN + epoch + h);
-    h = dp_hash_mix(DP_HASH_GOLDEN + number + h);
-    double u = ((double)(h >> 11) + 0.5) * 0x1p-53;
-    switch (jitter) {
-    case DP_JITTER_NONE:
-        return 1;
-    case DP_JITTER_EXP:
-        return -log(u);
-    case DP_JITTER_UNIFORM:
-        return 2 * u;
-    }
-    return 1;
-}
-
 uint64_t dp_delays_takes_ns(const struct dp_delays *delays, uint64_t epoch, uint64_t number,
                             uint64_t computed_ns)
 {
-    const struct dp_injection *i = &delays->injection;
-    double least = (double)i->pace_ns * dp_delays_draw(i->jitter, delays->seed, epoch, number);
-    return (uint64_t)(fmax((double)computed_ns, least) * i->times) + i->longer_ns;
+    return dp_injection_takes_ns(&delays->injection, delays->seed, epoch, number, computed_ns);
 }
 
 uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t number, uint64_t begun_ns,

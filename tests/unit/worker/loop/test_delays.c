@@ -64,7 +64,7 @@ static double distance(enum dp_cluster_jitter jitter, uint64_t epoch, double *me
     assert_non_null(d);
     *mean = 0;
     for (uint64_t n = 0; n < DRAWS; n++) {
-        d[n] = dp_delays_draw(jitter, 1, epoch, n);
+        d[n] = dp_injection_draw(jitter, 1, epoch, n);
         *mean += d[n] / DRAWS;
     }
     qsort(d, DRAWS, sizeof *d, ascending);
@@ -87,7 +87,7 @@ static void draws_have_their_distribution(void **state)
             assert_true(fabs(mean - 1) < 0.01);
             assert_true(most < 1.95 / sqrt(DRAWS));
         }
-    assert_true(dp_delays_draw(DP_JITTER_NONE, 5, 6, 7) == 1);
+    assert_true(dp_injection_draw(DP_JITTER_NONE, 5, 6, 7) == 1);
 }
 
 /* Neighbours in each of the three, which share two, are drawn anew; and the values stay what they are: a resumed run goes on with them. */
@@ -96,15 +96,15 @@ static void draws_are_of_seed_epoch_and_number(void **state)
     (void)state;
     double sum = 0;
     for (uint64_t n = 0; n < 1000; n++) {
-        double d = dp_delays_draw(DP_JITTER_UNIFORM, 1, 0, n) - 1;
-        assert_true(d == dp_delays_draw(DP_JITTER_UNIFORM, 1, 0, n) - 1);
-        sum += d * (dp_delays_draw(DP_JITTER_UNIFORM, 1, 0, n + 1) - 1) +
-               d * (dp_delays_draw(DP_JITTER_UNIFORM, 1, 1, n) - 1) +
-               d * (dp_delays_draw(DP_JITTER_UNIFORM, 2, 0, n) - 1);
+        double d = dp_injection_draw(DP_JITTER_UNIFORM, 1, 0, n) - 1;
+        assert_true(d == dp_injection_draw(DP_JITTER_UNIFORM, 1, 0, n) - 1);
+        sum += d * (dp_injection_draw(DP_JITTER_UNIFORM, 1, 0, n + 1) - 1) +
+               d * (dp_injection_draw(DP_JITTER_UNIFORM, 1, 1, n) - 1) +
+               d * (dp_injection_draw(DP_JITTER_UNIFORM, 2, 0, n) - 1);
     }
     assert_true(fabs(sum / 1000) < 0.1); /* of independent ones: standard deviation 0.018 */
-    assert_true(fabs(dp_delays_draw(DP_JITTER_UNIFORM, 1, 0, 0) - 1.3870242780204585) < 1e-12);
-    assert_true(fabs(dp_delays_draw(DP_JITTER_EXP, 7, 3, 11) - 0.64585014133745089) < 1e-12);
+    assert_true(fabs(dp_injection_draw(DP_JITTER_UNIFORM, 1, 0, 0) - 1.3870242780204585) < 1e-12);
+    assert_true(fabs(dp_injection_draw(DP_JITTER_EXP, 7, 3, 11) - 0.64585014133745089) < 1e-12);
 }
 
 /* Whoever computes it: worker and mode are no part of it. Planted: the worker is mixed in. */
@@ -122,7 +122,7 @@ static void modes_and_workers_draw_alike(void **state)
                                modes[m]);
                 cluster.training.work = m == 0 && w % 2 ? DP_CLUSTER_LEASED : DP_CLUSTER_FIXED;
                 struct dp_delays delays = delays_of(&job, &cluster, w);
-                double wanted = 20e6 * dp_delays_draw(DP_JITTER_EXP, 3, 2, n) * (w == 2 ? 10 : 1);
+                double wanted = 20e6 * dp_injection_draw(DP_JITTER_EXP, 3, 2, n) * (w == 2 ? 10 : 1);
                 assert_true(fabs((double)dp_delays_takes_ns(&delays, 2, n, 0) - wanted) <= 1);
             }
 }
