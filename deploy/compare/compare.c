@@ -9,6 +9,7 @@
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/compare_record.h"
 #include "deploy/compare/compare_words.h"
+#include "deploy/compare/compare_work.h"
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"
@@ -229,6 +230,8 @@ static void tell_found(const struct comparing *c)
     put_wrapped(dp_compare_words_target(c->record.root));
     put_wrapped(dp_compare_words_end(c->record.root));
     put_wrapped(dp_compare_words_speed(c->record.root));
+    put_wrapped(dp_compare_words_efficiency(c->record.root));
+    put_wrapped(dp_compare_words_machine(c->record.root));
     if (c->good > 0 && c->plan.seeds < DP_STATISTICS_SHOWN)
         printf("So few seeds show no difference: that takes %u at least.\n", DP_STATISTICS_SHOWN);
     if (c->good > 0 && c->plan.seeds > 1)

@@ -8,6 +8,8 @@
 #include "deploy/cli/local.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/servers.h"
+#include "deploy/compare/compare_efficiency.h"
+#include "deploy/compare/compare_machine.h"
 #include "deploy/compare/compare_settings.h"
 
 #include <errno.h>
@@ -387,6 +389,7 @@ static void drop_store(const char *dir)
 enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], dir[DP_PATH_MAX + 64], why[sizeof err->text] = "";
+    const struct dp_compare_machine machine = dp_compare_machine_begin();
     uint64_t begun_ms = dp_now_ms();
     *out = NULL;
     path_of(job, "", dir);
@@ -403,7 +406,9 @@ enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, stru
     if (!run)
         return dp_fail(err, DP_NOMEM, "no memory for the result of a run");
     dp_json_set_real(run, "wall_seconds", (double)(dp_now_ms() - begun_ms) / 1e3);
+    (void)json_object_set_new(run, "machine", dp_compare_machine_end(&machine));
     take_report(job, run, why, sizeof why);
+    dp_efficiency_add(run);
     take_samples(job, run);
     if (job->mode->kind != DP_COMPARE_ALLREDUCE && !dp_compare_plan_flag(job->plan, "--keep-stores"))
         drop_store(dir);

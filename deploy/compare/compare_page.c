@@ -5,6 +5,7 @@
 #include "deploy/cli/path.h"
 #include "deploy/cli/run_origin.h"
 #include "deploy/compare/compare_words.h"
+#include "deploy/compare/compare_work.h"
 #include "deploy/compare/page.h"
 #include "deploy/compare/training.h"
 
@@ -39,6 +40,8 @@ static void put_head(const struct dp_compare_page *page)
     put_text(to, "found", dp_compare_words_target(root));
     put_text(to, "found", dp_compare_words_end(root));
     put_text(to, "found", dp_compare_words_speed(root));
+    put_text(to, "found", dp_compare_words_efficiency(root));
+    put_text(to, "warn", dp_compare_words_machine(root));
     put_text(to, "note", dp_compare_words_what(root));
 }
 
@@ -73,6 +76,7 @@ static void put_results(const struct dp_compare_page *page)
     const char *const headings[] = {"mode",
                                     metric,
                                     "loss at the end",
+                                    "examples applied",
                                     "seconds to the target",
                                     "examples to the target",
                                     "used minibatches/s",
@@ -80,9 +84,10 @@ static void put_results(const struct dp_compare_page *page)
                                     "seconds of training",
                                     "runs",
                                     "failed"};
-    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 8);
+    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 9);
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         struct dp_interval ratio = {.n = 0};
+        char share[16];
         size_t good = 0, bad = 0;
         for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
             const json_t *run = dp_comparison_run_of(root, m, s);
@@ -95,6 +100,8 @@ static void put_results(const struct dp_compare_page *page)
         dp_page_text_cell(to, dp_comparison_mode(root, m));
         put_interval_cell(page, m, DP_QUANTITY_METRIC);
         put_interval_cell(page, m, DP_QUANTITY_LOSS);
+        dp_page_text_cell(
+            to, dp_compare_share_text(dp_compare_examples_share(root, m, "applied", "examples"), share));
         put_interval_cell(page, m, DP_QUANTITY_SECONDS_TO);
         put_interval_cell(page, m, DP_QUANTITY_EXAMPLES_TO);
         put_interval_cell(page, m, DP_QUANTITY_BATCHES_S);
@@ -226,6 +233,38 @@ static void put_course(struct dp_compare_page *page)
     put_runs(page);
 }
 
+static void put_work(const struct dp_compare_page *page)
+{
+    static const char *const headings[] = {"mode",
+                                           "examples applied",
+                                           "came too late",
+                                           "not computed",
+                                           "least seconds by the delays",
+                                           "speed reached of theirs"};
+    static const char *const parts[][2] = {
+        {"applied", "examples"}, {"dropped", "late"}, {"dropped", "not_computed"}};
+    const json_t *root = page->comparison->root;
+    FILE *to = page->plots.to;
+    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 1);
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
+        char text[16];
+        dp_page_row(to);
+        dp_page_text_cell(to, dp_comparison_mode(root, m));
+        for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+            dp_page_text_cell(to, dp_compare_share_text(
+                                      dp_compare_examples_share(root, m, parts[i][0], parts[i][1]), text));
+        dp_page_number_cell(to, dp_compare_mode_mean(root, m, "least_seconds"), 2);
+        dp_page_text_cell(to, dp_compare_share_text(dp_compare_mode_mean(root, m, "efficiency"), text));
+        dp_page_row_end(to);
+    }
+    dp_page_table_end(to);
+    dp_page_paragraph(
+        to, "note",
+        "Examples are shares of those of all epochs. A gradient that comes too late for its step "
+        "is dropped. A worker that is behind does not compute those of steps that are over. The "
+        "least seconds are what a run takes if nothing but its injected delays takes time.");
+}
+
 static void put_time(struct dp_compare_page *page)
 {
     const json_t *root = page->comparison->root;
@@ -239,6 +278,7 @@ static void put_time(struct dp_compare_page *page)
     if (dp_compare_has_staleness(root, true))
         dp_compare_plot_staleness(&page->plots, true);
     dp_page_figures_end(to);
+    put_work(page);
     dp_page_paragraph(to, "note",
                       "Staleness is how many pushes the servers applied between a worker's pull and its "
                       "push. The clock gap is how "

@@ -474,7 +474,9 @@ char *dp_compare_words_limit(const json_t *root, size_t mode)
     if (waited >= 0.005)
         fprintf(to, "Its workers spent %.0f%% of their time waiting for others. ", 100 * waited);
     if (dropped >= 0.0005)
-        fprintf(to, "%.1f%% of the examples were dropped: their gradients came too late or were not computed. ", 100 * dropped);
+        fprintf(to,
+                "%.1f%% of the examples were dropped: their gradients came too late or were not computed. ",
+                100 * dropped);
     if (straggler && strcmp(rule, "sync") == 0)
         fputs("Each step waits for the slowest worker, so all go at its speed. ", to);
     if (straggler && strncmp(rule, "ssp", 3) == 0)

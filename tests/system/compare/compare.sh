@@ -49,6 +49,13 @@ if command -v python3 >/dev/null; then
         "[('async', 1), ('sync', 1), ('sync', 2), ('async', 2)]"
     is "$to/report.json" 'r["settings"]["metric"]' accuracy
     is "$to/report.json" '[x["samples"][-1]["examples"] for x in r["runs"] if x["status"] == "ok"]' "[4311, 4311, 4311, 4311]"
+    is "$to/report.json" '[tuple(x["report"]["applied"].values()) for x in r["runs"] if x["status"] == "ok"]' \
+        "[(4311, 4311), (4311, 4311), (4311, 4311), (4311, 4311)]"
+    is "$to/report.json" '[0 < x["efficiency"] < 1.01 and x["least_seconds"] > 0.05 for x in r["runs"] if x["status"] == "ok"]' \
+        "[True, True, True, True]"
+    is "$to/report.json" '[sum(s["by"] == "examples" for s in x["samples"]) >= 8 for x in r["runs"] if x["status"] == "ok"]' \
+        "[True, True, True, True]"
+    is "$to/report.json" '[x["machine"]["load"] >= 0 for x in r["runs"]]' "[True, True, True, True, True, True]"
     # Sync has equal bits in each run, so its last sample is what a run with --test reports.
     expect 0 "Report:" "$downpour" run --dir "$dir/one" "${job[@]:0:12}" --workers 2 --epochs 3 --consistency sync
     is "$to/report.json" '"%.6f" % [x["samples"][-1]["loss"] for x in r["runs"] if x["mode"] == "sync" and x["seed"] == 1][0]' \

@@ -146,6 +146,12 @@ class Comparison:
         sums = [math.fsum(s) for s in zip(*(shares(run.report["spent_s"]) for run in self.good(mode)))]
         return [100 * s / math.fsum(sums) for s in sums] if sums else None
 
+    def work(self, mode, part, key):
+        """% of the examples of all epochs"""
+        runs = [run.report for run in self.good(mode)]
+        planned = sum(report["applied"]["planned"] for report in runs)
+        return f"{100 * sum(report[part][key] for report in runs) / planned:.0f}%" if runs else "-"
+
     def dropped(self, mode):
         """% of the examples that were computed"""
         lost = sum(run.report["dropped"]["examples"] for run in self.good(mode))

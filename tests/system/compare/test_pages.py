@@ -87,8 +87,10 @@ def check_said(bed, what, said, right):
 # ---- its page
 
 def check_results(bed, page, root, right):
-    rows = []
+    rows, work = [], []
     for mode, one in zip(right.modes, root["statistics"]):
+        work.append([mode, right.work(mode, "applied", "examples"), right.work(mode, "dropped", "late"),
+                     right.work(mode, "dropped", "not_computed"), "-", "-"])
         cells = {q: interval(one[q], digits(q, one[q].get("mean") or 0)) for q in QUANTITIES}
         for q in ("seconds_to_target", "examples_to_target"):
             if one["runs"] and one[q]["n"] == 0:
@@ -97,13 +99,14 @@ def check_results(bed, page, root, right):
                 cells[q] += f" ({one[q]['n']} of {one['runs']})"
         first = mode == right.modes[0]
         ratio = {"n": 0} if first else one["minibatches_per_s"]["difference"].get("ratio", {"n": 0})
-        rows.append([mode, cells["metric"], cells["loss"], cells["seconds_to_target"], cells["examples_to_target"],
+        rows.append([mode, cells["metric"], cells["loss"], work[-1][1], cells["seconds_to_target"], cells["examples_to_target"],
                      cells["minibatches_per_s"], "1" if first else interval(ratio, 2), cells["seconds"], str(one["runs"]),
                      str(one["failed"])])
-    table = page.table("mode", f"{right.metric} at the end", "loss at the end", "seconds to the target",
+    table = page.table("mode", f"{right.metric} at the end", "loss at the end", "examples applied", "seconds to the target",
                        "examples to the target", "used minibatches/s", f"beside {right.modes[0]}", "seconds of training",
                        "runs", "failed")
     compare_tables(bed.check, "results", table, rows)
+    compare_tables(bed.check, "work", page.table("mode", "examples applied", "came too late"), work)
 
 
 def check_runs(bed, page, root, right):
