@@ -12,12 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SECTOR    512u
 #define NAME_ROOM 1400u
 
-/* The end of the last intact record in the sequence that begins at the file's start. */
+/* Where the record after the last intact one begins, in the sequence that begins at the file's start. */
 static size_t intact(const struct dp_rocks_bytes *log)
 {
     size_t end = 0, at = 0;
@@ -25,6 +26,7 @@ static size_t intact(const struct dp_rocks_bytes *log)
     while (at < log->size) {
         if (DP_ROCKS_BLOCK - at % DP_ROCKS_BLOCK < DP_ROCKS_HEADER) { /* a block's trailer */
             at += DP_ROCKS_BLOCK - at % DP_ROCKS_BLOCK;
+            end = within ? end : at;
             continue;
         }
         size_t bytes = dp_rocks_part_at(log, at);
@@ -116,8 +118,9 @@ static enum dp_status mend_file(const char *path, const char *directory, const c
     return st;
 }
 
-/* The path of the newest log of marks, NUMBER.log; false: there is none. */
-static bool newest_log(const char *directory, char path[NAME_ROOM])
+/* The path of the newest log of marks, NUMBER.log, that is not empty; false: there is none. An open creates
+ * the next log before the manifest drops the last one, and writes nothing into it until then. */
+static bool last_written_log(const char *directory, char path[NAME_ROOM])
 {
     uint64_t newest = 0;
     bool found = false;
@@ -126,8 +129,10 @@ static bool newest_log(const char *directory, char path[NAME_ROOM])
         return false;
     for (const struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
         char *end;
+        struct stat info;
         uint64_t number = strtoull(entry->d_name, &end, 10);
-        if (end == entry->d_name || strcmp(end, ".log") != 0 || (found && number < newest))
+        if (end == entry->d_name || strcmp(end, ".log") != 0 || (found && number < newest) ||
+            fstatat(dirfd(list), entry->d_name, &info, 0) != 0 || info.st_size == 0)
             continue;
         newest = number;
         found = snprintf(path, NAME_ROOM, "%s/%s", directory, entry->d_name) < (int)NAME_ROOM;
@@ -144,7 +149,7 @@ enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp
     int lock = dp_store_directory_lock(directory);
     if (lock < 0)
         return DP_OK;
-    if (newest_log(directory, path))
+    if (last_written_log(directory, path))
         st = mend_file(path, directory, "marks.torn", mended, err);
     if (st == DP_OK && dp_rocks_manifest_path(directory, path, sizeof path))
         st = mend_file(path, directory, "manifest.torn", mended, err);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define SECTOR 512u
+#define BLOCK  32768u /* of RocksDB's log */
 #define LONG   5000u  /* bytes of a mark: many sectors */
 #define FAR    29000u /* so many bytes before, it crosses the end of a block of RocksDB's log */
 
@@ -21,8 +22,18 @@ struct file {
     size_t size;
 };
 
+static void read_it(const char *path, struct file *file)
+{
+    (void)snprintf(file->path, sizeof file->path, "%s", path);
+    FILE *stream = fopen(file->path, "rb");
+    assert_non_null(stream);
+    file->size = fread(file->bytes, 1, sizeof file->bytes, stream);
+    assert_int_equal(fclose(stream), 0);
+}
+
 static void find(const struct form *form, const char *with, struct file *file)
 {
+    char path[640];
     char newest[256] = "";
     DIR *list = opendir(form->directory);
     assert_non_null(list);
@@ -31,11 +42,8 @@ static void find(const struct form *form, const char *with, struct file *file)
             (strstr(with, ".torn") || !strstr(entry->d_name, ".torn")))
             (void)snprintf(newest, sizeof newest, "%s", entry->d_name);
     (void)closedir(list);
-    (void)snprintf(file->path, sizeof file->path, "%s/%s", form->directory, newest);
-    FILE *stream = fopen(file->path, "rb");
-    assert_non_null(stream);
-    file->size = fread(file->bytes, 1, sizeof file->bytes, stream);
-    assert_int_equal(fclose(stream), 0);
+    (void)snprintf(path, sizeof path, "%s/%s", form->directory, newest);
+    read_it(path, file);
 }
 
 static void put(const struct file *file)
@@ -92,7 +100,7 @@ static enum dp_status see(void *context, const struct dp_store_mark *mark, struc
     struct seen *seen = context;
     (void)err;
     seen->first = seen->first || (mark->key_bytes == 5 && mark->value_bytes == LONG);
-    seen->second = seen->second || (mark->key_bytes == 6 && mark->value_bytes == LONG);
+    seen->second = seen->second || (mark->key_bytes == 6 && memcmp(mark->key, "second", 6) == 0);
     return DP_OK;
 }
 
@@ -139,6 +147,104 @@ static void one_over_two_blocks_too(void **state)
     torn_after(FAR - LONG - 2000);
 }
 
+/* A log with a number above that log's, as an open creates it before the manifest drops that log. */
+static void put_next_log(const struct file *log, const void *bytes, size_t size)
+{
+    static struct file next;
+    const char *name = strrchr(log->path, '/') + 1;
+    next.size = size;
+    memcpy(next.bytes, bytes, size);
+    (void)snprintf(next.path, sizeof next.path, "%.*s%06lu.log", (int)(name - log->path), log->path,
+                   strtoul(name, NULL, 10) + 5);
+    put(&next);
+}
+
+/* The process died before the sync, and power was lost while the next one opened the store. */
+static void a_torn_write_before_an_empty_log_is_cut_off(void **state)
+{
+    static struct file log;
+    struct dp_error err = {0};
+    struct form *form = two_marks(&log);
+    (void)state;
+    memset(log.bytes + (log.size - LONG + SECTOR) / SECTOR * SECTOR, 0, SECTOR);
+    put(&log);
+    put_next_log(&log, "", 0);
+    if (open_it(form, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    assert_true(seen_in(form).first);
+    assert_false(seen_in(form).second);
+    form_free(form);
+}
+
+/* Nothing is written into a log before the one before it is synced or dropped. */
+static void a_lost_sector_before_a_written_log_is_refused(void **state)
+{
+    static struct file log, after;
+    struct dp_error err = {0};
+    struct form *form = two_marks(&log);
+    (void)state;
+    put_next_log(&log, log.bytes, log.size);
+    memset(log.bytes + (log.size - LONG + SECTOR) / SECTOR * SECTOR, 0, SECTOR);
+    put(&log);
+    assert_int_equal(open_it(form, &err), DP_CORRUPT);
+    read_it(log.path, &after);
+    assert_int_equal(after.size, log.size);
+    assert_memory_equal(after.bytes, log.bytes, log.size);
+    form_free(form);
+}
+
+static void put_mark(struct form *form, const char *key, char fill, size_t bytes)
+{
+    static char value[2 * BLOCK];
+    memset(value, fill, bytes);
+    value[bytes] = '\0';
+    struct dp_store_mark mark = mark_text(key, value);
+    struct dp_store_job job = marks_job(&mark, 1);
+    assert_int_equal(form_do(form, &job), DP_OK);
+}
+
+/* The last mark's record begins a block, after a trailer of 3 bytes. */
+static struct form *mark_after_a_trailer(size_t bytes, struct file *log)
+{
+    struct dp_error err = {0};
+    struct form *form = form_new(true);
+    assert_int_equal(open_it(form, &err), DP_OK);
+    put_mark(form, "first", 'a', LONG);
+    find(form, ".log", log);
+    size_t before = log->size;
+    put_mark(form, "pad", 'p', LONG);
+    find(form, ".log", log);
+    size_t record = log->size - before - LONG; /* of a value of 128 to 16,383 bytes */
+    while (BLOCK - log->size % BLOCK > 3 * LONG) {
+        put_mark(form, "pad", 'p', LONG);
+        find(form, ".log", log);
+    }
+    put_mark(form, "pad", 'p', BLOCK - log->size % BLOCK - 3 - record);
+    find(form, ".log", log);
+    assert_int_equal(log->size % BLOCK, BLOCK - 3);
+    put_mark(form, "second", 'b', bytes);
+    find(form, ".log", log);
+    form_close(form, false);
+    return form;
+}
+
+static void a_torn_write_after_a_trailer_is_cut_off(void **state)
+{
+    static struct file log;
+    (void)state;
+    for (int blocks = 0; blocks < 2; blocks++) { /* of its first, intact parts */
+        struct dp_error err = {0};
+        struct form *form = mark_after_a_trailer((size_t)blocks * BLOCK + LONG, &log);
+        memset(log.bytes + (log.size - LONG + SECTOR) / SECTOR * SECTOR, 0, SECTOR);
+        put(&log);
+        if (open_it(form, &err) != DP_OK)
+            fail_msg("%d: %s", blocks, err.text);
+        assert_true(seen_in(form).first);
+        assert_false(seen_in(form).second);
+        form_free(form);
+    }
+}
+
 static void refused(struct form *form, const struct file *file)
 {
     static struct file after;
@@ -161,6 +267,16 @@ static void rot_in_the_last_write_is_refused(void **state)
         log.bytes[log.size - back] ^= 0x10;
         refused(form, &log);
     }
+}
+
+/* The trailer's zeros are no lost sector. */
+static void rot_after_a_trailer_is_refused(void **state)
+{
+    static struct file log;
+    struct form *form = mark_after_a_trailer(LONG, &log);
+    (void)state;
+    log.bytes[log.size - LONG] ^= 0x10;
+    refused(form, &log);
 }
 
 static void a_lost_sector_before_the_last_write_is_refused(void **state)
@@ -273,6 +389,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_torn_last_write_is_cut_off),
         cmocka_unit_test(one_over_two_blocks_too),
+        cmocka_unit_test(a_torn_write_before_an_empty_log_is_cut_off),
+        cmocka_unit_test(a_lost_sector_before_a_written_log_is_refused),
+        cmocka_unit_test(a_torn_write_after_a_trailer_is_cut_off),
+        cmocka_unit_test(rot_after_a_trailer_is_refused),
         cmocka_unit_test(rot_in_the_last_write_is_refused),
         cmocka_unit_test(a_lost_sector_before_the_last_write_is_refused),
         cmocka_unit_test(a_torn_manifest_is_cut_off_and_a_rotten_one_refused),
