@@ -353,12 +353,13 @@ static struct dp_report report_of(const struct training *t)
 }
 
 /* Worker 0. ended: NULL while the training goes on (report.h). */
-static void report_so_far(struct training *t, const char *ended, const char *error)
+static void report_so_far(struct training *t, const char *ended, const char *error, uint32_t diverged)
 {
     struct dp_report report = report_of(t);
     struct dp_worker_stats own = t->stats;
     report.ended = ended;
     report.error = error;
+    report.diverged = diverged;
     if (t->evaluation.data && own.ended > report.stop->epoch) /* not evaluated yet */
         own.ended = report.stop->epoch;
     if (t->job->worker == 0)
@@ -367,11 +368,13 @@ static void report_so_far(struct training *t, const char *ended, const char *err
 }
 
 /* When the training is asked to stop, other workers may stop first; an error of this worker that says so is
- * no failure. */
+ * no failure. Nor is it a stop where another one has diverged. */
 static void report_end(struct training *t, enum dp_status st, const struct dp_error *err)
 {
-    bool stopped = st == DP_STOPPING || dp_job_stopped(t->job);
-    report_so_far(t, stopped ? "stopped" : "failed", stopped ? NULL : err->text);
+    uint32_t diverged = t->job->worker == 0 ? dp_progress_diverged(&t->progress, st) : 0;
+    bool stopped = !diverged && (st == DP_STOPPING || dp_job_stopped(t->job));
+    const char *other = diverged && st != DP_NOT_FINITE ? "another worker's training has diverged" : NULL;
+    report_so_far(t, stopped ? "stopped" : "failed", stopped ? NULL : other ? other : err->text, diverged);
 }
 
 static void log_epoch(const struct training *t, uint32_t epoch)
@@ -447,7 +450,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (dp_position_begun(&t->position)) /* the stats are put before the stage that says an epoch has ended */
         dp_remember_put(&t->remember, t->job, &t->stats, rests);
     else /* replaces the report of an earlier training */
-        report_so_far(t, NULL, NULL);
+        report_so_far(t, NULL, NULL, 0);
     st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, t->seat.missed > 0, &stop,
                              err);
     /* One that was away may come back behind an early stop. */
@@ -462,7 +465,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         log_epoch(t, e);
         st = dp_evaluation_epoch(&t->evaluation, e, &stop, err);
         if (st == DP_OK)
-            report_so_far(t, NULL, NULL);
+            report_so_far(t, NULL, NULL, 0);
     }
     if (st != DP_OK)
         return st;

@@ -1,5 +1,8 @@
 #include "worker/telemetry/advice.h"
 
+#include "worker/telemetry/divergence.h"
+#include "worker/telemetry/losses.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,96 +12,139 @@
 #define RISEN      1.05
 #define FALLING    0.02
 #define FEW_PUSHES 100u /* in the whole training */
-#define LAST       3u   /* the fall is averaged over the last epochs */
+#define RISEN_FAR  1.1
+#define FEW_EPOCHS 3u  /* of which the loss tells no trend */
+#define STALE      1.0 /* one worker that pulls ahead has as much of its own */
 
-/* The loss that the advice judges, epoch by epoch. */
-struct course {
-    const struct dp_report *report;
-    const struct dp_tested *tested; /* NULL: the training loss */
-    const char *name;
-    uint32_t epochs;
-};
-
-/* A set that is only ranked has no loss. Outputs that are not finite end a training (evaluate.c). */
-static bool has_loss(const struct dp_tested *tested)
+static double staleness_of(const struct dp_report *report)
 {
-    return tested->known && !isnan(tested->figures.loss);
+    struct dp_staleness all = {0};
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        dp_staleness_merge(&all, &report->workers[w].staleness);
+    return dp_staleness_mean(&all);
 }
 
-static struct course course_of(const struct dp_report *report)
+static bool is_stale(const struct dp_report *report)
 {
-    struct course c = {.report = report, .epochs = report->epochs, .name = "training"};
-    if (report->epochs == 0)
-        return c;
-    if (report->validated && has_loss(&report->validated[report->epochs - 1]))
-        c.tested = report->validated, c.name = "validation";
-    else if (has_loss(&report->tested[report->epochs - 1]))
-        c.tested = report->tested, c.name = "test";
-    else if (report->constant.known && strcmp(report->constant.set, "training") == 0)
-        c.tested = NULL, c.name = "training";
-    return c;
+    return report->cluster->training.workers > 1 && staleness_of(report) > STALE;
 }
 
-/* NaN: not measured. */
-static double loss_at(const struct course *c, uint32_t epoch)
+/* The training loss falls in each epoch behind this one. */
+static bool falls_since(const struct dp_report *report, uint32_t epoch)
 {
-    if (!c->tested)
-        return dp_report_train_loss(c->report, epoch);
-    return c->tested[epoch].known ? c->tested[epoch].figures.loss : (double)NAN;
+    for (uint32_t e = epoch + 1; e < report->epochs; e++)
+        if (!(dp_report_train_loss(report, e) < dp_report_train_loss(report, e - 1)))
+            return false;
+    return true;
 }
 
-static uint32_t best_of(const struct course *c)
+/* What fits noise goes on fitting what it is trained on, better than a constant does. */
+static bool fits(const struct dp_losses *c)
 {
-    uint32_t best = c->epochs - 1;
-    for (uint32_t e = 0; e + 1 < c->epochs; e++)
-        if (loss_at(c, e) < loss_at(c, best))
-            best = e;
-    return best;
+    const struct dp_report_constant *constant = &c->report->constant;
+    uint32_t best = dp_losses_best(c);
+    double train = dp_report_train_loss(c->report, c->epochs - 1);
+    if (train < dp_losses_at(c, best))
+        return true;
+    return falls_since(c->report, best) && !(constant->known && train > constant->figures.loss);
 }
 
-static double fall_over(const struct course *c, uint32_t epochs)
+static double rise_of(const struct dp_losses *c)
 {
-    double from = loss_at(c, c->epochs - 1 - epochs), to = loss_at(c, c->epochs - 1);
-    return to > 0 && from > to ? 1 - pow(to / from, 1.0 / epochs) : 0;
+    return dp_losses_at(c, c->epochs - 1) / dp_losses_at(c, dp_losses_best(c));
 }
 
-/* The relative fall of the loss in an epoch at the end: the smaller of the mean over the last epochs and over
- * their last half, so that neither the noise of one epoch nor a fall that has ended counts. */
-static double fall_of(const struct course *c)
+/* ---- instability, and its cause */
+
+static void what_helps(const struct dp_report *report, char *text, size_t size)
 {
-    uint32_t over = c->epochs - 1 < LAST ? c->epochs - 1 : LAST;
-    return over > 0 ? fmin(fall_over(c, over), fall_over(c, (over + 1) / 2)) : 0;
+    const struct dp_cluster_training *t = &report->cluster->training;
+    if (!is_stale(report))
+        (void)snprintf(
+            text, size,
+            " The likely cause is the rate. What usually helps: --rate %.3g (it was %g), --warmup, "
+            "%s.",
+            t->rate / 10, t->rate, DP_ADVICE_SCALE);
+    else
+        (void)snprintf(text, size,
+                       " The likely cause is asynchrony at this rate: weights had changed by %.1f pushes "
+                       "between a pull and its push. What helps: --rate %.3g (%g divided by the "
+                       "%" PRIu32 " workers)%s, --consistency sync%s.",
+                       staleness_of(report), t->rate / t->workers, t->rate, t->workers,
+                       t->rate_by_staleness ? "" : ", --rate-by-staleness",
+                       t->overlap ? ", --no-overlap" : "");
 }
 
-/* The course of the set on which the constant was evaluated. */
-static struct course beside_constant(const struct dp_report *report)
+static int diverged(const struct dp_report *report, char text[DP_ADVICE_BYTES])
 {
-    struct course c = course_of(report);
-    uint32_t last = report->epochs - 1;
-    if (report->constant.known && strcmp(report->constant.set, "test") == 0 &&
-        has_loss(&report->tested[last]))
-        c.tested = report->tested, c.name = "test";
-    else if (report->constant.known && strcmp(report->constant.set, "training") == 0)
-        c.tested = NULL, c.name = "training";
-    return c;
+    const struct dp_divergence d = dp_divergence_of(report);
+    switch (d.why) {
+    case DP_DIVERGED_NOT_FINITE:
+        return snprintf(text, DP_ADVICE_BYTES, "The %s loss is not finite: the training has diverged.",
+                        d.set ? d.set : "training");
+    case DP_DIVERGED_GREW:
+        return snprintf(text, DP_ADVICE_BYTES, "The %s loss grew from %.5g in the first epoch to %.5g.",
+                        d.set, d.reference, d.loss);
+    case DP_DIVERGED_NO_BETTER:
+        return snprintf(text, DP_ADVICE_BYTES,
+                        "The training blew up: the %s loss of %.5g is no better than the %.5g of a constant.",
+                        d.set, d.loss, d.reference);
+    case DP_DIVERGED_NO:
+        break;
+    }
+    return 0;
 }
+
+/* Of stale gradients: nothing was learned, and not for want of time. */
+static int came_to_nothing(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    const struct dp_losses c = dp_losses_of_constant(report);
+    double loss = dp_losses_at(&c, dp_losses_stays(&c)), constant = report->constant.figures.loss;
+    bool learns = dp_losses_fall(&c) >= FALLING || falls_since(report, 0) || c.epochs < FEW_EPOCHS;
+    if (!is_stale(report) || !report->constant.known || !(loss > constant * (1 + WORSE)) || learns)
+        return 0;
+    return snprintf(text, DP_ADVICE_BYTES,
+                    "The %s loss of %.5g is worse than the %.5g of a constant, and does not fall.", c.name,
+                    loss, constant);
+}
+
+/* The loss rose far, and not for noise. */
+static int rose(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    const struct dp_losses c = dp_losses_of(report);
+    uint32_t best = dp_losses_best(&c), end = c.epochs - 1;
+    double loss = dp_losses_at(&c, end);
+    bool small = report->constant.known && loss < report->constant.figures.loss / 2; /* it wavers */
+    if (dp_losses_stays(&c) < end || small || fits(&c) || !(rise_of(&c) > RISEN_FAR))
+        return 0;
+    return snprintf(text, DP_ADVICE_BYTES,
+                    "The %s loss was best after epoch %" PRIu32
+                    " (%.5g) and ended at %.5g, and the training loss was no steadier.",
+                    c.name, report->cluster->training.first_epoch + best + 1, dp_losses_at(&c, best), loss);
+}
+
+static bool unstable(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    int n = diverged(report, text);
+    if (n == 0)
+        n = came_to_nothing(report, text);
+    if (n == 0)
+        n = rose(report, text);
+    if (n > 0)
+        what_helps(report, text + n, DP_ADVICE_BYTES - (size_t)n);
+    return n > 0;
+}
+
+/* ---- what else is wrong */
 
 static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_BYTES])
 {
-    const struct course course = beside_constant(report), *c = &course;
-    uint32_t left = (report->left ? report->left : c->epochs) - 1; /* whose weights stay */
-    const struct dp_figures *figures = c->tested ? &c->tested[left].figures : NULL;
-    double loss = loss_at(c, left), constant = report->constant.figures.loss;
+    const struct dp_losses losses = dp_losses_of_constant(report), *c = &losses;
+    uint32_t stays = dp_losses_stays(c);
+    const struct dp_figures *figures = c->tested ? &c->tested[stays].figures : NULL;
+    double loss = dp_losses_at(c, stays), constant = report->constant.figures.loss;
     const char *help = DP_ADVICE_SCALE;
     double rate = report->cluster->training.rate;
-    if (!isfinite(loss)) {
-        (void)snprintf(
-            text, DP_ADVICE_BYTES,
-            "The %s loss is not finite: the training has diverged. What usually helps: %s, a --rate below "
-            "%g, --warmup.",
-            c->name, help, rate);
-        return true;
-    }
     if (!report->constant.known || !(loss > constant * (1 + WORSE)))
         return false;
     int n = snprintf(text, DP_ADVICE_BYTES,
@@ -109,7 +155,7 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
                        "What usually helps: "
                        "fewer --epochs, --l2, --validation-share 0.1 --patience 2; %s.",
                        figures->auc, help);
-    else if (fall_of(c) >= FALLING || c->epochs < LAST)
+    else if (dp_losses_fall(c) >= FALLING || c->epochs < FEW_EPOCHS)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model has learned too little so far. What usually helps: more --epochs, %s.",
                        help);
@@ -121,27 +167,28 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
     return true;
 }
 
-static bool fits_noise(const struct course *c, char text[DP_ADVICE_BYTES])
+static bool fits_noise(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
 {
-    uint32_t best = best_of(c);
-    double least = loss_at(c, best), last = loss_at(c, c->epochs - 1);
-    bool kept = c->report->left > 0 && c->report->left < c->epochs; /* weights of before the noise stay */
-    bool stopped = c->report->stop && c->report->stop->why != DP_EARLY_STOP_NO; /* early, as asked */
-    if (kept || stopped || !c->tested || !isfinite(last) || !(last > least * RISEN))
+    const struct dp_report *report = c->report;
+    uint32_t best = dp_losses_best(c);
+    double least = dp_losses_at(c, best), last = dp_losses_at(c, c->epochs - 1);
+    bool kept = report->left > 0 && report->left < c->epochs; /* weights of before the noise stay */
+    bool stopped = report->stop && report->stop->why != DP_EARLY_STOP_NO; /* early, as asked */
+    if (kept || stopped || !c->tested || !fits(c) || !(rise_of(c) > RISEN))
         return false;
     (void)snprintf(text, DP_ADVICE_BYTES,
                    "The %s loss was best after epoch %" PRIu32
                    " (%.5g) and ended at %.5g: the model has fitted noise since then. --validation-share 0.1 "
                    "--patience 2 "
                    "stops soon after the best epoch; --l2 may help.",
-                   c->name, c->report->cluster->training.first_epoch + best + 1, least, last);
+                   c->name, report->cluster->training.first_epoch + best + 1, least, last);
     return true;
 }
 
-static bool falls(const struct course *c, char text[DP_ADVICE_BYTES])
+static bool falls(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
 {
     const struct dp_report *report = c->report;
-    double fall = fall_of(c);
+    double fall = dp_losses_fall(c);
     if (fall < FALLING || (report->stop && report->stop->why != DP_EARLY_STOP_NO))
         return false;
     (void)snprintf(text, DP_ADVICE_BYTES,
@@ -188,15 +235,19 @@ static bool had_ended(const struct dp_report *report, char text[DP_ADVICE_BYTES]
 
 uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
 {
-    const struct course c = course_of(report);
+    const struct dp_losses c = dp_losses_of(report);
     uint32_t n = 0;
     if (c.epochs == 0)
         return 0;
     if (had_ended(report, text[0]))
         return 1;
-    n += below_constant(report, text[n]);
-    n += fits_noise(&c, text[n]);
-    n += falls(&c, text[n]);
+    if (unstable(report, text[n])) {
+        n++;
+    } else {
+        n += below_constant(report, text[n]);
+        n += fits_noise(&c, text[n]);
+        n += falls(&c, text[n]);
+    }
     n += pushed_seldom(report, text[n]);
     return n;
 }

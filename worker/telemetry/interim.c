@@ -68,7 +68,8 @@ void dp_interim_write(struct dp_interim *interim, struct dp_job *job, const stru
 {
     const char *path = job->cluster->training.report;
     uint64_t from = dp_clock_ns(&job->clock);
-    bool last = report->ended != NULL, known = true, asks = job->client && (!last || dp_job_stopped(job));
+    bool last = report->ended != NULL, known = true;
+    bool asks = job->client && (!last || report->diverged || dp_job_stopped(job));
     struct dp_error err = {0};
     if (!path[0] || (from < interim->next_ns && !last))
         return;

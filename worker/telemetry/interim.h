@@ -27,8 +27,8 @@ enum dp_status dp_interim_init(struct dp_interim *interim, const struct dp_job *
 void dp_interim_clear(struct dp_interim *interim); /* accepts {0} */
 /* own: worker 0's stats. begun: an earlier process began the training. report: complete except for its
  * workers, epochs and minibatches, which are filled in. batches: minibatches in an epoch. If report->ended is
- * set the report is the last one and is always written; after a failure it uses the stats that were read
- * before. */
+ * set the report is the last one and is always written; after a failure other than a divergence it uses the stats that
+ * were read before. */
 void dp_interim_write(struct dp_interim *interim, struct dp_job *job, const struct dp_worker_stats *own,
                       bool begun, struct dp_report *report, uint64_t batches);
 

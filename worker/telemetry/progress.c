@@ -48,6 +48,8 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
         (void)json_object_set_new(root, "loss_examples", json_integer((json_int_t)progress->loss_examples));
     }
     json_decref(loss);
+    if (root && progress->diverged)
+        (void)json_object_set_new(root, "diverged", json_integer((json_int_t)progress->diverged));
     if (root && progress->job->awaited[0])
         (void)json_object_set_new(root, "awaited", json_string(progress->job->awaited));
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
@@ -114,6 +116,31 @@ void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen
     json_decref(root);
 }
 
+static void see_diverged(void *context, const char *name, const void *bytes, size_t size)
+{
+    uint32_t *diverged = context;
+    json_t *root = json_loadb(bytes, size, 0, NULL);
+    json_int_t epoch = json_integer_value(json_object_get(root, "diverged"));
+    (void)name;
+    if (epoch > 0 && epoch <= UINT32_MAX)
+        *diverged = (uint32_t)epoch;
+    json_decref(root);
+}
+
+uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why)
+{
+    struct dp_job *job = progress->job;
+    struct dp_error unheard = {0};
+    char prefix[64];
+    uint32_t diverged = 0;
+    if (why == DP_NOT_FINITE)
+        return progress->epoch;
+    (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", job->cluster->training.run);
+    if (job->shared.self)
+        (void)job->shared.ops->notes(job->shared.self, prefix, see_diverged, &diverged, NOTE_MS, &unheard);
+    return diverged;
+}
+
 void dp_progress_tick(struct dp_progress *progress)
 {
     if (dp_clock_ns(&progress->job->clock) >= progress->next_ns)
@@ -123,6 +150,8 @@ void dp_progress_tick(struct dp_progress *progress)
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why)
 {
     bool deaf = why == DP_TIMEOUT || why == DP_UNAVAILABLE;
+    if (progress && why == DP_NOT_FINITE)
+        progress->diverged = progress->epoch;
     if (progress && !deaf && why != DP_REPLACED) /* the note is that of the process that took the place */
         dp_progress_enter(progress, why == DP_STOPPING ? "stopped" : "failed");
     dp_job_disconnect(job);

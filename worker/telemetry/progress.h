@@ -4,6 +4,7 @@
  *      "loss_examples":..,"examples_per_s":..,"staleness_mean":..,"dropped":..,"beat":17,"process":..,"at":..}
  * epoch and epochs count those of this run, first_epoch those of earlier runs on the same store. examples are
  * this worker's, dropped those of them that no server used (sync:B). loss is the mean over loss_examples of the epoch so far, as the report has it at the end.
+ * diverged: the epoch, counted as `epoch`, in which the worker ended since a loss, gradient or output was not finite; else left out.
  * awaited: whom or what the worker waits for, in words, once that takes 2 s; else left out.
  * at: when, in seconds since 1970, by this machine's clock. The rate is the mean since the previous note. beat counts the notes, so that a worker that waits for this
  * one sees that it lives. process differs from that of every earlier process of the worker.
@@ -25,6 +26,7 @@ struct dp_progress {
     uint64_t loss_examples;
     uint64_t fresh; /* examples since the last note */
     uint64_t told_ns, next_ns, beat;
+    uint32_t diverged; /* 0: it has not */
 };
 
 void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total);
@@ -41,6 +43,10 @@ void dp_progress_tick(struct dp_progress *progress);
  * it, unless `why` says that the servers cannot be reached or that another process took its place, and closes the client, so that the buffers of an
  * unanswered pull may be freed. Without a progress (NULL) it only closes. */
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why);
+
+/* The epoch, counted from 1, in which the training diverged, if this worker ends for that (`why`) or another one says in its note
+ * that it did; 0: nobody does. One try, a second at most. */
+uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why);
 
 /* The content of any worker's note. */
 struct dp_progress_seen {

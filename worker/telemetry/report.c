@@ -5,6 +5,7 @@
 #include "common/config/injection.h"
 #include "common/env/atomic_file.h"
 #include "worker/telemetry/advice.h"
+#include "worker/telemetry/divergence.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -206,6 +207,19 @@ static void constant_json(const struct dp_report *report, json_t *root)
     (void)json_object_set_new(root, "constant", constant);
 }
 
+static void divergence_json(const struct dp_report *report, json_t *root)
+{
+    const struct dp_divergence divergence = dp_divergence_of(report);
+    if (divergence.why == DP_DIVERGED_NO)
+        return;
+    json_t *out = object_in(root, "diverged");
+    dp_json_set_u64(out, "epoch", report->cluster->training.first_epoch + divergence.epoch);
+    string(out, "why", dp_divergence_name(divergence.why));
+    string(out, "set", divergence.set);
+    dp_json_set_real(out, "loss", divergence.loss);
+    dp_json_set_real(out, "reference", divergence.reference);
+}
+
 static void advice_json(const struct dp_report *report, json_t *root)
 {
     char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
@@ -366,6 +380,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     (void)json_object_set_new(root, "finished", json_boolean(report->finished));
     string(root, "ended", report->ended);
     string(root, "error", report->error);
+    divergence_json(report, root);
     string(root, "injected", dp_injection_text(&report->cluster->training, injected));
     string(root, "reduced_by", report->reduced_by);
     string(root, "model", report->cluster->model);

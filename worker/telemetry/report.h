@@ -1,6 +1,7 @@
 /* Report: the settings and metrics of a training so far, as one JSON file for people and scripts. A metric
  * that does not fit the model, or was not measured, has no key. "finished" says whether the training is
- * complete; only then are there "final", the reason it stopped, and "advice" (advice.h).
+ * complete; only then are there "final", the reason it stopped, and "advice" (advice.h). "diverged" (divergence.h) is there
+ * for a failed training, too.
  * Promise   The file is complete or absent: temp file, sync, rename. */
 #ifndef DP_TELEMETRY_REPORT_H
 #define DP_TELEMETRY_REPORT_H
@@ -24,6 +25,8 @@ struct dp_report {
     bool finished;
     const char *ended; /* the training ended unfinished: "stopped" or "failed"; else NULL */
     const char *error; /* why it failed, or NULL */
+    uint32_t diverged; /* it failed since a loss, gradient or output was not finite: in which epoch, counted
+                          from 1 in this run; 0: it did not */
     const struct dp_early_stop_rule *rule; /* NULL: no early stopping */
     const struct dp_early_stop *stop;      /* with a rule: its state as last decided */
     const char *reduced_by;                /* without servers: what added the gradients; else NULL */

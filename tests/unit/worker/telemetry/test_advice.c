@@ -29,9 +29,9 @@ static uint32_t advice_of(const struct course *course, enum dp_early_stop_why wh
     while (n < EPOCHS && course->loss[n] != 0)
         n++;
     for (uint32_t e = 0; e < n; e++) {
-        /* Beside an evaluated set the training loss says the contrary: it is not what is looked at. */
+        /* With an evaluated set the training loss falls, whatever the other does. */
         epoch[e].examples = 2;
-        epoch[e].loss_sum = trains ? 2 * course->loss[e] : 3.0 * (n - e);
+        epoch[e].loss_sum = trains ? 2 * course->loss[e] : 0.2 * (n - e);
         tested[e].known = true;
         tested[e].figures = (struct dp_figures){
             .examples = 2, .loss = course->loss[e], .auc = course->auc != 0 ? course->auc : (double)NAN};
@@ -68,10 +68,14 @@ static void each_course_has_its_words(void **state)
         {"test", {0.8, 0.75, 0.71}, 0.69, 0.55, {"too little so far", "falling by"}},
         {"test",
          {0.5, (double)NAN},
-         0.69,
+         0.05,
          0,
-         {"training loss of 1.5 is worse", "training loss was still falling"}}, /* only ranked */
-        {"test", {0.5, (double)INFINITY}, 0, 0, {"test loss is not finite: the training has diverged"}},
+         {"training loss of 0.1 is worse", "training loss was still falling"}}, /* only ranked */
+        {"test",
+         {0.5, (double)INFINITY},
+         0,
+         0,
+         {"test loss is not finite: the training has diverged. The likely cause is the rate"}},
         {"validation",
          {0.6, 0.478, 0.55, 0.606},
          0.69,
@@ -90,7 +94,8 @@ static void each_course_has_its_words(void **state)
         {"test", {0.6, 0.5}, 0.69, 0.8, {"falling by 16.7%"}},
         {"test", {0.6}, 0.69, 0.8, {NULL}},
         {"training", {2.0, 1.5, 1.2}, 1.0, 0, {"training loss of 1.2 is worse", "training loss was still"}},
-        {"training", {0.2, 0.4}, 1.0, 0, {NULL}},
+        {"training", {0.2, 0.205}, 1.0, 0, {NULL}},
+        {"training", {0.2, 0.4}, 1.0, 0, {"training loss grew from 0.2 in the first epoch to 0.4."}},
         {"test", {0.69315, 0.693152}, 0.69315, 0, {NULL}}, /* rounding is no news */
     };
     for (size_t i = 0; i < sizeof courses / sizeof courses[0]; i++) {
