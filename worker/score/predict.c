@@ -4,6 +4,7 @@
 #include "worker/score/scan.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,22 +32,53 @@ void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, u
                       i + 1 < width ? ' ' : '\n');
 }
 
+enum dp_status dp_predict_not_finite(const struct dp_job *job, const char *what, float score,
+                                     struct dp_error *err)
+{
+    double rate = job->cluster->training.rate;
+    return dp_fail(err, DP_NOT_FINITE,
+                   "the score of %s is %g: the training has diverged, or numbers of the data are far larger "
+                   "than those that it saw. Train again with a lower rate (downpour run --dir DIR --fresh "
+                   "--rate %.3g; it was %g), or correct the data",
+                   what, (double)score, rate / 10, rate);
+}
+
 struct lines {
     FILE *stream;
-    const char *path;
-    enum dp_labels labels;
+    const char *path, *data;
+    const struct dp_job *job;
 };
+
+/* Rows are counted from 1. */
+static enum dp_status check_row(const struct lines *lines, uint64_t row, const float *output, uint32_t width,
+                                struct dp_error *err)
+{
+    char what[DP_PATH_MAX + 64];
+    uint32_t i = 0;
+    while (i < width && isfinite(output[i]))
+        i++;
+    if (i == width)
+        return DP_OK;
+    (void)snprintf(what, sizeof what, "row %" PRIu64 " of '%.160s'", row, lines->data);
+    return dp_predict_not_finite(lines->job, what, output[i], err);
+}
 
 static enum dp_status write_lines(void *context, const struct dp_batch *batch, const float *output,
                                   uint32_t width, struct dp_error *err)
 {
     const struct lines *lines = context;
+    uint64_t first = batch->number * dp_job_batch(lines->job);
+    enum dp_status st = DP_OK;
     errno = 0;
-    for (uint32_t i = 0; i < batch->examples && !ferror(lines->stream); i++)
-        dp_predict_line(lines->stream, lines->labels, output + (size_t)i * width, width);
-    return ferror(lines->stream)
+    for (uint32_t i = 0; st == DP_OK && i < batch->examples && !ferror(lines->stream); i++) {
+        const float *row = output + (size_t)i * width;
+        st = check_row(lines, first + i + 1, row, width, err);
+        if (st == DP_OK)
+            dp_predict_line(lines->stream, lines->job->model.labels, row, width);
+    }
+    return st == DP_OK && ferror(lines->stream)
                ? dp_fail(err, DP_IO, "cannot write the scores to '%s': %s", lines->path, strerror(errno))
-               : DP_OK;
+               : st;
 }
 
 enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
@@ -69,7 +101,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
         st = dp_atomic_file_open(out, &file, err);
     if (st != DP_OK)
         goto done;
-    struct lines lines = {.stream = file.stream, .path = out, .labels = job->model.labels};
+    struct lines lines = {.stream = file.stream, .path = out, .data = data, .job = job};
     const struct dp_scan scan = {.job = job,
                                  .data = dataset,
                                  .offset = 0,

@@ -2,7 +2,8 @@
  *     binary      the probability of 1        class   the probabilities of all classes, blanks between
  *     regression  the value
   * with nine digits, so that an f32 reads back exactly. The labels of the file are ignored.
- * Promise   The file is complete or absent. Tables are not created: DP_NOT_FOUND when one is missing. */
+ * Promise   The file is complete or absent. Tables are not created: DP_NOT_FOUND when one is missing.
+ * Failure   DP_NOT_FINITE: the weights give an example a score that is NaN or infinite. */
 #ifndef DP_SCORE_PREDICT_H
 #define DP_SCORE_PREDICT_H
 
@@ -14,6 +15,10 @@
 DP_MUST_USE
 enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
                           struct dp_error *err);
+
+/* Of a score that is NaN or infinite: what it is the score of, the cause and the remedy. Returns DP_NOT_FINITE. */
+enum dp_status dp_predict_not_finite(const struct dp_job *job, const char *what, float score,
+                                     struct dp_error *err);
 
 /* Writes one example's line. output: [width] logits or values. */
 void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, uint32_t width);

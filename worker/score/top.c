@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -173,6 +174,16 @@ static void end_user(struct top *t, uint64_t user)
     }
 }
 
+static enum dp_status refuse(const struct top *t, uint64_t user, uint64_t item, float score,
+                             struct dp_error *err)
+{
+    char what[200];
+    (void)snprintf(what, sizeof what, "item '%.64s' for user '%.64s'",
+                   dp_vocab_at(t->vocab, t->item_name[item]).text,
+                   dp_vocab_at(t->vocab, t->user_name[user]).text);
+    return dp_predict_not_finite(t->job, what, score, err);
+}
+
 static enum dp_status take_scores(void *context, const struct dp_batch *batch, const float *output,
                                   uint32_t width, struct dp_error *err)
 {
@@ -182,6 +193,8 @@ static enum dp_status take_scores(void *context, const struct dp_batch *batch, c
     errno = 0;
     for (uint32_t i = 0; i < batch->examples; i++) {
         uint64_t user = (first + i) / t->items, item = (first + i) % t->items;
+        if (!isfinite(output[i]))
+            return refuse(t, user, item, output[i], err);
         if (item == 0)
             begin_user(t, user);
         offer(t, (uint32_t)item, output[i]);
