@@ -5,6 +5,7 @@
  *       store is. That of an earlier run on the same store is kept until a worker has told its first
  *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */
 #include "deploy/cli/commands.h"
+#include "deploy/cli/diverged.h"
 #include "deploy/cli/epochs.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/local.h"
@@ -400,7 +401,9 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
 {
     struct dp_error unheard = {0};
     char place[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64];
+    const struct dp_cluster_training *t = &run->plan.cluster->training;
     bool trained = run->trained || dp_run_place(&run->plan.folder, run->plan.cluster).known;
+    uint32_t diverged = failed && run->accepted ? dp_run_report_diverged(t->report, t->run) : 0;
     dp_run_resume_command(&run->plan.folder, resume, sizeof resume);
     if (back)
         fprintf(
@@ -425,6 +428,8 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
                 "downpour: without a journal (--durability none) the updates of a killed server are "
                 "lost: go back to a checkpoint (downpour restore --dir), or train again: --resume --discard "
                 "this run, --fresh another one\n");
+    else if (diverged)
+        dp_diverged_tell(&run->plan.folder, run->plan.cluster, diverged, stderr);
     else if (run->plan.resumes || run->plan.continues || trained)
         fprintf(stderr, "downpour: run %" PRIu32 " is not finished: %s. To finish it: %s%s%s\n",
                 run->plan.cluster->training.run, place_of(run, place), resume,

@@ -217,7 +217,9 @@ static const struct dp_option options[] = {
      NULL, NULL},
     {"--fresh", NULL,
      "start anew in DIR: files of earlier runs, their store included, are removed once this run trains "
-     "(decoded data in DIR/cache stays)",
+     "(decoded data in DIR/cache stays). Without --model, --train and --cluster: with the settings of the "
+     "run "
+     "there, which other flags change",
      NULL, NULL},
     {"--replace-store", NULL,
      "continue although a store in DIR is lost (its shard starts anew), older or another one; what is lost "

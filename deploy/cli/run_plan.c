@@ -89,14 +89,19 @@ static const char *dir_of(const struct dp_run_plan *plan)
     return dp_run_plan_flag(plan, "--dir") ? dp_run_plan_flag(plan, "--dir") : "downpour-run";
 }
 
+static bool has_conf(const struct dp_run_plan *plan)
+{
+    char conf[DP_PATH_MAX + 32];
+    (void)snprintf(conf, sizeof conf, "%s/cluster.conf", dir_of(plan));
+    return access(conf, F_OK) == 0;
+}
+
 static enum dp_status required(const struct dp_run_plan *plan, const char *flag, struct dp_error *err)
 {
-    char conf[DP_PATH_MAX + 1];
-    (void)snprintf(conf, sizeof conf, "%s/cluster.conf", dir_of(plan));
-    if (access(conf, F_OK) == 0)
+    if (has_conf(plan))
         return dp_fail(err, DP_ARGUMENT,
                        "%s is required; or, to take it from the run in '%.300s': --continue trains that run "
-                       "further, --resume finishes it",
+                       "further, --resume finishes it, --fresh alone starts it again",
                        flag, dir_of(plan));
     return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour run --help' lists all flags", flag);
 }
@@ -200,6 +205,26 @@ static enum dp_status begin_continued(struct dp_run_plan *plan, struct dp_error 
     return st;
 }
 
+static bool names_settings(const struct dp_run_plan *plan)
+{
+    return dp_run_plan_flag(plan, "--cluster") || dp_run_plan_flag(plan, "--model") ||
+           dp_run_plan_flag(plan, "--train");
+}
+
+/* --fresh alone: the run that is there, from its start. */
+static enum dp_status begin_again(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_cluster defaults;
+    enum dp_status st = begin_continued(plan, err);
+    dp_cluster_defaults(&defaults);
+    if (st != DP_OK)
+        return st;
+    plan->cluster->obsolete_generation = defaults.obsolete_generation;
+    plan->cluster->training.run = defaults.training.run;
+    plan->cluster->training.first_epoch = defaults.training.first_epoch;
+    return DP_OK;
+}
+
 static enum dp_status begin(struct dp_run_plan *plan, struct dp_error *err)
 {
     if (dp_run_plan_flag(plan, "--from")) {
@@ -212,6 +237,8 @@ static enum dp_status begin(struct dp_run_plan *plan, struct dp_error *err)
         return begin_resumed(plan, err);
     if (dp_run_plan_flag(plan, "--continue") && !dp_run_plan_flag(plan, "--cluster"))
         return begin_continued(plan, err);
+    if (dp_run_plan_flag(plan, "--fresh") && !names_settings(plan) && has_conf(plan))
+        return begin_again(plan, err);
     return begin_cluster(plan, err);
 }
 

@@ -217,6 +217,15 @@ bool dp_run_report_finished(const char *report, uint32_t run)
     return finished;
 }
 
+uint32_t dp_run_report_diverged(const char *report, uint32_t run)
+{
+    json_t *root = report_of(report, run);
+    json_int_t epoch = json_integer_value(json_object_get(json_object_get(root, "diverged"), "epoch"));
+    bool finished = json_is_true(json_object_get(root, "finished"));
+    json_decref(root);
+    return !finished && epoch > 0 && epoch <= INT32_MAX ? (uint32_t)epoch : 0;
+}
+
 /* ---- how far */
 
 /* Epochs that one worker has ended, and pushes in the one after. false: nothing is known. */

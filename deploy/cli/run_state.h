@@ -57,6 +57,8 @@ void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known,
 uint32_t dp_run_report_epochs(const char *report, uint32_t run);
 /* Whether that report says that all is trained: the store then has the weights that stay. */
 bool dp_run_report_finished(const char *report, uint32_t run);
+/* The epoch in which it says that the training diverged and failed, as users count; 0: it did not. */
+uint32_t dp_run_report_diverged(const char *report, uint32_t run);
 
 /* How far the workers say that they are. */
 struct dp_run_place {

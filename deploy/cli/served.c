@@ -17,15 +17,27 @@
 static void tell_unfinished(const struct dp_served *served)
 {
     const struct dp_run_state state = dp_run_state_read(&served->folder, served->cluster->training.run);
-    char text[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64];
+    char text[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64], report[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
+    uint32_t run = served->cluster->training.run, diverged = 0;
     if (!state.known || state.finished)
         return;
+    if (dp_folder_path(&served->folder, report, &unheard, "report.json") == DP_OK)
+        diverged = dp_run_report_diverged(report, run);
+    if (diverged) {
+        fprintf(stderr,
+                "downpour: run %" PRIu32 " in '%s' has diverged in epoch %" PRIu32
+                ": these are the weights that did\n",
+                run, served->folder.path, diverged);
+        return;
+    }
     const struct dp_run_place place = dp_run_place(&served->folder, served->cluster);
     dp_run_place_text(&place, served->cluster, text);
     dp_run_resume_command(&served->folder, resume, sizeof resume);
     fprintf(stderr,
-            "downpour: run %u in '%s' is not finished: %s; these are its weights so far. To finish it: %s\n",
-            (unsigned)served->cluster->training.run, served->folder.path, text, resume);
+            "downpour: run %" PRIu32
+            " in '%s' is not finished: %s; these are its weights so far. To finish it: %s\n",
+            run, served->folder.path, text, resume);
 }
 
 enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp_error *err)

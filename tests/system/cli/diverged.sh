@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# A training that diverges: its report says so, and the commands that the message names work as they stand.
+# usage: diverged.sh PATH/TO/downpour
+. "$(dirname "$0")/lib.sh"
+
+# Least squares without an optimizer that bounds the step: above a rate of 0.0001 each step doubles the error.
+train=("$downpour" run --model mlp:64-1,loss=squared --optimizer sgd --batch 16 --train "$data/digits.train.libsvm.gz"
+    --test "$data/digits.test.libsvm.gz" --journal-bytes 16MiB --cache-bytes 64MiB)
+
+# report DIR KEY...: the value under these keys of its report
+report() {
+    python3 - "$@" <<'END'
+import json
+import sys
+value = json.load(open(sys.argv[1] + "/report.json"))
+for key in sys.argv[2:]:
+    value = (value or {}).get(key)
+print(value)
+END
+}
+
+# advised PATTERN: the command in the messages that is like the pattern, ready to run
+advised() {
+    grep -hoE "^downpour:   downpour run .*$1.*   " "$dir/err" "$dir/run.err" 2>/dev/null | sed "s|^downpour:   downpour|$downpour|"
+}
+
+# works COMMAND CODE
+works() {
+    [ -n "$1" ] || fail "no command was named"
+    expect "$2" "" bash -c "$1"
+}
+
+# --- at once, with one worker and with several: whichever of them it is that diverges
+printf '3 10:1\n4 10:2\n5 20:3e38 30:3e38 40:3e38 50:3e38\n' >"$dir/large"
+for workers in 1 4; do
+    expect 2 "has diverged in epoch 1 at --rate 0.01" "${train[@]}" --dir "$dir/$workers" --workers "$workers" --rate 0.01 --epochs 3
+    unsaid "To finish it"
+    said_text "downpour run --dir $dir/$workers --fresh --rate 0.001 "
+    unsaid "--from"
+    [ "$(report "$dir/$workers" diverged why)" = not_finite ] || fail "the report does not say that it diverged"
+    [ "$(report "$dir/$workers" diverged epoch) $(report "$dir/$workers" ended)" = "1 failed" ] || fail "nor when"
+    # Scores that are no numbers are none.
+    expect 2 "the score of row 3 of '$dir/large' is " "$downpour" predict --from "$dir/$workers" --data "$dir/large" --out "$dir/scores"
+    said_text "has diverged in epoch 1: these are the weights that did"
+    said_text "--fresh --rate 0.001; it was 0.01"
+    [ -e "$dir/scores" ] && fail "scores that are no numbers were written"
+done
+
+# --- its tenth is still too much, as is said again; a tenth of that is not
+works "$downpour run --dir $dir/1 --fresh --rate 0.001" 2
+works "$(advised "--dir $dir/1 --fresh --rate 0.0001 ")" 0
+[ "$(report "$dir/1" diverged)" = None ] || fail "a training that did not diverge is said to have"
+[ "$(report "$dir/1" settings epochs) $(report "$dir/1" settings run) $(report "$dir/1" settings rate)" = "3 1 0.0001" ] ||
+    fail "--fresh alone is not the same run from its start"
+expect 0 "" "$downpour" predict --from "$dir/1" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+
+# --- later: a checkpoint from before is named
+begin "${train[@]}" --dir "$dir/later" --rate 0.01 --warmup 20000 --epochs 12 --pace 5ms
+worker=$(left --worker)
+kill -STOP "$worker"
+expect 0 "" "$downpour" checkpoint --dir "$dir/later" --to "$dir/C"
+kill -CONT "$worker"
+wait "$pid"
+[ $? = 2 ] || fail "it did not diverge"
+: >"$dir/err"
+from=$(advised --from) fresh=$(advised --fresh)
+works "$from" 0
+[ "$(report "$dir/later-rate-0.001" settings rate)" = 0.001 ] || fail "it did not go on from the checkpoint"
+works "$fresh" 0
+gone
