@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH 12
+#define WIDTH     12
+#define FIXED_MAX 1e5 /* with five digits behind the point a larger one would touch its neighbour */
 
 /* In this order, where an epoch has them. */
 static const struct epoch_column {
@@ -110,6 +111,8 @@ void dp_epoch_table_add(struct dp_epoch_table *table, const json_t *epoch)
         else if (columns[c].digits < 0)
             fprintf(table->file, "%*s", WIDTH,
                     dp_cli_number(json_number_value(value), number, sizeof number));
+        else if (json_number_value(value) >= FIXED_MAX)
+            fprintf(table->file, "%*.5g", WIDTH, json_number_value(value));
         else
             fprintf(table->file, "%*.*f", WIDTH, columns[c].digits, json_number_value(value));
     }
