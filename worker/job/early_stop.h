@@ -49,7 +49,7 @@ struct dp_early_stop_set {
 DP_MUST_USE
 enum dp_status dp_early_stop_fits(const struct dp_early_stop_rule *rule, enum dp_labels labels,
                                   const struct dp_early_stop_set *set, struct dp_error *err);
-/* Judges the next epoch. DP_DATA when a metric is NaN (one class is missing). */
+/* Judges the next epoch. The state does not say yet that the training ends (asserted). DP_DATA when a metric is NaN (one class is missing). */
 DP_MUST_USE
 enum dp_status dp_early_stop_judge(const struct dp_early_stop_rule *rule, struct dp_early_stop *state,
                                    const struct dp_figures *figures, struct dp_error *err);
