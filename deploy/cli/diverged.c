@@ -1,11 +1,70 @@
 #include "deploy/cli/diverged.h"
 
+#include "common/base/deadline.h"
+#include "common/config/consistency.h"
 #include "deploy/cli/restored.h"
 #include "server/store/store_view.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define REVERT_MS 20000u
+#define SLICE_MS  500u /* a shard that reverts is opened again */
+
+/* ---- the best epoch */
+
+static enum dp_status order(struct dp_client *client, enum dp_snapshot_action action, uint32_t run,
+                            uint32_t epoch, struct dp_snapshot_state *states, struct dp_error *err)
+{
+    const struct dp_snapshot_order order = {.action = action, .run = run, .epoch = epoch};
+    uint64_t deadline_ms = dp_now_ms() + REVERT_MS;
+    enum dp_status st;
+    do
+        st = dp_client_snapshot(client, &order, states, SLICE_MS, err);
+    while (dp_status_class((int)st) == DP_CLASS_RETRY && dp_now_ms() < deadline_ms);
+    return st;
+}
+
+/* 0: none that all shards have. */
+static uint32_t find_kept(struct dp_client *client, uint32_t run, uint32_t last,
+                          struct dp_snapshot_state *states)
+{
+    struct dp_error unheard = {0};
+    uint32_t shards = dp_client_shards(client);
+    for (uint32_t e = last; e > 0; e--) {
+        uint32_t held = 0;
+        if (order(client, DP_SNAPSHOT_LOOK, run, e, states, &unheard) != DP_OK)
+            return 0;
+        while (held < shards && states[held].held)
+            held++;
+        if (held == shards)
+            return e;
+    }
+    return 0;
+}
+
+uint32_t dp_diverged_revert(struct dp_client *client, const struct dp_cluster *cluster, uint32_t epoch)
+{
+    const struct dp_cluster_training *t = &cluster->training;
+    struct dp_error err = {0};
+    struct dp_snapshot_state *states = calloc(dp_client_shards(client), sizeof *states);
+    uint32_t kept = 0;
+    /* The open step of a sync run waits for members that have ended. */
+    bool open = dp_cluster_rule_of(t).mode == DP_CLUSTER_SYNC;
+    if (states && !open && dp_cluster_keeps_best(cluster) && epoch > t->first_epoch)
+        kept = find_kept(client, t->run, epoch - t->first_epoch, states);
+    if (kept > 0 && order(client, DP_SNAPSHOT_REVERT, t->run, kept, states, &err) != DP_OK) {
+        fprintf(stderr, "downpour: cannot take the store back to epoch %" PRIu32 ", the best one: %s\n",
+                t->first_epoch + kept, err.text);
+        kept = 0;
+    }
+    free(states);
+    return kept > 0 ? t->first_epoch + kept : 0;
+}
+
+/* ---- what helps */
 
 struct found {
     char checkpoint[DP_PATH_MAX + 1]; /* "": none */
@@ -74,16 +133,23 @@ static double lower_rate(const struct dp_cluster_training *training)
 }
 
 void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,
-                      FILE *to)
+                      uint32_t best, FILE *to)
 {
     double rate = lower_rate(&cluster->training);
     char quoted[DP_PATH_QUOTED];
-    fprintf(
-        to,
-        "downpour: run %" PRIu32 " has diverged in epoch %" PRIu32
-        " at --rate %g: --resume and --continue would train on from weights that are of no use. Instead:\n",
-        cluster->training.run, epoch, cluster->training.rate);
+    (void)dp_path_quote(folder->path, quoted);
+    fprintf(to, "downpour: run %" PRIu32 " has diverged in epoch %" PRIu32 " at --rate %g: ",
+            cluster->training.run, epoch, cluster->training.rate);
+    if (best > 0)
+        fprintf(to,
+                "its store has the weights of epoch %" PRIu32
+                " again, the best one, for predict and export. To train on from them, or again:\n"
+                "downpour:   downpour run --dir %s --continue --rate %.3g    (further from epoch %" PRIu32
+                ")\n",
+                best, quoted, rate, best);
+    else
+        fprintf(to, "--resume and --continue would train on from weights that are of no use. Instead:\n");
     fprintf(to, "downpour:   downpour run --dir %s --fresh --rate %.3g    (the same from the start)\n",
-            dp_path_quote(folder->path, quoted), rate);
+            quoted, rate);
     tell_checkpoint(folder, cluster, epoch, rate, to);
 }

@@ -50,6 +50,7 @@ struct cli_run {
     bool all_joined;         /* with --worker-timeout: every worker has, once */
     bool served;             /* all servers have: what was replaced stays so */
     uint64_t first_ended_ms; /* worker 0; 0: not yet */
+    uint32_t diverged, best; /* epochs: in which it did, and to which the store went back for that; 0: none */
 };
 
 /* Whether the servers refuse this number as too old (*next: the first that they accept), have a push of it, or know members of a
@@ -264,11 +265,29 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
     return st;
 }
 
+/* The best epoch that was kept is then what the run has reached. */
+static void look_diverged(struct cli_run *run)
+{
+    const struct dp_cluster_training *t = &run->plan.cluster->training;
+    struct dp_error err = {0};
+    if (run->accepted && dp_local_failed(run->local) && !dp_local_server_failed(run->local))
+        run->diverged = dp_run_report_diverged(t->report, t->run);
+    if (run->diverged && run->client)
+        run->best = dp_diverged_revert(run->client, run->plan.cluster, run->diverged);
+    if (run->best == 0)
+        return;
+    run->plan.state.finished = true;
+    run->plan.state.epochs = run->best - t->first_epoch;
+    if (dp_run_state_write(&run->plan.folder, t->run, &run->plan.state, &err) != DP_OK)
+        fprintf(stderr, "downpour: %s\n", err.text);
+}
+
 static enum dp_status stop_all(struct cli_run *run)
 {
     /* Without their server workers have nothing to wait for. */
     uint32_t grace_ms = dp_local_server_failed(run->local) ? 0 : WORKER_STOP_MS;
     enum dp_status workers = dp_local_stop(run->local, DP_LOCAL_WORKER, grace_ms);
+    look_diverged(run);
     /* Its last sample is of the weights that stay. */
     dp_observed_stop(&run->plan.observed, run->local, &run->plan.folder, !dp_local_server_failed(run->local));
     dp_client_close(&run->client);
@@ -401,9 +420,7 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
 {
     struct dp_error unheard = {0};
     char place[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64];
-    const struct dp_cluster_training *t = &run->plan.cluster->training;
     bool trained = run->trained || dp_run_place(&run->plan.folder, run->plan.cluster).known;
-    uint32_t diverged = failed && run->accepted ? dp_run_report_diverged(t->report, t->run) : 0;
     dp_run_resume_command(&run->plan.folder, resume, sizeof resume);
     if (back)
         fprintf(
@@ -428,8 +445,8 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
                 "downpour: without a journal (--durability none) the updates of a killed server are "
                 "lost: go back to a checkpoint (downpour restore --dir), or train again: --resume --discard "
                 "this run, --fresh another one\n");
-    else if (diverged)
-        dp_diverged_tell(&run->plan.folder, run->plan.cluster, diverged, stderr);
+    else if (run->diverged)
+        dp_diverged_tell(&run->plan.folder, run->plan.cluster, run->diverged, run->best, stderr);
     else if (run->plan.resumes || run->plan.continues || trained)
         fprintf(stderr, "downpour: run %" PRIu32 " is not finished: %s. To finish it: %s%s%s\n",
                 run->plan.cluster->training.run, place_of(run, place), resume,

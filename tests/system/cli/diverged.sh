@@ -54,6 +54,22 @@ works "$(advised "--dir $dir/1 --fresh --rate 0.0001 ")" 0
     fail "--fresh alone is not the same run from its start"
 expect 0 "" "$downpour" predict --from "$dir/1" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
 
+# --- the best epoch, where one is kept, is what such a run leaves
+for mode in async ssp:2; do
+    kept=("${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 --consistency "$mode" --fresh)
+    expect 2 "again, the best one" "${kept[@]}" --rate 0.01 --warmup 20000 --epochs 15
+    best=$(grep -o "the weights of epoch [0-9]* again" "$dir/err" | grep -o "[0-9]*")
+    on=$(advised --continue)
+    expect 0 "" "$downpour" predict --from "$dir/kept" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+    unsaid "diverged|not finished"
+    expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/kept" --resume
+    works "$on" 0
+    [ "$(report "$dir/kept" first_epoch)" = "$best" ] || fail "it did not go on from epoch $best"
+done
+# A synchronous step stays open.
+kept=("${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 --consistency sync --fresh)
+expect 2 "weights that are of no use" "${kept[@]}" --rate 0.01 --epochs 3
+
 # --- later: a checkpoint from before is named
 begin "${train[@]}" --dir "$dir/later" --rate 0.01 --warmup 20000 --epochs 12 --pace 5ms
 worker=$(left --worker)
