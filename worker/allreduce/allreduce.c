@@ -25,7 +25,7 @@
 #define MS_NS UINT64_C(1000000)
 
 /* Floats that are added with the gradients. */
-enum { STOPS, EXTRA };
+enum { STOPS, DIVERGED, EXTRA };
 
 struct rank {
     const struct dp_allreduce_options *options;
@@ -287,7 +287,18 @@ static uint64_t limit_of(const struct rank *r, uint64_t first)
     return most;
 }
 
-/* Round s of the epoch. *stops: a rank was asked to stop, and nobody applied the step. */
+/* A step that some rank could not compute is applied by none. own: this rank's error of it, or DP_OK. */
+static enum dp_status given_up(const struct rank *r, uint64_t number, enum dp_status own,
+                               struct dp_error *err)
+{
+    if (own == DP_NOT_FINITE)
+        return own;
+    *err = (struct dp_error){0};
+    return explain(r, number, dp_fail(err, DP_NOT_FINITE, "another rank's loss or gradient is not finite"),
+                   err);
+}
+
+/* Round s of the epoch. *stops: a rank was asked to stop, and nobody applied the step. DP_NOT_FINITE: on all ranks. */
 static enum dp_status step(struct rank *r, uint64_t s, bool *stops, struct dp_error *err)
 {
     const struct dp_reducer *reducer = r->reducer;
@@ -299,11 +310,15 @@ static enum dp_status step(struct rank *r, uint64_t s, bool *stops, struct dp_er
     }
     enum dp_status st = own > 0 ? compute(r, number, (float)own / (float)all, err) : DP_OK;
     if (st != DP_OK && st != DP_STOPPING)
-        return explain(r, number, st, err);
-    if (own == 0 || st == DP_STOPPING)
+        st = explain(r, number, st, err);
+    if (st != DP_OK && st != DP_STOPPING && st != DP_NOT_FINITE)
+        return st;
+    if (own == 0 || st != DP_OK)
         dp_replica_scale(r->replica, 0);
+    const enum dp_status computed = st;
     float *extra = dp_replica_sums(r->replica) + dp_replica_floats(r->replica);
     extra[STOPS] = dp_job_stopped(&r->job) ? 1 : 0;
+    extra[DIVERGED] = computed == DP_NOT_FINITE ? 1 : 0;
     dp_step_timer_lap(&r->watch, DP_PHASE_OTHER);
     st = reducer->ops->meet(reducer->self, limit_of(r, first), err);
     dp_step_timer_lap(&r->watch, DP_PHASE_WAITING_RULE);
@@ -313,6 +328,8 @@ static enum dp_status step(struct rank *r, uint64_t s, bool *stops, struct dp_er
     dp_step_timer_lap(&r->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return dp_wrap(err, st, "epoch %" PRIu32 ", step %" PRIu64, r->epoch + 1, s);
+    if (extra[DIVERGED] > 0)
+        return given_up(r, number, computed, err);
     *stops = extra[STOPS] > 0;
     if (*stops)
         return DP_OK;
@@ -385,14 +402,39 @@ static enum dp_status finish(struct rank *r, bool stopped, struct dp_error *err)
     return st == DP_OK ? dp_ranks_report_write(&report, r->reducer, err) : st;
 }
 
+/* All ranks know it, so all hand over what they measured. None ends before the report is there: that ends the others. */
+static void report_diverged(struct rank *r, const struct dp_error *why)
+{
+    const struct dp_ranks_report report = {.cluster = &r->settled,
+                                           .given = r->options->cluster,
+                                           .train = r->sets.train,
+                                           .own = &r->stats,
+                                           .diverged = r->epoch + 1,
+                                           .error = why->text};
+    const struct dp_reducer *reducer = r->reducer;
+    const uint64_t limit_ns = DP_RETRY_MOST * r->training->timeout_ms * MS_NS;
+    struct dp_error err = {0};
+    enum dp_status st = reducer->ops->meet(reducer->self, limit_ns, &err);
+    if (st == DP_OK)
+        st = dp_ranks_report_write(&report, reducer, &err);
+    if (st == DP_OK)
+        st = reducer->ops->meet(reducer->self, limit_ns, &err);
+    if (st != DP_OK)
+        dp_log(DP_LOG_WARN, "there is no report of the training that diverged: %s", err.text);
+}
+
 static enum dp_status train(struct rank *r, struct dp_error *err)
 {
     bool stops = false;
     enum dp_status st = agree(r, err);
     if (st == DP_OK)
         tell(r);
-    for (r->epoch = 0; st == DP_OK && !stops && r->epoch < r->training->epochs; r->epoch++)
+    for (r->epoch = 0; st == DP_OK && !stops && r->epoch < r->training->epochs;) {
         st = train_epoch(r, &stops, err);
+        r->epoch += st == DP_OK;
+    }
+    if (st == DP_NOT_FINITE)
+        report_diverged(r, err);
     if (st == DP_OK)
         st = finish(r, stops, err);
     return st == DP_OK && stops ? dp_fail(err, DP_STOPPING,

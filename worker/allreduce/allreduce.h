@@ -7,7 +7,7 @@
  *           the same step, and that step is not applied by any.
  * Thread    One; a reader's inside.
  * Failure   DP_UNSUPPORTED, DP_ARGUMENT: the setting that this training does not have, and the remedy. DP_TIMEOUT names who did not
- *           come. DP_NOT_FINITE: diverged. DP_STOPPING: stopped; the report is written. There is no checkpoint and no restart: after a
+ *           come. DP_NOT_FINITE: diverged, on all ranks. DP_STOPPING: stopped. The report is written in both cases. There is no checkpoint and no restart: after a
  *           failure the caller ends the job. */
 #ifndef DP_ALLREDUCE_ALLREDUCE_H
 #define DP_ALLREDUCE_ALLREDUCE_H

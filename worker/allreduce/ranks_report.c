@@ -26,8 +26,12 @@ static enum dp_status write_all(const struct dp_ranks_report *ranks, const char 
                                      .tested = tested,
                                      .epochs = ended,
                                      .minibatches = ended * dp_dataset_batches(ranks->train),
-                                     .finished = !ranks->stopped,
-                                     .ended = ranks->stopped ? "stopped" : NULL};
+                                     .finished = !ranks->stopped && !ranks->diverged,
+                                     .ended = ranks->stopped    ? "stopped"
+                                              : ranks->diverged ? "failed"
+                                                                : NULL,
+                                     .error = ranks->error,
+                                     .diverged = ranks->diverged};
     enum dp_status st = dp_report_speed(&report, &speed, err);
     if (st == DP_OK)
         dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", ended, speed.seconds,

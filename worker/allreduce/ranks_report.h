@@ -14,7 +14,9 @@ struct dp_ranks_report {
     const struct dp_cluster *cluster, *given; /* given: as it was read, without the defaults by size */
     const struct dp_dataset *train;
     const struct dp_worker_stats *own;
-    bool stopped; /* before the last epoch's end */
+    bool stopped;      /* before the last epoch's end */
+    uint32_t diverged; /* in which epoch, counted from 1; 0: it has not */
+    const char *error; /* then */
 };
 
 /* After a meet. By all ranks; rank 0 writes training.report, if there is one, and logs the speed. */

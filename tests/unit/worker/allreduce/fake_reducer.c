@@ -71,7 +71,7 @@ static enum dp_status sum(void *self, float *values, size_t n, struct dp_error *
         for (size_t i = 0; i < n; i++)
             all[i] = w == 0 ? ((const float *)f->given[w])[i] : all[i] + ((const float *)f->given[w])[i];
     bool spoils = r->rank == f->spoilt && f->sums >= f->spoilt_from;
-    for (size_t i = 0; st == DP_OK && spoils && i + 1 < n; i++) /* the last one says who stops */
+    for (size_t i = 0; st == DP_OK && spoils && i + 2 < n; i++) /* the last two: who stops, who diverged */
         all[i] = nextafterf(all[i], 1e30f);
     if (st == DP_OK)
         st = barrier(f, err);
