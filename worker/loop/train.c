@@ -373,8 +373,11 @@ static void report_end(struct training *t, enum dp_status st, const struct dp_er
 {
     uint32_t diverged = t->job->worker == 0 ? dp_progress_diverged(&t->progress, st) : 0;
     bool stopped = !diverged && (st == DP_STOPPING || dp_job_stopped(t->job));
-    const char *other = diverged && st != DP_NOT_FINITE ? "another worker's training has diverged" : NULL;
-    report_so_far(t, stopped ? "stopped" : "failed", stopped ? NULL : other ? other : err->text, diverged);
+    char other[80];
+    (void)snprintf(other, sizeof other, "training has diverged in epoch %" PRIu32 ", as another worker says",
+                   t->settings->first_epoch + diverged);
+    const char *why = diverged && st != DP_NOT_FINITE ? other : err->text;
+    report_so_far(t, stopped ? "stopped" : "failed", stopped ? NULL : why, diverged);
 }
 
 static void log_epoch(const struct training *t, uint32_t epoch)

@@ -39,6 +39,7 @@ for workers in 1 4; do
     unsaid "--from"
     [ "$(report "$dir/$workers" diverged why)" = not_finite ] || fail "the report does not say that it diverged"
     [ "$(report "$dir/$workers" diverged epoch) $(report "$dir/$workers" ended)" = "1 failed" ] || fail "nor when"
+    [[ $(report "$dir/$workers" error) == "training has diverged in epoch 1"* ]] || fail "nor why it failed"
     # Scores that are no numbers are none.
     expect 2 "the score of row 3 of '$dir/large' is " "$downpour" predict --from "$dir/$workers" --data "$dir/large" --out "$dir/scores"
     said_text "has diverged in epoch 1: these are the weights that did"
