@@ -2,6 +2,7 @@
  *     plan -> directory -> (--lr-grid: every rate of every mode -> the best of each) -> for each seed: every mode ->
  *     statistics -> report.json -> page
  * Why   Modes take turns seed by seed, and another one begins each round, so that a machine whose speed drifts drifts for all alike. */
+#include "deploy/compare/compare_answer.h"
 #include "deploy/compare/compare_commands.h"
 #include "deploy/compare/compare_earlier.h"
 #include "deploy/compare/compare_folder.h"
@@ -227,15 +228,14 @@ static void put_wrapped(char *text)
 static void tell_found(const struct comparing *c)
 {
     put_wrapped(dp_compare_words_failed(c->record.root));
+    put_wrapped(dp_compare_answer(c->record.root));
     put_wrapped(dp_compare_words_target(c->record.root));
     put_wrapped(dp_compare_words_end(c->record.root));
     put_wrapped(dp_compare_words_speed(c->record.root));
     put_wrapped(dp_compare_words_efficiency(c->record.root));
     put_wrapped(dp_compare_words_machine(c->record.root));
-    if (c->good > 0 && c->plan.seeds < DP_STATISTICS_SHOWN)
-        printf("So few seeds show no difference: that takes %u at least.\n", DP_STATISTICS_SHOWN);
-    if (c->good > 0 && c->plan.seeds > 1)
-        printf("Brackets hold 95%% intervals over the seeds.\n");
+    if (c->good > 0)
+        put_wrapped(dp_compare_words_brackets(c->record.root));
 }
 
 static enum dp_status finish(struct comparing *c, struct dp_error *err)

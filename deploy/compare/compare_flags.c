@@ -14,8 +14,8 @@ static const struct dp_option own[] = {
     {"--seeds", "N", "runs of each mode, with the seeds --seed, --seed + 1, ...: 1 .. 99; default 3", NULL,
      NULL},
     {"--target", "METRIC:VALUE",
-     "what is to be reached on the test set, as --stop-at of run has it: accuracy:0.95; default: what the "
-     "median run of the worst mode has at its end, chosen afterwards",
+     "what is to be reached on the test set, as --stop-at of run has it: accuracy:0.95; default, chosen "
+     "afterwards: 95% of the way from the best constant to what the best mode keeps at its end",
      NULL, NULL},
     {"--sample-every", "TIME",
      "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms", NULL,

@@ -342,6 +342,9 @@ static void take_samples(const struct dp_compare_job *job, json_t *run)
     json_t *scored = load(job, "samples.json");
     json_t *samples = json_object_get(scored, "samples");
     const char *error = json_string_value(json_object_get(scored, "error"));
+    json_t *count = json_object_get(scored, "examples");
+    if (count)
+        (void)json_object_set(run, "scored_examples", count);
     if (json_is_array(samples) && json_array_size(samples) > 0)
         (void)json_object_set(run, "samples", samples);
     else if (json_string_length(json_object_get(run, "error")) == 0)

@@ -4,8 +4,11 @@
 #include "common/env/atomic_file.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/run_origin.h"
+#include "deploy/compare/claims.h"
+#include "deploy/compare/compare_answer.h"
 #include "deploy/compare/compare_words.h"
 #include "deploy/compare/compare_work.h"
+#include "deploy/compare/ending.h"
 #include "deploy/compare/page.h"
 #include "deploy/compare/training.h"
 
@@ -37,16 +40,19 @@ static void put_head(const struct dp_compare_page *page)
     dp_page_begin(to, title);
     dp_page_paragraph(to, "sub", line);
     put_text(to, "warn", dp_compare_words_failed(root));
+    put_text(to, "found", dp_compare_answer(root));
     put_text(to, "found", dp_compare_words_target(root));
     put_text(to, "found", dp_compare_words_end(root));
     put_text(to, "found", dp_compare_words_speed(root));
     put_text(to, "found", dp_compare_words_efficiency(root));
     put_text(to, "warn", dp_compare_words_machine(root));
     put_text(to, "note", dp_compare_words_what(root));
+    put_text(to, "note", dp_compare_words_brackets(root));
 }
 
 /* ---- tables */
 
+/* Of how many runs it is, where not of all. */
 static void put_interval_cell(const struct dp_compare_page *page, size_t mode,
                               enum dp_comparison_quantity quantity)
 {
@@ -54,22 +60,49 @@ static void put_interval_cell(const struct dp_compare_page *page, size_t mode,
     struct dp_interval own = dp_statistics_mode(root, mode, quantity);
     char text[DP_COMPARE_INTERVAL_BYTES + 64];
     (void)dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text);
-    size_t good = 0;
+    size_t good = dp_ending_count(root, mode, DP_COMPARISON_GOOD), runs = 0;
     for (size_t s = 0; s < dp_comparison_seeds(root); s++)
-        good += dp_comparison_is_good(dp_comparison_run_of(root, mode, s));
+        runs += dp_comparison_run_of(root, mode, s) != NULL;
     bool target = quantity == DP_QUANTITY_SECONDS_TO || quantity == DP_QUANTITY_EXAMPLES_TO;
     if (target && good > 0 && own.n == 0)
         (void)snprintf(text, sizeof text, "not reached");
-    else if (target && own.n < good)
-        (void)snprintf(text + strlen(text), 64, " (%zu of %zu)", own.n, good);
+    else if (own.n > 0 && own.n < runs)
+        (void)snprintf(text + strlen(text), 64, " (%zu of %zu)", own.n, runs);
     dp_page_text_cell(page->plots.to, text);
+}
+
+static void put_result(const struct dp_compare_page *page, const struct dp_claims *claims, size_t mode)
+{
+    static const enum dp_comparison_quantity shown[] = {DP_QUANTITY_METRIC, DP_QUANTITY_LOSS,
+                                                        DP_QUANTITY_SECONDS_TO, DP_QUANTITY_EXAMPLES_TO,
+                                                        DP_QUANTITY_EXAMPLES_S};
+    const json_t *root = page->comparison->root;
+    FILE *to = page->plots.to;
+    const struct dp_claim speed = dp_claims_find(claims, DP_QUANTITY_EXAMPLES_S, mode, 0);
+    char ratio[DP_COMPARE_INTERVAL_BYTES], share[16];
+    dp_page_row(to);
+    dp_page_text_cell(to, dp_comparison_mode(root, mode));
+    for (size_t q = 0; q < sizeof shown / sizeof shown[0]; q++) {
+        if (shown[q] == DP_QUANTITY_SECONDS_TO)
+            dp_page_text_cell(to, dp_compare_share_text(
+                                      dp_compare_examples_share(root, mode, "applied", "examples"), share));
+        put_interval_cell(page, mode, shown[q]);
+    }
+    dp_page_text_cell(to, mode ? dp_compare_ratio_text(&speed.ratio, ratio) : "1");
+    put_interval_cell(page, mode, DP_QUANTITY_SECONDS);
+    dp_page_number_cell(to, (double)dp_ending_count(root, mode, DP_COMPARISON_GOOD), -1);
+    dp_page_number_cell(to, (double)dp_ending_count(root, mode, DP_COMPARISON_DIVERGED), -1);
+    dp_page_number_cell(to, (double)dp_ending_count(root, mode, DP_COMPARISON_FAILED), -1);
+    dp_page_row_end(to);
 }
 
 static void put_results(const struct dp_compare_page *page)
 {
     const json_t *root = page->comparison->root;
     FILE *to = page->plots.to;
-    char metric[64], ratio_text[DP_COMPARE_INTERVAL_BYTES], beside[64];
+    char metric[64], beside[64];
+    struct dp_claims claims;
+    struct dp_error no_memory;
     (void)snprintf(metric, sizeof metric, "%.40s at the end",
                    dp_compare_metric_name(dp_comparison_metric(root)));
     (void)snprintf(beside, sizeof beside, "beside %.40s", dp_comparison_mode(root, 0));
@@ -79,46 +112,29 @@ static void put_results(const struct dp_compare_page *page)
                                     "examples applied",
                                     "seconds to the target",
                                     "examples to the target",
-                                    "used minibatches/s",
+                                    "applied examples/s",
                                     beside,
                                     "seconds of training",
-                                    "runs",
+                                    "good runs",
+                                    "diverged",
                                     "failed"};
+    if (dp_claims_of(root, &claims, &no_memory) != DP_OK)
+        return;
     dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 9);
-    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
-        struct dp_interval ratio = {.n = 0};
-        char share[16];
-        size_t good = 0, bad = 0;
-        for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-            const json_t *run = dp_comparison_run_of(root, m, s);
-            good += dp_comparison_is_good(run);
-            bad += run && !dp_comparison_is_good(run);
-        }
-        if (m > 0)
-            (void)dp_statistics_pair(root, m, 0, DP_QUANTITY_BATCHES_S, &ratio);
-        dp_page_row(to);
-        dp_page_text_cell(to, dp_comparison_mode(root, m));
-        put_interval_cell(page, m, DP_QUANTITY_METRIC);
-        put_interval_cell(page, m, DP_QUANTITY_LOSS);
-        dp_page_text_cell(
-            to, dp_compare_share_text(dp_compare_examples_share(root, m, "applied", "examples"), share));
-        put_interval_cell(page, m, DP_QUANTITY_SECONDS_TO);
-        put_interval_cell(page, m, DP_QUANTITY_EXAMPLES_TO);
-        put_interval_cell(page, m, DP_QUANTITY_BATCHES_S);
-        dp_page_text_cell(to, m ? dp_compare_interval_text(&ratio, 2, ratio_text) : "1");
-        put_interval_cell(page, m, DP_QUANTITY_SECONDS);
-        dp_page_number_cell(to, (double)good, -1);
-        dp_page_number_cell(to, (double)bad, -1);
-        dp_page_row_end(to);
-    }
+    for (size_t m = 0; m < dp_comparison_modes(root); m++)
+        put_result(page, &claims, m);
     dp_page_table_end(to);
-    dp_page_paragraph(
-        to, "note",
-        "Mean over seeds [95% interval of the mean, Student's t]. Differences and ratios are paired by seed; "
-        "each "
-        "interval is for one comparison, so of twenty that hold no difference one is expected to show one. A "
-        "target is "
-        "reached at the first sample of the weights that is there. Used: gradients that were applied.");
+    dp_claims_clear(&claims);
+    dp_page_paragraph(to, "note",
+                      "Of good runs: means over the seeds (geometric ones; of shares such as an accuracy, by "
+                      "their logits) and, "
+                      "in brackets, 95% intervals of them by Student's t. The column beside the first mode "
+                      "is paired by seed, and "
+                      "its interval is that of a claim. The target is reached between the last sample of the "
+                      "weights below it "
+                      "and the first that is there, and the interval covers both. Applied: examples whose "
+                      "gradients the servers "
+                      "applied.");
 }
 
 static void put_promises(const struct dp_compare_page *page)

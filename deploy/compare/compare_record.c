@@ -6,7 +6,9 @@
 #include "common/config/injection.h"
 #include "common/env/atomic_file.h"
 #include "deploy/cli/run_origin.h"
-#include "deploy/compare/statistics.h"
+#include "deploy/compare/claims.h"
+#include "deploy/compare/compare_target.h"
+#include "deploy/compare/comparison.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -272,56 +274,12 @@ const char *dp_compare_record_choose(struct dp_compare_record *record, const str
 
 /* ---- the end */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* What a mode's runs end with, in the middle: of two, the worse. NaN: none has an end. */
-static double middle_end(struct dp_compare_record *record, const char *mode, bool higher)
-{
-    const json_t *runs = json_object_get(record->root, "runs");
-    double *ends = calloc(json_array_size(runs) + 1, sizeof *ends), middle = NAN;
-    size_t n = 0, i;
-    json_t *run;
-    json_array_foreach((json_t *)runs, i, run)
-    {
-        double end = dp_compare_record_end(record, run);
-        const char *of = json_string_value(json_object_get(run, "mode"));
-        if (ends && of && strcmp(of, mode) == 0 && isfinite(end))
-            ends[n++] = end;
-    }
-    if (n > 0) {
-        qsort(ends, n, sizeof *ends, by_value);
-        middle = ends[higher ? (n - 1) / 2 : n / 2];
-    }
-    free(ends);
-    return middle;
-}
-
-/* What the median run of the worst mode has reached at its end: the time to it is known of most runs, and a single one that went astray
- * does not make it meaningless. */
 static void set_target(struct dp_compare_record *record)
 {
-    const json_t *modes = json_object_get(record->root, "modes");
-    const char *metric = dp_compare_record_metric(record);
-    bool higher = json_is_true(json_object_get(settings(record), "higher_is_better"));
-    double worst = NAN;
-    size_t m;
-    json_t *mode;
-    if (!metric || json_is_object(json_object_get(settings(record), "target")))
-        return;
-    json_array_foreach((json_t *)modes, m, mode)
-    {
-        double end = middle_end(record, json_string_value(json_object_get(mode, "name")), higher);
-        if (isfinite(end) && (!isfinite(worst) || (higher ? end < worst : end > worst)))
-            worst = end;
-    }
-    if (isfinite(worst))
-        (void)json_object_set_new(
-            settings(record), "target",
-            json_pack("{s:s, s:f, s:s}", "metric", metric, "value", worst, "chosen", "automatic"));
+    bool has_one = json_is_object(json_object_get(settings(record), "target"));
+    json_t *chosen = has_one ? NULL : dp_compare_target_choose(record->root);
+    if (chosen)
+        (void)json_object_set_new(settings(record), "target", chosen);
 }
 
 /* What a run found out by itself. */

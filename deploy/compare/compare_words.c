@@ -1,5 +1,8 @@
 #include "deploy/compare/compare_words.h"
 
+#include "deploy/compare/claims.h"
+#include "deploy/compare/compare_work.h"
+#include "deploy/compare/ending.h"
 #include "deploy/compare/page.h"
 #include "deploy/compare/training.h"
 
@@ -23,7 +26,7 @@ const char *dp_compare_interval_text(const struct dp_interval *interval, int dig
     char mean[DP_PAGE_NUMBER_BYTES], low[DP_PAGE_NUMBER_BYTES], high[DP_PAGE_NUMBER_BYTES];
     if (interval->n == 0)
         (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "-");
-    else if (interval->n == 1)
+    else if (!isfinite(interval->low) || !isfinite(interval->high))
         (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "%s", dp_page_number(interval->mean, digits, mean));
     else
         (void)snprintf(
@@ -63,16 +66,42 @@ int dp_compare_digits(enum dp_comparison_quantity quantity, double value)
     return -1;
 }
 
+/* Digits with which the bound nearest to `none` does not look like it, if the interval excludes it. */
+static int digits_apart(const struct dp_interval *interval, double none, int digits)
+{
+    double low = fabs(interval->low - none), high = fabs(interval->high - none), nearest = fmin(low, high);
+    bool excluded = (interval->low > none) == (interval->high > none);
+    while (excluded && nearest > 0 && digits < DIGITS_MAX && nearest * pow(10, digits) < 0.6)
+        digits++;
+    return digits;
+}
+
+const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_COMPARE_INTERVAL_BYTES])
+{
+    int digits = ratio->mean < 10 ? 2 : 1;
+    return dp_compare_interval_text(ratio, digits_apart(ratio, 1, digits), out);
+}
+
+const char *dp_compare_difference_text(const struct dp_interval *difference,
+                                       char out[DP_COMPARE_INTERVAL_BYTES])
+{
+    double largest = fmax(fabs(difference->mean), fmax(fabs(difference->low), fabs(difference->high)));
+    int digits = 2;
+    while (digits < DIGITS_MAX && largest > 0 && largest * pow(10, digits) < 10)
+        digits++;
+    return dp_compare_interval_text(difference, digits_apart(difference, 0, digits), out);
+}
+
 static void put_interval(FILE *to, const struct dp_interval *interval, int digits)
 {
     char text[DP_COMPARE_INTERVAL_BYTES];
     fputs(dp_compare_interval_text(interval, digits, text), to);
 }
 
-static void put_number(FILE *to, double value, int digits)
+static void put_mode(FILE *to, const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
 {
-    char text[DP_PAGE_NUMBER_BYTES];
-    fputs(dp_page_number(value, digits, text), to);
+    struct dp_interval own = dp_statistics_mode(root, mode, quantity);
+    put_interval(to, &own, dp_compare_digits(quantity, own.mean));
 }
 
 /* The stream's text, once it is closed. */
@@ -82,6 +111,32 @@ static char *done(FILE *to, char **text)
         return *text;
     free(*text);
     return NULL;
+}
+
+/* A text that needs the claims. */
+struct telling {
+    struct dp_claims claims;
+    FILE *to;
+    char *text;
+    size_t size;
+};
+
+/* false: no memory. */
+static bool tell(struct telling *t, const json_t *root)
+{
+    struct dp_error no_memory;
+    *t = (struct telling){.to = NULL};
+    if (dp_claims_of(root, &t->claims, &no_memory) == DP_OK)
+        t->to = open_memstream(&t->text, &t->size);
+    if (!t->to)
+        dp_claims_clear(&t->claims);
+    return t->to != NULL;
+}
+
+static char *told(struct telling *t)
+{
+    dp_claims_clear(&t->claims);
+    return done(t->to, &t->text);
 }
 
 static const json_t *settings_of(const json_t *root)
@@ -126,270 +181,268 @@ char *dp_compare_words_what(const json_t *root)
     const char *injected = dp_training_text(root, "injected");
     if (injected[0])
         fprintf(to, " Delays were injected, equal in all modes: %s.", injected);
-    fputs(" Brackets hold 95% intervals over the seeds.", to);
-    if (seeds < DP_STATISTICS_SHOWN)
-        fprintf(to, " So few seeds show no difference: that takes %u at least.", DP_STATISTICS_SHOWN);
     return done(to, &text);
 }
 
-/* What went wrong with a mode: how often, and why the first time; failed: runs that did not end well, else those that were not scored. */
-static size_t put_failed(const json_t *root, size_t mode, bool failed, FILE *to)
+char *dp_compare_words_brackets(const json_t *root)
 {
-    size_t count = 0, seeds = dp_comparison_seeds(root);
-    const char *why = "";
+    size_t seeds = dp_comparison_seeds(root);
+    struct telling t;
+    if (seeds < 2)
+        return strdup("");
+    if (!tell(&t, root))
+        return NULL;
+    fputs("Brackets after a mode's own figure hold its 95% interval over the seeds.", t.to);
+    if (t.claims.count > 0 && seeds >= DP_CLAIM_PAIRS)
+        fprintf(t.to,
+                " Those of differences and ratios between modes are wider, for the %zu claims that this page "
+                "could "
+                "make (Holm's method): of modes that do not differ, one page in twenty claims a difference.",
+                t.claims.count);
+    return told(&t);
+}
+
+/* ---- runs that did not end well */
+
+static void put_sign(FILE *to, const json_t *root, const json_t *run)
+{
+    struct dp_ending ending = dp_ending_of(root, run);
+    const char *metric = dp_compare_metric_name(dp_comparison_metric(root));
+    const char *error = dp_training_text(run, "error");
+    if (ending.sign == DP_ENDING_NOT_FINITE)
+        fputs("its last weights are not finite", to);
+    else if (ending.sign == DP_ENDING_BASELINE)
+        fprintf(to, "it ended at %s %.4g, worse than a constant prediction (%.4g)", metric, ending.end,
+                ending.reference);
+    else if (ending.sign == DP_ENDING_BEGIN)
+        fprintf(to, "it ended at %s %.4g, no better than it began (%.4g)", metric, ending.end,
+                ending.reference);
+    else
+        fputs(error[0] ? error : "it does not say why", to);
+}
+
+/* How often, and why the first time. */
+static size_t put_ended(FILE *to, const json_t *root, size_t mode, enum dp_comparison_outcome outcome,
+                        const char *verb)
+{
+    size_t seeds = dp_comparison_seeds(root), count = dp_ending_count(root, mode, outcome);
+    if (count == 0)
+        return 0;
+    fprintf(to, "%s %s with %zu of %zu seed%s: ", dp_comparison_mode(root, mode), verb, count, seeds,
+            seeds == 1 ? "" : "s");
     for (size_t s = 0; s < seeds; s++) {
         const json_t *run = dp_comparison_run_of(root, mode, s);
-        const char *error = dp_training_text(run, "error");
-        bool good = dp_comparison_is_good(run);
-        if (!run || good == failed || (good && !error[0]))
+        if (!run || dp_comparison_outcome(root, run) != outcome)
             continue;
-        if (count++ == 0)
-            why = error;
+        put_sign(to, root, run);
+        break;
     }
-    if (count > 0)
-        fprintf(to, "%s %s with %zu of %zu seed%s: %s. ", dp_comparison_mode(root, mode),
-                failed ? "failed" : "was trained, but not scored,", count, seeds, seeds == 1 ? "" : "s", why);
+    fputs(". ", to);
     return count;
 }
 
 char *dp_compare_words_failed(const json_t *root)
 {
     char *text = NULL;
-    size_t size = 0, failed = 0, runs = dp_comparison_runs(root);
+    size_t size = 0, bad = 0, runs = dp_comparison_runs(root);
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
+    for (size_t m = 0; m < modes_of(root); m++) {
+        bad += put_ended(to, root, m, DP_COMPARISON_DIVERGED, "diverged");
+        bad += put_ended(to, root, m, DP_COMPARISON_FAILED, "failed");
+    }
+    if (bad > 0 && bad < runs)
+        fputs("A mode is compared with others only if it ended well with every seed. ", to);
     if (!json_is_true(json_object_get(root, "finished")))
         fprintf(to, "This comparison is not finished: %zu of %zu runs have ended. ", runs,
                 dp_comparison_modes(root) * dp_comparison_seeds(root));
-    for (size_t m = 0; m < modes_of(root); m++) {
-        failed += put_failed(root, m, true, to);
-        (void)put_failed(root, m, false, to);
-    }
-    if (failed > 0 && failed < runs)
-        fputs("What is said of these modes is said of their other runs.", to);
     return done(to, &text);
 }
 
 /* ---- the target */
 
-/* Modes by the mean of a quantity, the least first; those without one are left out. Returns how many. */
-static size_t ranked(const json_t *root, enum dp_comparison_quantity quantity, size_t order[MODES_MAX])
+static bool is_given(const json_t *target)
 {
-    double mean[MODES_MAX];
-    size_t count = 0;
-    for (size_t m = 0; m < modes_of(root); m++) {
-        struct dp_interval own = dp_statistics_mode(root, m, quantity);
-        if (own.n == 0)
-            continue;
-        size_t at = count++;
-        for (; at > 0 && mean[at - 1] > own.mean; at--) {
-            mean[at] = mean[at - 1];
-            order[at] = order[at - 1];
-        }
-        mean[at] = own.mean;
-        order[at] = m;
-    }
-    return count;
+    return strcmp(dp_training_text(target, "chosen"), "given") == 0;
 }
 
-static size_t good_runs(const json_t *root, size_t mode)
+static void put_target(FILE *to, const json_t *target)
 {
-    size_t good = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
-        good += dp_comparison_is_good(dp_comparison_run_of(root, mode, s));
-    return good;
-}
-
-/* It reached the target with every seed that ended well. */
-static bool always_reached(const json_t *root, size_t mode)
-{
-    return good_runs(root, mode) > 0 &&
-           dp_statistics_mode(root, mode, DP_QUANTITY_SECONDS_TO).n == good_runs(root, mode);
-}
-
-static void put_first(const json_t *root, enum dp_comparison_quantity quantity, const char *unit, FILE *to)
-{
-    size_t order[MODES_MAX], reached = 0;
-    size_t count = ranked(root, quantity, order);
-    for (size_t i = 0; i < count; i++)
-        if (always_reached(root, order[i]))
-            order[reached++] = order[i];
-    if (reached == 0)
-        return;
-    struct dp_interval own = dp_statistics_mode(root, order[0], quantity), ratio;
-    fprintf(to, "%s reached it after ", dp_comparison_mode(root, order[0]));
-    put_interval(to, &own, dp_compare_digits(quantity, own.mean));
-    fprintf(to, " %s", unit);
-    if (reached == 1) {
+    double keeps = dp_training_number(target, "keeps", NULL),
+           baseline = dp_training_number(target, "baseline", NULL);
+    fprintf(to, "The target is %s %.4g", dp_compare_metric_name(dp_training_text(target, "metric")),
+            dp_training_number(target, "value", NULL));
+    if (is_given(target))
         fputs(". ", to);
-        return;
-    }
-    /* Beside the nearest of those whom it is not shown to be before, else beside the next. */
-    size_t near = 1;
-    bool shown = true;
-    for (size_t i = reached; i-- > 1;) {
-        struct dp_interval d = dp_statistics_pair(root, order[i], order[0], quantity, &ratio);
-        if (dp_statistics_shows(&d))
-            continue;
-        shown = false;
-        near = i;
-    }
-    struct dp_interval next = dp_statistics_pair(root, order[near], order[0], quantity, &ratio);
-    fprintf(to,
-            shown ? ", before all others: the next, %s, took "
-                  : "; whether it or %s is first is not shown: that one took ",
-            dp_comparison_mode(root, order[near]));
-    if (ratio.n > 0) {
-        put_interval(to, &ratio, 2);
-        fputs(" times as many", to);
-    } else {
-        put_interval(to, &next, dp_compare_digits(quantity, own.mean));
-        fprintf(to, " %s more", unit);
-    }
-    struct dp_interval last = dp_statistics_pair(root, order[reached - 1], order[0], quantity, &ratio);
-    if (reached - 1 > near && dp_statistics_shows(&last) && ratio.n > 0) {
-        fprintf(to, ", and the last, %s, ", dp_comparison_mode(root, order[reached - 1]));
-        put_interval(to, &ratio, 2);
-    }
-    fputs(". ", to);
+    else if (isfinite(keeps) && isfinite(baseline))
+        fprintf(to,
+                ", chosen afterwards: 95%% of the way from the baseline (%.4g) to what the best mode keeps "
+                "at its "
+                "end (%.4g); --target sets another. ",
+                baseline, keeps);
+    else
+        fputs(", chosen afterwards; --target sets another. ", to);
 }
 
-/* The fastest mode's time is that of its first or second sample: a matter of when those were taken. */
-static bool is_coarse(const json_t *root)
+/* "seconds to it: 1.60 [1.55, 1.66] (async), 2.10 [2.00, 2.20] (sync)", of those that were always there. */
+static void put_times(FILE *to, const json_t *root, enum dp_comparison_quantity quantity, const char *what)
 {
-    double every = dp_training_number(settings_of(root), "sample_every_s", NULL);
-    for (size_t m = 0; m < modes_of(root); m++)
-        if (dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).mean < 2 * every)
-            return true;
-    return false;
+    size_t told = 0;
+    for (size_t m = 0; m < modes_of(root); m++) {
+        if (!dp_ending_is_whole(root, m) ||
+            dp_statistics_mode(root, m, quantity).n < dp_ending_count(root, m, DP_COMPARISON_GOOD))
+            continue;
+        fputs(told++ ? ", " : what, to);
+        put_mode(to, root, m, quantity);
+        fprintf(to, " (%s)", dp_comparison_mode(root, m));
+    }
+    fputs(told ? ". " : "", to);
+}
+
+static void put_counts(FILE *to, const json_t *root)
+{
+    for (size_t m = 0; m < modes_of(root); m++) {
+        size_t runs = dp_ending_count(root, m, DP_COMPARISON_GOOD),
+               n = dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n;
+        if (dp_ending_is_whole(root, m) && n < runs)
+            fprintf(to, "%s reached it with %zu of %zu seed%s. ", dp_comparison_mode(root, m), n, runs,
+                    runs == 1 ? "" : "s");
+    }
+}
+
+static void put_shown(FILE *to, const json_t *root, const struct dp_claim *claim)
+{
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    if (claim->quantity == DP_QUANTITY_METRIC)
+        fprintf(to, "%s differs by %s", dp_comparison_mode(root, claim->mode),
+                dp_compare_difference_text(&claim->difference, text));
+    else
+        fprintf(to, "%s needed %s times as many examples", dp_comparison_mode(root, claim->mode),
+                dp_compare_ratio_text(&claim->ratio, text));
+}
+
+/* Beside the first mode: which differences are shown, and which are not. */
+static void put_beside(FILE *to, const json_t *root, const struct dp_claims *claims,
+                       enum dp_comparison_quantity quantity)
+{
+    const char *first = dp_comparison_mode(root, 0);
+    bool at_end = quantity == DP_QUANTITY_METRIC;
+    size_t shown = 0, hidden = 0;
+    for (size_t m = 1; m < modes_of(root); m++) {
+        struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
+        if (!claim.shown)
+            continue;
+        fputs(shown++ ? ", " : "", to);
+        put_shown(to, root, &claim);
+    }
+    if (shown > 0)
+        fprintf(to, " %s %s. ", at_end ? "from" : "as", first);
+    for (size_t m = 1; m < modes_of(root); m++) {
+        struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
+        if (claim.n < DP_CLAIM_PAIRS || claim.shown)
+            continue;
+        if (hidden++ == 0)
+            fprintf(to, "No difference from %s %s is shown for ", first,
+                    at_end ? "at the end" : "in examples to the target");
+        fprintf(to, "%s%s", hidden > 1 ? ", " : "", dp_comparison_mode(root, m));
+    }
+    fputs(hidden > 0 ? ". " : "", to);
 }
 
 char *dp_compare_words_target(const json_t *root)
 {
     const json_t *target = json_object_get(settings_of(root), "target");
-    char *text = NULL;
-    size_t size = 0, any = 0;
-    FILE *to = json_is_object(target) ? open_memstream(&text, &size) : NULL;
-    if (!to)
+    struct telling t;
+    if (!json_is_object(target))
         return strdup("");
-    double value = dp_training_number(target, "value", NULL);
-    bool given = strcmp(dp_training_text(target, "chosen"), "given") == 0;
-    fprintf(to, "The target is %s ", dp_compare_metric_name(dp_training_text(target, "metric")));
-    put_number(to, value, dp_compare_digits(DP_QUANTITY_METRIC, value));
-    fputs(given ? ". " : ", where the median run of the worst mode ended (--target sets another). ", to);
-    for (size_t m = 0; m < modes_of(root); m++)
-        any += dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n > 0;
-    if (any == 0)
-        fputs("No mode reached it: a target that is nearer, or more epochs, would tell them apart. ", to);
-    bool coarse = any > 0 && is_coarse(root);
-    if (coarse)
-        fputs("Some mode reached it within the first two samples of the weights, which are too far apart to "
-              "tell who was first: "
-              "sample more often (--sample-every), or set a target that is further away (--target). ",
-              to);
-    if (!coarse)
-        put_first(root, DP_QUANTITY_SECONDS_TO, "seconds", to);
-    if (any > 0 && !coarse) {
-        fputs("In examples: ", to);
-        put_first(root, DP_QUANTITY_EXAMPLES_TO, "examples", to);
-    }
-    for (size_t m = 0; any > 0 && m < modes_of(root); m++) {
-        size_t good = good_runs(root, m), n = dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n;
-        if (good > 0 && n == 0)
-            fprintf(to, "%s did not reach it. ", dp_comparison_mode(root, m));
-        else if (n < good)
-            fprintf(to, "%s reached it with %zu of %zu seeds only. ", dp_comparison_mode(root, m), n, good);
-    }
-    return done(to, &text);
+    if (!tell(&t, root))
+        return NULL;
+    put_target(t.to, target);
+    put_times(t.to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
+    put_times(t.to, root, DP_QUANTITY_EXAMPLES_TO, "Examples to it: ");
+    put_counts(t.to, root);
+    put_beside(t.to, root, &t.claims, DP_QUANTITY_EXAMPLES_TO);
+    return told(&t);
 }
 
 /* ---- the end */
 
-/* Two digits that count, of what is shown not to be 0. */
-static int digits_of_difference(enum dp_comparison_quantity quantity, double value)
+/* What a mode did without, of the examples of all its epochs. the: how the sentence begins. */
+static bool put_dropped(FILE *to, const json_t *root, size_t mode, const char *the)
 {
-    int digits = dp_compare_digits(quantity, value);
-    while (digits >= 0 && digits < DIGITS_MAX && fabs(value) * pow(10, digits) < 10)
-        digits++;
-    return digits;
+    double late = dp_compare_examples_share(root, mode, "dropped", "late");
+    double skipped = dp_compare_examples_share(root, mode, "dropped", "not_computed");
+    bool has_late = late >= 0.0005, has_skipped = skipped >= 0.0005;
+    if (has_late)
+        fprintf(to, "%s gradients of %.1f%% of its examples came too late", the, 100 * late);
+    if (has_late && has_skipped)
+        fprintf(to, ", and those of %.1f%% were not computed", 100 * skipped);
+    else if (has_skipped)
+        fprintf(to, "%s gradients of %.1f%% of its examples were not computed", the, 100 * skipped);
+    return has_late || has_skipped;
 }
 
-/* Of which modes a difference from the first is shown, and of which it is not. */
-static void put_differences(const json_t *root, enum dp_comparison_quantity quantity, FILE *to)
+/* What it trained on stands next to its end. */
+static void put_applied(FILE *to, const json_t *root)
 {
-    struct dp_interval ratio;
-    size_t shown = 0, hidden = 0;
-    for (size_t m = 1; m < modes_of(root); m++) {
-        struct dp_interval d = dp_statistics_pair(root, m, 0, quantity, &ratio);
-        if (!dp_statistics_shows(&d))
+    for (size_t m = 0; m < modes_of(root); m++) {
+        double applied = dp_compare_examples_share(root, m, "applied", "examples");
+        if (!(applied < 0.995) || !dp_ending_is_whole(root, m))
             continue;
-        fprintf(to, "%s%s differs by ", shown++ ? "; " : "", dp_comparison_mode(root, m));
-        put_interval(to, &d, digits_of_difference(quantity, d.mean));
+        fprintf(to, "%s was trained on %.0f%% of its examples: ", dp_comparison_mode(root, m), 100 * applied);
+        fputs(put_dropped(to, root, m, "the") ? ". " : "the rest was not applied. ", to);
     }
-    if (shown > 0)
-        fprintf(to, " from %s. ", dp_comparison_mode(root, 0));
-    for (size_t m = 1; m < modes_of(root); m++) {
-        struct dp_interval d = dp_statistics_pair(root, m, 0, quantity, &ratio);
-        if (d.n == 0 || dp_statistics_shows(&d))
-            continue;
-        if (hidden++ == 0)
-            fprintf(to, "No difference from %s is shown for %s", dp_comparison_mode(root, 0),
-                    dp_comparison_mode(root, m));
-        else
-            fprintf(to, ", %s", dp_comparison_mode(root, m));
-    }
-    if (hidden > 0)
-        fputs(".", to);
 }
 
 char *dp_compare_words_end(const json_t *root)
 {
     const char *metric = dp_comparison_metric(root);
-    char *text = NULL;
-    size_t size = 0, told = 0;
-    FILE *to = metric[0] ? open_memstream(&text, &size) : NULL;
-    if (!to)
+    size_t said = 0;
+    struct telling t;
+    if (!metric[0])
         return strdup("");
-    fprintf(to, "At the end %s is ", dp_compare_metric_name(metric));
+    if (!tell(&t, root))
+        return NULL;
     for (size_t m = 0; m < modes_of(root); m++) {
-        struct dp_interval own = dp_statistics_mode(root, m, DP_QUANTITY_METRIC);
-        if (own.n == 0)
+        if (!dp_ending_is_whole(root, m))
             continue;
-        fputs(told++ ? ", " : "", to);
-        put_interval(to, &own, dp_compare_digits(DP_QUANTITY_METRIC, own.mean));
-        fprintf(to, " (%s)", dp_comparison_mode(root, m));
+        if (said++ == 0)
+            fprintf(t.to, "At the end %s is ", dp_compare_metric_name(metric));
+        else
+            fputs(", ", t.to);
+        put_mode(t.to, root, m, DP_QUANTITY_METRIC);
+        fprintf(t.to, " (%s)", dp_comparison_mode(root, m));
     }
-    fputs(told ? ". " : "known of no run. ", to);
-    put_differences(root, DP_QUANTITY_METRIC, to);
-    return done(to, &text);
+    fputs(said ? ". " : "", t.to);
+    put_beside(t.to, root, &t.claims, DP_QUANTITY_METRIC);
+    put_applied(t.to, root);
+    return told(&t);
 }
 
 char *dp_compare_words_speed(const json_t *root)
 {
-    char *text = NULL;
-    size_t size = 0, told = 0;
-    struct dp_interval first = dp_statistics_mode(root, 0, DP_QUANTITY_BATCHES_S), ratio;
-    FILE *to = first.n > 0 ? open_memstream(&text, &size) : NULL;
-    if (!to)
-        return strdup("");
-    fprintf(to, "%s trained ", dp_comparison_mode(root, 0));
-    put_interval(to, &first, dp_compare_digits(DP_QUANTITY_BATCHES_S, first.mean));
-    fputs(" minibatches a second whose gradients were applied", to);
-    for (size_t m = 1; m < modes_of(root); m++) {
-        (void)dp_statistics_pair(root, m, 0, DP_QUANTITY_BATCHES_S, &ratio);
-        if (ratio.n == 0)
+    char ratio[DP_COMPARE_INTERVAL_BYTES];
+    size_t said = 0;
+    struct telling t;
+    if (!tell(&t, root))
+        return NULL;
+    for (size_t m = 0; m < modes_of(root); m++) {
+        if (!dp_ending_is_whole(root, m))
             continue;
-        fprintf(to, "%s%s ", told++ ? ", " : "; ", dp_comparison_mode(root, m));
-        put_interval(to, &ratio, 2);
+        struct dp_claim claim = dp_claims_find(&t.claims, DP_QUANTITY_EXAMPLES_S, m, 0);
+        fprintf(t.to, "%s%s ", said++ ? "; " : "Applied examples a second: ", dp_comparison_mode(root, m));
+        put_mode(t.to, root, m, DP_QUANTITY_EXAMPLES_S);
+        if (claim.ratio.n > 0)
+            fprintf(t.to, ", %s times those of %s", dp_compare_ratio_text(&claim.ratio, ratio),
+                    dp_comparison_mode(root, 0));
     }
-    fputs(told ? " times as many." : ".", to);
-    return done(to, &text);
+    fputs(said ? "." : "", t.to);
+    return told(&t);
 }
 
 /* ---- the rule */
 
-/* Of all workers' time in all good runs of a mode, what went into this kind; NaN: unknown. */
 /* The least or the greatest of those that were tried: one beyond may be better. */
 static bool is_at_edge(const json_t *rates, double rate)
 {
@@ -428,6 +481,7 @@ char *dp_compare_words_rates(const json_t *root)
     return done(to, &text);
 }
 
+/* Of all workers' time in all good runs of a mode, what went into this kind; NaN: unknown. */
 static double share_of(const json_t *root, size_t mode, enum dp_training_share share)
 {
     double part = 0, all = 0;
@@ -443,22 +497,6 @@ static double share_of(const json_t *root, size_t mode, enum dp_training_share s
     return all > 0 ? part / all : (double)NAN;
 }
 
-static double dropped_of(const json_t *root, size_t mode)
-{
-    double dropped = 0, used = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s), *report = json_object_get(run, "report");
-        if (!dp_comparison_is_good(run))
-            continue;
-        double lost = dp_training_number(report, "dropped", "examples", NULL);
-        double kept = dp_training_number(report, "throughput", "examples_per_s", NULL) *
-                      dp_training_number(report, "throughput", "seconds", NULL);
-        dropped += isfinite(lost) ? lost : 0;
-        used += isfinite(kept) ? kept : 0;
-    }
-    return dropped + used > 0 ? dropped / (dropped + used) : (double)NAN;
-}
-
 char *dp_compare_words_limit(const json_t *root, size_t mode)
 {
     const json_t *of = json_array_get(json_object_get(root, "modes"), mode);
@@ -467,16 +505,14 @@ char *dp_compare_words_limit(const json_t *root, size_t mode)
     bool leased = strcmp(dp_training_text(of, "work"), "leased") == 0;
     char *text = NULL;
     size_t size = 0;
-    double waited = share_of(root, mode, DP_SHARE_RULE), dropped = dropped_of(root, mode);
+    double waited = share_of(root, mode, DP_SHARE_RULE);
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
     if (waited >= 0.005)
         fprintf(to, "Its workers spent %.0f%% of their time waiting for others. ", 100 * waited);
-    if (dropped >= 0.0005)
-        fprintf(to,
-                "%.1f%% of the examples were dropped: their gradients came too late or were not computed. ",
-                100 * dropped);
+    if (put_dropped(to, root, mode, "The"))
+        fputs(". ", to);
     if (straggler && strcmp(rule, "sync") == 0)
         fputs("Each step waits for the slowest worker, so all go at its speed. ", to);
     if (straggler && strncmp(rule, "ssp", 3) == 0)

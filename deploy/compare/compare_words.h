@@ -1,5 +1,7 @@
-/* Compare words: what a comparison found, in sentences for people; each number with its 95% interval, in brackets.
- * Promise   No mode is called better or faster than another unless statistics.h shows it, and what was not reached is not given a number.
+/* Compare words: what a comparison found, in sentences for people (the first one: compare_answer.h); each number with its interval,
+ * in brackets.
+ * Promise   No mode is called better or faster than another unless claims.h shows it; a mode with runs that did not end well is compared
+ *           with none, and what was not reached is not given a number.
  * Memory    Texts are malloc'd; "" if there is nothing to say; NULL without memory. */
 #ifndef DP_COMPARE_COMPARE_WORDS_H
 #define DP_COMPARE_COMPARE_WORDS_H
@@ -8,13 +10,15 @@
 
 /* What was trained, how often, under which injected delays. */
 char *dp_compare_words_what(const json_t *root);
-/* That it is not finished; runs that failed, and why. */
+/* What the brackets hold. */
+char *dp_compare_words_brackets(const json_t *root);
+/* Runs that diverged or failed, and why; that it is not finished. */
 char *dp_compare_words_failed(const json_t *root);
-/* Which mode reaches the target first, in time and in examples. */
+/* Where the target comes from; when each mode reached it, in seconds and in examples. */
 char *dp_compare_words_target(const json_t *root);
-/* Where each ends, and which differences from the first mode are shown. */
+/* Where each ends, which differences from the first mode are shown, and what a mode did not train on. */
 char *dp_compare_words_end(const json_t *root);
-/* Used minibatches a second beside the first mode. */
+/* Applied examples a second, and beside the first mode. */
 char *dp_compare_words_speed(const json_t *root);
 /* How the modes came by their learning rates, and what that leaves open. */
 char *dp_compare_words_rates(const json_t *root);
@@ -25,6 +29,10 @@ char *dp_compare_words_limit(const json_t *root, size_t mode);
 #define DP_COMPARE_INTERVAL_BYTES 160u
 const char *dp_compare_interval_text(const struct dp_interval *interval, int digits,
                                      char out[DP_COMPARE_INTERVAL_BYTES]);
+/* Of ratios and differences between modes: with digits enough that an interval which excludes "no difference" is seen to. */
+const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_COMPARE_INTERVAL_BYTES]);
+const char *dp_compare_difference_text(const struct dp_interval *difference,
+                                       char out[DP_COMPARE_INTERVAL_BYTES]);
 /* For people: "AUC". */
 const char *dp_compare_metric_name(const char *key);
 /* Digits behind the point that a quantity is shown with. */

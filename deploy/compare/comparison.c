@@ -173,39 +173,44 @@ static double of_last(const json_t *run, const char *key)
     return n > 0 ? dp_training_number(json_array_get(samples, n - 1), key, NULL) : (double)NAN;
 }
 
-/* Of the first sample at the target: what lies between two samples was not measured. */
-static double of_target(const json_t *root, const json_t *run, const char *key)
+/* The first sample at the target, and the last one before it that is known; the weights in between are taken to lie on a line. */
+static struct dp_comparison_span of_target(const json_t *root, const json_t *run, const char *key)
 {
     const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
     const char *metric = dp_training_text(target, "metric");
-    double value = dp_training_number(target, "value", NULL);
+    double value = dp_training_number(target, "value", NULL), before = NAN;
     bool higher = dp_comparison_higher_is_better(root);
+    struct dp_comparison_span out = {.low = 0, .at = NAN, .high = NAN};
     size_t i;
     json_t *sample;
     json_array_foreach(json_object_get(run, "samples"), i, sample)
     {
-        double at = metric[0] ? dp_training_number(sample, metric, NULL) : (double)NAN;
-        if (higher ? at >= value : at <= value)
-            return dp_training_number(sample, key, NULL);
+        double now = metric[0] ? dp_training_number(sample, metric, NULL) : (double)NAN;
+        double where = dp_training_number(sample, key, NULL);
+        if (higher ? now >= value : now <= value) {
+            double share = isfinite(before) ? (value - before) / (now - before) : 1;
+            out.at = out.low + share * (where - out.low);
+            out.high = where;
+            return out;
+        }
+        if (isfinite(now)) {
+            before = now;
+            out.low = where;
+        }
     }
-    return (double)NAN;
+    out.low = NAN;
+    return out;
 }
 
-double dp_comparison_value(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity)
+static double of_run(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity)
 {
     const json_t *report = json_object_get(run, "report");
     const char *metric = dp_comparison_metric(root);
-    if (!dp_comparison_is_good(run))
-        return (double)NAN;
     switch (quantity) {
     case DP_QUANTITY_METRIC:
         return metric[0] ? of_last(run, metric) : (double)NAN;
     case DP_QUANTITY_LOSS:
         return of_last(run, "loss");
-    case DP_QUANTITY_SECONDS_TO:
-        return of_target(root, run, "seconds");
-    case DP_QUANTITY_EXAMPLES_TO:
-        return of_target(root, run, "examples");
     case DP_QUANTITY_EXAMPLES_S:
         return dp_training_number(report, "throughput", "examples_per_s", NULL);
     case DP_QUANTITY_BATCHES_S:
@@ -213,8 +218,28 @@ double dp_comparison_value(const json_t *root, const json_t *run, enum dp_compar
                dp_training_number(report, "settings", "batch", NULL);
     case DP_QUANTITY_SECONDS:
         return dp_training_number(report, "throughput", "seconds", NULL);
+    case DP_QUANTITY_SECONDS_TO:
+    case DP_QUANTITY_EXAMPLES_TO:
     case DP_QUANTITIES:
         break;
     }
     return (double)NAN;
+}
+
+struct dp_comparison_span dp_comparison_span(const json_t *root, const json_t *run,
+                                             enum dp_comparison_quantity quantity)
+{
+    double value = NAN;
+    if (dp_comparison_is_good(run) && quantity == DP_QUANTITY_SECONDS_TO)
+        return of_target(root, run, "seconds");
+    if (dp_comparison_is_good(run) && quantity == DP_QUANTITY_EXAMPLES_TO)
+        return of_target(root, run, "examples");
+    if (dp_comparison_is_good(run))
+        value = of_run(root, run, quantity);
+    return (struct dp_comparison_span){.low = value, .at = value, .high = value};
+}
+
+double dp_comparison_value(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity)
+{
+    return dp_comparison_span(root, run, quantity).at;
 }

@@ -33,7 +33,8 @@ const json_t *dp_comparison_run(const json_t *root, size_t run);
 /* The run of this mode with the seed number `seed` of the settings (0 is the first), whether it was good or not; NULL: there is none. */
 const json_t *dp_comparison_run_of(const json_t *root, size_t mode, size_t seed);
 size_t dp_comparison_seeds(const json_t *root);
-bool dp_comparison_is_good(const json_t *run); /* not NULL, and it ended well */
+bool dp_comparison_is_good(
+    const json_t *run); /* not NULL, and trained to its end; ending.h says if it diverged */
 /* What is compared, by its key in samples: "accuracy"; "": no run has left a sample. */
 const char *dp_comparison_metric(const json_t *root);
 bool dp_comparison_higher_is_better(const json_t *root);
@@ -42,7 +43,7 @@ bool dp_comparison_higher_is_better(const json_t *root);
 enum dp_comparison_quantity {
     DP_QUANTITY_METRIC, /* of its last weights, on the scored set */
     DP_QUANTITY_LOSS,   /* the same */
-    DP_QUANTITY_SECONDS_TO, /* the target: when the first sample at or beyond it was taken, in seconds of training */
+    DP_QUANTITY_SECONDS_TO, /* the target: where the line between two samples crosses it, in seconds of training */
     DP_QUANTITY_EXAMPLES_TO, /* the same in examples behind applied gradients */
     DP_QUANTITY_EXAMPLES_S,  /* examples whose gradients were applied, a second of training */
     DP_QUANTITY_BATCHES_S,   /* the same in minibatches: those examples by the size of a minibatch */
@@ -50,7 +51,13 @@ enum dp_comparison_quantity {
     DP_QUANTITIES
 };
 const char *dp_comparison_quantity_key(enum dp_comparison_quantity quantity); /* in "statistics" */
-/* NaN: the run has none: it failed, diverged, or did not reach the target. */
+/* What was measured lies in between; of a target: its last sample below, its first that is there. */
+struct dp_comparison_span {
+    double low, at, high;
+};
+/* NaN: the run has none: it failed, its weights are not finite, or it did not reach the target. */
+struct dp_comparison_span dp_comparison_span(const json_t *root, const json_t *run,
+                                             enum dp_comparison_quantity quantity);
 double dp_comparison_value(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity);
 
 #endif

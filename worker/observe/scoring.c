@@ -79,7 +79,8 @@ struct scoring {
     struct dp_scored *scored;
     struct dp_samples_reader *samples;
     struct dp_sample_rows rows;
-    float *weights; /* of the sample at hand */
+    float *weights;    /* of the sample at hand */
+    uint64_t examples; /* of the set; 0: no sample had finite weights */
 };
 
 /* By the names that --stop-at takes. Metrics among all items have their K; "ndcg@10" is that of lists, where both are there. */
@@ -133,6 +134,8 @@ static enum dp_status score_one(struct scoring *s, uint64_t number, json_t *samp
         *err = (struct dp_error){0};
     else if (st != DP_OK)
         return st;
+    else
+        s->examples = figures.examples;
     return json_array_append_new(samples, sample_json(&sample, &figures, diverged)) == 0
                ? DP_OK
                : dp_fail(err, DP_NOMEM, "no memory for the metrics of a sample");
@@ -187,6 +190,8 @@ enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic
         st = score_one(&s, i, samples, err);
     if (st == DP_OK)
         (void)json_object_set_new(root, "set", json_string(s.scored->sets.test ? "test" : "validation"));
+    if (st == DP_OK && s.examples > 0)
+        dp_json_set_u64(root, "examples", s.examples);
     if (st == DP_OK)
         st = write_json(root, options->out, err);
     if (st == DP_OK)

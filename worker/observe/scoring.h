@@ -21,7 +21,7 @@ struct dp_scoring_options {
     const char *out;
 };
 /* Writes the metrics of each sample as JSON:
- *     {"set": "test", "samples": [{"seconds": 1.25, "examples": 4096, "pushes": 128, "at": .., "by": "time", "loss": .., "accuracy": .., ...}]}
+ *     {"set": "test", "examples": 360, "samples": [{"seconds": 1.25, "examples": 4096, "pushes": 128, "at": .., "by": "time", "loss": .., "accuracy": .., ...}]}
  * seconds: since the training began (observe.h), 0 before; at: seconds since 1970; examples, pushes: as sampled;
  * by: "time" or "examples", what the sample was taken for. A curve over examples has those by examples alone, so that its points do not
  * depend on the training's speed. The metrics have the

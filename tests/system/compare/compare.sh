@@ -71,7 +71,7 @@ said "Rate of sync: 0.01"
 said "Rate of async: 0.01"
 [ -d "$to/runs/sync/seed-1/store/server-0" ] || fail "--keep-stores kept no store"
 [ ! -e "$to/runs/allreduce" ] || fail "--overwrite left runs of the comparison before"
-grep -q "No mode reached it" "$to/report.html" || fail "the page does not say that the target was not reached"
+grep -q "No mode reached accuracy 1" "$to/report.html" || fail "the page does not say that the target was not reached"
 grep -q "(chosen)" "$to/report.html" || fail "the page does not have the rates"
 
 # --- stopped: its children with it, and what has ended stays

@@ -18,30 +18,46 @@ def shares(spent):
             sum(s for key, s in spent.items() if key not in known and key not in NOT_KINDS) for _, keys in KINDS]
 
 
-def student(freedom):
-    """The 97.5% quantile, by bisection over the integral of the density."""
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-    density = lambda t: scale * (1 + t * t / freedom) ** (-(freedom + 1) / 2)
-    def below(t, n=4000):
-        h = t / n
-        return 0.5 + h / 3 * sum((1 if i in (0, n) else 4 if i % 2 else 2) * density(i * h) for i in range(n + 1))
-    low, high = 1.0, 20.0
-    while high - low > 1e-6:
+class Distributions:
+    """Two-sided, by arithmetic alone; recompute.py has those of SciPy."""
+
+    @staticmethod
+    def t_p(t, freedom, n=4000):
+        """By the substitution t = sqrt(v) tan(a) the integrand has no tails."""
+        end, power = math.atan(abs(t) / math.sqrt(freedom)), freedom - 1
+        f = lambda a: math.cos(a) ** power
+        def area(a, b):
+            h = (b - a) / n
+            return h / 3 * math.fsum((1 if i in (0, n) else 4 if i % 2 else 2) * f(a + i * h) for i in range(n + 1))
+        return area(end, math.pi / 2) / area(0, math.pi / 2)
+
+    @classmethod
+    def t_quantile(cls, p, freedom):
+        return _bisect(lambda t: cls.t_p(t, freedom, 400) > p)
+
+    @staticmethod
+    def z_p(z):
+        return math.erfc(abs(z) / math.sqrt(2))
+
+    @classmethod
+    def z_quantile(cls, p):
+        return _bisect(lambda z: cls.z_p(z) > p)
+
+    @staticmethod
+    def fisher(a, of_a, b, of_b):
+        chance = lambda k: math.comb(of_a, k) * math.comb(of_b, a + b - k) / math.comb(of_a + of_b, a + b)
+        tables = [chance(k) for k in range(max(0, a + b - of_b), min(of_a, a + b) + 1)]
+        return min(1, sum(c for c in tables if c <= chance(a) * (1 + 1e-7)))
+
+
+def _bisect(is_below):
+    low, high = 0.0, 1.0
+    while is_below(high):
+        high *= 2
+    for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < 0.975 else (low, middle)
-    return low
-
-
-def interval(values):
-    """Of the mean of those that are there."""
-    values = [v for v in values if is_number(v)]
-    n = len(values)
-    if n < 2:
-        return {"n": n, "mean": values[0] if n else None, "sd": None, "low": None, "high": None}
-    mean = math.fsum(values) / n
-    sd = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    half = student(n - 1) * sd / math.sqrt(n)
-    return {"n": n, "mean": mean, "sd": sd, "low": mean - half, "high": mean + half}
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return high
 
 
 def load(path):
@@ -50,25 +66,57 @@ def load(path):
 
 
 class Run:
-    """Of runs/MODE/seed-N."""
+    """One of a comparison. metric, target: what is compared; is_good: it was trained to its end."""
 
-    def __init__(self, where, mode, seed):
-        self.seed = seed
-        self.dir = f"runs/{mode.replace(':', '-')}/seed-{seed}"
-        self.report = load(f"{where}/{self.dir}/report.json")
-        self.samples = load(f"{where}/{self.dir}/samples.json")["samples"]
-        self.good = self.report["finished"] is True
+    def __init__(self, seed, dir, report, samples, is_good, says_diverged=False):
+        self.seed, self.dir, self.report, self.samples, self.good = seed, dir, report, samples, is_good
+        self.says_diverged = says_diverged
 
-    def value(self, quantity, metric, target):
+    def outcome(self, metric, higher):
+        """good, diverged or failed"""
+        if self.says_diverged:
+            return "diverged"
+        if not self.good or not self.samples:
+            return "failed"
+        end, first = self.samples[-1].get(metric), self.samples[0].get(metric)
+        if not is_number(end) or self.samples[-1].get("loss", 0) is None:
+            return "diverged"
+        constant = self.report.get("constant", {})
+        worse = lambda than, by: than is not None and (end < than - by * abs(than) if higher else end > than + by * abs(than))
+        is_worse_than_baseline = worse(constant.get(metric), 0 if constant.get("set") == "test" else 0.05)
+        is_worse_than_begin = len(self.samples) > 1 and worse(first, 0 if self.samples[0]["examples"] == 0 else 0.05)
+        return "diverged" if is_worse_than_baseline or is_worse_than_begin else "good"
+
+    def span(self, quantity, metric, target, higher):
+        """What was measured lies in between: (low, at, high), or None."""
         if not self.good:
             return None
-        reached = next((s for s in self.samples if is_number(s[metric]) and s[metric] >= target), {})
+        if quantity.endswith("_to_target"):
+            return self._crossing(quantity.split("_")[0], metric, target, higher)
         throughput = self.report["throughput"]
-        return {"metric": self.samples[-1][metric], "loss": self.samples[-1]["loss"],
-                "seconds_to_target": reached.get("seconds"), "examples_to_target": reached.get("examples"),
-                "examples_per_s": throughput["examples_per_s"],
-                "minibatches_per_s": throughput["examples_per_s"] / self.report["settings"]["batch"],
-                "seconds": throughput["seconds"]}[quantity]
+        value = {"metric": self.samples[-1].get(metric) if self.samples else None,
+                 "loss": self.samples[-1]["loss"] if self.samples else None,
+                 "examples_per_s": throughput["examples_per_s"],
+                 "minibatches_per_s": throughput["examples_per_s"] / self.report["settings"]["batch"],
+                 "seconds": throughput["seconds"]}[quantity]
+        return (value, value, value) if is_number(value) else None
+
+    def _crossing(self, key, metric, target, higher):
+        before = (0.0, None)
+        for sample in self.samples:
+            value = sample.get(metric)
+            if not is_number(value):
+                continue
+            if value >= target if higher else value <= target:
+                low, below = before
+                share = 1 if below is None else (target - below) / (value - below)
+                return low, low + share * (sample[key] - low), sample[key]
+            before = (sample[key], value)
+        return None
+
+    def value(self, quantity, metric, target, higher=True):
+        span = self.span(quantity, metric, target, higher)
+        return span[1] if span else None
 
     def at(self, key, over, x):
         """What was known last at x."""
@@ -76,39 +124,157 @@ class Run:
         return before[-1][key] if before else None
 
 
+def run_of_files(where, mode, seed):
+    """Of runs/MODE/seed-N."""
+    dir = f"runs/{mode.replace(':', '-')}/seed-{seed}"
+    report = load(f"{where}/{dir}/report.json")
+    return Run(seed, dir, report, load(f"{where}/{dir}/samples.json")["samples"], report["finished"] is True)
+
+
+class Scale:
+    def __init__(self, quantity, metric, examples):
+        self.logit = quantity == "metric" and metric.split("@")[0] in ("accuracy", "auc", "hr", "ndcg", "recall")
+        self.name = "logit" if self.logit else "log"
+        self.examples = examples if self.logit and metric == "accuracy" else None
+
+    def inside(self, share):
+        edge = 0.5 / self.examples if self.examples else 1e-6
+        return min(max(share, edge), 1 - edge)
+
+    def to(self, value):
+        share = self.inside(value) if self.logit else None
+        return math.log(share / (1 - share)) if self.logit else math.log(max(value, 1e-9))
+
+    def back(self, x):
+        return 1 / (1 + math.exp(-x)) if self.logit else math.exp(x)
+
+    def error(self, x):
+        share = self.inside(self.back(x)) if self.examples else 0
+        return 1 / math.sqrt(self.examples * share * (1 - share)) if self.examples else 0.0
+
+
+def spread(values):
+    """mean and sample standard deviation"""
+    mean = math.fsum(values) / len(values) if values else None
+    return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
+
+
 class Comparison:
-    def __init__(self, where, modes, seeds, metric, target):
-        self.modes, self.metric, self.target = modes, metric, target
-        self.runs = {mode: [Run(where, mode, seed) for seed in seeds] for mode in modes}
-        if target is None: # the median run of the worst mode: of two in the middle the worse
-            ends = {m: sorted(r.samples[-1][metric] for r in self.good(m) if is_number(r.samples[-1][metric])) for m in modes}
-            self.target = min(e[(len(e) - 1) // 2] for e in ends.values() if e)
+    """runs: mode -> its runs, in the order of the seeds. target None: the automatic one."""
+
+    def __init__(self, modes, runs, metric, target, examples, higher=True, distributions=Distributions):
+        self.modes, self.runs, self.metric, self.higher, self.examples = modes, runs, metric, higher, examples
+        self.distributions = distributions
+        self.target = self.automatic() if target is None else target
+
+    def ended(self, mode, outcome="good"):
+        return [run for run in self.runs[mode] if run.outcome(self.metric, self.higher) == outcome]
 
     def good(self, mode):
+        """Trained to their ends."""
         return [run for run in self.runs[mode] if run.good]
 
-    def values(self, mode, quantity):
-        return [run.value(quantity, self.metric, self.target) for run in self.runs[mode]]
+    def is_whole(self, mode):
+        return bool(self.runs[mode]) and len(self.ended(mode)) == len(self.runs[mode])
+
+    def automatic(self):
+        """95% of the way from the baseline to what the median seed of the best mode keeps over its last tenth of samples."""
+        worst, best = (min, max) if self.higher else (max, min)
+        kept = {}
+        for mode in self.modes:
+            own = sorted(worst(s[self.metric] for s in run.samples[-math.ceil(len(run.samples) / 10):] if is_number(s[self.metric]))
+                         for run in self.ended(mode))
+            if own:
+                kept[mode] = own[(len(own) - 1) // 2 if self.higher else len(own) // 2]
+        whole = [m for m in kept if self.is_whole(m)] or list(kept)
+        first = best(kept[m] for m in whole)
+        baseline = self.ended(next(m for m in whole if kept[m] == first))[-1].report["constant"][self.metric]
+        return baseline + 0.95 * (first - baseline)
+
+    def scale(self, quantity):
+        return Scale(quantity, self.metric, self.examples)
+
+    def span(self, run, quantity):
+        return run.span(quantity, self.metric, self.target, self.higher) if run.outcome(self.metric, self.higher) == "good" else None
+
+    def reached(self, mode, quantity="seconds_to_target"):
+        return sum(self.span(run, quantity) is not None for run in self.runs[mode])
 
     def own(self, mode, quantity):
-        out = interval(self.values(mode, quantity))
-        if is_number(out["low"]) and out["low"] < 0 <= out["mean"]:
-            out["low"] = 0.0
+        scale, d = self.scale(quantity), self.distributions
+        spans = [s for s in (self.span(run, quantity) for run in self.runs[mode]) if s]
+        n = len(spans)
+        low, at, high = [[scale.to(s[k]) for s in spans] for k in range(3)]
+        mean, sd = spread(at)
+        if n < 2:
+            return {"n": n, "mean": scale.back(mean) if n else None, "sd": None, "low": None, "high": None}
+        floor = d.z_quantile(0.05) * scale.error(mean)
+        t = d.t_quantile(0.05, n - 1) / math.sqrt(n)
+        bound = lambda values, sign: spread(values)[0] + sign * t * spread(values)[1]
+        return {"n": n, "mean": scale.back(mean), "sd": sd, "low": scale.back(min(bound(low, -1), mean - floor)),
+                "high": scale.back(max(bound(high, 1), mean + floor))}
+
+    # ---- claims
+
+    def evidence(self, quantity, mode, beside):
+        """{n, p, ...} of mode beside another one, all but its level."""
+        d, scale = self.distributions, self.scale(quantity)
+        out = {"quantity": quantity, "mode": mode, "beside": beside, "scale": scale, "test": "t", "n": 0, "p": 1.0, "judged": False}
+        if not self.is_whole(mode) or not self.is_whole(beside):
+            return out
+        counts = [(self.reached(m, quantity), len(self.runs[m])) for m in (mode, beside)]
+        if quantity.endswith("_to_target") and any(a < b for a, b in counts):
+            if quantity == "seconds_to_target":
+                out.update(test="fisher", p=d.fisher(*counts[0], *counts[1]))
+            return out
+        pairs = [(self.span(a, quantity), self.span(b, quantity)) for a, b in zip(self.runs[mode], self.runs[beside])]
+        pairs = [([scale.to(v) for v in a], [scale.to(v) for v in b]) for a, b in pairs if a and b]
+        at, low, high = ([a[i] - b[2 - i] for a, b in pairs] for i in (1, 0, 2))
+        out.update(n=len(pairs), at=spread(at), low=spread(low), high=spread(high),
+                   middle=spread([(a[1] + b[1]) / 2 for a, b in pairs])[0])
+        out["error"] = scale.error(out["middle"]) if pairs else 0
+        out["judged"] = (len(pairs) >= 3 and out["high"][0] - out["low"][0] <= 7 and
+                         not (scale.logit and not out["error"] and out["at"][1] < 1e-12))
+        if out["judged"]:
+            out["p"] = self._p(out)
         return out
 
-    def pairs(self, mode, quantity):
-        first, other = self.values(self.modes[0], quantity), self.values(mode, quantity)
-        return [(a, b) for a, b in zip(other, first) if is_number(a) and is_number(b)]
+    def _p(self, e):
+        d = self.distributions
+        def p_of(mean, sd):
+            return float(abs(mean) < 1e-12) if sd < 1e-12 else d.t_p(mean / sd * math.sqrt(e["n"]), e["n"] - 1)
+        p = p_of(*e["low"]) if e["low"][0] > 0 else p_of(*e["high"]) if e["high"][0] < 0 else 1.0
+        return max(p, d.z_p(e["at"][0] / e["error"])) if e["error"] else p
 
-    def difference(self, mode, quantity):
-        return interval([a - b for a, b in self.pairs(mode, quantity)])
+    def with_level(self, e, alpha):
+        """Its intervals: of the difference, and of the ratio where the scale is a logarithm."""
+        d, scale = self.distributions, e["scale"]
+        out = {**e, "level": 1 - alpha, "difference": {"n": e["n"]}, "ratio": {"n": 0}}
+        if e["n"] == 0:
+            return out
+        low = high = None
+        if e["judged"]:
+            t, floor = d.t_quantile(alpha, e["n"] - 1) / math.sqrt(e["n"]), d.z_quantile(alpha) * e["error"]
+            low = min(e["low"][0] - t * e["low"][1], e["at"][0] - floor)
+            high = max(e["high"][0] + t * e["high"][1], e["at"][0] + floor)
+        apart = lambda by: None if by is None else scale.back(e["middle"] + by / 2) - scale.back(e["middle"] - by / 2)
+        ratio = lambda by: None if by is None else math.exp(by)
+        for key, f in (("difference", apart), ("ratio", ratio)):
+            if key == "difference" or not scale.logit:
+                out[key] = {"n": e["n"], "mean": f(e["at"][0]), "sd": e["at"][1], "low": f(low), "high": f(high)}
+        return out
 
-    def ratio(self, mode, quantity):
-        pairs = self.pairs(mode, quantity)
-        if any(a <= 0 or b <= 0 for a, b in pairs):
-            return interval([])
-        out = interval([math.log(a / b) for a, b in pairs])
-        return {**out, **{key: math.exp(out[key]) for key in ("mean", "low", "high") if out[key] is not None}}
+    def claims(self):
+        """All that a page may claim, with Holm's levels."""
+        pairs = [("seconds_to_target", m, b) for i, m in enumerate(self.modes) for b in self.modes[:i]]
+        pairs += [(q, m, self.modes[0]) for q in ("examples_to_target", "metric", "examples_per_s") for m in self.modes[1:]]
+        family = [self.evidence(*pair) for pair in pairs]
+        holds, alpha, out = True, None, {}
+        for k, e in enumerate(sorted(family, key=lambda e: e["p"])):
+            alpha = 0.05 / (len(family) - k) if holds else alpha
+            holds = holds and e["p"] <= alpha
+            out[e["quantity"], e["mode"], e["beside"]] = {**self.with_level(e, alpha), "shown": holds}
+        return out
 
     # ---- plots
 
@@ -146,14 +312,11 @@ class Comparison:
         sums = [math.fsum(s) for s in zip(*(shares(run.report["spent_s"]) for run in self.good(mode)))]
         return [100 * s / math.fsum(sums) for s in sums] if sums else None
 
-    def work(self, mode, part, key):
-        """% of the examples of all epochs"""
+    def share(self, mode, part, key):
+        """Of the examples of all epochs; None: it has no runs."""
         runs = [run.report for run in self.good(mode)]
-        planned = sum(report["applied"]["planned"] for report in runs)
-        return f"{100 * sum(report[part][key] for report in runs) / planned:.0f}%" if runs else "-"
+        return sum(report[part][key] for report in runs) / sum(report["applied"]["planned"] for report in runs) if runs else None
 
-    def dropped(self, mode):
-        """% of the examples that were computed"""
-        lost = sum(run.report["dropped"]["examples"] for run in self.good(mode))
-        used = sum(run.report["throughput"]["examples_per_s"] * run.report["throughput"]["seconds"] for run in self.good(mode))
-        return 100 * lost / (lost + used) if self.good(mode) else 0
+    def work(self, mode, part, key):
+        share = self.share(mode, part, key)
+        return "-" if share is None else f"{100 * share:.0f}%"

@@ -15,12 +15,43 @@ def number(value, digits):
     return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
 
 
+def digits(quantity, value):
+    """Of an interval of a mode."""
+    if quantity in ("metric", "loss"):
+        return 2 if abs(value) >= 10 else 4
+    if quantity in ("seconds_to_target", "seconds", "minibatches_per_s"):
+        return 1 if abs(value) >= 100 else 2
+    return -1
+
+
 def interval(one, digits):
     """one: {"n", "mean", "low", "high"}"""
     if one["n"] == 0:
         return "-"
     mean = number(one["mean"], digits)
-    return mean if one["n"] == 1 else f"{mean} [{number(one['low'], digits)}, {number(one['high'], digits)}]"
+    if not is_number(one.get("low")) or not is_number(one.get("high")):
+        return mean
+    return f"{mean} [{number(one['low'], digits)}, {number(one['high'], digits)}]"
+
+
+def _apart(one, none, digits):
+    """With more digits where the interval excludes `none`, and would not look like it."""
+    if is_number(one.get("low")) and (one["low"] > none) == (one["high"] > none):
+        nearest = min(abs(one["low"] - none), abs(one["high"] - none))
+        while 0 < nearest * 10 ** digits < 0.6 and digits < 8:
+            digits += 1
+    return digits
+
+
+def ratio_text(one):
+    return interval(one, _apart(one, 1, 2 if one["n"] == 0 or one["mean"] < 10 else 1))
+
+
+def difference_text(one):
+    largest, digits = max(abs(one[key]) for key in ("mean", "low", "high") if is_number(one.get(key))), 2
+    while digits < 8 and 0 < largest * 10 ** digits < 10:
+        digits += 1
+    return interval(one, _apart(one, 0, digits))
 
 
 def compare_tables(check, what, table, rows):

@@ -1,7 +1,9 @@
-/* Goal    the words of a comparison's page claim what statistics.h shows, and no more; failures and what was not reached are said.
+/* Goal    the words of a comparison's page claim what claims.h shows, and no more; runs that did not end well come first, and what was not
+ *         reached is said. The first sentence answers the question.
  * Method  comparisons made in memory; the page is written and searched. */
 #include "tests/lib/test.h"
 
+#include "deploy/compare/compare_answer.h"
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/compare_words.h"
 #include "tests/system/compare/comparison_bed.h"
@@ -25,7 +27,7 @@ static void says_not(char *text, const char *what)
     free(text);
 }
 
-static const double by_first[] = {0.95, 0.95, 0.95, 0.97}, by_third[] = {0.5, 0.6, 0.95, 0.96},
+static const double by_second[] = {0.5, 0.95, 0.95, 0.97}, by_fourth[] = {0.5, 0.6, 0.7, 0.95, 0.96},
                     never[] = {0.5, 0.6, 0.7, 0.8};
 
 /* sync reaches it two seconds later with each seed; its last accuracy differs by nothing that is shown. */
@@ -33,8 +35,8 @@ static json_t *clear_case(void)
 {
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
-        bed_add(root, "async", s, by_first, s == 1 ? 3 : 4, 100 + s);
-        bed_add(root, "sync", s, by_third, s == 2 ? 3 : 4, 50 + s);
+        bed_add(root, "async", s, by_second, s == 1 ? 3 : 4, 100 + s);
+        bed_add(root, "sync", s, by_fourth, s == 2 ? 4 : 5, 50 + s);
     }
     return root;
 }
@@ -43,13 +45,20 @@ static void the_first_is_named_where_it_is_shown(void **state)
 {
     (void)state;
     json_t *root = clear_case();
-    says(
-        dp_compare_words_target(root),
-        "The target is accuracy 0.9000. async reached it after 1.00 [1.00, 1.00] seconds, before all others: "
-        "the next, sync, took 3.00 [3.00, 3.00] times as many.");
-    says(dp_compare_words_end(root), "No difference from async is shown for sync.");
-    says(dp_compare_words_speed(root), "async trained 10.20");
+    says(dp_compare_answer(root),
+         "async reached accuracy 0.9 2.01 [1.50, 4.00] times sooner than sync, and no difference at "
+         "the end is shown (0.007 [");
+    says(dp_compare_answer(root), "), at one rate for all modes.");
+    says(dp_compare_words_target(root),
+         "The target is accuracy 0.9. Seconds to it: 1.89 [1.00, 2.00] (async), 3.80 [3.00, 4.00] (sync). "
+         "Examples to it: 189 [100, 200] (async), 380 [300, 400] (sync). sync needed 2.01 [1.50, 4.00] times "
+         "as many "
+         "examples as async.");
+    says(dp_compare_words_end(root), "No difference from async at the end is shown for sync.");
+    says(dp_compare_words_speed(root),
+         "Applied examples a second: async 102 [100, 105]; sync 52 [50, 55], 0.51 [");
     says(dp_compare_words_failed(root), "");
+    says(dp_compare_words_brackets(root), "for the 4 claims that this page could make (Holm's method)");
     json_decref(root);
 }
 
@@ -72,17 +81,34 @@ static void rates_and_what_they_leave_open(void **state)
     json_decref(root);
 }
 
-/* Both are reached by a sample of the first two: whose came sooner is chance. */
+/* At which rates, in the first sentence. */
+static void the_race_is_said(void **state)
+{
+    (void)state;
+    json_t *root = clear_case(), *settings = json_object_get(root, "settings"),
+           *modes = json_object_get(root, "modes");
+    (void)json_object_set_new(settings, "rates", json_pack("[f, f, f]", 0.1, 0.001, 0.01));
+    says(dp_compare_answer(root), "), each at the best of three rates.");
+    (void)json_object_set_new(settings, "rates", json_array());
+    (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.01));
+    says(dp_compare_answer(root), "), each at the rate given for it.");
+    json_decref(root);
+}
+
+/* The same gap between samples, the same with each seed: no order, and no size of it. */
 static void samples_that_are_far_apart_name_nobody(void **state)
 {
     (void)state;
-    json_t *root = clear_case();
-    json_t *settings = json_object_get(root, "settings");
-    (void)json_object_set_new(settings, "sample_every_s", json_real(0.5));
-    says(dp_compare_words_target(root), "before all others");
-    (void)json_object_set_new(settings, "sample_every_s", json_real(0.6));
-    says_not(dp_compare_words_target(root), "before all others");
-    says(dp_compare_words_target(root), "too far apart to tell who was first");
+    static const double just[] = {0.5, 0.905, 0.95, 0.97};
+    json_t *root = bed_comparison(3);
+    for (int s = 1; s <= 3; s++) {
+        bed_add(root, "async", s, by_second, 4, 100);
+        bed_add(root, "sync", s, just, 4, 100);
+    }
+    says(dp_compare_answer(root), "No difference between async and sync is shown, at one rate for all modes");
+    says(dp_compare_answer(root), "The samples of the weights lie too far apart to say more about the time");
+    says_not(dp_compare_answer(root), "times");
+    says_not(dp_compare_words_target(root), "needed");
     json_decref(root);
 }
 
@@ -96,16 +122,18 @@ static void workers_are_those_of_the_modes(void **state)
     json_decref(root);
 }
 
+/* An interval that excludes 0 does not look as if it held it. */
 static void a_small_difference_has_its_digits(void **state)
 {
     (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
-        const double one = 0.9 + 0.01 * s, other = one + 0.00002 + 0.000001 * s;
+        const double one = 0.9 + 0.01 * s, other = one + 0.00012 - 0.00001 * s;
         bed_add(root, "async", s, &one, 1, 100);
         bed_add(root, "sync", s, &other, 1, 100);
     }
-    says(dp_compare_words_end(root), "sync differs by 0.000022 [0.000020, 0.000024] from async.");
+    says(dp_compare_words_end(root), "sync differs by 0.0001");
+    says_not(dp_compare_words_end(root), "[0.0000,");
     json_decref(root);
 }
 
@@ -114,11 +142,17 @@ static void nobody_is_first_where_nothing_is_shown(void **state)
     (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
-        bed_add(root, "async", s, s == 1 ? by_third : by_first, 4, 100);
-        bed_add(root, "sync", s, s == 2 ? by_third : by_first, 4, 100);
+        bed_add(root, "async", s, s == 1 ? by_fourth : by_second, 4, 100 + s);
+        bed_add(root, "sync", s, s == 2 ? by_fourth : by_second, 4, 100 - s);
     }
-    says(dp_compare_words_target(root), "whether it or sync is first is not shown");
-    says_not(dp_compare_words_target(root), "before all others");
+    says(dp_compare_answer(root),
+         "No difference between async and sync is shown, at one rate for all modes: sync took ");
+    says(dp_compare_answer(root),
+         "times as long to reach accuracy 0.9, and the difference in accuracy at the end is ");
+    says(dp_compare_answer(root),
+         "With three seeds a difference of a factor of more than ten in time and about 0.14 in accuracy "
+         "would have been seen in four of five comparisons.");
+    says_not(dp_compare_answer(root), "sooner");
     json_decref(root);
 }
 
@@ -127,19 +161,63 @@ static void what_was_not_reached_has_no_number(void **state)
     (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
-        bed_add(root, "async", s, s == 1 ? never : by_first, 4, 100);
+        bed_add(root, "async", s, s == 1 ? never : by_second, 4, 100);
         bed_add(root, "sync", s, never, 4, 100);
     }
-    says(dp_compare_words_target(root), "async reached it with 2 of 3 seeds only. sync did not reach it.");
+    says(dp_compare_answer(root),
+         "sync did not reach accuracy 0.9 with any of three seeds; async reached it with 2 of 3 seeds, "
+         "which may be chance (Fisher's exact test, p = 0.4), at one rate for all modes.");
+    says(dp_compare_words_target(root),
+         "async reached it with 2 of 3 seeds. sync reached it with 0 of 3 seeds.");
     says_not(dp_compare_words_target(root),
-             "reached it after"); /* of those that reached it alone, it would be too good */
+             "Seconds"); /* of those that reached it alone, it would be too good */
+    json_decref(root);
+    root = bed_comparison(3);
+    for (int s = 1; s <= 3; s++) {
+        bed_add(root, "async", s, s == 1 ? never : by_second, 4, 100);
+        bed_add(root, "sync", s, by_second, 4, 100);
+    }
+    says(dp_compare_answer(root),
+         "async reached accuracy 0.9 with 2 of 3 seeds; sync reached it with all three, which may be chance");
     json_decref(root);
     root = bed_comparison(1);
     bed_add(root, "async", 1, never, 4, 100);
     bed_add(root, "sync", 1, never, 4, 100);
-    says(dp_compare_words_target(root), "No mode reached it");
-    says(dp_compare_words_what(root), "So few seeds show no difference");
+    says(dp_compare_answer(root),
+         "No mode reached accuracy 0.9, at one rate for all modes: a target that is nearer");
     json_decref(root);
+    root = bed_comparison(1);
+    bed_add(root, "async", 1, by_second, 4, 100);
+    bed_add(root, "sync", 1, by_fourth, 4, 100);
+    says(dp_compare_answer(root), "With one seed no difference can be shown: that takes three.");
+    json_decref(root);
+}
+
+/* One diverged: its other runs are compared with nobody. */
+static void a_divergence_is_a_result(void **state)
+{
+    (void)state;
+    for (int bad = 1; bad <= 5; bad += 2) {
+        static const double diverged[] = {0.5, 0.95, 0.3, NAN};
+        json_t *root = bed_comparison(5);
+        char wanted[100];
+        for (int s = 1; s <= 5; s++) {
+            bed_add(root, "async", s, s <= bad ? diverged : by_second, 4, 100 + s);
+            bed_add(root, "sync", s, by_fourth, 5, 50 + s);
+        }
+        (void)snprintf(wanted, sizeof wanted,
+                       "async diverged with %d of 5 seeds: its last weights are not finite. ", bad);
+        char *text = dp_compare_words_failed(root);
+        assert_int_equal(strncmp(text, wanted, strlen(wanted)), 0);
+        says(text, "A mode is compared with others only if it ended well with every seed.");
+        says(dp_compare_answer(root),
+             "sync reached accuracy 0.9 after 3.80 [3.00, 4.00] seconds and ended at accuracy 0.9600 [");
+        says_not(dp_compare_answer(root), "async");
+        says_not(dp_compare_words_target(root), "async");
+        says_not(dp_compare_words_end(root), "async");
+        says_not(dp_compare_words_speed(root), "async");
+        json_decref(root);
+    }
 }
 
 static void failures_are_said(void **state)
@@ -147,34 +225,89 @@ static void failures_are_said(void **state)
     (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++)
-        bed_add(root, "async", s, by_first, 4, 100);
-    bed_add(root, "sync", 2, by_third, 4, 50);
-    bed_fail(root, "sync", 1, "worker 2: the loss is nan");
+        bed_add(root, "async", s, by_second, 4, 100);
+    bed_add(root, "sync", 2, by_fourth, 4, 50);
+    bed_fail(root, "sync", 1, "worker 2: cannot connect");
     (void)json_object_set_new(root, "finished", json_false());
+    says(dp_compare_words_failed(root), "sync failed with 1 of 3 seeds: worker 2: cannot connect.");
     says(dp_compare_words_failed(root), "This comparison is not finished: 5 of 6 runs have ended.");
-    says(dp_compare_words_failed(root), "sync failed with 1 of 3 seeds: worker 2: the loss is nan.");
-    says(dp_compare_words_failed(root), "of their other runs");
-    (void)json_object_set_new(json_array_get(json_object_get(root, "runs"), 0), "error",
-                              json_string("no sample"));
-    says(dp_compare_words_failed(root), "async was trained, but not scored, with 1 of 3 seeds: no sample.");
+    json_t *first = json_array_get(json_object_get(root, "runs"), 0);
+    (void)json_object_set_new(first, "error", json_string("no sample"));
+    (void)json_object_set_new(first, "samples", json_array());
+    says(dp_compare_words_failed(root), "async failed with 1 of 3 seeds: no sample.");
+    says(dp_compare_answer(root), "");
     json_decref(root);
+}
+
+static json_t *three_modes(void)
+{
+    json_t *root = bed_comparison(3);
+    (void)json_array_append_new(
+        json_object_get(root, "modes"),
+        json_pack("{s:s, s:s, s:s}", "name", "ssp:1", "consistency", "ssp:1", "work", "fixed"));
+    return root;
 }
 
 /* The first is before the next, but not before the third, whose runs are spread. */
 static void the_first_is_before_all_or_none(void **state)
 {
     (void)state;
-    json_t *root = bed_comparison(3);
-    (void)json_array_append_new(
-        json_object_get(root, "modes"),
-        json_pack("{s:s, s:s, s:s}", "name", "ssp:1", "consistency", "ssp:1", "work", "fixed"));
-    static const double late[] = {0, 0, 0, 0, 0, 0, 0, 0, 0.99};
+    static const double late[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.99},
+                        later[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.95};
+    json_t *root = three_modes();
     for (int s = 1; s <= 3; s++) {
-        bed_add(root, "async", s, by_first, 4, 100);
-        bed_add(root, "sync", s, by_third, 4, 100);
-        bed_add(root, "ssp:1", s, s == 1 ? late : by_first, s == 1 ? 9 : 4, 100);
+        bed_add(root, "async", s, by_second, 4, 100 + s);
+        bed_add(root, "sync", s, by_fourth, 5, 100 - s);
+        bed_add(root, "ssp:1", s, s == 1 ? late : by_second, s == 1 ? 9 : 4, 100 + s * s);
     }
-    says(dp_compare_words_target(root), "whether it or ssp:1 is first is not shown");
+    says(dp_compare_answer(root),
+         "Which of async and ssp:1 reached accuracy 0.9 first is not shown; async was 2.01 [1.50, 4.00] "
+         "times sooner than sync, at one rate for all modes.");
+    says_not(dp_compare_answer(root), "before all others");
+    json_decref(root);
+    root = three_modes();
+    for (int s = 1; s <= 3; s++) {
+        bed_add(root, "async", s, by_fourth, 5, 100 + s);
+        bed_add(root, "sync", s, by_second, 4, 100 - s);
+        bed_add(root, "ssp:1", s, later, 7, 100 + s * s);
+    }
+    says(dp_compare_answer(root),
+         "sync reached accuracy 0.9 before all others, 2.01 [1.50, 4.00] times sooner than async, the next, "
+         "and 3.65 [3.00, 7.00] times sooner than ssp:1, the last");
+    json_decref(root);
+}
+
+/* A mode that reached it with some seeds only is not left out of those that may be the first. */
+static void counts_name_nobody(void **state)
+{
+    (void)state;
+    json_t *root = three_modes();
+    for (int s = 1; s <= 3; s++) {
+        bed_add(root, "async", s, by_second, 4, 100 + s);
+        bed_add(root, "sync", s, s == 1 ? never : by_second, 4, 100 - s);
+        bed_add(root, "ssp:1", s, never, 4, 100 + s * s);
+    }
+    says(dp_compare_answer(root),
+         "Which of async and sync reached accuracy 0.9 first is not shown, at one rate for all modes.");
+    says(dp_compare_answer(root), " ssp:1 did not reach it with any seed.");
+    json_decref(root);
+}
+
+/* What a mode was trained on stands next to its end. */
+static void what_was_dropped_is_said(void **state)
+{
+    (void)state;
+    json_t *root = clear_case();
+    for (size_t i = 1; i < 6; i += 2) {
+        json_t *report = json_object_get(json_array_get(json_object_get(root, "runs"), i), "report");
+        (void)json_object_set_new(report, "applied", json_pack("{s:i, s:i}", "examples", 75, "planned", 100));
+        (void)json_object_set_new(report, "dropped", json_pack("{s:i, s:i}", "late", 20, "not_computed", 5));
+    }
+    says(dp_compare_words_end(root),
+         "sync was trained on 75% of its examples: the gradients of 20.0% of its examples came too late, "
+         "and those of 5.0% were not computed.");
+    says(dp_compare_words_limit(root, 1), "The gradients of 20.0% of its examples came too late");
+    says_not(dp_compare_words_end(root), "async was trained");
     json_decref(root);
 }
 
@@ -185,13 +318,14 @@ static void the_limit_is_that_of_the_rule(void **state)
     json_t *report = json_object_get(json_array_get(json_object_get(root, "runs"), 1), "report");
     (void)json_object_set_new(report, "spent_s",
                               json_pack("{s:f, s:f}", "compute", 1.0, "waiting_rule", 3.0));
-    (void)json_object_set_new(report, "dropped", json_pack("{s:f}", "examples", 204.0));
+    (void)json_object_set_new(report, "applied", json_pack("{s:i, s:i}", "examples", 75, "planned", 100));
+    (void)json_object_set_new(report, "dropped", json_pack("{s:i, s:i}", "late", 0, "not_computed", 25));
     says(dp_compare_words_limit(root, 1), "spent 75% of their time waiting for others.");
-    says(dp_compare_words_limit(root, 1), "% of the examples were dropped");
+    says(dp_compare_words_limit(root, 1), "The gradients of 25.0% of its examples were not computed.");
     says_not(dp_compare_words_limit(root, 1), "slowest");
     json_t *run = json_array_get(json_object_get(root, "runs"), 1);
     (void)json_object_set_new(run, "status", json_string("failed")); /* what it used and lost is not told */
-    says_not(dp_compare_words_limit(root, 1), "dropped");
+    says_not(dp_compare_words_limit(root, 1), "not computed");
     (void)json_object_set_new(run, "status", json_string("ok"));
     (void)json_object_set_new(json_object_get(root, "settings"), "straggler", json_string("3:10x"));
     says(dp_compare_words_limit(root, 1), "Each step waits for the slowest worker");
@@ -202,12 +336,9 @@ static void the_limit_is_that_of_the_rule(void **state)
 static void a_page_shows_all_of_it(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"No one &lt;waits&gt;.",
-                                        "before all others",
-                                        "<td class=\"t\">sync</td>",
-                                        "Every run",
-                                        "not reached",
-                                        "</html>"};
+    static const char *const texts[] = {"No one &lt;waits&gt;.",     "times sooner than",
+                                        "<td class=\"t\">sync</td>", "Every run",
+                                        "not reached</td>",          "</html>"};
     json_t *root = clear_case();
     bed_fail(root, "async", 4, "a <b> & c");
     (void)json_object_set_new(json_object_get(json_object_get(root, "settings"), "target"), "value",
@@ -241,11 +372,15 @@ int main(void)
         cmocka_unit_test(nobody_is_first_where_nothing_is_shown),
         cmocka_unit_test(what_was_not_reached_has_no_number),
         cmocka_unit_test(rates_and_what_they_leave_open),
+        cmocka_unit_test(the_race_is_said),
         cmocka_unit_test(samples_that_are_far_apart_name_nobody),
         cmocka_unit_test(workers_are_those_of_the_modes),
         cmocka_unit_test(a_small_difference_has_its_digits),
+        cmocka_unit_test(a_divergence_is_a_result),
         cmocka_unit_test(failures_are_said),
         cmocka_unit_test(the_first_is_before_all_or_none),
+        cmocka_unit_test(counts_name_nobody),
+        cmocka_unit_test(what_was_dropped_is_said),
         cmocka_unit_test(the_limit_is_that_of_the_rule),
         cmocka_unit_test(a_page_shows_all_of_it),
     };

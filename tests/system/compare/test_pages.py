@@ -6,35 +6,40 @@ Method  reports whose numbers are drawn, all different (fake_programs.py); what 
 Without gnuplot the plots are left out.
 usage: test_pages.py PATH/TO/downpour"""
 import json, re, sys
-from comparison_expected import KINDS, QUANTITIES, Comparison
+from comparison_expected import KINDS, QUANTITIES, Comparison, run_of_files
 from fake_bed import Bed
-from page_numbers import compare_bars, compare_lines, compare_tables, interval, is_number, number
+from page_numbers import (compare_bars, compare_lines, compare_tables, difference_text, digits, interval, is_number, number,
+                          ratio_text)
 from page_reader import Page
 from training_expected import check_training_pages
 
 NAMES = {"loss": "Loss", "accuracy": "Accuracy"}
 
 
-def digits(quantity, value):
-    """Of an interval."""
-    if quantity in ("metric", "loss"):
-        return 2 if abs(value) >= 10 else 4
-    if quantity in ("seconds_to_target", "seconds", "minibatches_per_s"):
-        return 1 if abs(value) >= 100 else 2
-    return -1
-
-
 def near(got, right):
-    """As a report has it: with ten digits, and quantiles of four."""
+    """As a report has it: with ten digits."""
     if not is_number(right):
         return got is None
-    return is_number(got) and abs(got - right) <= 1e-4 * abs(right) + 1e-9
+    return is_number(got) and abs(got - right) <= 1e-6 * abs(right) + 1e-9
 
 
 def check_intervals(bed, what, got, right):
     for key in ("n", "mean", "sd", "low", "high"):
-        if not near(got.get(key), right[key]):
-            bed.fail(f"{what}: {key} is {got.get(key)}, not {right[key]}")
+        if not near(got.get(key), right.get(key)):
+            bed.fail(f"{what}: {key} is {got.get(key)}, not {right.get(key)}")
+
+
+def check_claim(bed, what, got, right):
+    check_intervals(bed, f"{what}: difference", got, right["difference"])
+    check_intervals(bed, f"{what}: ratio", got.get("ratio", {"n": 0}), right["ratio"])
+    bed.check(f"{what}: test and scale", (got["test"], got["scale"]), (right["test"], right["scale"].name))
+    bed.check(f"{what}: p {got['p']}, {right['p']}, and level {got['level']}, {right['level']}",
+              (near(got["p"], right["p"]), near(got["level"], right["level"])), (True, True))
+    bed.check(f"{what}: is shown", got.get("shown"), right.get("shown"))
+    excluded = lambda one, none: is_number(one.get("low")) and not one["low"] <= none <= one["high"]
+    if right["n"] and "shown" in got:
+        bed.check(f"{what}: is shown by its interval", got["shown"], excluded(got, 0))
+        bed.check(f"{what}: is shown by its ratio", got["shown"], excluded(got["ratio"], 1) if "ratio" in got else excluded(got, 0))
 
 
 def check_report(bed, what, root, right):
@@ -47,23 +52,24 @@ def check_report(bed, what, root, right):
         for part in ("staleness", "settings", "finished"):
             bed.check(f"{what}: {own.dir}: {part} of its report", json.dumps(rounded(run["report"][part])),
                       json.dumps(rounded(own.report[part])))
+    claims = right.claims()
     for mode, one in zip(right.modes, root["statistics"]):
-        good = len(right.good(mode))
-        bed.check(f"{what}: {mode}: runs", (one["mode"], one["runs"], one["failed"]),
-                  (mode, good, len(right.runs[mode]) - good))
+        ended = [len(right.ended(mode, outcome)) for outcome in ("good", "diverged", "failed")]
+        bed.check(f"{what}: {mode}: runs", [one[key] for key in ("mode", "runs", "diverged", "failed")], [mode, *ended])
         for quantity in QUANTITIES:
             name = f"{what}: statistics of {mode}: {quantity}"
             check_intervals(bed, name, one[quantity], right.own(mode, quantity))
+            bed.check(f"{name}: scale", one[quantity]["scale"], right.scale(quantity).name)
             if mode == right.modes[0]:
                 bed.check(f"{name}: difference", one[quantity]["difference"], None)
                 continue
-            difference, wanted = one[quantity]["difference"], right.difference(mode, quantity)
-            check_intervals(bed, f"{name}: difference", difference, wanted)
-            check_intervals(bed, f"{name}: ratio", difference.get("ratio", {"n": 0}), right.ratio(mode, quantity))
-            whole = not quantity.endswith("_target") or all(
-                sum(map(is_number, right.values(m, quantity))) == len(right.good(m)) for m in (mode, right.modes[0]))
-            shown = whole and wanted["n"] >= 3 and (wanted["low"] > 0 or wanted["high"] < 0)
-            bed.check(f"{name}: difference is shown", difference["shown"], shown)
+            claim = claims.get((quantity, mode, right.modes[0]))
+            check_claim(bed, name, one[quantity]["difference"],
+                        claim or right.with_level(right.evidence(quantity, mode, right.modes[0]), 0.05))
+    bed.check(f"{what}: claims", len(root["claims"]), len(claims))
+    for one in root["claims"]:
+        key = one["quantity"], one["mode"], one["beside"]
+        check_claim(bed, f"{what}: claim {key}", one, claims[key])
 
 
 def rounded(value):
@@ -92,19 +98,19 @@ def check_results(bed, page, root, right):
         work.append([mode, right.work(mode, "applied", "examples"), right.work(mode, "dropped", "late"),
                      right.work(mode, "dropped", "not_computed"), "-", "-"])
         cells = {q: interval(one[q], digits(q, one[q].get("mean") or 0)) for q in QUANTITIES}
-        for q in ("seconds_to_target", "examples_to_target"):
-            if one["runs"] and one[q]["n"] == 0:
+        for q in QUANTITIES:
+            if q.endswith("_to_target") and one["runs"] and one[q]["n"] == 0:
                 cells[q] = "not reached"
-            elif one[q]["n"] < one["runs"]:
-                cells[q] += f" ({one[q]['n']} of {one['runs']})"
+            elif 0 < one[q]["n"] < len(right.runs[mode]):
+                cells[q] += f" ({one[q]['n']} of {len(right.runs[mode])})"
         first = mode == right.modes[0]
-        ratio = {"n": 0} if first else one["minibatches_per_s"]["difference"].get("ratio", {"n": 0})
+        ratio = "1" if first else ratio_text(one["examples_per_s"]["difference"].get("ratio", {"n": 0}))
         rows.append([mode, cells["metric"], cells["loss"], work[-1][1], cells["seconds_to_target"], cells["examples_to_target"],
-                     cells["minibatches_per_s"], "1" if first else interval(ratio, 2), cells["seconds"], str(one["runs"]),
+                     cells["examples_per_s"], ratio, cells["seconds"], str(one["runs"]), str(one["diverged"]),
                      str(one["failed"])])
     table = page.table("mode", f"{right.metric} at the end", "loss at the end", "examples applied", "seconds to the target",
-                       "examples to the target", "used minibatches/s", f"beside {right.modes[0]}", "seconds of training",
-                       "runs", "failed")
+                       "examples to the target", "applied examples/s", f"beside {right.modes[0]}", "seconds of training",
+                       "good runs", "diverged", "failed")
     compare_tables(bed.check, "results", table, rows)
     compare_tables(bed.check, "work", page.table("mode", "examples applied", "came too late"), work)
 
@@ -128,8 +134,9 @@ def check_limits(bed, page, root, right):
     compare_tables(bed.check, "promises", table, [[m["name"], m["promise"], None] for m in root["modes"]])
     for mode, row in zip(right.modes, table[1:]):
         waited = right.shares(mode)
-        wanted = [f"{waited[6]:.0f}% of their time", f"{right.dropped(mode):.1f}% of the examples"] if waited else []
-        bed.check(f"limit of {mode}", re.findall(r"[\d.]+% of (?:their time|the examples)", row[2]), wanted)
+        dropped = [f"{100 * right.share(mode, 'dropped', key):.1f}%" for key in ("late", "not_computed")] if waited else []
+        bed.check(f"limit of {mode}", re.findall(r"[\d.]+%", row[2].split("Each step")[0]),
+                  [f"{waited[6]:.0f}%", *dropped] if waited else [])
 
 
 def check_settings(bed, page, root):
@@ -141,8 +148,8 @@ def check_settings(bed, page, root):
         got = text if isinstance(value, str) else json.loads(text)
         if is_number(value) and near(got, value):
             continue
-        if key == "target" and near(got["value"], value["value"]):
-            got["value"] = value["value"]
+        if key == "target":
+            got.update({k: v for k, v in value.items() if is_number(v) and abs(got[k] - v) < 1e-5}) # six digits
         bed.check(f"settings: {key}", got, value)
 
 
@@ -154,45 +161,61 @@ def check_rates(bed, page, root):
 
 
 def check_words(bed, page, root, right):
-    """Each number of the first paragraphs stands with its mode."""
-    statistics = dict(zip(right.modes, root["statistics"]))
-    text = " ".join(page.paragraphs)
-    known = {m: one for m, one in statistics.items() if one["runs"]}
+    """Each number of the first paragraphs stands with its mode; what is claimed of two modes is a claim that is shown."""
+    text, claims = " ".join(page.paragraphs), right.claims()
     def has(words):
         if words not in text:
             bed.fail(f"'{words}' is not in the page's words: {text[:3000]}")
-    has(f"The target is {right.metric} {right.target:.4f}")
-    for mode, one in known.items():
-        if one["metric"]["n"]:
-            has(f"{interval(one['metric'], 4)} ({mode})")
-        speed = one["minibatches_per_s"]
-        if mode == right.modes[0]:
-            has(f"{mode} trained {interval(speed, digits('minibatches_per_s', speed['mean']))} minibatches a second")
-        else:
-            has(f"{mode} {interval(speed['difference']['ratio'], 2)}")
-    for mode, quantity, unit in (("", "seconds_to_target", "seconds"), ("", "examples_to_target", "examples")):
-        always = {m: one[quantity] for m, one in known.items() if one[quantity]["n"] == one["runs"]}
-        if len(always) < 2:
-            continue
-        first = min(always, key=lambda m: always[m]["mean"])
-        has(f"{first} reached it after {interval(always[first], digits(quantity, always[first]['mean']))} {unit}")
-        beside = re.findall(r" took ([^ ]+ (?:\[[^]]*\] )?)times as many", text)
-        ratios = {interval({**r, "mean": r["mean"]}, 2) + " " for r in pair_ratios(right, quantity, first, always)}
-        if not any(b in ratios for b in beside):
-            bed.fail(f"none of {beside} is one of the ratios of {quantity} beside {first}: {ratios}")
+    has(f"The target is {right.metric} {right.target:.4g}")
+    for mode in right.modes:
+        for outcome in ("diverged", "failed"):
+            count = len(right.ended(mode, outcome))
+            plural = "" if len(right.runs[mode]) == 1 else "s"
+            said = f"{mode} {outcome} with {count} of {len(right.runs[mode])} seed{plural}: "
+            bed.check(f"'{said}'", said in text, count > 0)
+    statistics = dict(zip(right.modes, root["statistics"]))
+    for mode in filter(right.is_whole, right.modes):
+        one = statistics[mode]
+        for quantity in ("metric", "seconds_to_target", "examples_to_target"):
+            if one[quantity]["n"] == len(right.runs[mode]):
+                has(f"{interval(one[quantity], digits(quantity, one[quantity]['mean']))} ({mode})")
+        if right.reached(mode) < len(right.runs[mode]):
+            has(f"{mode} reached it with {right.reached(mode)} of {len(right.runs[mode])} seed")
+        speed = one["examples_per_s"]
+        has(f"{mode} {interval(speed, digits('examples_per_s', speed['mean']))}")
+    check_claimed(bed, text, right, claims)
 
 
-def pair_ratios(right, quantity, first, always):
-    again = Comparison.__new__(Comparison)
-    again.__dict__.update(right.__dict__, modes=[first] + [m for m in right.modes if m != first])
-    return [again.ratio(m, quantity) for m in always if m != first]
+def check_claimed(bed, text, right, claims):
+    first, differs, needed, sooner = right.modes[0], [], [], []
+    for (quantity, mode, beside), claim in claims.items():
+        if quantity == "metric" and claim["shown"]:
+            differs.append(f"{mode} differs by {difference_text(claim['difference'])}")
+        if quantity == "examples_to_target" and claim["shown"]:
+            needed.append(f"{mode} needed {ratio_text(claim['ratio'])} times as many examples")
+        if quantity == "seconds_to_target" and claim["ratio"]["n"] and claim["shown"]:
+            for than, ratio in ((beside, claim["ratio"]), (mode, {"n": claim["ratio"]["n"], "mean": 1 / claim["ratio"]["mean"],
+                                                                  "low": 1 / claim["ratio"]["high"], "high": 1 / claim["ratio"]["low"]})):
+                sooner.append(f"{ratio_text(ratio)} times sooner than {than}")
+        if quantity == "examples_per_s" and claim["ratio"]["n"] and f", {ratio_text(claim['ratio'])} times those of {first}" not in text:
+            bed.fail(f"the speed of {mode} beside {first} is not in: {text[:3000]}")
+    for pattern, right_ones in ((r"\S+ differs by \S+ \[[^]]*\]", differs), (r"\S+ needed \S+ \[[^]]*\] times as many examples", needed)):
+        bed.check(f"claims like '{pattern}'", sorted(re.findall(pattern, text)), sorted(right_ones))
+    for said in re.findall(r"\S+ \[[^]]*\] times sooner than [^ ,.]+", text):
+        if said not in sooner:
+            bed.fail(f"'{said}' is not among the claims that are shown: {sooner}")
+
+
+def mean_rate(right, mode):
+    """What the plot of throughput shows."""
+    return right.own(mode, "minibatches_per_s")["mean"]
 
 
 def check_plots(bed, page, root, right):
     for key in dict.fromkeys((right.metric, "loss")):
         compare_lines(bed.check, page.figures[f"{NAMES[key]} over time"], right.curves(key, "seconds"))
         compare_lines(bed.check, page.figures[f"{NAMES[key]} over examples"], right.curves(key, "examples"))
-    means = [right.own(mode, "minibatches_per_s")["mean"] for mode in right.modes]
+    means = [mean_rate(right, mode) for mode in right.modes]
     compare_bars(bed.check, page.figures["Throughput"], right.modes, stacked=True, series={
         mode: [mean if i == m else None for i in range(len(means))] for m, (mode, mean) in enumerate(zip(right.modes, means))})
     trained = [mode for mode in right.modes if right.good(mode)]
@@ -215,7 +238,8 @@ def check_plots(bed, page, root, right):
 def check_comparison(bed, name, flags, seeds, metric="accuracy", target=None, but=None):
     modes = flags[flags.index("--modes") + 1].split(",")
     where, root, said = bed.compare(name, flags + ["--seeds", str(len(seeds)), "--seed", str(seeds[0])], but)
-    right = Comparison(where, modes, seeds, metric, target)
+    runs = {mode: [run_of_files(where, mode, seed) for seed in seeds] for mode in modes}
+    right = Comparison(modes, runs, metric, target, examples=360)
     check_report(bed, name, root, right)
     check_said(bed, name, said, right)
     for gnuplot in (True, False):

@@ -1,9 +1,10 @@
-/* Goal    intervals are those of the books, differences are paired by seed, and nothing is shown that is not: too few seeds, an interval
- *         that holds 0, a target that was not reached, weights that diverged.
- * Method  comparisons made in memory, beside numbers worked out by hand (and by R's t.test). */
+/* Goal    quantiles and p values are those of the books; a mode's interval is on the scale of its quantity, and never narrower than the
+ *         instrument; what is no comparison is refused.
+ * Method  comparisons made in memory, beside numbers from SciPy 1.17 (stats.t, stats.norm, stats.fisher_exact). */
 #include "tests/lib/test.h"
 
 #include "deploy/compare/statistics.h"
+#include "deploy/compare/student.h"
 #include "tests/system/compare/comparison_bed.h"
 
 #include <stdlib.h>
@@ -19,154 +20,136 @@ static void near(double got, double right, double within)
 static void quantiles_are_those_of_the_tables(void **state)
 {
     (void)state;
-    near(dp_student_t(1), 12.7062, 1e-4);
-    near(dp_student_t(4), 2.7764, 1e-4);
-    near(dp_student_t(30), 2.0423, 1e-4);
-    near(dp_student_t(40), 2.0211, 2e-4); /* from here on by the expansion */
-    near(dp_student_t(60), 2.0003, 2e-4);
-    near(dp_student_t(120), 1.9799, 2e-4);
-    near(dp_student_t(1000000), 1.95997, 1e-4);
+    near(dp_student_quantile(0.05, 1), 12.706205, 1e-6);
+    near(dp_student_quantile(0.05, 4), 2.776445, 1e-6);
+    near(dp_student_quantile(0.05, 30), 2.042272, 1e-6);
+    near(dp_student_quantile(0.05, 120), 1.979930, 1e-6);
+    near(dp_student_quantile(0.05, 1000000), 1.959966, 1e-6);
+    near(dp_student_quantile(0.0125, 4), 4.314656, 1e-6);
+    near(dp_student_quantile(0.001, 2), 31.599055, 1e-6);
+    near(dp_normal_quantile(0.05), 1.959964, 1e-6);
+    near(dp_student_p(2, 1), 0.2951672, 1e-7);
+    near(dp_student_p(-3.5, 4), 0.0248962, 1e-7);
+    near(dp_student_p(0.1, 9), 0.9225364, 1e-7);
+    near(dp_student_p(12, 60) * 1e17, 1.378632, 1e-6);
+    near(dp_normal_p(-1.96), 0.0499958, 1e-7);
+    for (size_t v = 1; v < 200; v = 2 * v + 1)
+        for (double p = 0.9; p > 1e-6; p /= 3)
+            near(dp_student_p(dp_student_quantile(p, v), v) / p, 1, 1e-9);
+}
+
+static void counts_are_compared_exactly(void **state)
+{
+    (void)state;
+    near(dp_fisher_p(5, 5, 0, 5), 0.0079365, 1e-7);
+    near(dp_fisher_p(4, 5, 1, 5), 0.2063492, 1e-7);
+    near(dp_fisher_p(4, 5, 5, 5), 1, 1e-12);
+    near(dp_fisher_p(3, 3, 0, 3), 0.1, 1e-12);
+    near(dp_fisher_p(1, 10, 7, 8), 0.0028795, 1e-7);
+    near(dp_fisher_p(0, 3, 0, 5), 1, 1e-12);
 }
 
 static void an_interval_is_of_student(void **state)
 {
     (void)state;
-    /* t.test(c(1, 2, 3, 4, 5)): 1.036757 4.963243 */
     const double five[] = {3, 1, NAN, 2, 5, 4};
-    struct dp_interval out = dp_interval_of(five, 6);
+    struct dp_interval out = dp_interval_of(five, 6, 0.05);
     assert_int_equal(out.n, 5);
     near(out.mean, 3, 1e-12);
     near(out.sd, 1.581139, 1e-6);
-    near(out.low, 1.036757, 1e-4);
-    near(out.high, 4.963243, 1e-4);
-    out = dp_interval_of(five, 1);
+    near(out.low, 1.036757, 1e-6);
+    near(out.high, 4.963243, 1e-6);
+    out = dp_interval_of(five, 1, 0.05);
     assert_int_equal(out.n, 1);
     near(out.mean, 3, 0);
     assert_true(isnan(out.low) && isnan(out.high) && isnan(out.sd));
-    out = dp_interval_of(NULL, 0);
+    out = dp_interval_of(NULL, 0, 0.05);
     assert_int_equal(out.n, 0);
     assert_true(isnan(out.mean));
 }
 
-/* What a seed does to both modes is not in their difference. */
-static void differences_are_paired(void **state)
+/* One of three seeds ended far below the others: around the mean of the values themselves the interval would reach 1.18. */
+static void an_accuracy_stays_within_its_range(void **state)
 {
     (void)state;
-    static const double async[3][1] = {{0.5}, {0.7}, {0.9}}, sync[3][1] = {{0.52}, {0.72}, {0.925}};
+    static const double end[] = {0.95, 0.94, 0.35};
     json_t *root = bed_comparison(3);
-    struct dp_interval ratio;
-    for (int s = 0; s < 3; s++) { /* not in the order of the seeds */
-        bed_add(root, "async", 3 - s, async[2 - s], 1, 100);
-        bed_add(root, "sync", s + 1, sync[s], 1, 50);
-    }
-    struct dp_interval d = dp_statistics_pair(root, 1, 0, DP_QUANTITY_METRIC, &ratio);
-    assert_int_equal(d.n, 3);
-    near(d.mean, 0.0216667, 1e-6);
-    /* sd 0.00288675, t 4.3027: half 0.0071711 */
-    near(d.low, 0.0144956, 1e-6);
-    near(d.high, 0.0288378, 1e-6);
-    assert_true(dp_statistics_shows(&d));
+    for (int s = 0; s < 3; s++)
+        bed_add(root, "async", s + 1, &end[s], 1, 10);
     struct dp_interval own = dp_statistics_mode(root, 0, DP_QUANTITY_METRIC);
-    assert_true(own.low < 0.3); /* of one mode alone it would be hidden */
-    d = dp_statistics_pair(root, 1, 0, DP_QUANTITY_BATCHES_S, &ratio);
-    near(ratio.mean, 0.5, 1e-9);
-    near(d.mean, -5, 1e-9);
+    near(own.mean, 0.844528, 1e-6);
+    near(own.low, 0.036057, 1e-5);
+    near(own.high, 0.998734, 1e-5);
+    (void)json_object_set_new(json_object_get(root, "settings"), "metric", json_string("rmse"));
+    struct dp_scale scale = dp_scale_of(root, DP_QUANTITY_METRIC);
+    assert_false(scale.is_logit);
+    assert_string_equal(dp_scale_name(&scale), "log");
     json_decref(root);
 }
 
-static void too_little_shows_nothing(void **state)
+/* Three equal accuracies on 360 test examples: 1.96 standard errors of a logit are 1.96 / sqrt(360 * 0.9 * 0.1). */
+static void an_interval_is_not_narrower_than_the_test_set(void **state)
 {
     (void)state;
-    static const double low[] = {0.1}, high[] = {0.9};
-    struct dp_interval ratio, d;
-    json_t *root = bed_comparison(2);
-    for (int s = 1; s <= 2; s++) {
-        bed_add(root, "async", s, low, 1, 1);
-        bed_add(root, "sync", s, high, 1, 1);
-    }
-    d = dp_statistics_pair(root, 1, 0, DP_QUANTITY_METRIC, &ratio);
-    near(d.low, 0.8, 1e-9); /* the interval does not hold 0 */
-    assert_false(dp_statistics_shows(&d));
-    json_decref(root);
-    root = bed_comparison(3);
+    static const double end[] = {0.9}, all[] = {1.0};
+    json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
-        bed_add(root, "async", s, s == 2 ? high : low, 1, 1);
-        bed_add(root, "sync", s, s == 2 ? low : high, 1, 1);
+        bed_add(root, "async", s, end, 1, 10);
+        bed_add(root, "sync", s, all, 1, 10);
     }
-    d = dp_statistics_pair(root, 1, 0, DP_QUANTITY_METRIC, &ratio);
-    assert_int_equal(d.n, 3);
-    assert_false(dp_statistics_shows(&d)); /* it holds 0 */
+    near(dp_statistics_mode(root, 0, DP_QUANTITY_METRIC).low, 0.9, 1e-12); /* it is not known */
+    (void)json_object_set_new(json_array_get(json_object_get(root, "runs"), 0), "scored_examples",
+                              json_integer(360));
+    struct dp_interval own = dp_statistics_mode(root, 0, DP_QUANTITY_METRIC);
+    near(own.low, 0.864467, 1e-6);
+    near(own.high, 0.927004, 1e-6);
+    near(dp_statistics_mode(root, 1, DP_QUANTITY_METRIC).mean, 1 - 0.5 / 360, 1e-12); /* half an example */
     json_decref(root);
 }
 
-static void a_target_is_reached_by_a_sample(void **state)
+static void a_target_is_reached_between_two_samples(void **state)
 {
     (void)state;
-    static const double late[] = {0.5, NAN, 0.89, 0.9, 0.7}, never[] = {0.5, 0.89}, diverged[] = {0.95, NAN};
-    struct dp_interval ratio;
+    static const double late[] = {0.5, NAN, 0.88, 0.92, 0.7}, never[] = {0.5, 0.89}, soon[] = {0.95, 0.96};
     json_t *root = bed_comparison(3);
     bed_add(root, "async", 1, late, 5, 1);
     bed_add(root, "async", 2, never, 2, 1);
     bed_fail(root, "async", 3, "x");
-    bed_add(root, "sync", 1, diverged, 2, 1);
-    bed_add(root, "sync", 2, late, 5, 1);
+    bed_add(root, "sync", 1, soon, 2, 1);
     struct dp_interval own = dp_statistics_mode(root, 0, DP_QUANTITY_SECONDS_TO);
     assert_int_equal(own.n, 1);
-    near(own.mean, 4, 0);
-    near(dp_statistics_mode(root, 0, DP_QUANTITY_EXAMPLES_TO).mean, 400, 0);
-    assert_int_equal(dp_statistics_mode(root, 1, DP_QUANTITY_METRIC).n, 1); /* not of the diverged one */
-    assert_int_equal(dp_statistics_pair(root, 1, 0, DP_QUANTITY_SECONDS_TO, &ratio).n, 1);
+    near(own.mean, 3.5, 1e-12);
+    near(dp_statistics_mode(root, 0, DP_QUANTITY_EXAMPLES_TO).mean, 350, 1e-9);
+    const json_t *run = dp_comparison_run_of(root, 0, 0);
+    struct dp_comparison_span span = dp_comparison_span(root, run, DP_QUANTITY_SECONDS_TO);
+    near(span.low, 3, 0);
+    near(span.high, 4, 0);
+    span = dp_comparison_span(root, dp_comparison_run_of(root, 1, 0), DP_QUANTITY_SECONDS_TO);
+    near(span.low, 0, 0); /* by the first sample */
+    near(span.high, 1, 0);
+    assert_true(isnan(dp_comparison_value(root, dp_comparison_run_of(root, 0, 1), DP_QUANTITY_SECONDS_TO)));
     /* A metric that falls. */
     json_t *settings = json_object_get(root, "settings");
+    (void)json_object_set_new(settings, "metric", json_string("loss"));
     (void)json_object_set_new(settings, "higher_is_better", json_false());
-    (void)json_object_set_new(settings, "target", json_pack("{s:s, s:f}", "metric", "loss", "value", 0.5));
-    near(dp_statistics_mode(root, 0, DP_QUANTITY_SECONDS_TO).mean, 2, 0);
+    (void)json_object_set_new(settings, "target", json_pack("{s:s, s:f}", "metric", "loss", "value", 0.75));
+    near(dp_comparison_value(root, run, DP_QUANTITY_SECONDS_TO), 1.5, 1e-12);
     json_decref(root);
 }
 
-static void all_is_counted(void **state)
+/* Times are between the bounds of all seeds' samples. */
+static void an_interval_covers_what_was_not_seen(void **state)
 {
     (void)state;
-    static const double good[] = {0.95};
-    struct dp_error err;
-    json_t *root = bed_comparison(2);
-    bed_add(root, "async", 1, good, 1, 30);
-    bed_add(root, "async", 2, good, 1, 50);
-    bed_add(root, "sync", 1, good, 1, 20);
-    bed_fail(root, "sync", 2, "x");
-    assert_int_equal(dp_comparison_count(root, &err), DP_OK);
-    const json_t *sync = json_array_get(json_object_get(root, "statistics"), 1);
-    assert_int_equal(json_integer_value(json_object_get(sync, "runs")), 1);
-    assert_int_equal(json_integer_value(json_object_get(sync, "failed")), 1);
-    const json_t *to = json_object_get(sync, "seconds_to_target"),
-                 *rate = json_object_get(sync, "minibatches_per_s");
-    assert_int_equal(json_integer_value(json_object_get(to, "of")), 1);
-    near(json_number_value(
-             json_object_get(json_object_get(json_object_get(rate, "difference"), "ratio"), "mean")),
-         2.0 / 3, 1e-9);
+    static const double at[] = {0.5, 0.88, 0.92};
+    json_t *root = bed_comparison(3);
+    for (int s = 1; s <= 3; s++)
+        bed_add(root, "async", s, at, 3, 1);
+    struct dp_interval own = dp_statistics_mode(root, 0, DP_QUANTITY_SECONDS_TO);
+    near(own.mean, 2.5, 1e-9);
+    near(own.low, 2, 1e-9);
+    near(own.high, 3, 1e-9);
     json_decref(root);
-}
-
-/* Three pairs differ by two seconds each; a fourth run of sync did not reach the target. */
-static void a_target_of_some_seeds_shows_nothing(void **state)
-{
-    (void)state;
-    static const double soon[] = {0.95}, later[] = {0.5, 0.6, 0.95}, never[] = {0.5};
-    for (int reached = 1; reached >= 0; reached--) {
-        struct dp_error err;
-        json_t *root = bed_comparison(4);
-        for (int s = 1; s <= 4; s++) {
-            bed_add(root, "async", s, soon, 1, 1);
-            bed_add(root, "sync", s, s < 4 || reached ? later : never, s < 4 || reached ? 3 : 1, 1);
-        }
-        assert_int_equal(dp_comparison_count(root, &err), DP_OK);
-        const json_t *sync = json_array_get(json_object_get(root, "statistics"), 1),
-                     *difference = json_object_get(json_object_get(sync, "seconds_to_target"), "difference");
-        assert_int_equal(json_integer_value(json_object_get(difference, "n")), 3 + reached);
-        near(json_number_value(json_object_get(difference, "mean")), 2, 1e-9);
-        assert_int_equal(json_is_true(json_object_get(difference, "shown")), reached);
-        json_decref(root);
-    }
 }
 
 /* ---- reading */
@@ -211,12 +194,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantiles_are_those_of_the_tables),
+        cmocka_unit_test(counts_are_compared_exactly),
         cmocka_unit_test(an_interval_is_of_student),
-        cmocka_unit_test(differences_are_paired),
-        cmocka_unit_test(too_little_shows_nothing),
-        cmocka_unit_test(a_target_is_reached_by_a_sample),
-        cmocka_unit_test(all_is_counted),
-        cmocka_unit_test(a_target_of_some_seeds_shows_nothing),
+        cmocka_unit_test(an_accuracy_stays_within_its_range),
+        cmocka_unit_test(an_interval_is_not_narrower_than_the_test_set),
+        cmocka_unit_test(a_target_is_reached_between_two_samples),
+        cmocka_unit_test(an_interval_covers_what_was_not_seen),
         cmocka_unit_test(what_is_no_comparison_is_refused),
     };
     return cmocka_run_group_tests_name("statistics", tests, NULL, NULL);
