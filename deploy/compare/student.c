@@ -59,7 +59,7 @@ static double quantile(double p, size_t freedom)
     DP_ASSERT(p > 0 && p < 1);
     while ((freedom ? dp_student_p(high, freedom) : dp_normal_p(high)) > p)
         high *= 2;
-    for (int i = 0; i < 100; i++) {
+    while (high - low > 1e-14 * high) {
         double middle = low + (high - low) / 2;
         if ((freedom ? dp_student_p(middle, freedom) : dp_normal_p(middle)) > p)
             low = middle;

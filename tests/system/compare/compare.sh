@@ -56,6 +56,7 @@ if command -v python3 >/dev/null; then
     is "$to/report.json" '[sum(s["by"] == "examples" for s in x["samples"]) >= 8 for x in r["runs"] if x["status"] == "ok"]' \
         "[True, True, True, True]"
     is "$to/report.json" '[x["machine"]["load"] >= 0 for x in r["runs"]]' "[True, True, True, True, True, True]"
+    is "$to/report.json" '[x.get("scored_examples") for x in r["runs"]]' "[360, 360, None, 360, None, 360]"
     # Sync has equal bits in each run, so its last sample is what a run with --test reports.
     expect 0 "Report:" "$downpour" run --dir "$dir/one" "${job[@]:0:12}" --workers 2 --epochs 3 --consistency sync
     is "$to/report.json" '"%.6f" % [x["samples"][-1]["loss"] for x in r["runs"] if x["mode"] == "sync" and x["seed"] == 1][0]' \

@@ -52,6 +52,10 @@ def check_report(bed, what, root, right):
         for part in ("staleness", "settings", "finished"):
             bed.check(f"{what}: {own.dir}: {part} of its report", json.dumps(rounded(run["report"][part])),
                       json.dumps(rounded(own.report[part])))
+    check_statistics(bed, what, root, right)
+
+
+def check_statistics(bed, what, root, right):
     claims = right.claims()
     for mode, one in zip(right.modes, root["statistics"]):
         ended = [len(right.ended(mode, outcome)) for outcome in ("good", "diverged", "failed")]
@@ -194,8 +198,9 @@ def check_claimed(bed, text, right, claims):
         if quantity == "examples_to_target" and claim["shown"]:
             needed.append(f"{mode} needed {ratio_text(claim['ratio'])} times as many examples")
         if quantity == "seconds_to_target" and claim["ratio"]["n"] and claim["shown"]:
-            for than, ratio in ((beside, claim["ratio"]), (mode, {"n": claim["ratio"]["n"], "mean": 1 / claim["ratio"]["mean"],
-                                                                  "low": 1 / claim["ratio"]["high"], "high": 1 / claim["ratio"]["low"]})):
+            one = claim["ratio"]
+            other = {"n": one["n"], "mean": 1 / one["mean"], "low": 1 / one["high"], "high": 1 / one["low"]}
+            for than, ratio in ((mode, one), (beside, other)):
                 sooner.append(f"{ratio_text(ratio)} times sooner than {than}")
         if quantity == "examples_per_s" and claim["ratio"]["n"] and f", {ratio_text(claim['ratio'])} times those of {first}" not in text:
             bed.fail(f"the speed of {mode} beside {first} is not in: {text[:3000]}")
