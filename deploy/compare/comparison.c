@@ -173,20 +173,39 @@ static double of_last(const json_t *run, const char *key)
     return n > 0 ? dp_training_number(json_array_get(samples, n - 1), key, NULL) : (double)NAN;
 }
 
+static bool is_by(const json_t *sample, const char *what)
+{
+    return strcmp(dp_training_text(sample, "by"), what) == 0;
+}
+
+/* Where there are samples by examples, those by time are left out: a slow training has more of them, so it would cross a target by chance
+ * sooner. The first and the last sample are those of the weights before and after the training. */
+static bool is_left_out(const json_t *samples, size_t i)
+{
+    bool ends = i == 0 || i + 1 == json_array_size(samples);
+    if (ends || !is_by(json_array_get(samples, i), "time"))
+        return false;
+    for (size_t k = 0; k < json_array_size(samples); k++)
+        if (is_by(json_array_get(samples, k), "examples"))
+            return true;
+    return false;
+}
+
 /* The first sample at the target, and the last one before it that is known; the weights in between are taken to lie on a line. */
 static struct dp_comparison_span of_target(const json_t *root, const json_t *run, const char *key)
 {
     const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
+    const json_t *samples = json_object_get(run, "samples");
     const char *metric = dp_training_text(target, "metric");
     double value = dp_training_number(target, "value", NULL), before = NAN;
     bool higher = dp_comparison_higher_is_better(root);
     struct dp_comparison_span out = {.low = 0, .at = NAN, .high = NAN};
-    size_t i;
-    json_t *sample;
-    json_array_foreach(json_object_get(run, "samples"), i, sample)
-    {
+    for (size_t i = 0; i < json_array_size(samples); i++) {
+        const json_t *sample = json_array_get(samples, i);
         double now = metric[0] ? dp_training_number(sample, metric, NULL) : (double)NAN;
         double where = dp_training_number(sample, key, NULL);
+        if (is_left_out(samples, i))
+            continue;
         if (higher ? now >= value : now <= value) {
             double share = isfinite(before) ? (value - before) / (now - before) : 1;
             out.at = out.low + share * (where - out.low);

@@ -103,7 +103,9 @@ class Run:
 
     def _crossing(self, key, metric, target, higher):
         before = (0.0, None)
-        for sample in self.samples:
+        by_examples = [s for i, s in enumerate(self.samples) if i in (0, len(self.samples) - 1) or s.get("by") == "examples"]
+        has_them = any(s.get("by") == "examples" for s in self.samples)
+        for sample in by_examples if has_them else self.samples:
             value = sample.get(metric)
             if not is_number(value):
                 continue
@@ -315,7 +317,7 @@ class Comparison:
     def share(self, mode, part, key):
         """Of the examples of all epochs; None: it has no runs."""
         runs = [run.report for run in self.good(mode)]
-        return sum(report[part][key] for report in runs) / sum(report["applied"]["planned"] for report in runs) if runs else None
+        return sum(report.get(part, {}).get(key, 0) for report in runs) / sum(report["applied"]["planned"] for report in runs) if runs else None
 
     def work(self, mode, part, key):
         share = self.share(mode, part, key)

@@ -23,7 +23,7 @@ def draw_samples(rng, how):
     samples, seconds, examples = [], 0.0, 0
     for i in range(count):
         share = i / 10
-        samples.append({"seconds": seconds, "examples": examples, "pushes": 3 * i, "at": 1.7e9 + i,
+        samples.append({"seconds": seconds, "examples": examples, "pushes": 3 * i, "at": 1.7e9 + i, "by": rng.choice(("time", "examples")),
                         "loss": 40 * 0.4 ** (9 * share) + rng.uniform(0, 0.02), "logloss": rng.uniform(1, 2),
                         "accuracy": 0.1 + 0.8 * share + rng.uniform(0, 0.05)})
         seconds += rng.uniform(0.4, 0.7)

@@ -95,14 +95,33 @@ def cost(pages):
 
 # ---- what looks like a difference
 
+def jagged(factor):
+    """Its metric goes up and down by what it has seen, so that more samples cross a target sooner; some are taken by examples."""
+    def run(seed):
+        out = learning(seconds=0.5 * factor, examples_per_s=5000 / factor, scored=None)
+        samples = out["samples"]
+        for i, sample in enumerate(samples):
+            sample["by"] = "time"
+        samples += [{**samples[0], "seconds": n / 5000 * factor, "examples": n, "by": "examples"} for n in range(500, 6000, 500)]
+        samples.sort(key=lambda sample: sample["examples"])
+        for sample in samples[1:-1]:
+            learned = 0.1 + 0.8 * (1 - math.exp(-2.08 * sample["examples"] / (2500 + 50 * seed)))
+            sample["accuracy"] = learned + random.Random(f"{seed} {sample['examples']}").gauss(0, 0.05)
+        return out
+    return run
+
+
 def slower(pages):
     """Bit-identical trainings, one ten times slower; samples by time."""
     each = {seed: math.exp(random.Random(seed).gauss(0, 0.05)) for seed in range(1, 6)}
     run = lambda factor: lambda seed: learning(seconds=0.5 * factor * each[seed], examples_per_s=5000 / factor, scored=None)
-    for names in ((("A", 1), ("B", 10)), (("A", 10), ("B", 1))):
-        text = shown(pages, {name: run(factor) for name, factor in names}, 5)
+    for names, kind in (((("A", 1), ("B", 10)), run), ((("A", 10), ("B", 1)), run), ((("A", 1), ("B", 10)), jagged)):
+        text = shown(pages, {name: kind(factor) for name, factor in names}, 5)
         check("no order in examples of equal trainings", "needed" not in text and "No difference from A in examples to the target" in text, text)
         check("an order in time of one that is slower", re.match(r"[AB] reached accuracy 0.8 \S+ \[[^]]*\] times sooner than [AB]", text), text)
+    figures = re.search(r"Examples to it: ([^(]*) \(A\), ([^(]*) \(B\)", text)
+    check("the examples to the target are those of samples by examples", figures and figures.group(1) == figures.group(2), text)
+    check("and so is the time", text.startswith("A reached accuracy 0.8 10.0 ["), text)
 
 
 def ties(pages):
