@@ -132,13 +132,11 @@ static struct dp_interval moved(const struct dp_claim *c, double low, double hig
                                 .high = as_ratio ? exp(high) : apart(c, high)};
 }
 
-/* What n more comparisons of this spread would show in four of five. */
+/* What four of five comparisons with such a spread would show. */
 static void settle_power(struct dp_claim *c, double first_alpha)
 {
-    double root_n = sqrt((double)c->n), tail = 2 * (1 - POWER);
-    double by_seeds = (dp_student_quantile(first_alpha, c->n - 1) + dp_student_quantile(tail, c->n - 1)) *
-                      c->at_sd / root_n;
-    double by_error = (dp_normal_quantile(first_alpha) + dp_normal_quantile(tail)) * c->error;
+    double by_seeds = dp_student_shift(first_alpha, POWER, c->n - 1) * c->at_sd / sqrt((double)c->n);
+    double by_error = (dp_normal_quantile(first_alpha) + dp_normal_quantile(2 * (1 - POWER))) * c->error;
     double by = fmax(by_seeds + (c->high - c->low) / 2, by_error);
     c->seen = by > 0 ? apart(c, by) : (double)NAN;
     c->seen_ratio = by > 0 ? exp(by) : (double)NAN;

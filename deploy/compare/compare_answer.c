@@ -155,7 +155,8 @@ static void put_cost(const struct answer *a, size_t mode, size_t beside, bool na
     }
     const char *difference = dp_compare_difference_text(&end.difference, text);
     if (by <= SMALL * size)
-        fprintf(a->to, " and ended no worse%s%s, within %.2g (difference %s)", than, other, by, difference);
+        fprintf(a->to, " and ended no worse%s%s, within %.*f (difference %s)", than, other,
+                dp_compare_difference_digits(&end.difference), fmax(by, 0), difference);
     else
         fprintf(a->to, ", and no difference%s%s at the end is shown (%s)", names ? " from " : "", other,
                 difference);

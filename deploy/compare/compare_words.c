@@ -82,14 +82,23 @@ const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_C
     return dp_compare_interval_text(ratio, digits_apart(ratio, 1, digits), out);
 }
 
-const char *dp_compare_difference_text(const struct dp_interval *difference,
-                                       char out[DP_COMPARE_INTERVAL_BYTES])
+/* Two that count, and up to two more for an interval that is narrow. */
+int dp_compare_difference_digits(const struct dp_interval *difference)
 {
     double largest = fmax(fabs(difference->mean), fmax(fabs(difference->low), fabs(difference->high)));
+    double width = difference->high - difference->low;
     int digits = 2;
     while (digits < DIGITS_MAX && largest > 0 && largest * pow(10, digits) < 10)
         digits++;
-    return dp_compare_interval_text(difference, digits_apart(difference, 0, digits), out);
+    for (int more = 0; more < 2 && digits < DIGITS_MAX && width > 0 && width * pow(10, digits) < 2; more++)
+        digits++;
+    return digits_apart(difference, 0, digits);
+}
+
+const char *dp_compare_difference_text(const struct dp_interval *difference,
+                                       char out[DP_COMPARE_INTERVAL_BYTES])
+{
+    return dp_compare_interval_text(difference, dp_compare_difference_digits(difference), out);
 }
 
 static void put_interval(FILE *to, const struct dp_interval *interval, int digits)

@@ -33,6 +33,7 @@ const char *dp_compare_interval_text(const struct dp_interval *interval, int dig
 const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_COMPARE_INTERVAL_BYTES]);
 const char *dp_compare_difference_text(const struct dp_interval *difference,
                                        char out[DP_COMPARE_INTERVAL_BYTES]);
+int dp_compare_difference_digits(const struct dp_interval *difference);
 /* For people: "AUC". */
 const char *dp_compare_metric_name(const char *key);
 /* Digits behind the point that a quantity is shown with. */

@@ -80,6 +80,38 @@ double dp_normal_quantile(double p)
     return quantile(p, 0);
 }
 
+/* ---- power */
+
+/* That t of a mean at `shift` is above `limit`: over the spread that is found, u times the true one, the normal probability of the rest. */
+static double chance_above(double limit, double shift, size_t freedom)
+{
+    const int steps = 128; /* even: Simpson's rule */
+    double v = (double)freedom, end = 1 + 7 / sqrt(v), h = end / steps, sum = 0;
+    double scale = exp(log(2) + v / 2 * log(v / 2) - lgamma(v / 2));
+    for (int i = 0; i <= steps; i++) {
+        double u = i * h, weight = i == 0 || i == steps ? 1 : i % 2 ? 4 : 2;
+        double density = scale * pow(u, v - 1) * exp(-v * u * u / 2);
+        sum += weight * density * erfc((limit * u - shift) / sqrt(2)) / 2;
+    }
+    return sum * h / 3;
+}
+
+double dp_student_shift(double p, double power, size_t freedom)
+{
+    double limit = dp_student_quantile(p, freedom), low = 0, high = 2 * limit + 2;
+    DP_ASSERT(power >= 0.5 && power < 1);
+    while (chance_above(limit, high, freedom) < power)
+        high *= 2;
+    while (high - low > 1e-6 * high) {
+        double middle = low + (high - low) / 2;
+        if (chance_above(limit, middle, freedom) < power)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
 /* ---- Fisher */
 
 static double log_choose(size_t n, size_t k)

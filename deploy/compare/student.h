@@ -9,6 +9,9 @@
 /* freedom: 1 or more; p: in (0, 1). */
 double dp_student_p(double t, size_t freedom);
 double dp_student_quantile(double p, size_t freedom);
+/* How far from 0 a mean lies, in standard errors, for a test at p to see it with a probability of `power`: of noncentral t (Johnson and Welch
+ * 1940). power: at least 0.5. */
+double dp_student_shift(double p, double power, size_t freedom);
 double dp_normal_p(double z);
 double dp_normal_quantile(double p);
 /* `one` of `ones` against `other` of `others`: of all tables with these sums, those that are not more likely (Fisher 1922). */

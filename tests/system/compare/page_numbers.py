@@ -51,6 +51,8 @@ def difference_text(one):
     largest, digits = max(abs(one[key]) for key in ("mean", "low", "high") if is_number(one.get(key))), 2
     while digits < 8 and 0 < largest * 10 ** digits < 10:
         digits += 1
+    for _ in range(2):
+        digits += is_number(one.get("low")) and digits < 8 and 0 < (one["high"] - one["low"]) * 10 ** digits < 2
     return interval(one, _apart(one, 0, digits))
 
 

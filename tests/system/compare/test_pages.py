@@ -97,10 +97,10 @@ def check_said(bed, what, said, right):
 # ---- its page
 
 def check_results(bed, page, root, right):
-    rows, work = [], []
+    rows, work, of_delays = [], [], None if any("efficiency" in run for run in root["runs"]) else "-" # test_efficiency.py
     for mode, one in zip(right.modes, root["statistics"]):
         work.append([mode, right.work(mode, "applied", "examples"), right.work(mode, "dropped", "late"),
-                     right.work(mode, "dropped", "not_computed"), "-", "-"])
+                     right.work(mode, "dropped", "not_computed"), of_delays, of_delays])
         cells = {q: interval(one[q], digits(q, one[q].get("mean") or 0)) for q in QUANTITIES}
         for q in QUANTITIES:
             if q.endswith("_to_target") and one["runs"] and one[q]["n"] == 0:

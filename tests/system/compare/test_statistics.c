@@ -38,6 +38,17 @@ static void quantiles_are_those_of_the_tables(void **state)
             near(dp_student_p(dp_student_quantile(p, v), v) / p, 1, 1e-9);
 }
 
+/* By scipy.stats.nct: where its tail above the quantile is 0.8. */
+static void power_is_of_noncentral_t(void **state)
+{
+    (void)state;
+    near(dp_student_shift(0.05, 0.8, 4), 3.76106, 2e-4);
+    near(dp_student_shift(0.0125, 0.8, 4), 5.53827, 2e-4);
+    near(dp_student_shift(0.0125, 0.8, 2), 11.33809, 1e-3);
+    near(dp_student_shift(0.05 / 22, 0.8, 9), 5.26676, 2e-4);
+    near(dp_student_shift(0.05, 0.8, 98), 2.82941, 2e-4);
+}
+
 static void counts_are_compared_exactly(void **state)
 {
     (void)state;
@@ -194,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantiles_are_those_of_the_tables),
+        cmocka_unit_test(power_is_of_noncentral_t),
         cmocka_unit_test(counts_are_compared_exactly),
         cmocka_unit_test(an_interval_is_of_student),
         cmocka_unit_test(an_accuracy_stays_within_its_range),
