@@ -72,24 +72,27 @@ static void put_own(const struct answer *a, size_t mode, enum dp_comparison_quan
     fputs(dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text), a->to);
 }
 
-/* Under which rates the modes met. */
+/* Under which rates the modes met: the grid's, or what a mode's name gives. */
 static void put_rates(const struct answer *a)
 {
     const json_t *modes = json_object_get(a->root, "modes");
     double first = dp_json_get_real(json_array_get(modes, 0), "rate");
     size_t rates = json_array_size(json_object_get(settings_of(a), "rates"));
-    bool one = true;
+    bool one = true, given = false;
     char word[24];
-    for (size_t m = 1; m < json_array_size(modes); m++) {
-        double rate = dp_json_get_real(json_array_get(modes, m), "rate");
+    for (size_t m = 0; m < json_array_size(modes); m++) {
+        const json_t *mode = json_array_get(modes, m);
+        double rate = dp_json_get_real(mode, "rate");
         one &= rate == first || (isnan(rate) && isnan(first));
+        given |= json_object_get(json_object_get(mode, "settings"), "rate") != NULL;
     }
     if (json_array_size(modes) < 2)
         return;
     if (rates > 1)
-        fprintf(a->to, ", each at the best of %s rates", count_word(rates, word));
+        fprintf(a->to, ", each at the best of %s rates%s", count_word(rates, word),
+                given ? " or at the rate given for it" : "");
     else
-        fputs(one || rates == 1 ? ", at one rate for all modes" : ", each at the rate given for it", a->to);
+        fputs(one ? ", at one rate for all modes" : ", each at the rate given for it", a->to);
 }
 
 /* ---- the end */

@@ -61,13 +61,13 @@ static struct dp_ending judge(const json_t *root, const json_t *run)
 struct dp_ending dp_ending_of(const json_t *root, const json_t *run)
 {
     struct dp_ending out = {.outcome = DP_COMPARISON_FAILED, .end = NAN, .reference = NAN};
-    if (json_is_true(json_object_get(run, "diverged"))) {
-        out.outcome = DP_COMPARISON_DIVERGED;
-        out.sign = DP_ENDING_STOPPED;
+    if (dp_comparison_is_good(run) && json_array_size(json_object_get(run, "samples")) > 0)
+        out = judge(root, run);
+    if (out.outcome == DP_COMPARISON_DIVERGED || !json_is_true(json_object_get(run, "diverged")))
         return out;
-    }
-    bool is_scored = json_array_size(json_object_get(run, "samples")) > 0;
-    return dp_comparison_is_good(run) && is_scored ? judge(root, run) : out;
+    out.outcome = DP_COMPARISON_DIVERGED;
+    out.sign = DP_ENDING_STOPPED;
+    return out;
 }
 
 enum dp_comparison_outcome dp_comparison_outcome(const json_t *root, const json_t *run)

@@ -18,7 +18,7 @@ enum dp_comparison_outcome { DP_COMPARISON_GOOD, DP_COMPARISON_DIVERGED, DP_COMP
 /* What shows a divergence. */
 enum dp_ending_sign {
     DP_ENDING_NONE,
-    DP_ENDING_STOPPED,    /* the run ended by it; its error says how */
+    DP_ENDING_STOPPED,    /* the run says so; its error, if any, says how */
     DP_ENDING_NOT_FINITE, /* of the last sample */
     DP_ENDING_BASELINE,   /* `end` is worse than `reference`, that of the best constant */
     DP_ENDING_BEGIN       /* `end` is not better than `reference`, that of the first sample */

@@ -74,10 +74,8 @@ class Run:
 
     def outcome(self, metric, higher):
         """good, diverged or failed"""
-        if self.says_diverged:
-            return "diverged"
         if not self.good or not self.samples:
-            return "failed"
+            return "diverged" if self.says_diverged else "failed"
         end, first = self.samples[-1].get(metric), self.samples[0].get(metric)
         if not is_number(end) or self.samples[-1].get("loss", 0) is None:
             return "diverged"
@@ -85,7 +83,7 @@ class Run:
         worse = lambda than, by: than is not None and (end < than - by * abs(than) if higher else end > than + by * abs(than))
         is_worse_than_baseline = worse(constant.get(metric), 0 if constant.get("set") == "test" else 0.05)
         is_worse_than_begin = len(self.samples) > 1 and worse(first, 0 if self.samples[0]["examples"] == 0 else 0.05)
-        return "diverged" if is_worse_than_baseline or is_worse_than_begin else "good"
+        return "diverged" if is_worse_than_baseline or is_worse_than_begin or self.says_diverged else "good"
 
     def span(self, quantity, metric, target, higher):
         """What was measured lies in between: (low, at, high), or None."""

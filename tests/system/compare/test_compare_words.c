@@ -89,6 +89,8 @@ static void the_race_is_said(void **state)
            *modes = json_object_get(root, "modes");
     (void)json_object_set_new(settings, "rates", json_pack("[f, f, f]", 0.1, 0.001, 0.01));
     says(dp_compare_answer(root), "), each at the best of three rates.");
+    (void)json_object_set_new(json_array_get(modes, 0), "settings", json_pack("{s:s}", "rate", "0.01"));
+    says(dp_compare_answer(root), "), each at the best of three rates or at the rate given for it.");
     (void)json_object_set_new(settings, "rates", json_array());
     (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.01));
     says(dp_compare_answer(root), "), each at the rate given for it.");

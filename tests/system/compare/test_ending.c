@@ -88,6 +88,10 @@ static void what_did_not_end_has_failed_or_says_that_it_diverged(void **state)
     assert_int_equal(dp_comparison_outcome(root, NULL), DP_COMPARISON_FAILED);
     assert_int_equal(dp_ending_count(root, 0, DP_COMPARISON_DIVERGED), 1);
     assert_int_equal(dp_ending_count(root, 0, DP_COMPARISON_GOOD), 1);
+    (void)json_object_set_new(json_array_get(runs, 2), "diverged",
+                              json_true()); /* with samples that do not show it */
+    assert_int_equal(dp_ending_count(root, 0, DP_COMPARISON_DIVERGED), 2);
+    (void)json_object_del(json_array_get(runs, 2), "diverged");
     (void)json_object_set_new(json_array_get(runs, 2), "samples", json_array()); /* it was not scored */
     assert_int_equal(dp_ending_count(root, 0, DP_COMPARISON_FAILED), 2);
     assert_false(dp_ending_is_whole(root, 1)); /* it has no runs */
