@@ -3,11 +3,13 @@
 
 #include "common/config/consistency.h"
 #include "deploy/cli/run_differs.h"
+#include "server/control/register_file.h"
 #include "server/layout.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COMMAND_BYTES (DP_PATH_MAX * 4 + 64)
 
@@ -188,6 +190,46 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
     return st;
 }
 
+static bool has_register(const struct dp_folder *folder)
+{
+    char path[DP_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/store/server-0/" DP_REGISTER_FILE, folder->path);
+    return access(path, F_OK) == 0;
+}
+
+static bool has_any_store(const struct dp_folder *folder, const struct dp_cluster *cluster)
+{
+    char server[DP_PATH_MAX + 32];
+    struct dp_error unheard;
+    uint32_t shard = 0;
+    for (uint32_t i = 0; i < cluster->server_count; i++) {
+        (void)snprintf(server, sizeof server, "%s/store/server-%" PRIu32, folder->path, i);
+        for (uint32_t k = 0; k < cluster->server[i].shards; k++)
+            if (dp_folder_check_store(server, shard++, &unheard) == DP_OK)
+                return true;
+    }
+    return false;
+}
+
+/* The stores that are left know the run's members, and refuse those that a new register would name. */
+static enum dp_status check_register(const struct dp_second *second, const struct dp_cluster *earlier,
+                                     struct dp_error *err)
+{
+    char quoted[DP_PATH_QUOTED];
+    const struct dp_folder *folder = second->folder;
+    if (!second->replaces || has_register(folder) || !has_any_store(folder, earlier) ||
+        !dp_run_place(folder, earlier).known)
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "run %" PRIu32
+        " cannot go on where it was, as server 0's register is lost; nothing is replaced. Go back to "
+        "a checkpoint (downpour restore --overwrite), or train further from the rows that are "
+        "left, as a new run (the rows of missing stores are lost): downpour run --continue "
+        "--replace-store --dir %s",
+        earlier->training.run, dp_path_quote(folder->path, quoted));
+}
+
 /* Its other stores have closed the steps that a new one would need again. */
 static enum dp_status check_steps(const struct dp_second *second, const struct dp_cluster *earlier,
                                   struct dp_error *err)
@@ -209,6 +251,8 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     struct dp_difference differences[DP_DIFFERENCES_MAX];
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
     enum dp_status st = check_steps(second, earlier, err);
+    if (st == DP_OK)
+        st = check_register(second, earlier, err);
     if (st == DP_OK && strcmp(earlier->model, cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "%s, of model '%s', not '%s': omit --model",
                      second->restores ? "--from goes on with the run that the checkpoint is of"

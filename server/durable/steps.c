@@ -163,11 +163,12 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
         return DP_VIEW_REFUSED;
     }
     if (view->number == own->number && !has_same_members(own, view)) {
-        (void)dp_fail(
-            err, DP_INVALID,
-            "view %" PRIu64 " of run %" PRIu32
-            " is known here with other members: the first server's register is an old copy, or another's",
-            view->number, view->run);
+        (void)dp_fail(err, DP_INVALID,
+                      "view %" PRIu64 " of run %" PRIu32
+                      " is known here with other members: the first server's register is an old copy, or "
+                      "another's. Put "
+                      "its latest store back, or train further as a new run (downpour run --continue)",
+                      view->number, view->run);
         return DP_VIEW_REFUSED;
     }
     if (view->number <= own->number)

@@ -223,6 +223,22 @@ said "^ +1 +[0-9.]+ "
 said "^Note: +A store was replaced during this run: the figures of epochs 1 \.\. [0-9]+ are partly"
 [ "$(grep -Ec '^ +100 ' "$dir/out")" = 2 ] || fail "the last epoch is not in both tables"
 
+# ---- without server 0's register it cannot go on where it was: what can be done is said before anything is replaced
+begin "${half[@]/half/first}"
+until_trained
+kill -INT $pid
+wait $pid
+gone
+rm -r "$dir/first/store/server-0"
+for _ in 1 2; do
+    expect 2 "nothing is replaced" "$downpour" run --dir "$dir/first" --resume --replace-store
+    said_text "downpour restore --overwrite"
+    said_text "(the rows of missing stores are lost): downpour run --continue --replace-store --dir $dir/first"
+done
+[ ! -e "$dir/first/store/server-0" ] || fail "a refused resume made a store"
+expect 0 "this is run 2" "$downpour" run --continue --replace-store --dir "$dir/first" --epochs 1
+said "shard 0 begins anew, as --replace-store says; its rows are lost"
+
 # ---- a synchronous run cannot go back to steps that its other stores have closed
 half=("$downpour" run --dir "$dir/sync" --servers 2 --workers 2 --consistency sync --journal-bytes 16MiB --cache-bytes 64MiB
     --model mlp:64-32-10 --train "$dir/train.gz" --batch 32 --rate 0.005 --epochs 1000000)
