@@ -77,9 +77,8 @@ static enum dp_status reopen_run(void *context, struct dp_error *err)
     const struct restore_asked *a = context;
     uint32_t run = a->cluster->training.run;
     struct dp_run_state state = dp_run_state_read(&a->folder, run);
-    if (!state.known)
-        return DP_OK;
     const struct dp_manifest_position *at = &a->from.manifest.position;
+    state.known = true; /* it may have been lost with the stores */
     state.finished = false;
     dp_run_state_restored(&state, run, at->known, at->run, at->epoch);
     return dp_run_state_write(&a->folder, run, &state, err);

@@ -7,11 +7,11 @@
 
 #include "common/config/cluster_paths.h"
 #include "common/env/atomic_file.h"
-#include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
 #include "server/restore/restore.h"
 #include "server/restore/restore_exchange.h"
+#include "server/restore/restore_files.h"
 #include "worker/loop/step_log.h"
 
 #include <errno.h>
@@ -44,6 +44,31 @@ bool dp_restored_is_checkpoint(const char *path)
     return !has(path, "cluster.conf") && dp_checkpoint_find(path, &directory, &number, NULL) == DP_OK;
 }
 
+static enum dp_status path_of(const struct dp_restored *restored, const struct dp_manifest_file *file,
+                              struct dp_checkpoint_path *out, struct dp_error *err)
+{
+    return dp_checkpoint_path(out, err, "%s/%s", restored->checkpoint.text, file->name);
+}
+
+/* The files that say what its rows are: a damaged one is found before anything is made or removed. */
+static enum dp_status check_own(const struct dp_restored *restored, struct dp_error *err)
+{
+    const struct dp_manifest *m = &restored->manifest;
+    const struct dp_manifest_file *const own[] = {&m->cluster_file, &m->names, &m->columns};
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < sizeof own / sizeof own[0]; i++) {
+        struct dp_checkpoint_path path;
+        struct dp_restore_file file = {
+            .from = path.text, .bytes = own[i]->bytes, .checksum = own[i]->checksum};
+        if (!own[i]->name)
+            continue;
+        st = path_of(restored, own[i], &path, err);
+        if (st == DP_OK)
+            st = dp_restore_file_check(&file, err);
+    }
+    return st;
+}
+
 enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
@@ -54,7 +79,9 @@ enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struc
         st = dp_checkpoint_find(path, &directory, &out->number, err);
     if (st == DP_OK)
         st = dp_checkpoint_path_of(directory.text, out->number, &out->checkpoint, err);
-    return st == DP_OK ? dp_manifest_read_numbered(directory.text, out->number, &out->manifest, err) : st;
+    if (st == DP_OK)
+        st = dp_manifest_read_numbered(directory.text, out->number, &out->manifest, err);
+    return st == DP_OK ? check_own(out, err) : st;
 }
 
 void dp_restored_clear(struct dp_restored *restored)
@@ -75,14 +102,14 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
                                    struct dp_error *err)
 {
     struct dp_checkpoint_path path;
-    const char *name = restored->manifest.cluster_file.name;
+    const struct dp_manifest_file *file = &restored->manifest.cluster_file;
     *out = NULL;
-    if (!name)
+    if (!file->name)
         return dp_fail(err, DP_NOT_FOUND,
                        "the checkpoint %s has no cluster file, which says what was trained: restore it with "
                        "'downpour restore --cluster FILE'",
                        restored->checkpoint.text);
-    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", restored->checkpoint.text, name);
+    enum dp_status st = path_of(restored, file, &path, err);
     if (st == DP_OK)
         st = dp_cluster_read(path.text, out, err);
     if (st != DP_OK)
@@ -159,40 +186,24 @@ static enum dp_status await(struct dp_local *local, struct dp_error *err)
 
 /* ---- files of the checkpoint itself */
 
-static enum dp_status copy_bytes(FILE *from, FILE *to, const char *path, const char *checksum,
-                                 struct dp_error *err)
-{
-    struct dp_checksum of;
-    char part[4096], sum[DP_CHECKSUM_TEXT];
-    dp_checksum_begin(&of);
-    for (size_t n; (n = fread(part, 1, sizeof part, from)) > 0;) {
-        dp_checksum_put(&of, part, n);
-        (void)fwrite(part, 1, n, to);
-    }
-    dp_checksum_end(&of, sum);
-    if (ferror(from))
-        return dp_fail(err, DP_IO, "cannot read '%.300s': %s", path, strerror(errno));
-    return strcmp(sum, checksum) == 0 ? DP_OK : dp_fail(err, DP_CORRUPT, "'%.300s' fails its checksum", path);
-}
-
 static enum dp_status bring_file(const struct dp_restored *restored, const struct dp_manifest_file *file,
-                                 const char *path, struct dp_error *err)
+                                 const char *to, struct dp_error *err)
 {
     struct dp_checkpoint_path from;
-    struct dp_atomic_file to = {0};
-    enum dp_status st = dp_checkpoint_path(&from, err, "%s/%s", restored->checkpoint.text, file->name);
-    FILE *stream = st == DP_OK ? fopen(from.text, "rbe") : NULL;
-    if (st == DP_OK && !stream)
-        st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", from.text, strerror(errno));
+    struct dp_atomic_file out = {0};
+    void *bytes = NULL;
+    const struct dp_restore_file source = {
+        .from = from.text, .bytes = file->bytes, .checksum = file->checksum};
+    enum dp_status st = path_of(restored, file, &from, err);
     if (st == DP_OK)
-        st = dp_atomic_file_open(path, &to, err);
+        st = dp_restore_file_read(&source, &bytes, err);
     if (st == DP_OK)
-        st = copy_bytes(stream, to.stream, from.text, file->checksum, err);
-    if (st == DP_OK)
-        st = dp_atomic_file_commit(&to, err);
-    dp_atomic_file_drop(&to);
-    if (stream)
-        (void)fclose(stream);
+        st = dp_atomic_file_open(to, &out, err);
+    if (st == DP_OK) {
+        (void)fwrite(bytes, 1, file->bytes, out.stream);
+        st = dp_atomic_file_commit(&out, err);
+    }
+    free(bytes);
     return st;
 }
 
@@ -214,6 +225,31 @@ static void bring_logs(const struct dp_restored *restored, const struct dp_clust
         struct dp_error err = {0};
         if (bring_log(restored, &logs->file[i], cluster->training.steps, &err) != DP_OK)
             fprintf(stderr, "downpour: warning: %s; the report will lack its figures\n", err.text);
+    }
+}
+
+/* Whether the cluster file is of the run whose names and columns the checkpoint has. */
+static bool is_of_its_run(const struct dp_restored *restored, const struct dp_cluster *cluster)
+{
+    struct dp_cluster *was = NULL;
+    struct dp_error unheard = {0};
+    bool same =
+        dp_restored_cluster(restored, &was, &unheard) == DP_OK && was->training.run == cluster->training.run;
+    dp_cluster_free(&was);
+    return same;
+}
+
+/* The run's next start writes them again, if it finds its training file. */
+static void bring_names(const struct dp_restored *restored, const struct dp_cluster *cluster)
+{
+    const struct dp_manifest_file *const file[] = {&restored->manifest.names, &restored->manifest.columns};
+    const char *const to[] = {cluster->data.names, cluster->data.columns};
+    if (!is_of_its_run(restored, cluster))
+        return;
+    for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
+        struct dp_error err = {0};
+        if (file[i]->name && to[i][0] && bring_file(restored, file[i], to[i], &err) != DP_OK)
+            fprintf(stderr, "downpour: warning: %s; exports will lack names\n", err.text);
     }
 }
 
@@ -274,6 +310,9 @@ static enum dp_status build_and_exchange(const struct restored_order *order, str
         st = build(order, local, done, err);
     /* None of them runs now that could build on. */
     (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
+    /* A command that is killed in between leaves no store without its names. */
+    if (st == DP_OK)
+        bring_names(order->of, order->o->cluster);
     if (st == DP_OK && *done == servers)
         st = exchange(order, store, history, err);
     if (st != DP_OK)
@@ -308,21 +347,6 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_
 
 /* ---- to be read */
 
-/* Names and columns; the cluster has none where the checkpoint has none. */
-static enum dp_status bring_names(const struct dp_restored *restored, struct dp_cluster *cluster,
-                                  struct dp_error *err)
-{
-    const struct dp_manifest_file *const file[] = {&restored->manifest.names, &restored->manifest.columns};
-    char *const to[] = {cluster->data.names, cluster->data.columns};
-    enum dp_status st = DP_OK;
-    for (size_t i = 0; st == DP_OK && i < sizeof file / sizeof file[0]; i++)
-        if (file[i]->name)
-            st = bring_file(restored, file[i], to[i], err);
-        else
-            to[i][0] = '\0';
-    return st;
-}
-
 /* Another number of shards than the checkpoint's: rows are then written into new stores, and no journal is left beside them. */
 static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_restored *restored,
                               struct dp_cluster *cluster, struct dp_error *err)
@@ -341,8 +365,10 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
         st = dp_folder_names(folder, cluster->training.run, cluster->data.names, err);
     if (st == DP_OK)
         st = dp_folder_columns(folder, cluster->training.run, cluster->data.columns, err);
-    if (st == DP_OK)
-        st = bring_names(restored, cluster, err);
+    if (!restored->manifest.names.name)
+        cluster->data.names[0] = '\0';
+    if (!restored->manifest.columns.name)
+        cluster->data.columns[0] = '\0';
     if (st == DP_OK)
         st = dp_ports_choose(cluster, 0, err);
     return st == DP_OK ? dp_cluster_write(cluster, folder->conf, err) : st;

@@ -21,7 +21,7 @@ struct dp_restored {
 
 /* Whether a path is a checkpoint or a directory of checkpoints, and not a run's directory. */
 bool dp_restored_is_checkpoint(const char *path);
-/* from: DIR/checkpoint-N, or DIR: its last one. */
+/* from: DIR/checkpoint-N, or DIR: its last one. DP_CORRUPT: its manifest, cluster file, names or columns are damaged. */
 DP_MUST_USE
 enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err);
 /* The cluster file that the checkpoint keeps, without the paths to which its training wrote: report, steps, names, columns and cache.
@@ -38,9 +38,9 @@ struct dp_restored_stores {
     enum dp_status (*before_exchange)(void *context, struct dp_error *err);
     void *context;
 };
-/* Builds the stores of those servers that are on this machine, and puts the workers' step logs that the checkpoint has where the cluster
- * file wants them (a failure of that is a warning). *done: how many were built; if all, they have taken the old stores' places, else none
- * has. */
+/* Builds the stores of those servers that are on this machine, and puts the checkpoint's names and columns (if the cluster file is of the
+ * same run) and the workers' step logs where the cluster file wants them: a failure of that is a warning. *done: how many were built; if
+ * all, they have taken the old stores' places, else none has. */
 DP_MUST_USE
 enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_restored_stores *options,
                                   uint32_t *done, struct dp_error *err);

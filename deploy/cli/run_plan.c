@@ -495,6 +495,8 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
         st = dp_run_plan_set_number(plan, plan->cluster->training.run, err);
     if (st == DP_OK && dp_run_plan_flag(plan, "--from"))
         st = dp_run_from_restore(plan, err);
+    if (st == DP_OK && plan->continues && dp_run_plan_flag(plan, "--from"))
+        st = copy_columns(plan, err);
     if (st == DP_OK && plan->continues)
         st = dp_folder_keep(&plan->folder, err);
     if (st == DP_OK)

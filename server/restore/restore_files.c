@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define COPY_BYTES (1u << 20)
+#define REMEDY     "the checkpoint is damaged; use another one ('downpour checkpoints DIR' lists them)"
 
 /* ---- bringing */
 
@@ -29,13 +30,11 @@ static enum dp_status see_end(struct hashing *h, struct dp_error *err)
     dp_checksum_end(&h->sum, text);
     if (h->bytes != file->bytes)
         return dp_fail(err, DP_CORRUPT,
-                       "%s has %" PRIu64 " bytes, and the checkpoint's manifest says %" PRIu64
-                       ": the checkpoint is damaged; use another one",
+                       "%s has %" PRIu64 " bytes, and the checkpoint's manifest says %" PRIu64 ": " REMEDY,
                        file->from, h->bytes, file->bytes);
     if (strcmp(text, file->checksum) != 0)
         return dp_fail(err, DP_CORRUPT,
-                       "%s does not have the checksum that the checkpoint's manifest says: the checkpoint "
-                       "is damaged; use another one",
+                       "%s does not have the checksum that the checkpoint's manifest says: " REMEDY,
                        file->from);
     return DP_OK;
 }
@@ -78,13 +77,10 @@ static enum dp_status open_from(const struct dp_restore_file *file, int *from, s
     struct stat found;
     *from = open(file->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*from < 0)
-        return errno == ENOENT
-                   ? dp_fail(err, DP_CORRUPT, "%s is missing: the checkpoint is damaged; use another one",
-                             file->from)
-                   : dp_checkpoint_failed(err, "cannot open", file->from);
+        return errno == ENOENT ? dp_fail(err, DP_CORRUPT, "%s is missing: " REMEDY, file->from)
+                               : dp_checkpoint_failed(err, "cannot open", file->from);
     if (fstat(*from, &found) != 0 || !S_ISREG(found.st_mode))
-        return dp_fail(err, DP_CORRUPT, "%s is no file: the checkpoint is damaged; use another one",
-                       file->from);
+        return dp_fail(err, DP_CORRUPT, "%s is no file: " REMEDY, file->from);
     return DP_OK;
 }
 

@@ -52,11 +52,13 @@ for file in names.tsv columns.csv; do
     sed -i 's/Rome/Bome/; s/city/cite/' "$dir/D/$at/$file"
     cmp -s "$dir/C/$at/$file" "$dir/D/$at/$file" && fail "$file is not changed"
     refused "$file"
-    said_text "fails its checksum"
+    said_text "does not have the checksum that the checkpoint's manifest says: the checkpoint is damaged; use another one"
+    not_restored "$file"
     truncate -s -1 "$dir/D/$at/$file"
     refused "$file"
     rm "$dir/D/$at/$file"
     refused "$file"
+    not_restored "$file"
 done
 
 # The settings: a training would go on with others.
@@ -65,9 +67,20 @@ sed -i 's/batch = 4;/batch = 6;/' "$dir/D/$at/cluster.conf"
 cmp -s "$dir/C/$at/cluster.conf" "$dir/D/$at/cluster.conf" && fail "cluster.conf is not changed"
 refused cluster.conf
 not_restored cluster.conf
+sed -i 's/model/mobel/' "$dir/D/$at/cluster.conf"
+refused cluster.conf
+said_text "the checkpoint is damaged; use another one"
+unsaid "unknown"
 rm "$dir/D/$at/cluster.conf"
 refused cluster.conf
 not_restored cluster.conf
+
+# The manifest: which checkpoint it is, and what to do.
+copy
+sed -i 's/"number"/"nunber"/' "$dir/D/$at/manifest.json"
+refused manifest.json
+said_text "checkpoint 1 is damaged; use another one ('downpour checkpoints $dir/D' lists them)"
+not_restored manifest.json
 
 # Rows of tables that the workers of this cluster file do not have, over rows that they do.
 sed 's/model = "logistic"/model = "fm:4"/' "$dir/R/cluster.conf" >"$dir/R/other.conf"

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# What a message says is to be done after a loss or an interrupted restore: the message names it, and it works.
+# usage: remedies.sh PATH/TO/downpour
+. "$(dirname "$0")/lib.sh"
+
+digest() {
+    "$downpour" inspect "$1" --digest 2>/dev/null | grep "^digest .* of all"
+}
+{
+    echo y,city,code
+    for i in $(seq 0 23); do
+        echo "$([ $((i % 2)) = 0 ] && echo no || echo yes),$([ $((i % 3)) = 0 ] && echo Rome || echo Oslo),$((i % 5))"
+    done
+} >"$dir/train.csv"
+train=(--model logistic --train "$dir/train.csv" --label y --batch 4 --journal-bytes 16MiB)
+expect 0 "Report:" "$downpour" run --dir "$dir/R" "${train[@]}" --epochs 2
+"${downpour%/*}/downpour-server" --cluster "$dir/R/cluster.conf" --server 0 2>"$dir/server.log" &
+server=$!
+wait_until 30 "$downpour" status --dir "$dir/R" >"$dir/out" 2>"$dir/err" || fail "a server does not serve"
+expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/R/cluster.conf" --to "$dir/C"
+kill "$server"
+wait "$server"
+rows=$(digest "$dir/R")
+[ -n "$rows" ] || fail "no rows"
+expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/names"
+at=$dir/C/checkpoint-000001
+
+# ---- a restore brings back all that the checkpoint has of what lay next to the lost stores
+rm -rf "$dir/R/store"
+expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir/R"
+cmp "$at/names.tsv" "$dir/R/store/names-1.tsv" || fail "the names are not restored"
+cmp "$at/columns.csv" "$dir/R/store/columns-1.csv" || fail "the columns are not restored"
+grep -q '"finished": false' "$dir/R/store/run-1.json" || fail "a restored run is not an unfinished one"
+expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/names.back"
+diff -r -x manifest.json "$dir/names" "$dir/names.back" >"$dir/out" || fail "an export of what was restored differs"
+expect 2 "is not finished" "$downpour" run --dir "$dir/R" "${train[@]}" --epochs 2
+expect 0 "Report:" "$downpour" run --dir "$dir/R" --resume
+[ "$(digest "$dir/R")" = "$rows" ] || fail "other rows"
+# What labels meant goes with the weights.
+sed 's/^no,/off,/; s/^yes,/on,/' "$dir/train.csv" >"$dir/labels.csv"
+expect 2 "the labels mean other classes" "$downpour" run --from "$dir/C" --dir "$dir/L" --continue --train "$dir/labels.csv"
+
+rest=$(ls "$TMPDIR")
+[ -z "$rest" ] || fail "left in TMPDIR: $rest"
