@@ -136,6 +136,19 @@ static enum dp_status open_run(const char *dir, struct restore_asked *a, struct 
     return st;
 }
 
+/* The cluster file would be another training's than the stores: its workers would be refused. */
+static enum dp_status check_run(const struct restore_asked *a, struct dp_error *err)
+{
+    char from[DP_PATH_QUOTED];
+    if (!a->has_folder || a->from.manifest.cluster == a->cluster->id)
+        return DP_OK;
+    return dp_fail(err, DP_EXISTS,
+                   "checkpoint %" PRIu32
+                   " is of another training than the run in %.120s, which stays as it is. To go on from the "
+                   "checkpoint in another directory: downpour run --dir NEW --from %s",
+                   a->from.number, a->folder.path, dp_path_quote(a->from.checkpoint.text, from));
+}
+
 static enum dp_status take_flags(const char *const *values, struct restore_asked *a, struct dp_error *err)
 {
     const char *file = dp_options_value(&command, values, "--cluster"),
@@ -152,7 +165,9 @@ static enum dp_status take_flags(const char *const *values, struct restore_asked
     enum dp_status st = dp_restored_find(from, &a->from, err);
     if (st == DP_OK && dir)
         st = open_run(dir, a, err);
-    return st == DP_OK ? dp_cluster_read(a->file, &a->cluster, err) : st;
+    if (st == DP_OK)
+        st = dp_cluster_read(a->file, &a->cluster, err);
+    return st == DP_OK ? check_run(a, err) : st;
 }
 
 int dp_deploy_restore(int argc, char *const *argv)

@@ -260,10 +260,10 @@ static enum dp_status check_replaced(const struct restoring *r, struct dp_error 
         return DP_OK;
     return dp_fail(
         err, DP_EXISTS,
-        "%.300s is a checkpoint of another training (cluster '%.60s', id %016" PRIx64
-        "): %.300s holds the store of cluster '%.60s', id %016" PRIx64
-        ", which would be lost. To go on from the checkpoint, use another directory ('downpour run "
-        "--from', or a cluster file with other stores); to give that store up, remove it first",
+        "%.120s is a checkpoint of another training (cluster '%.40s', id %016" PRIx64
+        ") than the store in %.120s (cluster '%.40s', id %016" PRIx64
+        "), which stays. To go on from the checkpoint in another directory: 'downpour run --from CHECKPOINT "
+        "--dir NEW', or a cluster file with other stores",
         r->from.checkpoint.text, m->cluster_name ? m->cluster_name : "", m->cluster, r->place.store,
         cluster->name, cluster->id);
 }

@@ -40,5 +40,18 @@ expect 0 "Report:" "$downpour" run --dir "$dir/R" --resume
 sed 's/^no,/off,/; s/^yes,/on,/' "$dir/train.csv" >"$dir/labels.csv"
 expect 2 "the labels mean other classes" "$downpour" run --from "$dir/C" --dir "$dir/L" --continue --train "$dir/labels.csv"
 
+# ---- a store of another training: it stays, and so does what lies next to it
+expect 0 "Report:" "$downpour" run --dir "$dir/O" "${train[@]}" --epochs 1
+other=$(digest "$dir/O")
+expect 2 "downpour run --dir NEW --from $at" "$downpour" restore --from "$dir/C" --dir "$dir/O" --overwrite
+unsaid "remove"
+expect 2 "downpour run --from CHECKPOINT --dir NEW" "$downpour" restore --from "$dir/C" --cluster "$dir/O/cluster.conf" --overwrite
+unsaid "remove"
+[ "$(digest "$dir/O")" = "$other" ] || fail "a refusal took the store that was there"
+rm -rf "$dir/O/store"
+expect 2 "downpour run --dir NEW --from $at" "$downpour" restore --from "$dir/C" --dir "$dir/O"
+expect 0 "Report:" "$downpour" run --dir "$dir/N" --from "$at"
+[ "$(digest "$dir/N")" = "$rows" ] || fail "other rows in a new directory"
+
 rest=$(ls "$TMPDIR")
 [ -z "$rest" ] || fail "left in TMPDIR: $rest"
