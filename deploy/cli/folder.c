@@ -167,6 +167,16 @@ bool dp_folder_has_run(const struct dp_folder *folder)
     return has_conf(folder) && (has_servers(folder) || has(folder, RUN));
 }
 
+enum dp_status dp_folder_check_restored(const struct dp_folder *folder, struct dp_error *err)
+{
+    if (has_conf(folder) || !has(folder, DP_FOLDER_RESTORING))
+        return DP_OK;
+    return dp_fail(err, DP_EXISTS,
+                   "'downpour run --from' was interrupted in '%.300s' before it had restored the checkpoint: "
+                   "repeat that command, which begins again",
+                   folder->path);
+}
+
 enum dp_status dp_folder_check_foreign(const struct dp_folder *folder, struct dp_error *err)
 {
     if (dp_folder_has_run(folder))
@@ -176,13 +186,14 @@ enum dp_status dp_folder_check_foreign(const struct dp_folder *folder, struct dp
                        "'%.300s' was not written by 'downpour run', which would overwrite it: to use its "
                        "settings give --cluster and another --dir",
                        folder->conf);
-    if (has_servers(folder))
+    enum dp_status st = has_servers(folder) ? dp_folder_check_restored(folder, err) : DP_OK;
+    if (st == DP_OK && has_servers(folder))
         return dp_fail(
             err, DP_EXISTS,
             "'%.300s/store' holds servers' stores, but cluster.conf, which says of which run they "
             "are, is missing beside it: put it back; or, if they are not a run's, name another --dir",
             folder->path);
-    return DP_OK;
+    return st;
 }
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
@@ -237,8 +248,8 @@ enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_er
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
     static const char *const files[] = {
-        "predict.conf", "report.json", "report.html", DP_FOLDER_EARLIER, "predict.out",    RUN,
-        "score.conf",   "score.keys",  "samples",     "samples.json",    "restoring.conf", "cluster.conf"};
+        "predict.conf", "report.json", "report.html", DP_FOLDER_EARLIER, "predict.out",       RUN,
+        "score.conf",   "score.keys",  "samples",     "samples.json",    DP_FOLDER_RESTORING, "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

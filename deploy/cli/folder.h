@@ -22,6 +22,8 @@
 
 /* Its cluster file until the new one is accepted. */
 #define DP_FOLDER_EARLIER "cluster.earlier.conf"
+/* Of `run --from`, until its stores are restored and cluster.conf is there. */
+#define DP_FOLDER_RESTORING "restoring.conf"
 
 struct dp_folder {
     char path[DP_PATH_MAX + 1]; /* absolute */
@@ -58,7 +60,10 @@ enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *c
                                     struct dp_error *err);
 /* Whether an earlier run left a cluster file, and a store or a run number: its stores may be lost, which others say. */
 bool dp_folder_has_run(const struct dp_folder *folder);
-/* DP_EXISTS: a cluster file or servers' stores are there that no run is known to have left: a run would overwrite them. */
+/* DP_EXISTS: `run --from` was interrupted there before it had restored the stores: it is to be repeated. */
+DP_MUST_USE
+enum dp_status dp_folder_check_restored(const struct dp_folder *folder, struct dp_error *err);
+/* As dp_folder_check_restored, where servers' stores are there. DP_EXISTS: a cluster file or servers' stores are there that no run is known to have left: a run would overwrite them. */
 DP_MUST_USE
 enum dp_status dp_folder_check_foreign(const struct dp_folder *folder, struct dp_error *err);
 /* Removes what runs have made in the directory's store/. */

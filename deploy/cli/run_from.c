@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RESTORING "restoring.conf"
-
 static const char *flag(const struct dp_run_plan *plan, const char *name)
 {
     return dp_options_value(&dp_run_command, plan->values, name);
@@ -53,7 +51,7 @@ void dp_run_from_text(const struct dp_run_plan *plan, char text[DP_RUN_FROM_BYTE
 static enum dp_status sweep(const struct dp_folder *folder, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
-    enum dp_status st = dp_folder_path(folder, path, err, RESTORING);
+    enum dp_status st = dp_folder_path(folder, path, err, DP_FOLDER_RESTORING);
     if (st != DP_OK || access(path, F_OK) != 0)
         return st;
     if (!dp_folder_has_run(folder))
@@ -143,7 +141,7 @@ enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *er
     struct dp_error unheard = {0};
     char conf[DP_PATH_MAX + 1], text[DP_RUN_FROM_BYTES];
     uint32_t done;
-    enum dp_status st = dp_folder_path(&plan->folder, conf, err, RESTORING);
+    enum dp_status st = dp_folder_path(&plan->folder, conf, err, DP_FOLDER_RESTORING);
     if (st == DP_OK)
         st = dp_cluster_write(plan->earlier, conf, err);
     if (st != DP_OK)

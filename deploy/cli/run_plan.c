@@ -195,6 +195,8 @@ static enum dp_status begin_continued(struct dp_run_plan *plan, struct dp_error 
 {
     enum dp_status st = open_earlier(plan, "continue", err);
     if (st == DP_OK)
+        st = dp_folder_check_restored(&plan->folder, err);
+    if (st == DP_OK)
         st = dp_folder_check_foreign(&plan->folder, err);
     if (st == DP_OK && !dp_folder_has_run(&plan->folder))
         return dp_fail(err, DP_NOT_FOUND, NO_EARLIER_RUN, plan->folder.path);

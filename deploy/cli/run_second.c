@@ -167,7 +167,9 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
                                    struct dp_error *err)
 {
     *cluster = NULL;
-    enum dp_status st = dp_folder_check_foreign(folder, err);
+    enum dp_status st = dp_folder_check_restored(folder, err);
+    if (st == DP_OK)
+        st = dp_folder_check_foreign(folder, err);
     if (st != DP_OK)
         return st;
     if (!dp_folder_has_run(folder))

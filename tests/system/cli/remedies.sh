@@ -53,5 +53,24 @@ expect 2 "downpour run --dir NEW --from $at" "$downpour" restore --from "$dir/C"
 expect 0 "Report:" "$downpour" run --dir "$dir/N" --from "$at"
 [ "$(digest "$dir/N")" = "$rows" ] || fail "other rows in a new directory"
 
+# ---- `run --from` that was killed while it restored: nothing can be resumed, and the command can be repeated
+fake=$dir/fake
+mkdir "$fake"
+cp "$downpour" "$fake/downpour"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nkill -KILL $PPID\n' >"$fake/downpour-server"
+chmod +x "$fake"/*
+expect 137 "" "$fake/downpour" run --from "$dir/C" --dir "$dir/K"
+rm -rf "$TMPDIR"/* # it could not do that
+[ -e "$dir/K/restoring.conf" ] || fail "it was not killed while it restored"
+for how in --resume --continue; do
+    expect 2 "'downpour run --from' was interrupted in '$dir/K'" "$downpour" run --dir "$dir/K" $how
+    said_text "repeat that command"
+done
+mkdir -p "$dir/K/store/server-0" # as it is killed between the stores and cluster.conf
+expect 2 "'downpour run --from' was interrupted in '$dir/K'" "$downpour" run --dir "$dir/K" "${train[@]}"
+expect 0 "Report:" "$downpour" run --from "$dir/C" --dir "$dir/K"
+[ "$(digest "$dir/K")" = "$rows" ] || fail "other rows after a second try"
+
 rest=$(ls "$TMPDIR")
 [ -z "$rest" ] || fail "left in TMPDIR: $rest"
