@@ -32,6 +32,7 @@ struct dp_store_id dp_identity_next(const struct dp_identity_case *it, enum dp_i
 }
 
 /* What --replace-store would do, behind the cause and the other ways out. */
+#define OR_RESTORE "or go back to a checkpoint (downpour restore --overwrite); "
 #define OR_REPLACE "or, with --replace-store on `downpour run` or the server and with no way back, "
 
 enum dp_status dp_identity_refuse(const struct dp_identity_case *it, enum dp_identity verdict,
@@ -43,14 +44,15 @@ enum dp_status dp_identity_refuse(const struct dp_identity_case *it, enum dp_ide
     case DP_IDENTITY_LOST:
         return dp_fail(err, DP_GENERATION,
                        "shard %" PRIu32 ": there is no store in %.200s, and the cluster has one for it "
-                       "(%08" PRIx32 "): was it removed, or its disk not mounted? Put it back; " OR_REPLACE
+                       "(%08" PRIx32
+                       "): was it removed, or its disk not mounted? Put it back, " OR_RESTORE OR_REPLACE
                        "begin this shard anew: %s",
                        it->shard, directory, known, loss);
     case DP_IDENTITY_OTHER:
         return dp_fail(err, DP_GENERATION,
                        "shard %" PRIu32 ": %.200s holds another store (%08" PRIx32
                        ") than the one that the cluster has for it (%08" PRIx32
-                       "). Put the right one back; " OR_REPLACE "go on with this one: %s",
+                       "). Put the right one back, " OR_RESTORE OR_REPLACE "go on with this one: %s",
                        it->shard, directory, DP_STORE_ID_SHORT(it->found.id), known, loss);
     case DP_IDENTITY_OLDER:
         return dp_fail(err, DP_GENERATION,

@@ -112,11 +112,12 @@ enum dp_status dp_folder_check_store(const char *server, uint32_t shard, struct 
                        "'downpour restore' completes it",
                        server);
     (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, server, shard);
-    return dp_fail(err, DP_NOT_FOUND,
-                   "there is no store in '%.250s': was it removed, or its disk not mounted? Put it back; or, "
-                   "with --replace-store on `downpour run`, begin shard %" PRIu32
-                   " anew, whose rows are lost; or, with --fresh, the whole run",
-                   path, shard);
+    return dp_fail(
+        err, DP_NOT_FOUND,
+        "there is no store in '%.250s': was it removed, or its disk not mounted? Put it back, or go "
+        "back to a checkpoint (downpour restore); or, with --replace-store on `downpour run`, begin shard "
+        "%" PRIu32 " anew, whose rows are lost; or, with --fresh, the whole run",
+        path, shard);
 }
 
 static enum dp_status check_shard(const struct dp_folder *folder, const char *store, uint32_t shard,

@@ -10,11 +10,13 @@ enum dp_status dp_damage_row_ahead(const char *table, uint64_t mixed, uint64_t r
                                    struct dp_error *err)
 {
     DP_ASSERT(row_lsn > last);
-    return dp_fail(err, DP_CORRUPT,
-                   "table '%s': the row of mixed key %016" PRIx64 " has push %" PRIu64
-                   " in it, but the last that is known is %" PRIu64
-                   ": the end of the journal is lost; restore copies of all servers' stores from one time",
-                   table, mixed, row_lsn, last);
+    return dp_fail(
+        err, DP_CORRUPT,
+        "table '%s': the row of mixed key %016" PRIx64 " has push %" PRIu64
+        " in it, but the last that is known is %" PRIu64
+        ": the end of the journal is lost; restore copies of all servers' stores from one time, or a "
+        "checkpoint (downpour restore --overwrite)",
+        table, mixed, row_lsn, last);
 }
 
 void dp_damage_found(struct dp_damage *damage, const struct dp_error *err)
@@ -28,6 +30,6 @@ void dp_damage_found(struct dp_damage *damage, const struct dp_error *err)
     dp_log(DP_LOG_ERROR,
            "shard %" PRIu32 ": its store is damaged: %s; what touches that is refused, all else goes on: "
            "stop the server, see what else is with downpour inspect --verify, and restore copies of all "
-           "servers' stores from one time",
+           "servers' stores from one time, or a checkpoint (downpour restore --overwrite)",
            damage->base->index, err->text);
 }

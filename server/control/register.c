@@ -89,7 +89,7 @@ static enum dp_status check_runs(const struct dp_control_register_content *conte
                 err, DP_CORRUPT,
                 "file '" DP_REGISTER_FILE
                 "' is damaged ('%s' belongs to a run whose values were dropped): restore it from a "
-                "copy",
+                "copy, or restore a checkpoint (downpour restore --overwrite)",
                 content->item[i]->name);
     }
     return DP_OK;

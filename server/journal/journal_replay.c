@@ -12,6 +12,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define REMEDY                                                                                               \
+    "or a copy of the store made since its server last ended (an earlier one lacks pushes), or a "           \
+    "checkpoint (downpour restore --overwrite); without one, move the store away and start with "            \
+    "--replace-store, which begins it anew"
+
 #define WINDOW_BYTES (4u << 20)
 
 /* A window on a file; it grows to the largest piece asked for. */
@@ -381,9 +386,7 @@ static enum dp_status refuse(const struct dp_journal_found *found, uint64_t miss
     return dp_fail(err, DP_CORRUPT,
                    "journal: record lsn %" PRIu64 " is damaged or missing (%s, offset %" PRIu64
                    " or the segment after it), but records up to %" PRIu64
-                   " were durable; restore the journal's files, or a copy of the store made since its "
-                   "server last ended (an earlier one lacks pushes); without one, move the store away and "
-                   "start with --replace-store, which begins it anew",
+                   " were durable; restore the journal's files, " REMEDY,
                    missing, name, at, found->claimed);
 }
 
@@ -444,9 +447,7 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
     if (options->must_be_there && found->incarnation < options->incarnation) {
         st = dp_fail(err, DP_CORRUPT,
                      "journal: opening %" PRIu64 " wrote to it, but what is there ends with opening %" PRIu64
-                     ": files were removed, or are an older copy; restore them, or a copy of the store "
-                     "made since its server last ended (an earlier one lacks pushes); without one, move the "
-                     "store away and start with --replace-store, which begins it anew",
+                     ": files were removed, or are an older copy; restore them, " REMEDY,
                      options->incarnation, found->incarnation);
         goto done;
     }

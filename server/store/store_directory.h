@@ -10,11 +10,12 @@
  * opening before; one made while that opening ran lacks pushes, which the ids do not tell. After that a copy is an older one, and
  * fits only copies of the others from the same time. */
 #define DP_STORE_RESTORE                                                                                     \
-    "a copy of the store made since its server last ended (an earlier one lacks pushes); without one, move " \
-    "it away and start with --replace-store, which begins it anew"
+    "a copy of the store made since its server last ended (an earlier one lacks pushes), or a checkpoint "   \
+    "(downpour restore --overwrite); without one, move it away and start with --replace-store, which "       \
+    "begins it anew"
 #define DP_STORE_RESTORE_ALL                                                                                 \
-    "restore copies of all servers' stores from one time, or move this one away and start with "             \
-    "--replace-store, which begins it anew"
+    "restore copies of all servers' stores from one time, or a checkpoint (downpour restore --overwrite), "  \
+    "or move this one away and start with --replace-store, which begins it anew"
 
 #include <stdbool.h>
 

@@ -151,7 +151,7 @@ expect 0 "" "${predict[@]}"
 current=$r/store/server-1/shard-0003/CURRENT
 mv "$current" "$dir/kept"
 : >"$current"
-refused "the file CURRENT is damaged" "or a copy of the store made since its server last ended" "without one, move it away and start with --replace-store"
+refused "the file CURRENT is damaged" "or a checkpoint (downpour restore --overwrite)" "or a copy of the store made since its server last ended" "without one, move it away and start with --replace-store"
 mv "$dir/kept" "$current"
 
 # ---- all of it, from a backup, in another place too

@@ -18,7 +18,9 @@ static void texts_become_statuses(void **state)
         {"Corruption: block checksum mismatch: stored = 1, computed = 2  in d/000009.sst offset 1 size 2",
          DP_CORRUPT, "000009.sst"},
         {"Corruption: Can't access /000009.sst: IO error: No such file or directory", DP_CORRUPT,
-         "restore copies of all servers' stores from one time, or move this one away"},
+         "restore copies of all servers' stores from one time, or a checkpoint (downpour restore "
+         "--overwrite), or "
+         "move this one away"},
         {"IO error: No space left on device: While appending to file: d/ingest-tmp", DP_FULL, "make room"},
         {"IO error: While appending to file: d/ingest-tmp: Disk quota exceeded", DP_FULL, "make room"},
         {"IO error: While open a file for appending: d/ingest-tmp: Too many open files", DP_FULL,
