@@ -15,12 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILDREN_MAX  1024
-#define LOG_BYTES_MAX (16l << 20) /* a longer one makes room when the next run begins */
-#define CLOSE_WORKERS 5000
-#define CLOSE_SERVERS 60000
-#define KILL_MS       10000
-
+#define CHILDREN_MAX   1024
+#define LOG_BYTES_MAX  (16l << 20) /* a longer one makes room when the next run begins */
+#define CLOSE_WORKERS  5000
+#define CLOSE_SERVERS  60000
+#define KILL_MS        10000
 #define PAUSE_FIRST_MS 100u
 #define PAUSE_MAX_MS   5000u
 #define LIVED_MS       10000u /* one that lived so long begins with the first pause again */
@@ -501,12 +500,14 @@ bool dp_local_server_failed(const struct dp_local *local)
     return child && child->role == DP_LOCAL_SERVER; /* servers were started first, and so stand first */
 }
 
-/* In which a child that ended by itself, with code 2, said why. */
+/* In which a child that ended by itself, with code 2, said why; false: how it ended. */
 static bool last_words(const struct child *child, char *out, size_t size)
 {
     bool by_itself = WIFEXITED(child->status) && WEXITSTATUS(child->status) == 2;
-    out[0] = '\0';
-    return by_itself && dp_last_words(child->log, child->log_from, child->name, out, size);
+    if (by_itself && dp_last_words(child->log, child->log_from, child->name, out, size))
+        return true;
+    how_it_ended(child, out, size);
+    return false;
 }
 
 static void explain_one(const struct child *child, FILE *file)
@@ -516,7 +517,6 @@ static void explain_one(const struct child *child, FILE *file)
         fprintf(file, "downpour: %s: %s\ndownpour: its log is %s\n", child->name, text, child->log);
         return;
     }
-    how_it_ended(child, text, sizeof text);
     fprintf(file, "downpour: %s; its log, %s, ends with:\n", text, child->log);
     dp_last_lines(child->log, child->log_from, file);
 }

@@ -145,6 +145,7 @@ struct restored_order {
     const struct dp_restored *of;
     const struct dp_restored_stores *o;
     const char *logs;
+    bool *keeps_logs; /* a message names one */
 };
 
 static enum dp_status start_one(const struct restored_order *order, struct dp_local *local, uint32_t server,
@@ -153,7 +154,8 @@ static enum dp_status start_one(const struct restored_order *order, struct dp_lo
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 64], number[16], name[32];
     enum dp_status st = dp_servers_program("downpour-server", program, err);
     (void)snprintf(number, sizeof number, "%" PRIu32, server);
-    (void)snprintf(name, sizeof name, "restoring server %" PRIu32, server);
+    (void)snprintf(name, sizeof name, "server %" PRIu32,
+                   server); /* as in its log, which has its last words */
     (void)snprintf(log, sizeof log, "%s/log/server-%" PRIu32 ".log", order->logs, server);
     const char *const argv[] = {program,
                                 "--cluster",
@@ -169,7 +171,7 @@ static enum dp_status start_one(const struct restored_order *order, struct dp_lo
     return st == DP_OK ? dp_local_start(local, DP_LOCAL_WORKER, name, argv, log, order->o->lock, err) : st;
 }
 
-static enum dp_status await(struct dp_local *local, struct dp_error *err)
+static enum dp_status await(const struct restored_order *order, struct dp_local *local, struct dp_error *err)
 {
     while (dp_local_running(local, DP_LOCAL_WORKER) > 0 && !dp_local_failed(local) && !dp_local_signal(local))
         dp_local_wait(local, LOOK_MS);
@@ -181,7 +183,8 @@ static enum dp_status await(struct dp_local *local, struct dp_error *err)
     if (dp_local_last_words(local, words, sizeof words))
         return dp_fail(err, DP_DATA, "%s", words);
     dp_local_explain(local, stderr);
-    return dp_fail(err, DP_DATA, "a server could not be restored");
+    *order->keeps_logs = true;
+    return dp_fail(err, DP_DATA, "%s; no store is replaced", words);
 }
 
 /* ---- files of the checkpoint itself */
@@ -266,7 +269,7 @@ static enum dp_status build(const struct restored_order *order, struct dp_local 
         st = start_one(order, local, i, err);
         *done += st == DP_OK;
     }
-    return st == DP_OK ? await(local, err) : st;
+    return st == DP_OK ? await(order, local, err) : st;
 }
 
 /* store[i]: of server i; NULL: it is on another machine. */
@@ -283,6 +286,12 @@ enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_
         return dp_fail(err, DP_NOMEM, "looking for an interrupted restore");
     list_stores(cluster, store);
     enum dp_status st = dp_restore_exchange_complete(store, cluster->server_count, err);
+    for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
+        if (store[i] && dp_restore_exchange_is_left(store[i]))
+            fprintf(
+                stderr,
+                "downpour: a restore was interrupted before it replaced '%s': the store of before is used\n",
+                store[i]);
     free(store);
     return st;
 }
@@ -324,12 +333,14 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_
                                   uint32_t *done, struct dp_error *err)
 {
     char logs[DP_PATH_MAX + 1] = "";
+    bool keeps_logs = false;
     struct dp_local *local = NULL;
     uint64_t word;
     const char **store = calloc(options->cluster->server_count, sizeof *store);
     DP_ASSERT(getrandom(&word, sizeof word, 0) == (ssize_t)sizeof word);
     (void)snprintf(restored->history, sizeof restored->history, "%016" PRIx64, word | 1);
-    const struct restored_order order = {.of = restored, .o = options, .logs = logs};
+    const struct restored_order order = {
+        .of = restored, .o = options, .logs = logs, .keeps_logs = &keeps_logs};
     *done = 0;
     enum dp_status st = store ? dp_scratch_make(logs, err) : dp_fail(err, DP_NOMEM, "restoring the stores");
     if (st == DP_OK)
@@ -340,7 +351,8 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_
         bring_logs(restored, options->cluster);
     int signal = local ? dp_local_signal(local) : 0;
     dp_local_close(&local);
-    dp_scratch_remove(logs);
+    if (!keeps_logs)
+        dp_scratch_remove(logs);
     free(store);
     return signal && st == DP_OK ? dp_fail(err, DP_STOPPING, "interrupted") : st;
 }

@@ -44,7 +44,7 @@ struct dp_restored_stores {
 DP_MUST_USE
 enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_restored_stores *options,
                                   uint32_t *done, struct dp_error *err);
-/* Completes a restore of these servers that was interrupted after it was decided; else no effect. */
+/* Completes a restore of these servers that was interrupted after it was decided; one that was interrupted before is said on stderr. */
 DP_MUST_USE
 enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_error *err);
 /* Whether the address is one of this machine's. */

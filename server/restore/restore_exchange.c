@@ -249,6 +249,13 @@ enum dp_status dp_restore_exchange_complete(const char *const *store, uint32_t s
     return st;
 }
 
+bool dp_restore_exchange_is_left(const char *store)
+{
+    struct exchange e;
+    struct dp_error unheard;
+    return look_at(&e, store, &unheard) == DP_OK && e.has_store && is_there(e.place.building);
+}
+
 /* ---- a server's start */
 
 static enum dp_status refuse_half(const struct exchange *e, struct dp_error *err)

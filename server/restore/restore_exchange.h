@@ -30,6 +30,8 @@ void dp_restore_exchange_take_back(const char *const *store, uint32_t servers, u
 /* Before another restore of these servers (store NULL: one on another machine): an earlier one that is decided is completed. */
 DP_MUST_USE
 enum dp_status dp_restore_exchange_complete(const char *const *store, uint32_t servers, struct dp_error *err);
+/* Whether a restore of this store was interrupted before its exchange, and left STORE.restoring: the servers' start takes it back. */
+bool dp_restore_exchange_is_left(const char *store);
 /* Of one store, before another restore of it: an exchange that had begun is completed, and the old store removed. */
 DP_MUST_USE
 enum dp_status dp_restore_exchange_settle(const char *store, struct dp_error *err);

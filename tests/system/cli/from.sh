@@ -123,6 +123,7 @@ cp -a "$dir/C" "$dir/C.bad"
 file=$(find "$dir/C.bad/files" -name '*.sst-*' | sort | head -1)
 printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
 expect 2 "$(basename "$file")" "$downpour" run --from "$dir/C.bad" --dir "$dir/Y"
+tail -n 1 "$dir/err" | grep -qF "the checkpoint is damaged; use another one" || fail "the last line does not say why"
 [ -e "$dir/Y/cluster.conf" ] || [ -n "$(ls "$dir/Y/store")" ] && fail "a run is left of a damaged checkpoint"
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --train "$data/digits.train.libsvm.gz"
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --fresh

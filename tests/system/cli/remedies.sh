@@ -72,5 +72,18 @@ expect 2 "'downpour run --from' was interrupted in '$dir/K'" "$downpour" run --d
 expect 0 "Report:" "$downpour" run --from "$dir/C" --dir "$dir/K"
 [ "$(digest "$dir/K")" = "$rows" ] || fail "other rows after a second try"
 
+# ---- a server that dies while it restores: the last line says how, and its log stays
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho "no luck" >&2\nkill -KILL $$\n' >"$fake/downpour-server"
+expect 2 "    no luck" "$fake/downpour" restore --from "$dir/C" --dir "$dir/R" --overwrite
+tail -n 1 "$dir/err" | grep -qF "server 0 was killed by signal 9 (Killed); no store is replaced" || fail "the last line does not say why"
+log=$(sed -n 's/.*its log, \(.*\), ends with:/\1/p' "$dir/err")
+grep -q "no luck" "$log" || fail "the log that is named is not there"
+rm -r "${log%/log/*}"
+
+# ---- a restore that was interrupted before it replaced a store: the command that finds it says so
+mkdir "$dir/R/store/server-0.restoring"
+expect 0 "a restore was interrupted before it replaced '$dir/R/store/server-0': the store of before is used" "$downpour" run --dir "$dir/R" --continue --epochs 1
+
 rest=$(ls "$TMPDIR")
 [ -z "$rest" ] || fail "left in TMPDIR: $rest"
