@@ -66,26 +66,32 @@ static uint64_t used_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* "1000 KiB", "16 MiB". Returns out. */
+static const char *amount(uint64_t bytes, char out[32])
+{
+    bool small = bytes < 10u << 20;
+    (void)snprintf(out, 32, "%" PRIu64 " %s", bytes >> (small ? 10 : 20), small ? "KiB" : "MiB");
+    return out;
+}
+
 enum dp_status dp_limits_check(const char *who, const struct dp_limits_need *need, struct dp_error *err)
 {
     const uint64_t files = limit_of(RLIMIT_NOFILE), memory = limit_of(RLIMIT_AS),
                    size = limit_of(RLIMIT_FSIZE);
+    char needed[32], limit[32];
     if (files < need->files)
         return dp_fail(err, DP_FULL,
                        "%s needs about %" PRIu64 " open files and connections, and its limit is %" PRIu64
                        ": raise 'ulimit -n'",
                        who, need->files, files);
     if (size < need->file_bytes)
-        return dp_fail(err, DP_FULL,
-                       "%s needs files of %" PRIu64 " MiB, and their limit is %" PRIu64
-                       " MiB: raise 'ulimit -f'",
-                       who, need->file_bytes >> 20, size >> 20);
+        return dp_fail(err, DP_FULL, "%s needs files of %s, and their limit is %s: raise 'ulimit -f'", who,
+                       amount(need->file_bytes, needed), amount(size, limit));
     const uint64_t bytes = need->memory_bytes + need->threads * stack_bytes();
     if (memory != UINT64_MAX && bytes > 0 && !can_reserve(bytes))
         return dp_fail(err, DP_FULL,
-                       "%s needs about %" PRIu64 " MiB of address space, and its limit is %" PRIu64
-                       " MiB: raise 'ulimit -v'",
-                       who, (bytes + used_bytes()) >> 20, memory >> 20);
+                       "%s needs about %s of address space, and its limit is %s: raise 'ulimit -v'", who,
+                       amount(bytes + used_bytes(), needed), amount(memory, limit));
     return DP_OK;
 }
 

@@ -54,9 +54,11 @@ static const struct dp_command verify_command = {
 
 struct checkpoint_listing {
     const char *directory;
+    uint32_t number; /* that is looked at */
     bool json, checksums;
     json_t *array, *damages;
     uint32_t damaged; /* checkpoints */
+    uint32_t named;   /* the one whose damage was printed last */
     uint64_t files, bytes;
     struct dp_error first; /* damage */
 };
@@ -131,6 +133,15 @@ static void print_line(uint32_t number, const struct dp_manifest *m, const struc
            run, epoch, step, loss, rows, bytes, new, why->status == DP_OK ? "whole" : "DAMAGED", partial);
 }
 
+/* A file of the pool does not say of which checkpoint it is. */
+static void print_damage(struct checkpoint_listing *l, const char *text)
+{
+    if (l->named != l->number)
+        printf("checkpoint %" PRIu32 " is damaged:\n", l->number);
+    l->named = l->number;
+    printf("  %s\n", text);
+}
+
 static void note_damage(void *context, const struct dp_error *what)
 {
     struct checkpoint_listing *l = context;
@@ -140,7 +151,7 @@ static void note_damage(void *context, const struct dp_error *what)
     if (l->json)
         json_array_append_new(l->damages, json_string(text));
     else if (l->checksums)
-        printf("  %s\n", text);
+        print_damage(l, text);
 }
 
 static void show_one(struct checkpoint_listing *l, uint32_t number)
@@ -154,6 +165,7 @@ static void show_one(struct checkpoint_listing *l, uint32_t number)
                                              .checksums = l->checksums,
                                              .damaged = note_damage,
                                              .context = l};
+    l->number = number;
     enum dp_status st = dp_checkpoint_path_of(l->directory, number, &path, &why);
     if (st == DP_OK)
         st = dp_checkpoint_path(&path, &why, "%s/checkpoint-%06" PRIu32 "/" DP_MANIFEST_NAME, l->directory,
@@ -221,6 +233,9 @@ static enum dp_status show_all(struct checkpoint_listing *l, uint32_t number, st
         return show_json(l, err);
     if (shown == 0)
         printf("There is no checkpoint in %s.\n", l->directory);
+    else if (!l->checksums)
+        printf("Only the sizes of files were compared: 'downpour verify %s' reads all bytes.\n",
+               l->directory);
     return DP_OK;
 }
 
@@ -266,7 +281,10 @@ static enum dp_status run(const struct dp_command *command, int argc, char *cons
         printf("%" PRIu64 " files, %" PRIu64 " bytes: all as their manifests say\n", l.files, l.bytes);
     if (st == DP_OK && l.damaged > 0) {
         *err = l.first;
-        st = l.first.status;
+        st = dp_wrap(err, l.first.status,
+                     "%" PRIu32
+                     " damaged checkpoint%s: restore from another one, and make a new one; the first",
+                     l.damaged, l.damaged == 1 ? "" : "s");
     }
 done:
     json_decref(l.array);

@@ -64,7 +64,12 @@ enum dp_status dp_pruning_alone(const char *directory, uint64_t cluster, uint32_
         st = dp_checkpoint_prune(directory, cluster, keep, true, &pruned, err);
     dp_checkpoint_unlock(&lock);
     if (st == DP_OK)
-        printf("%" PRIu32 " checkpoints removed, with %" PRIu64 " files (%s) that no other one has\n",
-               pruned.checkpoints, pruned.files, dp_amount_bytes(pruned.bytes, bytes));
+        printf("%" PRIu32 " checkpoint%s removed, with %" PRIu64 " file%s (%s) that no other one has\n",
+               pruned.checkpoints, pruned.checkpoints == 1 ? "" : "s", pruned.files,
+               pruned.files == 1 ? "" : "s", dp_amount_bytes(pruned.bytes, bytes));
+    if (st == DP_OK && pruned.damaged > 0)
+        printf("damaged, so kept and not counted: %" PRIu32 " (the first is checkpoint %" PRIu32
+               "; 'downpour verify %s %" PRIu32 "' says what is damaged)\n",
+               pruned.damaged, pruned.first_damaged, directory, pruned.first_damaged);
     return st;
 }

@@ -273,6 +273,8 @@ static enum dp_status remove_earlier(const char *directory, uint64_t cluster, ui
             st = remove_checkpoint(directory, list->number[i], err);
             out->checkpoints += st == DP_OK;
         } else {
+            if (entry[i].counts && !entry[i].whole && out->damaged++ == 0)
+                out->first_damaged = list->number[i];
             list->number[left++] = list->number[i];
         }
     }

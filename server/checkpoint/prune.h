@@ -12,8 +12,10 @@
 #include "server/checkpoint/paths.h"
 
 struct dp_prune {
-    uint32_t checkpoints;  /* removed */
-    uint64_t files, bytes; /* of the pool, removed */
+    uint32_t checkpoints;   /* removed */
+    uint64_t files, bytes;  /* of the pool, removed */
+    uint32_t damaged;       /* kept, and not counted, as they are not whole */
+    uint32_t first_damaged; /* its number */
 };
 
 /* Keeps the last `keep` whole checkpoints (at least 1) of that cluster and all that are later than these, and all of other clusters; 0:

@@ -274,8 +274,6 @@ enum dp_status dp_checkpoint_verify(const struct dp_verify_options *options, str
         return st;
     if (err)
         *err = v.first;
-    return out->damages == 1
-               ? DP_CORRUPT
-               : dp_wrap(err, DP_CORRUPT, "checkpoint %" PRIu32 " has %" PRIu64 " damaged places, the first",
-                         options->number, out->damages);
+    return dp_wrap(err, DP_CORRUPT, "checkpoint %" PRIu32 " has %" PRIu64 " damaged place%s", options->number,
+                   out->damages, out->damages == 1 ? "" : "s, the first");
 }

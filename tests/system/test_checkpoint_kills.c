@@ -268,7 +268,7 @@ static void a_full_disk(void **state)
     make_room(&k);
     (void)end(&k);
     dp_place_says(dp_place_try(k.place, 0, "downpour", "checkpoint", "--to", k.to, "--prune", "1"),
-                  "1 checkpoints removed, with ");
+                  "1 checkpoint removed, with ");
     assert_int_equal(count_names(k.to, "checkpoint-"), 1);
     expect_whole(&k);
     dp_small_disk_unmount(k.to);

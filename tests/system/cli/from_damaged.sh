@@ -18,6 +18,9 @@ expect 0 "Report:" "$downpour" run --dir "$dir/R" --model logistic --train "$dir
 server=$!
 wait_until 30 "$downpour" status --dir "$dir/R" >"$dir/out" 2>"$dir/err" || fail "a server does not serve"
 expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/R/cluster.conf" --to "$dir/C"
+for _ in 1 2 3; do
+    expect 0 "" "$downpour" checkpoint --cluster "$dir/R/cluster.conf" --to "$dir/P"
+done
 kill "$server"
 wait "$server"
 before=$(digest "$dir/R")
@@ -81,6 +84,20 @@ sed -i 's/"number"/"nunber"/' "$dir/D/$at/manifest.json"
 refused manifest.json
 said_text "checkpoint 1 is damaged; use another one ('downpour checkpoints $dir/D' lists them)"
 not_restored manifest.json
+
+# What was looked at is said, and what is damaged by its checkpoint.
+copy
+truncate -s -1 "$dir/D/$at/register"
+expect 2 "Only the sizes of files were compared: 'downpour verify $dir/D' reads all bytes." "$downpour" checkpoints "$dir/D"
+expect 2 "1 damaged checkpoint: restore from another one, and make a new one" "$downpour" verify "$dir/D"
+said "^checkpoint 1 is damaged:$"
+said_text "checkpoint 1 has 1 damaged place: $dir/D/$at/register"
+
+# A prune says what it did not count.
+truncate -s -1 "$dir/P/checkpoint-000003/register"
+expect 0 "1 checkpoint removed, " "$downpour" checkpoint --to "$dir/P" --prune 1
+said_text "damaged, so kept and not counted: 1 (the first is checkpoint 3; 'downpour verify $dir/P 3' says what is damaged)"
+[ -e "$dir/P/checkpoint-000002/manifest.json" ] || fail "the last good checkpoint is removed"
 
 # Rows of tables that the workers of this cluster file do not have, over rows that they do.
 sed 's/model = "logistic"/model = "fm:4"/' "$dir/R/cluster.conf" >"$dir/R/other.conf"

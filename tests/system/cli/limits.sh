@@ -26,7 +26,7 @@ for files in 24 40 64; do
         --servers 2 --workers 2 --shards 4
 done
 limited 0 "Report:" -n 170 --servers 2 --workers 2 --shards 4
-limited 2 "MiB, and their limit is 0 MiB: raise 'ulimit -f'" -f 1000
+limited 2 "needs files of 80 MiB, and their limit is 1000 KiB: raise 'ulimit -f'" -f 1000
 limited 0 "Report:" -f 200000
 # No earlier checkpoint is in its way.
 expect 2 "a client needs about" bash -c 'within "$@"' - -n 15 "$downpour" checkpoint --cluster "$dir/D/cluster.conf" --to "$dir/C"
