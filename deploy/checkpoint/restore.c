@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 static const struct dp_option options[] = {
-    {"--from", "DIR", "a checkpoint (DIR/checkpoint-N), or the directory of checkpoints: its last one", NULL,
-     NULL},
+    {"--from", "DIR", "a checkpoint (DIR/checkpoint-000001), or the directory of checkpoints: its last one",
+     NULL, NULL},
     {"--cluster", "FILE",
      "cluster file of the servers that are to have it; its number of servers and shards may be another one",
      NULL, NULL},

@@ -201,11 +201,9 @@ static const struct dp_option options[] = {
      "--consistency is told, not refused)",
      NULL, NULL},
     {"--from", "CHECKPOINT",
-     "go on from a checkpoint (DIR/checkpoint-N, or DIR: its last one) in --dir, which has no run yet, on "
-     "any "
-     "--servers and --shards; other flags as with --resume, or with --continue too, which trains further "
-     "with "
-     "other settings; --train says where the training file is now",
+     "go on from a checkpoint (DIR/checkpoint-000001, or DIR: its last one) in --dir, which has no run yet, "
+     "on any --servers and --shards; other flags as with --resume, or with --continue too, which trains "
+     "further with other settings; --train says where the training file is now",
      NULL, NULL},
     {"--resume", NULL,
      "finish the run in DIR that was stopped, was killed or failed, from exactly where it was; no other flag "
