@@ -2,6 +2,7 @@
 
 #include "common/base/json.h"
 #include "common/env/atomic_file.h"
+#include "deploy/cli/build.h"
 #include "deploy/cli/path.h"
 
 #include <inttypes.h>
@@ -64,12 +65,31 @@ static json_t *words_of(const char *word, int argc, char *const *argv)
     return words;
 }
 
+static json_t *build_of(void)
+{
+    json_t *libraries = json_object();
+    char list[] = DP_BUILD_LIBRARIES; /* "libzmq 4.3.4;..." */
+    for (char *save = NULL, *one = strtok_r(list, ";", &save); one; one = strtok_r(NULL, ";", &save)) {
+        char *space = strchr(one, ' ');
+        if (!space)
+            continue;
+        *space = '\0';
+        (void)json_object_set_new(libraries, one, json_string(space + 1));
+    }
+    return json_pack("{s:s, s:s, s:s, s:o}", "commit", DP_BUILD_COMMIT, "type", DP_BUILD_TYPE, "compiler",
+                     DP_BUILD_COMPILER, "libraries", libraries);
+}
+
 json_t *dp_origin_of_command(const char *word, int argc, char *const *argv)
 {
-    char here[DP_PATH_MAX + 1], began[32];
+    char here[DP_PATH_MAX + 1], began[32], program[DP_PATH_MAX + 1];
+    ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     time_t now = time(NULL);
     struct tm utc;
-    json_t *root = json_pack("{s:s,s:o}", "version", DOWNPOUR_VERSION, "machine", machine_of());
+    json_t *root = json_pack("{s:s, s:o, s:o}", "version", DOWNPOUR_VERSION, "build", build_of(), "machine",
+                             machine_of());
+    if (size > 0 && size < (ssize_t)sizeof program - 1)
+        (void)json_object_set_new(root, "program", json_stringn(program, (size_t)size));
     if (gmtime_r(&now, &utc) && strftime(began, sizeof began, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
         (void)json_object_set_new(root, "began", json_string(began));
     json_t *words = words_of(word, argc, argv);
@@ -117,22 +137,72 @@ json_t *dp_run_origin_read(const char *directory, uint32_t run)
     return NULL;
 }
 
-char *dp_run_origin_command(const json_t *origin)
+/* As a shell takes it for one word; a page shows no control characters, so they are written as bash's $'' has them. */
+static void put_word(FILE *out, const char *word)
+{
+    char quoted[DP_PATH_QUOTED];
+    bool controls = false;
+    for (const char *c = word; *c; c++)
+        controls |= (unsigned char)*c < ' ' || *c == 0x7f;
+    if (!controls) {
+        fputs(dp_path_quote(word, quoted), out);
+        return;
+    }
+    fputs("$'", out);
+    for (const char *c = word; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            fprintf(out, "\\%03o", (unsigned)(unsigned char)*c);
+        else
+            fprintf(out, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
+    fputc('\'', out);
+}
+
+size_t dp_origin_words_of_directory(const char *word)
+{
+    static const char *const alone[] = {"--overwrite", "--resume", "--fresh"};
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
+        if (strcmp(word, alone[i]) == 0)
+            return 1;
+    return strcmp(word, "--dir") == 0 ? 2 : strncmp(word, "--dir=", 6) == 0;
+}
+
+static bool put_command(FILE *out, const json_t *origin, const char *dir)
 {
     const json_t *words = json_object_get(origin, "command");
-    char *text = NULL, quoted[DP_PATH_QUOTED];
-    size_t size = 0;
-    FILE *out = json_array_size(words) > 0 ? open_memstream(&text, &size) : NULL;
-    if (!out)
-        return NULL;
-    bool good = true;
-    for (size_t i = 0; i < json_array_size(words); i++) {
+    const char *program = json_string_value(json_object_get(origin, "program")),
+               *from = json_string_value(json_object_get(origin, "directory"));
+    char again[DP_PATH_MAX + 1];
+    bool good = snprintf(again, sizeof again, "%s-again", dir) <= DP_PATH_MAX && from;
+    for (size_t i = 0; good && i < json_array_size(words); i++) {
         const char *word = json_string_value(json_array_get(words, i));
-        good = good && word && strlen(word) <= DP_PATH_MAX;
-        if (good)
-            fprintf(out, "%s%s", i ? " " : "", dp_path_quote(word, quoted));
+        good = word && strlen(word) <= DP_PATH_MAX;
     }
-    if (fclose(out) == 0 && good)
+    if (!good || strlen(from) > DP_PATH_MAX)
+        return false;
+    fputs("cd ", out);
+    put_word(out, from);
+    fputs(" && ", out);
+    put_word(out, program && strlen(program) <= DP_PATH_MAX ? program : "downpour");
+    for (size_t i = 1, skipped; i < json_array_size(words); i += skipped ? skipped : 1) {
+        const char *word = json_string_value(json_array_get(words, i));
+        skipped = dp_origin_words_of_directory(word);
+        if (skipped > 0)
+            continue;
+        fputc(' ', out);
+        put_word(out, word);
+    }
+    fputs(" --dir ", out);
+    put_word(out, again);
+    return true;
+}
+
+char *dp_origin_again(const json_t *origin, const char *dir)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = json_array_size(json_object_get(origin, "command")) > 1 ? open_memstream(&text, &size) : NULL;
+    bool good = out && put_command(out, origin, dir);
+    if (out && fclose(out) == 0 && good)
         return text;
     free(text);
     return NULL;

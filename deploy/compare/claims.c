@@ -1,6 +1,5 @@
 #include "deploy/compare/claims.h"
 
-#include "deploy/compare/ending.h"
 #include "deploy/compare/student.h"
 
 #include <math.h>

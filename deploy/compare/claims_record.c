@@ -1,6 +1,5 @@
 #include "common/base/json.h"
 #include "deploy/compare/claims.h"
-#include "deploy/compare/ending.h"
 
 #include <math.h>
 

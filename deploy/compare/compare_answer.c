@@ -3,7 +3,6 @@
 #include "common/base/json.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_words.h"
-#include "deploy/compare/ending.h"
 
 #include <math.h>
 #include <stdio.h>

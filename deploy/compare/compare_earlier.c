@@ -21,15 +21,6 @@ static enum dp_status no_command(const struct dp_compare_earlier *earlier, struc
                    earlier->comparison.path);
 }
 
-/* How many words a flag of the folder's takes; 0: it is another one. */
-static size_t words_of_folder(const char *word)
-{
-    if (strcmp(word, "--dir") == 0)
-        return 2;
-    return strcmp(word, "--overwrite") == 0 || strcmp(word, "--resume") == 0 ||
-           strncmp(word, "--dir=", 6) == 0;
-}
-
 static enum dp_status take_command(struct dp_compare_earlier *earlier, struct dp_error *err)
 {
     const json_t *root = earlier->comparison.root, *words = json_object_get(root, "command");
@@ -45,7 +36,7 @@ static enum dp_status take_command(struct dp_compare_earlier *earlier, struct dp
         const char *word = json_string_value(json_array_get(words, i));
         if (!word)
             return no_command(earlier, err);
-        size_t skipped = words_of_folder(word);
+        size_t skipped = dp_origin_words_of_directory(word);
         if (skipped == 0)
             earlier->argv[earlier->argc++] = (char *)(uintptr_t)word; /* nobody writes to it */
         i += skipped ? skipped : 1;

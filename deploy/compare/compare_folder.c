@@ -69,7 +69,8 @@ enum dp_status dp_compare_folder_remove(const char *dir, const char *name, struc
 /* The report last: while it is there, a removal that was cut off can be made again. */
 static enum dp_status remove_earlier(const char *dir, struct dp_error *err)
 {
-    static const char *const names[] = {"runs", "grid", "report.html", "report.json"};
+    static const char *const names[] = {"runs",       "grid",     "report.html", "figures",
+                                        "curves.csv", "runs.csv", "report.json"};
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < sizeof names / sizeof names[0]; i++)
         st = dp_compare_folder_remove(dir, names[i], err);

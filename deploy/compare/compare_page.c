@@ -1,62 +1,50 @@
 #include "deploy/compare/compare_page.h"
 
-#include "common/base/text.h"
-#include "common/env/atomic_file.h"
-#include "deploy/cli/path.h"
-#include "deploy/cli/run_origin.h"
+#include "deploy/compare/again.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_answer.h"
+#include "deploy/compare/compare_csv.h"
+#include "deploy/compare/compare_plots.h"
 #include "deploy/compare/compare_words.h"
 #include "deploy/compare/compare_work.h"
-#include "deploy/compare/ending.h"
+#include "deploy/compare/markup.h"
 #include "deploy/compare/page.h"
-#include "deploy/compare/training.h"
+#include "deploy/compare/page_plots.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PLOT_MS 20000u
-
-static void put_text(FILE *to, const char *kind, char *text)
-{
-    if (text && text[0])
-        dp_page_paragraph(to, kind, text);
-    free(text);
-}
-
 /* ---- what was found */
 
-static void put_head(const struct dp_compare_page *page)
+static void put_head(struct dp_page_maker *maker, const struct dp_comparison *comparison)
 {
-    const json_t *root = page->comparison->root;
-    FILE *to = page->plots.to;
+    const json_t *root = comparison->root;
+    FILE *to = maker->to;
     char title[160], line[DP_PATH_MAX + 160];
     (void)snprintf(title, sizeof title, "Modes of training compared: %.110s",
                    dp_training_text(json_object_get(root, "settings"), "model"));
     (void)snprintf(line, sizeof line, "%s, begun %s, in %s",
                    json_is_true(json_object_get(root, "finished")) ? "Finished" : "Not finished",
-                   dp_training_text(root, "began"), page->comparison->directory);
+                   dp_training_text(root, "began"), comparison->directory);
     dp_page_begin(to, title);
     dp_page_paragraph(to, "sub", line);
-    put_text(to, "warn", dp_compare_words_failed(root));
-    put_text(to, "found", dp_compare_answer(root));
-    put_text(to, "found", dp_compare_words_target(root));
-    put_text(to, "found", dp_compare_words_end(root));
-    put_text(to, "found", dp_compare_words_speed(root));
-    put_text(to, "found", dp_compare_words_efficiency(root));
-    put_text(to, "warn", dp_compare_words_machine(root));
-    put_text(to, "note", dp_compare_words_what(root));
-    put_text(to, "note", dp_compare_words_brackets(root));
+    dp_page_maker_text(maker, "warn", dp_compare_words_failed(root));
+    dp_page_maker_text(maker, "found", dp_compare_answer(root));
+    dp_page_maker_text(maker, "found", dp_compare_words_target(root));
+    dp_page_maker_text(maker, "found", dp_compare_words_end(root));
+    dp_page_maker_text(maker, "found", dp_compare_words_speed(root));
+    dp_page_maker_text(maker, "found", dp_compare_words_efficiency(root));
+    dp_page_maker_text(maker, "warn", dp_compare_words_machine(root));
+    dp_page_maker_text(maker, "note", dp_compare_words_what(root));
+    dp_page_maker_text(maker, "note", dp_compare_words_brackets(root));
 }
 
 /* ---- tables */
 
 /* Of how many runs it is, where not of all. */
-static void put_interval_cell(const struct dp_compare_page *page, size_t mode,
-                              enum dp_comparison_quantity quantity)
+static void put_interval_cell(FILE *to, const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
 {
-    const json_t *root = page->comparison->root;
     struct dp_interval own = dp_statistics_mode(root, mode, quantity);
     char text[DP_COMPARE_INTERVAL_BYTES + 64];
     (void)dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text);
@@ -68,16 +56,14 @@ static void put_interval_cell(const struct dp_compare_page *page, size_t mode,
         (void)snprintf(text, sizeof text, "not reached");
     else if (own.n > 0 && own.n < runs)
         (void)snprintf(text + strlen(text), 64, " (%zu of %zu)", own.n, runs);
-    dp_page_text_cell(page->plots.to, text);
+    dp_page_text_cell(to, text);
 }
 
-static void put_result(const struct dp_compare_page *page, const struct dp_claims *claims, size_t mode)
+static void put_result(FILE *to, const json_t *root, const struct dp_claims *claims, size_t mode)
 {
     static const enum dp_comparison_quantity shown[] = {DP_QUANTITY_METRIC, DP_QUANTITY_LOSS,
                                                         DP_QUANTITY_SECONDS_TO, DP_QUANTITY_EXAMPLES_TO,
                                                         DP_QUANTITY_EXAMPLES_S};
-    const json_t *root = page->comparison->root;
-    FILE *to = page->plots.to;
     const struct dp_claim speed = dp_claims_find(claims, DP_QUANTITY_EXAMPLES_S, mode, 0);
     char ratio[DP_COMPARE_INTERVAL_BYTES], share[16];
     dp_page_row(to);
@@ -86,20 +72,19 @@ static void put_result(const struct dp_compare_page *page, const struct dp_claim
         if (shown[q] == DP_QUANTITY_SECONDS_TO)
             dp_page_text_cell(to, dp_compare_share_text(
                                       dp_compare_examples_share(root, mode, "applied", "examples"), share));
-        put_interval_cell(page, mode, shown[q]);
+        put_interval_cell(to, root, mode, shown[q]);
     }
     dp_page_text_cell(to, mode ? dp_compare_ratio_text(&speed.ratio, ratio) : "1");
-    put_interval_cell(page, mode, DP_QUANTITY_SECONDS);
+    put_interval_cell(to, root, mode, DP_QUANTITY_SECONDS);
     dp_page_number_cell(to, (double)dp_ending_count(root, mode, DP_COMPARISON_GOOD), -1);
     dp_page_number_cell(to, (double)dp_ending_count(root, mode, DP_COMPARISON_DIVERGED), -1);
     dp_page_number_cell(to, (double)dp_ending_count(root, mode, DP_COMPARISON_FAILED), -1);
     dp_page_row_end(to);
 }
 
-static void put_results(const struct dp_compare_page *page)
+static void put_results(struct dp_page_maker *maker, const json_t *root)
 {
-    const json_t *root = page->comparison->root;
-    FILE *to = page->plots.to;
+    FILE *to = maker->to;
     char metric[64], beside[64];
     struct dp_claims claims;
     struct dp_error no_memory;
@@ -122,7 +107,7 @@ static void put_results(const struct dp_compare_page *page)
         return;
     dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 9);
     for (size_t m = 0; m < dp_comparison_modes(root); m++)
-        put_result(page, &claims, m);
+        put_result(to, root, &claims, m);
     dp_page_table_end(to);
     dp_claims_clear(&claims);
     dp_page_paragraph(to, "note",
@@ -137,11 +122,11 @@ static void put_results(const struct dp_compare_page *page)
                       "applied.");
 }
 
-static void put_promises(const struct dp_compare_page *page)
+static void put_promises(struct dp_page_maker *maker, const json_t *root)
 {
     static const char *const headings[] = {"mode", "what it promises", "where its rule was the limit"};
-    const json_t *root = page->comparison->root, *modes = json_object_get(root, "modes");
-    FILE *to = page->plots.to;
+    const json_t *modes = json_object_get(root, "modes");
+    FILE *to = maker->to;
     dp_page_section(to, "What each mode promises");
     dp_page_table_begin(to, headings, 3, 3);
     for (size_t m = 0; m < json_array_size(modes); m++) {
@@ -156,12 +141,12 @@ static void put_promises(const struct dp_compare_page *page)
     dp_page_table_end(to);
 }
 
-static void put_rates(const struct dp_compare_page *page)
+static void put_rates(struct dp_page_maker *maker, const json_t *root)
 {
-    const json_t *root = page->comparison->root, *modes = json_object_get(root, "modes");
+    const json_t *modes = json_object_get(root, "modes");
     char at_end[96], *words = dp_compare_words_rates(root);
     const char *const headings[] = {"mode", "rate", "seed", at_end};
-    FILE *to = page->plots.to;
+    FILE *to = maker->to;
     if (words && words[0]) {
         dp_page_section(to, "Learning rates");
         dp_page_paragraph(to, NULL, words);
@@ -191,12 +176,14 @@ static void put_rates(const struct dp_compare_page *page)
         }
     }
     dp_page_table_end(to);
+    dp_page_figures_begin(to);
+    dp_compare_plot_rates(maker, root);
+    dp_page_figures_end(to);
 }
 
-static void put_runs(const struct dp_compare_page *page)
+static void put_runs(struct dp_page_maker *maker, const json_t *root)
 {
-    const json_t *root = page->comparison->root;
-    FILE *to = page->plots.to;
+    FILE *to = maker->to;
     const char *const headings[] = {"run",
                                     "status",
                                     dp_compare_metric_name(dp_comparison_metric(root)),
@@ -205,14 +192,14 @@ static void put_runs(const struct dp_compare_page *page)
                                     "used examples/s",
                                     "seconds of training",
                                     "samples"};
-    dp_page_fold_begin(to, "Every run", page->plots.no_plots);
+    dp_page_fold_begin(to, "Every run", maker->no_plots);
     dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 2);
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {
         const json_t *run = dp_comparison_run(root, i);
         const char *dir = dp_training_text(run, "dir");
         dp_page_row(to);
         dp_page_text_cell(to, dir[0] ? dir : dp_training_text(run, "mode"));
-        dp_page_text_cell(to, dp_training_text(run, "status"));
+        dp_page_text_cell(to, dp_ending_status(root, run));
         dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_METRIC), 4);
         dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_LOSS), 5);
         dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_SECONDS_TO), 2);
@@ -225,31 +212,47 @@ static void put_runs(const struct dp_compare_page *page)
     dp_page_fold_end(to);
 }
 
-/* ---- sections */
-
-static void put_course(struct dp_compare_page *page)
+static void put_data_links(struct dp_page_maker *maker, const json_t *root)
 {
-    const char *metric = dp_comparison_metric(page->comparison->root);
-    FILE *to = page->plots.to;
-    dp_page_section(to, "Results");
-    put_results(page);
-    dp_page_figures_begin(to);
-    if (metric[0] && strcmp(metric, "loss") != 0) {
-        dp_compare_plot_course(&page->plots, metric, "seconds");
-        dp_compare_plot_course(&page->plots, metric, "examples");
-    }
-    dp_compare_plot_course(&page->plots, "loss", "seconds");
-    dp_compare_plot_course(&page->plots, "loss", "examples");
-    dp_page_figures_end(to);
-    if (!page->plots.no_plots)
-        dp_page_paragraph(to, "note",
-                          "Lines are means over the seeds, bands reach from the least to the greatest of "
-                          "them, on the scored set. A "
-                          "sample's time is that of training without what came before the first push.");
-    put_runs(page);
+    bool curves = dp_page_maker_file(maker, "curves.csv", dp_compare_csv_curves, root),
+         runs = dp_page_maker_file(maker, "runs.csv", dp_compare_csv_runs, root);
+    if (!curves || !runs)
+        return;
+    fputs("<p class=\"note\">As files: ", maker->to);
+    dp_markup_link(maker->to, "curves.csv", "curves.csv");
+    fputs("(each sample of each run), ", maker->to);
+    dp_markup_link(maker->to, "runs.csv", "runs.csv");
+    fputs("(each run), report.json (all), figures/ (SVG, where plots were drawn).</p>\n", maker->to);
 }
 
-static void put_work(const struct dp_compare_page *page)
+/* ---- sections */
+
+static void put_course(struct dp_page_maker *maker, const json_t *root)
+{
+    const char *metric = dp_comparison_metric(root);
+    FILE *to = maker->to;
+    dp_page_section(to, "Results");
+    put_results(maker, root);
+    dp_page_figures_begin(to);
+    if (metric[0] && strcmp(metric, "loss") != 0) {
+        dp_compare_plot_course(maker, root, metric, "seconds");
+        dp_compare_plot_course(maker, root, metric, "examples");
+    }
+    dp_compare_plot_differences(maker, root);
+    dp_compare_plot_course(maker, root, "loss", "seconds");
+    dp_compare_plot_course(maker, root, "loss", "examples");
+    dp_page_figures_end(to);
+    if (!maker->no_plots)
+        dp_page_paragraph(
+            to, "note",
+            "Lines are means over the seeds of good runs, on the scored set; bands and error bars are 95% "
+            "intervals of them. Lines around dots are the intervals of claims. A sample's time is that of "
+            "training without what came before the first push.");
+    put_runs(maker, root);
+    put_data_links(maker, root);
+}
+
+static void put_work(struct dp_page_maker *maker, const json_t *root)
 {
     static const char *const headings[] = {"mode",
                                            "examples applied",
@@ -259,8 +262,7 @@ static void put_work(const struct dp_compare_page *page)
                                            "speed reached of theirs"};
     static const char *const parts[][2] = {
         {"applied", "examples"}, {"dropped", "late"}, {"dropped", "not_computed"}};
-    const json_t *root = page->comparison->root;
-    FILE *to = page->plots.to;
+    FILE *to = maker->to;
     dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 1);
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         char text[16];
@@ -281,145 +283,135 @@ static void put_work(const struct dp_compare_page *page)
         "least seconds are what a run takes if nothing but its injected delays takes time.");
 }
 
-static void put_time(struct dp_compare_page *page)
+static void put_time(struct dp_page_maker *maker, const json_t *root)
 {
-    const json_t *root = page->comparison->root;
-    FILE *to = page->plots.to;
+    FILE *to = maker->to;
     dp_page_section(to, "Throughput, staleness and time");
     dp_page_figures_begin(to);
-    dp_compare_plot_throughput(&page->plots);
-    dp_compare_plot_shares(&page->plots);
-    if (dp_compare_has_staleness(root, false))
-        dp_compare_plot_staleness(&page->plots, false);
-    if (dp_compare_has_staleness(root, true))
-        dp_compare_plot_staleness(&page->plots, true);
+    dp_compare_plot_throughput(maker, root);
+    dp_compare_plot_shares(maker, root);
+    dp_compare_plot_staleness(maker, root, false);
+    dp_compare_plot_staleness(maker, root, true);
     dp_page_figures_end(to);
-    put_work(page);
-    dp_page_paragraph(to, "note",
-                      "Staleness is how many pushes the servers applied between a worker's pull and its "
-                      "push. The clock gap is how "
-                      "many steps a worker was ahead of the slowest one.");
+    put_work(maker, root);
+    dp_page_paragraph(to, "note", DP_PAGE_STALENESS_NOTE);
 }
 
-static void put_again(const struct dp_compare_page *page)
+/* ---- settings */
+
+/* Whether all good runs have this setting, with one value: that; else NULL. */
+static const json_t *common_value(const json_t *root, const char *part, const char *key)
 {
-    const json_t *root = page->comparison->root, *machine = json_object_get(root, "machine");
-    const char *directory = dp_training_text(root, "directory");
-    FILE *to = page->plots.to;
-    char *command = dp_run_origin_command(root), *text = NULL, quoted[DP_PATH_QUOTED], line[512];
-    size_t size = 0;
-    dp_page_section(to, "How to make it again");
-    FILE *all = command ? open_memstream(&text, &size) : NULL;
-    if (all) {
-        if (directory[0] && strlen(directory) <= DP_PATH_MAX)
-            fprintf(all, "cd %s && ", dp_path_quote(directory, quoted));
-        fputs(command, all);
+    const json_t *common = NULL;
+    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
+        const json_t *run = dp_comparison_run(root, i);
+        const json_t *value = json_object_get(json_object_get(json_object_get(run, "report"), part), key);
+        if (!dp_comparison_is_good(run))
+            continue;
+        if (!value || (common && !json_equal(common, value)))
+            return NULL;
+        common = value;
     }
-    if (all && fclose(all) == 0)
-        dp_page_command(to, text);
-    free(text);
-    free(command);
-    double cores = dp_training_number(machine, "cores", NULL),
-           memory = dp_training_number(machine, "memory_bytes", NULL);
-    (void)snprintf(line, sizeof line, "The report does not keep on which machine it was made.");
-    if (isfinite(cores) && isfinite(memory))
-        (void)snprintf(
-            line, sizeof line,
-            "Made with version %.40s on %.0f processors (%.100s), %.1f GiB of memory, %.100s, in %.0f s.",
-            dp_training_text(root, "version"), cores, dp_training_text(machine, "processor"),
-            memory / (double)(UINT64_C(1) << 30), dp_training_text(machine, "system"),
-            fmax(dp_training_number(root, "seconds", NULL), 0));
-    dp_page_paragraph(to, NULL, line);
+    return common;
 }
 
-static void put_settings(const struct dp_compare_page *page)
+static const json_t *good_run_of(const json_t *root, size_t mode)
+{
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
+        if (dp_comparison_is_good(dp_comparison_run_of(root, mode, s)))
+            return dp_comparison_run_of(root, mode, s);
+    return NULL;
+}
+
+static bool is_of_run(const char *key)
+{
+    return strcmp(key, "seed") == 0 || strcmp(key, "run") == 0;
+}
+
+/* Of the comparison, and what the reports of all runs have in common: there an optimizer has all its numbers. */
+static json_t *common_settings(const json_t *root)
+{
+    static const char *const parts[] = {"settings", "data"};
+    json_t *all = json_deep_copy(json_object_get(root, "settings")), *value;
+    const char *key;
+    for (size_t p = 0; p < 2; p++)
+        for (size_t m = 0; m < dp_comparison_modes(root); m++)
+            json_object_foreach(json_object_get(json_object_get(good_run_of(root, m), "report"), parts[p]),
+                                key, value)
+            {
+                const json_t *common = common_value(root, parts[p], key);
+                if (common && !is_of_run(key) && (json_is_object(common) || !json_object_get(all, key)))
+                    (void)json_object_set(all, key, (json_t *)(uintptr_t)common);
+            }
+    return all;
+}
+
+/* Settings that are not the same in all runs, a column for each mode. */
+static void put_own_settings(struct dp_page_maker *maker, const json_t *root)
+{
+    const char *headings[DP_COLOUR_MODES_MAX + 1] = {"setting that differs"}, *key;
+    const json_t *settings[DP_COLOUR_MODES_MAX], *longest = NULL;
+    json_t *value;
+    size_t count = 0, rows = 0;
+    for (size_t m = 0; m < dp_comparison_modes(root) && count < DP_COLOUR_MODES_MAX; m++) {
+        settings[count] = json_object_get(json_object_get(good_run_of(root, m), "report"), "settings");
+        if (json_object_size(settings[count]) > json_object_size(longest))
+            longest = settings[count];
+        if (settings[count])
+            headings[++count] = dp_comparison_mode(root, m);
+    }
+    json_object_foreach((json_t *)(uintptr_t)longest, key, value)
+    {
+        if (is_of_run(key) || common_value(root, "settings", key))
+            continue;
+        if (rows++ == 0)
+            dp_page_table_begin(maker->to, headings, count + 1, count + 1);
+        dp_page_maker_setting_of(maker, key, settings, count);
+    }
+    if (rows > 0)
+        dp_page_table_end(maker->to);
+}
+
+static void put_settings(struct dp_page_maker *maker, const json_t *root)
 {
     static const char *const headings[] = {"setting", "value"};
-    const json_t *settings = json_object_get(page->comparison->root, "settings");
-    FILE *to = page->plots.to;
-    const char *key;
-    json_t *value;
+    FILE *to = maker->to;
+    json_t *all = common_settings(root);
     dp_page_section(to, "Settings");
+    put_own_settings(maker, root);
+    dp_page_fold_begin(to, "All settings that the modes have in common", true);
     dp_page_table_begin(to, headings, 2, 2);
-    json_object_foreach((json_t *)settings, key, value)
-    {
-        char *text =
-            json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-        if (json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0)) {
-            free(text);
-            continue;
-        }
-        dp_page_row(to);
-        dp_page_text_cell(to, key);
-        dp_page_long_cell(to, json_is_string(value) ? json_string_value(value) : text ? text : "");
-        dp_page_row_end(to);
-        free(text);
-    }
+    dp_page_maker_settings(maker, all);
     dp_page_table_end(to);
+    dp_page_fold_end(to);
+    json_decref(all);
 }
 
-void dp_compare_page_write(struct dp_compare_page *page)
+void dp_compare_page_write(struct dp_page_maker *maker, const void *context)
 {
-    char with[700];
-    put_head(page);
-    put_course(page);
-    put_time(page);
-    put_promises(page);
-    put_rates(page);
-    put_settings(page);
-    put_again(page);
-    (void)snprintf(with, sizeof with, "Made by downpour compare, version %s%s%.500s%s", page->version,
-                   page->plots.no_plots ? ". There are no plots, as " : ", plots by gnuplot.",
-                   page->plots.no_plots ? page->plots.why.text : "",
-                   page->plots.no_plots ? "; the numbers of the runs are in the tables." : "");
-    dp_page_end(page->plots.to, with);
-}
-
-static enum dp_status page_path(const struct dp_comparison *comparison, const char *out, char *path,
-                                struct dp_error *err)
-{
-    if (out && strlen(out) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "--out: the name is too long");
-    if (!out && snprintf(path, DP_PATH_MAX + 1, "%s/report.html", comparison->directory) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT,
-                       "the path of the page would be too long: name a shorter one with --out");
-    if (out)
-        (void)snprintf(path, DP_PATH_MAX + 1, "%s", strcmp(out, "-") == 0 ? "/dev/stdout" : out);
-    return dp_path_same(path, comparison->path)
-               ? dp_fail(err, DP_ARGUMENT, "--out: '%s' is the report itself: name another file", out)
-               : DP_OK;
-}
-
-static enum dp_status make(const struct dp_comparison *comparison, const char *out, struct dp_error *err)
-{
-    struct dp_atomic_file file = {0};
-    char path[DP_PATH_MAX + 1];
-    enum dp_status st = page_path(comparison, out, path, err);
-    if (st == DP_OK)
-        st = dp_atomic_file_open(path, &file, err);
-    if (st != DP_OK)
-        return st;
-    bool to_file = file.temp != NULL;
-    struct dp_compare_page page = {
-        .plots = {.to = file.stream, .root = comparison->root, .timeout_ms = PLOT_MS},
-        .version = DOWNPOUR_VERSION,
-        .comparison = comparison};
-    dp_compare_page_write(&page);
-    st = dp_atomic_file_commit(&file, err);
-    dp_text_clean(page.plots.why.text);
-    if (st == DP_OK && page.plots.no_plots)
-        fprintf(stderr, "downpour: the page has tables instead of plots: %s\n", page.plots.why.text);
-    if (st == DP_OK && to_file)
-        printf("Page:      %s\n", path);
-    return st;
+    const struct dp_comparison *comparison = context;
+    const json_t *root = comparison->root;
+    put_head(maker, comparison);
+    put_course(maker, root);
+    put_time(maker, root);
+    put_promises(maker, root);
+    put_rates(maker, root);
+    dp_page_again(maker, root, comparison->directory);
+    put_settings(maker, root);
+    dp_page_maker_end(maker);
 }
 
 enum dp_status dp_compare_make_page(const char *dir, const char *out, struct dp_error *err)
 {
     struct dp_comparison comparison = {.root = NULL};
     enum dp_status st = dp_comparison_read(dir, &comparison, err);
+    const struct dp_page_source source = {.directory = comparison.directory,
+                                          .report = comparison.path,
+                                          .files = true,
+                                          .write = dp_compare_page_write,
+                                          .context = &comparison};
     if (st == DP_OK)
-        st = make(&comparison, out, err);
+        st = dp_page_make(&source, out, err);
     dp_comparison_clear(&comparison);
     return st;
 }

@@ -1,311 +1,330 @@
 #include "deploy/compare/compare_plots.h"
 
+#include "deploy/compare/claims.h"
+#include "deploy/compare/compare_curves.h"
 #include "deploy/compare/compare_words.h"
-#include "deploy/compare/gnuplot.h"
-#include "deploy/compare/page.h"
-#include "deploy/compare/training.h"
+#include "deploy/compare/page_plots.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MODES_MAX 8u
-#define POINTS    200u
+#define MODES_MAX DP_COLOUR_MODES_MAX
+#define SEEDS_MAX 99u
+#define RATES_MAX 32u
+#define HIGH      0.9 /* an accuracy */
 
-/* Yellow cannot be seen as a line. */
-static const enum dp_colour colours[MODES_MAX] = {DP_COLOUR_BLUE,   DP_COLOUR_VERMILLION, DP_COLOUR_GREEN,
-                                                  DP_COLOUR_PURPLE, DP_COLOUR_ORANGE,     DP_COLOUR_SKY,
-                                                  DP_COLOUR_INK,    DP_COLOUR_GREY};
+struct mode_names {
+    size_t count;
+    const char *name[MODES_MAX];
+    enum dp_colour colour[MODES_MAX];
+};
 
-static size_t modes_of(const struct dp_compare_plots *plots)
+static struct mode_names names_of(const json_t *root)
 {
-    size_t modes = dp_comparison_modes(plots->root);
-    return modes < MODES_MAX ? modes : MODES_MAX;
+    struct mode_names names = {.count = dp_comparison_modes(root)};
+    if (names.count > MODES_MAX)
+        names.count = MODES_MAX;
+    for (size_t m = 0; m < names.count; m++)
+        names.name[m] = dp_comparison_mode(root, m);
+    dp_colour_modes(names.name, names.count, names.colour);
+    return names;
 }
 
-static void draw(struct dp_compare_plots *plots, const struct dp_plot *plot)
+static size_t seeds_of(const json_t *root)
 {
-    char *svg = NULL;
-    if (plots->no_plots)
-        return;
-    if (dp_gnuplot_draw(plot, plots->timeout_ms, &svg, &plots->why) == DP_OK)
-        dp_page_figure(plots->to, plot, svg);
-    else
-        plots->no_plots = true;
-    free(svg);
+    size_t seeds = dp_comparison_seeds(root);
+    return seeds < SEEDS_MAX ? seeds : SEEDS_MAX;
 }
 
 /* ---- course */
 
-struct mode_curves {
-    const json_t *root;
-    const char *key, *over;
-    double end[MODES_MAX]; /* where the last run of each mode ends */
-    double x[POINTS], y[MODES_MAX][POINTS], low[MODES_MAX][POINTS], high[MODES_MAX][POINTS];
-};
-
-static const json_t *samples_of(const json_t *run)
+/* Some mode ends above: its accuracies differ by little on a linear scale. */
+static bool ends_high(const struct dp_compare_curves *curves, size_t modes)
 {
-    return dp_comparison_is_good(run) ? json_object_get(run, "samples") : NULL;
-}
-
-static double end_of(const json_t *samples, const char *over)
-{
-    size_t n = json_array_size(samples);
-    return n > 0 ? dp_training_number(json_array_get(samples, n - 1), over, NULL) : (double)NAN;
-}
-
-/* The last sample at x or before; the weights are that, until the next one is seen. NaN: there is none yet. */
-static double at(const json_t *samples, const char *key, const char *over, double x)
-{
-    double value = NAN;
-    size_t i;
-    json_t *sample;
-    json_array_foreach((json_t *)samples, i, sample)
-    {
-        if (dp_training_number(sample, over, NULL) > x)
-            break;
-        value = dp_training_number(sample, key, NULL);
-    }
-    return value;
-}
-
-static void fill_point(struct mode_curves *c, size_t mode, size_t i)
-{
-    double sum = 0, n = 0, low = HUGE_VAL, high = -HUGE_VAL;
-    for (size_t s = 0; s < dp_comparison_seeds(c->root); s++) {
-        double value = at(samples_of(dp_comparison_run_of(c->root, mode, s)), c->key, c->over, c->x[i]);
-        if (!isfinite(value))
-            continue;
-        sum += value;
-        n++;
-        low = fmin(low, value);
-        high = fmax(high, value);
-    }
-    bool past = c->x[i] > c->end[mode] && i > 0 && c->x[i - 1] >= c->end[mode];
-    c->y[mode][i] = n > 0 && !past ? sum / n : (double)NAN;
-    c->low[mode][i] = n > 0 && !past ? low : (double)NAN;
-    c->high[mode][i] = n > 0 && !past ? high : (double)NAN;
-}
-
-static double settle_ends(struct mode_curves *c, size_t modes)
-{
-    double end = 0;
+    bool high = false;
     for (size_t m = 0; m < modes; m++) {
-        c->end[m] = 0;
-        for (size_t s = 0; s < dp_comparison_seeds(c->root); s++) {
-            double one = end_of(samples_of(dp_comparison_run_of(c->root, m, s)), c->over);
-            c->end[m] = isfinite(one) ? fmax(c->end[m], one) : c->end[m];
-        }
-        end = fmax(end, c->end[m]);
+        size_t i = DP_COMPARE_CURVE_POINTS;
+        while (i > 0 && !isfinite(curves->mode[m].y[i - 1]))
+            i--;
+        high |= i > 0 && curves->mode[m].y[i - 1] > HIGH;
     }
-    return end;
+    return high;
 }
 
-void dp_compare_plot_course(struct dp_compare_plots *plots, const char *key, const char *over)
+static size_t series_of(const struct dp_compare_curves *c, const struct mode_names *names,
+                        struct dp_plot_series series[MODES_MAX])
 {
+    size_t count = 0;
+    for (size_t m = 0; m < names->count; m++)
+        if (c->mode[m].known > 1)
+            series[count++] = (struct dp_plot_series){.name = names->name[m],
+                                                      .colour = names->colour[m],
+                                                      .points = DP_COMPARE_CURVE_POINTS,
+                                                      .x = c->x,
+                                                      .y = c->mode[m].y,
+                                                      .low = c->mode[m].low,
+                                                      .high = c->mode[m].high};
+    return count;
+}
+
+void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, const char *key,
+                            const char *over)
+{
+    const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
+    struct dp_compare_curves *c = dp_compare_curves_make(root, key, over);
+    struct mode_names names = names_of(root);
     struct dp_plot_series series[MODES_MAX];
-    struct mode_curves *c = calloc(1, sizeof *c);
-    size_t count = 0, modes = modes_of(plots);
-    char caption[96], label[64];
+    bool seconds = strcmp(over, "seconds") == 0;
+    char caption[96], name[64], level[64];
+    double value = dp_training_number(target, "value", NULL);
     if (!c)
         return;
-    bool seconds = strcmp(over, "seconds") == 0;
-    *c = (struct mode_curves){.root = plots->root, .key = key, .over = over};
-    double end = settle_ends(c, modes);
-    for (size_t i = 0; i + 1 < POINTS; i++)
-        c->x[i] = end * (double)i / (POINTS - 1);
-    c->x[POINTS - 1] = end; /* by the formula it may be rounded to below the last sample */
-    for (size_t m = 0; m < modes; m++) {
-        size_t known = 0;
-        for (size_t i = 0; i < POINTS; i++) {
-            fill_point(c, m, i);
-            known += isfinite(c->y[m][i]) != 0;
-        }
-        if (known > 1)
-            series[count++] = (struct dp_plot_series){.name = dp_comparison_mode(plots->root, m),
-                                                      .colour = colours[m],
-                                                      .points = POINTS,
-                                                      .x = c->x,
-                                                      .y = c->y[m],
-                                                      .low = c->low[m],
-                                                      .high = c->high[m]};
-    }
-    const char *name = dp_compare_metric_name(key);
-    (void)snprintf(caption, sizeof caption, "%c%s over %s", name[0] & ~0x20, name + 1,
-                   seconds ? "time" : "examples");
-    struct dp_plot plot = {.kind = DP_PLOT_LINES,
-                           .caption = caption,
+    bool flips = strcmp(key, "accuracy") == 0 && ends_high(c, names.count);
+    if (flips)
+        dp_compare_curves_flip(c);
+    (void)snprintf(name, sizeof name, "%s%.40s", flips ? "1 − " : "", dp_compare_metric_name(key));
+    (void)snprintf(level, sizeof level, "target, %.30s %.4g", dp_compare_metric_name(key), value);
+    bool has = isfinite(value) && strcmp(dp_training_text(target, "metric"), key) == 0;
+    struct dp_plot plot = {.caption = dp_page_caption(name, seconds ? "over time" : "over examples", caption),
                            .x_label =
                                seconds ? "training time, seconds" : "examples behind applied gradients",
                            .x_from_0 = true,
-                           .y_label = label,
+                           .y_log = flips,
+                           .series = series,
+                           .count = series_of(c, &names, series),
+                           .level = flips ? 1 - value : value,
+                           .level_name = has ? level : NULL};
+    if (plot.count > 0 && c->end > 0)
+        dp_page_plot_lines(maker, &plot, name);
+    dp_compare_curves_free(c);
+}
+
+/* ---- differences */
+
+/* Claims of modes beside the first one, as differences, or, where a ratio says more, as that. */
+static void plot_claims(struct dp_page_maker *maker, const json_t *root, const struct dp_claims *claims,
+                        enum dp_comparison_quantity quantity, const char *caption, const char *label,
+                        bool as_ratio)
+{
+    struct mode_names names = names_of(root);
+    struct dp_plot_series series[MODES_MAX];
+    const char *category[MODES_MAX];
+    double x[MODES_MAX], y[MODES_MAX], low[MODES_MAX], high[MODES_MAX];
+    size_t count = 0;
+    for (size_t m = 1; m < names.count; m++) {
+        const struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
+        const struct dp_interval *shown = as_ratio ? &claim.ratio : &claim.difference;
+        if (shown->n == 0 || !isfinite(shown->low) || !isfinite(shown->high))
+            continue;
+        x[count] = shown->mean;
+        y[count] = (double)count;
+        low[count] = shown->low;
+        high[count] = shown->high;
+        category[count] = names.name[m];
+        series[count] = (struct dp_plot_series){.name = names.name[m],
+                                                .colour = names.colour[m],
+                                                .points = 1,
+                                                .x = &x[count],
+                                                .y = &y[count],
+                                                .low = &low[count],
+                                                .high = &high[count]};
+        count++;
+    }
+    const struct dp_plot plot = {.kind = DP_PLOT_FOREST,
+                                 .caption = caption,
+                                 .x_label = label,
+                                 .x_log = as_ratio,
+                                 .category = category,
+                                 .categories = count,
+                                 .series = series,
+                                 .count = count,
+                                 .level = as_ratio ? 1 : 0,
+                                 .level_name = "no difference"};
+    if (count > 0)
+        dp_page_maker_draw(maker, &plot);
+}
+
+void dp_compare_plot_differences(struct dp_page_maker *maker, const json_t *root)
+{
+    const char *metric = dp_comparison_metric(root), *first = dp_comparison_mode(root, 0);
+    char caption[96], difference[96], times[96];
+    struct dp_claims claims;
+    struct dp_error no_memory;
+    if (!metric[0] || dp_claims_of(root, &claims, &no_memory) != DP_OK)
+        return;
+    (void)snprintf(difference, sizeof difference, "difference from %.40s", first);
+    (void)snprintf(times, sizeof times, "times that of %.40s (log scale)", first);
+    plot_claims(maker, root, &claims, DP_QUANTITY_METRIC,
+                dp_page_caption(dp_compare_metric_name(metric), "at the end, difference", caption),
+                difference, false);
+    plot_claims(maker, root, &claims, DP_QUANTITY_SECONDS_TO, "Time to the target, ratio", times, true);
+    plot_claims(maker, root, &claims, DP_QUANTITY_EXAMPLES_TO, "Examples to the target, ratio", times, true);
+    dp_claims_clear(&claims);
+}
+
+/* ---- rates */
+
+void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root)
+{
+    const json_t *rates = json_object_get(json_object_get(root, "settings"), "rates");
+    struct mode_names names = names_of(root);
+    struct dp_plot_series series[MODES_MAX];
+    double x[RATES_MAX], y[MODES_MAX][RATES_MAX];
+    size_t points = json_array_size(rates) < RATES_MAX ? json_array_size(rates) : RATES_MAX, count = 0;
+    for (size_t r = 0; r < points; r++)
+        x[r] = json_number_value(json_array_get(rates, r));
+    for (size_t i = 1; i < points; i++) /* ascending */
+        for (size_t k = i; k > 0 && x[k] < x[k - 1]; k--) {
+            double swap = x[k];
+            x[k] = x[k - 1];
+            x[k - 1] = swap;
+        }
+    for (size_t m = 0; m < names.count; m++) {
+        const json_t *grid = json_object_get(json_array_get(json_object_get(root, "modes"), m), "grid");
+        size_t known = 0;
+        for (size_t r = 0; r < points; r++) {
+            double values[SEEDS_MAX];
+            size_t n = 0;
+            for (size_t i = 0; i < json_array_size(grid) && n < SEEDS_MAX; i++) {
+                const json_t *one = json_array_get(grid, i);
+                if (dp_training_number(one, "rate", NULL) == x[r])
+                    values[n++] = dp_training_number(one, "metric", NULL);
+            }
+            y[count][r] = dp_interval_of(values, n, DP_INTERVAL_PLAIN).mean;
+            known += isfinite(y[count][r]) != 0;
+        }
+        if (known > 0) {
+            series[count] = (struct dp_plot_series){
+                .name = names.name[m], .colour = names.colour[m], .points = points, .x = x, .y = y[count]};
+            count++;
+        }
+    }
+    char caption[96];
+    const char *metric = dp_compare_metric_name(dp_comparison_metric(root));
+    struct dp_plot plot = {.caption = dp_page_caption(metric, "by learning rate", caption),
+                           .x_label = "learning rate (log scale)",
+                           .x_log = true,
                            .series = series,
                            .count = count};
-    (void)snprintf(label, sizeof label, "%s%s", name, dp_plot_is_log(&plot) ? " (log scale)" : "");
-    if (count > 0 && end > 0)
-        draw(plots, &plot);
-    free(c);
+    if (count > 0 && points > 1)
+        dp_page_plot_lines(maker, &plot, metric);
 }
 
 /* ---- throughput */
 
 /* A bar of its own for each mode: of a stack whose other parts are not there. */
-void dp_compare_plot_throughput(struct dp_compare_plots *plots)
+void dp_compare_plot_throughput(struct dp_page_maker *maker, const json_t *root)
 {
+    struct mode_names names = names_of(root);
     struct dp_plot_series series[MODES_MAX];
-    const char *category[MODES_MAX];
-    double y[MODES_MAX][MODES_MAX];
-    size_t modes = modes_of(plots), known = 0;
-    for (size_t m = 0; m < modes; m++) {
-        double mean = dp_statistics_mode(plots->root, m, DP_QUANTITY_BATCHES_S).mean;
-        known += isfinite(mean) != 0;
-        category[m] = dp_comparison_mode(plots->root, m);
-        for (size_t i = 0; i < modes; i++)
-            y[m][i] = i == m ? mean : (double)NAN;
-        series[m] =
-            (struct dp_plot_series){.name = category[m], .colour = colours[m], .points = modes, .y = y[m]};
+    double y[MODES_MAX][MODES_MAX], low[MODES_MAX][MODES_MAX], high[MODES_MAX][MODES_MAX];
+    size_t known = 0;
+    for (size_t m = 0; m < names.count; m++) {
+        struct dp_interval own = dp_statistics_mode(root, m, DP_QUANTITY_EXAMPLES_S);
+        known += isfinite(own.mean) != 0;
+        for (size_t i = 0; i < names.count; i++) {
+            y[m][i] = i == m ? own.mean : (double)NAN;
+            low[m][i] = i == m ? own.low : (double)NAN;
+            high[m][i] = i == m ? own.high : (double)NAN;
+        }
+        series[m] = (struct dp_plot_series){.name = names.name[m],
+                                            .colour = names.colour[m],
+                                            .points = names.count,
+                                            .y = y[m],
+                                            .low = low[m],
+                                            .high = high[m]};
     }
     const struct dp_plot plot = {.kind = DP_PLOT_STACKED,
                                  .caption = "Throughput",
                                  .x_label = "mode",
-                                 .y_label = "used minibatches/s",
-                                 .category = category,
+                                 .y_label = "applied examples/s",
+                                 .category = names.name,
                                  .series = series,
-                                 .count = modes};
+                                 .count = names.count};
     if (known > 0)
-        draw(plots, &plot);
+        dp_page_maker_draw(maker, &plot);
 }
 
 /* ---- staleness */
 
-static bool histogram_of(const json_t *run, bool gap, struct dp_training_histogram *out)
-{
-    const json_t *staleness = json_object_get(json_object_get(run, "report"), "staleness");
-    if (!dp_comparison_is_good(run))
-        return false;
-    return gap ? dp_training_histogram(json_object_get(json_object_get(staleness, "clock_gap"), "histogram"),
-                                       false, out)
-               : dp_training_staleness(staleness, out);
-}
+struct mode_buckets {
+    double mean[MODES_MAX][DP_TRAINING_BUCKETS_MAX], low[MODES_MAX][DP_TRAINING_BUCKETS_MAX],
+        high[MODES_MAX][DP_TRAINING_BUCKETS_MAX];
+    struct dp_training_histogram one[SEEDS_MAX]; /* of the good runs of a mode */
+};
 
-bool dp_compare_has_staleness(const json_t *root, bool gap)
+/* Buckets are the same in all runs, as far as they reach; *longest has the most of them. Returns of how many runs. */
+static size_t take_buckets(struct mode_buckets *b, const json_t *root, size_t mode, bool gap,
+                           struct dp_training_histogram *longest)
 {
-    struct dp_training_histogram one;
-    for (size_t i = 0; i < dp_comparison_runs(root); i++)
-        if (histogram_of(dp_comparison_run(root, i), gap, &one))
-            return true;
-    return false;
-}
-
-/* Buckets are the same in all runs, as far as they reach; *longest has the most of them. */
-static double add_runs(const json_t *root, size_t mode, bool gap, double sums[DP_TRAINING_BUCKETS_MAX],
-                       struct dp_training_histogram *longest)
-{
-    double total = 0;
-    struct dp_training_histogram one;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        if (!histogram_of(dp_comparison_run_of(root, mode, s), gap, &one))
+    size_t n = 0;
+    for (size_t s = 0; s < seeds_of(root); s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        const json_t *staleness = json_object_get(json_object_get(run, "report"), "staleness");
+        if (!dp_comparison_is_good(run) ||
+            !dp_page_distribution(staleness, gap ? DP_PAGE_CLOCK_GAP : DP_PAGE_STALENESS, &b->one[n]))
             continue;
-        for (size_t b = 0; b < one.count; b++)
-            sums[b] += one.counts[b];
-        total += one.total;
-        if (one.count > longest->count)
-            *longest = one;
+        if (b->one[n].count > longest->count)
+            *longest = b->one[n];
+        n++;
     }
-    return total;
+    for (size_t i = 0; i < DP_TRAINING_BUCKETS_MAX; i++) {
+        double percent[SEEDS_MAX];
+        for (size_t r = 0; r < n; r++)
+            percent[r] = i < b->one[r].count ? 100 * b->one[r].counts[i] / b->one[r].total : 0;
+        struct dp_interval all = dp_interval_of(percent, n, DP_INTERVAL_PLAIN);
+        b->mean[mode][i] = all.mean;
+        b->low[mode][i] = isfinite(all.low) ? fmax(all.low, 0) : all.low;
+        b->high[mode][i] = isfinite(all.high) ? fmin(all.high, 100) : all.high;
+    }
+    return n;
 }
 
-void dp_compare_plot_staleness(struct dp_compare_plots *plots, bool gap)
+void dp_compare_plot_staleness(struct dp_page_maker *maker, const json_t *root, bool gap)
 {
-    static double percent[MODES_MAX][DP_TRAINING_BUCKETS_MAX];
-    static char from[DP_TRAINING_BUCKETS_MAX][48];
-    const char *category[DP_TRAINING_BUCKETS_MAX];
+    struct mode_names names = names_of(root);
+    struct mode_buckets *b = calloc(1, sizeof *b);
     struct dp_training_histogram longest = {.count = 0};
     struct dp_plot_series series[MODES_MAX];
     size_t count = 0;
-    memset(percent, 0, sizeof percent);
-    for (size_t m = 0; m < modes_of(plots); m++) {
-        double total = add_runs(plots->root, m, gap, percent[m], &longest);
-        for (size_t b = 0; total > 0 && b < DP_TRAINING_BUCKETS_MAX; b++)
-            percent[m][b] *= 100 / total;
-        if (total > 0)
-            series[count++] = (struct dp_plot_series){
-                .name = dp_comparison_mode(plots->root, m), .colour = colours[m], .y = percent[m]};
-    }
-    for (size_t b = 0; b < longest.count; b++) {
-        size_t digits = strspn(longest.label[b], "0123456789.");
-        (void)snprintf(from[b], sizeof from[b], "%.*s%s", (int)digits, longest.label[b],
-                       longest.label[b][digits] ? "+" : "");
-        category[b] = from[b];
-    }
+    for (size_t m = 0; b && m < names.count; m++)
+        if (take_buckets(b, root, m, gap, &longest) > 0)
+            series[count++] = (struct dp_plot_series){.name = names.name[m],
+                                                      .colour = names.colour[m],
+                                                      .y = b->mean[m],
+                                                      .low = b->low[m],
+                                                      .high = b->high[m]};
     for (size_t n = 0; n < count; n++)
         series[n].points = longest.count;
-    const struct dp_plot plot = {.kind = DP_PLOT_BARS,
-                                 .caption = gap ? "Clock gap of a push" : "Staleness of a push",
-                                 .x_label = gap ? "steps ahead of the slowest worker"
-                                                : "pushes between pull and push",
-                                 .y_label = "% of the pushes",
-                                 .ordered = true,
-                                 .category = category,
-                                 .series = series,
-                                 .count = count};
-    if (count > 0)
-        draw(plots, &plot);
+    dp_page_plot_distribution(maker, gap ? DP_PAGE_CLOCK_GAP : DP_PAGE_STALENESS, &longest, series, count);
+    free(b);
 }
 
 /* ---- time */
 
-static void add_shares(const json_t *root, size_t mode, double sums[DP_SHARES])
+static bool add_shares(const json_t *root, size_t mode, double sums[DP_SHARES])
 {
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
+    bool any = false;
+    for (size_t s = 0; s < seeds_of(root); s++) {
         const json_t *run = dp_comparison_run_of(root, mode, s);
         double seconds[DP_SHARES];
         if (!dp_comparison_is_good(run) || !dp_training_shares(json_object_get(run, "report"), seconds))
             continue;
+        any = true;
         for (int k = 0; k < DP_SHARES; k++)
             sums[k] += seconds[k];
     }
+    return any;
 }
 
-void dp_compare_plot_shares(struct dp_compare_plots *plots)
+void dp_compare_plot_shares(struct dp_page_maker *maker, const json_t *root)
 {
-    static const enum dp_colour kinds[DP_SHARES] = {
-        [DP_SHARE_COMPUTE] = DP_COLOUR_BLUE, [DP_SHARE_DEVICE] = DP_COLOUR_SKY,
-        [DP_SHARE_READ] = DP_COLOUR_YELLOW,  [DP_SHARE_REQUESTS] = DP_COLOUR_GREEN,
-        [DP_SHARE_PULL] = DP_COLOUR_ORANGE,  [DP_SHARE_PUSH] = DP_COLOUR_VERMILLION,
-        [DP_SHARE_RULE] = DP_COLOUR_PURPLE,  [DP_SHARE_INJECTED] = DP_COLOUR_INK,
-        [DP_SHARE_OTHER] = DP_COLOUR_GREY};
-    double percent[DP_SHARES][MODES_MAX] = {{0}}, most[DP_SHARES] = {0};
-    const char *category[MODES_MAX];
-    struct dp_plot_series series[DP_SHARES];
-    size_t bars = 0, count = 0;
-    for (size_t m = 0; m < modes_of(plots); m++) {
-        double sums[DP_SHARES] = {0}, all = 0;
-        add_shares(plots->root, m, sums);
-        for (int k = 0; k < DP_SHARES; k++)
-            all += sums[k];
-        for (int k = 0; all > 0 && k < DP_SHARES; k++) {
-            percent[k][bars] = 100 * sums[k] / all;
-            most[k] = fmax(most[k], percent[k][bars]);
-        }
-        if (all > 0)
-            category[bars++] = dp_comparison_mode(plots->root, m);
+    struct mode_names names = names_of(root);
+    struct dp_page_shares shares = {.count = 0};
+    for (size_t m = 0; m < names.count; m++) {
+        shares.name[shares.count] = names.name[m];
+        shares.count += add_shares(root, m, shares.seconds[shares.count]);
     }
-    for (int k = 0; k < DP_SHARES; k++)
-        if (most[k] >= 0.05)
-            series[count++] =
-                (struct dp_plot_series){.name = dp_training_share_name((enum dp_training_share)k),
-                                        .colour = kinds[k],
-                                        .points = bars,
-                                        .y = percent[k]};
-    const struct dp_plot plot = {.kind = DP_PLOT_STACKED,
-                                 .caption = "Shares of the workers' time",
-                                 .x_label = "mode",
-                                 .y_label = "% of their time",
-                                 .category = category,
-                                 .series = series,
-                                 .count = count};
-    if (bars > 0 && count > 0)
-        draw(plots, &plot);
+    dp_page_plot_shares(maker, &shares, "mode", "% of their time", false);
 }

@@ -1,27 +1,23 @@
-/* Compare plots: the plots of a comparison: a mode has the same colour in all of them.
- * Failure   The first plot that cannot be drawn ends plotting (page.h): no_plots, and why. */
+/* Compare plots: the plots of a comparison. A mode has the same colour, dash and mark in all of them (colour.h).
+ * Promise   Bands and error bars are the 95% intervals over the seeds that tables and sentences have (statistics.h), at each point; they do
+ *           not leave the range of their metric. Between two samples a run's line is straight; after its last sample its weights stay. */
 #ifndef DP_COMPARE_COMPARE_PLOTS_H
 #define DP_COMPARE_COMPARE_PLOTS_H
 
 #include "deploy/compare/comparison.h"
+#include "deploy/compare/page_maker.h"
 
-#include <stdio.h>
-
-struct dp_compare_plots {
-    FILE *to;
-    const json_t *root;
-    uint32_t timeout_ms; /* of each plot */
-    bool no_plots;
-    struct dp_error why;
-};
-
-/* A key of samples ("loss") over "seconds" or "examples": the mean of a mode's runs, and from the least to the greatest of them. */
-void dp_compare_plot_course(struct dp_compare_plots *plots, const char *key, const char *over);
-void dp_compare_plot_throughput(struct dp_compare_plots *plots);
+/* A key of samples ("loss") over "seconds" or "examples": the mean of a mode's runs and its interval, and the target where it is one of this
+ * key. Accuracies above 0.9 are drawn as 1 - accuracy, on a logarithmic scale. */
+void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, const char *key,
+                            const char *over);
+/* Differences from the first mode as forests: the metric at the end, and times to the target as ratios. */
+void dp_compare_plot_differences(struct dp_page_maker *maker, const json_t *root);
+/* The metric of each rate that was tried (--lr-grid), by mode. */
+void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root);
+void dp_compare_plot_throughput(struct dp_page_maker *maker, const json_t *root);
 /* gap: the clock gap; else staleness. */
-void dp_compare_plot_staleness(struct dp_compare_plots *plots, bool gap);
-void dp_compare_plot_shares(struct dp_compare_plots *plots);
-/* Whether any run has such a distribution. */
-bool dp_compare_has_staleness(const json_t *root, bool gap);
+void dp_compare_plot_staleness(struct dp_page_maker *maker, const json_t *root, bool gap);
+void dp_compare_plot_shares(struct dp_page_maker *maker, const json_t *root);
 
 #endif

@@ -9,6 +9,7 @@
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_target.h"
 #include "deploy/compare/comparison.h"
+#include "deploy/compare/data_files.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -120,6 +121,11 @@ enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int ar
         (void)json_object_set_new(out->root, "modes", modes);
         (void)json_object_set_new(out->root, "runs", json_array());
     }
+    json_t *files = NULL;
+    if (st == DP_OK)
+        st = dp_data_files(plan, &files, err);
+    if (st == DP_OK)
+        (void)json_object_set_new(out->root, "files", files);
     dp_cluster_free(&cluster);
     return st;
 }

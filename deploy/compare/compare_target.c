@@ -1,7 +1,6 @@
 #include "deploy/compare/compare_target.h"
 
 #include "common/base/json.h"
-#include "deploy/compare/comparison.h"
 #include "deploy/compare/ending.h"
 
 #include <math.h>

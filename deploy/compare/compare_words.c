@@ -2,7 +2,6 @@
 
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_work.h"
-#include "deploy/compare/ending.h"
 #include "deploy/compare/page.h"
 #include "deploy/compare/training.h"
 

@@ -178,9 +178,7 @@ static bool is_by(const json_t *sample, const char *what)
     return strcmp(dp_training_text(sample, "by"), what) == 0;
 }
 
-/* Where there are samples by examples, those by time are left out: a slow training has more of them, so it would cross a target by chance
- * sooner. The first and the last sample are those of the weights before and after the training. */
-static bool is_left_out(const json_t *samples, size_t i)
+bool dp_comparison_is_left_out(const json_t *samples, size_t i)
 {
     bool ends = i == 0 || i + 1 == json_array_size(samples);
     if (ends || !is_by(json_array_get(samples, i), "time"))
@@ -204,7 +202,7 @@ static struct dp_comparison_span of_target(const json_t *root, const json_t *run
         const json_t *sample = json_array_get(samples, i);
         double now = metric[0] ? dp_training_number(sample, metric, NULL) : (double)NAN;
         double where = dp_training_number(sample, key, NULL);
-        if (is_left_out(samples, i))
+        if (dp_comparison_is_left_out(samples, i))
             continue;
         if (higher ? now >= value : now <= value) {
             double share = isfinite(before) ? (value - before) / (now - before) : 1;

@@ -1,7 +1,6 @@
 #include "deploy/compare/ending.h"
 
 #include "common/base/json.h"
-#include "deploy/compare/comparison.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,6 +72,12 @@ struct dp_ending dp_ending_of(const json_t *root, const json_t *run)
 enum dp_comparison_outcome dp_comparison_outcome(const json_t *root, const json_t *run)
 {
     return dp_ending_of(root, run).outcome;
+}
+
+const char *dp_ending_status(const json_t *root, const json_t *run)
+{
+    static const char *const names[] = {"ok", "diverged", "failed"};
+    return names[dp_comparison_outcome(root, run)];
 }
 
 size_t dp_ending_count(const json_t *root, size_t mode, enum dp_comparison_outcome outcome)

@@ -9,6 +9,8 @@
 #ifndef DP_COMPARE_ENDING_H
 #define DP_COMPARE_ENDING_H
 
+#include "deploy/compare/comparison.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +35,8 @@ struct dp_ending {
 /* root: of the comparison; run NULL: it failed. */
 struct dp_ending dp_ending_of(const json_t *root, const json_t *run);
 enum dp_comparison_outcome dp_comparison_outcome(const json_t *root, const json_t *run);
+/* "ok", "diverged", "failed" */
+const char *dp_ending_status(const json_t *root, const json_t *run);
 /* Runs of a mode that ended so. */
 size_t dp_ending_count(const json_t *root, size_t mode, enum dp_comparison_outcome outcome);
 /* All runs of the mode that there are ended well, and there is one. */

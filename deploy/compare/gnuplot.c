@@ -163,7 +163,8 @@ enum dp_status dp_gnuplot_draw(const struct dp_plot *plot, uint32_t timeout_ms, 
     if (st == DP_OK)
         st = await_end(&child, err);
     if (st == DP_OK)
-        st = dp_svg_take(child.bytes ? child.bytes : "", child.size, plot->caption, out, err);
+        st = dp_svg_take(child.bytes ? child.bytes : "", child.size, plot->caption,
+                         plot->kind != DP_PLOT_LINES && plot->count > 1, out, err);
     end(&child);
     return st;
 }

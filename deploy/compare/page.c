@@ -1,7 +1,8 @@
 #include "deploy/compare/page.h"
 
-#include "common/base/text.h"
 #include "deploy/cli/progress.h"
+#include "deploy/compare/markup.h"
+#include "deploy/compare/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,47 +28,18 @@ static const char style[] =
     "100%;max-width:680px;"
     "height:auto}\n"
     ".key{margin:.1em 0;font-size:.9em}\n.key span{margin-right:1.1em;white-space:nowrap}\n"
-    ".key i{display:inline-block;width:.9em;height:.9em;margin-right:.35em;vertical-align:-.1em;"
-    "border-radius:2px}\n"
+    ".key svg{display:inline-block;width:2.3em;height:.95em;margin-right:.4em;vertical-align:-.12em}\n"
+    ".defs{position:absolute;width:0;height:0}figcaption{display:inline-block;margin-right:.8em}\n"
+    "figure>a,.files a{font-size:.85em;color:var(--faint)}\n"
     ".wide{overflow-x:auto;margin:.5em "
     "0}\ntable{border-collapse:collapse;font-size:.93em;overflow-wrap:normal}\n"
     "th,td{padding:.2em .7em;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top;"
     "font-variant-numeric:tabular-nums}\nth{font-weight:600;vertical-align:bottom}\n"
     "th.t,td.t{text-align:left}td.v{text-align:left;overflow-wrap:anywhere}\nth:first-child,td:first-child{"
-    "padding-left:0}\n"
+    "padding-left:0}td.t:first-child{white-space:nowrap}\n"
     "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--box);padding:.6em .8em;"
     "font:.9em/1.45 ui-monospace,monospace}\nsummary{cursor:pointer;color:var(--faint);margin:.4em 0}\n"
     "footer{margin-top:2.5em;border-top:1px solid var(--grid);padding-top:.5em}\n";
-
-void dp_page_escape(FILE *to, const char *text)
-{
-    char *clean = strdup(text);
-    if (!clean)
-        return;
-    dp_text_clean(clean);
-    for (const char *c = clean; *c; c++) {
-        switch (*c) {
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        case '\'':
-            fputs("&#39;", to);
-            break;
-        default:
-            fputc(*c, to);
-        }
-    }
-    free(clean);
-}
 
 /* <name class="kind">text</name> */
 static void put_element(FILE *to, const char *name, const char *kind, const char *text)
@@ -76,7 +48,7 @@ static void put_element(FILE *to, const char *name, const char *kind, const char
     if (kind)
         fprintf(to, " class=\"%s\"", kind);
     fputc('>', to);
-    dp_page_escape(to, text);
+    dp_markup_escape(to, text);
     fprintf(to, "</%s>\n", name);
 }
 
@@ -88,9 +60,11 @@ void dp_page_begin(FILE *to, const char *title)
     put_element(to, "title", NULL, title);
     fprintf(to, "<style>\n%s", style);
     for (int c = 0; c < DP_COLOUR_INK; c++)
-        fprintf(to, ".c%d{background:#%06x}\n", c, (unsigned)dp_colour_rgb((enum dp_colour)c));
-    fprintf(to, ".c%d{background:var(--ink)}\n", DP_COLOUR_INK);
-    fputs("</style>\n</head>\n<body>\n", to);
+        fprintf(to, ".c%d{color:#%06x}\n", c, (unsigned)dp_colour_look((enum dp_colour)c)->rgb);
+    fprintf(to, ".c%d{color:var(--ink)}\n", DP_COLOUR_INK);
+    fputs("</style>\n</head>\n<body>\n<svg class=\"defs\" aria-hidden=\"true\">\n", to);
+    dp_svg_put_hatches(to);
+    fputs("</svg>\n", to);
     put_element(to, "h1", NULL, title);
 }
 
@@ -135,7 +109,7 @@ void dp_page_table_begin(FILE *to, const char *const *headings, size_t count, si
     fputs("<div class=\"wide\"><table>\n<thead><tr>", to);
     for (size_t i = 0; i < count; i++) {
         fputs(i < texts ? "<th class=\"t\">" : "<th>", to);
-        dp_page_escape(to, headings[i]);
+        dp_markup_escape(to, headings[i]);
         fputs("</th>", to);
     }
     fputs("</tr></thead>\n<tbody>", to);
@@ -154,14 +128,14 @@ void dp_page_row_end(FILE *to)
 void dp_page_text_cell(FILE *to, const char *text)
 {
     fputs("<td class=\"t\">", to);
-    dp_page_escape(to, text);
+    dp_markup_escape(to, text);
     fputs("</td>", to);
 }
 
 void dp_page_long_cell(FILE *to, const char *text)
 {
     fputs("<td class=\"v\">", to);
-    dp_page_escape(to, text);
+    dp_markup_escape(to, text);
     fputs("</td>", to);
 }
 
@@ -195,23 +169,6 @@ void dp_page_figures_begin(FILE *to)
 void dp_page_columns_begin(FILE *to)
 {
     fputs("<div class=\"plots top\">\n", to);
-}
-
-void dp_page_figure(FILE *to, const struct dp_plot *plot, const char *svg)
-{
-    fputs("<figure>", to);
-    put_element(to, "figcaption", NULL, plot->caption);
-    if (plot->count > 1) {
-        fputs("<p class=\"key\">", to);
-        for (size_t i = 0; i < plot->count; i++) {
-            fprintf(to, "<span><i class=\"c%d\"></i>", (int)plot->series[i].colour);
-            dp_page_escape(to, plot->series[i].name);
-            fputs("</span> ", to);
-        }
-        fputs("</p>\n", to);
-    }
-    fputs(svg, to);
-    fputs("</figure>\n", to);
 }
 
 void dp_page_figures_end(FILE *to)

@@ -1,18 +1,14 @@
 /* Page: a self-contained HTML page, written as it is made: no network, no script, no font of elsewhere.
  *     begin -> (title, section, paragraph, table, figure)* -> end
- * Promise   What is said in dp_page_escape, and all that the verbs below are given as text, is escaped: names, paths and commands of
- *           users show as they are. One column at 400 pixels, two plots beside each other at 1,400; light and dark as the reader has it.
+ * Promise   All text that the verbs below take is escaped (markup.h): names, paths and commands of users show as they are.
+ *           One column at 400 pixels, two plots in a row at 1,400; light and dark as the reader has it.
  * Failure   None of its own: whoever commits the file sees what failed while it was written. */
 #ifndef DP_COMPARE_PAGE_H
 #define DP_COMPARE_PAGE_H
 
-#include "common/base/status.h"
-#include "deploy/compare/plot.h"
-
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
-
-/* & < > " ' as references; control characters, and bytes that are no UTF-8, as '?'. */
-void dp_page_escape(FILE *to, const char *text);
 
 void dp_page_begin(FILE *to, const char *title);
 /* with: what made it. */
@@ -38,10 +34,9 @@ void dp_page_table_end(FILE *to);
 void dp_page_fold_begin(FILE *to, const char *what, bool open);
 void dp_page_fold_end(FILE *to);
 
-/* begin -> figure... -> end: beside each other where there is room. svg: of dp_svg_take. */
+/* begin -> figure (figure.h)... -> end: two in a row where there is room. */
 void dp_page_figures_begin(FILE *to);
 void dp_page_columns_begin(FILE *to); /* of tables, which begin at one height; ended by figures_end */
-void dp_page_figure(FILE *to, const struct dp_plot *plot, const char *svg);
 void dp_page_figures_end(FILE *to);
 
 /* As number cells show it. */

@@ -1,82 +1,16 @@
 #include "deploy/compare/plot.h"
 
+#include "deploy/compare/plot_axes.h"
 #include "deploy/compare/svg.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define WIDTH      520
-#define HEIGHT     300
-#define FONT       16
-#define BAR_SHARE  0.8   /* of the room of a category */
-#define NAMES_WIDE 390.0 /* of all bars together, about */
-#define LETTER     9.0
-#define NAME_GAP   7.0
-#define BARS_LEAST 5u /* so wide is the room of a bar at most: a share of the plot */
-#define LOG_FROM   30.0
-#define X_TICS     8.0
-#define Y_TICS     5.0
-
-/* twice: a character that has a meaning unless it stands there twice, besides the quote itself. */
-static void put_quoted(FILE *to, const char *text, char twice)
-{
-    fputc('\'', to);
-    for (const char *c = text; *c; c++) {
-        if (*c == '\'' || *c == twice)
-            fputc(*c, to);
-        fputc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
-    }
-    fputc('\'', to);
-}
-
-void dp_plot_quote(FILE *to, const char *text)
-{
-    put_quoted(to, text, '\0');
-}
-
-struct plot_range {
-    double low, high;
-};
-
-static void widen(struct plot_range *range, double value)
-{
-    if (!isfinite(value))
-        return;
-    range->low = fmin(range->low, value);
-    range->high = fmax(range->high, value);
-}
-
-/* low > high: nothing is finite. */
-static struct plot_range range_of_x(const struct dp_plot *plot)
-{
-    struct plot_range range = {HUGE_VAL, -HUGE_VAL};
-    for (size_t s = 0; s < plot->count; s++)
-        for (size_t i = 0; i < plot->series[s].points; i++)
-            if (isfinite(plot->series[s].y[i]))
-                widen(&range, plot->series[s].x[i]);
-    return range;
-}
-
-static struct plot_range range_of_y(const struct dp_plot *plot)
-{
-    struct plot_range range = {HUGE_VAL, -HUGE_VAL};
-    for (size_t s = 0; s < plot->count; s++)
-        for (size_t i = 0; i < plot->series[s].points; i++) {
-            const struct dp_plot_series *one = &plot->series[s];
-            widen(&range, one->y[i]);
-            if (one->low && one->high) {
-                widen(&range, one->low[i]);
-                widen(&range, one->high[i]);
-            }
-        }
-    return range;
-}
-
-bool dp_plot_is_log(const struct dp_plot *plot)
-{
-    const struct plot_range y = range_of_y(plot);
-    return plot->kind == DP_PLOT_LINES && !plot->y_from_0 && y.low > 0 && y.high >= LOG_FROM * y.low;
-}
+#define WIDTH     520
+#define HEIGHT    300
+#define FONT      16
+#define BAR_SHARE 0.8 /* of the room of a category */
 
 static void put_head(const struct dp_plot *plot, FILE *to)
 {
@@ -91,95 +25,140 @@ static void put_head(const struct dp_plot *plot, FILE *to)
             "set xlabel ",
             WIDTH, HEIGHT, FONT);
     dp_plot_quote(to, plot->x_label);
-    fputs(" offset 0,0.6 textcolor rgb '" DP_SVG_INK "'\nset ylabel ", to);
-    dp_plot_quote(to, plot->y_label);
-    fputs(" textcolor rgb '" DP_SVG_INK "'\n", to);
-    if (plot->y_from_0 || plot->kind != DP_PLOT_LINES)
+    fputs(" offset 0,0.6 textcolor rgb '" DP_SVG_INK "'\n", to);
+    if (plot->y_label) {
+        fputs("set ylabel ", to);
+        dp_plot_quote(to, plot->y_label);
+        fputs(" textcolor rgb '" DP_SVG_INK "'\n", to);
+    }
+    if (plot->y_from_0 || plot->kind == DP_PLOT_BARS || plot->kind == DP_PLOT_STACKED)
         fputs("set yrange [0:*]\n", to);
 }
 
 /* ---- lines */
 
-static void put_point(const struct dp_plot_series *s, size_t i, FILE *to)
+static size_t drawn(const struct dp_plot_series *s)
 {
-    if (!isfinite(s->x[i]) || !isfinite(s->y[i]))
-        return;
-    fprintf(to, "%.10g %.10g", s->x[i], s->y[i]);
-    if (s->low && s->high)
-        fprintf(to, " %.10g %.10g", s->low[i], s->high[i]);
-    fputc('\n', to);
+    return s->points < DP_PLOT_POINTS_MAX ? s->points : DP_PLOT_POINTS_MAX;
 }
 
-/* 1, 2 or 5 times a power of ten: so that there are at most so many tics. */
-static double step_of(double range, double most)
+/* The k-th of the points that are drawn. */
+static size_t point_of(const struct dp_plot_series *s, size_t k)
 {
-    double least = range / most, power = pow(10, floor(log10(least)));
-    double times = least / power;
-    return power * (times <= 1.0001   ? 1
-                    : times <= 2.0001 ? 2
-                    : times <= 5.0001 ? 5
-                                      : 10); /* sums are rounded */
+    return drawn(s) > 1 ? k * (s->points - 1) / (drawn(s) - 1) : 0;
 }
 
-static void put_axes(const struct dp_plot *plot, FILE *to)
+static bool is_there(const struct dp_plot_series *s, size_t i, bool band)
 {
-    const struct plot_range x = range_of_x(plot), y = range_of_y(plot);
-    double from = plot->x_from_0 && x.low > 0 ? 0 : x.low,
-           pad = x.high > from ? 0 : fmax(fabs(x.high) * 0.5, 0.5);
-    double bottom = plot->y_from_0 ? 0 : y.low;
-    fprintf(to, "set xrange [%.10g:%.10g]\n", from - pad, x.high + pad);
-    if (x.high > from) {
-        double step = step_of(x.high - from, X_TICS);
-        fprintf(to, "set xtics %.10g\n", plot->x_whole && step < 1 ? 1 : step);
-        if (step >= 1000) /* "50k": longer ones lie over each other */
-            fputs("set format x '%.0s%c'\n", to);
+    return isfinite(s->x[i]) && isfinite(s->y[i]) && (!band || (isfinite(s->low[i]) && isfinite(s->high[i])));
+}
+
+static bool is_drawn(const struct dp_plot_series *s, bool band)
+{
+    bool any = false;
+    for (size_t i = 0; (!band || (s->low && s->high)) && i < s->points; i++)
+        any |= is_there(s, i, band);
+    return any;
+}
+
+/* An empty line ends a line or band, and the next one begins another. low: where a band ends that would reach below. */
+static void put_points(const struct dp_plot_series *s, bool band, double low, FILE *to)
+{
+    bool broken = false, any = false;
+    for (size_t k = 0, from = 0; k < drawn(s); k++) {
+        size_t i = point_of(s, k);
+        for (; from <= i; from++)
+            broken |= !is_there(s, from, band);
+        if (!is_there(s, i, band))
+            continue;
+        if (broken && any)
+            fputc('\n', to);
+        broken = false;
+        any = true;
+        if (band)
+            fprintf(to, "%.10g %.10g %.10g\n", s->x[i], fmax(s->low[i], low), fmax(s->high[i], low));
+        else
+            fprintf(to, "%.10g %.10g\n", s->x[i], s->y[i]);
     }
-    if (dp_plot_is_log(plot))
-        fputs("set logscale y\nset format y '%g'\n", to);
-    else if (y.high > bottom)
-        fprintf(to, "set ytics %.10g\n", step_of(y.high - bottom, Y_TICS));
-    else /* gnuplot warns of an empty range */
-        fprintf(to, "set yrange [%.10g:%.10g]\n", y.low - fmax(fabs(y.low) * 0.1, 0.01),
-                y.high + fmax(fabs(y.high) * 0.1, 0.01));
 }
 
-static bool is_drawn(const struct dp_plot_series *s)
+/* Each point where there are few; else some, which stand elsewhere in each series. */
+static void put_marks(const struct dp_plot *plot, size_t n, FILE *to)
 {
-    for (size_t i = 0; i < s->points; i++)
-        if (isfinite(s->x[i]) && isfinite(s->y[i]))
-            return true;
-    return false;
+    const struct dp_plot_series *s = &plot->series[n];
+    size_t each = s->points <= DP_PLOT_MARKED_EACH ? 1 : drawn(s) / DP_PLOT_MARKS;
+    for (size_t k = each * (2 * n + 1) / (2 * plot->count); k < drawn(s); k += each) {
+        size_t i = point_of(s, k);
+        if (is_there(s, i, false))
+            fprintf(to, "%.10g %.10g\n", s->x[i], s->y[i]);
+    }
+}
+
+static void put_style(const struct dp_plot_series *s, FILE *to)
+{
+    const struct dp_colour_look *look = dp_colour_look(s->colour);
+    fprintf(to, "linewidth 2 linecolor rgb '#%06X'", (unsigned)look->rgb);
+    if (look->dash[0])
+        fprintf(to, " dashtype (%s)", look->dash);
+}
+
+static void put_mark_style(const struct dp_plot_series *s, FILE *to)
+{
+    static const int type[DP_MARKS] = {
+        [DP_MARK_DISC] = 7,  [DP_MARK_SQUARE] = 5, [DP_MARK_TRIANGLE] = 9, [DP_MARK_DIAMOND] = 13,
+        [DP_MARK_DOWN] = 11, [DP_MARK_RING] = 6,   [DP_MARK_BOX] = 4,      [DP_MARK_CROSS] = 2};
+    const struct dp_colour_look *look = dp_colour_look(s->colour);
+    fprintf(to, "pointtype %d pointsize 0.7 linecolor rgb '#%06X'", type[look->mark], (unsigned)look->rgb);
+}
+
+static void put_line_data(const struct dp_plot *plot, FILE *to)
+{
+    const struct dp_plot_range x = dp_plot_range_x(plot);
+    double low = dp_plot_is_log(plot) ? dp_plot_range_y(plot).low : -HUGE_VAL;
+    for (size_t n = 0; n < plot->count; n++) {
+        fprintf(to, "$s%zu << END_OF_SERIES\n", n);
+        put_points(&plot->series[n], false, low, to);
+        fprintf(to, "END_OF_SERIES\n$m%zu << END_OF_SERIES\n", n);
+        put_marks(plot, n, to);
+        fputs("END_OF_SERIES\n", to);
+        if (!is_drawn(&plot->series[n], true))
+            continue;
+        fprintf(to, "$b%zu << END_OF_SERIES\n", n);
+        put_points(&plot->series[n], true, low, to);
+        fputs("END_OF_SERIES\n", to);
+    }
+    if (plot->level_name)
+        fprintf(to, "$level << END_OF_SERIES\n%.10g %.10g\n%.10g %.10g\nEND_OF_SERIES\n",
+                plot->x_from_0 && x.low > 0 ? 0 : x.low, plot->level, x.high, plot->level);
 }
 
 static void put_lines(const struct dp_plot *plot, FILE *to)
 {
     const char *before = "plot ";
-    for (size_t n = 0; n < plot->count; n++) {
-        const struct dp_plot_series *s = &plot->series[n];
-        size_t most = DP_PLOT_POINTS_MAX - 1, steps = s->points > most ? most : s->points ? s->points - 1 : 0;
-        fprintf(to, "$s%zu << END_OF_SERIES\n", n);
-        for (size_t k = 0; s->points > 0 && k <= steps; k++)
-            put_point(s, steps ? k * (s->points - 1) / steps : 0, to);
-        fputs("END_OF_SERIES\n", to);
-    }
-    put_axes(plot, to);
+    put_line_data(plot, to);
+    dp_plot_axes_lines(plot, to);
     for (size_t n = 0; n < plot->count; n++) { /* bands below all lines */
-        if (!plot->series[n].low || !plot->series[n].high || !is_drawn(&plot->series[n]))
+        if (!is_drawn(&plot->series[n], true))
             continue;
         fprintf(
             to,
-            "%s$s%zu using 1:3:4 with filledcurves fillstyle transparent solid 0.2 noborder linecolor rgb "
+            "%s$b%zu using 1:2:3 with filledcurves fillstyle transparent solid 0.2 noborder linecolor rgb "
             "'#%06X'",
-            before, n, (unsigned)dp_colour_rgb(plot->series[n].colour));
+            before, n, (unsigned)dp_colour_look(plot->series[n].colour)->rgb);
+        before = ", ";
+    }
+    if (plot->level_name) {
+        fprintf(to, "%s$level with lines linewidth 1.5 dashtype (3,3) linecolor rgb '" DP_SVG_INK "'",
+                before);
         before = ", ";
     }
     for (size_t n = 0; n < plot->count; n++) {
-        if (!is_drawn(&plot->series[n]))
+        if (!is_drawn(&plot->series[n], false))
             continue;
-        /* Each point shows where there are few. */
-        fprintf(to, "%s$s%zu using 1:2 with %s linewidth 2 linecolor rgb '#%06X'", before, n,
-                plot->series[n].points <= 40 ? "linespoints pointtype 7 pointsize 0.5" : "lines",
-                (unsigned)dp_colour_rgb(plot->series[n].colour));
+        fprintf(to, "%s$s%zu using 1:2 with lines ", before, n);
+        put_style(&plot->series[n], to);
+        fprintf(to, ", $m%zu using 1:2 with points ", n);
+        put_mark_style(&plot->series[n], to);
         before = ", ";
     }
     fputc('\n', to);
@@ -187,84 +166,101 @@ static void put_lines(const struct dp_plot *plot, FILE *to)
 
 /* ---- bars */
 
-/* 1 where there is nothing to see. */
-static double top_of_bars(const struct dp_plot *plot)
+static double bar_width(const struct dp_plot *plot)
 {
-    double top = 0;
-    for (size_t i = 0; plot->count && i < plot->series[0].points; i++) {
-        double sum = 0;
-        for (size_t n = 0; n < plot->count; n++) {
-            double y = isfinite(plot->series[n].y[i]) ? plot->series[n].y[i] : 0;
-            sum = plot->kind == DP_PLOT_STACKED ? sum + y : fmax(sum, y);
-        }
-        top = fmax(top, sum);
-    }
-    return top > 0 ? top : 1;
+    return BAR_SHARE / (double)(plot->kind == DP_PLOT_STACKED || plot->count == 0 ? 1 : plot->count);
 }
 
-/* Of a name, about, with a space behind it. */
-static double room_of(const char *name)
+/* Of series n at category i. */
+static double bar_from(const struct dp_plot *plot, size_t n, size_t i)
 {
-    double room = NAME_GAP;
-    for (const char *c = name; *c; c++)
-        room += (*c & 0xc0) == 0x80 ? 0 : *c == '+' ? LETTER + 3 : LETTER;
-    return room;
-}
-
-/* Whether, of each so many bars one with its name, no name lies over the next. */
-static bool have_room(const struct dp_plot *plot, size_t count, double bar, size_t each)
-{
-    for (size_t i = 0; i + each < count; i += each)
-        if ((room_of(plot->category[i]) + room_of(plot->category[i + each])) / 2 > bar * (double)each)
-            return false;
-    return true;
-}
-
-/* The names of bars stand aslant where they have no room beside each other; of those that are an order some are left out instead. */
-static void put_categories(const struct dp_plot *plot, FILE *to)
-{
-    size_t count = plot->count ? plot->series[0].points : 0;
-    double beside = 0.6 + (count < BARS_LEAST ? (double)(BARS_LEAST - count) / 2 : 0);
-    double bar = NAMES_WIDE / ((double)count - 1 + 2 * beside);
-    size_t each = 1;
-    while (!have_room(plot, count, bar, each))
-        each++;
-    if (each > 1 && !plot->ordered) {
-        fputs("set bmargin 5\nset xlabel offset 0,-0.7\nset xtics rotate by 40 right offset 0.8,0.2\n", to);
-        each = 1;
-    }
-    fprintf(to, "set xtics font ',%d' (", FONT - 2);
-    for (size_t i = 0; i < count; i += each) {
-        fputs(i ? ", " : "", to);
-        put_quoted(to, plot->category[i], '%'); /* labels of tics are formats */
-        fprintf(to, " %zu", i);
-    }
-    fprintf(to, ")\nset xrange [%.1f:%.1f]\n", -beside, (double)count - 1 + beside);
-    fprintf(to, "set ytics %.10g\nset style fill solid 1.0 noborder\n", step_of(top_of_bars(plot), Y_TICS));
+    return (double)i - BAR_SHARE / 2 + (plot->kind == DP_PLOT_STACKED ? 0 : bar_width(plot) * (double)n);
 }
 
 /* Each bar as a box: from, to, bottom, top. */
+static void put_boxes(const struct dp_plot *plot, size_t n, FILE *to)
+{
+    const struct dp_plot_series *s = &plot->series[n];
+    double width = bar_width(plot);
+    for (size_t i = 0; i < s->points; i++) {
+        double from = bar_from(plot, n, i), bottom = 0;
+        for (size_t b = 0; plot->kind == DP_PLOT_STACKED && b < n; b++)
+            bottom += isfinite(plot->series[b].y[i]) ? plot->series[b].y[i] : 0;
+        if (isfinite(s->y[i]))
+            fprintf(to, "%.6f %.10g %.6f %.6f %.10g %.10g\n", from + width / 2, bottom, from, from + width,
+                    bottom, bottom + s->y[i]);
+    }
+}
+
+static bool put_errors(const struct dp_plot *plot, size_t n, FILE *to)
+{
+    const struct dp_plot_series *s = &plot->series[n];
+    bool any = false;
+    for (size_t i = 0; s->low && s->high && i < s->points; i++) {
+        if (!isfinite(s->y[i]) || !isfinite(s->low[i]) || !isfinite(s->high[i]))
+            continue;
+        if (!any)
+            fprintf(to, "$e%zu << END_OF_SERIES\n", n);
+        fprintf(to, "%.6f %.10g %.10g %.10g\n", bar_from(plot, n, i) + bar_width(plot) / 2, s->y[i],
+                s->low[i], s->high[i]);
+        any = true;
+    }
+    fputs(any ? "END_OF_SERIES\n" : "", to);
+    return any;
+}
+
 static void put_bars(const struct dp_plot *plot, FILE *to)
 {
-    bool stacked = plot->kind == DP_PLOT_STACKED;
-    double width = BAR_SHARE / (double)(stacked || plot->count == 0 ? 1 : plot->count);
+    bool *errors = calloc(plot->count + 1, sizeof *errors);
+    for (size_t n = 0; n < plot->count; n++) {
+        fprintf(to, "$s%zu << END_OF_SERIES\n", n);
+        put_boxes(plot, n, to);
+        fputs("END_OF_SERIES\n", to);
+        if (errors)
+            errors[n] = put_errors(plot, n, to);
+    }
+    dp_plot_axes_bars(plot, to);
+    for (size_t n = 0; n < plot->count; n++)
+        fprintf(to, "%s$s%zu using 1:2:3:4:5:6 with boxxyerror linecolor rgb '#%06X'", n ? ", " : "plot ", n,
+                (unsigned)dp_colour_look(plot->series[n].colour)->rgb);
+    for (size_t n = 0; n < plot->count; n++)
+        if (errors && errors[n])
+            fprintf(
+                to,
+                ", $e%zu using 1:2:3:4 with yerrorbars pointtype 7 pointsize 0 linewidth 1.5 linecolor rgb "
+                "'" DP_SVG_INK "'",
+                n);
+    fputc('\n', to);
+    free(errors);
+}
+
+/* ---- forests */
+
+static void put_forest(const struct dp_plot *plot, FILE *to)
+{
+    const char *before = "plot ";
     for (size_t n = 0; n < plot->count; n++) {
         const struct dp_plot_series *s = &plot->series[n];
         fprintf(to, "$s%zu << END_OF_SERIES\n", n);
         for (size_t i = 0; i < s->points; i++) {
-            double from = (double)i - BAR_SHARE / 2 + (stacked ? 0 : width * (double)n), bottom = 0;
-            for (size_t b = 0; stacked && b < n; b++)
-                bottom += isfinite(plot->series[b].y[i]) ? plot->series[b].y[i] : 0;
-            if (isfinite(s->y[i]))
-                fprintf(to, "%.6f %.10g %.6f %.6f %.10g %.10g\n", from + width / 2, bottom, from,
-                        from + width, bottom, bottom + s->y[i]);
+            bool has = s->low && s->high && isfinite(s->low[i]) && isfinite(s->high[i]);
+            if (isfinite(s->x[i]))
+                fprintf(to, "%.10g %.10g %.10g %.10g\n", s->x[i], s->y[i], has ? s->low[i] : s->x[i],
+                        has ? s->high[i] : s->x[i]);
         }
         fputs("END_OF_SERIES\n", to);
     }
-    put_categories(plot, to);
-    for (size_t n = 0; n < plot->count; n++)
-        fprintf(to, "%s$s%zu using 1:2:3:4:5:6 with boxxyerror linecolor rgb '#%06X'", n ? ", " : "plot ", n,
-                (unsigned)dp_colour_rgb(plot->series[n].colour));
+    dp_plot_axes_forest(plot, to);
+    if (plot->level_name)
+        fprintf(to,
+                "set arrow from first %.10g, graph 0 to first %.10g, graph 1 nohead linewidth 1.5 dashtype "
+                "(3,3) linecolor rgb '" DP_SVG_INK "'\n",
+                plot->level, plot->level);
+    for (size_t n = 0; n < plot->count; n++) {
+        fprintf(to, "%s$s%zu using 1:2:3:4 with xerrorbars linewidth 2 ", before, n);
+        put_mark_style(&plot->series[n], to);
+        before = ", ";
+    }
     fputc('\n', to);
 }
 
@@ -273,6 +269,8 @@ void dp_plot_script(const struct dp_plot *plot, FILE *to)
     put_head(plot, to);
     if (plot->kind == DP_PLOT_LINES)
         put_lines(plot, to);
+    else if (plot->kind == DP_PLOT_FOREST)
+        put_forest(plot, to);
     else
         put_bars(plot, to);
 }

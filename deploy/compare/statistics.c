@@ -1,7 +1,6 @@
 #include "deploy/compare/statistics.h"
 
 #include "common/base/json.h"
-#include "deploy/compare/ending.h"
 #include "deploy/compare/student.h"
 
 #include <math.h>
@@ -10,7 +9,6 @@
 
 #define LEAST 1e-9 /* of what has a logarithm: a nanosecond */
 #define EDGE  1e-6 /* of a share whose test set is not known */
-#define PLAIN 0.05 /* a mode's own interval is one of 95% */
 
 /* ---- scales */
 
@@ -36,11 +34,15 @@ static double scored_examples(const json_t *root)
 
 struct dp_scale dp_scale_of(const json_t *root, enum dp_comparison_quantity quantity)
 {
-    const char *metric = dp_comparison_metric(root);
-    bool is_logit = quantity == DP_QUANTITY_METRIC && is_share(metric);
-    return (struct dp_scale){.is_logit = is_logit,
-                             .examples = is_logit && strcmp(metric, "accuracy") == 0 ? scored_examples(root)
-                                                                                     : (double)NAN};
+    if (quantity == DP_QUANTITY_METRIC)
+        return dp_scale_of_metric(root, dp_comparison_metric(root));
+    return (struct dp_scale){.is_logit = false, .examples = NAN};
+}
+
+struct dp_scale dp_scale_of_metric(const json_t *root, const char *key)
+{
+    return (struct dp_scale){.is_logit = is_share(key),
+                             .examples = strcmp(key, "accuracy") == 0 ? scored_examples(root) : (double)NAN};
 }
 
 const char *dp_scale_name(const struct dp_scale *scale)
@@ -100,29 +102,40 @@ struct dp_interval dp_interval_of(const double *values, size_t count, double p)
     return out;
 }
 
+struct dp_interval dp_interval_on(const struct dp_scale *scale, const struct dp_comparison_span *span,
+                                  size_t count)
+{
+    double *low = calloc(3 * count + 1, sizeof *low), *at = low + count, *high = at + count;
+    size_t n = low ? count : 0;
+    for (size_t i = 0; i < n; i++) {
+        low[i] = dp_scale_to(scale, span[i].low);
+        at[i] = dp_scale_to(scale, span[i].at);
+        high[i] = dp_scale_to(scale, span[i].high);
+    }
+    struct dp_interval out = dp_interval_of(at, n, DP_INTERVAL_PLAIN);
+    double floor = dp_normal_quantile(DP_INTERVAL_PLAIN) * dp_scale_error(scale, out.mean);
+    if (out.n > 1) {
+        out.low = fmin(dp_interval_of(low, n, DP_INTERVAL_PLAIN).low, out.mean - floor);
+        out.high = fmax(dp_interval_of(high, n, DP_INTERVAL_PLAIN).high, out.mean + floor);
+    }
+    out.mean = dp_scale_from(scale, out.mean);
+    out.low = dp_scale_from(scale, out.low);
+    out.high = dp_scale_from(scale, out.high);
+    free(low);
+    return out;
+}
+
 struct dp_interval dp_statistics_mode(const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
 {
     const struct dp_scale scale = dp_scale_of(root, quantity);
-    size_t seeds = dp_comparison_seeds(root);
-    double *low = calloc(3 * seeds + 1, sizeof *low), *at = low + seeds, *high = at + seeds;
-    for (size_t s = 0; low && s < seeds; s++) {
+    size_t seeds = dp_comparison_seeds(root), n = 0;
+    struct dp_comparison_span *span = calloc(seeds + 1, sizeof *span);
+    for (size_t s = 0; span && s < seeds; s++) {
         const json_t *run = dp_comparison_run_of(root, mode, s);
-        struct dp_comparison_span span = dp_comparison_span(root, run, quantity);
-        bool good = run && dp_comparison_outcome(root, run) == DP_COMPARISON_GOOD;
-        low[s] = good ? dp_scale_to(&scale, span.low) : (double)NAN;
-        at[s] = good ? dp_scale_to(&scale, span.at) : (double)NAN;
-        high[s] = good ? dp_scale_to(&scale, span.high) : (double)NAN;
+        if (dp_comparison_outcome(root, run) == DP_COMPARISON_GOOD)
+            span[n++] = dp_comparison_span(root, run, quantity);
     }
-    size_t count = low ? seeds : 0;
-    struct dp_interval out = dp_interval_of(at, count, PLAIN);
-    double floor = dp_normal_quantile(PLAIN) * dp_scale_error(&scale, out.mean);
-    if (out.n > 1) {
-        out.low = fmin(dp_interval_of(low, count, PLAIN).low, out.mean - floor);
-        out.high = fmax(dp_interval_of(high, count, PLAIN).high, out.mean + floor);
-    }
-    out.mean = dp_scale_from(&scale, out.mean);
-    out.low = dp_scale_from(&scale, out.low);
-    out.high = dp_scale_from(&scale, out.high);
-    free(low);
+    struct dp_interval out = dp_interval_on(&scale, span, n);
+    free(span);
     return out;
 }

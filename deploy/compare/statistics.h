@@ -10,7 +10,7 @@
 #ifndef DP_COMPARE_STATISTICS_H
 #define DP_COMPARE_STATISTICS_H
 
-#include "deploy/compare/comparison.h"
+#include "deploy/compare/ending.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,7 +27,8 @@ struct dp_scale {
 };
 
 struct dp_scale dp_scale_of(const json_t *root, enum dp_comparison_quantity quantity);
-const char *dp_scale_name(const struct dp_scale *scale); /* "log", "logit" */
+struct dp_scale dp_scale_of_metric(const json_t *root, const char *key); /* key: as in samples */
+const char *dp_scale_name(const struct dp_scale *scale);                 /* "log", "logit" */
 double dp_scale_to(const struct dp_scale *scale, double value);
 double dp_scale_from(const struct dp_scale *scale, double at);
 /* The test set's standard error of an accuracy at `at`, on the scale; 0: not known. */
@@ -35,6 +36,11 @@ double dp_scale_error(const struct dp_scale *scale, double at);
 
 /* Mean, sd, and the interval that holds the mean with probability 1 - p. Values that are not finite are left out. */
 struct dp_interval dp_interval_of(const double *values, size_t count, double p);
+#define DP_INTERVAL_PLAIN 0.05 /* a mode's own interval is one of 95% */
+/* The 95% interval of the mean of values that lie in these spans, by the scale (above: Instrument). Those whose `at` is not finite are left
+ * out. */
+struct dp_interval dp_interval_on(const struct dp_scale *scale, const struct dp_comparison_span *span,
+                                  size_t count);
 /* Of a mode over its seeds. */
 struct dp_interval dp_statistics_mode(const json_t *root, size_t mode, enum dp_comparison_quantity quantity);
 

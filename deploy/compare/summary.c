@@ -200,20 +200,22 @@ static void put_part(FILE *to, const char **before, const char *format, const ch
     *before = ", ";
 }
 
-static void put_origin(const struct dp_training *t, FILE *to)
+static void put_origin(const json_t *origin, FILE *to)
 {
-    const json_t *machine = json_object_get(t->origin, "machine");
+    const json_t *machine = json_object_get(origin, "machine");
     double cores = dp_training_number(machine, "cores", NULL),
            memory = dp_training_number(machine, "memory_bytes", NULL);
     char number[DP_PAGE_NUMBER_BYTES];
     const char *before = "";
-    put_part(to, &before, "Made with Downpour *", dp_training_text(t->origin, "version"));
-    put_part(to, &before, "begun *", dp_training_text(t->origin, "began"));
+    put_part(to, &before, "Made with Downpour *", dp_training_text(origin, "version"));
+    put_part(to, &before, "begun *", dp_training_text(origin, "began"));
     put_part(to, &before, "on *", dp_training_text(machine, "processor"));
     put_part(to, &before, "* cores", isnan(cores) ? "" : dp_page_number(cores, -1, number));
     put_part(to, &before, "* GiB of memory",
              isnan(memory) ? "" : dp_page_number(memory / (1 << 30), 1, number));
     put_part(to, &before, "*", dp_training_text(machine, "system"));
+    double seconds = dp_training_number(origin, "seconds", NULL); /* of a comparison */
+    put_part(to, &before, "in * s", isnan(seconds) ? "" : dp_page_number(seconds, -1, number));
     if (before[0])
         fputc('.', to);
 }
@@ -231,10 +233,17 @@ static char *text_of(const struct dp_training *t, void (*const parts[])(const st
     return strdup("");
 }
 
-char *dp_summary_origin(const struct dp_training *training)
+char *dp_summary_origin(const json_t *origin)
 {
-    static void (*const parts[])(const struct dp_training *, FILE *) = {put_origin, NULL};
-    return text_of(training, parts);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (to)
+        put_origin(origin, to);
+    if (to && fclose(to) == 0)
+        return text;
+    free(text);
+    return strdup("");
 }
 
 char *dp_summary_text(const struct dp_training *training)

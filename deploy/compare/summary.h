@@ -10,7 +10,7 @@ char *dp_summary_text(const struct dp_training *training);
 /* Why nothing, or not all, of it may be final: an unfinished, failed or mixed run, workers that left; malloc'd, "" if nothing is. */
 char *dp_summary_warnings(const struct dp_training *training);
 
-/* With what the run was made: version, machine, time; malloc'd, "" where nothing is kept. */
-char *dp_summary_origin(const struct dp_training *training);
+/* With what a run or a comparison was made: version, machine, time; malloc'd, "" where nothing is kept. origin: run_origin.h. */
+char *dp_summary_origin(const json_t *origin);
 
 #endif

@@ -1,9 +1,8 @@
 #include "deploy/compare/svg.h"
 
-#include "deploy/compare/page.h"
+#include "deploy/compare/markup.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,7 @@ struct svg_filter {
     char open[DEPTH_MAX][TAG_BYTES];
     long begins
         [DEPTH_MAX]; /* where each open element begins in the output; NOTHING: something was drawn in it */
-    bool has_root;
+    bool has_root, hatched;
 };
 
 /* A tag as it stands there: <name attributes>, </name> or <name attributes/>. */
@@ -108,13 +107,18 @@ static bool find_attribute(const struct svg_tag *tag, const char *wanted, char *
 
 /* ---- writing */
 
-static void put_colour(FILE *out, const char *value, size_t size)
+static bool read_colour(const char *value, size_t size, unsigned *r, unsigned *g, unsigned *b)
 {
-    unsigned r, g, b;
     char text[32] = "";
     if (size < sizeof text)
         memcpy(text, value, size);
-    if (sscanf(text, "rgb( %3u , %3u , %3u )", &r, &g, &b) != 3)
+    return sscanf(text, "rgb( %3u , %3u , %3u )", r, g, b) == 3;
+}
+
+static void put_colour(FILE *out, const char *value, size_t size)
+{
+    unsigned r, g, b;
+    if (!read_colour(value, size, &r, &g, &b))
         fputs("currentColor", out);
     else if (r == 1 && g == 1 && b == 1)
         fputs("currentColor", out);
@@ -137,9 +141,20 @@ static void put_plain(FILE *out, const char *value, size_t size)
 
 static void put_attributes(FILE *out, const struct svg_tag *tag)
 {
-    static const char *const plain[] = {
-        "d",           "points",    "transform",    "x",           "y", "width", "height", "stroke-width",
-        "text-anchor", "font-size", "fill-opacity", "font-weight", NULL};
+    static const char *const plain[] = {"d",
+                                        "points",
+                                        "transform",
+                                        "x",
+                                        "y",
+                                        "width",
+                                        "height",
+                                        "stroke-width",
+                                        "text-anchor",
+                                        "font-size",
+                                        "fill-opacity",
+                                        "font-weight",
+                                        "stroke-dasharray",
+                                        NULL};
     static const char *const colours[] = {"stroke", "fill", NULL};
     const char *at = tag->attributes, *name, *value;
     size_t name_size, value_size;
@@ -162,20 +177,104 @@ static void drawn(struct svg_filter *f)
         f->begins[i] = NOTHING;
 }
 
+/* ---- marks and hatches */
+
+void dp_svg_put_mark(FILE *to, enum dp_mark mark, double x, double y, const char *colour)
+{
+    static const char disc[] = "M-3.2,0 a3.2,3.2 0 1,0 6.4,0 a3.2,3.2 0 1,0 -6.4,0 z",
+                      square[] = "M-2.9,-2.9 h5.8 v5.8 h-5.8 z";
+    static const char *const path[DP_MARKS] = {[DP_MARK_DISC] = disc,
+                                               [DP_MARK_SQUARE] = square,
+                                               [DP_MARK_TRIANGLE] = "M0,-3.9 L3.6,2.6 L-3.6,2.6 z",
+                                               [DP_MARK_DIAMOND] = "M0,-4.2 L4.2,0 L0,4.2 L-4.2,0 z",
+                                               [DP_MARK_DOWN] = "M0,3.9 L3.6,-2.6 L-3.6,-2.6 z",
+                                               [DP_MARK_RING] = disc,
+                                               [DP_MARK_BOX] = square,
+                                               [DP_MARK_CROSS] = "M-3,-3 L3,3 M3,-3 L-3,3"};
+    bool open = mark == DP_MARK_RING || mark == DP_MARK_BOX || mark == DP_MARK_CROSS;
+    fprintf(to, "<path transform=\"translate(%.2f,%.2f)\" d=\"%s\" ", x, y, path[mark]);
+    if (open)
+        fprintf(to, "fill=\"var(--paper)\" stroke=\"%s\" stroke-width=\"1.6\"/>\n", colour);
+    else
+        fprintf(to, "fill=\"%s\" stroke=\"none\"/>\n", colour);
+}
+
+void dp_svg_put_hatches(FILE *to)
+{
+    fputs("<defs>\n", to);
+    for (int c = 0; c < DP_COLOURS; c++)
+        if (dp_colour_look((enum dp_colour)c)->hatch[0])
+            fprintf(to,
+                    "<pattern id=\"h%d\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
+                    "<path d=\"%s\" stroke=\"var(--paper)\" stroke-width=\"1.4\" fill=\"none\"/></pattern>\n",
+                    c, dp_colour_look((enum dp_colour)c)->hatch);
+    fputs("</defs>\n", to);
+}
+
+/* By gnuplot's number of the point. */
+static enum dp_mark mark_of(const struct svg_tag *tag)
+{
+    static const struct {
+        unsigned number;
+        enum dp_mark mark;
+    } marks[] = {{6, DP_MARK_DISC},  {4, DP_MARK_SQUARE}, {8, DP_MARK_TRIANGLE}, {12, DP_MARK_DIAMOND},
+                 {10, DP_MARK_DOWN}, {5, DP_MARK_RING},   {3, DP_MARK_BOX},      {1, DP_MARK_CROSS}};
+    char name[32] = "";
+    unsigned number = 0;
+    if (find_attribute(tag, "xlink:href", name, sizeof name) && sscanf(name, "#gpPt%2u", &number) == 1)
+        for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+            if (marks[i].number == number)
+                return marks[i].mark;
+    return DP_MARK_DISC;
+}
+
 /* gnuplot's points are references; a page with several drawings would have each of their names several times. */
 static void put_point(struct svg_filter *f, const struct svg_tag *tag)
 {
-    char place[96], colour[32] = "";
-    double x, y;
+    char place[96], given[32] = "", *colour = NULL;
+    size_t size = 0;
+    double x, y, scale = 1;
     if (!find_attribute(tag, "transform", place, sizeof place) ||
-        sscanf(place, "translate(%lf,%lf)", &x, &y) != 2)
+        sscanf(place, "translate(%lf,%lf) scale(%lf)", &x, &y, &scale) < 2 || scale == 0)
         return;
-    (void)find_attribute(tag, "color", colour, sizeof colour);
-    fprintf(f->out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"2.6\" stroke=\"none\" fill=\"", x, y);
-    put_colour(f->out, colour, strlen(colour));
-    fputs("\"/>\n", f->out);
+    (void)find_attribute(tag, "color", given, sizeof given);
+    if (strcmp(given, "white") == 0) /* gnuplot erases what is below a point */
+        return;
+    FILE *to = open_memstream(&colour, &size);
+    if (to) {
+        put_colour(to, given, strlen(given));
+        if (fclose(to) == 0)
+            dp_svg_put_mark(f->out, mark_of(tag), x, y, colour);
+    }
+    free(colour);
     drawn(f);
 }
+
+/* The same area again, in the hatch of its colour. Bands, which one can see through, have none. */
+static void put_hatch(struct svg_filter *f, const struct svg_tag *tag)
+{
+    char fill[32] = "", opacity[16];
+    unsigned r, g, b;
+    const char *at = tag->attributes, *name, *value;
+    size_t name_size, value_size;
+    if (!f->hatched || !tag->empty || strcmp(tag->name, "polygon") != 0 ||
+        find_attribute(tag, "fill-opacity", opacity, sizeof opacity) ||
+        !find_attribute(tag, "fill", fill, sizeof fill) || !read_colour(fill, strlen(fill), &r, &g, &b))
+        return;
+    for (int c = 0; c < DP_COLOURS; c++) {
+        const struct dp_colour_look *look = dp_colour_look((enum dp_colour)c);
+        if (look->rgb != (r << 16 | g << 8 | b) || !look->hatch[0])
+            continue;
+        while (read_attribute(&at, tag->end, &name, &name_size, &value, &value_size))
+            if (name_size == 6 && strncmp(name, "points", 6) == 0) {
+                fprintf(f->out, "<polygon fill=\"url(#h%d)\" points=\"", c);
+                put_plain(f->out, value, value_size);
+                fputs("\"/>\n", f->out);
+            }
+    }
+}
+
+/* ---- elements */
 
 static void put_root(struct svg_filter *f, const struct svg_tag *tag, const char *label)
 {
@@ -184,7 +283,7 @@ static void put_root(struct svg_filter *f, const struct svg_tag *tag, const char
     fputs("<svg viewBox=\"", f->out);
     put_plain(f->out, box, strlen(box));
     fputs("\" role=\"img\" aria-label=\"", f->out);
-    dp_page_escape(f->out, label);
+    dp_markup_escape(f->out, label);
     fputs("\">\n", f->out);
     f->has_root = true;
 }
@@ -255,6 +354,7 @@ static bool take_tag(struct svg_filter *f, const char *label)
     fprintf(f->out, "<%s", tag.name);
     put_attributes(f->out, &tag);
     fputs(tag.empty ? "/>\n" : ">", f->out);
+    put_hatch(f, &tag);
     if (strcmp(tag.name, "g") != 0)
         drawn(f);
     return true;
@@ -287,10 +387,11 @@ static bool take_all(struct svg_filter *f, const char *label)
     return f->has_root && f->depth == 0;
 }
 
-enum dp_status dp_svg_take(const char *text, size_t size, const char *label, char **out, struct dp_error *err)
+enum dp_status dp_svg_take(const char *text, size_t size, const char *label, bool hatched, char **out,
+                           struct dp_error *err)
 {
     size_t made = 0;
-    struct svg_filter f = {.text = text, .size = size};
+    struct svg_filter f = {.text = text, .size = size, .hatched = hatched};
     *out = NULL;
     f.out = open_memstream(out, &made);
     if (!f.out)

@@ -15,7 +15,5 @@ void dp_training_table_histogram(const struct dp_training_histogram *histogram, 
                                  const char *bucket, bool open, FILE *to);
 void dp_training_table_shares(const struct dp_training *training, bool open, FILE *to);
 void dp_training_table_workers(const struct dp_training *training, FILE *to);
-/* All settings and facts of the data that the report has, whatever their names. */
-void dp_training_table_settings(const struct dp_training *training, FILE *to);
 
 #endif

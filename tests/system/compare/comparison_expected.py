@@ -1,5 +1,5 @@
 """What the report and the page of a comparison must say, worked out from the reports and samples of its runs alone."""
-import json, math
+import functools, json, math
 from page_numbers import is_number
 
 KINDS = [("computing", ["compute"]), ("waiting for the device", ["waiting_device"]), ("reading data", ["read"]),
@@ -32,6 +32,7 @@ class Distributions:
         return area(end, math.pi / 2) / area(0, math.pi / 2)
 
     @classmethod
+    @functools.cache
     def t_quantile(cls, p, freedom):
         return _bisect(lambda t: cls.t_p(t, freedom, 400) > p)
 
@@ -40,6 +41,7 @@ class Distributions:
         return math.erfc(abs(z) / math.sqrt(2))
 
     @classmethod
+    @functools.cache
     def z_quantile(cls, p):
         return _bisect(lambda z: cls.z_p(z) > p)
 
@@ -101,9 +103,7 @@ class Run:
 
     def _crossing(self, key, metric, target, higher):
         before = (0.0, None)
-        by_examples = [s for i, s in enumerate(self.samples) if i in (0, len(self.samples) - 1) or s.get("by") == "examples"]
-        has_them = any(s.get("by") == "examples" for s in self.samples)
-        for sample in by_examples if has_them else self.samples:
+        for sample in self.course("examples"):
             value = sample.get(metric)
             if not is_number(value):
                 continue
@@ -118,10 +118,20 @@ class Run:
         span = self.span(quantity, metric, target, higher)
         return span[1] if span else None
 
+    def course(self, over):
+        """The samples of its curve: over examples those by examples alone, where there are any."""
+        if over == "seconds" or not any(s.get("by") == "examples" for s in self.samples):
+            return self.samples
+        return [s for i, s in enumerate(self.samples) if i in (0, len(self.samples) - 1) or s.get("by") != "time"]
+
     def at(self, key, over, x):
-        """What was known last at x."""
-        before = [s for s in self.samples if s[over] <= x]
-        return before[-1][key] if before else None
+        """Straight between two samples; after the last one its value."""
+        before = [s for s in self.course(over) if s[over] <= x]
+        after = [s for s in self.course(over) if s[over] > x]
+        if not before or not after or not all(is_number(s[key]) for s in (before[-1], after[0])):
+            return before[-1][key] if before and not after else None
+        a, b = before[-1], after[0]
+        return a[key] + (b[key] - a[key]) * (x - a[over]) / (b[over] - a[over])
 
 
 def run_of_files(where, mode, seed):
@@ -170,6 +180,11 @@ class Comparison:
     def ended(self, mode, outcome="good"):
         return [run for run in self.runs[mode] if run.outcome(self.metric, self.higher) == outcome]
 
+    def status(self, run):
+        """In tables."""
+        outcome = run.outcome(self.metric, self.higher)
+        return "ok" if outcome == "good" else outcome
+
     def good(self, mode):
         """Trained to their ends."""
         return [run for run in self.runs[mode] if run.good]
@@ -201,8 +216,11 @@ class Comparison:
         return sum(self.span(run, quantity) is not None for run in self.runs[mode])
 
     def own(self, mode, quantity):
-        scale, d = self.scale(quantity), self.distributions
-        spans = [s for s in (self.span(run, quantity) for run in self.runs[mode]) if s]
+        return self.interval(self.scale(quantity), [self.span(run, quantity) for run in self.runs[mode]])
+
+    def interval(self, scale, spans):
+        """Of the mean of those that are there."""
+        d, spans = self.distributions, [s for s in spans if s]
         n = len(spans)
         low, at, high = [[scale.to(s[k]) for s in spans] for k in range(3)]
         mean, sd = spread(at)
@@ -279,33 +297,46 @@ class Comparison:
     # ---- plots
 
     def curves(self, key, over):
-        """mode -> [(x, mean, least, greatest)] up to the end of the mode's last run."""
-        ends = {m: max((r.samples[-1][over] for r in self.good(m)), default=0) for m in self.modes}
-        end = max(ends.values())
+        """mode -> [(x, mean, low, high)] of the good runs, up to the end of the mode's last one."""
+        ends = {m: max((r.samples[-1][over] for r in self.ended(m)), default=0) for m in self.modes}
+        end, scale = max(ends.values()), Scale("metric", key, self.examples)
         grid = [end * i / (GRID - 1) for i in range(GRID - 1)] + [end]
         out = {}
         for mode in self.modes:
-            points = []
+            points, past = [], False
             for x in grid:
-                values = [v for v in (run.at(key, over, x) for run in self.good(mode)) if is_number(v)]
-                points.append((x, math.fsum(values) / len(values), min(values), max(values)) if values else (x, None, None, None))
-                if x >= ends[mode]:
-                    break
+                values = [] if past else [run.at(key, over, x) for run in self.ended(mode)]
+                one = self.interval(scale, [(v, v, v) for v in values if is_number(v)])
+                points.append((x, one["mean"], one["low"], one["high"]))
+                past = past or x >= ends[mode]
             if sum(is_number(p[1]) for p in points) > 1:
                 out[mode] = points
         return out
 
+    def ends_high(self):
+        """Accuracies are drawn as 1 - accuracy."""
+        last = [[p[1] for p in points if is_number(p[1])][-1] for points in self.curves("accuracy", "seconds").values()]
+        return max(last) > 0.9
+
+    def plain(self, values):
+        """Of a mean that has no scale."""
+        mean, sd = spread(values)
+        half = self.distributions.t_quantile(0.05, len(values) - 1) * sd / math.sqrt(len(values)) if len(values) > 1 else None
+        return {"n": len(values), "mean": mean, "low": mean - half if half is not None else None, "high": mean + half if half is not None else None}
+
     def staleness(self, gap):
-        """mode -> % of its pushes in each bucket; buckets above the last that has something say nothing."""
-        sums = {}
+        """mode -> the interval of the % of a run's pushes in each bucket; buckets above the last that has something say nothing."""
+        runs = {}
         for mode in self.modes:
             for run in self.good(mode):
                 one = run.report["staleness"]
-                counts = one["clock_gap"]["histogram"]["counts"] if gap else one["histogram"]
-                for b, count in enumerate(counts):
-                    sums.setdefault(mode, {})[b] = sums.get(mode, {}).get(b, 0) + count
-        buckets = 1 + max(b for one in sums.values() for b, count in one.items() if count)
-        return {mode: [100 * one.get(b, 0) / sum(one.values()) for b in range(buckets)] for mode, one in sums.items()}
+                runs.setdefault(mode, []).append(one["clock_gap"]["histogram"]["counts"] if gap else one["histogram"])
+        buckets = 1 + max(b for counts in runs.values() for one in counts for b, count in enumerate(one) if count)
+        out = {}
+        for mode, counts in runs.items():
+            percent = [[100 * (one[b] if b < len(one) else 0) / sum(one) for one in counts] for b in range(buckets)]
+            out[mode] = [self.plain(values) for values in percent]
+        return out
 
     def shares(self, mode):
         """% of all workers' time in all good runs, by kind; None: there is none."""

@@ -75,30 +75,57 @@ def _near(check, what, got, right):
             return
 
 
-def compare_lines(check, figure, series):
-    """series: name -> [(x, y)] or [(x, y, low, high)]; what is not a number is left out."""
-    drawn = {name: [p for p in points if all(map(is_number, p))] for name, points in series.items()}
+def compare_lines(check, figure, series, level=None, log=False):
+    """series: name -> [(x, y)] or [(x, y, low, high)]; what is not a number is left out. log: a logarithmic scale is wanted."""
+    drawn = {name: [p for p in points if all(map(is_number, p[:2]))] for name, points in series.items()}
     what = f"plot '{figure.caption}'"
-    check(f"{what}: series", list(figure.legend) or [next(iter(drawn))], list(drawn))
+    check(f"{what}: series", [n for n in figure.legend if not n.startswith("target")] or [next(iter(drawn))], list(drawn))
     check(f"{what}: lines", len(figure.lines), len(drawn))
-    values = [v for points in drawn.values() for p in points for v in p[1:]]
-    wants_log = min(values) > 0 and max(values) >= 30 * min(values) and not figure.caption.startswith("Throughput")
+    values = [p[1] for points in drawn.values() for p in points] + ([level] if level is not None else [])
+    wants_log = min(values) > 0 and (log or max(values) >= 30 * min(values)) and not figure.caption.startswith("Throughput")
     check(f"{what}: has a logarithmic scale", figure.is_log(), wants_log)
     x, y = figure.place_x(), figure.place_y()
-    for name, points in drawn.items():
+    ends = [v for points in drawn.values() for p in points for v in p[2:] if is_number(v)]
+    floor = max(min(ends + values), min(values) / 2) if wants_log else -math.inf
+    for n, (name, points) in enumerate(drawn.items()):
         right = [(x(p[0]), y(p[1])) for p in points]
         colour = figure.colour(name)
         _near(check, f"{what}: {name}", figure.lines.get(colour, []), right)
-        few = len(series[name]) <= 40
-        _near(check, f"{what}: points of {name}", figure.points.get(colour, []), right if few else [])
-        if len(points[0]) == 4:
-            there = [(x(p[0]), y(p[2])) for p in points]
-            back = [(x(p[0]), y(p[3])) for p in reversed(points)]
-            _near(check, f"{what}: band of {name}", sum(figure.bands.get(colour, []), []), there + back)
+        _near(check, f"{what}: marks of {name}", figure.points.get(colour, []), _marks(series[name], n, len(series), x, y))
+        bounds = [p for p in points if all(map(is_number, p)) and len(p) == 4]
+        there = [(x(p[0]), y(max(p[2], floor))) for p in bounds]
+        back = [(x(p[0]), y(max(p[3], floor))) for p in reversed(bounds)]
+        _near(check, f"{what}: band of {name}", sum(figure.bands.get(colour, []), []), there + back)
+    check(f"{what}: has a target", len(figure.levels), 0 if level is None else 2)
+    for position in figure.levels:
+        check(f"{what}: target, as drawn", abs(position[1] - y(level)) <= NEAR, True)
 
 
-def compare_bars(check, figure, categories, series, stacked=False, label=lambda name: name):
-    """series: name -> a value of each category, of which None is not there."""
+def _marks(points, n, count, x, y):
+    """Of up to 40 points each; else about eight, at other places in each series."""
+    each = 1 if len(points) <= 40 else len(points) // 8
+    at = range(each * (2 * n + 1) // (2 * count), len(points), each)
+    return [(x(points[i][0]), y(points[i][1])) for i in at if all(map(is_number, points[i][:2]))]
+
+
+def compare_forest(check, figure, rows, none):
+    """rows: name -> {"mean", "low", "high"}; none: where there is no difference."""
+    what = f"plot '{figure.caption}'"
+    x, row = figure.place_x(), figure.place_row(list(rows))
+    for i, (name, one) in enumerate(rows.items()):
+        ends = (x(one["low"]), x(one["high"]))
+        at = [(p, c) for c, points in figure.points.items() for p in points if abs(p[1] - row(i)) <= NEAR]
+        check(f"{what}: dots of {name}", len(at), 1)
+        for (dot, colour) in at:
+            check(f"{what}: dot of {name}, as drawn", abs(dot[0] - x(one["mean"])) <= NEAR, True)
+            line = [p[0] for p in figure.lines.get(colour, []) if abs(p[1] - row(i)) <= 10]
+            if not line or abs(min(line) - ends[0]) > 2 * NEAR or abs(max(line) - ends[1]) > 2 * NEAR:
+                check(f"{what}: interval of {name}, as drawn", line, ends)
+    check(f"{what}: lines of no difference", [abs(p[0] - x(none)) <= 2 * NEAR for p in figure.levels], [True, True])
+
+
+def compare_bars(check, figure, categories, series, stacked=False, label=lambda name: name, errors=()):
+    """series: name -> a value of each category, of which None is not there. errors: (name, category, low, high)"""
     what = f"plot '{figure.caption}'"
     check(f"{what}: series", list(figure.legend) or [next(iter(series))], list(series))
     labels = [label(c) for c in categories]
@@ -122,3 +149,11 @@ def compare_bars(check, figure, categories, series, stacked=False, label=lambda 
             if got is None or any(abs(a - b) > 2 * NEAR for a, b in zip(got, right)):
                 check(f"{what}: {name} of {categories[i]}, as drawn", got, tuple(round(v, 2) for v in right))
             bottoms[i] += value if stacked else 0
+    ends = {(round(a, 1), round(b, 1)) for a, b in figure.errors}
+    for name, i, low, high in errors:
+        n = list(series).index(name)
+        at = x(i - BAR / 2 + (0 if stacked else n * width) + width / 2)
+        for value in (low, high):
+            if not any(abs(a - at) <= 0.1 and abs(b - y(value)) <= 0.1 for a, b in ends):
+                check(f"{what}: error bar of {name} at {categories[i]}, to {value}", "none", (round(at, 1), round(y(value), 1)))
+    check(f"{what}: there are error bars", bool(ends), bool(errors))

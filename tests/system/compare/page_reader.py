@@ -46,11 +46,12 @@ def _number(label):
 
 
 class Figure:
-    """One drawing. name_of: colour -> series."""
+    """One drawing. legend: series -> colour; a level (a target) is not among them."""
 
     def __init__(self, caption, legend, svg):
         self.caption, self.legend = caption, legend
         self.x_tics, self.y_tics, self.labels = [], [], []  # (position, label)
+        self.levels, self.errors = [], []  # points of lines across, and of error bars
         self.lines, self.bands, self.points, self.boxes = {}, {}, {}, {}  # by colour
         self._read(ElementTree.fromstring(svg))
 
@@ -58,23 +59,29 @@ class Figure:
         for group in root.iter("g"):
             self._read_tic(list(group))
         for path in root.iter("path"):
-            if path.get("stroke") not in (None, "currentColor", "var(--grid)"):
+            if path.get("transform"): # a mark; an open one has its colour around it
+                colour = path.get("stroke") if path.get("fill") == "var(--paper)" else path.get("fill")
+                self.points.setdefault(colour, []).extend(_pairs(path.get("transform")))
+            elif path.get("stroke") not in (None, "currentColor", "var(--grid)"):
                 self.lines.setdefault(path.get("stroke"), []).extend(_pairs(path.get("d")))
         self._read_ink_lines(root)
         for polygon in root.iter("polygon"):
-            into = self.bands if polygon.get("fill-opacity") else self.boxes
-            into.setdefault(polygon.get("fill"), []).append(_pairs(polygon.get("points")))
-        for circle in root.iter("circle"):
-            self.points.setdefault(circle.get("fill"), []).append((float(circle.get("cx")), float(circle.get("cy"))))
+            if "url(" not in polygon.get("fill"): # a hatch
+                into = self.bands if polygon.get("fill-opacity") else self.boxes
+                into.setdefault(polygon.get("fill"), []).append(_pairs(polygon.get("points")))
         self.labels = ["".join(text.itertext()) for text in root.iter("text")]
 
     def _read_ink_lines(self, root):
-        """A series in the colour of the page's text is told from the axes by its width."""
+        """A series in the colour of the page's text is told from the axes by its width, and so are error bars and levels."""
         for group in root.iter("g"):
-            if group.get("stroke-width") == "2.00":
-                for path in group.findall("path"):
-                    if path.get("stroke") == "currentColor":
-                        self.lines.setdefault("currentColor", []).extend(_pairs(path.get("d")))
+            for path in group.findall("path"):
+                if path.get("stroke") != "currentColor" or path.get("transform"):
+                    continue
+                if group.get("stroke-width") == "2.00":
+                    self.lines.setdefault("currentColor", []).extend(_pairs(path.get("d")))
+                elif group.get("stroke-width") == "1.50":
+                    into = self.levels if path.get("stroke-dasharray") else self.errors
+                    into.extend(_pairs(path.get("d")))
 
     def _read_tic(self, parts):
         """A short path, and its label after it."""
@@ -86,7 +93,12 @@ class Figure:
             (self.y_tics if y == to_y else self.x_tics).append((y if y == to_y else x, text))
 
     def is_log(self):
-        return any("(log scale)" in label for label in self.labels)
+        """y; the labels of x are those below."""
+        return any("(log scale)" in label for label in self.labels if not self._is_of_x(label))
+
+    @staticmethod
+    def _is_of_x(label):
+        return label.startswith(("learning rate", "times that of"))
 
     def colour(self, name):
         return self.legend[name] if self.legend else next(iter({**self.lines, **self.boxes, **self.points}))
@@ -108,7 +120,15 @@ class Figure:
         return lambda value: place(math.log10(value))
 
     def place_x(self):
-        return self._scale(self.x_tics, _number)
+        if not any("(log scale)" in label for label in self.labels if self._is_of_x(label)):
+            return self._scale(self.x_tics, _number)
+        place = self._scale(self.x_tics, lambda text: math.log10(float(text)))
+        return lambda value: place(math.log10(value))
+
+    def place_row(self, categories):
+        if len(categories) == 1:
+            return lambda row: self.y_tics[0][0]
+        return self._scale(self.y_tics, lambda text: categories.index(text))
 
     def place_category(self, categories):
         return self._scale(self.x_tics, lambda text: categories.index(text))
@@ -120,14 +140,15 @@ class Page:
         reader = _Page()
         reader.feed(text)
         self.paragraphs, self.text = reader.paragraphs, text
+        self.links = re.findall(r'<a href="([^"]*)"', text)
         self.tables = reader.tables
         colours = {int(c): "currentColor" if rgb.startswith("var") else rgb
-                   for c, rgb in re.findall(r"\.c(\d+)\{background:([^}]*)\}", text)}
+                   for c, rgb in re.findall(r"\.c(\d+)\{color:([^}]*)\}", text)}
         self.figures = {}
         for figure in re.findall(r"<figure>(.*?)</figure>", text, re.S):
             caption = unescape(re.search(r"<figcaption>(.*?)</figcaption>", figure).group(1))
-            legend = {unescape(name): colours[int(c)] for c, name in re.findall(r'<i class="c(\d+)"></i>(.*?)</span>', figure)}
-            self.figures[caption] = Figure(caption, legend, re.search(r"<svg.*?</svg>", figure, re.S).group(0))
+            legend = {unescape(name): colours[int(c)] for c, name in re.findall(r'<i class="c(\d+)">.*?</i>(.*?)</span>', figure, re.S)}
+            self.figures[caption] = Figure(caption, legend, re.search(r'<svg viewBox="0 0 520 300".*?</svg>', figure, re.S).group(0))
 
     def table(self, *headings):
         """The one whose first headings are these; [heading, row, ...]"""

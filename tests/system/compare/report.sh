@@ -11,8 +11,9 @@ page() {
     [ "$size" -lt 1000000 ] || fail "$1 has $size bytes"
     head -c 15 "$1" | grep -q '^<!DOCTYPE html>' || fail "$1 does not begin as HTML"
     tail -c 8 "$1" | grep -q '</html>' || fail "$1 has no end"
-    grep -niE '(https?:|src=|href=|url\(|@import|<script|<link|<img|<iframe| on[a-z]+=|javascript:)' "$1" &&
-        fail "$1 names something outside of it, or runs something"
+    sed -E 's/url\(#h[0-9]\)//g; s/href="(figures\/[a-z0-9-]+\.svg|curves\.csv|runs\.csv)"//g' "$1" |
+        grep -niE '(https?:|src=|href=|url\(|@import|<script|<link|<img|<iframe| on[a-z]+=|javascript:)' &&
+        fail "$1 names something outside of its directory, or runs something"
     ! grep -nE '\b-?(nan|inf)\b' "$1" || fail "$1 shows a number that is none"
     command -v python3 >/dev/null || return 0
     python3 - "$1" >"$dir/tags" <<'EOF' || fail "$1 is not well-formed: $(cat "$dir/tags")"
@@ -72,13 +73,13 @@ page=$run/report.html
 expect 0 "Page:      $page" env PATH="$no_gnuplot" "$downpour" report "$run"
 said "tables instead of plots: gnuplot is not installed"
 page "$page"
-lacks "$page" "<svg"
+lacks "$page" "<figure"
 has "$page" "There are no plots, as gnuplot is not installed; their numbers are in the tables."
 has "$page" "<details open>"
 lacks "$page" "<b>"
 has "$page" "a &lt;b&gt;&amp;&#39;q&quot;\`id\`"
 has "$page" "mlp:64-8-10 was trained for 3 epochs on 1,437 examples by 2 workers with 1 server, asynchronously."
-has "$page" "downpour run --dir"
+has "$page" "downpour run --workers"
 has "$page" "GiB of memory"
 # The words' numbers are the report's.
 for key in examples_per_s accuracy loss; do
@@ -90,12 +91,42 @@ for key in examples_per_s accuracy loss; do
     esac
     has "$page" "$shown"
 done
-# The command makes it again, from anywhere.
-grep '^<pre>' "$page" | sed "s/<[^>]*>//g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g; s/&amp;/\&/g" >"$dir/again"
-sed -i "s|&& downpour \(.*\)|\&\& $downpour \1 --fresh|" "$dir/again"
-(cd / && bash -e "$dir/again" >"$dir/out" 2>"$dir/err") || fail "the command on the page does not run: $(cat "$dir/again")"
+# The command makes it again as it stands, from anywhere, in a directory of its own.
+again() { # PAGE
+    grep '^<pre>' "$1" | sed "s/<[^>]*>//g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g; s/&amp;/\&/g" >"$dir/again"
+    (cd / && env -i PATH=/usr/bin:/bin HOME=/ bash -e "$dir/again" >"$dir/out" 2>"$dir/err") ||
+        fail "the command on the page does not run: $(cat "$dir/again" "$dir/err")"
+}
+again "$page"
+has "$run-again/report.json" '"finished": true'
+has "$page" "libzmq"
+# Begun again in its directory, it has another page.
+expect 0 "Report:" "$downpour" run --dir "$run" --fresh --workers 2 --model mlp:64-8-10 --epochs 3 \
+    --batch 32 --journal-bytes 16MiB --cache-bytes 64MiB --train tests/data/digits.train.libsvm.gz --test tests/data/digits.test.libsvm.gz
 [ ! -e "$page" ] || fail "--fresh kept the page of the run that it replaced"
 [ "$(ls "$run"/store/origin-*)" = "$run/store/origin-1.json" ] || fail "how the run was begun is not kept as its own"
+
+# --- a comparison, from relative files in a directory whose name needs quotes and has a control character
+there="$dir/it's \\ "$'a\ttab'
+mkdir "$there"
+cp tests/data/digits.train.libsvm.gz "$there/-train.gz"
+cp tests/data/digits.test.libsvm.gz "$there/test.gz"
+expect 0 "Page:" sh -c 'cd "$1" && exec "$0" compare --dir "a & b" --model mlp:64-8-10 --train=./-train.gz --test test.gz --epochs 1 --seeds 1 \
+    --modes sync,async --journal-bytes 16MiB --cache-bytes 64MiB --overwrite' "$downpour" "$there"
+page=$there/a\ \&\ b/report.html
+page "$page"
+if command -v gnuplot >/dev/null; then
+    has "$page" 'href="figures/loss-over-time.svg"'
+    [ -s "$there/a & b/figures/throughput.svg" ] || fail "there is no figures/throughput.svg"
+fi
+again "$page"
+has "$there/a & b-again/report.json" '"finished": true'
+[ -s "$there/a & b-again/runs.csv" ] || fail "the comparison that was made again has no table of its runs"
+# Elsewhere the page stands alone.
+expect 0 "Page:" env PATH="$no_gnuplot" "$downpour" report "$there/a & b" --out "$dir/alone.html"
+page "$dir/alone.html"
+lacks "$dir/alone.html" "href="
+page=$run/report.html
 
 # --- with gnuplot, where it is installed
 if command -v gnuplot >/dev/null; then

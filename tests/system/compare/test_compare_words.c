@@ -383,12 +383,11 @@ static void a_page_shows_all_of_it(void **state)
     struct dp_comparison comparison = {.directory = "/x", .root = root};
     for (int reached = 1; reached >= 0; reached--) {
         FILE *to = open_memstream(&text, &size);
-        struct dp_compare_page page = {
-            .plots = {.to = to, .root = root, .no_plots = true}, .version = "1", .comparison = &comparison};
+        struct dp_page_maker maker = {.to = to, .no_plots = true};
         if (!reached)
             (void)json_object_set_new(json_object_get(json_object_get(root, "settings"), "target"), "value",
                                       json_real(2));
-        dp_compare_page_write(&page);
+        dp_compare_page_write(&maker, &comparison);
         assert_int_equal(fclose(to), 0);
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
             if ((strstr(text, texts[i]) != NULL) != (i == 1 ? reached : i == 4 ? !reached : 1))

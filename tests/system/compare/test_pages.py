@@ -5,11 +5,12 @@ Method  reports whose numbers are drawn, all different (fake_programs.py); what 
         (comparison_expected.py, training_expected.py); plots are read from their drawings by their own axes (page_reader.py).
 Without gnuplot the plots are left out.
 usage: test_pages.py PATH/TO/downpour"""
-import json, re, sys
+import csv, hashlib, json, os, re, sys
+from xml.etree import ElementTree
 from comparison_expected import KINDS, QUANTITIES, Comparison, run_of_files
-from fake_bed import Bed
-from page_numbers import (compare_bars, compare_lines, compare_tables, difference_text, digits, interval, is_number, number,
-                          ratio_text)
+from fake_bed import JOB, Bed
+from page_numbers import (compare_bars, compare_forest, compare_lines, compare_tables, difference_text, digits, interval,
+                          is_number, number, ratio_text)
 from page_reader import Page
 from training_expected import check_training_pages
 
@@ -125,7 +126,7 @@ def check_runs(bed, page, root, right):
     for run in root["runs"]:
         own = runs[run["dir"]]
         value = lambda q: own.value(q, right.metric, right.target)
-        rows.append([own.dir, "ok" if own.good else "failed", number(value("metric"), 4), number(value("loss"), 5),
+        rows.append([own.dir, right.status(own), number(value("metric"), 4), number(value("loss"), 5),
                      number(value("seconds_to_target"), 2), number(value("examples_per_s"), -1),
                      number(value("seconds"), 2), str(len(own.samples))])
     compare_tables(bed.check, "runs", page.table("run", "status", right.metric, "loss", "seconds to the target",
@@ -143,18 +144,89 @@ def check_limits(bed, page, root, right):
                   [f"{waited[6]:.0f}%", *dropped] if waited else [])
 
 
-def check_settings(bed, page, root):
-    table = page.table("setting", "value")
-    shown = {key: value for key, value in root["settings"].items() if value is not None and value != []}
-    bed.check("settings: names", [row[0] for row in table[1:]], list(shown))
-    for key, text in table[1:]:
-        value = shown[key]
-        got = text if isinstance(value, str) else json.loads(text)
-        if is_number(value) and near(got, value):
+SETTINGS = {"batch": "minibatch, examples", "rate": "learning rate", "sample_every_s": "time between samples, s"}
+
+
+def text_of(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(text_of, value))
+    return f"{value:.10g}" if is_number(value) else str(value)
+
+
+def flat(settings, within=""):
+    for key, value in settings.items():
+        name = (within + " " + SETTINGS.get(key, key.replace("_", " "))).strip()
+        if isinstance(value, dict):
+            yield from flat(value, name)
+        elif value is not None and value != []:
+            yield name, value
+
+
+def check_settings(bed, page, root, right):
+    """All of the comparison, all that the runs' reports have in common; what differs has a column for each mode."""
+    own = [run.report for mode in right.modes for run in right.good(mode)]
+    shown = {key: value for key, value in root["settings"].items()}
+    for part in ("settings", "data"):
+        for key, value in own[0][part].items():
+            if key not in ("seed", "run") and all(r[part].get(key) == value for r in own):
+                shown[key] = value if isinstance(value, dict) or key not in shown else shown[key]
+    table = dict(page.table("setting", "value")[1:])
+    for name, value in flat(shown):
+        got = table.pop(name, None)
+        if is_number(value) and got is not None and near(float(got), value):
             continue
-        if key == "target":
-            got.update({k: v for k, v in value.items() if is_number(v) and abs(got[k] - v) < 1e-5}) # six digits
-        bed.check(f"settings: {key}", got, value)
+        bed.check(f"settings: {name}", got, text_of(value))
+    bed.check("settings of nothing", list(table), [])
+    trained = [mode for mode in right.modes if right.good(mode)]
+    differing = {row[0]: row[1:] for row in page.table("setting that differs", *trained)[1:]}
+    bed.check("settings that differ: consistency", differing.get("consistency"),
+              [right.good(mode)[0].report["settings"]["consistency"] for mode in trained])
+
+
+def check_again(bed, page, root, where):
+    """Build and files; the command is tried in report.sh."""
+    table = dict(page.table("build", "value")[1:])
+    bed.check("build: type", table["build type"], root["build"]["type"])
+    bed.check("build: commit", table["commit"], root["build"]["commit"] or "not known")
+    for name in ("libzmq", "rocksdb", "libprotobuf-c", "jansson"):
+        bed.check(f"build: {name}", f"{name} {root['build']['libraries'][name]}" in table["libraries"], True)
+    rows = []
+    for flag in ("--train", "--test"):
+        path = JOB[JOB.index(flag) + 1]
+        content = open(path, "rb").read()
+        rows.append([flag, path, number(len(content), -1), hashlib.blake2b(content, digest_size=16).hexdigest()])
+    compare_tables(bed.check, "files of data", page.table("file of"), rows)
+
+
+def check_files(bed, page, where, root, right, plots):
+    """What the page links is there, and the tables have the numbers of the runs."""
+    for link in page.links:
+        bed.check(f"link '{link}' is relative, and there", link[0] != "/" and ":" not in link and os.path.isfile(f"{where}/{link}"), True)
+    figures = [link for link in page.links if link.startswith("figures/")]
+    bed.check("figures as files", len(figures), len(page.figures))
+    for link in figures:
+        svg = ElementTree.parse(f"{where}/{link}").getroot()
+        bed.check(f"{link} is SVG", svg.tag, "{http://www.w3.org/2000/svg}svg")
+    runs = [run for mode in right.modes for run in right.runs[mode]]
+    with open(where + "/curves.csv", newline="") as file:
+        got = [(row["mode"], row["seed"], row["by"], row["seconds"], row["examples"], row["accuracy"], row["loss"])
+               for row in csv.DictReader(file)]
+    cell = lambda value: f"{value:.10g}" if is_number(value) else ""
+    wanted = [(mode, str(run.seed), s["by"], *(cell(s[key]) for key in ("seconds", "examples", "accuracy", "loss")))
+              for mode in right.modes for run in right.runs[mode] for s in run.samples]
+    bed.check("curves.csv", sorted(got), sorted(wanted))
+    with open(where + "/runs.csv", newline="") as file:
+        got = {(row["mode"], row["seed"]): row for row in csv.DictReader(file)}
+    bed.check("runs.csv: runs", len(got), len(runs))
+    for mode in right.modes:
+        for run in right.runs[mode]:
+            row = got[mode, str(run.seed)]
+            bed.check(f"runs.csv: status of {run.dir}", row["status"], right.status(run))
+            for key, quantity in (("value", "metric"), *((q, q) for q in QUANTITIES[1:])):
+                value = run.value(quantity, right.metric, right.target)
+                bed.check(f"runs.csv: {key} of {run.dir}, '{row[key]}', {value}", near(float(row[key]) if row[key] else None, value), True)
 
 
 def check_rates(bed, page, root):
@@ -211,18 +283,25 @@ def check_claimed(bed, text, right, claims):
             bed.fail(f"'{said}' is not among the claims that are shown: {sooner}")
 
 
-def mean_rate(right, mode):
-    """What the plot of throughput shows."""
-    return right.own(mode, "minibatches_per_s")["mean"]
-
-
 def check_plots(bed, page, root, right):
+    plots = 4 # throughput, shares, staleness, clock gap
     for key in dict.fromkeys((right.metric, "loss")):
-        compare_lines(bed.check, page.figures[f"{NAMES[key]} over time"], right.curves(key, "seconds"))
-        compare_lines(bed.check, page.figures[f"{NAMES[key]} over examples"], right.curves(key, "examples"))
-    means = [mean_rate(right, mode) for mode in right.modes]
+        flips = key == "accuracy" and right.ends_high()
+        level = (1 - right.target if flips else right.target) if key == right.metric else None
+        for over, words in (("seconds", "over time"), ("examples", "over examples")):
+            curves = right.curves(key, over)
+            if flips:
+                flip = lambda value: 1 - value if is_number(value) else None
+                curves = {m: [(x, flip(y), flip(high), flip(low)) for x, y, low, high in c] for m, c in curves.items()}
+            name = "1 − accuracy" if flips else NAMES[key]
+            compare_lines(bed.check, page.figures[f"{name} {words}"], curves, level, flips)
+            plots += 1
+    bed.check("first plot", list(page.figures)[0].endswith(("ccuracy over time", "Loss over time")), True)
+    plots += check_forests(bed, page, right) + check_rate_plot(bed, page, root, right)
+    own = [right.own(mode, "examples_per_s") for mode in right.modes]
     compare_bars(bed.check, page.figures["Throughput"], right.modes, stacked=True, series={
-        mode: [mean if i == m else None for i in range(len(means))] for m, (mode, mean) in enumerate(zip(right.modes, means))})
+        mode: [own[m]["mean"] if i == m else None for i in range(len(own))] for m, mode in enumerate(right.modes)},
+        errors=[(mode, m, own[m]["low"], own[m]["high"]) for m, mode in enumerate(right.modes) if own[m]["n"] > 1])
     trained = [mode for mode in right.modes if right.good(mode)]
     parts = {mode: right.shares(mode) for mode in trained}
     compare_bars(bed.check, page.figures["Shares of the workers' time"], trained, stacked=True, series={
@@ -230,14 +309,46 @@ def check_plots(bed, page, root, right):
     for caption, gap, names in (("Staleness of a push", False, ["0", "1", "2+", "4+", "8+", "16+"]),
                                 ("Clock gap of a push", True, ["0", "1", "2", "3+", "5+"])):
         series = right.staleness(gap)
-        compare_bars(bed.check, page.figures[caption], names[:len(next(iter(series.values())))], series)
+        buckets = len(next(iter(series.values())))
+        compare_bars(bed.check, page.figures[caption], names[:buckets],
+                     {mode: [one["mean"] for one in all] for mode, all in series.items()},
+                     errors=[(mode, b, max(one["low"], 0), min(one["high"], 100)) for mode, all in series.items()
+                             for b, one in enumerate(all) if one["n"] > 1])
     for name in right.modes:
         colours = {figure.legend[name] for figure in page.figures.values() if name in figure.legend}
         bed.check(f"colours of {name} in all plots", len(colours), 1)
+        bed.check(f"colour of {name}", colours <= {COLOURS[name]}, True)
     for caption, figure in page.figures.items():
-        bed.check(f"colours in '{caption}'", len(set(figure.legend.values())), len(figure.legend))
-    courses = len(dict.fromkeys((right.metric, "loss")))
-    bed.check("plots of the page", len(page.figures), 2 * courses + 4)
+        legend = {name: colour for name, colour in figure.legend.items() if not name.startswith(("target", "no difference"))}
+        bed.check(f"colours in '{caption}'", len(set(legend.values())), len(legend))
+    bed.check("plots of the page", len(page.figures), plots)
+
+
+COLOURS = {"async": "#0072b2", "sync": "#d55e00", "ssp:4": "#009e73", "hogwild": "#cc79a7", "sync:1": "#e69f00"}
+
+
+def check_forests(bed, page, right):
+    """Intervals of claims, which the page's sentences have, too."""
+    count, claims = 0, right.claims()
+    for caption, quantity, of in ((f"{NAMES[right.metric]} at the end, difference", "metric", "difference"),
+                                  ("Time to the target, ratio", "seconds_to_target", "ratio"),
+                                  ("Examples to the target, ratio", "examples_to_target", "ratio")):
+        rows = {mode: claims[quantity, mode, right.modes[0]][of] for mode in right.modes[1:]}
+        rows = {mode: one for mode, one in rows.items() if is_number(one.get("low"))}
+        bed.check(f"'{caption}' is drawn", caption in page.figures, bool(rows))
+        if rows:
+            compare_forest(bed.check, page.figures[caption], rows, int(of == "ratio"))
+        count += bool(rows)
+    return count
+
+
+def check_rate_plot(bed, page, root, right):
+    rates = sorted(root["settings"]["rates"])
+    if rates:
+        series = {m["name"]: [(rate, right.plain([t["metric"] for t in m["grid"] if t["rate"] == rate])["mean"]) for rate in rates]
+                  for m in root["modes"]}
+        compare_lines(bed.check, page.figures[f"{NAMES[right.metric]} by learning rate"], series)
+    return bool(rates)
 
 
 def check_comparison(bed, name, flags, seeds, metric="accuracy", target=None, but=None):
@@ -255,7 +366,9 @@ def check_comparison(bed, name, flags, seeds, metric="accuracy", target=None, bu
         check_results(bed, page, root, right)
         check_runs(bed, page, root, right)
         check_limits(bed, page, root, right)
-        check_settings(bed, page, root)
+        check_settings(bed, page, root, right)
+        check_again(bed, page, root, where)
+        check_files(bed, page, where, root, right, plots)
         check_rates(bed, page, root)
         check_words(bed, page, root, right)
         if plots:
@@ -276,6 +389,8 @@ def main():
         # 12.71 * 199 / 199 is below 12.71: the last point of a curve is the last sample all the same.
         check_comparison(bed, "one", ["--modes", "async,sync", "--workers", "2", "--sample-every", "50ms"], [3],
                          but={"runs/sync/seed-3": {"end": 12.71}})
+        check_comparison(bed, "high", ["--modes", "async,sync", "--workers", "2", "--sample-every", "50ms"], [11, 12, 13],
+                         but={f"runs/async/seed-{seed}": {"samples": "high"} for seed in (11, 12, 13)})
         check_training_pages(bed)
     sys.exit(bed.failures > 0)
 

@@ -4,6 +4,7 @@
 
 #include "deploy/compare/gnuplot.h"
 #include "deploy/compare/plot.h"
+#include "deploy/compare/plot_axes.h"
 #include "tests/lib/patience.h"
 
 #include <math.h>
@@ -97,14 +98,107 @@ static void points_are_chosen_and_gaps_left_out(void **state)
     assert_non_null(strstr(text, "\n5000 0.0002\n"));
     assert_non_null(strstr(text, "set logscale y\n"));
     free(text);
-    series.points = 4;
+    y[2501] = (double)NAN; /* between two points that are drawn */
+    text = script_of(&plot);
+    assert_int_equal(lines_of(text, "$s0 <<"), DP_PLOT_POINTS_MAX + 1);
+    free(text);
+    series.points = 5;
     y[1] = (double)NAN;
     y[2] = HUGE_VAL;
     text = script_of(&plot);
-    assert_int_equal(lines_of(text, "$s0 <<"), 2);
+    assert_non_null(strstr(text, "$s0 << END_OF_SERIES\n1 1\n\n4 0.25\n5 0.2\nEND_OF_SERIES\n"));
     assert_null(strstr(text, "set logscale y\n"));
     assert_null(strstr(text, "inf"));
     assert_null(strstr(text, "nan"));
+    free(text);
+}
+
+/* A band has gaps of its own, and ends where a logarithmic axis does. */
+static void bands_have_gaps(void **state)
+{
+    (void)state;
+    static const double x[] = {1, 2, 3, 4}, y[] = {100, 10, 2, 1}, high[] = {110, 11, 3, 2};
+    const double low[] = {90, (double)NAN, 1, -1};
+    const struct dp_plot_series series = {.name = "n", .points = 4, .x = x, .y = y, .low = low, .high = high};
+    const struct dp_plot plot = {
+        .caption = "c", .x_label = "x", .y_label = "y", .series = &series, .count = 1};
+    char *text = script_of(&plot);
+    assert_non_null(strstr(text, "$b0 << END_OF_SERIES\n1 90 110\n\n3 1 3\n4 0.5 2\nEND_OF_SERIES\n"));
+    assert_non_null(strstr(text, "$s0 << END_OF_SERIES\n1 100\n2 10\n3 2\n4 1\nEND_OF_SERIES\n"));
+    assert_non_null(strstr(text, "set logscale y\n"));
+    free(text);
+}
+
+/* In print without colours. */
+static void series_have_marks_and_dashes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"sync",  "m",         "async",     "ssp:1",
+                                        "ssp:4", "hogwild@2", "allreduce", "sync:1"};
+    enum dp_colour colours[8], alone;
+    dp_colour_modes(names, 8, colours);
+    assert_int_equal(colours[0], DP_COLOUR_VERMILLION);
+    assert_int_equal(colours[2], DP_COLOUR_BLUE);
+    assert_int_equal(colours[4], DP_COLOUR_GREEN);
+    for (int a = 0; a < 8; a++)
+        for (int b = 0; b < a; b++) {
+            const struct dp_colour_look *one = dp_colour_look(colours[a]),
+                                        *other = dp_colour_look(colours[b]);
+            assert_int_not_equal(colours[a], colours[b]);
+            assert_int_not_equal(one->mark, other->mark);
+            assert_string_not_equal(one->dash, other->dash);
+        }
+    for (int m = 0; m < 8; m++) /* on a page of its own */
+        if (m != 1 && m != 3) {
+            dp_colour_modes(&names[m], 1, &alone);
+            assert_int_equal(alone, colours[m]);
+        }
+    static const double x[] = {1, 2}, y[] = {3, 4};
+    const struct dp_plot_series series[] = {
+        {.name = "async", .colour = colours[2], .points = 2, .x = x, .y = y},
+        {.name = "sync", .colour = colours[0], .points = 2, .x = x, .y = y}};
+    const struct dp_plot plot = {.caption = "c",
+                                 .x_label = "x",
+                                 .y_label = "y",
+                                 .series = series,
+                                 .count = 2,
+                                 .level = 5,
+                                 .level_name = "target"};
+    char *text = script_of(&plot);
+    assert_non_null(strstr(text,
+                           "$s0 using 1:2 with lines linewidth 2 linecolor rgb '#0072B2', $m0 using 1:2 "
+                           "with points pointtype 7 "));
+    assert_non_null(strstr(text,
+                           "$s1 using 1:2 with lines linewidth 2 linecolor rgb '#D55E00' dashtype (9,4), $m1 "
+                           "using 1:2 with points pointtype 5 "));
+    assert_non_null(strstr(text, "$level << END_OF_SERIES\n1 5\n2 5\nEND_OF_SERIES\n"));
+    free(text);
+}
+
+static void dots_have_intervals(void **state)
+{
+    (void)state;
+    static const char *const categories[] = {"ssp:4", "100%"};
+    static const double x[] = {0.5, 2}, low[] = {0.25, 1.5}, high[] = {1.25, 3}, y[] = {0, 1};
+    const struct dp_plot_series series[] = {
+        {.name = "ssp:4", .points = 1, .x = &x[0], .y = &y[0], .low = &low[0], .high = &high[0]},
+        {.name = "100%", .points = 1, .x = &x[1], .y = &y[1], .low = &low[1], .high = &high[1]}};
+    const struct dp_plot plot = {.kind = DP_PLOT_FOREST,
+                                 .caption = "c",
+                                 .x_label = "x",
+                                 .x_log = true,
+                                 .category = categories,
+                                 .categories = 2,
+                                 .series = series,
+                                 .count = 2,
+                                 .level = 1,
+                                 .level_name = "no difference"};
+    char *text = script_of(&plot);
+    assert_non_null(strstr(text, "$s0 << END_OF_SERIES\n0.5 0 0.25 1.25\nEND_OF_SERIES\n"));
+    assert_non_null(strstr(text, "set ytics ('ssp:4' 0, '100%%' 1)\n"));
+    assert_non_null(strstr(text, "set logscale x\n"));
+    assert_non_null(strstr(text, "set xtics (0.5, 1, 2)\n"));
+    assert_non_null(strstr(text, "set arrow from first 1, graph 0 to first 1, graph 1 nohead "));
     free(text);
 }
 
@@ -129,6 +223,16 @@ static void bars_are_stacked(void **state)
     plot.kind = DP_PLOT_BARS; /* beside each other */
     text = script_of(&plot);
     assert_non_null(strstr(text, "0.200000 0 0.000000 0.400000 0 70\n"));
+    assert_null(strstr(text, "yerrorbars"));
+    free(text);
+    static const double least[] = {20, 30}, most[] = {35, 45};
+    const struct dp_plot_series with_error = {.name = "a", .points = 2, .y = low, .low = least, .high = most};
+    plot.series = &with_error;
+    plot.count = 1;
+    text = script_of(&plot);
+    assert_non_null(
+        strstr(text, "$e0 << END_OF_SERIES\n0.000000 30 20 35\n1.000000 40 30 45\nEND_OF_SERIES\n"));
+    assert_non_null(strstr(text, "$e0 using 1:2:3:4 with yerrorbars "));
     free(text);
 }
 
@@ -209,8 +313,8 @@ static void whatever_gnuplot_does(void **state)
 static void the_real_one_draws(void **state)
 {
     (void)state;
-    static const double x[] = {1, 2, 3}, y[] = {3, 4, 4.5}, same[] = {2, 2, 2}, low[] = {2, 3, 4},
-                        high[] = {4, 5, 6};
+    static const double x[] = {1, 2, 3}, y[] = {3, 4, 4.5}, same[] = {2, 2, 2}, rows[] = {0, 1, 2},
+                        low[] = {2, 3, 4}, high[] = {4, 5, 6};
     static const char *const categories[] = {"10%", "`x`", "it's <b>"};
     struct dp_plot_series series = {.name = "a", .points = 3, .x = x, .y = y, .low = low, .high = high};
     struct dp_plot plot = {.caption = "a <c>",
@@ -220,11 +324,12 @@ static void the_real_one_draws(void **state)
                            .series = &series,
                            .count = 1};
     struct dp_error err = {0};
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         char *svg = NULL;
-        plot.kind = i < 4 ? DP_PLOT_LINES : i == 4 ? DP_PLOT_BARS : DP_PLOT_STACKED;
+        plot.kind = i < 4 ? DP_PLOT_LINES : i == 4 ? DP_PLOT_BARS : i == 5 ? DP_PLOT_STACKED : DP_PLOT_FOREST;
+        plot.categories = 3;
         series.points = i == 3 ? 1 : 3;
-        series.y = i == 2 ? same : y;
+        series.y = i == 2 ? same : i == 6 ? rows : y;
         series.low = i == 0 ? low : NULL;
         enum dp_status st = dp_gnuplot_draw(&plot, LONG_MS, &svg, &err);
         if (st == DP_NOT_FOUND) {
@@ -248,8 +353,10 @@ static void the_real_one_draws(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_quoted),      cmocka_unit_test(points_are_chosen_and_gaps_left_out),
-        cmocka_unit_test(bars_are_stacked),      cmocka_unit_test(names_of_bars_have_room),
-        cmocka_unit_test(whatever_gnuplot_does), cmocka_unit_test(the_real_one_draws)};
+        cmocka_unit_test(texts_are_quoted),        cmocka_unit_test(points_are_chosen_and_gaps_left_out),
+        cmocka_unit_test(bands_have_gaps),         cmocka_unit_test(series_have_marks_and_dashes),
+        cmocka_unit_test(dots_have_intervals),     cmocka_unit_test(bars_are_stacked),
+        cmocka_unit_test(names_of_bars_have_room), cmocka_unit_test(whatever_gnuplot_does),
+        cmocka_unit_test(the_real_one_draws)};
     return cmocka_run_group_tests_name("plot", tests, make_place, remove_place);
 }

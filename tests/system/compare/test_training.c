@@ -154,7 +154,7 @@ static void what_is_known_of_the_origin_is_said(void **state)
          "Made with Downpour 1.0, on x%s, 2.0 GiB of memory, Linux."}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dp_training training = {.origin = json_loads(cases[i][0], 0, NULL)};
-        char *text = dp_summary_origin(&training);
+        char *text = dp_summary_origin(training.origin);
         assert_string_equal(text, cases[i][1]);
         free(text);
         json_decref(training.origin);

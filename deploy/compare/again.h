@@ -1,0 +1,11 @@
+/* Again: the part of a page that says how its training or comparison is made again: command, build, machine, files of data.
+ * Promise   The command runs as it stands, in any directory; it works in a new one. */
+#ifndef DP_COMPARE_AGAIN_H
+#define DP_COMPARE_AGAIN_H
+
+#include "deploy/compare/page_maker.h"
+
+/* origin: deploy/cli/run_origin.h; a comparison's has "files" (data_files.h), too. NULL: none is kept. directory: of the run. */
+void dp_page_again(struct dp_page_maker *maker, const json_t *origin, const char *directory);
+
+#endif
