@@ -7,6 +7,7 @@
 #include "deploy/compare/compare_earlier.h"
 #include "deploy/compare/compare_folder.h"
 #include "deploy/compare/compare_job.h"
+#include "deploy/compare/compare_like.h"
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/compare_record.h"
 #include "deploy/compare/compare_words.h"
@@ -31,6 +32,7 @@ struct comparing {
     struct dp_compare_plan plan;
     struct dp_compare_record record;
     struct dp_compare_earlier earlier; /* --resume */
+    struct dp_compare_like like;       /* --like */
     char dir[DP_PATH_MAX + 1];         /* of it */
     struct dp_cli_line line;
     const char *rate[DP_COMPARE_MODES_MAX];  /* of --lr-grid; NULL: that of the flags */
@@ -327,14 +329,19 @@ int dp_compare_compare(int argc, char *const *argv)
     }
     if (st == DP_OK && dp_compare_plan_flag(&c->plan, "--resume"))
         st = take_earlier(c, &err);
+    const char *like = st == DP_OK ? dp_compare_plan_flag(&c->plan, "--like") : NULL;
+    if (like)
+        st = dp_compare_like_take(like, &c->plan, &c->like, &err);
     if (st == DP_OK) {
         dp_cli_line_init(&c->line, stderr);
         st = dp_compare_plan_make(&c->plan, &err);
     }
     if (st == DP_OK)
-        st = compare(c, argc, argv, &err);
+        st = like ? compare(c, c->like.count, c->like.words, &err) : compare(c, argc, argv, &err);
     if (c)
         dp_compare_earlier_clear(&c->earlier);
+    if (c)
+        dp_compare_like_clear(&c->like);
     int code = st == DP_OK ? 0 : c && c->signal ? 128 + c->signal : 2;
     dp_text_clean(err.text);
     if (st != DP_OK)

@@ -95,6 +95,16 @@ enum dp_status dp_compare_earlier_read(const char *dir, struct dp_compare_earlie
     return st;
 }
 
+enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_earlier *out, struct dp_error *err)
+{
+    enum dp_status st = dp_comparison_read_report(name, &out->comparison, err);
+    if (st == DP_OK)
+        st = take_command(out, err);
+    if (st != DP_OK)
+        dp_compare_earlier_clear(out);
+    return st;
+}
+
 void dp_compare_earlier_clear(struct dp_compare_earlier *earlier)
 {
     dp_comparison_clear(&earlier->comparison);

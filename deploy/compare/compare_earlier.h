@@ -21,6 +21,10 @@ struct dp_compare_earlier {
 /* dir: the comparison's, absolute. */
 DP_MUST_USE
 enum dp_status dp_compare_earlier_read(const char *dir, struct dp_compare_earlier *out, struct dp_error *err);
+/* For `--like`: the command alone, of any machine and version. name: as dp_comparison_read_report. */
+DP_MUST_USE
+enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_earlier *out,
+                                       struct dp_error *err);
 void dp_compare_earlier_clear(struct dp_compare_earlier *earlier); /* accepts {0} */
 /* The new report goes on where that one stood: when it began, how long it has worked, its metric. */
 void dp_compare_earlier_hand_over(const struct dp_compare_earlier *earlier, struct dp_compare_record *record);

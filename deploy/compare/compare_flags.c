@@ -31,6 +31,12 @@ static const struct dp_option own[] = {
      "that "
      "ended well are kept",
      NULL, NULL},
+    {"--like", "REPORT",
+     "make the comparison of this report.json (or of its directory) again, here, with its flags; flags that "
+     "are "
+     "given replace its own, such as --train for a file that lies elsewhere; data with other bytes is "
+     "refused",
+     NULL, NULL},
     {"--keep-stores", NULL, "keep the weights of each run (runs/MODE/seed-N/store), for predict and export",
      NULL, NULL},
 };

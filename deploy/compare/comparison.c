@@ -71,23 +71,36 @@ static enum dp_status check(const struct dp_comparison *c, struct dp_error *err)
     return DP_OK;
 }
 
-enum dp_status dp_comparison_read(const char *directory, struct dp_comparison *out, struct dp_error *err)
+static enum dp_status load(struct dp_comparison *out, struct dp_error *err)
 {
     json_error_t why;
-    *out = (struct dp_comparison){.root = NULL};
-    enum dp_status st = dp_path_absolute(directory, out->directory, err);
-    if (st == DP_OK)
-        st = find(out->directory, out->path, err);
-    if (st != DP_OK)
-        return st;
     out->root = json_load_file(out->path, 0, &why);
     if (!out->root)
         return dp_fail(err, DP_DATA, "the report '%.300s' is damaged (line %d: %.100s)", out->path, why.line,
                        why.text);
-    st = check(out, err);
+    enum dp_status st = check(out, err);
     if (st != DP_OK)
         dp_comparison_clear(out);
     return st;
+}
+
+enum dp_status dp_comparison_read(const char *directory, struct dp_comparison *out, struct dp_error *err)
+{
+    *out = (struct dp_comparison){.root = NULL};
+    enum dp_status st = dp_path_absolute(directory, out->directory, err);
+    if (st == DP_OK)
+        st = find(out->directory, out->path, err);
+    return st == DP_OK ? load(out, err) : st;
+}
+
+enum dp_status dp_comparison_read_report(const char *name, struct dp_comparison *out, struct dp_error *err)
+{
+    struct stat info;
+    *out = (struct dp_comparison){.root = NULL};
+    if (stat(name, &info) == 0 && S_ISDIR(info.st_mode))
+        return dp_comparison_read(name, out, err);
+    enum dp_status st = dp_path_absolute(name, out->path, err);
+    return st == DP_OK ? load(out, err) : st;
 }
 
 void dp_comparison_clear(struct dp_comparison *comparison)

@@ -22,6 +22,9 @@ struct dp_comparison {
 bool dp_comparison_is(const char *directory);
 DP_MUST_USE
 enum dp_status dp_comparison_read(const char *directory, struct dp_comparison *out, struct dp_error *err);
+/* name: of the directory, or of its report, wherever that lies: the directory is then "". */
+DP_MUST_USE
+enum dp_status dp_comparison_read_report(const char *name, struct dp_comparison *out, struct dp_error *err);
 void dp_comparison_clear(struct dp_comparison *comparison);
 
 /* ---- what is in it; root: of a comparison */

@@ -122,6 +122,32 @@ fi
 again "$page"
 has "$there/a & b-again/report.json" '"finished": true'
 [ -s "$there/a & b-again/runs.csv" ] || fail "the comparison that was made again has no table of its runs"
+# The same elsewhere: by the flags of a report alone, with the same data, wherever that lies; and again by the report of that.
+report=$there/a\ \&\ b/report.json
+cp "$report" "$dir/sent.json"
+mkdir "$dir/else"
+cp tests/data/digits.train.libsvm.gz "$dir/else/train.gz"
+cp tests/data/digits.test.libsvm.gz "$dir/else/test.gz"
+expect 2 "./-train.gz" "$downpour" compare --like "$dir/sent.json" --dir "$dir/else/no" # its relative names are not here
+expect 2 "--train: 'tests/data/digits.test.libsvm.gz' has other bytes than the report's file: BLAKE2b" "$downpour" compare \
+    --like "$dir/sent.json" --train tests/data/digits.test.libsvm.gz --test "$dir/else/test.gz" --dir "$dir/else/no"
+expect 2 "give only --dir beside it" "$downpour" compare --like "$dir/sent.json" --resume
+[ ! -e "$dir/else/no" ] || fail "a comparison with other data was begun"
+expect 0 "Page:" sh -c 'cd "$1/else" && exec "$0" compare --like "$1/sent.json" --train train.gz --dir one' "$downpour" "$dir"
+said "As in $dir/sent.json: Made with Downpour "
+if command -v python3 >/dev/null; then
+    python3 - "$report" "$dir/else/one/report.json" <<'EOF' || fail "a comparison like another has other settings"
+import json, sys
+one, other = (json.load(open(path)) for path in sys.argv[1:])
+for of in (one, other):
+    del of["settings"]["train"]
+modes = lambda of: [(r["mode"], r["seed"], r["samples"][-1]["examples"]) for r in of["runs"]]
+assert other["finished"] and one["settings"].keys() == other["settings"].keys() and modes(one) == modes(other)
+assert one["modes"] == other["modes"] and [f["blake2b"] for f in one["files"]] == [f["blake2b"] for f in other["files"]]
+assert "--like" not in other["command"] and other["command"][other["command"].index("--train") + 1] == "train.gz"
+EOF
+fi
+again "$dir/else/one/report.html"
 # Elsewhere the page stands alone.
 expect 0 "Page:" env PATH="$no_gnuplot" "$downpour" report "$there/a & b" --out "$dir/alone.html"
 page "$dir/alone.html"
