@@ -4,6 +4,7 @@
 
 #include "common/base/text.h"
 #include "deploy/cli/options_words.h"
+#include "deploy/compare/agreement.h"
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/comparison.h"
 #include "deploy/compare/training_page.h"
@@ -12,11 +13,16 @@
 
 static const struct dp_option options[] = {
     {"--out", "FILE", "the page; - is standard output; default: report.html in DIR", NULL, NULL},
+    {"--against", "REPORT",
+     "instead of a page: whether the comparison in DIR agrees with that of this report.json (or directory): "
+     "settings "
+     "that differ, and results that are in each other's 95% intervals, or not",
+     NULL, NULL},
 };
 
 static const struct dp_command command = {
     .name = "report",
-    .usage = "DIR [--out FILE]",
+    .usage = "DIR [--out FILE | --against REPORT]",
     .summary =
         "Makes a page (HTML) of one training, or of a comparison, from the report in DIR (the --dir of run "
         "or compare), which may still "
@@ -30,6 +36,19 @@ static const struct dp_command command = {
     .count = sizeof options / sizeof options[0],
 };
 
+static enum dp_status tell_agreement(const char *dir, const char *report, struct dp_error *err)
+{
+    struct dp_comparison here = {.root = NULL}, there = {.root = NULL};
+    enum dp_status st = dp_comparison_read_report(dir, &here, err);
+    if (st == DP_OK)
+        st = dp_comparison_read_report(report, &there, err);
+    if (st == DP_OK)
+        dp_agreement_put(stdout, here.root, there.root);
+    dp_comparison_clear(&here);
+    dp_comparison_clear(&there);
+    return st;
+}
+
 static enum dp_status run(int argc, char *const *argv, bool *help, struct dp_error *err)
 {
     const char *values[sizeof options / sizeof options[0]];
@@ -40,8 +59,13 @@ static enum dp_status run(int argc, char *const *argv, bool *help, struct dp_err
     if (st == DP_OK && !*help && words.words != 1)
         st = dp_fail(err, DP_ARGUMENT,
                      "give the directory of one run (its --dir): downpour report DIR [--out FILE]");
-    const char *out = st == DP_OK && !*help ? dp_options_value(&command, values, "--out") : NULL;
-    if (st == DP_OK && !*help)
+    const char *out = st == DP_OK && !*help ? dp_options_value(&command, values, "--out") : NULL,
+               *against = st == DP_OK && !*help ? dp_options_value(&command, values, "--against") : NULL;
+    if (out && against)
+        st = dp_fail(err, DP_ARGUMENT, "--against makes no page: leave out --out");
+    else if (against)
+        st = tell_agreement(words.word[0], against, err);
+    else if (st == DP_OK && !*help)
         st = dp_comparison_is(words.word[0]) ? dp_compare_make_page(words.word[0], out, err)
                                              : dp_training_make_page(words.word[0], out, err);
     dp_words_clear(&words);
