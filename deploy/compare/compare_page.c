@@ -156,6 +156,10 @@ static void put_rates(struct dp_page_maker *maker, const json_t *root)
         return;
     (void)snprintf(at_end, sizeof at_end, "%.64s at the end",
                    dp_compare_metric_name(dp_comparison_metric(root)));
+    dp_page_figures_begin(to);
+    dp_compare_plot_rates(maker, root);
+    dp_page_figures_end(to);
+    dp_page_fold_begin(to, "All rates as a table", maker->no_plots);
     dp_page_table_begin(to, headings, 4, 1);
     for (size_t m = 0; m < json_array_size(modes); m++) {
         const json_t *mode = json_array_get(modes, m), *grid = json_object_get(mode, "grid");
@@ -176,9 +180,7 @@ static void put_rates(struct dp_page_maker *maker, const json_t *root)
         }
     }
     dp_page_table_end(to);
-    dp_page_figures_begin(to);
-    dp_compare_plot_rates(maker, root);
-    dp_page_figures_end(to);
+    dp_page_fold_end(to);
 }
 
 static void put_runs(struct dp_page_maker *maker, const json_t *root)

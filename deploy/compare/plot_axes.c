@@ -4,16 +4,22 @@
 
 #include <math.h>
 
-#define NAMES_FONT 14
-#define NAMES_WIDE 390.0 /* of all bars together, about */
-#define LETTER     9.0
-#define NAME_GAP   7.0
-#define BARS_LEAST 5u /* so wide is the room of a bar at most: a share of the plot */
-#define LOG_FROM   30.0
-#define X_TICS     8.0
-#define Y_TICS     5.0
-#define DECADES    3.0 /* of a logarithmic scale: of more, each has one tic */
-#define FOREST_PAD 0.06
+#define NAMES_FONT  14
+#define NAMES_WIDE  390.0 /* of all bars together, about */
+#define LETTER      9.0
+#define NAME_GAP    7.0
+#define BARS_LEAST  5u /* so wide is the room of a bar at most: a share of the plot */
+#define LOG_FROM    30.0
+#define X_TICS      8.0
+#define Y_TICS      5.0
+#define X_DECADES   1.5 /* of a logarithmic scale: of more, each has one tic */
+#define Y_DECADES   3.0
+#define ASLANT      0.6 /* of a name's length, how far down it reaches */
+#define LINE        20.0
+#define LINES_LEAST 5.0
+#define LINES_MOST  7.0
+#define NAMES_LONG  130.0 /* of a forest: they leave little room for tics */
+#define FOREST_PAD  0.06
 
 /* ---- texts */
 
@@ -115,7 +121,8 @@ double dp_plot_step(double range, double most)
 static void put_log_tics(char axis, struct dp_plot_range range, FILE *to)
 {
     static const double of_decade[] = {1, 2, 5};
-    double decades = log10(range.high / range.low), every = decades > 2 * DECADES ? ceil(decades / 6) : 1;
+    double decades = log10(range.high / range.low), every = decades > 6 ? ceil(decades / 6) : 1;
+    size_t tics = decades > (axis == 'x' ? X_DECADES : Y_DECADES) ? 1 : 3;
     double step = dp_plot_step(range.high - range.low, Y_TICS);
     const char *before = "";
     fprintf(to, "set logscale %c\nset format %c '%%g'\nset %ctics (", axis, axis, axis);
@@ -126,7 +133,7 @@ static void put_log_tics(char axis, struct dp_plot_range range, FILE *to)
         }
     for (double power = floor(log10(range.low)); range.high >= 4 * range.low && power <= log10(range.high);
          power += every)
-        for (size_t i = 0; i < (decades > DECADES ? 1 : 3); i++) {
+        for (size_t i = 0; i < tics; i++) {
             double at = of_decade[i] * pow(10, power);
             if (at < range.low / 1.0001 || at > range.high * 1.0001)
                 continue;
@@ -210,6 +217,14 @@ static bool have_room(const struct dp_plot *plot, size_t count, double bar, size
     return true;
 }
 
+static double longest(const struct dp_plot *plot, size_t count)
+{
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = fmax(most, room_of(plot->category[i]));
+    return most;
+}
+
 /* The names of bars stand aslant where they have no room beside each other; of those that are an order some are left out instead. */
 void dp_plot_axes_bars(const struct dp_plot *plot, FILE *to)
 {
@@ -220,7 +235,11 @@ void dp_plot_axes_bars(const struct dp_plot *plot, FILE *to)
     while (!have_room(plot, count, bar, each))
         each++;
     if (each > 1 && !plot->ordered) {
-        fputs("set bmargin 5\nset xlabel offset 0,-0.7\nset xtics rotate by 40 right offset 0.8,0.2\n", to);
+        double lines = fmin(fmax(ceil(longest(plot, count) * ASLANT / LINE), LINES_LEAST), LINES_MOST);
+        fprintf(to,
+                "set bmargin %g\nset rmargin 2\nset xlabel offset 0,%g\nset xtics rotate by 40 right offset "
+                "0.8,0.2\n",
+                lines, -0.7 - (lines - LINES_LEAST));
         each = 1;
     }
     fprintf(to, "set xtics font ',%d' (", NAMES_FONT);
@@ -247,7 +266,8 @@ void dp_plot_axes_forest(const struct dp_plot *plot, FILE *to)
         put_log_tics('x', x, to);
     } else {
         x = (struct dp_plot_range){x.low - pad, x.high + pad};
-        fprintf(to, "set xtics %.10g\n", dp_plot_step(x.high - x.low, Y_TICS));
+        fprintf(to, "set xtics %.10g\n",
+                dp_plot_step(x.high - x.low, longest(plot, plot->categories) > NAMES_LONG ? 3 : Y_TICS));
     }
     fprintf(to, "set xrange [%.10g:%.10g]\nset yrange [%.1f:-0.5]\nset ytics (", x.low, x.high,
             (double)plot->categories - 0.5);
