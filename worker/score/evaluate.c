@@ -36,9 +36,10 @@ enum dp_status dp_evaluate_fits(const struct dp_job *job, const struct dp_datase
     const struct dp_cluster_training *training = &job->cluster->training;
     /* Worker 0 has the largest share. Every worker computes the same, so that all fail or none. */
     const struct dp_share largest = {.batches = dp_dataset_batches(data), .workers = training->workers};
-    uint64_t examples = dp_dataset_ranked(data) ? 0 : dp_dataset_examples(data), /* sums alone */
-        part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data),
-                                     dp_share_examples(largest, examples, training->batch)),
+    bool sums_alone = dp_dataset_ranked(data) != NULL;
+    uint64_t examples = sums_alone ? 0 : dp_dataset_examples(data),
+             own = sums_alone ? 0 : dp_share_examples(largest, examples, training->batch),
+             part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), own),
              all = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), examples) +
                    (training->workers - 1) *
                        dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), 0);
