@@ -43,13 +43,18 @@ static enum dp_status check_set(const struct dp_observed *observed, const struct
                                 struct dp_error *err)
 {
     const struct dp_cluster_data *data = &cluster->data;
-    bool has = data->test[0] || data->holdout[0] || data->validation[0] || data->validation_share > 0;
+    bool has_validation = data->validation[0] || data->validation_share > 0;
+    bool has = data->test[0] || data->holdout[0] || has_validation;
+    if (observed->validation && !has_validation)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--score validation: there is no validation set: give --validation FILE or "
+                       "--validation-share X");
     if (observed->score[0] && data->holdout[0])
         return dp_fail(err, DP_ARGUMENT,
                        "--score and --holdout: the samples are scored on what is held out; omit --score");
     if (!observed->score[0] && (observed->labels[0] || observed->negatives[0]))
         return dp_fail(err, DP_ARGUMENT, "--score-labels and --score-negatives belong to --score FILE");
-    return observed->score[0] || has
+    return observed->score[0] || observed->validation || has
                ? DP_OK
                : dp_fail(err, DP_ARGUMENT,
                          "--sample-every: there is nothing to score the samples on: give --score FILE");
@@ -71,7 +76,9 @@ enum dp_status dp_observed_plan(const char *const *values, struct dp_cluster *cl
     out->every_ms = (uint32_t)(every_ns / 1000000);
     if (st == DP_OK && out->every_ms == 0)
         st = dp_fail(err, DP_ARGUMENT, "--sample-every is '%.40s': from 1ms on", every);
-    if (st == DP_OK)
+    const char *score = dp_options_value(&dp_run_command, values, parts[0]);
+    out->validation = score && strcmp(score, "validation") == 0;
+    if (st == DP_OK && !out->validation)
         st = settle_file(values, parts[0], out->score, err);
     if (st == DP_OK)
         st = settle_file(values, parts[1], out->labels, err);
@@ -179,7 +186,9 @@ static enum dp_status write_conf(const struct dp_observed *observed, const struc
         return dp_fail(err, DP_NOMEM, "no memory for a cluster file");
     *scored = *cluster; /* its servers are lent */
     struct dp_cluster_data *data = &scored->data;
-    data->holdout_evaluated = true;
+    data->holdout_evaluated = !observed->validation;
+    if (observed->validation)
+        data->test[0] = data->test_labels[0] = data->test_negatives[0] = '\0';
     if (observed->score[0]) {
         memcpy(data->test, observed->score, sizeof data->test);
         memcpy(data->test_labels, observed->labels, sizeof data->test_labels);

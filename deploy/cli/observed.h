@@ -17,6 +17,7 @@ struct dp_observed {
     uint32_t every_ms; /* 0: off */
     char score[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1],
         negatives[DP_PATH_MAX + 1]; /* "": the run's own set */
+    bool validation;                /* the run's validation set is scored, whatever other it has */
     bool failed, started, scored;
     long log_from; /* of the observer's log: where this run's part begins */
 };

@@ -73,7 +73,8 @@ static const struct dp_option options[] = {
      "--test "
      "or --holdout (which is then not evaluated after each epoch)",
      NULL, NULL},
-    {"--score", "FILE", "with --sample-every: the data that the samples are scored on, as --test", NULL,
+    {"--score", "FILE|validation",
+     "with --sample-every: the data that the samples are scored on, as --test; or the validation set", NULL,
      NULL},
     {"--score-labels", "FILE", "labels of --score", NULL, NULL},
     {"--score-negatives", "FILE", "as --test-negatives, for --score", NULL, NULL},

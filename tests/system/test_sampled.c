@@ -239,6 +239,9 @@ static void what_fails_fails_no_run(void **state)
     json_decref(root);
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--fresh", DIGITS, OFTEN),
                   "--sample-every: there is nothing to score the samples on: give --score FILE");
+    dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--fresh", DIGITS, OFTEN, "--score",
+                               "validation"),
+                  "--score validation: there is no validation set");
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--fresh", "--model",
                                "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--score", DP_DIGITS_TEST),
                   "--score needs --sample-every TIME");
