@@ -212,8 +212,8 @@ static bool is_ours(const char *directory, const char *name)
     return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
            is_numbered(name, "server-", ".log.1") || is_numbered(name, "worker-", ".log.1") ||
            is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0 ||
-           strcmp(name, "keys.log") == 0 || strcmp(name, "observer.log") == 0 ||
-           strcmp(name, "scoring.log") == 0;
+           strcmp(name, "failure.json") == 0 || strcmp(name, "keys.log") == 0 ||
+           strcmp(name, "observer.log") == 0 || strcmp(name, "scoring.log") == 0;
 }
 
 static enum dp_status clear_inside(const struct dp_folder *folder, const char *directory,

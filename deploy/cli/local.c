@@ -523,9 +523,8 @@ static void explain_one(const struct child *child, FILE *file)
 
 void dp_local_explain(const struct dp_local *local, FILE *file)
 {
-    const struct child *child = first_failed(local);
-    if (child)
-        explain_one(child, file); /* the others end because of it, more often than not */
+    if (first_failed(local))
+        explain_one(first_failed(local), file); /* the others end because of it, more often than not */
 }
 
 bool dp_local_last_words(const struct dp_local *local, char *out, size_t size)

@@ -68,8 +68,8 @@ bool dp_local_first_worker_ended(const struct dp_local *local);
 bool dp_local_failed(const struct dp_local *local);
 bool dp_local_server_failed(const struct dp_local *local);
 void dp_local_explain(const struct dp_local *local, FILE *file);
-/* The error that the first child that ended with code 2 logged last, without time and name: why it did.
- * false: a signal ended it, or the log says nothing: how it ended. */
+/* The error that the first child that failed logged last, without time and name: why it ended with code 2.
+ * false: it did not, or the log says nothing; out then has how it ended, where one failed. */
 bool dp_local_last_words(const struct dp_local *local, char *out, size_t size);
 /* grace_ms 0: SIGKILL at once. Else SIGTERM to each of the role; past grace_ms, or at a further signal to
  * this process, SIGKILL. From then on, until the next start, who dies is not started again. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */

@@ -50,6 +50,7 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
     progress->waiting += strcmp(state, "waiting") == 0;
     progress->evaluating += strcmp(state, "evaluating") == 0;
     progress->reading += strcmp(state, "reading") == 0;
+    progress->diverged |= dp_json_get_u64(root, "diverged") > 0;
     progress->examples += examples;
     progress->total += dp_json_get_u64(root, "examples_total");
     if (json_is_number(rate) && strcmp(state, "training") == 0)

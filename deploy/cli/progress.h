@@ -9,12 +9,14 @@
 
 #include "common/client/downpour.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Of all workers; {0} before the first note. */
 struct dp_cli_progress {
     uint32_t workers; /* that have said something */
     uint32_t waiting, evaluating, reading, done;
+    bool diverged;          /* one of them has */
     uint32_t epoch, epochs; /* of the one that is least far */
     uint64_t examples, total;
     double rate;         /* examples/s */

@@ -7,6 +7,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/diverged.h"
 #include "deploy/cli/epochs.h"
+#include "deploy/cli/failure.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/outcome.h"
@@ -18,6 +19,7 @@
 #include "deploy/cli/servers.h"
 
 #include "common/base/deadline.h"
+#include "common/base/text.h"
 #include "common/config/consistency.h"
 #include "common/config/injection.h"
 #include "common/env/awake.h"
@@ -46,6 +48,7 @@ struct cli_run {
     struct dp_cli_epochs epochs;
     bool accepted;           /* some worker has trained: the earlier run's place is this one's */
     bool trained;            /* some worker has said so */
+    bool any_diverged;       /* some worker says that it has */
     bool replaces;           /* --replace-store gives up something */
     bool all_joined;         /* with --worker-timeout: every worker has, once */
     bool served;             /* all servers have: what was replaced stays so */
@@ -177,6 +180,7 @@ static void watch(struct cli_run *run)
     struct dp_cli_progress seen =
         dp_cli_progress_watch(run->client, run->plan.cluster->training.run, &run->line);
     run->trained = run->trained || seen.examples > 0;
+    run->any_diverged = run->any_diverged || seen.diverged;
     /* Behind its reading: until then it may refuse its data, and the earlier run is wanted back. */
     if (run->trained || seen.evaluating + seen.waiting + seen.done > 0)
         accept(run);
@@ -458,6 +462,21 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
         fprintf(stderr, "downpour: %s\n", unheard.text);
 }
 
+/* For a program that started this run. err: of what no process said. */
+static void leave_cause(const struct cli_run *run, const struct dp_error *err)
+{
+    struct dp_failure failure = {.trained = run->trained,
+                                 .diverged = run->any_diverged || run->diverged != 0};
+    struct dp_error why = {0};
+    bool said = run->local && dp_local_last_words(run->local, failure.error, sizeof failure.error);
+    failure.refused = said && !run->trained && !failure.diverged;
+    if (!failure.error[0])
+        (void)snprintf(failure.error, sizeof failure.error, "%s", err->text);
+    dp_text_clean(failure.error);
+    if (run->plan.folder.lock >= 0 && dp_failure_write(run->plan.folder.path, &failure, &why) != DP_OK)
+        fprintf(stderr, "downpour: %s\n", why.text);
+}
+
 /* That all of it is trained is to be known as long as the weights are there. */
 static enum dp_status set_finished(struct cli_run *run, struct dp_error *err)
 {
@@ -515,6 +534,8 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
         fprintf(stderr, "downpour: %s\n", unheard.text);
     if (code != 0 && run->local)
         after_failure(run, failed, back);
+    if (code == 2)
+        leave_cause(run, err);
     if (code == 0 && (set_finished(run, err) != DP_OK || tell_result(run, err) != DP_OK)) {
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;
@@ -548,6 +569,7 @@ int dp_command_run(int argc, char *const *argv)
                            run.plan.resumes && !run.plan.replaces, run.plan.tables);
         if (run.plan.state.restored)
             dp_cli_epochs_restored(&run.epochs, run.plan.state.restored_epoch);
+        dp_failure_clear(run.plan.folder.path);
         tell_start(&run);
         st = train(&run, &err);
     }
