@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 #define WIDTH 100u
-#define TITLE 96u
+#define TITLE 160u
+#define DIR   160u /* of a run, in the comparison's */
 
 struct comparing {
     struct dp_compare_plan plan;
@@ -36,9 +37,11 @@ struct comparing {
     char dir[DP_PATH_MAX + 1];         /* of it */
     struct dp_cli_line line;
     const char *rate[DP_COMPARE_MODES_MAX];  /* of --lr-grid; NULL: that of the flags */
+    bool diverged[DP_COMPARE_MODES_MAX];     /* with each of --lr-grid */
     char gave_up[DP_COMPARE_MODES_MAX][200]; /* why a mode is not run any more; "": it is */
     uint32_t done, all, good;
     int signal;
+    bool refused; /* the first run was, and so would be the others */
 };
 
 static void tell_start(const struct comparing *c)
@@ -55,11 +58,11 @@ static void tell_start(const struct comparing *c)
 }
 
 /* "  3/15  ssp:4, seed 1       12.3 s  accuracy 0.9512  7,123 examples/s" */
-static void tell_run(struct comparing *c, const char *title, const json_t *run, double end)
+static void tell_run(struct comparing *c, const char *title, const json_t *run, const char *metric,
+                     double end)
 {
     char number[32];
     const char *error = json_string_value(json_object_get(run, "error"));
-    const char *metric = dp_compare_record_metric(&c->record);
     const json_t *throughput = json_object_get(json_object_get(run, "report"), "throughput");
     bool good = strcmp(json_string_value(json_object_get(run, "status")), "ok") == 0;
     dp_cli_line_clear(&c->line);
@@ -83,63 +86,73 @@ static void title_of(const struct comparing *c, size_t mode, uint64_t seed, cons
                    rate ? ", rate " : "", rate ? rate : "");
 }
 
-/* One training of a mode. *run: the record's or the caller's to release. */
-static enum dp_status train(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
-                            const char *dir, json_t **run, struct dp_error *err)
+/* One training of a mode: mode, seed, rate, is_try, dir and title are set. *run: the record's or the caller's to release. */
+static enum dp_status train(struct comparing *c, struct dp_compare_job *job, json_t **run,
+                            struct dp_error *err)
 {
-    char title[TITLE];
-    title_of(c, mode, seed, rate, title);
-    struct dp_compare_job job = {.plan = &c->plan,
-                                 .mode = &c->plan.mode[mode],
-                                 .seed = seed,
-                                 .rate = rate,
-                                 .dir = dir,
-                                 .title = title,
-                                 .line = &c->line};
-    enum dp_status st = c->earlier.argv ? dp_compare_folder_remove(c->plan.dir, dir, err) : DP_OK;
+    job->plan = &c->plan;
+    job->line = &c->line;
+    enum dp_status st = c->earlier.argv ? dp_compare_folder_remove(c->plan.dir, job->dir, err) : DP_OK;
     if (st == DP_OK)
-        st = dp_compare_job_run(&job, run, err);
-    c->signal = job.signal;
+        st = dp_compare_job_run(job, run, err);
+    c->signal = job->signal;
     if (st != DP_OK)
         return st;
+    c->refused = job->refused && c->done == 0;
     c->done++;
-    tell_run(c, title, *run, dp_compare_record_end(&c->record, *run));
-    return DP_OK;
+    return c->refused ? dp_fail(err, DP_ARGUMENT, "%s", json_string_value(json_object_get(*run, "error")))
+                      : DP_OK;
 }
 
 static void dir_of(const struct comparing *c, const char *in, size_t mode, uint64_t seed, const char *rate,
-                   char out[128])
+                   char out[DIR])
 {
-    char name[32];
-    (void)snprintf(out, 128, "%s/%s/%s%sseed-%" PRIu64, in, dp_compare_mode_path(&c->plan.mode[mode], name),
+    char name[DP_COMPARE_NAME];
+    (void)snprintf(out, DIR, "%s/%s/%s%sseed-%" PRIu64, in, dp_compare_mode_path(&c->plan.mode[mode], name),
                    rate ? rate : "", rate ? "-" : "", seed);
 }
 
 /* ---- --lr-grid */
 
+/* Held-out pairs are ranked among other items, so that their metrics may be others than the test set's. */
+static bool has_metrics_of_runs(const struct comparing *c)
+{
+    return !dp_compare_plan_flag(&c->plan, "--holdout") &&
+           !dp_compare_plan_flag(&c->plan, "--test-negatives");
+}
+
+static enum dp_status try_rate(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
+                               struct dp_error *err)
+{
+    char dir[DIR], title[TITLE];
+    json_t *run = NULL,
+           *kept = dp_compare_earlier_try(&c->earlier, c->plan.mode[mode].name, strtod(rate, NULL), seed);
+    if (kept) {
+        dp_compare_record_keep_try(&c->record, mode, kept);
+        c->done++;
+        return DP_OK;
+    }
+    dir_of(c, "grid", mode, seed, rate, dir);
+    title_of(c, mode, seed, rate, title);
+    struct dp_compare_job job = {
+        .mode = &c->plan.mode[mode], .seed = seed, .rate = rate, .is_try = true, .dir = dir, .title = title};
+    enum dp_status st = train(c, &job, &run, err);
+    if (st == DP_OK) {
+        double end = dp_compare_record_add_try(&c->record, mode, rate, run);
+        tell_run(c, title, run, dp_compare_record_grid_metric(&c->record), end);
+        st = dp_compare_record_write(&c->record, c->plan.dir, err);
+    }
+    if (st == DP_OK && has_metrics_of_runs(c))
+        st = dp_compare_record_check_target(&c->record, run, err);
+    json_decref(run);
+    return st;
+}
+
 static enum dp_status try_rates(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    for (size_t r = 0; st == DP_OK && r < c->plan.rates; r++) {
-        const char *rate = c->plan.rate[r];
-        char dir[128];
-        json_t *run = NULL,
-               *kept = dp_compare_earlier_try(&c->earlier, c->plan.mode[mode].name, strtod(rate, NULL), seed);
-        if (kept) {
-            dp_compare_record_keep_try(&c->record, mode, kept);
-            c->done++;
-            continue;
-        }
-        dir_of(c, "grid", mode, seed, rate, dir);
-        st = train(c, mode, seed, rate, dir, &run, err);
-        if (st == DP_OK) {
-            dp_compare_record_add_try(&c->record, mode, rate, run);
-            st = dp_compare_record_write(&c->record, c->plan.dir, err);
-        }
-        if (st == DP_OK)
-            st = dp_compare_record_check_target(&c->record, run, err);
-        json_decref(run);
-    }
+    for (size_t r = 0; st == DP_OK && r < c->plan.rates; r++)
+        st = try_rate(c, mode, seed, c->plan.rate[r], err);
     return st;
 }
 
@@ -148,12 +161,17 @@ static enum dp_status seek_rates(struct comparing *c, struct dp_error *err)
     enum dp_status st = DP_OK;
     for (uint32_t s = 0; st == DP_OK && s < c->plan.grid_seeds; s++)
         for (size_t m = 0; st == DP_OK && m < c->plan.modes; m++)
-            st = try_rates(c, m, c->plan.first_grid_seed + s, err);
+            if (dp_compare_plan_seeks_rate(&c->plan, &c->plan.mode[m]))
+                st = try_rates(c, m, c->plan.first_grid_seed + s, err);
+    dp_cli_line_clear(&c->line);
     for (size_t m = 0; st == DP_OK && m < c->plan.modes; m++) {
+        if (!dp_compare_plan_seeks_rate(&c->plan, &c->plan.mode[m]))
+            continue;
         c->rate[m] = dp_compare_record_choose(&c->record, &c->plan, m);
+        c->diverged[m] = dp_compare_record_all_diverged(&c->record, m);
         if (!c->rate[m])
-            (void)snprintf(c->gave_up[m], sizeof c->gave_up[m],
-                           "with no rate of --lr-grid did it end with a finite metric on every seed");
+            (void)snprintf(c->gave_up[m], sizeof c->gave_up[m], "%s with each rate that was tried",
+                           c->diverged[m] ? "it diverged" : "no finite metric");
         fprintf(stderr, "Rate of %s: %s\n", c->plan.mode[m].name, c->rate[m] ? c->rate[m] : c->gave_up[m]);
     }
     return st == DP_OK ? dp_compare_record_write(&c->record, c->plan.dir, err) : st;
@@ -163,33 +181,39 @@ static enum dp_status seek_rates(struct comparing *c, struct dp_error *err)
 
 static json_t *not_run(const struct comparing *c, size_t mode, uint64_t seed)
 {
-    return json_pack("{s:s, s:I, s:s, s:s, s:s}", "mode", c->plan.mode[mode].name, "seed", (json_int_t)seed,
-                     "dir", "", "status", "failed", "error", c->gave_up[mode]);
+    json_t *run = json_pack("{s:s, s:I, s:s, s:s, s:s}", "mode", c->plan.mode[mode].name, "seed",
+                            (json_int_t)seed, "dir", "", "status", "failed", "error", c->gave_up[mode]);
+    if (run && c->diverged[mode])
+        (void)json_object_set_new(run, "diverged", json_true());
+    return run;
 }
 
 /* NULL: it is to be made. */
 static json_t *kept_run(struct comparing *c, size_t mode, uint64_t seed)
 {
-    char title[TITLE];
-    json_t *run = dp_compare_earlier_run(&c->earlier, c->plan.mode[mode].name, seed);
-    if (run) {
-        title_of(c, mode, seed, NULL, title);
-        c->done++;
-        tell_run(c, title, run, dp_compare_record_end(&c->record, run));
-    }
+    json_t *run = c->gave_up[mode][0] ? not_run(c, mode, seed)
+                                      : dp_compare_earlier_run(&c->earlier, c->plan.mode[mode].name, seed);
+    c->done += run != NULL;
     return run;
 }
 
 static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
 {
-    char dir[128];
-    json_t *run = c->gave_up[mode][0] ? not_run(c, mode, seed) : kept_run(c, mode, seed);
+    char dir[DIR], title[TITLE];
+    json_t *run = kept_run(c, mode, seed);
     enum dp_status st = DP_OK;
     dir_of(c, "runs", mode, seed, NULL, dir);
+    title_of(c, mode, seed, c->rate[mode], title);
+    struct dp_compare_job job = {
+        .mode = &c->plan.mode[mode], .seed = seed, .rate = c->rate[mode], .dir = dir, .title = title};
     if (!run)
-        st = train(c, mode, seed, c->rate[mode], dir, &run, err);
-    if (st != DP_OK)
+        st = train(c, &job, &run, err);
+    if (st != DP_OK) {
+        json_decref(run);
         return st;
+    }
+    double end = dp_compare_record_end(&c->record, run);
+    tell_run(c, title, run, dp_compare_record_metric(&c->record), end);
     bool good = dp_comparison_is_good(run);
     c->good += good;
     dp_compare_record_add(&c->record, run);
@@ -255,6 +279,23 @@ static enum dp_status finish(struct comparing *c, struct dp_error *err)
     return st;
 }
 
+static uint32_t count_all(const struct dp_compare_plan *plan)
+{
+    size_t all = plan->modes * plan->seeds;
+    for (size_t m = 0; m < plan->modes; m++)
+        if (dp_compare_plan_seeks_rate(plan, &plan->mode[m]))
+            all += plan->rates * plan->grid_seeds;
+    return (uint32_t)all;
+}
+
+/* So that a command that is mended finds the directory as this one did. */
+static void clear_refused(const struct comparing *c)
+{
+    struct dp_error why = {0};
+    if (dp_compare_folder_clear(c->plan.dir, &why) != DP_OK)
+        fprintf(stderr, "downpour: compare: %s\n", why.text);
+}
+
 static enum dp_status compare(struct comparing *c, int argc, char *const *argv, struct dp_error *err)
 {
     int lock = -1;
@@ -269,7 +310,7 @@ static enum dp_status compare(struct comparing *c, int argc, char *const *argv, 
     if (st == DP_OK)
         st = dp_compare_record_write(&c->record, c->plan.dir, err);
     if (st == DP_OK) {
-        c->all = (uint32_t)(c->plan.modes * (c->plan.seeds + c->plan.rates * c->plan.grid_seeds));
+        c->all = count_all(&c->plan);
         tell_start(c);
     }
     if (st == DP_OK && c->plan.rates > 0)
@@ -279,6 +320,8 @@ static enum dp_status compare(struct comparing *c, int argc, char *const *argv, 
     dp_cli_line_end(&c->line);
     if (st == DP_OK)
         st = finish(c, err);
+    if (c->refused && !c->earlier.argv)
+        clear_refused(c);
     dp_compare_record_close(&c->record);
     if (lock >= 0)
         (void)close(lock);

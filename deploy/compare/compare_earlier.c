@@ -117,7 +117,8 @@ void dp_compare_earlier_clear(struct dp_compare_earlier *earlier)
 void dp_compare_earlier_hand_over(const struct dp_compare_earlier *earlier, struct dp_compare_record *record)
 {
     static const char *const origin[] = {"began", "command", "directory"}, *const settings[] = {
-                                                                               "metric", "higher_is_better"};
+                                                                               "metric", "higher_is_better",
+                                                                               "grid_metric"};
     const json_t *root = earlier->comparison.root, *from = json_object_get(root, "settings");
     json_t *to = json_object_get(record->root, "settings"), *value;
     if (!root)

@@ -8,10 +8,11 @@ static const struct dp_option own[] = {
     DP_OPTION_HEADING("Comparison"),
     {"--modes", "A,B,...",
      "async, async:leased, ssp:S, sync, sync:B, hogwild (threads of one worker), allreduce (MPI, without "
-     "servers); sync@8: with 8 workers instead of --workers; differences are told from the first; default "
-     "async,ssp:4,sync",
+     "servers). sync@8: with 8 workers instead of --workers. async[rate=0.01,momentum=0.5]: with settings of "
+     "its own, by the names of run's flags. async+prefetch: it pulls the next minibatch before it pushes the "
+     "current one, as run does. Differences are from the first mode; default async,ssp:4,sync",
      NULL, NULL},
-    {"--seeds", "N", "runs of each mode, with the seeds --seed, --seed + 1, ...: 1 .. 99; default 3", NULL,
+    {"--seeds", "N", "runs of each mode, with the seeds --seed, --seed + 1, ...: 1 .. 99; default 5", NULL,
      NULL},
     {"--target", "METRIC:VALUE",
      "what is to be reached on the test set, as --stop-at of run has it: accuracy:0.95; default, chosen "
@@ -20,8 +21,10 @@ static const struct dp_option own[] = {
     {"--sample-every", "TIME",
      "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms", NULL,
      NULL},
-    {"--lr-grid", "X,Y,...",
-     "learning rates, of which each mode gets its best: tried before, on other seeds than those reported",
+    {"--lr-grid", "X,Y,...|none",
+     "learning rates, of which each mode gets its best: tried before the runs, on other seeds, scored on a "
+     "part of --train that these tries do not train on; none: all modes have --rate; default: a third of "
+     "--rate, --rate, and three times it. A mode with a rate of its own keeps that",
      NULL, NULL},
     {"--grid-seeds", "N", "seeds that each rate is tried on, 1 .. 99; default 1", NULL, NULL},
     {"--dir", "DIR", "directory for report, page and runs; default ./downpour-compare", NULL, NULL},
@@ -51,6 +54,7 @@ static const char *const not_of_compare[] = {
     "--patience",
     "--patience-metric",
     "--keep",
+    "--no-overlap",
     "--consistency",
     "--work",
     "--threads",

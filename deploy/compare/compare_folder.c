@@ -12,8 +12,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define LONGER      32u  /* bytes that names of this file add to the directory's at most */
-#define PATH_LONGER 160u /* and those that a caller names */
+#define LONGER      160u /* bytes that names in it add to the directory's at most, */
+#define PATH_LONGER 160u /* those that a caller names among them */
 
 static enum dp_status take_lock(const char *dir, int *lock, struct dp_error *err)
 {
@@ -75,6 +75,12 @@ static enum dp_status remove_earlier(const char *dir, struct dp_error *err)
     for (size_t i = 0; st == DP_OK && i < sizeof names / sizeof names[0]; i++)
         st = dp_compare_folder_remove(dir, names[i], err);
     return st;
+}
+
+enum dp_status dp_compare_folder_clear(const char *dir, struct dp_error *err)
+{
+    enum dp_status st = dp_compare_folder_remove(dir, "cache", err);
+    return st == DP_OK ? remove_earlier(dir, err) : st;
 }
 
 enum dp_status dp_compare_folder_open(const char *dir, enum dp_compare_earlier_is earlier, int *lock,

@@ -14,6 +14,9 @@ enum dp_compare_earlier_is { DP_COMPARE_REFUSED, DP_COMPARE_REMOVED, DP_COMPARE_
 DP_MUST_USE
 enum dp_status dp_compare_folder_open(const char *dir, enum dp_compare_earlier_is earlier, int *lock,
                                       struct dp_error *err);
+/* All that a comparison has made in it, but the lock. */
+DP_MUST_USE
+enum dp_status dp_compare_folder_clear(const char *dir, struct dp_error *err);
 /* Of a training that was cut off, if there is one there: DIR/name. */
 DP_MUST_USE
 enum dp_status dp_compare_folder_remove(const char *dir, const char *name, struct dp_error *err);

@@ -4,7 +4,9 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/env/directory.h"
+#include "deploy/cli/failure.h"
 #include "deploy/cli/folder.h"
+#include "deploy/cli/last_words.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/servers.h"
@@ -150,34 +152,38 @@ static enum dp_status run_child(struct dp_compare_job *job, struct args *args, c
 
 /* ---- downpour run */
 
-static const char *scored_name(const char *flag)
+/* As which flag of `run` one of compare goes on; NULL: as none. */
+static const char *passed_name(const struct dp_compare_job *job, const char *flag)
 {
-    static const char *const names[][2] = {{"--test", "--score"},
-                                           {"--test-labels", "--score-labels"},
-                                           {"--test-negatives", "--score-negatives"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(flag, names[i][0]) == 0)
-            return names[i][1];
-    return flag;
+    static const char *const scored[][2] = {{"--test", "--score"},
+                                            {"--test-labels", "--score-labels"},
+                                            {"--test-negatives", "--score-negatives"}};
+    static const char *const set_here[] = {"--seed", "--workers", "--cache"};
+    for (size_t i = 0; i < sizeof scored / sizeof scored[0]; i++)
+        if (strcmp(flag, scored[i][0]) == 0)
+            return job->is_try ? NULL : scored[i][1];
+    for (size_t i = 0; i < sizeof set_here / sizeof set_here[0]; i++)
+        if (strcmp(flag, set_here[i]) == 0)
+            return NULL;
+    bool left_out = (job->rate && strcmp(flag, "--rate") == 0) ||
+                    (job->mode->kind == DP_COMPARE_HOGWILD && strcmp(flag, "--straggler") == 0);
+    return left_out || !dp_compare_is_of_run(flag) ? NULL : flag;
 }
 
-/* Those of the flags that a run takes as they were given. */
+/* Those of the flags, and of the mode's own, that a run takes as they were given. */
 static void add_given(const struct dp_compare_job *job, struct args *args)
 {
-    static const char *const set_here[] = {"--seed", "--workers", "--rate", "--cache"};
     const struct dp_command *command = dp_compare_command();
+    const char *values[DP_COMPARE_FLAGS_MAX];
+    dp_compare_plan_values(job->plan, job->mode, values);
     for (size_t i = 0; i < command->count; i++) {
         const struct dp_option *option = &command->options[i];
-        bool ours = option->name && !dp_compare_is_of_run(option->name);
-        for (size_t k = 0; option->name && k < sizeof set_here / sizeof set_here[0]; k++)
-            ours |= strcmp(option->name, set_here[k]) == 0 && (k != 2 || job->rate);
-        if (!option->name || !job->plan->values[i] || ours)
+        const char *name = option->name && values[i] ? passed_name(job, option->name) : NULL;
+        if (!name)
             continue;
-        if (strcmp(option->name, "--straggler") == 0 && job->mode->kind == DP_COMPARE_HOGWILD)
-            continue;
-        add(args, scored_name(option->name));
+        add(args, name);
         if (option->argument)
-            add(args, job->plan->values[i]);
+            add(args, values[i]);
     }
 }
 
@@ -188,6 +194,17 @@ static const char *cache_of(const struct dp_compare_job *job, struct args *args)
     char *text = args->made[args->texts++];
     (void)snprintf(text, sizeof args->made[0], "%s/cache", job->plan->dir);
     return given ? given : text;
+}
+
+/* What the run says of its failure to programs; else `why` stays, which its log says. */
+static void take_failure(struct dp_compare_job *job, const char *dir, char *why, size_t size, bool *diverged)
+{
+    struct dp_failure failure;
+    if (!why[0] || !dp_failure_read(dir, &failure))
+        return;
+    (void)snprintf(why, size, "%.*s", (int)size - 1, failure.error);
+    job->refused = failure.refused;
+    *diverged = failure.diverged;
 }
 
 static enum dp_status run_servers(struct dp_compare_job *job, const char *program, const char *dir, char *why,
@@ -207,6 +224,13 @@ static enum dp_status run_servers(struct dp_compare_job *job, const char *progra
     add_number(&args, "--sample-every", job->plan->sample_ms, "ms");
     if (job->rate)
         add_two(&args, "--rate", job->rate);
+    if (!job->mode->prefetch)
+        add(&args, "--no-overlap");
+    if (job->is_try) {
+        add_two(&args, "--validation-share", DP_COMPARE_TRY_SHARE);
+        add_two(&args, "--score", "validation");
+        add_two(&args, "--keep", "last");
+    }
     return run_child(job, &args, "run", why, err);
 }
 
@@ -226,6 +250,16 @@ static bool find_mpirun(char out[DP_PATH_MAX + 1])
     return false;
 }
 
+/* What the ranks do not train on is what is scored. */
+static enum dp_status hold_back(struct dp_cluster *c, struct dp_error *err)
+{
+    c->data.test[0] = c->data.test_labels[0] = c->data.test_negatives[0] = '\0';
+    c->data.holdout_evaluated = false;
+    enum dp_status st =
+        dp_cluster_set(c, "data.validation_share", DP_COMPARE_TRY_SHARE, "--validation-share", err);
+    return st == DP_OK ? dp_cluster_set(c, "training.keep", "last", "--keep", err) : st;
+}
+
 /* The cluster files of the ranks, which evaluate nothing, and of the scoring. */
 static enum dp_status write_files(const struct dp_compare_job *job, const char *conf, const char *scored,
                                   struct dp_error *err)
@@ -234,6 +268,8 @@ static enum dp_status write_files(const struct dp_compare_job *job, const char *
     char path[DP_PATH_MAX + 64];
     enum dp_status st = dp_compare_plan_cluster(job->plan, job->mode, job->seed, job->rate, &c, err);
     path_of(job, "report.json", path);
+    if (st == DP_OK && job->is_try)
+        st = hold_back(c, err);
     if (st == DP_OK)
         st = dp_cluster_set(c, "training.report", path, "--dir", err);
     (void)snprintf(path, sizeof path, "%s/cache", job->plan->dir);
@@ -265,6 +301,21 @@ static enum dp_status run_keys(struct dp_compare_job *job, const struct allreduc
     return run_child(job, &args, "keys", why, err);
 }
 
+/* The first rank that says why it ends; else `why` stays. */
+static void take_words_of_ranks(const struct dp_compare_job *job, char *why, size_t size)
+{
+    char log[DP_PATH_MAX + 64], name[24], text[TAIL];
+    path_of(job, "mpirun.log", log);
+    for (uint32_t rank = 0; rank < job->mode->workers; rank++) {
+        (void)snprintf(name, sizeof name, "rank %" PRIu32, rank);
+        if (!dp_last_words(log, 0, name, text, sizeof text))
+            continue;
+        (void)snprintf(why, size, "%.*s", (int)size - 1, text);
+        dp_text_clean(why);
+        return;
+    }
+}
+
 static enum dp_status run_ranks(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
                                 struct dp_error *err)
 {
@@ -280,7 +331,10 @@ static enum dp_status run_ranks(struct dp_compare_job *job, const struct allredu
     add_two(&args, "--observe", p->samples);
     add_two(&args, "--keys", p->keys);
     add_number(&args, "--sample-every", job->plan->sample_ms, "");
-    return run_child(job, &args, "mpirun", why, err);
+    enum dp_status st = run_child(job, &args, "mpirun", why, err);
+    if (st == DP_OK && why[0])
+        take_words_of_ranks(job, why, sizeof err->text);
+    return st;
 }
 
 static enum dp_status run_score(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
@@ -354,6 +408,17 @@ static void take_samples(const struct dp_compare_job *job, json_t *run)
     json_decref(scored);
 }
 
+/* By its report (worker/telemetry/divergence.h), or as its last weights give no finite loss (worker/observe/scoring.h). */
+static bool ends_diverged(const json_t *run)
+{
+    const json_t *of = json_object_get(json_object_get(run, "report"), "diverged");
+    const json_t *samples = json_object_get(run, "samples");
+    const char *why = json_string_value(json_object_get(of, "why"));
+    size_t count = json_array_size(samples);
+    return (why && strcmp(why, "not_finite") == 0) ||
+           (count > 0 && json_is_true(json_object_get(json_array_get(samples, count - 1), "diverged")));
+}
+
 /* A run is good by its own report: it is finished, and has the settings that were asked for. One that failed or was stopped has left a
  * report, too. */
 static bool is_good(const struct dp_compare_job *job, const json_t *report, char *why, size_t size)
@@ -394,7 +459,9 @@ enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, stru
     char program[DP_PATH_MAX + 1], dir[DP_PATH_MAX + 64], why[sizeof err->text] = "";
     const struct dp_compare_machine machine = dp_compare_machine_begin();
     uint64_t begun_ms = dp_now_ms();
+    bool diverged = false;
     *out = NULL;
+    job->refused = false;
     path_of(job, "", dir);
     enum dp_status st = dp_directory_make(dir, err);
     if (st == DP_OK)
@@ -410,9 +477,12 @@ enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, stru
         return dp_fail(err, DP_NOMEM, "no memory for the result of a run");
     dp_json_set_real(run, "wall_seconds", (double)(dp_now_ms() - begun_ms) / 1e3);
     (void)json_object_set_new(run, "machine", dp_compare_machine_end(&machine));
+    take_failure(job, dir, why, sizeof why, &diverged);
     take_report(job, run, why, sizeof why);
     dp_efficiency_add(run);
     take_samples(job, run);
+    if (diverged || ends_diverged(run))
+        (void)json_object_set_new(run, "diverged", json_true());
     if (job->mode->kind != DP_COMPARE_ALLREDUCE && !dp_compare_plan_flag(job->plan, "--keep-stores"))
         drop_store(dir);
     return DP_OK;

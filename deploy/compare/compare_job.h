@@ -10,18 +10,22 @@
 
 #include <jansson.h>
 
+#define DP_COMPARE_TRY_SHARE "0.2" /* of the training file, that a try of --lr-grid is scored on */
+
 struct dp_compare_job {
     const struct dp_compare_plan *plan;
     const struct dp_compare_mode *mode;
     uint64_t seed;
-    const char *rate;         /* NULL: that of the flags */
+    const char *rate;         /* NULL: that of the mode, or of the flags */
+    bool is_try;              /* of --lr-grid: a part of the training file is held back, and scored */
     const char *dir;          /* of the run, in the comparison's: "runs/async/seed-1" */
     const char *title;        /* for the line that shows how far it is */
     struct dp_cli_line *line; /* or NULL: nothing is shown */
     int signal;               /* after DP_STOPPING: which */
+    bool refused;             /* afterwards: it failed before it trained, and would again */
 };
 
-/* *out: {"mode", "seed", "dir", "status", "error", "wall_seconds", "report", "samples"}, the caller's. */
+/* *out: {"mode", "seed", "dir", "status", "error", "diverged" (true, or left out), "wall_seconds", "report", "samples"}, the caller's. */
 DP_MUST_USE
 enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err);
 

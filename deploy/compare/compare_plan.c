@@ -13,15 +13,43 @@
 #include <unistd.h>
 
 #define SEEDS_MAX      99u
+#define SEEDS_DEFAULT  5u
 #define GRID_SEED      1000u /* behind the reported ones */
 #define SAMPLE_MIN_MS  10u
 #define SAMPLE_MAX_MS  3600000u
 #define SAMPLE_DEFAULT 500u
+#define GRID_FACTOR    3.0 /* between the rates of the default grid */
 #define MODES_DEFAULT  "async,ssp:4,sync"
 
 const char *dp_compare_plan_flag(const struct dp_compare_plan *plan, const char *name)
 {
     return dp_options_value(dp_compare_command(), plan->values, name);
+}
+
+const char *dp_compare_plan_mode_flag(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
+                                      const char *name)
+{
+    const char *own = dp_compare_mode_own(mode, name);
+    return own ? own : dp_compare_plan_flag(plan, name);
+}
+
+bool dp_compare_plan_seeks_rate(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode)
+{
+    const char *grid = dp_compare_plan_flag(plan, "--lr-grid");
+    return !dp_compare_mode_own(mode, "--rate") && !(grid && strcmp(grid, "none") == 0);
+}
+
+void dp_compare_plan_values(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
+                            const char *values[DP_COMPARE_FLAGS_MAX])
+{
+    const struct dp_command *command = dp_compare_command();
+    memcpy(values, plan->values, sizeof plan->values);
+    for (size_t i = 0; i < command->count; i++) {
+        const char *own =
+            command->options[i].name ? dp_compare_mode_own(mode, command->options[i].name) : NULL;
+        if (own)
+            values[i] = own;
+    }
 }
 
 static enum dp_status count_of(const struct dp_compare_plan *plan, const char *name, uint32_t max,
@@ -38,7 +66,7 @@ static enum dp_status set_seeds(struct dp_compare_plan *plan, struct dp_error *e
 {
     const char *first = dp_compare_plan_flag(plan, "--seed");
     plan->first_seed = 1;
-    enum dp_status st = count_of(plan, "--seeds", SEEDS_MAX, 3, &plan->seeds, err);
+    enum dp_status st = count_of(plan, "--seeds", SEEDS_MAX, SEEDS_DEFAULT, &plan->seeds, err);
     if (st == DP_OK)
         st = count_of(plan, "--grid-seeds", SEEDS_MAX, 1, &plan->grid_seeds, err);
     if (st == DP_OK && first)
@@ -47,26 +75,70 @@ static enum dp_status set_seeds(struct dp_compare_plan *plan, struct dp_error *e
     return st;
 }
 
+static enum dp_status add_rate(struct dp_compare_plan *plan, const char *text, size_t len,
+                               struct dp_error *err)
+{
+    double unused;
+    if (plan->rates == DP_COMPARE_RATES_MAX)
+        return dp_fail(err, DP_ARGUMENT, "--lr-grid: at most %u rates", DP_COMPARE_RATES_MAX);
+    char *one = plan->rate[plan->rates++];
+    (void)snprintf(one, DP_COMPARE_RATE, "%.*s", (int)(len < DP_COMPARE_RATE ? len : DP_COMPARE_RATE), text);
+    return dp_parse_f64(one, FLT_MIN, FLT_MAX, "--lr-grid", &unused, err);
+}
+
+/* To two digits: 0.00033, 170. */
+static void put_rounded(double rate, char out[DP_COMPARE_RATE])
+{
+    (void)snprintf(out, DP_COMPARE_RATE, "%.1e", rate);
+    (void)snprintf(out, DP_COMPARE_RATE, "%g", strtod(out, NULL));
+}
+
+/* Around that of modes that have none of their own. */
+static enum dp_status set_default_rates(struct dp_compare_plan *plan, struct dp_error *err)
+{
+    const char *given = dp_compare_plan_flag(plan, "--rate");
+    char all[3][DP_COMPARE_RATE];
+    struct dp_cluster *c = calloc(1, sizeof *c);
+    if (!c)
+        return dp_fail(err, DP_NOMEM, "no memory for the settings of a run");
+    dp_cluster_defaults(c);
+    double rate = c->training.rate;
+    dp_cluster_free(&c);
+    enum dp_status st = given ? dp_parse_f64(given, FLT_MIN, FLT_MAX, "--rate", &rate, err) : DP_OK;
+    put_rounded(rate / GRID_FACTOR, all[0]);
+    (void)snprintf(all[1], sizeof all[1], "%.9g", rate);
+    put_rounded(rate * GRID_FACTOR, all[2]);
+    for (size_t i = 0; st == DP_OK && i < sizeof all / sizeof all[0]; i++)
+        st = add_rate(plan, all[i], strlen(all[i]), err);
+    return st;
+}
+
+static bool any_seeks(const struct dp_compare_plan *plan)
+{
+    bool any = false;
+    for (size_t m = 0; m < plan->modes; m++)
+        any |= dp_compare_plan_seeks_rate(plan, &plan->mode[m]);
+    return any;
+}
+
 static enum dp_status set_rates(struct dp_compare_plan *plan, struct dp_error *err)
 {
     const char *text = dp_compare_plan_flag(plan, "--lr-grid");
-    double unused;
+    bool none = text && strcmp(text, "none") == 0;
     enum dp_status st = DP_OK;
-    if (text && dp_compare_plan_flag(plan, "--rate"))
-        return dp_fail(err, DP_ARGUMENT,
-                       "--rate goes to all modes, --lr-grid seeks one for each: leave one out");
-    if (!text && dp_compare_plan_flag(plan, "--grid-seeds"))
-        return dp_fail(err, DP_ARGUMENT, "--grid-seeds goes with --lr-grid");
-    for (bool more = text != NULL; st == DP_OK && more;) {
+    if (text && !none && dp_compare_plan_flag(plan, "--rate"))
+        return dp_fail(err, DP_ARGUMENT, "--lr-grid %s and --rate: give one of them", text);
+    if (none && dp_compare_plan_flag(plan, "--grid-seeds"))
+        return dp_fail(err, DP_ARGUMENT, "--grid-seeds says how --lr-grid is tried, and that is none");
+    if (none || !any_seeks(plan))
+        return DP_OK;
+    if (!text)
+        return set_default_rates(plan, err);
+    for (bool more = true; st == DP_OK && more;) {
         size_t len = strcspn(text, ",");
-        if (plan->rates == DP_COMPARE_RATES_MAX)
-            return dp_fail(err, DP_ARGUMENT, "--lr-grid: at most %u rates", DP_COMPARE_RATES_MAX);
-        char *one = plan->rate[plan->rates++];
-        (void)snprintf(one, DP_COMPARE_RATE, "%.*s", (int)(len < DP_COMPARE_RATE ? len : DP_COMPARE_RATE),
-                       text);
+        st = add_rate(plan, text, len, err);
         more = text[len] == ',';
         text += len + more;
-        st = dp_parse_f64(one, FLT_MIN, FLT_MAX, "--lr-grid", &unused, err);
     }
     return st;
 }
@@ -126,6 +198,7 @@ static enum dp_status set_mode(struct dp_cluster *cluster, const struct dp_compa
 {
     struct dp_cluster_training *t = &cluster->training;
     bool threads = mode->kind == DP_COMPARE_HOGWILD;
+    t->overlap = mode->prefetch;
     t->workers = threads ? 1 : mode->workers;
     t->threads = threads ? mode->workers : 1;
     t->work = mode->leased ? DP_CLUSTER_LEASED : DP_CLUSTER_FIXED;
@@ -139,8 +212,9 @@ enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const
                                        uint64_t seed, const char *rate, struct dp_cluster **out,
                                        struct dp_error *err)
 {
-    const struct dp_command *command = dp_compare_command();
+    const char *values[DP_COMPARE_FLAGS_MAX];
     struct dp_cluster *c = *out = calloc(1, sizeof *c);
+    dp_compare_plan_values(plan, mode, values);
     if (c)
         dp_cluster_defaults(c);
     if (!c || !(c->server = calloc(1, sizeof c->server[0])))
@@ -150,7 +224,7 @@ enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const
         (struct dp_cluster_server){.host = "127.0.0.1", .port = 1024, .shards = 1, .store = "store"};
     (void)snprintf(c->name, sizeof c->name, "compare");
     c->id = 1; /* of no server: each run draws its own */
-    enum dp_status st = dp_options_apply(command, plan->values, c, err);
+    enum dp_status st = dp_options_apply(dp_compare_command(), values, c, err);
     if (st == DP_OK)
         st = set_mode(c, mode, rate, err);
     c->training.seed = seed;
@@ -165,20 +239,28 @@ static enum dp_status check_model(const struct dp_compare_plan *plan, struct dp_
     return st;
 }
 
-/* A name of the flags is what a person knows. */
-static enum dp_status check_settings(const struct dp_compare_plan *plan, struct dp_error *err)
+static enum dp_status check_mode(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
+                                 const char *rate, struct dp_error *err)
 {
+    /* A name of the flags is what a person knows. */
     const struct dp_options_given given = {dp_compare_command(), plan->values, true};
     const struct dp_setting_names names = dp_options_names(&given);
+    struct dp_cluster *cluster = NULL;
+    enum dp_status st = dp_compare_plan_cluster(plan, mode, plan->first_seed, rate, &cluster, err);
+    if (st == DP_OK)
+        st = dp_cluster_check_settings(cluster, &names, err);
+    dp_cluster_free(&cluster);
+    return st == DP_OK ? st : dp_wrap(err, st, "mode %s", mode->name);
+}
+
+static enum dp_status check_settings(const struct dp_compare_plan *plan, struct dp_error *err)
+{
     enum dp_status st = DP_OK;
     for (size_t m = 0; st == DP_OK && m < plan->modes; m++) {
-        struct dp_cluster *cluster = NULL;
-        st = dp_compare_plan_cluster(plan, &plan->mode[m], plan->first_seed, NULL, &cluster, err);
-        if (st == DP_OK)
-            st = dp_cluster_check_settings(cluster, &names, err);
-        if (st != DP_OK)
-            st = dp_wrap(err, st, "mode %s", plan->mode[m].name);
-        dp_cluster_free(&cluster);
+        const struct dp_compare_mode *mode = &plan->mode[m];
+        st = check_mode(plan, mode, NULL, err);
+        for (size_t r = 0; st == DP_OK && dp_compare_plan_seeks_rate(plan, mode) && r < plan->rates; r++)
+            st = check_mode(plan, mode, plan->rate[r], err);
     }
     return st;
 }

@@ -21,7 +21,7 @@ struct dp_compare_plan {
     uint64_t first_seed, first_grid_seed;
     uint32_t seeds, grid_seeds;
     char rate[DP_COMPARE_RATES_MAX][DP_COMPARE_RATE];
-    size_t rates; /* of --lr-grid; 0: none is tried */
+    size_t rates; /* of --lr-grid, for each mode without a rate of its own; 0: none is tried */
     struct dp_goal target;
     const char *target_text; /* NULL: chosen afterwards */
     uint32_t sample_ms;
@@ -32,6 +32,14 @@ DP_MUST_USE
 enum dp_status dp_compare_plan_make(struct dp_compare_plan *plan, struct dp_error *err);
 /* NULL: it was not given. */
 const char *dp_compare_plan_flag(const struct dp_compare_plan *plan, const char *name);
+/* The same for this mode: its own setting, else that of the flags. */
+const char *dp_compare_plan_mode_flag(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
+                                      const char *name);
+/* All flags for this mode. */
+void dp_compare_plan_values(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
+                            const char *values[DP_COMPARE_FLAGS_MAX]);
+/* Whether --lr-grid chooses this mode's rate. */
+bool dp_compare_plan_seeks_rate(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode);
 /* The settings of this mode with this seed, with one server that has no place yet; dp_cluster_free. rate: NULL: that of the flags. */
 DP_MUST_USE
 enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,

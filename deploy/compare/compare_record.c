@@ -75,19 +75,34 @@ static json_t *settings_of(const struct dp_compare_plan *plan, const struct dp_c
     (void)json_object_set_new(out, "grid_seeds",
                               seeds_of(plan->first_grid_seed, plan->rates > 0 ? plan->grid_seeds : 0));
     (void)json_object_set_new(out, "rates", rates_of(plan));
+    if (plan->rates > 0) /* of the training file, that the tries are scored on */
+        dp_json_set_real(out, "grid_share", strtod(DP_COMPARE_TRY_SHARE, NULL));
     (void)json_object_set_new(out, "metric", json_null());
     (void)json_object_set_new(out, "target", target_of(plan));
+    return out;
+}
+
+/* "batch": "4"; a switch: true. */
+static json_t *own_of(const struct dp_compare_mode *mode)
+{
+    json_t *out = json_object();
+    for (size_t i = 0; i < mode->owns; i++)
+        (void)json_object_set_new(out, mode->own[i].option->name + 2,
+                                  mode->own[i].option->argument ? json_string(mode->own[i].value)
+                                                                : json_true());
     return out;
 }
 
 static json_t *mode_of(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode)
 {
     char promise[DP_COMPARE_PROMISE_BYTES];
-    const char *rate = dp_compare_plan_flag(plan, "--rate");
+    bool seeks = dp_compare_plan_seeks_rate(plan, mode);
+    const char *rate = seeks ? NULL : dp_compare_plan_mode_flag(plan, mode, "--rate");
     double value;
-    json_t *out = json_pack("{s:s, s:s, s:s, s:i, s:s, s:[]}", "name", mode->name, "consistency",
+    json_t *out = json_pack("{s:s, s:s, s:s, s:i, s:b, s:o, s:s, s:[]}", "name", mode->name, "consistency",
                             mode->consistency, "work", mode->leased ? "leased" : "fixed", "workers",
-                            (int)mode->workers, "promise", dp_compare_mode_promise(mode, promise), "grid");
+                            (int)mode->workers, "prefetch", (int)mode->prefetch, "settings", own_of(mode),
+                            "promise", dp_compare_mode_promise(mode, promise), "grid");
     bool has_rate = rate && dp_parse_f64(rate, FLT_MIN, FLT_MAX, "--rate", &value, NULL) == DP_OK;
     (void)json_object_set_new(out, "rate", has_rate ? json_real(value) : json_null());
     dp_json_set_u64(out, "threads", mode->kind == DP_COMPARE_HOGWILD ? mode->workers : 1);
@@ -154,16 +169,27 @@ static bool is_falling(const char *metric)
     return strcmp(metric, "loss") == 0 || strcmp(metric, "logloss") == 0 || strcmp(metric, "rmse") == 0;
 }
 
-static void set_metric(struct dp_compare_record *record, const json_t *sample)
+/* NULL: --target names none. */
+static const char *target_metric(const struct dp_compare_record *record)
+{
+    return json_string_value(json_object_get(json_object_get(settings(record), "target"), "metric"));
+}
+
+/* The first that this sample has; NULL: none. */
+static const char *metric_of(const json_t *sample)
 {
     static const char *const order[] = {"hr@10", "recall", "auc", "accuracy", "rmse", "loss"};
-    const char *given =
-        json_string_value(json_object_get(json_object_get(settings(record), "target"), "metric"));
-    const char *metric = given, *key;
+    const char *metric = NULL, *key;
     json_t *value;
     for (size_t i = 0; !metric && i < sizeof order / sizeof order[0]; i++)
         json_object_foreach((json_t *)sample, key,
                             value) if (!metric && strncmp(key, order[i], strlen(order[i])) == 0) metric = key;
+    return metric;
+}
+
+static void set_metric(struct dp_compare_record *record, const json_t *sample)
+{
+    const char *given = target_metric(record), *metric = given ? given : metric_of(sample);
     if (!metric)
         return;
     (void)json_object_set_new(settings(record), "metric", json_string(metric));
@@ -232,14 +258,46 @@ void dp_compare_record_keep_try(struct dp_compare_record *record, size_t mode, j
     (void)json_array_append_new(json_object_get(mode_at(record, mode), "grid"), one);
 }
 
-void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
-                               const json_t *run)
+const char *dp_compare_record_grid_metric(const struct dp_compare_record *record)
+{
+    return json_string_value(json_object_get(settings(record), "grid_metric"));
+}
+
+/* The set of the tries may have other metrics than that of the runs: held-out pairs are ranked among other items. */
+static double try_end(struct dp_compare_record *record, const json_t *run)
+{
+    const json_t *last = dp_comparison_is_good(run) ? last_sample(run) : NULL;
+    const char *wanted = target_metric(record);
+    if (last && !dp_compare_record_grid_metric(record)) {
+        const char *metric = wanted && json_object_get(last, wanted) ? wanted : metric_of(last);
+        if (metric)
+            (void)json_object_set_new(settings(record), "grid_metric", json_string(metric));
+    }
+    const char *metric = dp_compare_record_grid_metric(record);
+    const json_t *value = last && metric ? json_object_get(last, metric) : NULL;
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+double dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
+                                 const json_t *run)
 {
     json_t *one = json_pack("{s:f, s:O, s:O}", "rate", strtod(rate, NULL), "seed",
                             json_object_get(run, "seed"), "error", json_object_get(run, "error"));
-    double end = dp_compare_record_end(record, run);
+    double end = try_end(record, run);
     (void)json_object_set_new(one, "metric", dp_json_real(end));
+    if (json_is_true(json_object_get(run, "diverged")))
+        (void)json_object_set_new(one, "diverged", json_true());
     dp_compare_record_keep_try(record, mode, one);
+    return end;
+}
+
+bool dp_compare_record_all_diverged(struct dp_compare_record *record, size_t mode)
+{
+    const json_t *grid = json_object_get(mode_at(record, mode), "grid");
+    bool all = json_array_size(grid) > 0;
+    for (size_t i = 0; i < json_array_size(grid); i++)
+        all &= json_is_true(json_object_get(json_array_get(grid, i), "diverged"));
+    return all;
 }
 
 /* The mean metric of one rate; NaN: one of its tries has none. */
@@ -263,7 +321,8 @@ const char *dp_compare_record_choose(struct dp_compare_record *record, const str
                                      size_t mode)
 {
     const json_t *grid = json_object_get(mode_at(record, mode), "grid");
-    bool higher = json_is_true(json_object_get(settings(record), "higher_is_better"));
+    const char *metric = dp_compare_record_grid_metric(record);
+    bool higher = metric && !is_falling(metric);
     const char *best = NULL;
     double best_end = NAN;
     for (size_t i = 0; i < plan->rates; i++) {
@@ -288,7 +347,16 @@ static void set_target(struct dp_compare_record *record)
         (void)json_object_set_new(settings(record), "target", chosen);
 }
 
-/* What a run found out by itself. */
+static bool any_has_own(const struct dp_compare_record *record, const char *key)
+{
+    const json_t *modes = json_object_get(record->root, "modes");
+    bool any = false;
+    for (size_t m = 0; m < json_array_size(modes); m++)
+        any |= json_object_get(json_object_get(json_array_get(modes, m), "settings"), key) != NULL;
+    return any;
+}
+
+/* What a run found out by itself, if it is the same for all. */
 static void take_settings(struct dp_compare_record *record)
 {
     static const char *const keys[] = {"batch", "epochs", "rate"};
@@ -296,7 +364,8 @@ static void take_settings(struct dp_compare_record *record)
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *of = json_object_get(json_object_get(json_array_get(runs, i), "report"), "settings");
         for (size_t k = 0; of && k < sizeof keys / sizeof keys[0]; k++)
-            if (!json_object_get(settings(record), keys[k]) && json_object_get(of, keys[k]))
+            if (!json_object_get(settings(record), keys[k]) && json_object_get(of, keys[k]) &&
+                !any_has_own(record, keys[k]))
                 (void)json_object_set_new(settings(record), keys[k], json_copy(json_object_get(of, keys[k])));
     }
 }

@@ -6,7 +6,7 @@
 #ifndef DP_COMPARE_COMPARE_RECORD_H
 #define DP_COMPARE_COMPARE_RECORD_H
 
-#include "deploy/compare/compare_plan.h"
+#include "deploy/compare/compare_job.h"
 
 #include <jansson.h>
 
@@ -22,9 +22,13 @@ enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int ar
 void dp_compare_record_close(struct dp_compare_record *record); /* accepts {0} */
 /* Takes the run. */
 void dp_compare_record_add(struct dp_compare_record *record, json_t *run);
-/* A try of --lr-grid: its last metric, or why there is none. */
-void dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
-                               const json_t *run);
+/* A try of --lr-grid: its last metric, which it returns (NaN: none), or why there is none. */
+double dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
+                                 const json_t *run);
+/* What the tries are told apart by; NULL: none was good. */
+const char *dp_compare_record_grid_metric(const struct dp_compare_record *record);
+/* Whether each try of this mode diverged, and there is one. */
+bool dp_compare_record_all_diverged(struct dp_compare_record *record, size_t mode);
 /* One that an earlier report has. Takes it. */
 void dp_compare_record_keep_try(struct dp_compare_record *record, size_t mode, json_t *one);
 /* The rate that is best for a mode by the tries, the mean of its seeds; NULL: none of them gave a metric. It is set as the mode's. */

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDED 1e-9 /* a report has ten digits of a number */
+#define ROUNDED     1e-9 /* a report has ten digits of a number, */
+#define ROUNDED_F32 1e-6 /* and seven of an optimizer's */
 
 struct settings_check {
     const json_t *report;
@@ -16,9 +17,13 @@ struct settings_check {
     bool matches;
 };
 
+/* key: "batch", "optimizer.momentum" */
 static const json_t *reported(const struct settings_check *check, const char *key)
 {
-    return json_object_get(json_object_get(check->report, "settings"), key);
+    const json_t *settings = json_object_get(check->report, "settings");
+    const char *dot = strchr(key, '.');
+    return dot ? json_object_get(json_object_getn(settings, key, (size_t)(dot - key)), dot + 1)
+               : json_object_get(settings, key);
 }
 
 /* The first difference stays. */
@@ -67,6 +72,33 @@ static void check_rate(struct settings_check *check, const char *asked)
         differs(check, "rate", asked);
 }
 
+static void check_switch(struct settings_check *check, const char *key, bool asked)
+{
+    const json_t *value = reported(check, key);
+    if (!json_is_boolean(value) || json_is_true(value) != asked)
+        differs(check, key, asked ? "true" : "false");
+}
+
+/* A setting of the mode's own, where the report has it under its name in the cluster file, as a number, a switch or a text. */
+static void check_own(struct settings_check *check, const struct dp_compare_own *own)
+{
+    static const char training[] = "training.";
+    const char *key = own->option->key ? own->option->key : "";
+    if (strncmp(key, training, sizeof training - 1) != 0 || strcmp(own->option->name, "--optimizer") == 0)
+        return;
+    key += sizeof training - 1;
+    const json_t *value = reported(check, key);
+    char *end;
+    double asked = strtod(own->value, &end), is = json_number_value(value);
+    bool is_number = end != own->value && *end == '\0';
+    if (!own->option->argument)
+        check_switch(check, key, strcmp(own->option->switched, "true") == 0);
+    else if (json_is_string(value))
+        check_text(check, key, own->value);
+    else if (json_is_number(value) && (!is_number || !(fabs(is - asked) <= ROUNDED_F32 * fabs(asked))))
+        differs(check, key, own->value);
+}
+
 /* "ssp:04" is reported as "ssp:4". */
 static void check_consistency(struct settings_check *check, const struct dp_compare_mode *mode)
 {
@@ -101,7 +133,10 @@ bool dp_compare_settings_match(const struct dp_compare_job *job, const json_t *r
     check_count(&check, "workers", threads ? 1 : mode->workers);
     check_count(&check, "threads", threads ? mode->workers : 1);
     check_reduced(&check, mode->kind == DP_COMPARE_ALLREDUCE);
-    check_rate(&check, job->rate ? job->rate : dp_compare_plan_flag(job->plan, "--rate"));
+    check_rate(&check, job->rate ? job->rate : dp_compare_plan_mode_flag(job->plan, mode, "--rate"));
+    check_switch(&check, "overlap", mode->prefetch);
+    for (size_t i = 0; i < mode->owns; i++)
+        check_own(&check, &mode->own[i]);
     check_text(&check, "pace", dp_compare_plan_flag(job->plan, "--pace"));
     check_text(&check, "jitter", dp_compare_plan_flag(job->plan, "--jitter"));
     check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--straggler"));

@@ -2,13 +2,116 @@
 
 #include "common/base/parse.h"
 #include "common/config/consistency.h"
+#include "deploy/cli/run_flags.h"
+#include "deploy/compare/compare_flags.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WORKERS_MAX 1024u
-#define FORMS       "async, async:leased, ssp:S, sync, sync:B, hogwild and allreduce, each with @W for W workers"
+#define WORDS       (2 * DP_COMPARE_NAME)
+#define FORMS                                                                                                \
+    "async, async:leased, ssp:S, sync, sync:B, hogwild and allreduce, each with @W for W workers, then "     \
+    "[setting=value,...], then +prefetch"
+
+static enum dp_status no_mode(const char *text, struct dp_error *err)
+{
+    return dp_fail(err, DP_ARGUMENT, "--modes: '%.90s' is no mode; there are " FORMS, text);
+}
+
+/* ---- settings of its own */
+
+/* What is compared is the same for all: what is trained, on what, for how long, and how slow workers are. */
+static bool is_of_all(const struct dp_option *option)
+{
+    static const char *const names[] = {"--seed",    "--workers", "--epochs", "--top-k",
+                                        "--cluster", "--pace",    "--jitter", "--straggler"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(option->name, names[i]) == 0)
+            return true;
+    return !dp_compare_is_of_run(option->name) ||
+           (option->key && (strcmp(option->key, "model") == 0 || strncmp(option->key, "data.", 5) == 0));
+}
+
+static enum dp_status take_own(struct dp_compare_mode *mode, const char *const *values, struct dp_error *err)
+{
+    for (size_t i = 0; i < dp_run_command.count; i++) {
+        const struct dp_option *option = &dp_run_command.options[i];
+        if (!values[i])
+            continue;
+        if (strcmp(option->name, "--no-overlap") == 0)
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "--modes: '%s': a mode pulls ahead of its push only with +prefetch behind its name",
+                mode->name);
+        if (is_of_all(option))
+            return dp_fail(err, DP_ARGUMENT,
+                           "--modes: '%s': %s is the same for all modes that are compared, or part of a "
+                           "mode's name: a setting of one mode is such as rate, batch or momentum",
+                           mode->name, option->name);
+        if (mode->owns == DP_COMPARE_OWN_MAX)
+            return dp_fail(err, DP_ARGUMENT, "--modes: '%s': at most %u settings", mode->name,
+                           DP_COMPARE_OWN_MAX);
+        struct dp_compare_own *own = &mode->own[mode->owns++];
+        own->option = option;
+        (void)snprintf(own->value, sizeof own->value, "%s", values[i]);
+    }
+    return DP_OK;
+}
+
+/* "rate=0.1,push_every=4" as words of a command line, in `words`: "--rate=0.1", "--push-every=4". Returns how many. */
+static int words_of(const char *text, char words[WORDS], char *argv[DP_COMPARE_OWN_MAX + 1])
+{
+    size_t at = 0;
+    int count = 0;
+    for (bool more = true; more && count <= (int)DP_COMPARE_OWN_MAX;) {
+        size_t len = strcspn(text, ","), name = strcspn(text, ",=");
+        char *word = argv[count++] = words + at;
+        at += (size_t)snprintf(word, WORDS - at, "--%.*s", (int)len, text) + 1;
+        for (size_t i = 0; i < name; i++)
+            if (word[2 + i] == '_')
+                word[2 + i] = '-';
+        more = text[len] == ',';
+        text += len + more;
+    }
+    return count;
+}
+
+/* text: what stands in the brackets. */
+static enum dp_status parse_own(struct dp_compare_mode *mode, const char *text, struct dp_error *err)
+{
+    char words[WORDS], *argv[DP_COMPARE_OWN_MAX + 1];
+    const char *values[DP_RUN_FLAGS];
+    bool help;
+    int count = words_of(text, words, argv);
+    enum dp_status st = dp_options_parse(&dp_run_command, count, argv, values, &help, err);
+    if (st == DP_OK && help)
+        st = dp_fail(err, DP_ARGUMENT, "unknown flag '--help'");
+    return st == DP_OK ? take_own(mode, values, err) : dp_wrap(err, st, "--modes: '%s'", mode->name);
+}
+
+/* Threads that share weights push together: a minibatch of each at least. */
+static void settle_push_every(struct dp_compare_mode *mode)
+{
+    for (size_t i = 0; mode->kind == DP_COMPARE_HOGWILD && i < mode->owns; i++) {
+        struct dp_compare_own *own = &mode->own[i];
+        if (strcmp(own->option->name, "--push-every") == 0 && strtoull(own->value, NULL, 10) < mode->workers)
+            (void)snprintf(own->value, sizeof own->value, "%" PRIu32, mode->workers);
+    }
+}
+
+const char *dp_compare_mode_own(const struct dp_compare_mode *mode, const char *flag)
+{
+    for (size_t i = 0; i < mode->owns; i++)
+        if (strcmp(mode->own[i].option->name, flag) == 0)
+            return mode->own[i].value;
+    return NULL;
+}
+
+/* ---- names */
 
 static enum dp_status parse_workers(char *text, uint32_t workers, uint32_t *out, struct dp_error *err)
 {
@@ -24,18 +127,9 @@ static enum dp_status parse_workers(char *text, uint32_t workers, uint32_t *out,
     return st;
 }
 
-static enum dp_status parse_one(const char *text, uint32_t workers, struct dp_compare_mode *out,
-                                struct dp_error *err)
+static enum dp_status parse_kind(struct dp_compare_mode *out, struct dp_error *err)
 {
     struct dp_cluster_rule rule;
-    *out = (struct dp_compare_mode){0};
-    if (text[0] == '\0' || strlen(text) >= sizeof out->consistency)
-        return dp_fail(err, DP_ARGUMENT, "--modes: '%.60s' is no mode; there are " FORMS, text);
-    (void)snprintf(out->name, sizeof out->name, "%s", text);
-    (void)snprintf(out->consistency, sizeof out->consistency, "%s", text);
-    enum dp_status st = parse_workers(out->consistency, workers, &out->workers, err);
-    if (st != DP_OK)
-        return st;
     if (strcmp(out->consistency, "hogwild") == 0)
         out->kind = DP_COMPARE_HOGWILD;
     else if (strcmp(out->consistency, "allreduce") == 0)
@@ -43,7 +137,7 @@ static enum dp_status parse_one(const char *text, uint32_t workers, struct dp_co
     else if (strcmp(out->consistency, "async:leased") == 0)
         out->leased = true;
     else if (dp_cluster_rule_parse(out->consistency, "--modes", &rule, err) != DP_OK)
-        return dp_fail(err, DP_ARGUMENT, "--modes: '%.40s' is no mode; there are " FORMS, text);
+        return no_mode(out->name, err);
     if (out->leased || out->kind == DP_COMPARE_HOGWILD)
         (void)snprintf(out->consistency, sizeof out->consistency, "async");
     if (out->kind == DP_COMPARE_ALLREDUCE)
@@ -51,12 +145,63 @@ static enum dp_status parse_one(const char *text, uint32_t workers, struct dp_co
     return DP_OK;
 }
 
+/* Takes "+prefetch" and the brackets off the end of `text`. *own: what they hold, or NULL. */
+static bool cut_suffixes(char *text, bool *prefetch, char **own)
+{
+    static const char prefetches[] = "+prefetch";
+    size_t len = strlen(text), suffix = sizeof prefetches - 1;
+    *prefetch = len > suffix && strcmp(text + len - suffix, prefetches) == 0;
+    if (*prefetch)
+        text[len -= suffix] = '\0';
+    char *open = strchr(text, '[');
+    *own = open ? open + 1 : NULL;
+    if (!open)
+        return strchr(text, ']') == NULL;
+    if (text[len - 1] != ']' || strchr(open, ']') != text + len - 1 || strchr(open + 1, '['))
+        return false;
+    *open = text[len - 1] = '\0';
+    return true;
+}
+
+static enum dp_status parse_one(const char *text, uint32_t workers, struct dp_compare_mode *out,
+                                struct dp_error *err)
+{
+    char rest[DP_COMPARE_NAME], *own;
+    *out = (struct dp_compare_mode){0};
+    (void)snprintf(rest, sizeof rest, "%s", text);
+    if (!cut_suffixes(rest, &out->prefetch, &own) || rest[0] == '\0' ||
+        strlen(rest) >= sizeof out->consistency)
+        return no_mode(text, err);
+    (void)snprintf(out->name, sizeof out->name, "%s", text);
+    (void)snprintf(out->consistency, sizeof out->consistency, "%s", rest);
+    enum dp_status st = parse_workers(out->consistency, workers, &out->workers, err);
+    if (st == DP_OK)
+        st = parse_kind(out, err);
+    if (st == DP_OK && out->prefetch && out->kind == DP_COMPARE_ALLREDUCE)
+        return dp_fail(err, DP_ARGUMENT, "--modes: '%s': ranks have all weights and pull none ahead", text);
+    if (st == DP_OK && own)
+        st = parse_own(out, own, err);
+    settle_push_every(out);
+    return st;
+}
+
 static enum dp_status check_new(const struct dp_compare_mode *all, size_t count, struct dp_error *err)
 {
+    char one[DP_COMPARE_NAME], other[DP_COMPARE_NAME];
+    dp_compare_mode_path(&all[count - 1], other);
     for (size_t i = 0; i + 1 < count; i++)
-        if (strcmp(all[i].name, all[count - 1].name) == 0)
+        if (strcmp(dp_compare_mode_path(&all[i], one), other) == 0)
             return dp_fail(err, DP_ARGUMENT, "--modes: '%s' is given twice", all[i].name);
     return DP_OK;
+}
+
+/* Up to the next comma that stands in no brackets. */
+static size_t length_of(const char *text)
+{
+    size_t len = 0;
+    for (bool inside = false; text[len] && (inside || text[len] != ','); len++)
+        inside = text[len] == '[' || (inside && text[len] != ']');
+    return len;
 }
 
 enum dp_status dp_compare_modes_parse(const char *text, uint32_t workers,
@@ -66,9 +211,12 @@ enum dp_status dp_compare_modes_parse(const char *text, uint32_t workers,
     enum dp_status st = DP_OK;
     *count = 0;
     for (bool more = true; st == DP_OK && more;) {
-        char one[64];
-        size_t len = strcspn(text, ",");
-        (void)snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : sizeof one - 1), text);
+        char one[DP_COMPARE_NAME];
+        size_t len = length_of(text);
+        if (len >= sizeof one)
+            return dp_fail(err, DP_ARGUMENT, "--modes: '%.60s...' is too long: at most %zu characters", text,
+                           sizeof one - 1);
+        (void)snprintf(one, sizeof one, "%.*s", (int)len, text);
         more = text[len] == ',';
         text += len + more;
         if (*count == DP_COMPARE_MODES_MAX)
@@ -118,14 +266,21 @@ const char *dp_compare_mode_promise(const struct dp_compare_mode *mode, char out
         (void)snprintf(out, DP_COMPARE_PROMISE_BYTES, "%s", sync);
     else
         (void)snprintf(out, DP_COMPARE_PROMISE_BYTES, "%s", mode->leased ? leased : fixed);
+    size_t used = strlen(out);
+    if (mode->prefetch)
+        (void)snprintf(
+            out + used, DP_COMPARE_PROMISE_BYTES - used,
+            " A worker pulls its next minibatch before it pushes the current one: its weights lack "
+            "one step of its own.");
     return out;
 }
 
-const char *dp_compare_mode_path(const struct dp_compare_mode *mode, char out[32])
+const char *dp_compare_mode_path(const struct dp_compare_mode *mode, char out[DP_COMPARE_NAME])
 {
-    (void)snprintf(out, 32, "%s", mode->name);
-    for (char *at = out; *at; at++)
-        if (*at == ':')
-            *at = '-';
+    size_t size = 0;
+    for (const char *at = mode->name; *at; at++)
+        if (*at != ']')
+            out[size++] = isalnum((unsigned char)*at) || strchr("._@=+", *at) ? *at : '-';
+    out[size] = '\0';
     return out;
 }

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# A comparison: modes beside each other, samples scored, a mode that fails, a rate chosen on other seeds, signals, and what is refused.
+# A comparison: modes, samples scored, a mode that fails or diverges, a rate chosen on other seeds and data, signals, and what is refused.
 # usage: compare.sh PATH/TO/downpour
 . "$(dirname "$0")/../cli/lib.sh"
 
 job=(--model mlp:64-16-10 --train tests/data/digits.train.libsvm.gz --test tests/data/digits.test.libsvm.gz --scale 0.1 --rate 0.01
     --journal-bytes 16MiB --cache-bytes 64MiB --sample-every 50ms)
+
+one=("${job[@]}" --lr-grid none) # rate for all modes
 
 # of FILE JQ-LIKE: python3 prints the expression over the report r.
 of() {
@@ -28,13 +30,22 @@ expect 2 "has files of something else" "$downpour" compare --dir "$dir/mine" "${
 # --- said at once, not once for each seed
 expect 2 "this model has no 'auc' on this test set, but loss, logloss, accuracy" "$downpour" compare --dir "$dir/auc" "${job[@]}" --epochs 1 \
     --target auc:0.9
-expect 2 "No mode ended well with the first seed" "$downpour" compare --dir "$dir/bad" "${job[@]/mlp:64-16-10/mlp:63-16-10}" --modes async,sync
+expect 2 "digits.train.libsvm.gz:13: index 64: expected 1 to 63, as the model takes 63 columns" "$downpour" compare --dir "$dir/bad" \
+    "${job[@]/mlp:64-16-10/mlp:63-16-10}" --modes async,sync
+[ "$(ls "$dir/bad")" = lock ] || fail "a comparison that was refused at its first run left $(ls "$dir/bad")"
+expect 2 "No mode ended well with the first seed" "$downpour" compare --dir "$dir/bad" "${job[@]:0:8}" "${job[@]:10}" \
+    --modes sync,ssp:1 --workers 2 --batch 8 --optimizer sgd --l2 1 --rate 100 --lr-grid none
+if command -v python3 >/dev/null; then
+    # The cause is the message that names it, and not the run's last line.
+    is "$dir/bad/report.json" '[(x["status"], x["diverged"], x["error"][:38]) for x in r["runs"]]' \
+        "[('failed', True, 'training has diverged in epoch 1, mini'), ('failed', True, 'training has diverged in epoch 1, mini')]"
+fi
 
 # --- two modes that train, and one that cannot: without mpirun, and without gnuplot
 mkdir "$dir/bin"
 for program in env cat; do ln -s "$(command -v $program)" "$dir/bin/"; done
 to=$dir/cmp
-expect 0 "Page:      $to/report.html" env PATH="$dir/bin" "$downpour" compare --dir "$to" "${job[@]}" --workers 2 --seeds 2 --epochs 3 \
+expect 0 "Page:      $to/report.html" env PATH="$dir/bin" "$downpour" compare --dir "$to" "${one[@]}" --workers 2 --seeds 2 --epochs 3 \
     --modes async,sync,allreduce --pace 2ms
 said "allreduce, seed 1 +failed: (mpirun is not installed|this build has no downpour-allreduce)"
 said "tables instead of plots: gnuplot is not installed"
@@ -65,18 +76,22 @@ fi
 ls -d "$to"/runs/*/*/store/server-0 2>/dev/null && fail "stores are kept"
 expect 2 "a comparison is in '$to' already" "$downpour" compare --dir "$to" "${job[@]}"
 
-# --- a rate for each mode, on a seed of its own; a target that nothing reaches; the weights are kept
+# --- a rate for each mode, on a seed of its own and a fifth of the training set; a target that nothing reaches; the weights are kept
 expect 0 "Page:" "$downpour" compare --dir "$to" --overwrite "${job[@]:0:8}" "${job[@]:10}" --lr-grid 1e-9,0.01 --seeds 1 --epochs 1 \
     --modes sync,async --target accuracy:1 --keep-stores
 said "Rate of sync: 0.01"
 said "Rate of async: 0.01"
 [ -d "$to/runs/sync/seed-1/store/server-0" ] || fail "--keep-stores kept no store"
+if command -v python3 >/dev/null; then
+    is "$to/grid/sync/0.01-seed-1001/report.json" 'r["epochs"][0]["examples"], r["settings"]["overlap"]' "1150 False"
+    is "$to/grid/sync/0.01-seed-1001/samples.json" 'r["set"]' validation
+fi
 [ ! -e "$to/runs/allreduce" ] || fail "--overwrite left runs of the comparison before"
 grep -q "No mode reached accuracy 1" "$to/report.html" || fail "the page does not say that the target was not reached"
 grep -q "(chosen)" "$to/report.html" || fail "the page does not have the rates"
 
 # --- stopped: its children with it, and what has ended stays
-"$downpour" compare --dir "$dir/stopped" "${job[@]}" --modes sync,async --seeds 3 --epochs 2 --pace 5ms >"$dir/run.out" 2>"$dir/run.err" &
+"$downpour" compare --dir "$dir/stopped" "${one[@]}" --modes sync,async --seeds 3 --epochs 2 --pace 5ms >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 wait_until 60 grep -q "^  1/6" "$dir/run.err" || fail "no run ended within a minute"
 kill -TERM "$pid"

@@ -39,12 +39,16 @@ class Bed:
         return subprocess.run([self.command, *words], capture_output=True, text=True, timeout=250,
                               env={**os.environ, "PATH": path, **environment})
 
-    def compare(self, name, flags, but=None):
-        """Returns the directory, its report, and all that was said. but: exceptions of runs."""
+    def try_compare(self, name, flags, but=None):
+        """Returns the directory, and how the command ended. but: exceptions of runs."""
         where = f"{self.dir}/{name}"
         with open(where + ".but", "w") as file:
             json.dump(but or {}, file)
-        done = self.call(["compare", "--dir", where, *JOB, *flags], DP_FAKE_RUNS=file.name)
+        return where, self.call(["compare", "--dir", where, *JOB, *flags], DP_FAKE_RUNS=file.name)
+
+    def compare(self, name, flags, but=None):
+        """Returns the directory, its report, and all that was said."""
+        where, done = self.try_compare(name, flags, but)
         if done.returncode:
             self.fail(f"compare {name} ended with {done.returncode}: {done.stderr}")
         return where, json.load(open(where + "/report.json")), done.stdout + done.stderr

@@ -3,7 +3,8 @@ a training whose numbers are drawn by its directory, so that no two runs, and no
 
 DP_FAKE_RUNS names a JSON file of exceptions, by the run's directory ("runs/sync/seed-2"):
     settings, root    fields of the report that differ from those that were asked for
-    exit              the exit code
+    exit              the exit code; the run leaves why in log/failure.json
+    refused           it failed before it trained, and would again
     report            false: it leaves none
     samples           how the samples end: "diverged" (null), "short" (before any target), "high" (accuracy is near 1)
     end               seconds of the last sample
@@ -112,6 +113,13 @@ def leave_samples(path, run_dir):
     json.dump({"samples": samples, "set": "test", "examples": 360}, open(path, "w"))
 
 
+def leave_failure(where, but):
+    os.makedirs(where + "/log", exist_ok=True)
+    refused = but.get("refused", False)
+    json.dump({"error": "line 13: index 64" if refused else "training has diverged in epoch 2", "trained": not refused,
+               "diverged": not refused, "refused": refused}, open(where + "/log/failure.json", "w"))
+
+
 def flag(words, name, otherwise=None):
     return words[words.index(name) + 1] if name in words else otherwise
 
@@ -120,7 +128,13 @@ def run(words):
     where = flag(words, "--dir")
     asked = {"seed": int(flag(words, "--seed")), "workers": int(flag(words, "--workers")),
              "threads": int(flag(words, "--threads")), "consistency": flag(words, "--consistency"),
-             "work": flag(words, "--work"), "rate": float(flag(words, "--rate", "0.001"))}
+             "work": flag(words, "--work"), "rate": float(flag(words, "--rate", "0.001")),
+             "overlap": "--no-overlap" not in words, "rate_by_staleness": "--rate-by-staleness" in words}
+    if "--batch" in words:
+        asked["batch"] = int(flag(words, "--batch"))
+    json.dump(words, open(where + "/words.json", "w"))
+    if exceptions(where).get("exit"):
+        leave_failure(where, exceptions(where))
     for name in ("pace", "jitter", "straggler"):
         if "--" + name in words:
             asked[name] = flag(words, "--" + name)
@@ -133,7 +147,8 @@ def ranks(words):
     text = open(conf).read().split("training = {")[1]
     found = dict(re.findall(r"\n    (\w+) = \"?([^\";{]*)\"?;", text))
     asked = {"seed": int(found["seed"]), "workers": int(flag(words, "-n")), "threads": int(found["threads"]),
-             "consistency": found["consistency"], "work": found["work"], "rate": float(found["rate"])}
+             "consistency": found["consistency"], "work": found["work"], "rate": float(found["rate"]),
+             "overlap": found["overlap"] == "true"}
     asked.update({name: found[name] for name in ("pace", "jitter", "straggler") if found[name] not in ("", "none")})
     return leave_report(found["report"], os.path.dirname(conf), asked, True)
 
@@ -148,5 +163,6 @@ if __name__ == "__main__":
     name, words = sys.argv[1], sys.argv[2:]
     code = {"downpour": run, "mpirun": ranks, "downpour-worker": worker}[name](words)
     if code:
-        print("downpour: training has diverged in epoch 2", file=sys.stderr)
+        print("downpour: worker 1: training has diverged in epoch 2", file=sys.stderr)
+        print("downpour: run 1 is not finished: epoch 2 of 3. To finish it: downpour run --resume", file=sys.stderr)
     sys.exit(code)

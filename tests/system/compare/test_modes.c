@@ -58,19 +58,81 @@ static void what_is_no_mode_is_named(void **state)
     refused("sync,async,sync", "'sync' is given twice");
     refused("async@1,async@2,async@3,async@4,async@5,async@6,async@7,async@8,async@9", "at most 8");
     refused("ssp:99999999999999999999999999999999999999999999", "is no mode");
+    char longer[DP_COMPARE_NAME + 8] = "async[rate=0.";
+    memset(longer + strlen(longer), '1', sizeof longer - strlen(longer) - 1);
+    longer[sizeof longer - 1] = '\0';
+    refused(longer, "is too long");
 }
 
 /* A path of one mode is no other's. */
 static void paths_differ(void **state)
 {
     (void)state;
-    char one[32], other[32];
-    assert_int_equal(dp_compare_modes_parse("sync:1,sync@1,sync", 4, mode, &count, &err), DP_OK);
+    char one[DP_COMPARE_NAME], other[DP_COMPARE_NAME];
+    assert_int_equal(dp_compare_modes_parse("sync:1,sync@1,sync,sync[batch=1],sync[batch=1]+prefetch,"
+                                            "sync[rate=1e-3,l2=1]",
+                                            4, mode, &count, &err),
+                     DP_OK);
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(dp_compare_mode_path(&mode[i], one),
                                     dp_compare_mode_path(&mode[k], other));
     assert_null(strpbrk(dp_compare_mode_path(&mode[0], one), ":/"));
+    assert_string_equal(dp_compare_mode_path(&mode[4], one), "sync-batch=1+prefetch");
+    assert_string_equal(dp_compare_mode_path(&mode[5], one), "sync-rate=1e-3-l2=1");
+}
+
+/* Settings of their own, by the names of run's flags; what is the same for all modes is not among them. */
+static void a_mode_has_settings_of_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_compare_modes_parse("sync@4[batch=4],async[rate=0.01,momentum=0.5],"
+                                            "async[rate_by_staleness]+prefetch,hogwild@3[push_every=1],"
+                                            "async:leased@2[lr=3]",
+                                            2, mode, &count, &err),
+                     DP_OK);
+    assert_int_equal(count, 5);
+    assert_string_equal(mode[0].name, "sync@4[batch=4]");
+    assert_int_equal(mode[0].workers, 4);
+    assert_string_equal(dp_compare_mode_own(&mode[0], "--batch"), "4");
+    assert_null(dp_compare_mode_own(&mode[0], "--rate"));
+    assert_false(mode[0].prefetch);
+    assert_string_equal(dp_compare_mode_own(&mode[1], "--rate"), "0.01");
+    assert_string_equal(dp_compare_mode_own(&mode[1], "--momentum"), "0.5");
+    assert_string_equal(dp_compare_mode_own(&mode[2], "--rate-by-staleness"), "");
+    assert_true(mode[2].prefetch);
+    assert_string_equal(dp_compare_mode_own(&mode[3], "--push-every"), "3"); /* one of each thread */
+    assert_string_equal(dp_compare_mode_own(&mode[4], "--rate"), "3");
+    assert_true(mode[4].leased);
+}
+
+static void settings_are_checked_by_name(void **state)
+{
+    (void)state;
+    static const char *const of_all[] = {
+        "model=mf:2",       "train=x",   "test=x",      "seed=2",    "dir=x",         "epochs=2",
+        "workers=2",        "threads=2", "work=leased", "pace=1ms",  "cluster=x",     "scale=2",
+        "consistency=sync", "resume",    "normalize",   "holdout=x", "straggler=0:2x"};
+    char text[64];
+    for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
+        (void)snprintf(text, sizeof text, "async[%s]", of_all[i]);
+        refused(text, "is the same for all modes that are compared, or part of a mode's name");
+    }
+    refused("async[batsh=4]", "did you mean '--batch'");
+    refused("async[batch]", "'--batch' needs a value");
+    refused("async[bf16=1]", "'--bf16' takes no value");
+    refused("async[batch=4,batch=5]", "given twice");
+    refused("async[]", "unknown flag");
+    refused("async[no_overlap]", "only with +prefetch");
+    refused("allreduce+prefetch", "pull none ahead");
+    refused("async[batch=4", "is no mode");
+    refused("async]", "is no mode");
+    refused("async[batch=4]x", "is no mode");
+    refused("async[a[b]]", "is no mode");
+    refused("+prefetch", "is no mode");
+    refused("[batch=4]", "is no mode");
+    refused("async+prefetch+prefetch", "is no mode");
+    refused("async[batch=4],async[batch=4]", "given twice");
 }
 
 static void promises_fit(void **state)
@@ -123,7 +185,7 @@ static void a_plan_has_the_flags_of_runs(void **state)
                           "--pace", "2ms", "--seed", "7", "--lr-grid", "0.1,1e-3", "--optimizer", "sgd",
                           "--sample-every", "1.5s"),
                      DP_OK);
-    assert_int_equal(plan.seeds, 3);
+    assert_int_equal(plan.seeds, 5);
     assert_true(plan.first_grid_seed > plan.first_seed + plan.seeds);
     assert_int_equal(plan.rates, 2);
     assert_int_equal(plan.sample_ms, 1500);
@@ -141,6 +203,54 @@ static void a_plan_has_the_flags_of_runs(void **state)
     dp_cluster_free(&cluster);
 }
 
+/* Of a mode, as its runs have them: its own before those of all; no pull ahead but with +prefetch. */
+static void a_plan_has_the_settings_of_modes(void **state)
+{
+    (void)state;
+    struct dp_compare_plan plan;
+    struct dp_cluster *cluster = NULL;
+    assert_int_equal(PLAN(&plan, "--batch", "32", "--momentum", "0.1", "--optimizer", "sgd", "--modes",
+                          "async[batch=4,momentum=0.5],sync+prefetch"),
+                     DP_OK);
+    assert_int_equal(dp_compare_plan_cluster(&plan, &plan.mode[0], 1, NULL, &cluster, &err), DP_OK);
+    assert_int_equal(cluster->training.batch, 4);
+    assert_true(cluster->training.optimizer.momentum == 0.5F);
+    assert_false(cluster->training.overlap);
+    dp_cluster_free(&cluster);
+    assert_int_equal(dp_compare_plan_cluster(&plan, &plan.mode[1], 1, NULL, &cluster, &err), DP_OK);
+    assert_int_equal(cluster->training.batch, 32);
+    assert_true(cluster->training.optimizer.momentum == 0.1F);
+    assert_true(cluster->training.overlap);
+    dp_cluster_free(&cluster);
+    assert_string_equal(dp_compare_plan_mode_flag(&plan, &plan.mode[0], "--batch"), "4");
+    assert_string_equal(dp_compare_plan_mode_flag(&plan, &plan.mode[1], "--batch"), "32");
+}
+
+/* Each mode gets a rate of its own, unless it names one, or --lr-grid none. */
+static void rates_are_sought_by_default(void **state)
+{
+    (void)state;
+    struct dp_compare_plan plan;
+    assert_int_equal(PLAN(&plan, "--modes", "sync,async[rate=0.5]"), DP_OK);
+    assert_int_equal(plan.rates, 3);
+    assert_string_equal(plan.rate[0], "0.00033");
+    assert_string_equal(plan.rate[1], "0.001");
+    assert_string_equal(plan.rate[2], "0.003");
+    assert_true(dp_compare_plan_seeks_rate(&plan, &plan.mode[0]));
+    assert_false(dp_compare_plan_seeks_rate(&plan, &plan.mode[1]));
+    assert_int_equal(PLAN(&plan, "--rate", "2e-2", "--grid-seeds", "2"), DP_OK);
+    assert_int_equal(plan.rates, 3);
+    assert_int_equal(plan.grid_seeds, 2);
+    assert_string_equal(plan.rate[0], "0.0067");
+    assert_string_equal(plan.rate[1], "0.02");
+    assert_string_equal(plan.rate[2], "0.06");
+    assert_int_equal(PLAN(&plan, "--rate", "0.02", "--lr-grid", "none"), DP_OK);
+    assert_int_equal(plan.rates, 0);
+    assert_false(dp_compare_plan_seeks_rate(&plan, &plan.mode[0]));
+    assert_int_equal(PLAN(&plan, "--modes", "async[rate=0.5]"), DP_OK);
+    assert_int_equal(plan.rates, 0);
+}
+
 static void what_no_run_would_take_is_refused(void **state)
 {
     (void)state;
@@ -150,8 +260,10 @@ static void what_no_run_would_take_is_refused(void **state)
                  "mode sync@2");
     plan_refused(PLAN(&plan, "--workers", "2", "--modes", "sync:2"), "mode sync:2");
     plan_refused(PLAN(&plan, "--seeds", "0"), "--seeds");
-    plan_refused(PLAN(&plan, "--rate", "0.1", "--lr-grid", "0.1"), "leave one out");
-    plan_refused(PLAN(&plan, "--grid-seeds", "2"), "goes with --lr-grid");
+    plan_refused(PLAN(&plan, "--rate", "0.1", "--lr-grid", "0.1"), "give one of them");
+    plan_refused(PLAN(&plan, "--grid-seeds", "2", "--lr-grid", "none"), "--grid-seeds says how --lr-grid");
+    plan_refused(PLAN(&plan, "--no-overlap"), "unknown flag '--no-overlap'");
+    plan_refused(PLAN(&plan, "--modes", "async[batch=x]"), "--batch");
     plan_refused(PLAN(&plan, "--lr-grid", "0.1,x"), "--lr-grid");
     plan_refused(PLAN(&plan, "--lr-grid", "0.1,"), "--lr-grid");
     plan_refused(PLAN(&plan, "--target", "accurracy:0.9"), "--target");
@@ -168,8 +280,12 @@ int main(void)
         cmocka_unit_test(each_form_is_a_mode),
         cmocka_unit_test(what_is_no_mode_is_named),
         cmocka_unit_test(paths_differ),
+        cmocka_unit_test(a_mode_has_settings_of_its_own),
+        cmocka_unit_test(settings_are_checked_by_name),
         cmocka_unit_test(promises_fit),
         cmocka_unit_test(a_plan_has_the_flags_of_runs),
+        cmocka_unit_test(a_plan_has_the_settings_of_modes),
+        cmocka_unit_test(rates_are_sought_by_default),
         cmocka_unit_test(what_no_run_would_take_is_refused),
     };
     return cmocka_run_group_tests_name("modes", tests, NULL, NULL);
