@@ -162,7 +162,7 @@ static void print_kept(const json_t *root, FILE *file)
                 kept == last ? ", the last ones" : "", epoch, set, metric, number_in(best, "value"));
 }
 
-/* Of workers that wait for each other. */
+/* Of several workers. */
 static void print_gap(const json_t *root, FILE *file)
 {
     const json_t *gap = json_object_get(json_object_get(root, "staleness"), "clock_gap");
@@ -170,11 +170,13 @@ static void print_gap(const json_t *root, FILE *file)
     double seconds = 0, waited = number_in(json_object_get(root, "spent_s"), "waiting_rule");
     for (size_t w = 0; w < json_array_size(workers); w++)
         seconds += number_in(json_array_get(workers, w), "seconds");
-    if (gap && seconds > 0)
-        fprintf(file,
-                "Clock gap: %.2f steps ahead of the slowest worker, on average; %.0f at most; %.0f%% of the "
-                "workers' time went into waiting for others\n",
-                number_in(gap, "mean"), number_in(gap, "max"), 100 * waited / seconds);
+    if (!gap || !(seconds > 0) || json_array_size(workers) < 2)
+        return;
+    fprintf(file, "Clock gap: %.2f steps ahead of the slowest worker, on average; %.0f at most",
+            number_in(gap, "mean"), number_in(gap, "max"));
+    if (waited > 0)
+        fprintf(file, "; %.0f%% of the workers' time went into waiting for others", 100 * waited / seconds);
+    fputc('\n', file);
 }
 
 /* Of backups. */
@@ -235,7 +237,6 @@ static void print_throughput(const json_t *root, FILE *file)
     const json_t *rate = json_object_get(throughput, "examples_per_s");
     const json_t *mean = json_object_get(staleness, "mean");
     const char *injected = json_string_value(json_object_get(root, "injected"));
-    bool alone = json_array_size(json_object_get(root, "workers")) == 1; /* then it has its own in flight */
     char number[32];
     if (json_is_number(rate))
         fprintf(file, "Throughput: %s examples/s over %.2f s of training\n",
@@ -244,9 +245,15 @@ static void print_throughput(const json_t *root, FILE *file)
     if (injected)
         fprintf(file, "Injected:  %s\n", injected);
     if (json_is_number(mean))
-        fprintf(file, "Staleness: %.2f pushes%s between a pull and its push, on average; %.0f at most\n",
-                json_number_value(mean), alone ? "" : " of others",
-                json_number_value(json_object_get(staleness, "max")));
+        fprintf(file, "Staleness: %.2f pushes between a pull and its push, on average; %.0f at most\n",
+                json_number_value(mean), json_number_value(json_object_get(staleness, "max")));
+    double own = number_in(json_object_get(staleness, "own"), "mean");
+    if (own > 0)
+        fprintf(
+            file,
+            "Overlap:   %.2f of them are the worker's own: it pulls the next minibatch before it pushes the "
+            "current one (--no-overlap: after)\n",
+            own);
     print_changed(staleness, file);
     print_gap(root, file);
     print_dropped(root, file);

@@ -328,7 +328,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         pushed.gap = dp_steps_gap(&shard->steps, request->member.step);
     }
     dp_measures_push(&shard->measures, &shard->base.counters, request, &pushed);
-    if (request->member.given && shard->steps.view.mode != DP_ASYNC)
+    if (request->member.given)
         dp_measures_gap(&shard->measures, &shard->base.counters, pushed.gap);
     dp_push_replies_hold(&shard->push_replies, waiting, &pushed);
     return DP_DONE;

@@ -264,6 +264,25 @@ static void ssp_keeps_workers_together(void **state)
     }
 }
 
+/* SSP's proof has it that a worker reads what it wrote (Ho et al. 2013). A pull ahead of the push does not. */
+static void only_a_pull_ahead_lacks_own_pushes(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const modes[] = {"ssp:1", "ssp:4", "async"};
+    for (size_t i = 0; i < 2 * sizeof modes / sizeof modes[0]; i++) {
+        struct setup s = {"1", "1", "4", modes[i / 2], "2", {i % 2 ? NULL : "--no-overlap"}};
+        const char *dir = dp_place_text(place, "run-%zu", i);
+        struct dp_process *run = dp_place_ended_in(place, 0, start(place, dir, &s));
+        double most = number(place, dir, "staleness.own.max"),
+               mean = number(place, dir, "staleness.own.mean");
+        assert_true(i % 2 ? most == 1 && mean > 0.5 : most == 0 && mean == 0);
+        assert_true(number(place, dir, "staleness.examples.p50") == 16 * number(place, dir, "staleness.p50"));
+        assert_true(number(place, dir, "staleness.clock_gap.mean") >= 0); /* in async, too */
+        if (i % 2)
+            dp_place_says(run, "of them are the worker's own: it pulls the next minibatch before it pushes");
+    }
+}
+
 /* Workers without a minibatch take no part in steps. */
 static void more_workers_than_minibatches_end_well(void **state)
 {
@@ -450,6 +469,7 @@ int main(void)
         DP_CONSISTENCY_TEST(a_stopped_ssp_run_is_finished),
         DP_CONSISTENCY_TEST(the_best_weights_of_sync_stay),
         DP_CONSISTENCY_TEST(ssp_keeps_workers_together),
+        DP_CONSISTENCY_TEST(only_a_pull_ahead_lacks_own_pushes),
         DP_CONSISTENCY_TEST(more_workers_than_minibatches_end_well),
         DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),
         DP_CONSISTENCY_TEST(a_process_is_replaced_while_it_trains),

@@ -7,11 +7,12 @@ struct dp_rounds dp_rounds_of(const struct dp_cluster_training *training, struct
     struct dp_rounds rounds = {
         .rule = dp_cluster_rule_of(training), .share = share, .every = dp_cluster_pushed_together(training)};
     rounds.own = rounds.count = dp_groups(dp_share_positions(share), rounds.every);
+    rounds.most = dp_groups(dp_share_positions(most), rounds.every);
     rounds.listed = training->work == DP_CLUSTER_LEASED ? dp_groups_of_all(share, rounds.every) : 0;
     if (rounds.rule.mode == DP_CLUSTER_ASYNC || rounds.own == 0)
         return rounds;
     rounds.members = share.batches < share.workers ? (uint32_t)share.batches : share.workers;
-    rounds.count = dp_groups(dp_share_positions(most), rounds.every);
+    rounds.count = rounds.most;
     DP_ASSERT(rounds.own <= rounds.count && rounds.count <= rounds.own + 1);
     return rounds;
 }

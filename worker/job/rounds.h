@@ -20,6 +20,7 @@ struct dp_rounds {
     uint32_t members; /* 0: async, or this worker is none; it is else number share.worker of these */
     uint64_t own;     /* this worker's steps with minibatches in an epoch */
     uint64_t count;   /* its steps in an epoch */
+    uint64_t most;    /* those of the worker that has the most */
     uint64_t listed;  /* pushes of an epoch that all workers take from one list; 0: each has its share */
 };
 
@@ -28,6 +29,11 @@ struct dp_rounds dp_rounds_of(const struct dp_cluster_training *training, struct
 static inline uint64_t dp_rounds_step(const struct dp_rounds *rounds, uint32_t epoch, uint64_t step)
 {
     return epoch * rounds->count + step;
+}
+/* The same for workers that do not wait for each other: those with fewer steps skip some numbers at the end of an epoch. */
+static inline uint64_t dp_rounds_clock(const struct dp_rounds *rounds, uint32_t epoch, uint64_t step)
+{
+    return epoch * rounds->most + step;
 }
 /* The minibatch whose learning rate a push has: `last`, the last of the push, or in sync the first of the
  * round, so that all members push with the same rate. Also of an empty step (`last` is ignored). */

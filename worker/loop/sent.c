@@ -23,10 +23,10 @@ static void settle(struct dp_sent *sent, const struct dp_sent_push *push, struct
         stats->pushes += has_minibatches;
     if (has_minibatches)
         count_dropped(&stats->dropped, push, sent->job->shards, outcome);
-    /* Without examples no weights were read for it: nobody's read was as stale as that. In async no steps are counted. */
-    if (push->examples == 0 || sent->job->seated)
+    /* Without examples no weights were read for it: nobody's read was as stale as that. */
+    if (push->examples == 0)
         outcome->gaps = 0, outcome->gap_sum = 0, outcome->gap_max = 0;
-    dp_staleness_add(&stats->staleness, outcome);
+    dp_staleness_add(&stats->staleness, outcome, push->own);
     sent->progress->dropped = stats->dropped.examples;
     sent->progress->staleness_mean = dp_staleness_mean(&stats->staleness);
 }
@@ -68,12 +68,13 @@ struct dp_ticket *dp_sent_next(struct dp_sent *sent)
     return &sent->push[(sent->first + sent->count) % DP_SENT_MAX].ticket;
 }
 
-void dp_sent_added(struct dp_sent *sent, uint64_t number, uint32_t examples, uint32_t passed)
+void dp_sent_added(struct dp_sent *sent, uint64_t number, uint32_t examples, uint32_t passed, uint64_t own)
 {
     DP_ASSERT(sent->count < DP_SENT_MAX);
     struct dp_sent_push *newest = &sent->push[(sent->first + sent->count) % DP_SENT_MAX];
     newest->number = number;
     newest->examples = examples;
     newest->passed = passed;
+    newest->own = own;
     sent->count++;
 }

@@ -16,6 +16,7 @@ struct dp_sent_push {
     uint64_t number;
     uint32_t examples; /* behind its gradients; 0: it has none */
     uint32_t passed;   /* of its minibatches that were passed over (behind.h) */
+    uint64_t own;      /* pushes of this worker between the pull that it stands on and itself */
 };
 
 struct dp_sent {
@@ -37,6 +38,6 @@ DP_MUST_USE
 enum dp_status dp_sent_wait(struct dp_sent *sent, uint32_t leave, struct dp_error *err);
 /* The place of the next push, of which there is one; it counts after dp_sent_added. */
 struct dp_ticket *dp_sent_next(struct dp_sent *sent);
-void dp_sent_added(struct dp_sent *sent, uint64_t number, uint32_t examples, uint32_t passed);
+void dp_sent_added(struct dp_sent *sent, uint64_t number, uint32_t examples, uint32_t passed, uint64_t own);
 
 #endif

@@ -46,6 +46,14 @@ static enum dp_status push_gradients(struct dp_loop *loop, struct dp_gradients *
                        : st;
 }
 
+/* The step of a push in the run. Of leased work, where numbers say nothing of who is ahead, the worker's own pushes are counted. */
+static uint64_t clock_of(const struct dp_loop *loop, uint64_t step)
+{
+    if (loop->rounds.members > 0)
+        return dp_rounds_step(&loop->rounds, loop->epoch, step);
+    return loop->portions ? loop->issued : dp_rounds_clock(&loop->rounds, loop->epoch, step);
+}
+
 /* step: of this epoch. gradients: NULL for an empty push. */
 static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step, float rate,
                            struct dp_error *err)
@@ -59,14 +67,14 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     if (st != DP_OK)
         return st;
     loop->first_push = NULL;
-    const struct dp_push_options options = {
-        .rate = rate,
-        .stream = dp_push_stream(loop->training->run, loop->epoch),
-        .number = dp_push_number(loop->owner, loop->training->workers, step),
-        .by_staleness = gradients && loop->training->rate_by_staleness,
-        .in_step = loop->rounds.members > 0 || loop->job->seated,
-        .step = loop->rounds.members > 0 ? dp_rounds_step(&loop->rounds, loop->epoch, step) : 0,
-        .examples = loop->examples};
+    const struct dp_push_options options = {.rate = rate,
+                                            .stream = dp_push_stream(loop->training->run, loop->epoch),
+                                            .number =
+                                                dp_push_number(loop->owner, loop->training->workers, step),
+                                            .by_staleness = gradients && loop->training->rate_by_staleness,
+                                            .in_step = loop->rounds.members > 0 || loop->job->seated,
+                                            .step = clock_of(loop, step),
+                                            .examples = loop->examples};
     struct dp_ticket *ticket = dp_sent_next(&loop->sent);
     remember(loop, step, options.number);
     if (gradients)
@@ -76,7 +84,8 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
-    dp_sent_added(&loop->sent, options.number, loop->examples, loop->passed);
+    dp_sent_added(&loop->sent, options.number, loop->examples, loop->passed, loop->issued - loop->stands_on);
+    loop->issued++;
     loop->examples = loop->passed = 0;
     loop->loss_sum = 0;
     return DP_OK;
@@ -128,8 +137,11 @@ static void add_times(struct dp_loop *loop, const struct dp_device_times *times)
     seconds[DP_PHASE_DEVICE_COPY_OUT] += times->copy_out;
 }
 
-static void count(struct dp_loop *loop, const struct dp_batch *batch, float loss)
+static void count(struct dp_loop *loop, const struct dp_loop_fetch *fetch, const struct dp_batch *batch,
+                  float loss)
 {
+    if (loop->examples == 0) /* the first of a push, whose pull is the oldest */
+        loop->stands_on = fetch->issued;
     loop->loss_sum += (double)loss * batch->examples;
     loop->examples += batch->examples;
     dp_progress_add(loop->progress, (double)loss, batch->examples);
@@ -178,7 +190,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
 
-    count(loop, batch, loss);
+    count(loop, fetch, batch, loss);
     loop->owner = share.worker;
     if (dp_group_ends(dp_share_positions(share), loop->push_every, position))
         st = push(loop, flight.gradients, step, rate, err);
@@ -256,7 +268,7 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
         dp_step_timer_move(&loop->watch, dp_hogwild_injected_ns(loop->hogwild), DP_PHASE_COMPUTE,
                            DP_PHASE_INJECTED);
         for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
-            count(loop, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
+            count(loop, fetch, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
         if (st == DP_OK)
             st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
         if (st != DP_OK)

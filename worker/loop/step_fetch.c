@@ -88,6 +88,7 @@ enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct 
                                                    ", while skipping minibatches that are already done",
                                                    dp_loop_shown_epoch(loop))
                                          : DP_OK;
+    fetch->issued = loop->issued;
     enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
     if (st == DP_OK)
         st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL,

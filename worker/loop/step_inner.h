@@ -22,7 +22,8 @@ struct dp_loop_fetch {
     struct dp_weights *weights;
     struct dp_batch **batch; /* [fetch_every] */
     uint32_t count;
-    uint64_t step; /* of the run, the last of them */
+    uint64_t step;   /* of the run, the last of them */
+    uint64_t issued; /* pushes of this process before its pull */
     struct dp_ticket ticket;
 };
 
@@ -50,6 +51,8 @@ struct dp_loop {
     uint64_t wanted;                  /* of them: minibatches that the reader has or reads */
     uint64_t ask_at_ns;               /* for more, not before */
     bool others_ended;                /* all of the epoch is done, what this worker holds included */
+    uint64_t issued;                  /* pushes of this process, */
+    uint64_t stands_on;               /* and those that were when the push at hand was pulled for */
     uint32_t owner;                   /* the worker whose share has the minibatches of the push at hand */
     uint32_t fetch_every, push_every; /* at most `positions` */
     bool accumulates;                 /* no local step between the minibatches of a fetch */

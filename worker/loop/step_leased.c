@@ -122,6 +122,7 @@ enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *
     dp_step_timer_lap(&loop->watch, DP_PHASE_READ);
     if (st != DP_OK || fetch->count == 0)
         return st;
+    fetch->issued = loop->issued;
     st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
     if (st == DP_OK)
         st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, NULL,

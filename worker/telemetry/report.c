@@ -265,12 +265,32 @@ static void stop_json(const struct dp_report *report, json_t *root)
     dp_json_set_u64(out, "best_epoch", stop->best_epoch ? before + stop->best_epoch : 0);
 }
 
-static void staleness_json(const struct dp_staleness *staleness, json_t *root)
+/* Mean and quantiles, in pushes of so many examples; 1: in pushes. */
+static void spread_json(const struct dp_staleness *staleness, uint64_t examples, json_t *out)
 {
+    static const struct {
+        const char *key;
+        double share;
+    } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}};
+    dp_json_set_real(out, "mean", dp_staleness_mean(staleness) * (double)examples);
+    for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
+        dp_json_set_u64(out, quantiles[i].key,
+                        dp_staleness_quantile(staleness, quantiles[i].share) * examples);
+}
+
+/* A push has a group of minibatches, but for the last of an epoch. */
+static void staleness_json(const struct dp_report *report, const struct dp_staleness *staleness, json_t *root)
+{
+    const struct dp_cluster_training *t = &report->cluster->training;
     json_t *out = object_in(root, "staleness"), *histogram = json_array();
     if (staleness->measured) {
-        dp_json_set_real(out, "mean", dp_staleness_mean(staleness));
+        spread_json(staleness, 1, out);
         dp_json_set_u64(out, "max", staleness->max);
+        spread_json(staleness, (uint64_t)t->batch * dp_cluster_pushed_together(t),
+                    object_in(out, "examples"));
+        json_t *own = object_in(out, "own");
+        dp_json_set_real(own, "mean", dp_staleness_own(staleness));
+        dp_json_set_u64(own, "max", staleness->own_max);
     }
     dp_json_set_u64(out, "pushes", staleness->pushes);
     dp_json_set_u64(out, "repeated", staleness->repeated);
@@ -357,7 +377,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
         dp_json_set_u64(worker, "pushes", stats->pushes);
         dropped_json(report, &stats->dropped, worker);
         string(worker, "device", stats->device);
-        staleness_json(&stats->staleness, worker);
+        staleness_json(report, &stats->staleness, worker);
         times_json(&stats->times, worker);
         left_json(report, stats, worker);
         if (report->cluster->training.work ==
@@ -410,7 +430,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     }
     applied_json(report, root);
     dropped_json(report, &dropped, root);
-    staleness_json(&all, root);
+    staleness_json(report, &all, root);
     times_json(&times, root);
     workers_json(report, root);
     *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(10));

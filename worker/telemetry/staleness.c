@@ -5,6 +5,29 @@ static uint32_t bucket_of(uint64_t value)
     return value ? 64u - (uint32_t)__builtin_clzll(value) : 0;
 }
 
+#define EXACT_BITS  6u /* below 2^6 each value has a bucket, */
+#define OCTAVE_BITS 5u /* and above 2^5 of them an octave */
+
+uint32_t dp_staleness_fine_of(uint64_t value)
+{
+    uint32_t bits = bucket_of(value);
+    if (bits <= EXACT_BITS)
+        return (uint32_t)value;
+    uint32_t octave = bits - 1 - EXACT_BITS,
+             within = (uint32_t)(value >> (bits - 1 - OCTAVE_BITS)) & ((1u << OCTAVE_BITS) - 1),
+             at = (1u << EXACT_BITS) + (octave << OCTAVE_BITS) + within;
+    return at < DP_STALENESS_FINE ? at : DP_STALENESS_FINE - 1;
+}
+
+uint64_t dp_staleness_fine_least(uint32_t bucket)
+{
+    if (bucket < 1u << EXACT_BITS)
+        return bucket;
+    uint32_t octave = (bucket - (1u << EXACT_BITS)) >> OCTAVE_BITS,
+             within = bucket & ((1u << OCTAVE_BITS) - 1);
+    return ((UINT64_C(1) << OCTAVE_BITS) + within) << (octave + EXACT_BITS - OCTAVE_BITS);
+}
+
 void dp_staleness_begin(struct dp_staleness *staleness)
 {
     if (staleness->gap.buckets > 0)
@@ -13,7 +36,7 @@ void dp_staleness_begin(struct dp_staleness *staleness)
     dp_histogram_init_shares(&staleness->changed, "changed");
 }
 
-void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *outcome)
+void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *outcome, uint64_t own)
 {
     dp_staleness_begin(staleness);
     staleness->repeated += outcome->repeated;
@@ -37,6 +60,12 @@ void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *o
     if (outcome->staleness_max > staleness->max)
         staleness->max = outcome->staleness_max;
     staleness->histogram[bucket_of(outcome->staleness_max)]++;
+    staleness->fine[dp_staleness_fine_of(outcome->staleness_max)]++;
+    if (own > outcome->staleness_max) /* a pull that was held, or is of a closed step, shows some of them */
+        own = outcome->staleness_max;
+    staleness->own_sum += own;
+    if (own > staleness->own_max)
+        staleness->own_max = own;
 }
 
 void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *from)
@@ -55,8 +84,13 @@ void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *fr
     into->changed_rows += from->changed_rows;
     into->divided += from->divided;
     into->divisor_sum += from->divisor_sum;
+    into->own_sum += from->own_sum;
+    if (from->own_max > into->own_max)
+        into->own_max = from->own_max;
     for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
         into->histogram[i] += from->histogram[i];
+    for (uint32_t i = 0; i < DP_STALENESS_FINE; i++)
+        into->fine[i] += from->fine[i];
     if (from->gap.buckets == 0)
         return;
     dp_staleness_begin(into);
@@ -77,6 +111,24 @@ double dp_staleness_divisor(const struct dp_staleness *staleness)
 double dp_staleness_mean(const struct dp_staleness *staleness)
 {
     return staleness->measured ? (double)staleness->sum / (double)staleness->measured : 0.0;
+}
+
+double dp_staleness_own(const struct dp_staleness *staleness)
+{
+    return staleness->pushes ? (double)staleness->own_sum / (double)staleness->pushes : 0.0;
+}
+
+uint64_t dp_staleness_quantile(const struct dp_staleness *staleness, double share)
+{
+    uint64_t total = 0, seen = 0;
+    for (uint32_t i = 0; i < DP_STALENESS_FINE; i++)
+        total += staleness->fine[i];
+    for (uint32_t i = 0; i < DP_STALENESS_FINE; i++) {
+        seen += staleness->fine[i];
+        if (seen > 0 && (double)seen >= share * (double)total)
+            return dp_staleness_fine_least(i);
+    }
+    return 0;
 }
 
 double dp_staleness_gap(const struct dp_staleness *staleness)

@@ -1,7 +1,8 @@
 /* Staleness: how many pushes the servers applied between a pull and the push that is computed from it, summed
  * over a training. Bucket 0 of the histogram counts the pushes whose worst shard applied none, bucket b those
- * with 2^(b-1) .. 2^b - 1. Where workers wait for each other, also the clock gap: how many steps a worker was
- * ahead of the slowest member when a shard applied its push. In all modes but sync also how many of the rows of a push any push,
+ * with 2^(b-1) .. 2^b - 1; `fine` counts the same pushes: by value below 64, then 32 buckets an octave. Own staleness: how many of them
+ * were the worker's own, which it pushed between that pull and this push; at most, where a pull was held.
+ * Also the clock gap: how many steps a worker was ahead of the slowest member when a shard applied its push. In all modes but sync also how many of the rows of a push any push,
  * the worker's own included, had changed since its pull. */
 #ifndef DP_TELEMETRY_STALENESS_H
 #define DP_TELEMETRY_STALENESS_H
@@ -10,6 +11,7 @@
 #include "common/client/downpour.h"
 
 #define DP_STALENESS_BUCKETS 65
+#define DP_STALENESS_FINE    448u /* values of 2^18 and more are in the last */
 
 /* {0}: nothing was counted; its histograms have buckets from the first count, or dp_staleness_begin, on. */
 struct dp_staleness {
@@ -18,6 +20,8 @@ struct dp_staleness {
     uint64_t measured; /* shards, over all pushes */
     uint64_t sum, max; /* over measured shards */
     uint64_t histogram[DP_STALENESS_BUCKETS];
+    uint64_t fine[DP_STALENESS_FINE];
+    uint64_t own_sum, own_max;       /* over pushes */
     uint64_t gaps, gap_sum, gap_max; /* gaps: how many shards told one, over all pushes */
     struct dp_histogram gap;         /* of each push's largest */
     uint64_t rows, changed_rows;     /* of measured shards */
@@ -27,10 +31,19 @@ struct dp_staleness {
 };
 
 void dp_staleness_begin(struct dp_staleness *staleness);
-void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *outcome);
+/* own: pushes of the worker's own, issued between the pull and the push. */
+void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *outcome, uint64_t own);
 void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *from);
 /* The mean staleness of a push on one shard; 0 when nothing was measured. */
 double dp_staleness_mean(const struct dp_staleness *staleness);
+/* The mean of own staleness; 0 when nothing was measured. */
+double dp_staleness_own(const struct dp_staleness *staleness);
+/* The least staleness that this share (0 .. 1) of all pushes does not exceed, of 64 and more at most 3% too low; 0 when nothing was
+ * counted. */
+uint64_t dp_staleness_quantile(const struct dp_staleness *staleness, double share);
+/* The least value of a bucket of `fine`, and the bucket of a value. */
+uint64_t dp_staleness_fine_least(uint32_t bucket);
+uint32_t dp_staleness_fine_of(uint64_t value);
 /* The mean clock gap of a push on one shard; 0 when there is none. */
 double dp_staleness_gap(const struct dp_staleness *staleness);
 /* The share of rows that had changed; 0 when none was measured. */

@@ -56,6 +56,19 @@ static json_t *counts_of(const struct dp_histogram *histogram)
     return counts;
 }
 
+/* [bucket, count, bucket, count, ...] of those that are not empty. */
+static json_t *fine_of(const struct dp_staleness *staleness)
+{
+    json_t *out = json_array();
+    for (uint32_t b = 0; b < DP_STALENESS_FINE; b++) {
+        if (staleness->fine[b] == 0)
+            continue;
+        (void)json_array_append_new(out, dp_json_u64(b));
+        (void)json_array_append_new(out, dp_json_u64(staleness->fine[b]));
+    }
+    return out;
+}
+
 enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **text, struct dp_error *err)
 {
     const struct dp_staleness *s = &stats->staleness;
@@ -89,6 +102,9 @@ enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **
     bad |= json_object_set_new(root, "sum", dp_json_u64(s->sum));
     bad |= json_object_set_new(root, "max", dp_json_u64(s->max));
     bad |= json_object_set_new(root, "histogram", histogram);
+    bad |= json_object_set_new(root, "fine", fine_of(s));
+    bad |= json_object_set_new(root, "own_sum", dp_json_u64(s->own_sum));
+    bad |= json_object_set_new(root, "own_max", dp_json_u64(s->own_max));
     bad |= json_object_set_new(root, "gaps", dp_json_u64(s->gaps));
     bad |= json_object_set_new(root, "gap_sum", dp_json_u64(s->gap_sum));
     bad |= json_object_set_new(root, "gap_max", dp_json_u64(s->gap_max));
@@ -147,6 +163,23 @@ static bool read_counts(const json_t *counts, struct dp_histogram *out)
     return true;
 }
 
+/* As read_counts. */
+static bool read_fine(const json_t *fine, struct dp_staleness *out)
+{
+    size_t size = json_array_size(fine);
+    if (fine && (!json_is_array(fine) || size % 2 != 0))
+        return false;
+    for (size_t i = 0; i < size; i += 2) {
+        const json_t *bucket = json_array_get(fine, i), *count = json_array_get(fine, i + 1);
+        if (!json_is_integer(bucket) || json_integer_value(bucket) < 0 ||
+            json_integer_value(bucket) >= DP_STALENESS_FINE || !json_is_integer(count) ||
+            json_integer_value(count) < 0)
+            return false;
+        out->fine[json_integer_value(bucket)] = (uint64_t)json_integer_value(count);
+    }
+    return true;
+}
+
 static bool read_measures(const json_t *root, struct dp_staleness *out)
 {
     const json_t *divisors = json_object_get(root, "divisor_sum");
@@ -154,7 +187,8 @@ static bool read_measures(const json_t *root, struct dp_staleness *out)
     out->divisor_sum = json_is_real(divisors) ? json_real_value(divisors) : 0;
     return read_later_u64(root, "rows", &out->rows) &&
            read_later_u64(root, "changed_rows", &out->changed_rows) &&
-           read_later_u64(root, "divided", &out->divided) &&
+           read_later_u64(root, "own_sum", &out->own_sum) && read_later_u64(root, "own_max", &out->own_max) &&
+           read_fine(json_object_get(root, "fine"), out) && read_later_u64(root, "divided", &out->divided) &&
            read_counts(json_object_get(root, "gap_counts"), &out->gap) &&
            read_counts(json_object_get(root, "changed_counts"), &out->changed);
 }

@@ -207,7 +207,7 @@ static void a_long_table_is_cut(void **state)
     write_report(20, true, 1); /* each line stands above already */
     text = outcome(true);
     assert_null(strstr(text, "epoch"));
-    assert_non_null(strstr(text, "Staleness: 0.50 pushes between a pull and its push")); /* of no others */
+    assert_non_null(strstr(text, "Staleness: 0.50 pushes between a pull and its push"));
     assert_null(strstr(text, "Clock gap"));
     assert_true(!strstr(text, "Changed") && !strstr(text, "Rate:"));
     free(text);

@@ -94,11 +94,10 @@ static void rows_that_changed_since_the_pull_are_counted(void **state)
     bed_close(&bed);
 }
 
-static void the_clock_gap_has_a_histogram(void **state)
+static void clock_gaps_of(enum dp_consistency mode, uint32_t slack)
 {
-    (void)state;
     struct bed bed;
-    struct member_bed_view view = member_bed_view(DP_SSP, 3, 2);
+    struct member_bed_view view = member_bed_view(mode, slack, 2);
     member_bed_start(&bed, &view);
     for (uint64_t step = 0; step < 3; step++)
         (void)member_bed_push_step(&bed, 2 + step, 0, step);
@@ -110,6 +109,13 @@ static void the_clock_gap_has_a_histogram(void **state)
     const uint64_t want[4] = {2, 1, 1, 0}; /* 0, 1 and 2 steps ahead of member 1, the slowest */
     assert_memory_equal(told->histogram[1].count, want, sizeof want);
     bed_close(&bed);
+}
+
+static void the_clock_gap_has_a_histogram(void **state)
+{
+    (void)state;
+    clock_gaps_of(DP_SSP, 3);
+    clock_gaps_of(DP_ASYNC, 0);
 }
 
 static float value(struct bed *bed, uint64_t sequence, uint64_t key)

@@ -54,7 +54,7 @@ static void answered(struct bed *b, uint32_t examples, uint32_t passed, struct d
 {
     said = outcome;
     dp_sent_next(&b->sent)->id = 1;
-    dp_sent_added(&b->sent, 7, examples, passed);
+    dp_sent_added(&b->sent, 7, examples, passed, 2);
     assert_int_equal(dp_sent_wait(&b->sent, 0, NULL), DP_OK);
     assert_int_equal(b->sent.count, 0);
 }
@@ -97,10 +97,12 @@ static void an_empty_push_has_no_clock_gap(void **state)
     answered(&b, 0, 0, (struct dp_outcome){.gaps = 2, .gap_sum = 6, .gap_max = 3});
     assert_true(b.stats.staleness.gaps == 2 && b.stats.staleness.gap_sum == 3);
     assert_true(b.stats.staleness.gap_max == 2);
-    /* In async a member counts no steps. */
+    /* In async, too. */
     b.job.seated = true;
-    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2});
-    assert_int_equal(b.stats.staleness.gaps, 2);
+    answered(&b, 16, 0,
+             (struct dp_outcome){.gaps = 2, .gap_sum = 14, .gap_max = 7, .measured = 2, .staleness_max = 2});
+    assert_true(b.stats.staleness.gaps == 4 && b.stats.staleness.gap_max == 7);
+    assert_true(b.stats.staleness.own_sum == 2 && b.stats.staleness.own_max == 2);
 }
 
 /* A member's: one shard had it of the process before, and the answer of another, which was killed, was lost. Planted: it is repeated. */
@@ -143,7 +145,7 @@ static void what_is_too_old_was_pushed_only_if_the_run_is_known(void **state)
     assert_true(answers == 1 && b.stats.repeated_examples == 16);
     too_old = dp_stream_of_run(9, UINT32_MAX);
     dp_sent_next(&b.sent)->id = 1;
-    dp_sent_added(&b.sent, 8, 16, 0);
+    dp_sent_added(&b.sent, 8, 16, 0, 0);
     assert_int_equal(dp_sent_wait(&b.sent, 0, NULL), DP_TOO_OLD);
     assert_true(answers == 1 && b.sent.count == 1 && b.stats.repeated_examples == 16);
     status = DP_OK;

@@ -28,6 +28,8 @@ static void make(struct made *m)
     (void)snprintf(m->cluster.data.train, sizeof m->cluster.data.train, "a \"quoted\" name");
     m->cluster.training.workers = 2;
     m->cluster.training.epochs = 2;
+    m->cluster.training.batch = 8;
+    m->cluster.training.push_every = 3;
     m->cluster.training.seed = UINT64_MAX;
     m->cluster.training.optimizer = dp_optimizer_defaults(DP_OPT_ADAM);
     for (uint32_t w = 0; w < 2; w++) {
@@ -41,6 +43,9 @@ static void make(struct made *m)
                                                         .gap_sum = 15 * w,
                                                         .gap_max = 3 * w};
         m->workers[w].staleness.histogram[w] = 5;
+        m->workers[w].staleness.fine[w] = 5;
+        m->workers[w].staleness.own_sum = 5 * w;
+        m->workers[w].staleness.own_max = w;
         if (w == 1) {
             dp_staleness_begin(&m->workers[w].staleness);
             m->workers[w].staleness.rows = 200;
@@ -132,6 +137,11 @@ static void test_text(void **state)
     assert_null(json_object_get(json_object_get(one, "staleness"), "rate_divided_by"));
     assert_true(number_at(root, "staleness", "mean") == 0.5);
     assert_true(number_at(root, "staleness", "max") == 4);
+    assert_true(number_at(staleness, "own", "mean") == 0.5 && number_at(staleness, "own", "max") == 1);
+    assert_true(number_at(root, "staleness", "p50") == 0 && number_at(root, "staleness", "p90") == 1);
+    assert_true(number_at(staleness, "examples", "mean") == 12); /* pushes of 3 minibatches of 8 */
+    assert_true(number_at(staleness, "examples", "p50") == 0 &&
+                number_at(staleness, "examples", "p99") == 24);
     assert_true(number_at(root, "staleness", "pushes") == 10);
     assert_int_equal(json_array_size(json_object_get(json_object_get(root, "staleness"), "histogram")), 2);
     assert_int_equal(json_array_size(json_object_get(root, "workers")), 2);

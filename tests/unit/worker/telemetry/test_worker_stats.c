@@ -15,6 +15,8 @@ static void count_measures(struct dp_staleness *staleness)
     staleness->changed.count[12] = 68;
     staleness->divided = 6;
     staleness->divisor_sum = 9.5;
+    staleness->fine[0] = 3, staleness->fine[DP_STALENESS_FINE - 1] = 9;
+    staleness->own_sum = 40, staleness->own_max = 2;
 }
 
 static void test_round(void **state)
