@@ -227,6 +227,66 @@ static void put_data_links(struct dp_page_maker *maker, const json_t *root)
     fputs("(each run), report.json (all), figures/ (SVG, where plots were drawn).</p>\n", maker->to);
 }
 
+/* ---- staleness */
+
+/* A number of a report's staleness: "p50", or "examples" and "p50". */
+static const struct {
+    const char *heading, *of, *key;
+    int digits;
+} staleness_columns[] = {
+    {"staleness in examples: mean", "examples", "mean", 1},
+    {"50%", "examples", "p50", -1},
+    {"90%", "examples", "p90", -1},
+    {"99%", "examples", "p99", -1},
+    {"in pushes: mean", "mean", NULL, 2},
+    {"50%", "p50", NULL, 1},
+    {"90%", "p90", NULL, 1},
+    {"99%", "p99", NULL, 1},
+    {"of them the worker's own", "own", "mean", 2},
+    {"clock gap: mean", "clock_gap", "mean", 2},
+    {"most", "clock_gap", "max", -1},
+};
+#define STALENESS_COLUMNS (sizeof staleness_columns / sizeof staleness_columns[0])
+
+/* NaN: no good run has it. */
+static double staleness_of(const json_t *root, size_t mode, size_t column)
+{
+    double sum = 0, n = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        if (!dp_comparison_is_good(run))
+            continue;
+        const json_t *value = json_object_get(json_object_get(run, "report"), "staleness");
+        value = json_object_get(value, staleness_columns[column].of);
+        value = staleness_columns[column].key ? json_object_get(value, staleness_columns[column].key) : value;
+        sum += json_number_value(value);
+        n += json_is_number(value);
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+/* Means over the good runs of each mode. Nothing where no report has any (of older builds). */
+static void put_staleness(const json_t *root, FILE *to)
+{
+    const char *headings[STALENESS_COLUMNS + 1] = {"mode"};
+    bool any = false;
+    for (size_t c = 0; c < STALENESS_COLUMNS; c++)
+        headings[c + 1] = staleness_columns[c].heading;
+    for (size_t m = 0; m < dp_comparison_modes(root); m++)
+        any |= !isnan(staleness_of(root, m, 0));
+    if (!any)
+        return;
+    dp_page_table_begin(to, headings, STALENESS_COLUMNS + 1, 1);
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
+        dp_page_row(to);
+        dp_page_text_cell(to, dp_comparison_mode(root, m));
+        for (size_t c = 0; c < STALENESS_COLUMNS; c++)
+            dp_page_number_cell(to, staleness_of(root, m, c), staleness_columns[c].digits);
+        dp_page_row_end(to);
+    }
+    dp_page_table_end(to);
+}
+
 /* ---- sections */
 
 static void put_course(struct dp_page_maker *maker, const json_t *root)
@@ -297,6 +357,7 @@ static void put_time(struct dp_page_maker *maker, const json_t *root)
     dp_page_figures_end(to);
     put_work(maker, root);
     dp_page_paragraph(to, "note", DP_PAGE_STALENESS_NOTE);
+    put_staleness(root, to);
 }
 
 /* ---- settings */

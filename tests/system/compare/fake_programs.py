@@ -46,7 +46,8 @@ def draw_histogram(rng, upper):
 
 def draw_staleness(rng, buckets):
     """The greatest is far from the mean, as in a run whose stragglers are few."""
-    return {"mean": rng.uniform(1, 3), "max": rng.randint(20, 60), "pushes": rng.randint(100, 900), "repeated": 0,
+    spread = lambda: {"mean": rng.uniform(1, 3), "p50": rng.randint(1, 9), "p90": rng.randint(10, 99), "p99": rng.randint(1000, 9999)}
+    return {**spread(), "examples": spread(), "own": {"mean": rng.uniform(0, 1), "max": 1}, "max": rng.randint(20, 60), "pushes": rng.randint(100, 900), "repeated": 0,
             "histogram": [rng.randint(3, 500) for _ in range(buckets)] + [0],
             "clock_gap": {"mean": rng.uniform(0, 2), "max": 4, "histogram": draw_histogram(rng, [0, 1, 2, 4, None])},
             "changed": rng.uniform(0, 1), "changed_histogram": draw_histogram(rng, [0.0, 0.1, 0.5, 1.0])}

@@ -144,6 +144,18 @@ def check_limits(bed, page, root, right):
                   [f"{waited[6]:.0f}%", *dropped] if waited else [])
 
 
+def check_staleness(bed, page, root, right):
+    """Means over the good runs of each mode."""
+    columns = [("examples", "mean", 1), ("examples", "p50", -1), ("examples", "p90", -1), ("examples", "p99", -1), ("mean", None, 2),
+               ("p50", None, 1), ("p90", None, 1), ("p99", None, 1), ("own", "mean", 2), ("clock_gap", "mean", 2), ("clock_gap", "max", -1)]
+    rows = []
+    for mode in right.modes:
+        good = [run["report"]["staleness"] for run in root["runs"] if run["mode"] == mode and run["status"] == "ok"]
+        of = lambda s, a, b: s[a] if b is None else s[a][b]
+        rows.append([mode] + [number(sum(of(s, a, b) for s in good) / len(good), digits) if good else "-" for a, b, digits in columns])
+    compare_tables(bed.check, "staleness", page.table("mode", "staleness in examples: mean"), rows)
+
+
 SETTINGS = {"batch": "minibatch, examples", "rate": "learning rate", "sample_every_s": "time between samples, s"}
 
 
@@ -366,6 +378,7 @@ def check_comparison(bed, name, flags, seeds, metric="accuracy", target=None, bu
         check_results(bed, page, root, right)
         check_runs(bed, page, root, right)
         check_limits(bed, page, root, right)
+        check_staleness(bed, page, root, right)
         check_settings(bed, page, root, right)
         check_again(bed, page, root, where)
         check_files(bed, page, where, root, right, plots)
