@@ -155,7 +155,7 @@ static void put_rates(struct dp_page_maker *maker, const json_t *root)
     if (json_array_size(json_object_get(json_object_get(root, "settings"), "rates")) == 0)
         return;
     (void)snprintf(at_end, sizeof at_end, "%.64s at the end",
-                   dp_compare_metric_name(dp_comparison_metric(root)));
+                   dp_compare_metric_name(dp_comparison_grid_metric(root)));
     dp_page_figures_begin(to);
     dp_compare_plot_rates(maker, root);
     dp_page_figures_end(to);
@@ -191,7 +191,7 @@ static void put_runs(struct dp_page_maker *maker, const json_t *root)
                                     dp_compare_metric_name(dp_comparison_metric(root)),
                                     "loss",
                                     "seconds to the target",
-                                    "used examples/s",
+                                    "applied examples/s",
                                     "seconds of training",
                                     "samples"};
     dp_page_fold_begin(to, "Every run", maker->no_plots);

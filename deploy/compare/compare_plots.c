@@ -201,7 +201,7 @@ void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root)
         }
     }
     char caption[96];
-    const char *metric = dp_compare_metric_name(dp_comparison_metric(root));
+    const char *metric = dp_compare_metric_name(dp_comparison_grid_metric(root));
     struct dp_plot plot = {.caption = dp_page_caption(metric, "by learning rate", caption),
                            .x_label = "learning rate (log scale)",
                            .x_log = true,

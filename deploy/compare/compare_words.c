@@ -464,6 +464,34 @@ static bool is_at_edge(const json_t *rates, double rate)
     return below == 0 || above == 0;
 }
 
+/* In the mode's name. */
+static bool has_own_rate(const json_t *root, size_t mode)
+{
+    const json_t *of = json_array_get(json_object_get(root, "modes"), mode);
+    return json_object_get(json_object_get(of, "settings"), "rate") != NULL;
+}
+
+static void put_choice(const json_t *root, FILE *to)
+{
+    const bool tried = json_array_size(json_object_get(settings_of(root), "rates")) > 0;
+    double share = dp_training_number(settings_of(root), "grid_share", NULL);
+    size_t own = 0;
+    for (size_t m = 0; m < modes_of(root); m++)
+        own += has_own_rate(root, m);
+    if (tried)
+        fprintf(to, "Each mode%s has the rate that ended best on seeds other than those above.",
+                own > 0 ? " without a rate in its name" : "");
+    if (tried && isfinite(share))
+        fprintf(to, " These were scored on %.0f%% of the training file, which they did not train on.",
+                100 * share);
+    if (!tried && own > 0)
+        fputs("Modes have the rates that were given for them.", to);
+    else if (!tried && modes_of(root) > 1)
+        fputs("All modes have one learning rate, which may suit some better than others: --lr-grid gives "
+              "each its own.",
+              to);
+}
+
 char *dp_compare_words_rates(const json_t *root)
 {
     char *text = NULL;
@@ -472,15 +500,10 @@ char *dp_compare_words_rates(const json_t *root)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    if (json_array_size(rates) > 0)
-        fputs("Each mode has the rate that ended best on seeds other than those above.", to);
-    else if (modes_of(root) > 1)
-        fputs("All modes have one learning rate, which may suit some better than others: --lr-grid gives "
-              "each its own.",
-              to);
+    put_choice(root, to);
     for (size_t m = 0; m < modes_of(root); m++) {
         double rate = dp_training_number(json_array_get(json_object_get(root, "modes"), m), "rate", NULL);
-        if (json_array_size(rates) > 1 && isfinite(rate) && is_at_edge(rates, rate))
+        if (json_array_size(rates) > 1 && !has_own_rate(root, m) && isfinite(rate) && is_at_edge(rates, rate))
             fprintf(to, "%s %s", edges++ ? "," : "", dp_comparison_mode(root, m));
     }
     if (edges > 0)

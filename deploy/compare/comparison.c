@@ -164,6 +164,12 @@ const char *dp_comparison_metric(const json_t *root)
     return dp_training_text(json_object_get(root, "settings"), "metric");
 }
 
+const char *dp_comparison_grid_metric(const json_t *root)
+{
+    const char *own = dp_training_text(json_object_get(root, "settings"), "grid_metric");
+    return own[0] ? own : dp_comparison_metric(root);
+}
+
 bool dp_comparison_higher_is_better(const json_t *root)
 {
     return json_is_true(json_object_get(json_object_get(root, "settings"), "higher_is_better"));

@@ -40,6 +40,8 @@ bool dp_comparison_is_good(
     const json_t *run); /* not NULL, and trained to its end; ending.h says if it diverged */
 /* What is compared, by its key in samples: "accuracy"; "": no run has left a sample. */
 const char *dp_comparison_metric(const json_t *root);
+/* The same for the tries of --lr-grid, which are scored on another set. */
+const char *dp_comparison_grid_metric(const json_t *root);
 bool dp_comparison_higher_is_better(const json_t *root);
 
 /* What a run comes to. */

@@ -78,6 +78,13 @@ static void rates_and_what_they_leave_open(void **state)
     says(dp_compare_words_rates(root), " async, sync each took the least or greatest rate");
     (void)json_object_set_new(json_array_get(modes, 0), "rate", json_null()); /* none was found */
     says_not(dp_compare_words_rates(root), "async");
+    (void)json_object_set_new(json_array_get(modes, 1), "settings", json_pack("{s:s}", "rate", "0.001"));
+    (void)json_object_set_new(settings, "grid_share", json_real(0.2));
+    says(dp_compare_words_rates(root), "Each mode without a rate in its name has the rate that ended best");
+    says(dp_compare_words_rates(root), "scored on 20% of the training file");
+    says_not(dp_compare_words_rates(root), "sync"); /* was not tried */
+    (void)json_object_set_new(settings, "rates", json_array());
+    says(dp_compare_words_rates(root), "Modes have the rates that were given for them.");
     json_decref(root);
 }
 
@@ -399,6 +406,25 @@ static void a_page_shows_all_of_it(void **state)
     json_decref(root);
 }
 
+/* Tries are scored on another set, which may have another metric. */
+static void rates_have_the_metric_of_their_tries(void **state)
+{
+    (void)state;
+    json_t *root = clear_case(), *settings = json_object_get(root, "settings");
+    (void)json_object_set_new(settings, "rates", json_pack("[f, f]", 0.1, 0.01));
+    (void)json_object_set_new(settings, "grid_metric", json_string("hr@10"));
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    struct dp_comparison comparison = {.directory = "/x", .root = root};
+    struct dp_page_maker maker = {.to = to, .no_plots = true};
+    dp_compare_page_write(&maker, &comparison);
+    assert_int_equal(fclose(to), 0);
+    assert_non_null(strstr(text, "<th>HR@10 at the end</th>"));
+    free(text);
+    json_decref(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +444,7 @@ int main(void)
         cmocka_unit_test(what_was_dropped_is_said),
         cmocka_unit_test(the_limit_is_that_of_the_rule),
         cmocka_unit_test(a_page_shows_all_of_it),
+        cmocka_unit_test(rates_have_the_metric_of_their_tries),
     };
     return cmocka_run_group_tests_name("compare_words", tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ def check_runs(bed, page, root, right):
                      number(value("seconds_to_target"), 2), number(value("examples_per_s"), -1),
                      number(value("seconds"), 2), str(len(own.samples))])
     compare_tables(bed.check, "runs", page.table("run", "status", right.metric, "loss", "seconds to the target",
-                                                 "used examples/s", "seconds of training", "samples"), rows)
+                                                 "applied examples/s", "seconds of training", "samples"), rows)
 
 
 def check_limits(bed, page, root, right):
