@@ -42,6 +42,14 @@ static double value_at(const struct course *c, double x)
     return i < c->count ? before + (c->y[i] - before) * (x - c->x[i - 1]) / (c->x[i] - c->x[i - 1]) : before;
 }
 
+static void set_point(struct dp_compare_curves *c, size_t mode, size_t point, const struct dp_interval *all)
+{
+    c->mode[mode].y[point] = all->mean;
+    c->mode[mode].low[point] = all->low;
+    c->mode[mode].high[point] = all->high;
+    c->mode[mode].known += isfinite(all->mean) != 0;
+}
+
 static void fill_mode(struct dp_compare_curves *c, size_t mode, const struct course *course, size_t runs,
                       const struct dp_scale *scale, double end)
 {
@@ -53,10 +61,7 @@ static void fill_mode(struct dp_compare_curves *c, size_t mode, const struct cou
             at[r] = (struct dp_comparison_span){.low = value, .at = value, .high = value};
         }
         struct dp_interval all = dp_interval_on(scale, at, runs);
-        c->mode[mode].y[i] = all.mean;
-        c->mode[mode].low[i] = all.low;
-        c->mode[mode].high[i] = all.high;
-        c->mode[mode].known += isfinite(all.mean) != 0;
+        set_point(c, mode, i, &all);
     }
 }
 
@@ -99,6 +104,46 @@ struct dp_compare_curves *dp_compare_curves_make(const json_t *root, const char 
             free(courses[m][r].x);
     }
     free(courses);
+    return c;
+}
+
+/* Known where all good runs reached it, and none before its second sample: when is not known then. */
+static void fill_to_loss(struct dp_compare_curves *c, const json_t *root, size_t mode, size_t point)
+{
+    const struct dp_scale scale = {.examples = NAN};
+    struct dp_comparison_span to[SEEDS_MAX];
+    size_t n = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root) && n < SEEDS_MAX; s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        if (dp_comparison_outcome(root, run) != DP_COMPARISON_GOOD)
+            continue;
+        to[n] = dp_comparison_seconds_to_loss(run, c->x[point]);
+        to[n].at = to[n].low > 0 ? to[n].at : (double)NAN;
+        n++;
+    }
+    struct dp_interval all = dp_interval_on(&scale, to, n);
+    set_point(c, mode, point,
+              all.n == n ? &all : &(struct dp_interval){.mean = NAN, .low = NAN, .high = NAN});
+}
+
+struct dp_compare_curves *dp_compare_curves_to_loss(const json_t *root)
+{
+    struct dp_compare_curves *c = dp_compare_curves_make(root, "loss", "seconds");
+    double least = INFINITY;
+    if (!c)
+        return NULL;
+    c->end = INFINITY;
+    for (size_t m = 0; m < DP_COLOUR_MODES_MAX; m++) {
+        for (size_t i = 0; c->mode[m].known > 0 && i < POINTS; i++)
+            least = fmin(least, c->mode[m].y[i]);
+        c->end = c->mode[m].known > 0 ? fmin(c->end, c->mode[m].y[0]) : c->end;
+        c->mode[m].known = 0;
+    }
+    for (size_t i = 0; least < c->end && i < POINTS; i++) {
+        c->x[i] = least * pow(c->end / least, (double)i / POINTS); /* below the end */
+        for (size_t m = 0; m < dp_comparison_modes(root) && m < DP_COLOUR_MODES_MAX; m++)
+            fill_to_loss(c, root, m, i);
+    }
     return c;
 }
 

@@ -20,6 +20,9 @@ struct dp_compare_curves {
 /* y: the mean over the good runs (ending.h) that have a value there, by the metric's scale; low, high: its 95% interval, as tables have them. NaN after the mode's last run, and where no run has a
  * value. over: "seconds" or "examples". NULL: no memory. */
 struct dp_compare_curves *dp_compare_curves_make(const json_t *root, const char *key, const char *over);
+/* x: losses from the least of all means up to `end`, the first of them; y: seconds to each, where all good runs of the mode reached it
+ * after their second sample. */
+struct dp_compare_curves *dp_compare_curves_to_loss(const json_t *root);
 void dp_compare_curves_free(struct dp_compare_curves *curves);
 /* Draws 1 - accuracy in its place. */
 void dp_compare_curves_flip(struct dp_compare_curves *curves);

@@ -303,6 +303,7 @@ static void put_course(struct dp_page_maker *maker, const json_t *root)
     dp_compare_plot_differences(maker, root);
     dp_compare_plot_course(maker, root, "loss", "seconds");
     dp_compare_plot_course(maker, root, "loss", "examples");
+    dp_compare_plot_to_loss(maker, root);
     dp_page_figures_end(to);
     if (!maker->no_plots)
         dp_page_paragraph(

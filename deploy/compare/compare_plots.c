@@ -100,6 +100,23 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
     dp_compare_curves_free(c);
 }
 
+void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root)
+{
+    struct dp_compare_curves *c = dp_compare_curves_to_loss(root);
+    struct mode_names names = names_of(root);
+    struct dp_plot_series series[MODES_MAX];
+    if (!c)
+        return;
+    struct dp_plot plot = {.caption = "Time to each loss",
+                           .x_label = "loss to be reached (log scale)",
+                           .x_log = true,
+                           .series = series,
+                           .count = series_of(c, &names, series)};
+    if (plot.count > 0)
+        dp_page_plot_lines(maker, &plot, "seconds of training");
+    dp_compare_curves_free(c);
+}
+
 /* ---- differences */
 
 /* Claims of modes beside the first one, as differences, or, where a ratio says more, as that. */

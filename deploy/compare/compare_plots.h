@@ -1,6 +1,6 @@
 /* Compare plots: the plots of a comparison. A mode has the same colour, dash and mark in all of them (colour.h).
- * Promise   Bands and error bars are the 95% intervals over the seeds that tables and sentences have (statistics.h), at each point; they do
- *           not leave the range of their metric. Between two samples a run's line is straight; after its last sample its weights stay. */
+ * Promise   Bands and error bars are the 95% intervals over the seeds that tables and sentences have (statistics.h), at each point; lines of
+ *           forests are the intervals of claims (claims.h). Between two samples a run's line is straight; after its last sample its weights stay. */
 #ifndef DP_COMPARE_COMPARE_PLOTS_H
 #define DP_COMPARE_COMPARE_PLOTS_H
 
@@ -11,6 +11,8 @@
  * key. Accuracies above 0.9 are drawn as 1 - accuracy, on a logarithmic scale. */
 void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, const char *key,
                             const char *over);
+/* Seconds to each loss on the way; where the lines of two modes cross, which is first depends on the target. */
+void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root);
 /* Differences from the first mode as forests: the metric at the end, and times to the target as ratios. */
 void dp_compare_plot_differences(struct dp_page_maker *maker, const json_t *root);
 /* The metric of each rate that was tried (--lr-grid), by mode. */

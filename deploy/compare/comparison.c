@@ -209,13 +209,11 @@ bool dp_comparison_is_left_out(const json_t *samples, size_t i)
 }
 
 /* The first sample at the target, and the last one before it that is known; the weights in between are taken to lie on a line. */
-static struct dp_comparison_span of_target(const json_t *root, const json_t *run, const char *key)
+static struct dp_comparison_span span_to(const json_t *run, const char *metric, double value, bool higher,
+                                         const char *key)
 {
-    const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
     const json_t *samples = json_object_get(run, "samples");
-    const char *metric = dp_training_text(target, "metric");
-    double value = dp_training_number(target, "value", NULL), before = NAN;
-    bool higher = dp_comparison_higher_is_better(root);
+    double before = NAN;
     struct dp_comparison_span out = {.low = 0, .at = NAN, .high = NAN};
     for (size_t i = 0; i < json_array_size(samples); i++) {
         const json_t *sample = json_array_get(samples, i);
@@ -236,6 +234,18 @@ static struct dp_comparison_span of_target(const json_t *root, const json_t *run
     }
     out.low = NAN;
     return out;
+}
+
+static struct dp_comparison_span of_target(const json_t *root, const json_t *run, const char *key)
+{
+    const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
+    return span_to(run, dp_training_text(target, "metric"), dp_training_number(target, "value", NULL),
+                   dp_comparison_higher_is_better(root), key);
+}
+
+struct dp_comparison_span dp_comparison_seconds_to_loss(const json_t *run, double loss)
+{
+    return span_to(run, "loss", loss, false, "seconds");
 }
 
 static double of_run(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity)

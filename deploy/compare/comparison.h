@@ -63,6 +63,8 @@ struct dp_comparison_span {
 /* NaN: the run has none: it failed, its weights are not finite, or it did not reach the target. */
 struct dp_comparison_span dp_comparison_span(const json_t *root, const json_t *run,
                                              enum dp_comparison_quantity quantity);
+/* Seconds of training to a loss; NaN: the run did not reach it. */
+struct dp_comparison_span dp_comparison_seconds_to_loss(const json_t *run, double loss);
 /* Where there are samples by examples, those by time are left out of what goes by examples, and of the target: a slow training has more of
  * them, so it would cross a target by chance sooner. The first and the last sample are those of the weights before and after the training. */
 bool dp_comparison_is_left_out(const json_t *samples, size_t i);

@@ -12,7 +12,7 @@
 #define LOG_FROM    30.0
 #define X_TICS      8.0
 #define Y_TICS      5.0
-#define X_DECADES   1.5 /* of a logarithmic scale: of more, each has one tic */
+#define X_DECADES   1.5 /* of a logarithmic scale: of more, each has one tic, if two are seen */
 #define Y_DECADES   3.0
 #define ASLANT      0.6 /* of a name's length, how far down it reaches */
 #define LINE        20.0
@@ -122,7 +122,8 @@ static void put_log_tics(char axis, struct dp_plot_range range, FILE *to)
 {
     static const double of_decade[] = {1, 2, 5};
     double decades = log10(range.high / range.low), every = decades > 6 ? ceil(decades / 6) : 1;
-    size_t tics = decades > (axis == 'x' ? X_DECADES : Y_DECADES) ? 1 : 3;
+    double powers = floor(log10(range.high)) - ceil(log10(range.low)) + 1;
+    size_t tics = powers >= 2 && decades > (axis == 'x' ? X_DECADES : Y_DECADES) ? 1 : 3;
     double step = dp_plot_step(range.high - range.low, Y_TICS);
     const char *before = "";
     fprintf(to, "set logscale %c\nset format %c '%%g'\nset %ctics (", axis, axis, axis);

@@ -92,7 +92,7 @@ class Run:
         if not self.good:
             return None
         if quantity.endswith("_to_target"):
-            return self._crossing(quantity.split("_")[0], metric, target, higher)
+            return self.crossing(quantity.split("_")[0], metric, target, higher)
         throughput = self.report["throughput"]
         value = {"metric": self.samples[-1].get(metric) if self.samples else None,
                  "loss": self.samples[-1]["loss"] if self.samples else None,
@@ -101,7 +101,7 @@ class Run:
                  "seconds": throughput["seconds"]}[quantity]
         return (value, value, value) if is_number(value) else None
 
-    def _crossing(self, key, metric, target, higher):
+    def crossing(self, key, metric, target, higher):
         before = (0.0, None)
         for sample in self.course("examples"):
             value = sample.get(metric)
@@ -309,6 +309,20 @@ class Comparison:
                 one = self.interval(scale, [(v, v, v) for v in values if is_number(v)])
                 points.append((x, one["mean"], one["low"], one["high"]))
                 past = past or x >= ends[mode]
+            if sum(is_number(p[1]) for p in points) > 1:
+                out[mode] = points
+        return out
+
+    def seconds_to_losses(self):
+        """mode -> [(loss, mean, low, high)], where all its good runs reached it after their second sample."""
+        means = [[p[1] for p in points if is_number(p[1])] for points in self.curves("loss", "seconds").values()]
+        least, first, out = min(map(min, means)), min(m[0] for m in means), {}
+        for mode in self.modes:
+            points = []
+            for loss in (least * (first / least) ** (i / GRID) for i in range(GRID)):
+                spans = [run.crossing("seconds", "loss", loss, False) for run in self.ended(mode)]
+                one = self.interval(Scale("loss", "", None), spans if all(s and s[0] > 0 for s in spans) else [])
+                points.append((loss, one["mean"], one["low"], one["high"]))
             if sum(is_number(p[1]) for p in points) > 1:
                 out[mode] = points
         return out

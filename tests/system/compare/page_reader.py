@@ -98,7 +98,7 @@ class Figure:
 
     @staticmethod
     def _is_of_x(label):
-        return label.startswith(("learning rate", "times that of"))
+        return label.startswith(("learning rate", "loss to be reached", "times that of"))
 
     def colour(self, name):
         return self.legend[name] if self.legend else next(iter({**self.lines, **self.boxes, **self.points}))

@@ -308,6 +308,8 @@ def check_plots(bed, page, root, right):
             name = "1 − accuracy" if flips else NAMES[key]
             compare_lines(bed.check, page.figures[f"{name} {words}"], curves, level, flips)
             plots += 1
+    compare_lines(bed.check, page.figures["Time to each loss"], right.seconds_to_losses())
+    plots += 1
     bed.check("first plot", list(page.figures)[0].endswith(("ccuracy over time", "Loss over time")), True)
     plots += check_forests(bed, page, right) + check_rate_plot(bed, page, root, right)
     own = [right.own(mode, "examples_per_s") for mode in right.modes]

@@ -202,6 +202,23 @@ static void dots_have_intervals(void **state)
     free(text);
 }
 
+/* A scale can be read off two tics at least. */
+static void a_logarithmic_axis_has_two_tics(void **state)
+{
+    (void)state;
+    static const double x[] = {0.12, 8}, longer[] = {0.12, 12}, y[] = {1, 2};
+    struct dp_plot_series series = {.name = "a", .points = 2, .x = x, .y = y};
+    const struct dp_plot plot = {
+        .caption = "c", .x_label = "x", .y_label = "y", .x_log = true, .series = &series, .count = 1};
+    char *text = script_of(&plot);
+    assert_non_null(strstr(text, "set xtics (0.2, 0.5, 1, 2, 5)\n"));
+    free(text);
+    series.x = longer;
+    text = script_of(&plot);
+    assert_non_null(strstr(text, "set xtics (1, 10)\n"));
+    free(text);
+}
+
 static void bars_are_stacked(void **state)
 {
     (void)state;
@@ -353,10 +370,10 @@ static void the_real_one_draws(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_quoted),        cmocka_unit_test(points_are_chosen_and_gaps_left_out),
-        cmocka_unit_test(bands_have_gaps),         cmocka_unit_test(series_have_marks_and_dashes),
-        cmocka_unit_test(dots_have_intervals),     cmocka_unit_test(bars_are_stacked),
-        cmocka_unit_test(names_of_bars_have_room), cmocka_unit_test(whatever_gnuplot_does),
-        cmocka_unit_test(the_real_one_draws)};
+        cmocka_unit_test(texts_are_quoted),      cmocka_unit_test(points_are_chosen_and_gaps_left_out),
+        cmocka_unit_test(bands_have_gaps),       cmocka_unit_test(series_have_marks_and_dashes),
+        cmocka_unit_test(dots_have_intervals),   cmocka_unit_test(a_logarithmic_axis_has_two_tics),
+        cmocka_unit_test(bars_are_stacked),      cmocka_unit_test(names_of_bars_have_room),
+        cmocka_unit_test(whatever_gnuplot_does), cmocka_unit_test(the_real_one_draws)};
     return cmocka_run_group_tests_name("plot", tests, make_place, remove_place);
 }
