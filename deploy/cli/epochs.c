@@ -16,6 +16,7 @@ void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool r
     json_decref(root);
     if (stat(report, &epochs->seen) != 0)
         memset(&epochs->seen, 0, sizeof epochs->seen);
+    epochs->before = epochs->seen;
 }
 
 void dp_cli_epochs_restored(struct dp_cli_epochs *epochs, uint32_t whole)
@@ -24,17 +25,17 @@ void dp_cli_epochs_restored(struct dp_cli_epochs *epochs, uint32_t whole)
 }
 
 /* Each report is a new file, which takes the place of the one before. */
-static bool is_new(struct dp_cli_epochs *epochs)
+static bool is_other(const struct dp_cli_epochs *epochs, const struct stat *than, struct stat *now)
+{
+    return epochs->report && stat(epochs->report, now) == 0 &&
+           (now->st_dev != than->st_dev || now->st_ino != than->st_ino || now->st_size != than->st_size ||
+            now->st_mtim.tv_sec != than->st_mtim.tv_sec || now->st_mtim.tv_nsec != than->st_mtim.tv_nsec);
+}
+
+bool dp_cli_epochs_written(const struct dp_cli_epochs *epochs)
 {
     struct stat now;
-    const struct stat *seen = &epochs->seen;
-    if (stat(epochs->report, &now) != 0)
-        return false;
-    if (now.st_dev == seen->st_dev && now.st_ino == seen->st_ino && now.st_size == seen->st_size &&
-        now.st_mtim.tv_sec == seen->st_mtim.tv_sec && now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec)
-        return false;
-    epochs->seen = now;
-    return true;
+    return is_other(epochs, &epochs->before, &now);
 }
 
 static void show_notes(struct dp_cli_epochs *epochs, const json_t *root, struct dp_cli_line *line)
@@ -86,8 +87,10 @@ bool dp_cli_epochs_end(struct dp_cli_epochs *epochs)
 
 void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line)
 {
-    if (!epochs->report || !is_new(epochs))
+    struct stat now;
+    if (!is_other(epochs, &epochs->seen, &now))
         return;
+    epochs->seen = now;
     json_t *root = json_load_file(epochs->report, 0, NULL);
     const json_t *all = json_object_get(root, "epochs");
     show_notes(epochs, root, line);

@@ -13,7 +13,8 @@
 
 struct dp_cli_epochs {
     const char *report;   /* lent */
-    struct stat seen;     /* the file that was looked at last, or before this training */
+    struct stat before;   /* the file before this training; zeros: there was none */
+    struct stat seen;     /* the file that was looked at last */
     uint32_t shown;       /* the epochs before this one had their turn, with a line or without */
     uint32_t first;       /* of those: the first that was not shown by an earlier process */
     uint32_t lines_max;   /* of a longer training so many lines are shown, 20 on a terminal; 0: all are */
@@ -28,6 +29,9 @@ void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool r
 void dp_cli_epochs_restored(struct dp_cli_epochs *epochs, uint32_t whole);
 /* line: what stands there gives way, and comes again when it is shown next. */
 void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line);
+/* Whether the report was written since init. One of before may be of weights that a restore has replaced, or of another run of the same
+ * number (--report). */
+bool dp_cli_epochs_written(const struct dp_cli_epochs *epochs);
 /* Behind the last look: of a table that has some epochs only, the last and the best if they are not among them, and how many there are.
  * false: the table has all. */
 bool dp_cli_epochs_end(struct dp_cli_epochs *epochs);

@@ -274,7 +274,8 @@ static void look_diverged(struct cli_run *run)
 {
     const struct dp_cluster_training *t = &run->plan.cluster->training;
     struct dp_error err = {0};
-    if (run->accepted && dp_local_failed(run->local) && !dp_local_server_failed(run->local))
+    if (run->accepted && dp_local_failed(run->local) && !dp_local_server_failed(run->local) &&
+        dp_cli_epochs_written(&run->epochs))
         run->diverged = dp_run_report_diverged(t->report, t->run);
     if (run->diverged && run->client)
         run->best = dp_diverged_revert(run->client, run->plan.cluster, run->diverged);
@@ -491,7 +492,7 @@ static enum dp_status set_finished(struct cli_run *run, struct dp_error *err)
 static bool was_finished(const struct cli_run *run)
 {
     const struct dp_cluster_training *t = &run->plan.cluster->training;
-    return dp_run_report_finished(t->report, t->run);
+    return dp_cli_epochs_written(&run->epochs) && dp_run_report_finished(t->report, t->run);
 }
 
 static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)

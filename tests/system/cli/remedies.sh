@@ -85,5 +85,18 @@ rm -r "${log%/log/*}"
 mkdir "$dir/R/store/server-0.restoring"
 expect 0 "a restore was interrupted before it replaced '$dir/R/store/server-0': the store of before is used" "$downpour" run --dir "$dir/R" --continue --epochs 1
 
+# ---- a report of before says nothing of a run whose workers wrote none: another run's, and that of weights which a restore has replaced
+cp "${downpour%/*}/downpour-server" "$fake"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\ntrap "exit 143" TERM\nkill -INT $PPID\nwhile :; do sleep 0.05; done\n' >"$fake/downpour-worker"
+chmod +x "$fake/downpour-worker"
+expect 0 "Report:" "$downpour" run --dir "$dir/A" "${train[@]}" --epochs 2 --report "$dir/r.json"
+expect 130 "stopping, as signal 2 asks" "$fake/downpour" run --dir "$dir/B" "${train[@]}" --epochs 2 --report "$dir/r.json"
+rm -rf "$dir/O"
+expect 0 "Report:" "$downpour" run --from "$dir/C" --dir "$dir/O"
+expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir/O" --overwrite
+expect 130 "is not finished" "$fake/downpour" run --dir "$dir/O" --resume
+grep -q '"finished": false' "$dir/O/store/run-1.json" || fail "it counts as finished"
+
 rest=$(ls "$TMPDIR")
 [ -z "$rest" ] || fail "left in TMPDIR: $rest"
