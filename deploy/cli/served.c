@@ -22,7 +22,8 @@ static void tell_unfinished(const struct dp_served *served)
     uint32_t run = served->cluster->training.run, diverged = 0;
     if (!state.known || state.finished)
         return;
-    if (dp_folder_path(&served->folder, report, &unheard, "report.json") == DP_OK)
+    /* After a restore the report is of the weights that were replaced. */
+    if (!state.restored && dp_folder_path(&served->folder, report, &unheard, "report.json") == DP_OK)
         diverged = dp_run_report_diverged(report, run);
     if (diverged) {
         fprintf(stderr,

@@ -83,5 +83,9 @@ wait "$pid"
 from=$(advised --from) fresh=$(advised --fresh)
 works "$from" 0
 [ "$(report "$dir/later-rate-0.001" settings rate)" = 0.001 ] || fail "it did not go on from the checkpoint"
+# Restored, they are not those that diverged.
+expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir/later" --overwrite
+expect 0 "is not finished: in epoch" "$downpour" predict --from "$dir/later" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+unsaid "has diverged"
 works "$fresh" 0
 gone
