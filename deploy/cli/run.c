@@ -442,9 +442,10 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
     else if (run->plan.continues && !run->accepted)
         fprintf(stderr,
                 "downpour: nothing was trained: %s still holds run %" PRIu32 " as it was. To train further "
-                "from its weights, correct the cause above and repeat the command; to remove it and start "
+                "from its weights, correct the cause above and repeat the command%s; to remove it and start "
                 "anew, add --fresh\n",
-                run->plan.folder.path, run->plan.earlier->training.run);
+                run->plan.folder.path, run->plan.earlier->training.run,
+                run->plan.from.number > 0 ? " without --from" : "");
     else if (failed && run->plan.cluster->durability == DP_CLUSTER_NONE && dp_local_server_failed(run->local))
         fprintf(stderr,
                 "downpour: without a journal (--durability none) the updates of a killed server are "

@@ -136,6 +136,16 @@ enum dp_status dp_run_from_settle(struct dp_run_plan *plan, struct dp_error *err
 
 /* ---- restore */
 
+/* Of the checkpoint's run, where another one continues from it: that one may fail, and --continue then begins at the checkpoint again. */
+static enum dp_status keep_place(const struct dp_run_plan *plan, struct dp_error *err)
+{
+    const struct dp_manifest_position *at = &plan->from.manifest.position;
+    struct dp_run_state state = {.known = true};
+    uint32_t run = plan->earlier->training.run;
+    dp_run_state_restored(&state, run, at->known, at->run, at->epoch);
+    return plan->continues ? dp_run_state_write(&plan->folder, run, &state, err) : DP_OK;
+}
+
 enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_error unheard = {0};
@@ -151,6 +161,8 @@ enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *er
     const struct dp_restored_stores stores = {
         .file = conf, .cluster = plan->earlier, .lock = plan->folder.lock};
     st = dp_restored_stores(&plan->from, &stores, &done, err);
+    if (st == DP_OK)
+        st = keep_place(plan, err);
     if (st == DP_OK)
         st = dp_cluster_write(plan->earlier, plan->folder.conf, err);
     if (sweep(&plan->folder, &unheard) != DP_OK) /* the stores, too, where there is no cluster.conf */

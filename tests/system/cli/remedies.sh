@@ -39,6 +39,10 @@ expect 0 "Report:" "$downpour" run --dir "$dir/R" --resume
 # What labels meant goes with the weights.
 sed 's/^no,/off,/; s/^yes,/on,/' "$dir/train.csv" >"$dir/labels.csv"
 expect 2 "the labels mean other classes" "$downpour" run --from "$dir/C" --dir "$dir/L" --continue --train "$dir/labels.csv"
+# The message then names what works, and epochs count on from the checkpoint's.
+said_text "correct the cause above and repeat the command without --from"
+epoch=$(grep -o "its first epoch is epoch [0-9]*" "$dir/err")
+expect 0 "this is run 3, $epoch " "$downpour" run --dir "$dir/L" --continue --train "$dir/train.csv"
 
 # ---- a store of another training: it stays, and so does what lies next to it
 expect 0 "Report:" "$downpour" run --dir "$dir/O" "${train[@]}" --epochs 1
