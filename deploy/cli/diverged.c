@@ -1,8 +1,10 @@
 #include "deploy/cli/diverged.h"
 
+#include "common/base/bytes.h"
 #include "common/base/deadline.h"
 #include "common/config/consistency.h"
 #include "deploy/cli/restored.h"
+#include "server/durable/snapshots.h"
 #include "server/store/store_view.h"
 
 #include <inttypes.h>
@@ -66,6 +68,12 @@ uint32_t dp_diverged_revert(struct dp_client *client, const struct dp_cluster *c
 
 /* ---- what helps */
 
+/* Workers that push without waiting for each other multiply the rate. */
+static double lower_rate(const struct dp_cluster_training *training)
+{
+    return training->rate / fmax(10, training->workers);
+}
+
 struct found {
     char checkpoint[DP_PATH_MAX + 1]; /* "": none */
 };
@@ -82,20 +90,60 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
     return DP_OK;
 }
 
-/* All shards of a run note the same one. */
-static void find_checkpoint(const struct dp_folder *folder, struct found *found)
+/* false: the store cannot be read. */
+static bool read_marks(const struct dp_folder *folder, uint32_t server, uint32_t shard, const char *prefix,
+                       enum dp_status (*take)(void *, const struct dp_store_mark *, struct dp_error *),
+                       void *context)
 {
     char path[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
     struct dp_store_view *view = NULL;
-    enum dp_status st = dp_folder_path(folder, path, &unheard, "store/server-0/shard-0000");
+    enum dp_status st =
+        dp_folder_path(folder, path, &unheard, "store/server-%" PRIu32 "/shard-%04" PRIu32, server, shard);
     if (st == DP_OK)
         st = dp_store_view_open(path, NULL, &view, &unheard);
     if (st == DP_OK)
-        st = dp_store_view_marks(view, DP_STORE_MARK_CHECKPOINT, take_mark, found, &unheard);
-    if (st != DP_OK)
-        found->checkpoint[0] = '\0';
+        st = dp_store_view_marks(view, prefix, take, context, &unheard);
     dp_store_view_close(&view);
+    return st == DP_OK;
+}
+
+/* All shards of a run note the same one. */
+static void find_checkpoint(const struct dp_folder *folder, struct found *found)
+{
+    if (!read_marks(folder, 0, 0, DP_STORE_MARK_CHECKPOINT, take_mark, found))
+        found->checkpoint[0] = '\0';
+}
+
+static enum dp_status take_reverted(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    struct dp_snapshot_state *reverted = context;
+    (void)err;
+    if (mark->value_bytes == DP_SNAPSHOT_MARK_BYTES)
+        *reverted = (struct dp_snapshot_state){.run = dp_load_u32le(mark->value),
+                                               .epoch = dp_load_u32le((const char *)mark->value + 4)};
+    return DP_OK;
+}
+
+enum dp_status dp_diverged_check_resumed(const struct dp_folder *folder, const struct dp_cluster *cluster,
+                                         struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &cluster->training;
+    uint32_t diverged = dp_run_report_diverged(t->report, t->run), shard = 0;
+    for (uint32_t i = 0; diverged && i < cluster->server_count; i++)
+        for (uint32_t k = 0; k < cluster->server[i].shards; k++) {
+            struct dp_snapshot_state reverted = {0};
+            if (read_marks(folder, i, shard++, DP_SNAPSHOT_MARK, take_reverted, &reverted) &&
+                reverted.run == t->run)
+                return dp_fail(err, DP_ARGUMENT,
+                               "run %" PRIu32 " in '%.300s' has diverged in epoch %" PRIu32
+                               ", and its store is back at the weights of epoch %" PRIu32
+                               ", the best one, so there is nothing to resume: to train further from them, "
+                               "give --continue instead, with --rate %.3g",
+                               t->run, folder->path, diverged, t->first_epoch + reverted.epoch,
+                               lower_rate(t));
+        }
+    return DP_OK;
 }
 
 /* A checkpoint of the epoch that diverged may have the weights that did. */
@@ -124,12 +172,6 @@ static void tell_checkpoint(const struct dp_folder *folder, const struct dp_clus
                 dp_path_quote(dir, quoted), rate, from.manifest.made);
     }
     dp_restored_clear(&from);
-}
-
-/* Workers that push without waiting for each other multiply the rate. */
-static double lower_rate(const struct dp_cluster_training *training)
-{
-    return training->rate / fmax(10, training->workers);
 }
 
 void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,

@@ -2,6 +2,7 @@
 #include "deploy/cli/restored.h"
 
 #include "common/config/consistency.h"
+#include "deploy/cli/diverged.h"
 #include "deploy/cli/run_differs.h"
 #include "server/control/register_file.h"
 #include "server/layout.h"
@@ -187,6 +188,8 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
                      " in '%.300s' is finished, so there is nothing to resume: to train further "
                      "from its weights, give --continue instead",
                      (*cluster)->training.run, folder->path);
+    if (st == DP_OK)
+        st = dp_diverged_check_resumed(folder, *cluster, err);
     if (st != DP_OK)
         dp_cluster_free(cluster);
     return st;

@@ -64,6 +64,12 @@ for mode in async ssp:2; do
     expect 0 "" "$downpour" predict --from "$dir/kept" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
     unsaid "diverged|not finished"
     expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/kept" --resume
+    # As if it had been killed before it could note that.
+    cp -a "$dir/kept" "$dir/killed.$mode"
+    sed -i 's/"finished": true/"finished": false/' "$dir/killed.$mode/store/run-1.json"
+    sed -i "s|$dir/kept|$dir/killed.$mode|" "$dir/killed.$mode/cluster.conf"
+    expect 2 "its store is back at the weights of epoch $best, the best one" "$downpour" run --dir "$dir/killed.$mode" --resume
+    expect 0 "this is run 2" "$downpour" run --dir "$dir/killed.$mode" --continue --rate 0.0001 --epochs 1
     works "$on" 0
     [ "$(report "$dir/kept" first_epoch)" = "$best" ] || fail "it did not go on from epoch $best"
 done
