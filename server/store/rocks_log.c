@@ -116,7 +116,7 @@ enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err)
         err, DP_CORRUPT,
         "store %s: %s is damaged at offset %" PRIu64
         ": a record's type or length does not fit its contents; restore that file, or a copy of the "
-        "store",
+        "store, or a checkpoint (downpour restore --overwrite)",
         directory, place.path, place.at);
 }
 

@@ -153,6 +153,11 @@ mv "$current" "$dir/kept"
 : >"$current"
 refused "the file CURRENT is damaged" "or a checkpoint (downpour restore --overwrite)" "or a copy of the store made since its server last ended" "without one, move it away and start with --replace-store"
 mv "$dir/kept" "$current"
+manifest=$(ls "$r"/store/server-1/shard-0003/MANIFEST-*)
+cp -p "$manifest" "$dir/kept"
+printf 'xxxxxxxx' | dd of="$manifest" bs=1 seek=40 conv=notrunc 2>/dev/null
+refused "does not fit its contents" "or a checkpoint (downpour restore --overwrite)"
+mv "$dir/kept" "$manifest"
 
 # ---- all of it, from a backup, in another place too
 cp -a "$r" "$dir/copy"
