@@ -58,6 +58,14 @@ static void put_goal(const struct answer *a)
             dp_json_get_real(target, "value"));
 }
 
+/* Some run of the others may have done what is said of these. */
+static bool put_of_whole(const struct answer *a)
+{
+    bool some = a->fits < dp_comparison_modes(a->root);
+    fputs(some ? "Of the modes that ended well with every seed, " : "", a->to);
+    return some;
+}
+
 static void put_ratio(const struct answer *a, const struct dp_claim *claim)
 {
     char text[DP_COMPARE_INTERVAL_BYTES];
@@ -299,6 +307,14 @@ static void put_reached(const struct answer *a, size_t mode, size_t reached, boo
         fprintf(a->to, " with all %s", count_word(runs, word));
 }
 
+static void put_chance(const struct answer *a, const struct dp_claim *counts)
+{
+    fprintf(a->to,
+            counts->shown ? " (more than chance: Fisher's exact test, p = %.2g)"
+                          : ", which may be chance (Fisher's exact test, p = %.2g)",
+            counts->p);
+}
+
 /* Some seed of the two did not: by how many did. */
 static void put_counts(const struct answer *a, const struct dp_claim *counts)
 {
@@ -310,10 +326,7 @@ static void put_counts(const struct answer *a, const struct dp_claim *counts)
     put_reached(a, second_leads ? second : first, second_leads ? n_second : n_first, true);
     fputs("; ", a->to);
     put_reached(a, second_leads ? first : second, second_leads ? n_first : n_second, false);
-    fprintf(a->to,
-            counts->shown ? " (more than chance: Fisher's exact test, p = %.2g)"
-                          : ", which may be chance (Fisher's exact test, p = %.2g)",
-            counts->p);
+    put_chance(a, counts);
     put_rates(a);
     fputs(".", a->to);
     if (end.shown) {
@@ -368,19 +381,33 @@ static void put_sooner(const struct answer *a, size_t than, const char *before, 
     fprintf(a->to, " times sooner than %s%s", name_of(a, than), which);
 }
 
+/* Others reached it with fewer seeds, or with none: no times are compared. */
+static void put_only(const struct answer *a, size_t mode)
+{
+    size_t runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD), reached = reached_by(a, mode);
+    char word[24];
+    (void)put_of_whole(a);
+    fprintf(a->to, "%s alone reached ", name_of(a, mode));
+    put_goal(a);
+    if (reached == runs) {
+        fprintf(a->to, " with all %s seeds, after ", count_word(runs, word));
+        put_own(a, mode, DP_QUANTITY_SECONDS_TO);
+        fputs(" seconds", a->to);
+    } else
+        fprintf(a->to, ", with %zu of %zu seeds", reached, runs);
+    put_rates(a);
+    fputs(".", a->to);
+}
+
 static void put_first(const struct answer *a)
 {
     size_t first = a->there[0], last = a->there[a->theres - 1];
     bool others = false;
+    (void)put_of_whole(a);
     fprintf(a->to, "%s reached ", name_of(a, first));
     put_goal(a);
-    fputs(" before all others", a->to);
-    if (a->theres == 1) {
-        fputs(", after ", a->to);
-        put_own(a, first, DP_QUANTITY_SECONDS_TO);
-        fputs(" seconds", a->to);
-    } else
-        put_sooner(a, a->there[1], ", ", a->theres > 2 ? ", the next," : "");
+    fputs(a->theres == a->fits ? " before all others" : " before all others that did with every seed", a->to);
+    put_sooner(a, a->there[1], ", ", a->theres > 2 ? ", the next," : "");
     for (size_t i = 2; i + 1 < a->theres; i++)
         others |= a->there[i] == 0;
     if (others)
@@ -407,15 +434,35 @@ static void put_least_power(const struct answer *a)
     put_power(a, &least, NULL);
 }
 
+/* than: one that did reach it. */
+static void put_never(const struct answer *a, size_t than)
+{
+    size_t never[MODES_MAX], nevers = 0;
+    struct dp_claim least = {.p = 0, .shown = true}; /* the least sure one */
+    for (size_t i = 0; i < a->fits; i++) {
+        if (reached_by(a, a->fit[i]) > 0)
+            continue;
+        struct dp_claim one = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->fit[i], than);
+        least = one.p >= least.p ? one : least;
+        never[nevers++] = a->fit[i];
+    }
+    if (nevers == 0)
+        return;
+    fputs(" ", a->to);
+    put_list(a, never, nevers);
+    fputs(" did not reach it with any seed", a->to);
+    put_chance(a, &least);
+    fputs(".", a->to);
+}
+
 static void put_many(const struct answer *a)
 {
-    size_t leaders[MODES_MAX], never[MODES_MAX], nevers = 0;
+    size_t leaders[MODES_MAX];
     bool coarse = false;
     size_t count = leaders_of(a, leaders, &coarse);
-    for (size_t i = 0; i < a->fits; i++)
-        if (reached_by(a, a->fit[i]) == 0)
-            never[nevers++] = a->fit[i];
-    if (count == 1 && a->theres > 0)
+    if (count == 1 && a->theres < 2)
+        put_only(a, leaders[0]);
+    else if (count == 1)
         put_first(a);
     else {
         fputs("Which of ", a->to);
@@ -437,11 +484,7 @@ static void put_many(const struct answer *a)
         put_coarse(a, coarse);
         put_least_power(a);
     }
-    if (nevers > 0) {
-        fputs(" ", a->to);
-        put_list(a, never, nevers);
-        fputs(" did not reach it with any seed.", a->to);
-    }
+    put_never(a, a->theres > 0 ? a->there[0] : leaders[0]);
 }
 
 /* ---- all of it */
@@ -490,7 +533,7 @@ static void put_answer(const struct answer *a)
     if (!json_is_object(json_object_get(settings_of(a), "target")) || a->fits == 0)
         return;
     if (!a->any) {
-        fputs("No mode reached ", a->to);
+        fputs(put_of_whole(a) ? "none reached " : "No mode reached ", a->to);
         put_goal(a);
         put_rates(a);
         fputs(": a target that is nearer (--target), or more epochs, would tell them apart.", a->to);

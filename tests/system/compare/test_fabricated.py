@@ -93,6 +93,30 @@ def cost(pages):
         r"the last, at one rate for all modes\.", text), text)
 
 
+def reached_by_one(pages):
+    """Of three modes one reached the target: it alone, not before the others; by Fisher's test it may be chance."""
+    rng = random.Random(8)
+    low, always = lambda seed: learning(end=0.78), lambda seed: learning()
+    text = shown(pages, {"A": lambda seed: learning(end=0.9 if seed < 3 else 0.78), "B": low, "C": low}, 5)
+    check("one mode with some seeds", text.startswith(
+        "A alone reached accuracy 0.8, with 2 of 5 seeds, at one rate for all modes. "
+        "B and C did not reach it with any seed, which may be chance (Fisher's exact test, p = 0.44)."), text)
+    text = shown(pages, {"A": always, "B": low, "C": low}, 3)
+    check("one mode with all of three seeds", re.match(
+        r"A alone reached accuracy 0.8 with all three seeds, after 2\.00 \[[^]]*\] seconds, at one rate for all modes\. "
+        r"B and C did not reach it with any seed, which may be chance \(Fisher's exact test, p = 0\.1\)\.", text), text)
+    text = shown(pages, {"A": always, "B": low, "C": low}, 12)
+    check("one mode with all of twelve seeds", re.search(r"B and C did not reach it with any seed \(more than chance: ", text), text)
+    once = lambda seed: failed("cannot connect") if seed == 2 else learning()
+    text = shown(pages, {"A": always, "B": low, "C": once, "D": low}, 5)
+    check("a mode that failed may have reached it, too", "Of the modes that ended well with every seed, A alone reached" in text, text)
+    text = shown(pages, {"A": low, "B": low, "C": once}, 5)
+    check("no mode but one that failed reached it", "Of the modes that ended well with every seed, none reached accuracy 0.8" in text, text)
+    text = shown(pages, {"A": noisy(rng, 1, 0.01), "B": noisy(rng, 3, 0.01), "C": low}, 5)
+    check("one mode of three did not", re.match(
+        r"A reached accuracy 0.8 before all others that did with every seed, \S+ \[[^]]*\] times sooner than B", text), text)
+
+
 # ---- what looks like a difference
 
 def jagged(factor):
@@ -172,7 +196,7 @@ def main():
         known_effect(pages)
         no_effect(pages, 2, 40, 2)
         no_effect(pages, 5, 20, 1)
-        for part in (counts, cost, slower, ties, went_wrong):
+        for part in (counts, reached_by_one, cost, slower, ties, went_wrong):
             part(pages)
     sys.exit(failures > 0)
 
