@@ -213,6 +213,22 @@ static bool is_few(const struct answer *a)
     return true;
 }
 
+/* Which modes are shown to have ended elsewhere than the first one. */
+static void put_ends(const struct answer *a)
+{
+    bool any = false;
+    for (size_t i = 1; i < a->fits; i++) {
+        struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, a->fit[i], 0);
+        if (!end.shown)
+            continue;
+        fputs(" ", a->to);
+        put_better(a, &end);
+        fputs(".", a->to);
+        any = true;
+    }
+    fputs(any || a->fits < 2 ? "" : " No difference at the end is shown.", a->to);
+}
+
 /* ---- two modes */
 
 /* "B took 1.02 [0.95, 1.10] times as long to reach accuracy 0.85" */
@@ -418,6 +434,8 @@ static void put_first(const struct answer *a)
         put_cost(a, first, 0, true);
     put_rates(a);
     fputs(".", a->to);
+    if (first == 0)
+        put_ends(a);
 }
 
 /* Of all pairs that reached it, what the least sure one would have shown. */
@@ -528,6 +546,12 @@ static void take_modes(struct answer *a)
     }
 }
 
+/* By the first sample, before any example was applied. */
+static bool is_met_untrained(const struct answer *a)
+{
+    return a->theres > 0 && dp_statistics_mode(a->root, a->there[0], DP_QUANTITY_EXAMPLES_TO).mean < 1;
+}
+
 static void put_answer(const struct answer *a)
 {
     if (!json_is_object(json_object_get(settings_of(a), "target")) || a->fits == 0)
@@ -536,7 +560,13 @@ static void put_answer(const struct answer *a)
         fputs(put_of_whole(a) ? "none reached " : "No mode reached ", a->to);
         put_goal(a);
         put_rates(a);
-        fputs(": a target that is nearer (--target), or more epochs, would tell them apart.", a->to);
+        fputs(": set a nearer target (--target), or train for more epochs.", a->to);
+        put_ends(a);
+    } else if (is_met_untrained(a)) {
+        fputs("Weights that are not trained meet the target, ", a->to);
+        put_goal(a);
+        fputs(", so it tells no modes apart: set another (--target).", a->to);
+        put_ends(a);
     } else if (a->fits == 1)
         put_alone(a);
     else if (!is_few(a) && a->fits == 2)

@@ -28,14 +28,14 @@ def failed(error, **more):
     return {"status": "failed", "error": error, "samples": [], **more}
 
 
-def report_of(modes, seeds, rates=()):
+def report_of(modes, seeds, rates=(), target=TARGET):
     """modes: name -> run(seed)"""
     runs = [{"mode": name, "seed": seed, "dir": f"runs/{name}/seed-{seed}", **run(seed)}
             for seed in range(1, seeds + 1) for name, run in modes.items()]
     return {"kind": "comparison", "format": 1, "finished": True, "began": "today",
             "settings": {"model": "mlp:64-16-10", "workers": 4, "servers": 1, "seeds": list(range(1, seeds + 1)), "rates": list(rates),
                          "metric": "accuracy", "higher_is_better": True, "sample_every_s": 0.05,
-                         "target": {"metric": "accuracy", "value": TARGET, "chosen": "given"}},
+                         "target": {"metric": "accuracy", "value": target, "chosen": "given"}},
             "modes": [{"name": name, "consistency": "async", "work": "fixed", "threads": 1, "workers": 4, "grid": []} for name in modes],
             "runs": [{key: value for key, value in run.items() if value is not None} for run in runs]}
 

@@ -226,7 +226,7 @@ static void what_was_not_reached_has_no_number(void **state)
     bed_add(root, "async", 1, never, 4, 100);
     bed_add(root, "sync", 1, never, 4, 100);
     says(dp_compare_answer(root),
-         "No mode reached accuracy 0.9, at one rate for all modes: a target that is nearer");
+         "No mode reached accuracy 0.9, at one rate for all modes: set a nearer target");
     json_decref(root);
     root = bed_comparison(1);
     bed_add(root, "async", 1, by_second, 4, 100);

@@ -87,10 +87,14 @@ def cost(pages):
     text = shown(pages, {"A": big(1), "B": big(6)}, 5)
     check("that it costs nothing is said", re.match(
         r"A reached accuracy 0.8 (5|6)\.\d+ \[[^]]*\] times sooner than B and ended no worse, within 0.00\d+ \(difference -?0.00\d+ \[", text), text)
+    text = shown(pages, {"A": noisy(rng, 1, 0.02, 0.85, 0.001), "B": noisy(rng, 3, 0.02, 0.95, 0.001), "C": noisy(rng, 9, 0.02, 0.96, 0.001)}, 5)
+    check("what the first of three costs is said", re.search(
+        r", the last, at one rate for all modes\. B ended better than A \(accuracy higher by 0\.1\d* \[[^]]*\]\)\. "
+        r"C ended better than A \(accuracy higher by 0\.1\d* \[[^]]*\]\)\.", text), text)
     text = shown(pages, {"A": big(1), "B": big(3), "C": big(9)}, 5)
     check("of three, the first, the next and the last are named", re.match(
         r"A reached accuracy 0.8 before all others, \S+ \[[^]]*\] times sooner than B, the next, and \S+ \[[^]]*\] times sooner than C, "
-        r"the last, at one rate for all modes\.", text), text)
+        r"the last, at one rate for all modes\. No difference at the end is shown\.", text), text)
 
 
 def reached_by_one(pages):
@@ -185,6 +189,10 @@ def went_wrong(pages):
                lambda seed: learning(end=rng.gauss(0.7, 0.01), seconds=1))
     text = shown(pages, {"A": lambda seed: learning(end=0.7), "B": lambda seed: learning(end=0.71)}, 5)
     check("no mode reaches it", text.startswith("No mode reached accuracy 0.8, at one rate for all modes"), text)
+    text = shown(pages, {"A": lambda seed: learning(end=0.7), "B": lambda seed: learning(end=0.5)}, 5)
+    check("no mode reaches it, and one ends better", re.match(r"No mode reached [^.]*0\.8, [^.]* epochs\. A ended better than B \(accuracy higher by 0\.20", text), text)
+    text = shown(pages, {"A": lambda seed: learning(), "B": lambda seed: learning(seconds=3)}, 5, target=0.05)
+    check("a target that untrained weights meet", text.startswith("Weights that are not trained meet the target, accuracy 0.05, so"), text)
     for seeds, word in ((1, "one seed"), (2, "two seeds")):
         text = shown(pages, {"A": noisy(rng), "B": noisy(rng, 0.2)}, seeds)
         check(f"{word} show nothing", text.startswith(f"With {word} no difference can be shown") and not ORDER.search(text), text)
