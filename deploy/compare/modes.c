@@ -98,7 +98,9 @@ static void settle_push_every(struct dp_compare_mode *mode)
 {
     for (size_t i = 0; mode->kind == DP_COMPARE_HOGWILD && i < mode->owns; i++) {
         struct dp_compare_own *own = &mode->own[i];
-        if (strcmp(own->option->name, "--push-every") == 0 && strtoull(own->value, NULL, 10) < mode->workers)
+        uint64_t value;
+        if (strcmp(own->option->name, "--push-every") == 0 &&
+            dp_parse_u64(own->value, 1, mode->workers, "", &value, NULL) == DP_OK)
             (void)snprintf(own->value, sizeof own->value, "%" PRIu32, mode->workers);
     }
 }

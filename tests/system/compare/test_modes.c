@@ -104,6 +104,8 @@ static void a_mode_has_settings_of_its_own(void **state)
     assert_string_equal(dp_compare_mode_own(&mode[3], "--push-every"), "3"); /* one of each thread */
     assert_string_equal(dp_compare_mode_own(&mode[4], "--rate"), "3");
     assert_true(mode[4].leased);
+    assert_int_equal(dp_compare_modes_parse("hogwild[push_every=x]", 4, mode, &count, &err), DP_OK);
+    assert_string_equal(dp_compare_mode_own(&mode[0], "--push-every"), "x"); /* which the plan refuses */
 }
 
 static void settings_are_checked_by_name(void **state)
