@@ -356,6 +356,20 @@ static bool any_has_own(const struct dp_compare_record *record, const char *key)
     return any;
 }
 
+/* Whether no run's report has another value. */
+static bool is_of_all(const struct dp_compare_record *record, const char *key)
+{
+    const json_t *runs = json_object_get(record->root, "runs"), *first = NULL;
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *report = json_object_get(json_array_get(runs, i), "report");
+        const json_t *value = json_object_get(json_object_get(report, "settings"), key);
+        if (first && value && !json_equal(first, value))
+            return false;
+        first = first ? first : value;
+    }
+    return !any_has_own(record, key);
+}
+
 /* What a run found out by itself, if it is the same for all. */
 static void take_settings(struct dp_compare_record *record)
 {
@@ -365,7 +379,7 @@ static void take_settings(struct dp_compare_record *record)
         const json_t *of = json_object_get(json_object_get(json_array_get(runs, i), "report"), "settings");
         for (size_t k = 0; of && k < sizeof keys / sizeof keys[0]; k++)
             if (!json_object_get(settings(record), keys[k]) && json_object_get(of, keys[k]) &&
-                !any_has_own(record, keys[k]))
+                is_of_all(record, keys[k]))
                 (void)json_object_set_new(settings(record), keys[k], json_copy(json_object_get(of, keys[k])));
     }
 }

@@ -56,6 +56,26 @@ static double target(void)
     return json_number_value(json_object_get(json_object_get(settings(), "target"), "value"));
 }
 
+/* "rate" is among the settings only where all runs have one. */
+static void a_setting_that_differs_is_not_common(void **state)
+{
+    (void)state;
+    for (int other = 0; other < 2; other++) {
+        open_with(NULL, NULL);
+        for (int i = 0; i < 2; i++) {
+            json_t *run = run_of(i ? "sync" : "async", 1, "accuracy", 0.1, 0.9);
+            (void)json_object_set_new(
+                run, "report",
+                json_pack("{s:{s:i, s:f}}", "settings", "batch", 8, "rate", i && other ? 0.3 : 0.1));
+            dp_compare_record_add(&record, run);
+        }
+        assert_int_equal(dp_compare_record_finish(&record, &err), DP_OK);
+        assert_int_equal(json_object_get(settings(), "rate") == NULL, other);
+        assert_non_null(json_object_get(settings(), "batch"));
+        dp_compare_record_close(&record);
+    }
+}
+
 /* 95% of the way from what it began with to what the median seed of the best mode keeps. */
 static void the_target_is_of_the_best_mode(void **state)
 {
@@ -194,6 +214,7 @@ static void each_mode_gets_its_best_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_setting_that_differs_is_not_common),
         cmocka_unit_test(the_target_is_of_the_best_mode),
         cmocka_unit_test(a_target_is_not_of_a_mode_that_diverged),
         cmocka_unit_test(a_target_is_kept),
