@@ -115,7 +115,8 @@ static void warn_busy(const json_t *root, FILE *to)
     const json_t *most = NULL;
     double load = dp_json_get_real(json_object_get(dp_comparison_run(root, 0), "machine"), "load"),
            steal = 0.02;
-    if (load > 1)
+    bool tried = json_array_size(json_object_get(json_object_get(root, "settings"), "grid_seeds")) > 0;
+    if (load > 1 && !tried) /* the load after the tries of --lr-grid is theirs */
         fprintf(to, "The machine was busy when the comparison began (load %.1f). ", load);
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {
         double one = dp_json_get_real(json_object_get(dp_comparison_run(root, i), "machine"), "steal_share");
