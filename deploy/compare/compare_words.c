@@ -226,7 +226,10 @@ static void put_sign(FILE *to, const json_t *root, const json_t *run)
         fprintf(to, "it ended at %s %.4g, no better than it began (%.4g)", metric, ending.end,
                 ending.reference);
     else
-        fputs(error[0] ? error : "its report says so", to);
+        fputs(error[0]                                 ? error
+              : ending.outcome == DP_COMPARISON_FAILED ? "it has no samples of its weights"
+                                                       : "its report says so",
+              to);
 }
 
 /* How often, and why the first time. */

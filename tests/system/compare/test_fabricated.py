@@ -185,6 +185,7 @@ def went_wrong(pages):
     said_first(pages, "failed at its start", "^B failed with 3 of 3 seeds: no such file", lambda seed: failed("no such file"), seeds=3, of=3)
     said_first(pages, "not scored", "^B failed with 5 of 5 seeds: its weights were not scored", lambda seed: {
         **learning(), "samples": [], "error": "its weights were not scored: no sample was taken"}, of=5)
+    said_first(pages, "no samples", "^B failed with 5 of 5 seeds: it has no samples of its weights", lambda seed: {**learning(), "samples": []}, of=5)
     said_first(pages, "never reaches", "^B did not reach accuracy 0.8 with any of five seeds; A reached it with all five",
                lambda seed: learning(end=rng.gauss(0.7, 0.01), seconds=1))
     text = shown(pages, {"A": lambda seed: learning(end=0.7), "B": lambda seed: learning(end=0.71)}, 5)
