@@ -38,7 +38,7 @@ struct comparing {
     struct dp_cli_line line;
     const char *rate[DP_COMPARE_MODES_MAX];  /* of --lr-grid; NULL: that of the flags */
     bool diverged[DP_COMPARE_MODES_MAX];     /* with each of --lr-grid */
-    char gave_up[DP_COMPARE_MODES_MAX][200]; /* why a mode is not run any more; "": it is */
+    char gave_up[DP_COMPARE_MODES_MAX][300]; /* why a mode is not run any more; "": it is */
     uint32_t done, all, good;
     int signal;
     bool refused; /* the first run was, and so would be the others */
@@ -156,6 +156,26 @@ static enum dp_status try_rates(struct comparing *c, size_t mode, uint64_t seed,
     return st;
 }
 
+/* The first error of its tries is the cause, if they did not all diverge. */
+static void tell_gave_up(struct comparing *c, size_t mode)
+{
+    const json_t *of = json_array_get(json_object_get(c->record.root, "modes"), mode);
+    json_t *one;
+    const char *error = "";
+    size_t i;
+    json_array_foreach(json_object_get(of, "grid"), i, one)
+    {
+        const char *text = json_string_value(json_object_get(one, "error"));
+        error = error[0] || !text ? error : text;
+    }
+    if (c->diverged[mode] || !error[0])
+        (void)snprintf(c->gave_up[mode], sizeof c->gave_up[mode], "%s with each rate that was tried",
+                       c->diverged[mode] ? "it diverged" : "no finite metric");
+    else
+        (void)snprintf(c->gave_up[mode], sizeof c->gave_up[mode],
+                       "no rate that was tried has a metric: %.200s", error);
+}
+
 static enum dp_status seek_rates(struct comparing *c, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -170,8 +190,7 @@ static enum dp_status seek_rates(struct comparing *c, struct dp_error *err)
         c->rate[m] = dp_compare_record_choose(&c->record, &c->plan, m);
         c->diverged[m] = dp_compare_record_all_diverged(&c->record, m);
         if (!c->rate[m])
-            (void)snprintf(c->gave_up[m], sizeof c->gave_up[m], "%s with each rate that was tried",
-                           c->diverged[m] ? "it diverged" : "no finite metric");
+            tell_gave_up(c, m);
         fprintf(stderr, "Rate of %s: %s\n", c->plan.mode[m].name, c->rate[m] ? c->rate[m] : c->gave_up[m]);
     }
     return st == DP_OK ? dp_compare_record_write(&c->record, c->plan.dir, err) : st;

@@ -183,8 +183,19 @@ def a_rate_of_another_run_is_not_chosen(bed):
                   max((rate for rate in ends if rate != best), key=ends.get))
 
 
+def the_cause_of_failed_tries_is_said(bed):
+    """No rate has a metric, as each try failed: the runs that are not made have the tries' cause."""
+    but = {f"grid/sync/{rate}-seed-1001": {"exit": 2, "refused": True} for rate in ("0.01", "0.1")}
+    _, report, _ = bed.compare("tries", ["--modes", "async,sync", "--seeds", "1", "--lr-grid", "0.01,0.1"], but)
+    tries = report["modes"][1]["grid"]
+    bed.check("a try has a cause", tries[0]["error"] != "", True)
+    bed.check("the runs of a mode whose tries failed", [run["error"] for run in report["runs"] if run["mode"] == "sync"],
+              [f"no rate that was tried has a metric: {tries[0]['error']}"])
+
+
 def main():
     with Bed(sys.argv[1]) as bed:
+        the_cause_of_failed_tries_is_said(bed)
         each_run_is_asked_for_what_the_comparison_notes(bed)
         none_is_no_difference(bed)
         another_report_is_a_failure_by_name(bed)
