@@ -125,25 +125,20 @@ static enum dp_status take_reverted(void *context, const struct dp_store_mark *m
     return DP_OK;
 }
 
-enum dp_status dp_diverged_check_resumed(const struct dp_folder *folder, const struct dp_cluster *cluster,
-                                         struct dp_error *err)
+/* The best epoch to which a killed run has taken the shards that can be read, counted from 1 in the run; 0: not all of them. */
+static uint32_t reverted_epoch(const struct dp_folder *folder, const struct dp_cluster *cluster)
 {
-    const struct dp_cluster_training *t = &cluster->training;
-    uint32_t diverged = dp_run_report_diverged(t->report, t->run), shard = 0;
-    for (uint32_t i = 0; diverged && i < cluster->server_count; i++)
+    uint32_t shard = 0, epoch = 0;
+    for (uint32_t i = 0; i < cluster->server_count; i++)
         for (uint32_t k = 0; k < cluster->server[i].shards; k++) {
             struct dp_snapshot_state reverted = {0};
-            if (read_marks(folder, i, shard++, DP_SNAPSHOT_MARK, take_reverted, &reverted) &&
-                reverted.run == t->run)
-                return dp_fail(err, DP_ARGUMENT,
-                               "run %" PRIu32 " in '%.300s' has diverged in epoch %" PRIu32
-                               ", and its store is back at the weights of epoch %" PRIu32
-                               ", the best one, so there is nothing to resume: to train further from them, "
-                               "give --continue instead, with --rate %.3g",
-                               t->run, folder->path, diverged, t->first_epoch + reverted.epoch,
-                               lower_rate(t));
+            if (!read_marks(folder, i, shard++, DP_SNAPSHOT_MARK, take_reverted, &reverted))
+                continue;
+            if (reverted.run != cluster->training.run)
+                return 0;
+            epoch = reverted.epoch;
         }
-    return DP_OK;
+    return epoch;
 }
 
 /* A checkpoint of the epoch that diverged may have the weights that did. */
@@ -194,4 +189,27 @@ void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *c
     fprintf(to, "downpour:   downpour run --dir %s --fresh --rate %.3g    (the same from the start)\n",
             quoted, rate);
     tell_checkpoint(folder, cluster, epoch, rate, to);
+}
+
+enum dp_status dp_diverged_check(const struct dp_folder *folder, const struct dp_cluster *cluster,
+                                 bool resumes, struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &cluster->training;
+    const struct dp_run_state state = dp_run_state_read(folder, t->run);
+    uint32_t diverged = dp_run_report_diverged(t->report, t->run);
+    /* After a restore the report is of the weights that were replaced. */
+    if (!diverged || state.finished || state.restored)
+        return DP_OK;
+    uint32_t best = reverted_epoch(folder, cluster);
+    if (best > 0 && !resumes)
+        return DP_OK;
+    if (best > 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "run %" PRIu32 " in '%.300s' has diverged in epoch %" PRIu32
+                       ", and its store is back at the weights of epoch %" PRIu32
+                       ", the best one, so there is nothing to resume: to train further from them, "
+                       "give --continue instead, with --rate %.3g",
+                       t->run, folder->path, diverged, t->first_epoch + best, lower_rate(t));
+    dp_diverged_tell(folder, cluster, diverged, 0, stderr);
+    return dp_fail(err, DP_ARGUMENT, "nothing was started");
 }

@@ -157,14 +157,19 @@ static void tell_news(struct cli_run *run)
 static void accept(struct cli_run *run)
 {
     struct dp_error err = {0};
+    const char *report = run->plan.cluster->training.report;
+    uint32_t number = run->plan.cluster->training.run;
     if (run->accepted)
         return;
     run->accepted = true;
     dp_observed_accept(&run->plan.observed, &run->plan.folder);
-    enum dp_status st = dp_folder_accept(&run->plan.folder, run->plan.cluster->training.run, &err);
+    enum dp_status st = dp_folder_accept(&run->plan.folder, number, &err);
     if (st == DP_OK && run->plan.state.restored) { /* from now on step logs are those of these weights */
         run->plan.state.restored = false;
-        st = dp_run_state_write(&run->plan.folder, run->plan.cluster->training.run, &run->plan.state, &err);
+        /* An older report says that the weights diverged that were replaced. */
+        if (!dp_cli_epochs_written(&run->epochs) && dp_run_report_diverged(report, number))
+            (void)unlink(report);
+        st = dp_run_state_write(&run->plan.folder, number, &run->plan.state, &err);
     }
     if (st == DP_OK)
         return;

@@ -142,6 +142,8 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     enum dp_status st = check_fits(second->folder, earlier, cluster, err);
     if (st == DP_OK)
         st = check_stores(second, earlier, &state, err);
+    if (st == DP_OK && !second->restores)
+        st = dp_diverged_check(second->folder, earlier, false, err);
     if (st == DP_OK)
         st = check_meant(second, earlier, &state, cluster, err);
     /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
@@ -189,7 +191,7 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
                      "from its weights, give --continue instead",
                      (*cluster)->training.run, folder->path);
     if (st == DP_OK)
-        st = dp_diverged_check_resumed(folder, *cluster, err);
+        st = dp_diverged_check(folder, *cluster, true, err);
     if (st != DP_OK)
         dp_cluster_free(cluster);
     return st;

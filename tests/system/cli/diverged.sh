@@ -40,6 +40,13 @@ for workers in 1 4; do
     [ "$(report "$dir/$workers" diverged why)" = not_finite ] || fail "the report does not say that it diverged"
     [ "$(report "$dir/$workers" diverged epoch) $(report "$dir/$workers" ended)" = "1 failed" ] || fail "nor when"
     [[ $(report "$dir/$workers" error) == "training has diverged in epoch 1"* ]] || fail "nor why it failed"
+    # Nor do they become better with more training.
+    for again in "$downpour run --dir $dir/$workers --resume" "$downpour run --dir $dir/$workers --continue" \
+        "${train[*]} --dir $dir/$workers --workers $workers --rate 0.01 --epochs 3"; do
+        expect 2 "nothing was started" bash -c "$again"
+        said_text "downpour run --dir $dir/$workers --fresh --rate 0.001 "
+        unsaid "To finish it|^Resuming|^Training"
+    done
     # Scores that are no numbers are none.
     expect 2 "the score of row 3 of '$dir/large' is " "$downpour" predict --from "$dir/$workers" --data "$dir/large" --out "$dir/scores"
     said_text "has diverged in epoch 1: these are the weights that did"
@@ -76,6 +83,7 @@ done
 # A synchronous step stays open.
 kept=("${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 --consistency sync --fresh)
 expect 2 "weights that are of no use" "${kept[@]}" --rate 0.01 --epochs 3
+expect 2 "nothing was started" "$downpour" run --dir "$dir/kept" --continue --rate 0.0001
 
 # --- later: a checkpoint from before is named
 begin "${train[@]}" --dir "$dir/later" --rate 0.01 --warmup 20000 --epochs 12 --pace 5ms
@@ -93,5 +101,16 @@ works "$from" 0
 expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir/later" --overwrite
 expect 0 "is not finished: in epoch" "$downpour" predict --from "$dir/later" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
 unsaid "has diverged"
+# Killed while it trains on: the report of the weights that were replaced is not this training's.
+begin "$downpour" run --dir "$dir/later" --resume
+for _ in $(seq 600); do
+    grep -q restored_epoch "$dir/later/store/run-1.json" || break
+    sleep 0.05
+done
+left | xargs -r kill -KILL
+wait "$pid"
+expect 0 "is not finished: in epoch" "$downpour" predict --from "$dir/later" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+unsaid "has diverged"
+expect 0 "this is run 2" "$downpour" run --dir "$dir/later" --continue --rate 0.0001 --epochs 1
 works "$fresh" 0
 gone
