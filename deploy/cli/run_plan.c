@@ -1,6 +1,7 @@
 #include "deploy/cli/run_plan.h"
 
 #include "common/base/parse.h"
+#include "common/config/consistency.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/run_from.h"
@@ -244,6 +245,24 @@ static enum dp_status begin(struct dp_run_plan *plan, struct dp_error *err)
     return begin_cluster(plan, err);
 }
 
+/* A switch of the run there, which no flag takes back, gives way to a mode that it does not go with. */
+static void drop_inherited(const struct dp_run_plan *plan)
+{
+    struct dp_cluster_training *t = &plan->cluster->training;
+    struct dp_cluster_rule rule;
+    struct dp_error unheard = {0}; /* the check of all settings names it */
+    bool given = dp_run_plan_flag(plan, "--rate-by-staleness") || dp_run_plan_flag(plan, "--cluster");
+    if (given || plan->resumes || !t->rate_by_staleness ||
+        dp_cluster_rule_parse(t->consistency, "--consistency", &rule, &unheard) != DP_OK ||
+        rule.mode != DP_CLUSTER_SYNC)
+        return;
+    t->rate_by_staleness = false;
+    fprintf(stderr,
+            "downpour: --rate-by-staleness of the earlier run is dropped: it does not go with "
+            "--consistency %s\n",
+            t->consistency);
+}
+
 static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *err)
 {
     uint32_t seconds = 0;
@@ -252,6 +271,8 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
         st = begin(plan, err);
     if (st == DP_OK)
         st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
+    if (st == DP_OK)
+        drop_inherited(plan);
     if (st == DP_OK)
         st = number(plan, "--timeout", 1, 600, &seconds, err);
     if (st == DP_OK && seconds)

@@ -157,4 +157,14 @@ expect 2 "'$dir/run/store' is a link" "${train[@]}" --fresh --epochs 1
 [ -L "$dir/run/store" ] && [ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a store behind a link"
 [ "$(cd "$dir/run" && echo *)" = "cache cluster.conf lock log report.json run store" ] || fail "left: $(ls "$dir/run")"
 expect 0 "Report:" "${train[@]}" --continue --epochs 1
+
+# --- a switch of the run there, which no flag takes back, gives way to a mode that it does not go with
+switched=("$downpour" run --dir "$dir/switched")
+expect 0 "Report:" "${switched[@]}" "${train[@]:4}" --epochs 1 --workers 2
+expect 2 "has no stale pushes, but --rate-by-staleness is true" "${switched[@]}" --fresh --consistency sync --rate-by-staleness
+for way in --continue --fresh; do
+    expect 0 "Report:" "${switched[@]}" --fresh --consistency async --rate-by-staleness
+    expect 0 "--rate-by-staleness of the earlier run is dropped" "${switched[@]}" $way --consistency sync
+done
+expect 2 "did you mean 'sync'?" "${switched[@]}" --fresh --consistency synch
 true
