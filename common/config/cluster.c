@@ -8,6 +8,7 @@
 #include "common/config/injection.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
             {
                 .workers = 1,
                 .seed = 1,
-                .rate = 0.001,
+                .rate = DP_RATE_DEFAULT,
                 .decay = DP_DECAY_NONE,
                 .optimizer = dp_optimizer_defaults(DP_OPT_ADAM),
                 .fetch_every = 1,
@@ -50,6 +51,13 @@ void dp_cluster_defaults(struct dp_cluster *out)
                 .timeout_ms = 30000,
             },
     };
+}
+
+double dp_cluster_lower_rate(const struct dp_cluster_training *training)
+{
+    if (training->optimizer.kind == DP_OPT_ADAM && training->rate > 10 * DP_RATE_DEFAULT)
+        return DP_RATE_DEFAULT;
+    return training->rate / fmax(10, training->workers);
 }
 
 void dp_cluster_free(struct dp_cluster **cluster)

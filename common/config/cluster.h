@@ -14,10 +14,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define DP_PATH_MAX    1023
-#define DP_HOST_MAX    255
-#define DP_SERVERS_MAX 256
-#define DP_SHARDS_MAX  64 /* of one server */
+#define DP_PATH_MAX     1023
+#define DP_HOST_MAX     255
+#define DP_SERVERS_MAX  256
+#define DP_RATE_DEFAULT 0.001
+#define DP_SHARDS_MAX   64 /* of one server */
 
 struct dp_cluster_server {
     /* The address that the server listens on and that others use. If all processes are on one machine it may
@@ -201,6 +202,9 @@ static inline uint32_t dp_cluster_fetched_together(const struct dp_cluster_train
                                                              : training->fetch_every;
 }
 /* "adam"; "momentum" (SGD with it) and "adamw" (Adam with decay) too. */
+/* The rate to try after a training that was unstable at this one: the default where Adam had more than 10 times that, as its steps are as
+ * large as the rate; else a tenth, or less where more workers push without waiting for each other. */
+double dp_cluster_lower_rate(const struct dp_cluster_training *training);
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */
 const char *dp_decay_name(enum dp_decay decay);

@@ -8,7 +8,6 @@
 #include "server/store/store_view.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,12 +66,6 @@ uint32_t dp_diverged_revert(struct dp_client *client, const struct dp_cluster *c
 }
 
 /* ---- what helps */
-
-/* Workers that push without waiting for each other multiply the rate. */
-static double lower_rate(const struct dp_cluster_training *training)
-{
-    return training->rate / fmax(10, training->workers);
-}
 
 struct found {
     char checkpoint[DP_PATH_MAX + 1]; /* "": none */
@@ -172,7 +165,7 @@ static void tell_checkpoint(const struct dp_folder *folder, const struct dp_clus
 void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,
                       uint32_t best, FILE *to)
 {
-    double rate = lower_rate(&cluster->training);
+    double rate = dp_cluster_lower_rate(&cluster->training);
     char quoted[DP_PATH_QUOTED];
     (void)dp_path_quote(folder->path, quoted);
     fprintf(to, "downpour: run %" PRIu32 " has diverged in epoch %" PRIu32 " at --rate %g: ",
@@ -209,7 +202,7 @@ enum dp_status dp_diverged_check(const struct dp_folder *folder, const struct dp
                        ", and its store is back at the weights of epoch %" PRIu32
                        ", the best one, so there is nothing to resume: to train further from them, "
                        "give --continue instead, with --rate %.3g",
-                       t->run, folder->path, diverged, t->first_epoch + best, lower_rate(t));
+                       t->run, folder->path, diverged, t->first_epoch + best, dp_cluster_lower_rate(t));
     dp_diverged_tell(folder, cluster, diverged, 0, stderr);
     return dp_fail(err, DP_ARGUMENT, "nothing was started");
 }

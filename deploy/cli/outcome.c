@@ -285,6 +285,17 @@ enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epoch
     return DP_OK;
 }
 
+void dp_outcome_again(const char *report, const char *dir, FILE *file)
+{
+    json_t *root = json_load_file(report, 0, NULL);
+    char quoted[DP_PATH_QUOTED];
+    double rate = number_in(root, "advised_rate");
+    if (rate > 0)
+        fprintf(file, "Again, at a lower rate:  downpour run --dir %s --fresh --rate %.3g\n",
+                dp_path_quote(dir, quoted), rate);
+    json_decref(root);
+}
+
 void dp_outcome_uses(const char *model, const char *dir, FILE *file)
 {
     bool words = strncmp(model, "skipgram", 8) == 0;

@@ -17,6 +17,8 @@ DP_MUST_USE
 enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epochs, FILE *file,
                                 struct dp_error *err);
 
+/* The command that trains again where the report advises a lower rate; else nothing. */
+void dp_outcome_again(const char *report, const char *dir, FILE *file);
 /* Which commands take what out of a run in `dir`, whose model is of this kind. */
 void dp_outcome_uses(const char *model, const char *dir, FILE *file);
 

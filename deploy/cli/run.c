@@ -416,6 +416,7 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
         fprintf(to, "Samples:   %s/samples.json\n", run->plan.folder.path);
     fprintf(to, "Store:     %s/store\n", run->plan.folder.path);
     fprintf(to, "Logs:      %s/log\n", run->plan.folder.path);
+    dp_outcome_again(run->plan.cluster->training.report, run->plan.folder.path, to);
     dp_outcome_uses(run->plan.cluster->model, run->plan.folder.path, to);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));

@@ -59,20 +59,23 @@ static double rise_of(const struct dp_losses *c)
 static void what_helps(const struct dp_report *report, char *text, size_t size)
 {
     const struct dp_cluster_training *t = &report->cluster->training;
-    if (!is_stale(report))
+    double rate = dp_cluster_lower_rate(t);
+    bool stale = is_stale(report), far = rate == DP_RATE_DEFAULT && t->rate > 10 * rate;
+    char cause[160] = "the rate";
+    if (stale)
         (void)snprintf(
-            text, size,
-            " The likely cause is the rate. What usually helps: --rate %.3g (it was %g), --warmup, "
-            "%s.",
-            t->rate / 10, t->rate, DP_ADVICE_SCALE);
-    else
-        (void)snprintf(text, size,
-                       " The likely cause is asynchrony at this rate: weights had changed by %.1f pushes "
-                       "between a pull and its push. What helps: --rate %.3g (%g divided by the "
-                       "%" PRIu32 " workers)%s, --consistency sync%s.",
-                       staleness_of(report), t->rate / t->workers, t->rate, t->workers,
+            cause, sizeof cause, "%s: weights had changed by %.1f pushes between a pull and its push",
+            far ? "the rate, and asynchrony adds to it" : "asynchrony at this rate", staleness_of(report));
+    int n = snprintf(text, size, " The likely cause is %s. What usually helps: --rate %.3g%s (it was %g)",
+                     cause, rate, far ? ", the default" : "", t->rate);
+    if (n < 0 || (size_t)n >= size)
+        return;
+    if (stale)
+        (void)snprintf(text + n, size - (size_t)n, "%s, --consistency sync%s.",
                        t->rate_by_staleness ? "" : ", --rate-by-staleness",
                        t->overlap ? ", --no-overlap" : "");
+    else
+        (void)snprintf(text + n, size - (size_t)n, ", --warmup, %s.", DP_ADVICE_SCALE);
 }
 
 static int diverged(const struct dp_report *report, char text[DP_ADVICE_BYTES])
@@ -250,4 +253,11 @@ uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][D
     }
     n += pushed_seldom(report, text[n]);
     return n;
+}
+
+double dp_advice_rate(const struct dp_report *report)
+{
+    char text[DP_ADVICE_BYTES];
+    bool judged = dp_losses_of(report).epochs > 0 && !had_ended(report, text);
+    return judged && unstable(report, text) ? dp_cluster_lower_rate(&report->cluster->training) : 0;
 }

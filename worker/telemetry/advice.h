@@ -22,5 +22,7 @@
 
 /* report: of a finished training. Returns the number of texts. */
 uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES]);
+/* report: as above. The rate that these texts name for a training that was unstable; 0: it was not. */
+double dp_advice_rate(const struct dp_report *report);
 
 #endif

@@ -62,6 +62,17 @@ works "$(advised "--dir $dir/1 --fresh --rate 0.0001 ")" 0
     fail "--fresh alone is not the same run from its start"
 expect 0 "" "$downpour" predict --from "$dir/1" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
 
+# --- weights that are finite, and of no use: a command to train again, which does not diverge
+awk 'BEGIN { srand(1); for (n = 0; n < 4000; n++) { t = ""; s = rand() - 0.5
+    for (i = 1; i <= 20; i++) { x = 2 * rand() - 1; s += i <= 5 ? x : 0; t = t " " i ":" x }
+    print (s > 0) t } }' >"$dir/two"
+expect 0 "downpour run --dir $dir/poor --fresh --rate 0.001" "$downpour" run --dir "$dir/poor" --model logistic --train "$dir/two" \
+    --workers 4 --rate 50 --epochs 5 --journal-bytes 16MiB --cache-bytes 64MiB
+said "--rate 0.001, the default \(it was 50\)"
+expect 0 "" "$downpour" run --dir "$dir/poor" --fresh --rate 0.001
+unsaid "at a lower rate|likely cause"
+[ "$(report "$dir/poor" diverged)" = None ] || fail "the rate that is advised is too high as well"
+
 # --- the best epoch, where one is kept, is what such a run leaves
 for mode in async ssp:2; do
     kept=("${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 --consistency "$mode" --fresh)

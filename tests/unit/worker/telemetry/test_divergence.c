@@ -41,6 +41,7 @@ static void make(const struct run *run, struct made *m)
     m->cluster.training.epochs = n;
     m->cluster.training.workers = run->workers;
     m->cluster.training.rate = 0.2;
+    m->cluster.training.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
     m->cluster.training.first_epoch = run->first_epoch;
     for (uint32_t w = 0; w < run->workers; w++) {
         m->worker[w] =
@@ -128,12 +129,12 @@ static void stale_ones_are_told_of_asynchrony(void **state)
     assert_int_equal(dp_advice_of(&m.report, text), 1); /* no "more epochs", no "noise" */
     assert_non_null(strstr(text[0], "test loss grew from 0.5 in the first epoch to 8."));
     assert_non_null(strstr(text[0], "asynchrony at this rate: weights had changed by 6.5 pushes"));
-    assert_non_null(strstr(text[0], "--rate 0.05 (0.2 divided by the 4 workers), --rate-by-staleness, "
+    assert_non_null(strstr(text[0], "--rate 0.02 (it was 0.2), --rate-by-staleness, "
                                     "--consistency sync, --no-overlap."));
     m.cluster.training.rate_by_staleness = true;
     m.cluster.training.overlap = false;
     assert_int_equal(dp_advice_of(&m.report, text), 1);
-    assert_non_null(strstr(text[0], "4 workers), --consistency sync."));
+    assert_non_null(strstr(text[0], "(it was 0.2), --consistency sync."));
     grown.staleness = 1; /* of its own */
     grown.workers = 1;
     make(&grown, &m);
@@ -141,11 +142,22 @@ static void stale_ones_are_told_of_asynchrony(void **state)
     assert_null(strstr(text[0], "asynchrony"));
     assert_non_null(
         strstr(text[0], "The likely cause is the rate. What usually helps: --rate 0.02 (it was 0.2)"));
+    /* Adam, which takes steps of that size, and a rate of 200 times the default. */
+    m.cluster.training.optimizer = dp_optimizer_defaults(DP_OPT_ADAM);
+    assert_int_equal(dp_advice_of(&m.report, text), 1);
+    assert_non_null(
+        strstr(text[0], "cause is the rate. What usually helps: --rate 0.001, the default (it was 0.2), "));
+    assert_true(dp_advice_rate(&m.report) == 0.001);
+    make(&runs[9], &m);
+    m.cluster.training.optimizer = dp_optimizer_defaults(DP_OPT_ADAM);
+    assert_int_equal(dp_advice_of(&m.report, text), 1);
+    assert_non_null(
+        strstr(text[0], "cause is the rate, and asynchrony adds to it: weights had changed by 6.5"));
     make(&runs[11], &m);
     assert_int_equal(dp_advice_of(&m.report, text), 1);
     assert_non_null(
         strstr(text[0], "blew up: the test loss of 3e+05 is no better than the 2.3 of a constant."));
-    assert_non_null(strstr(text[0], "--rate 0.025 (0.2 divided by the 8 workers)"));
+    assert_non_null(strstr(text[0], "--rate 0.02 (it was 0.2)"));
 }
 
 /* As seen on digits with 8 workers. Planted: stale ones and others alike; a slow training; small losses; what fits noise. */
