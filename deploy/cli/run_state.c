@@ -226,6 +226,21 @@ uint32_t dp_run_report_diverged(const char *report, uint32_t run)
     return !finished && epoch > 0 && epoch <= INT32_MAX ? (uint32_t)epoch : 0;
 }
 
+bool dp_run_report_poor(const char *report, uint32_t run, struct dp_run_poor *out)
+{
+    json_t *root = report_of(report, run), *diverged = json_object_get(root, "diverged");
+    const char *set = json_string_value(json_object_get(diverged, "set"));
+    bool poor = diverged && json_is_true(json_object_get(root, "finished"));
+    *out = (struct dp_run_poor){
+        .epoch = (uint32_t)json_integer_value(json_object_get(diverged, "epoch")),
+        .loss = json_number_value(json_object_get(diverged, "loss")),
+        .rate = json_number_value(json_object_get(root, "advised_rate")),
+    };
+    (void)snprintf(out->set, sizeof out->set, "%s", set ? set : "training");
+    json_decref(root);
+    return poor;
+}
+
 /* ---- how far */
 
 /* Epochs that one worker has ended, and pushes in the one after. false: nothing is known. */

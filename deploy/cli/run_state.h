@@ -59,6 +59,15 @@ uint32_t dp_run_report_epochs(const char *report, uint32_t run);
 bool dp_run_report_finished(const char *report, uint32_t run);
 /* The epoch in which it says that the training diverged and failed, as users count; 0: it did not. */
 uint32_t dp_run_report_diverged(const char *report, uint32_t run);
+/* A finished training that diverged by its losses: its weights are finite, and of little use. */
+struct dp_run_poor {
+    uint32_t epoch; /* since when, as users count */
+    char set[16];   /* "test" */
+    double loss;    /* of that set, at the end */
+    double rate;    /* that the report advises; 0: none */
+};
+/* false: that report does not say so. */
+bool dp_run_report_poor(const char *report, uint32_t run, struct dp_run_poor *out);
 
 /* How far the workers say that they are. */
 struct dp_run_place {

@@ -13,18 +13,36 @@
 #define SERVER_STOP_MS 120000u
 #define LOOK_MS        500u
 
-/* Of weights of which more was to come. */
-static void tell_unfinished(const struct dp_served *served)
+static void tell_poor(const struct dp_served *served, const char *report)
+{
+    struct dp_run_poor poor;
+    char quoted[DP_PATH_QUOTED];
+    if (!dp_run_report_poor(report, served->cluster->training.run, &poor))
+        return;
+    fprintf(stderr,
+            "downpour: run %" PRIu32 " in '%s' has diverged in epoch %" PRIu32
+            " (%s loss %.5g at the end): its weights are of little use.",
+            served->cluster->training.run, served->folder.path, poor.epoch, poor.set, poor.loss);
+    if (poor.rate > 0)
+        fprintf(stderr, " To train again: downpour run --dir %s --fresh --rate %.3g",
+                dp_path_quote(served->folder.path, quoted), poor.rate);
+    fputc('\n', stderr);
+}
+
+/* Of weights of which more was to come, or that are of no use. After a restore the report is of the weights that were replaced. */
+static void tell_state(const struct dp_served *served)
 {
     const struct dp_run_state state = dp_run_state_read(&served->folder, served->cluster->training.run);
     char text[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64], report[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
-    uint32_t run = served->cluster->training.run, diverged = 0;
+    uint32_t run = served->cluster->training.run;
+    if (state.restored || dp_folder_path(&served->folder, report, &unheard, "report.json") != DP_OK)
+        report[0] = '\0';
+    if (state.known && state.finished)
+        tell_poor(served, report);
     if (!state.known || state.finished)
         return;
-    /* After a restore the report is of the weights that were replaced. */
-    if (!state.restored && dp_folder_path(&served->folder, report, &unheard, "report.json") == DP_OK)
-        diverged = dp_run_report_diverged(report, run);
+    uint32_t diverged = dp_run_report_diverged(report, run);
     if (diverged) {
         fprintf(stderr,
                 "downpour: run %" PRIu32 " in '%s' has diverged in epoch %" PRIu32
@@ -50,7 +68,7 @@ enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp
         st = dp_scratch_make(out->scratch.path, err);
     out->scratch.lock = out->folder.lock;
     if (st == DP_OK)
-        tell_unfinished(out);
+        tell_state(out);
     return st == DP_OK ? dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf") : st;
 }
 

@@ -69,8 +69,13 @@ awk 'BEGIN { srand(1); for (n = 0; n < 4000; n++) { t = ""; s = rand() - 0.5
 expect 0 "downpour run --dir $dir/poor --fresh --rate 0.001" "$downpour" run --dir "$dir/poor" --model logistic --train "$dir/two" \
     --workers 4 --rate 50 --epochs 5 --journal-bytes 16MiB --cache-bytes 64MiB
 said "--rate 0.001, the default \(it was 50\)"
+expect 0 "$dir/poor' has diverged in epoch " "$downpour" predict --from "$dir/poor" --data "$dir/two" --out "$dir/scores"
+said "\\(training loss [0-9.e+]+ at the end\\): its weights are of little use"
+said_text "To train again: downpour run --dir $dir/poor --fresh --rate 0.001"
 expect 0 "" "$downpour" run --dir "$dir/poor" --fresh --rate 0.001
 unsaid "at a lower rate|likely cause"
+expect 0 "" "$downpour" predict --from "$dir/poor" --data "$dir/two" --out "$dir/scores"
+unsaid diverged
 [ "$(report "$dir/poor" diverged)" = None ] || fail "the rate that is advised is too high as well"
 
 # --- the best epoch, where one is kept, is what such a run leaves
