@@ -8,6 +8,7 @@
 #include "server/store/store_view.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +84,8 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
     return DP_OK;
 }
 
-/* false: the store cannot be read. */
+/* false: the store cannot be read. Signals are blocked in the threads that the store's library starts here and keeps: else one of them could
+ * take a SIGCHLD that dp_local_wait waits for. */
 static bool read_marks(const struct dp_folder *folder, uint32_t server, uint32_t shard, const char *prefix,
                        enum dp_status (*take)(void *, const struct dp_store_mark *, struct dp_error *),
                        void *context)
@@ -91,6 +93,9 @@ static bool read_marks(const struct dp_folder *folder, uint32_t server, uint32_t
     char path[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
     struct dp_store_view *view = NULL;
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     enum dp_status st =
         dp_folder_path(folder, path, &unheard, "store/server-%" PRIu32 "/shard-%04" PRIu32, server, shard);
     if (st == DP_OK)
@@ -98,6 +103,7 @@ static bool read_marks(const struct dp_folder *folder, uint32_t server, uint32_t
     if (st == DP_OK)
         st = dp_store_view_marks(view, prefix, take, context, &unheard);
     dp_store_view_close(&view);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return st == DP_OK;
 }
 
