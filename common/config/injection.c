@@ -135,6 +135,17 @@ enum dp_status dp_injection_check(const struct dp_cluster_training *training,
                                                         : st;
 }
 
+const char *dp_injection_lacks_pace(const struct dp_cluster_training *training)
+{
+    const char *at = is_none(training->straggler) ? "" : training->straggler;
+    char item[ITEM_BYTES];
+    struct straggler one;
+    bool multiplies = false;
+    while (next_item(&at, item))
+        multiplies |= parse_item(item, &one) && one.times > 1;
+    return multiplies && dp_injection_of(training, 0).pace_ns == 0 ? training->straggler : NULL;
+}
+
 struct dp_injection dp_injection_of(const struct dp_cluster_training *training, uint32_t worker)
 {
     const struct straggler straggler = straggler_of(training, worker);

@@ -31,6 +31,9 @@ struct dp_injection {
 DP_MUST_USE
 enum dp_status dp_injection_check(const struct dp_cluster_training *training,
                                   const struct dp_setting_names *names, struct dp_error *err);
+/* The straggler of settings that were checked, if it multiplies (3:10x) a pace that is not given; else NULL. Such a factor multiplies only
+ * the computing of a minibatch, which in a small model is too short to be measured. */
+const char *dp_injection_lacks_pace(const struct dp_cluster_training *training);
 /* Of settings that were checked. */
 struct dp_injection dp_injection_of(const struct dp_cluster_training *training, uint32_t worker);
 /* d of a minibatch. */

@@ -396,6 +396,13 @@ static void tell_start(const struct cli_run *run)
     tell_others(run);
     if (dp_injection_text(&c->training, injected)[0])
         fprintf(stderr, "Delays are injected, so its times are not those of this machine: %s.\n", injected);
+    const char *straggler = dp_injection_lacks_pace(&c->training);
+    if (straggler)
+        fprintf(
+            stderr,
+            "Warning: without --pace, --straggler %s multiplies only the computing of a minibatch, which may "
+            "be too short to show: add --pace TIME (such as 20ms).\n",
+            straggler);
 }
 
 static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)

@@ -69,7 +69,8 @@ static const struct dp_option options[] = {
      "data.standardize", NULL},
     {"--sample-every", "TIME",
      "sample the weights beside the training every TIME (200ms) and 16 times an epoch, and score the samples "
-     "when it is over, so that no worker stops to evaluate: DIR/samples.json has the metrics over time, on --score, else on "
+     "when it is over, so that no worker stops to evaluate: DIR/samples.json has the metrics over time, on "
+     "--score, else on "
      "--test "
      "or --holdout (which is then not evaluated after each epoch)",
      NULL, NULL},
@@ -192,8 +193,8 @@ static const struct dp_option options[] = {
      "modes; default none",
      "training.jitter", NULL},
     {"--straggler", "W:10x|W:TIME",
-     "worker W's minibatches take 10 times as long, or TIME longer (3:50ms); several with commas between; "
-     "default none",
+     "worker W's minibatches take 10 times as long (give --pace, which it multiplies), or TIME longer "
+     "(3:50ms); several with commas between; default none",
      "training.straggler", NULL},
     DP_OPTION_HEADING("Files"),
     {"--dir", "DIR",

@@ -1,6 +1,7 @@
 #include "deploy/compare/compare_plan.h"
 
 #include "common/base/parse.h"
+#include "common/config/injection.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/spool.h"
 #include "worker/compute/models/model.h"
@@ -249,6 +250,11 @@ static enum dp_status check_mode(const struct dp_compare_plan *plan, const struc
     enum dp_status st = dp_compare_plan_cluster(plan, mode, plan->first_seed, rate, &cluster, err);
     if (st == DP_OK)
         st = dp_cluster_check_settings(cluster, &names, err);
+    const char *straggler = st == DP_OK ? dp_injection_lacks_pace(&cluster->training) : NULL;
+    if (straggler)
+        st = dp_fail(err, DP_ARGUMENT,
+                     "--straggler %s multiplies --pace, which is not given: add --pace TIME (such as 20ms)",
+                     straggler);
     dp_cluster_free(&cluster);
     return st == DP_OK ? st : dp_wrap(err, st, "mode %s", mode->name);
 }

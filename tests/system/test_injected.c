@@ -168,6 +168,21 @@ static void a_signal_ends_a_delay(void **state)
     assert_true(dp_process_now_ms() - begun_ms < 8000 * DP_PATIENCE);
 }
 
+/* It trains on, as the computing of a large model may be long enough. */
+static void a_factor_of_no_pace_is_warned_of(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const none[8] = {"--straggler", "1:2x"}, *const some[8] = {"--straggler", "1:2x",
+                                                                                  "--pace", "1ms"};
+    static const char says[] = "Warning: without --pace, --straggler 1:2x multiplies only the computing";
+    struct dp_process *run = start(place, "none", none);
+    dp_place_ended(run, 0);
+    dp_place_says(run, says);
+    run = start(place, "some", some);
+    dp_place_ended(run, 0);
+    assert_null(strstr(dp_process_out(run), says));
+}
+
 static void what_cannot_be_is_refused_by_its_flag(void **state)
 {
     struct dp_place *place = *state;
@@ -204,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads_wait_each_for_their_own, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_delay_is_no_silence, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_signal_ends_a_delay, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_factor_of_no_pace_is_warned_of, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_by_its_flag, dp_place_setup,
                                         dp_place_teardown),
     };

@@ -27,6 +27,10 @@ echo mine >"$dir/mine/report.json"
 expect 2 "has files of something else" "$downpour" compare --dir "$dir/mine" "${job[@]}" --overwrite
 [ "$(cat "$dir/mine/report.json")" = mine ] || fail "somebody's file was replaced"
 
+expect 2 "mode async: --straggler 1:10x multiplies --pace, which is not given: add --pace TIME" "$downpour" compare --dir "$dir/no" \
+    "${job[@]}" --workers 2 --straggler 1:10x
+[ ! -e "$dir/no" ] || fail "a refused comparison left a directory"
+
 # --- said at once, not once for each seed
 expect 2 "this model has no 'auc' on this test set, but loss, logloss, accuracy" "$downpour" compare --dir "$dir/auc" "${job[@]}" --epochs 1 \
     --target auc:0.9

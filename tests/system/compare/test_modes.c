@@ -258,8 +258,9 @@ static void what_no_run_would_take_is_refused(void **state)
     (void)state;
     struct dp_compare_plan plan;
     plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "4:2x"), "the workers are 0 .. 3");
-    plan_refused(PLAN(&plan, "--workers", "4", "--modes", "sync,sync@2", "--straggler", "3:2x"),
-                 "mode sync@2");
+    plan_refused(
+        PLAN(&plan, "--workers", "4", "--modes", "sync,sync@2", "--straggler", "3:2x", "--pace", "1ms"),
+        "mode sync@2");
     plan_refused(PLAN(&plan, "--workers", "2", "--modes", "sync:2"), "mode sync:2");
     plan_refused(PLAN(&plan, "--seeds", "0"), "--seeds");
     plan_refused(PLAN(&plan, "--rate", "0.1", "--lr-grid", "0.1"), "give one of them");
@@ -276,6 +277,19 @@ static void what_no_run_would_take_is_refused(void **state)
     plan_refused(PLAN(&plan, "--jitter", "exp"), "--pace");
 }
 
+/* A factor needs a pace that it multiplies; a time is added to whatever a minibatch takes. */
+static void a_factor_needs_a_pace(void **state)
+{
+    (void)state;
+    struct dp_compare_plan plan;
+    plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "3:10x"), "add --pace TIME (such as 20ms)");
+    plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "2:5ms,3:10x", "--pace", "0"),
+                 "multiplies --pace");
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--straggler", "3:10x", "--pace", "20ms"), DP_OK);
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--straggler", "3:5ms"), DP_OK);
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--straggler", "none"), DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_plan_has_the_settings_of_modes),
         cmocka_unit_test(rates_are_sought_by_default),
         cmocka_unit_test(what_no_run_would_take_is_refused),
+        cmocka_unit_test(a_factor_needs_a_pace),
     };
     return cmocka_run_group_tests_name("modes", tests, NULL, NULL);
 }
