@@ -4,6 +4,7 @@
 #include "common/config/injection.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/spool.h"
+#include "worker/allreduce/allreduce.h"
 #include "worker/compute/models/model.h"
 
 #include <errno.h>
@@ -250,6 +251,8 @@ static enum dp_status check_mode(const struct dp_compare_plan *plan, const struc
     enum dp_status st = dp_compare_plan_cluster(plan, mode, plan->first_seed, rate, &cluster, err);
     if (st == DP_OK)
         st = dp_cluster_check_settings(cluster, &names, err);
+    if (st == DP_OK && mode->kind == DP_COMPARE_ALLREDUCE)
+        st = dp_allreduce_check(cluster, mode->workers, err);
     const char *straggler = st == DP_OK ? dp_injection_lacks_pace(&cluster->training) : NULL;
     if (straggler)
         st = dp_fail(err, DP_ARGUMENT,

@@ -277,6 +277,18 @@ static void what_no_run_would_take_is_refused(void **state)
     plan_refused(PLAN(&plan, "--jitter", "exp"), "--pace");
 }
 
+/* As downpour-allreduce does, before anything is started. */
+static void what_ranks_lack_is_refused(void **state)
+{
+    (void)state;
+    struct dp_compare_plan plan;
+    assert_int_equal(PLAN(&plan, "--modes", "sync[push_every=1],allreduce[batch=4]"), DP_OK);
+    plan_refused(PLAN(&plan, "--modes", "sync,allreduce[push_every=2]"),
+                 "mode allreduce[push_every=2]: an all-reduce");
+    plan_refused(PLAN(&plan, "--modes", "sync,allreduce[fetch_every=2]"), "--fetch-every");
+    plan_refused(PLAN(&plan, "--modes", "sync,allreduce", "--accumulate", "2"), "take a larger --batch");
+}
+
 /* A factor needs a pace that it multiplies; a time is added to whatever a minibatch takes. */
 static void a_factor_needs_a_pace(void **state)
 {
@@ -303,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_plan_has_the_settings_of_modes),
         cmocka_unit_test(rates_are_sought_by_default),
         cmocka_unit_test(what_no_run_would_take_is_refused),
+        cmocka_unit_test(what_ranks_lack_is_refused),
         cmocka_unit_test(a_factor_needs_a_pace),
     };
     return cmocka_run_group_tests_name("modes", tests, NULL, NULL);
