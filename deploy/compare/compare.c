@@ -66,7 +66,7 @@ static void tell_run(struct comparing *c, const char *title, const json_t *run, 
     const json_t *throughput = json_object_get(json_object_get(run, "report"), "throughput");
     bool good = strcmp(json_string_value(json_object_get(run, "status")), "ok") == 0;
     dp_cli_line_clear(&c->line);
-    fprintf(stderr, "%3" PRIu32 "/%" PRIu32 "  %-32s", c->done, c->all, title);
+    fprintf(stderr, "%3" PRIu32 "/%" PRIu32 "  %-31s ", c->done, c->all, title);
     if (good) {
         fprintf(stderr, "%8.1f s  ", json_number_value(json_object_get(throughput, "seconds")));
         fprintf(stderr, "%s examples/s",
@@ -378,13 +378,25 @@ static enum dp_status take_earlier(struct comparing *c, struct dp_error *err)
     return st;
 }
 
+/* A flag of `report` that a user looks for here. */
+static enum dp_status parse(struct comparing *c, int argc, char *const *argv, bool *help,
+                            struct dp_error *err)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--against") == 0 || strncmp(argv[i], "--against=", 10) == 0)
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "unknown flag '--against': two comparisons that have ended are held against each other "
+                "with 'downpour report DIR --against REPORT'");
+    return dp_options_parse(dp_compare_command(), argc, argv, c->plan.values, help, err);
+}
+
 int dp_compare_compare(int argc, char *const *argv)
 {
     struct comparing *c = calloc(1, sizeof *c);
     struct dp_error err = {0};
     bool help = false;
-    enum dp_status st = c ? dp_options_parse(dp_compare_command(), argc, argv, c->plan.values, &help, &err)
-                          : dp_fail(&err, DP_NOMEM, "no memory");
+    enum dp_status st = c ? parse(c, argc, argv, &help, &err) : dp_fail(&err, DP_NOMEM, "no memory");
     if (st == DP_OK && help) {
         free(c);
         return dp_options_show_help(dp_compare_command());

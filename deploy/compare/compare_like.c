@@ -3,8 +3,24 @@
 #include "deploy/compare/data_files.h"
 #include "deploy/compare/summary.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A file that the report names, and that is not given here. */
+static enum dp_status check_place(const char *flag, const char *path, struct dp_error *err)
+{
+    static const char *const files[] = {"--train", "--train-labels", "--test", "--test-labels",
+                                        "--test-negatives"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (path && flag && strcmp(flag, files[i]) == 0 && access(path, R_OK) != 0)
+            return dp_fail(
+                err, DP_NOT_FOUND,
+                "cannot read '%.300s', %s of the report: %s: give %s FILE, which says where it is now", path,
+                flag, strerror(errno), flag);
+    return DP_OK;
+}
 
 /* A flag that is given here has its value from here. */
 static enum dp_status take_values(const struct dp_compare_like *like, struct dp_compare_plan *plan,
@@ -16,8 +32,10 @@ static enum dp_status take_values(const struct dp_compare_like *like, struct dp_
     enum dp_status st =
         dp_options_parse(command, like->report.argc, like->report.argv, values, &ignored, err);
     for (size_t i = 0; st == DP_OK && i < command->count; i++)
-        if (!plan->values[i])
+        if (!plan->values[i]) {
             plan->values[i] = values[i];
+            st = check_place(command->options[i].name, values[i], err);
+        }
     return st;
 }
 

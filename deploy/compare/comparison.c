@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FORMAT     1
 #define REPORT_MAX (256 << 20) /* it holds the reports of all runs */
@@ -74,6 +75,12 @@ static enum dp_status check(const struct dp_comparison *c, struct dp_error *err)
 static enum dp_status load(struct dp_comparison *out, struct dp_error *err)
 {
     json_error_t why;
+    if (access(out->path, R_OK) != 0)
+        return dp_fail(
+            err, errno == ENOENT || errno == ENOTDIR ? DP_NOT_FOUND : DP_IO,
+            "cannot read '%.300s': %s: name the report.json of a comparison, or the directory that has "
+            "it (--dir of compare)",
+            out->path, strerror(errno));
     out->root = json_load_file(out->path, 0, &why);
     if (!out->root)
         return dp_fail(err, DP_DATA, "the report '%.300s' is damaged (line %d: %.100s)", out->path, why.line,

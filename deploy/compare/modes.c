@@ -2,6 +2,7 @@
 
 #include "common/base/parse.h"
 #include "common/config/consistency.h"
+#include "common/config/nearest.h"
 #include "deploy/cli/run_flags.h"
 #include "deploy/compare/compare_flags.h"
 
@@ -17,9 +18,27 @@
     "async, async:leased, ssp:S, sync, sync:B, hogwild and allreduce, each with @W for W workers, then "     \
     "[setting=value,...], then +prefetch"
 
-static enum dp_status no_mode(const char *text, struct dp_error *err)
+/* kind: `text` without its suffixes. */
+static enum dp_status no_mode(const char *text, const char *kind, struct dp_error *err)
 {
-    return dp_fail(err, DP_ARGUMENT, "--modes: '%.90s' is no mode; there are " FORMS, text);
+    static const char *const kinds[] = {"async",  "async:leased", "ssp:S",    "sync",
+                                        "sync:B", "hogwild",      "allreduce"};
+    char lower[DP_COMPARE_NAME] = "";
+    for (size_t i = 0; kind[i] && i + 1 < sizeof lower; i++)
+        lower[i] = (char)tolower((unsigned char)kind[i]);
+    if (strcmp(lower, "ssp") == 0 || strcmp(lower, "ssp:") == 0)
+        return dp_fail(err, DP_ARGUMENT, "--modes: '%.60s' is no mode: ssp needs its bound, as ssp:4", text);
+    const char *near = dp_nearest(lower, kinds, sizeof kinds / sizeof kinds[0]);
+    return dp_fail(err, DP_ARGUMENT, "--modes: '%.60s' is no mode%s%s%s; there are " FORMS, text,
+                   near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+static enum dp_status no_brackets(const char *text, struct dp_error *err)
+{
+    const char *open = strchr(text, '['), *close = strchr(text, ']');
+    if (open && !close)
+        return dp_fail(err, DP_ARGUMENT, "--modes: '%.60s' is no mode: the ] of its [ is missing", text);
+    return no_mode(text, "", err);
 }
 
 /* ---- settings of its own */
@@ -139,7 +158,7 @@ static enum dp_status parse_kind(struct dp_compare_mode *out, struct dp_error *e
     else if (strcmp(out->consistency, "async:leased") == 0)
         out->leased = true;
     else if (dp_cluster_rule_parse(out->consistency, "--modes", &rule, err) != DP_OK)
-        return no_mode(out->name, err);
+        return no_mode(out->name, out->consistency, err);
     if (out->leased || out->kind == DP_COMPARE_HOGWILD)
         (void)snprintf(out->consistency, sizeof out->consistency, "async");
     if (out->kind == DP_COMPARE_ALLREDUCE)
@@ -171,9 +190,10 @@ static enum dp_status parse_one(const char *text, uint32_t workers, struct dp_co
     char rest[DP_COMPARE_NAME], *own;
     *out = (struct dp_compare_mode){0};
     (void)snprintf(rest, sizeof rest, "%s", text);
-    if (!cut_suffixes(rest, &out->prefetch, &own) || rest[0] == '\0' ||
-        strlen(rest) >= sizeof out->consistency)
-        return no_mode(text, err);
+    if (!cut_suffixes(rest, &out->prefetch, &own))
+        return no_brackets(text, err);
+    if (rest[0] == '\0' || strlen(rest) >= sizeof out->consistency)
+        return no_mode(text, rest, err);
     (void)snprintf(out->name, sizeof out->name, "%s", text);
     (void)snprintf(out->consistency, sizeof out->consistency, "%s", rest);
     enum dp_status st = parse_workers(out->consistency, workers, &out->workers, err);

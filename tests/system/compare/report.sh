@@ -128,7 +128,14 @@ cp "$report" "$dir/sent.json"
 mkdir "$dir/else"
 cp tests/data/digits.train.libsvm.gz "$dir/else/train.gz"
 cp tests/data/digits.test.libsvm.gz "$dir/else/test.gz"
-expect 2 "./-train.gz" "$downpour" compare --like "$dir/sent.json" --dir "$dir/else/no" # its relative names are not here
+expect 2 "cannot read '/nothing': No such file or directory: name the report.json of a comparison" \
+    "$downpour" compare --like /nothing --dir "$dir/else/no"
+expect 2 "cannot read '/nothing': No such file or directory: name the report.json of a comparison" \
+    "$downpour" report "$there/a & b" --against /nothing
+expect 2 "report DIR --against REPORT" "$downpour" compare --against "$dir/sent.json"
+# Its relative names are not here.
+expect 2 "cannot read './-train.gz', --train of the report: No such file or directory: give --train FILE, which says where it is now" \
+    "$downpour" compare --like "$dir/sent.json" --dir "$dir/else/no"
 expect 2 "--train: 'tests/data/digits.test.libsvm.gz' has other bytes than the report's file: BLAKE2b" "$downpour" compare \
     --like "$dir/sent.json" --train tests/data/digits.test.libsvm.gz --test "$dir/else/test.gz" --dir "$dir/else/no"
 expect 2 "give only --dir beside it" "$downpour" compare --like "$dir/sent.json" --resume

@@ -53,6 +53,13 @@ static void what_is_no_mode_is_named(void **state)
     refused("async,", "'' is no mode");
     refused("async,assync", "'assync' is no mode");
     refused("ssp", "'ssp' is no mode");
+    refused("asynch", "did you mean 'async'?");
+    refused("Async@2[batch=4]", "did you mean 'async'?");
+    refused("async:lease", "did you mean 'async:leased'?");
+    refused("hogwid+prefetch", "did you mean 'hogwild'?");
+    refused("ssp", "ssp needs its bound, as ssp:4");
+    refused("sync,ssp@2", "ssp needs its bound, as ssp:4");
+    refused("async[batch=4,sync", "the ] of its [ is missing");
     refused("sync@0", "the workers behind @");
     refused("sync@x", "the workers behind @");
     refused("sync,async,sync", "'sync' is given twice");
