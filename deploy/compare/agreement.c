@@ -10,45 +10,114 @@
 
 struct agreement {
     FILE *to;
-    size_t settings, agree, differ, unknown; /* settings: that differ */
+    json_t *differs; /* "workers: 4 here, 8 there": the modes that it is of, or "" for all */
+    size_t agree, differ, unknown;
 };
 
 /* ---- what differs */
 
-static const char *text_of(const json_t *value, char **out)
+/* "0.5", "none", "1 2", "momentum 0.5, kind sgd", "accuracy 0.95 (automatic)". */
+static void put_value(FILE *to, const json_t *value);
+
+static void put_target(FILE *to, const json_t *target)
 {
-    *out = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
-    const char *text = json_is_string(value) ? json_string_value(value) : *out;
-    return text ? text : "none";
+    put_value(to, json_object_get(target, "metric"));
+    fputc(' ', to);
+    put_value(to, json_object_get(target, "value"));
+    if (json_object_get(target, "chosen")) {
+        fputs(" (", to);
+        put_value(to, json_object_get(target, "chosen"));
+        fputc(')', to);
+    }
 }
 
-static void put_text(FILE *to, const char *text)
+static void put_members(FILE *to, const json_t *value)
 {
-    char *clean = strdup(text);
-    if (clean)
-        dp_text_clean(clean);
-    fputs(clean ? clean : "", to);
-    free(clean);
+    const char *key, *before = "";
+    json_t *one;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)value, i, one)
+    {
+        fputs(before, to);
+        put_value(to, one);
+        before = " ";
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, key, one)
+    {
+        fprintf(to, "%s%.60s ", before, key);
+        put_value(to, one);
+        before = ", ";
+    }
 }
 
-static void compare_value(struct agreement *a, const char *name, const json_t *here, const json_t *there)
+static void put_value(FILE *to, const json_t *value)
 {
-    char *own, *other;
-    if (here == there || json_equal(here, there) ||
-        (json_is_number(here) && json_is_number(there) &&
-         json_number_value(here) == json_number_value(there)))
-        return;
-    const char *own_text = text_of(here, &own), *other_text = text_of(there, &other);
-    fputs("  ", a->to);
-    put_text(a->to, name);
-    fputs(": ", a->to);
-    put_text(a->to, own_text);
-    fputs(" here, ", a->to);
-    put_text(a->to, other_text);
-    fputs(" there\n", a->to);
-    a->settings++;
-    free(own);
-    free(other);
+    if (!value || json_is_null(value))
+        fputs("none", to);
+    else if (json_is_string(value))
+        fputs(json_string_value(value)[0] ? json_string_value(value) : "none", to);
+    else if (json_is_boolean(value))
+        fputs(json_is_true(value) ? "yes" : "no", to);
+    else if (json_is_integer(value))
+        fprintf(to, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        fprintf(to, "%.4g", json_real_value(value));
+    else if (json_object_get(value, "metric"))
+        put_target(to, value);
+    else
+        put_members(to, value);
+}
+
+static bool is_same(const json_t *here, const json_t *there)
+{
+    return here == there || json_equal(here, there) ||
+           (json_is_number(here) && json_is_number(there) &&
+            json_number_value(here) == json_number_value(there));
+}
+
+/* "workers: 4 here, 8 there"; the caller frees it. NULL: no memory. */
+static char *line_of(const char *name, const json_t *here, const json_t *there)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&line, &size);
+    if (!to)
+        return NULL;
+    fprintf(to, "%s: ", name);
+    put_value(to, here);
+    fputs(" here, ", to);
+    put_value(to, there);
+    fputs(" there", to);
+    if (fclose(to) == 0) {
+        dp_text_clean(line);
+        return line;
+    }
+    free(line);
+    return NULL;
+}
+
+/* within: the mode that the value is of; "": of all. A line that stands for all is not repeated for a mode. */
+static void compare_value(struct agreement *a, const char *within, const char *name, const json_t *here,
+                          const json_t *there)
+{
+    char *line = is_same(here, there) ? NULL : line_of(name, here, there);
+    const char *had = line ? json_string_value(json_object_get(a->differs, line)) : NULL;
+    if (line && !had)
+        (void)json_object_set_new(a->differs, line, json_string(within));
+    else if (line && had[0] && within[0])
+        (void)json_object_set_new(a->differs, line, json_sprintf("%s, %s", had, within));
+    free(line);
+}
+
+static void put_differences(struct agreement *a)
+{
+    const char *line;
+    json_t *within;
+    json_object_foreach(a->differs, line, within)
+    {
+        const char *modes = json_string_value(within);
+        fprintf(a->to, "  %s%s%s\n", modes, modes[0] ? " " : "", line);
+    }
 }
 
 static bool is_left_out(const char *key)
@@ -60,23 +129,24 @@ static bool is_left_out(const char *key)
     return false;
 }
 
-/* Each key of either. within: what the objects are of. */
-static void compare_objects(struct agreement *a, const char *within, const json_t *here, const json_t *there)
+/* Each key of either. what: the objects are, in front of each key. */
+static void compare_objects(struct agreement *a, const char *within, const char *what, const json_t *here,
+                            const json_t *there)
 {
     char name[NAME_BYTES];
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)here, key, value)
     {
-        (void)snprintf(name, sizeof name, "%s%s%.60s", within, within[0] ? " " : "", key);
+        (void)snprintf(name, sizeof name, "%s%.60s", what, key);
         if (!is_left_out(key))
-            compare_value(a, name, value, json_object_get(there, key));
+            compare_value(a, within, name, value, json_object_get(there, key));
     }
     json_object_foreach((json_t *)(uintptr_t)there, key, value)
     {
-        (void)snprintf(name, sizeof name, "%s%s%.60s", within, within[0] ? " " : "", key);
+        (void)snprintf(name, sizeof name, "%s%.60s", what, key);
         if (!is_left_out(key) && !json_object_get(here, key))
-            compare_value(a, name, NULL, value);
+            compare_value(a, within, name, NULL, value);
     }
 }
 
@@ -133,30 +203,30 @@ static void compare_modes(struct agreement *a, const json_t *here, const json_t 
         const char *name = dp_comparison_mode(here, m);
         size_t other = find_mode(there, name);
         if (other == SIZE_MAX)
-            compare_value(a, "mode", name_of(here, m), NULL);
+            compare_value(a, "", "mode", name_of(here, m), NULL);
         else if (run_settings(here, m) && run_settings(there, other))
-            compare_objects(a, name, run_settings(here, m), run_settings(there, other));
+            compare_objects(a, name, "", run_settings(here, m), run_settings(there, other));
     }
     for (size_t m = 0; m < dp_comparison_modes(there); m++)
         if (find_mode(here, dp_comparison_mode(there, m)) == SIZE_MAX)
-            compare_value(a, "mode", NULL, name_of(there, m));
+            compare_value(a, "", "mode", NULL, name_of(there, m));
 }
 
 static void compare_all(struct agreement *a, const json_t *here, const json_t *there)
 {
     json_t *own = settings_of(here), *other = settings_of(there);
-    compare_objects(a, "", own, other);
+    compare_objects(a, "", "", own, other);
     json_decref(own);
     json_decref(other);
     compare_modes(a, here, there);
     own = digests_of(here);
     other = digests_of(there);
-    compare_objects(a, "BLAKE2b of", own, other);
+    compare_objects(a, "", "BLAKE2b of ", own, other);
     json_decref(own);
     json_decref(other);
-    compare_value(a, "version", json_object_get(here, "version"), json_object_get(there, "version"));
-    compare_objects(a, "build", json_object_get(here, "build"), json_object_get(there, "build"));
-    compare_objects(a, "machine", json_object_get(here, "machine"), json_object_get(there, "machine"));
+    compare_value(a, "", "version", json_object_get(here, "version"), json_object_get(there, "version"));
+    compare_objects(a, "", "build ", json_object_get(here, "build"), json_object_get(there, "build"));
+    compare_objects(a, "", "machine ", json_object_get(here, "machine"), json_object_get(there, "machine"));
 }
 
 /* ---- results */
@@ -193,7 +263,50 @@ static void compare_result(struct agreement *a, const char *mode, const char *na
 
 static const json_t *target_of(const json_t *root)
 {
-    return json_object_get(json_object_get(json_object_get(root, "settings"), "target"), "value");
+    return json_object_get(json_object_get(root, "settings"), "target");
+}
+
+static bool has_one_target(const json_t *here, const json_t *there)
+{
+    const json_t *own = target_of(here), *its = target_of(there);
+    return json_equal(json_object_get(own, "metric"), json_object_get(its, "metric")) &&
+           is_same(json_object_get(own, "value"), json_object_get(its, "value"));
+}
+
+static bool is_automatic(const json_t *target)
+{
+    const char *chosen = json_string_value(json_object_get(target, "chosen"));
+    return chosen && strcmp(chosen, "automatic") == 0;
+}
+
+/* `here`, or a copy of it with the target of `there` where both were chosen afterwards for one metric. The caller drops it. */
+static json_t *with_target(const json_t *here, const json_t *there)
+{
+    const json_t *own = target_of(here), *its = target_of(there);
+    json_t *out = json_copy((json_t *)(uintptr_t)here);
+    if (is_automatic(own) && is_automatic(its) && !has_one_target(here, there) &&
+        json_equal(json_object_get(own, "metric"), json_object_get(its, "metric"))) {
+        json_t *settings = json_copy(json_object_get(here, "settings"));
+        (void)json_object_set(settings, "target", (json_t *)(uintptr_t)its);
+        (void)json_object_set_new(out, "settings", settings);
+    }
+    return out;
+}
+
+static void put_targets(const struct agreement *a, const json_t *here, const json_t *judged,
+                        const json_t *there)
+{
+    if (!has_one_target(judged, there))
+        fputs("  not known  times and examples to the target: the targets differ: give both comparisons one "
+              "--target\n",
+              a->to);
+    else if (!has_one_target(here, there)) {
+        fputs("  The targets were chosen automatically and differ. Times and examples of both are to that of "
+              "the other report: ",
+              a->to);
+        put_target(a->to, target_of(there));
+        fputs(".\n", a->to);
+    }
 }
 
 static bool is_of_target(enum dp_comparison_quantity quantity)
@@ -228,9 +341,9 @@ static void compare_results(struct agreement *a, const json_t *here, const json_
                                               [DP_QUANTITY_EXAMPLES_TO] = "examples to the target",
                                               [DP_QUANTITY_EXAMPLES_S] = "applied examples/s"};
     bool one_metric = strcmp(dp_comparison_metric(here), dp_comparison_metric(there)) == 0;
-    bool one_target = json_equal(target_of(here), target_of(there));
-    if (!one_target)
-        fputs("  not known  times and examples to the target: the targets differ\n", a->to);
+    json_t *judged = with_target(here, there);
+    bool one_target = has_one_target(judged, there);
+    put_targets(a, here, judged, there);
     for (size_t m = 0; m < dp_comparison_modes(here); m++) {
         size_t other = find_mode(there, dp_comparison_mode(here, m)), own_ends[2], its_ends[2];
         if (other == SIZE_MAX)
@@ -243,20 +356,22 @@ static void compare_results(struct agreement *a, const json_t *here, const json_
             if (!names[q] || (quantity == DP_QUANTITY_METRIC && !one_metric) ||
                 (is_of_target(quantity) && !one_target))
                 continue;
-            struct dp_interval own = dp_statistics_mode(here, m, quantity),
+            struct dp_interval own = dp_statistics_mode(judged, m, quantity),
                                its = dp_statistics_mode(there, other, quantity);
             compare_result(a, dp_comparison_mode(here, m), names[q], quantity, &own, &its);
         }
     }
+    json_decref(judged);
 }
 
 void dp_agreement_put(FILE *to, const json_t *here, const json_t *there)
 {
     char *settings = NULL, *results = NULL;
     size_t settings_size = 0, results_size = 0;
-    struct agreement a = {.to = open_memstream(&settings, &settings_size)};
+    struct agreement a = {.to = open_memstream(&settings, &settings_size), .differs = json_object()};
     if (a.to) {
         compare_all(&a, here, there);
+        put_differences(&a);
         (void)fclose(a.to);
     }
     a.to = open_memstream(&results, &results_size);
@@ -270,9 +385,10 @@ void dp_agreement_put(FILE *to, const json_t *here, const json_t *there)
         fprintf(to, " Of %zu it is not known: they take two values on both sides.", a.unknown);
     fprintf(to, "\n%s", results ? results : "");
     fprintf(to,
-            a.settings ? "What differs in settings, data, build and machine:\n%s"
-                       : "Settings, data, build and machine are the same.\n%s",
+            json_object_size(a.differs) > 0 ? "What differs in settings, data, build and machine:\n%s"
+                                            : "Settings, data, build and machine are the same.\n%s",
             settings ? settings : "");
+    json_decref(a.differs);
     free(settings);
     free(results);
 }

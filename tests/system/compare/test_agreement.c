@@ -80,6 +80,50 @@ static void what_differs_is_named(void **state)
     says(made(), other, "  mode: sync here, none there\n");
 }
 
+static void set_target(json_t *root, double value)
+{
+    (void)json_object_set_new(json_object_get(root, "settings"), "target",
+                              json_pack("{s:s, s:f, s:s, s:f}", "metric", "accuracy", "value", value,
+                                        "chosen", "automatic", "keeps", 0.99));
+}
+
+/* As a person reads it, and once where it is of several modes or of all. */
+static void differences_are_plain(void **state)
+{
+    (void)state;
+    json_t *here = made(), *other = made();
+    for (size_t r = 0; r < 2; r++)
+        (void)json_object_set_new(json_object_get(json_object_get(run_of(other, r), "report"), "settings"),
+                                  "batch", json_integer(8));
+    says(json_incref(here), json_incref(other), "\n  async, sync batch: 10 here, 8 there\n");
+    (void)json_object_set_new(json_object_get(here, "settings"), "batch", json_integer(10));
+    (void)json_object_set_new(json_object_get(other, "settings"), "batch", json_integer(8));
+    char *text = told(here, other);
+    assert_non_null(strstr(text, "\n  batch: 10 here, 8 there\n"));
+    assert_null(strstr(text, "sync batch"));
+    free(text);
+    (void)json_object_set_new(json_object_get(here, "settings"), "rates", json_pack("[f, f]", 0.01, 0.5));
+    set_target(here, 0.8);
+    set_target(other, 0.9);
+    says(json_incref(here), json_incref(other), "\n  rates: 0.01 0.5 here, none there\n");
+    says(here, other, "\n  target: accuracy 0.8 (automatic) here, accuracy 0.9 (automatic) there\n");
+}
+
+/* The other's, as it was chosen from other results. */
+static void targets_that_were_chosen_are_one(void **state)
+{
+    (void)state;
+    json_t *here = made(), *there = made();
+    set_target(here, 0.8);
+    set_target(there, 0.9);
+    says(json_incref(here), json_incref(there), "10 of 10 results agree");
+    says(json_incref(here), json_incref(there),
+         "Times and examples of both are to that of the other report: accuracy 0.9 (automatic).\n");
+    (void)json_object_set_new(json_object_get(json_object_get(there, "settings"), "target"), "metric",
+                              json_string("loss"));
+    says(here, there, "6 of 6 results agree");
+}
+
 static void a_mean_outside_differs(void **state)
 {
     (void)state;
@@ -111,13 +155,14 @@ static void some_is_not_known(void **state)
     (void)json_object_set_new(json_object_get(json_object_get(other, "settings"), "target"), "value",
                               json_real(0.8));
     says(made(), json_incref(other), "6 of 6 results agree");
-    says(made(), other, "  not known  times and examples to the target: the targets differ\n");
+    says(made(), other, "  not known  times and examples to the target: the targets differ: give both");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_agrees), cmocka_unit_test(what_differs_is_named),
+        cmocka_unit_test(the_same_agrees),        cmocka_unit_test(what_differs_is_named),
+        cmocka_unit_test(differences_are_plain),  cmocka_unit_test(targets_that_were_chosen_are_one),
         cmocka_unit_test(a_mean_outside_differs), cmocka_unit_test(a_divergence_on_one_side_differs),
         cmocka_unit_test(some_is_not_known)};
     return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
