@@ -25,9 +25,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WIDTH 100u
-#define TITLE 160u
-#define DIR   160u /* of a run, in the comparison's */
+#define WIDTH       100u
+#define TITLE       160u
+#define DIR         160u /* of a run, in the comparison's */
+#define SEEDS_LEAST 3u   /* that show a difference */
 
 struct comparing {
     struct dp_compare_plan plan;
@@ -40,6 +41,8 @@ struct comparing {
     bool diverged[DP_COMPARE_MODES_MAX];     /* with each of --lr-grid */
     char gave_up[DP_COMPARE_MODES_MAX][300]; /* why a mode is not run any more; "": it is */
     uint32_t done, all, good;
+    double took_s;  /* the first run that was made here; 0: none has ended well */
+    bool told_left; /* how long the others will take */
     int signal;
     bool refused; /* the first run was, and so would be the others */
 };
@@ -55,6 +58,22 @@ static void tell_start(const struct comparing *c)
     (void)snprintf(injected, sizeof injected, "%s", text ? text : "");
     if (injected[0])
         fprintf(stderr, "Delays are injected, so times are not those of this machine: %s.\n", injected);
+    if (plan->modes > 1 && plan->seeds < SEEDS_LEAST)
+        fprintf(stderr, "With %s no difference can be shown: that takes three (--seeds).\n",
+                plan->seeds == 1 ? "one seed" : "two seeds");
+}
+
+/* Once: by the first run, of one mode, so about. */
+static void tell_left(struct comparing *c)
+{
+    double left_s = c->took_s * (c->all - c->done);
+    bool minutes = left_s >= 100;
+    if (c->told_left || !(left_s > 0))
+        return;
+    c->told_left = true;
+    fprintf(stderr, "     about %.0f %s for the other %" PRIu32 " run%s\n",
+            minutes ? ceil(left_s / 60) : fmax(1, ceil(left_s)), minutes ? "min" : "s", c->all - c->done,
+            c->all - c->done == 1 ? "" : "s");
 }
 
 /* "  3/15  ssp:4, seed 1       12.3 s  accuracy 0.9512  7,123 examples/s" */
@@ -78,6 +97,7 @@ static void tell_run(struct comparing *c, const char *title, const json_t *run, 
     if (error && error[0])
         fprintf(stderr, "%s%s", good ? "  " : "failed: ", error);
     fputc('\n', stderr);
+    tell_left(c);
 }
 
 static void title_of(const struct comparing *c, size_t mode, uint64_t seed, const char *rate, char out[TITLE])
@@ -100,6 +120,8 @@ static enum dp_status train(struct comparing *c, struct dp_compare_job *job, jso
         return st;
     c->refused = job->refused && c->done == 0;
     c->done++;
+    if (c->took_s <= 0 && dp_comparison_is_good(*run))
+        c->took_s = json_number_value(json_object_get(*run, "wall_seconds"));
     return c->refused ? dp_fail(err, DP_ARGUMENT, "%s", json_string_value(json_object_get(*run, "error")))
                       : DP_OK;
 }

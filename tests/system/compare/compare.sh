@@ -51,6 +51,9 @@ for program in env cat; do ln -s "$(command -v $program)" "$dir/bin/"; done
 to=$dir/cmp
 expect 0 "Page:      $to/report.html" env PATH="$dir/bin" "$downpour" compare --dir "$to" "${one[@]}" --workers 2 --seeds 2 --epochs 3 \
     --modes async,sync,allreduce --pace 2ms
+said "With two seeds no difference can be shown: that takes three .--seeds."
+said "^     about [0-9]+ s for the other 5 runs"
+[ "$(cat "$dir/out" "$dir/err" | grep -c "for the other")" = 1 ] || fail "the time that is left is said again"
 said "allreduce, seed 1 +failed: (mpirun is not installed|this build has no downpour-allreduce)"
 said "tables instead of plots: gnuplot is not installed"
 grep -q "allreduce failed with 2 of 2 seeds" "$to/report.html" || fail "the page does not tell of the mode that failed"
