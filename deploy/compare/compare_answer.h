@@ -1,5 +1,5 @@
 /* Compare answer: the first paragraph of a comparison's page: which mode reached the target first, by how much, at what cost at the end, at
- * which rates; or that no difference is shown, and which would have been.
+ * which rates; or that no difference is shown, and which would have been; and what limits that (answer_caveats.h).
  * Promise   What it says of two modes is a claim that holds (claims.h) or is said not to be shown; then modes are named in the order in
  *           which they were given.
  * Memory    The text is malloc'd; "" if no mode has anything to say; NULL without memory. */

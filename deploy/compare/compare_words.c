@@ -1,5 +1,6 @@
 #include "deploy/compare/compare_words.h"
 
+#include "deploy/compare/answer_caveats.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_work.h"
 #include "deploy/compare/page.h"
@@ -454,19 +455,6 @@ char *dp_compare_words_speed(const json_t *root)
 
 /* ---- the rule */
 
-/* The least or the greatest of those that were tried: one beyond may be better. */
-static bool is_at_edge(const json_t *rates, double rate)
-{
-    size_t below = 0, above = 0, i;
-    const json_t *one;
-    json_array_foreach((json_t *)rates, i, one)
-    {
-        below += json_number_value(one) < rate;
-        above += json_number_value(one) > rate;
-    }
-    return below == 0 || above == 0;
-}
-
 /* In the mode's name. */
 static bool has_own_rate(const json_t *root, size_t mode)
 {
@@ -498,20 +486,12 @@ static void put_choice(const json_t *root, FILE *to)
 char *dp_compare_words_rates(const json_t *root)
 {
     char *text = NULL;
-    size_t size = 0, edges = 0;
-    const json_t *rates = json_object_get(settings_of(root), "rates");
+    size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
     put_choice(root, to);
-    for (size_t m = 0; m < modes_of(root); m++) {
-        double rate = dp_training_number(json_array_get(json_object_get(root, "modes"), m), "rate", NULL);
-        if (json_array_size(rates) > 1 && !has_own_rate(root, m) && isfinite(rate) && is_at_edge(rates, rate))
-            fprintf(to, "%s %s", edges++ ? "," : "", dp_comparison_mode(root, m));
-    }
-    if (edges > 0)
-        fprintf(to, "%s took the least or greatest rate that was tried: one beyond it may be better.",
-                edges > 1 ? " each" : "");
+    dp_caveats_put_edges(root, to);
     return done(to, &text);
 }
 

@@ -1,0 +1,19 @@
+/* Answer caveats: what keeps a comparison's answer (compare_answer.h) from saying what it seems to say: rates at the edge of those that
+ * were tried, a loss that went up, trainings too short to have a time.
+ * Each writes complete sentences, a space before each, or nothing. root: of a comparison. */
+#ifndef DP_COMPARE_ANSWER_CAVEATS_H
+#define DP_COMPARE_ANSWER_CAVEATS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Modes whose rate is the least or the greatest that --lr-grid tried. */
+void dp_caveats_put_edges(const json_t *root, FILE *to);
+/* Modes that ended well by the metric, and with a loss that is far above the one of the best constant. */
+void dp_caveats_put_losses(const json_t *root, FILE *to);
+/* The trainings, or their times to the target, end within about a second. */
+bool dp_caveats_are_short(const json_t *root);
+void dp_caveats_put_short(const json_t *root, FILE *to);
+
+#endif

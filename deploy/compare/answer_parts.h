@@ -1,0 +1,42 @@
+/* Answer parts: the clauses of which the first paragraph of a comparison's page (compare_answer.h) is made.
+ * Promise   Each writes to the stream of the answer; what it says of two modes is a claim that holds (claims.h), or an interval of one that
+ *           is not shown, called that.
+ * Memory    The caller's: claims are borrowed. */
+#ifndef DP_COMPARE_ANSWER_PARTS_H
+#define DP_COMPARE_ANSWER_PARTS_H
+
+#include "deploy/compare/claims.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define DP_ANSWER_MODES_MAX 64u
+
+struct dp_answer {
+    const json_t *root;
+    FILE *to;
+    struct dp_claims claims;
+    size_t fit[DP_ANSWER_MODES_MAX], fits; /* modes that ended well with every seed, as they were given */
+    size_t there[DP_ANSWER_MODES_MAX],
+        theres; /* those of them that reached the target with every seed, the least mean first */
+    bool any;   /* some run of them did */
+};
+
+const char *dp_answer_name_of(const struct dp_answer *a, size_t mode);
+const json_t *dp_answer_settings_of(const struct dp_answer *a);
+const char *dp_answer_count_word(size_t count, char out[24]);
+void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count);
+void dp_answer_put_goal(const struct dp_answer *a);
+bool dp_answer_put_of_whole(const struct dp_answer *a);
+void dp_answer_put_ratio(const struct dp_answer *a, const struct dp_claim *claim);
+void dp_answer_put_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity);
+void dp_answer_put_rates(const struct dp_answer *a);
+void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end);
+void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names);
+void dp_answer_put_power(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end);
+void dp_answer_put_coarse(const struct dp_answer *a, bool coarse);
+bool dp_answer_is_few(const struct dp_answer *a);
+void dp_answer_put_ends(const struct dp_answer *a);
+
+#endif
