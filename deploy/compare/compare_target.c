@@ -63,18 +63,14 @@ static double median_kept(const json_t *root, size_t mode, double *from)
 
 json_t *dp_compare_target_choose(const json_t *root)
 {
-    bool higher = dp_comparison_higher_is_better(root), best_is_whole = false;
+    bool higher = dp_comparison_higher_is_better(root);
     double best = NAN, from = NAN, its_from = NAN;
     size_t of = 0;
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
-        double own = median_kept(root, m, &its_from);
-        bool is_whole = dp_ending_is_whole(root, m);
-        bool is_better = !isfinite(best) || (is_whole && !best_is_whole) ||
-                         (is_whole == best_is_whole && (higher ? own > best : own < best));
-        if (!isfinite(own) || !is_better)
+        double own = dp_ending_is_whole(root, m) ? median_kept(root, m, &its_from) : (double)NAN;
+        if (!isfinite(own) || (isfinite(best) && !(higher ? own > best : own < best)))
             continue;
         best = own;
-        best_is_whole = is_whole;
         from = its_from;
         of = m;
     }

@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-/* {"metric", "value", "chosen": "automatic", "of": the best mode, "keeps": its metric, "baseline"}; NULL: no run ended well. */
+/* {"metric", "value", "chosen": "automatic", "of": the best mode, "keeps": its metric, "baseline"}; NULL: no mode ended well with
+ * every seed, so none is compared with others. */
 json_t *dp_compare_target_choose(const json_t *root);
 
 #endif

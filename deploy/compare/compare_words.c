@@ -233,6 +233,26 @@ static void put_sign(FILE *to, const json_t *root, const json_t *run)
               to);
 }
 
+/* Seeds with which the mode was trained: a comparison may end before the others. */
+static size_t tried_of(const json_t *root, size_t mode)
+{
+    size_t tried = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
+        tried += dp_comparison_run_of(root, mode, s) != NULL;
+    return tried;
+}
+
+/* "2 of 3 seeds", "the one seed that was tried", "1 of the 2 seeds that were tried" */
+static void put_share_of_seeds(FILE *to, size_t count, size_t tried, size_t seeds)
+{
+    if (tried == seeds)
+        fprintf(to, "%zu of %zu seed%s", count, seeds, seeds == 1 ? "" : "s");
+    else if (tried == 1)
+        fputs("the one seed that was tried", to);
+    else
+        fprintf(to, "%zu of the %zu seeds that were tried", count, tried);
+}
+
 /* How often, and why the first time. */
 static size_t put_ended(FILE *to, const json_t *root, size_t mode, enum dp_comparison_outcome outcome,
                         const char *verb)
@@ -240,8 +260,9 @@ static size_t put_ended(FILE *to, const json_t *root, size_t mode, enum dp_compa
     size_t seeds = dp_comparison_seeds(root), count = dp_ending_count(root, mode, outcome);
     if (count == 0)
         return 0;
-    fprintf(to, "%s %s with %zu of %zu seed%s: ", dp_comparison_mode(root, mode), verb, count, seeds,
-            seeds == 1 ? "" : "s");
+    fprintf(to, "%s %s with ", dp_comparison_mode(root, mode), verb);
+    put_share_of_seeds(to, count, tried_of(root, mode), seeds);
+    fputs(": ", to);
     for (size_t s = 0; s < seeds; s++) {
         const json_t *run = dp_comparison_run_of(root, mode, s);
         if (!run || dp_comparison_outcome(root, run) != outcome)
@@ -251,6 +272,19 @@ static size_t put_ended(FILE *to, const json_t *root, size_t mode, enum dp_compa
     }
     fputs(". ", to);
     return count;
+}
+
+/* No mode was trained with them, as no mode ended well with the seeds before. */
+static void put_untried(FILE *to, const json_t *root)
+{
+    size_t seeds = dp_comparison_seeds(root), most = 0;
+    for (size_t m = 0; m < modes_of(root); m++) {
+        size_t tried = tried_of(root, m);
+        most = tried > most ? tried : most;
+    }
+    if (most == 0 || most == seeds)
+        return;
+    fprintf(to, "The other seed%s not tried. ", seeds - most > 1 ? "s were" : " was");
 }
 
 char *dp_compare_words_failed(const json_t *root)
@@ -266,7 +300,9 @@ char *dp_compare_words_failed(const json_t *root)
     }
     if (bad > 0 && bad < runs)
         fputs("A mode is compared with others only if it ended well with every seed. ", to);
-    if (!json_is_true(json_object_get(root, "finished")))
+    if (json_is_true(json_object_get(root, "finished")))
+        put_untried(to, root);
+    else
         fprintf(to, "This comparison is not finished: %zu of %zu runs have ended. ", runs,
                 dp_comparison_modes(root) * dp_comparison_seeds(root));
     return done(to, &text);
@@ -362,12 +398,22 @@ static void put_beside(FILE *to, const json_t *root, const struct dp_claims *cla
     fputs(hidden > 0 ? ". " : "", to);
 }
 
+static bool any_ran_but_none_is_whole(const json_t *root)
+{
+    for (size_t m = 0; m < modes_of(root); m++)
+        if (dp_ending_is_whole(root, m))
+            return false;
+    return dp_comparison_metric(root)[0] != '\0';
+}
+
 char *dp_compare_words_target(const json_t *root)
 {
     const json_t *target = json_object_get(settings_of(root), "target");
     struct telling t;
     if (!json_is_object(target))
-        return strdup("");
+        return strdup(any_ran_but_none_is_whole(root)
+                          ? "No target is chosen, as no mode ended well with every seed: --target sets one."
+                          : "");
     if (!tell(&t, root))
         return NULL;
     put_target(t.to, target);

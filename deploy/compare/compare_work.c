@@ -83,8 +83,8 @@ static void warn_slow(const json_t *root, FILE *to)
     }
     if (low == 0)
         return;
-    fprintf(to, "%zu of %zu runs came to less than %.0f%% of the speed that their delays allow: ", low,
-            dp_comparison_runs(root), 100 * DP_COMPARE_EFFICIENT);
+    fprintf(to, "%zu of %zu runs came to less than %.0f%% of the speed that their delays allow%s: ", low,
+            dp_comparison_runs(root), 100 * DP_COMPARE_EFFICIENT, low > 1 ? "; the worst" : "");
     fprintf(to, "%s with seed %.0f took %.2f times its least time. ",
             json_string_value(json_object_get(worst, "mode")), dp_json_get_real(worst, "seed"), 1 / least);
     fputs(

@@ -201,7 +201,7 @@ class Comparison:
                          for run in self.ended(mode))
             if own:
                 kept[mode] = own[(len(own) - 1) // 2 if self.higher else len(own) // 2]
-        whole = [m for m in kept if self.is_whole(m)] or list(kept)
+        whole = [m for m in kept if self.is_whole(m)]
         first = best(kept[m] for m in whole)
         baseline = self.ended(next(m for m in whole if kept[m] == first))[-1].report["constant"][self.metric]
         return baseline + 0.95 * (first - baseline)

@@ -181,7 +181,8 @@ static void a_failed_run_has_no_end(void **state)
     dp_compare_record_add(&record, failed);
     dp_compare_record_add(&record, run_of("async", 1, "accuracy", 0.5, 0.9));
     assert_int_equal(dp_compare_record_finish(&record, &err), DP_OK);
-    near(target(), 0.5 + 0.95 * 0.4);
+    assert_false(
+        json_is_object(json_object_get(settings(), "target"))); /* no mode ended well with every seed */
     dp_compare_record_close(&record);
 }
 

@@ -279,13 +279,29 @@ static void failures_are_said(void **state)
     bed_add(root, "sync", 2, by_fourth, 4, 50);
     bed_fail(root, "sync", 1, "worker 2: cannot connect");
     (void)json_object_set_new(root, "finished", json_false());
-    says(dp_compare_words_failed(root), "sync failed with 1 of 3 seeds: worker 2: cannot connect.");
+    says(dp_compare_words_failed(root),
+         "sync failed with 1 of the 2 seeds that were tried: worker 2: cannot connect.");
     says(dp_compare_words_failed(root), "This comparison is not finished: 5 of 6 runs have ended.");
     json_t *first = json_array_get(json_object_get(root, "runs"), 0);
     (void)json_object_set_new(first, "error", json_string("no sample"));
     (void)json_object_set_new(first, "samples", json_array());
     says(dp_compare_words_failed(root), "async failed with 1 of 3 seeds: no sample.");
     says(dp_compare_answer(root), "");
+    json_decref(root);
+}
+
+static void seeds_that_were_not_tried_are_said(void **state)
+{
+    (void)state;
+    static const double diverged[] = {0.5, NAN};
+    json_t *root = bed_comparison(3);
+    bed_add(root, "async", 1, diverged, 2, 100);
+    bed_fail(root, "sync", 1, "x");
+    says(dp_compare_words_failed(root),
+         "async diverged with the one seed that was tried: its last weights are not finite. sync failed with "
+         "the one seed that was tried: x. The other seeds were not tried.");
+    (void)json_object_del(json_object_get(root, "settings"), "target");
+    says(dp_compare_words_target(root), "No target is chosen, as no mode ended well with every seed");
     json_decref(root);
 }
 
@@ -477,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_small_difference_has_its_digits),
         cmocka_unit_test(a_divergence_is_a_result),
         cmocka_unit_test(failures_are_said),
+        cmocka_unit_test(seeds_that_were_not_tried_are_said),
         cmocka_unit_test(the_first_is_before_all_or_none),
         cmocka_unit_test(counts_name_nobody),
         cmocka_unit_test(what_was_dropped_is_said),
