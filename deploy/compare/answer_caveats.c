@@ -1,7 +1,7 @@
 #include "deploy/compare/answer_caveats.h"
 
 #include "common/base/json.h"
-#include "deploy/compare/statistics.h"
+#include "deploy/compare/compare_words.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,6 +87,16 @@ static double constant_loss(const json_t *root, size_t mode)
     return (double)NAN;
 }
 
+static void put_loss(FILE *to, const char *mode, double loss, double constant)
+{
+    char text[2][DP_COMPARE_INTERVAL_BYTES];
+    fprintf(
+        to,
+        " The loss of %s at the end (%s) is worse than a constant prediction's (%s): its rate is too high.",
+        mode, dp_compare_number_text(loss, dp_compare_digits(DP_QUANTITY_LOSS, loss), text[0]),
+        dp_compare_number_text(constant, dp_compare_digits(DP_QUANTITY_LOSS, constant), text[1]));
+}
+
 void dp_caveats_put_losses(const json_t *root, FILE *to)
 {
     const char *metric = dp_comparison_metric(root);
@@ -95,10 +105,7 @@ void dp_caveats_put_losses(const json_t *root, FILE *to)
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         double loss = dp_statistics_mode(root, m, DP_QUANTITY_LOSS).mean, constant = constant_loss(root, m);
         if (dp_ending_is_whole(root, m) && constant > 0 && loss > LOSS_FACTOR * constant)
-            fprintf(to,
-                    " The loss of %s at the end (%.*f) is worse than a constant prediction's (%.3g): its "
-                    "rate is too high.",
-                    dp_comparison_mode(root, m), loss < 100 ? 3 : 0, loss, constant);
+            put_loss(to, dp_comparison_mode(root, m), loss, constant);
     }
 }
 
@@ -123,10 +130,10 @@ void dp_caveats_put_short(const json_t *root, FILE *to)
 {
     double training = longest(root, DP_QUANTITY_SECONDS), there = longest(root, DP_QUANTITY_SECONDS_TO);
     if (training < LEAST_S)
-        fprintf(to, " These trainings are too short to compare times (%.2g s): ", training);
+        fprintf(to, "These trainings are too short to compare times (%.2g s): ", training);
     else
         fprintf(to,
-                " The target is reached too soon to compare times (within %.2g s): set one farther away "
+                "The target is reached too soon to compare times (within %.2g s): set one farther away "
                 "(--target), or ",
                 there);
     fputs("use more data, epochs or --pace.", to);

@@ -95,19 +95,12 @@ static bool higher_is_better(const struct dp_answer *a)
     return dp_comparison_higher_is_better(a->root);
 }
 
-/* "higher by 0.010 [0.004, 0.016]" */
-static void put_by(const struct dp_answer *a, const struct dp_claim *claim)
+/* "accuracy higher by 0.010 [0.004, 0.016]" */
+void dp_answer_put_by(const struct dp_answer *a, const struct dp_claim *claim)
 {
-    bool higher = claim->difference.mean > 0;
-    struct dp_interval by = claim->difference;
     char text[DP_COMPARE_INTERVAL_BYTES];
-    if (!higher) {
-        by.mean = -claim->difference.mean;
-        by.low = -claim->difference.high;
-        by.high = -claim->difference.low;
-    }
-    fprintf(a->to, "%s %s by %s", dp_compare_metric_name(dp_comparison_metric(a->root)),
-            higher ? "higher" : "lower", dp_compare_difference_text(&by, text));
+    fprintf(a->to, "%s %s", dp_compare_metric_name(dp_comparison_metric(a->root)),
+            dp_compare_by_text(&claim->difference, text));
 }
 
 static bool is_better(const struct dp_answer *a, const struct dp_claim *end)
@@ -122,7 +115,7 @@ void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end)
            worse = better == end->mode ? end->beside : end->mode;
     struct dp_claim by = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, better, worse);
     fprintf(a->to, "%s ended better than %s (", dp_answer_name_of(a, better), dp_answer_name_of(a, worse));
-    put_by(a, &by);
+    dp_answer_put_by(a, &by);
     fputs(")", a->to);
 }
 
@@ -132,30 +125,37 @@ static double worse_by(const struct dp_answer *a, const struct dp_claim *end)
     return higher_is_better(a) ? -end->difference.low : end->difference.high;
 }
 
+/* At most that, and it is small. */
+static bool is_no_worse(const struct dp_answer *a, const struct dp_claim *end)
+{
+    double size = end->scale.is_logit ? 1 : dp_statistics_mode(a->root, end->beside, DP_QUANTITY_METRIC).mean;
+    return worse_by(a, end) <= SMALL * size;
+}
+
+static void put_within(const struct dp_answer *a, const struct dp_claim *end)
+{
+    char number[DP_COMPARE_INTERVAL_BYTES];
+    int digits = dp_compare_difference_digits(&end->difference);
+    fprintf(a->to, ", within %s", dp_compare_number_text(fmax(worse_by(a, end), 0), digits, number));
+}
+
 /* Goes on with a sentence about `mode`, which was first: at what cost? than: whose end it is held against. */
 void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names)
 {
     struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, mode, beside);
-    double by = worse_by(a, &end);
-    double size = end.scale.is_logit ? 1 : dp_statistics_mode(a->root, beside, DP_QUANTITY_METRIC).mean;
     const char *than = names ? " than " : "", *other = names ? dp_answer_name_of(a, beside) : "";
-    char text[DP_COMPARE_INTERVAL_BYTES];
-    if (end.n == 0 || !isfinite(by))
+    if (end.n == 0 || !isfinite(worse_by(a, &end)))
         return;
-    if (end.shown) {
-        fprintf(a->to, "%s%s%s (", is_better(a, &end) ? " and ended better" : " but ended worse", than,
-                other);
-        put_by(a, &end);
-        fputs(")", a->to);
-        return;
-    }
-    const char *difference = dp_compare_difference_text(&end.difference, text);
-    if (by <= SMALL * size)
-        fprintf(a->to, " and ended no worse%s%s, within %.*f (difference %s)", than, other,
-                dp_compare_difference_digits(&end.difference), fmax(by, 0), difference);
-    else
-        fprintf(a->to, ", and no difference%s%s at the end is shown (%s)", names ? " from " : "", other,
-                difference);
+    if (end.shown)
+        fprintf(a->to, "%s%s%s", is_better(a, &end) ? " and ended better" : " but ended worse", than, other);
+    else if (is_no_worse(a, &end)) {
+        fprintf(a->to, " and ended no worse%s%s", than, other);
+        put_within(a, &end);
+    } else
+        fprintf(a->to, ", and no difference%s%s at the end is shown", names ? " from " : "", other);
+    fputs(" (", a->to);
+    dp_answer_put_by(a, &end);
+    fputs(")", a->to);
 }
 
 /* ---- what was not shown */
@@ -163,7 +163,8 @@ void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, b
 /* "With five seeds a difference of about 12% in time and 0.02 in accuracy would have been seen." */
 void dp_answer_put_power(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end)
 {
-    char word[24];
+    char word[24], text[DP_COMPARE_INTERVAL_BYTES];
+    struct dp_interval seen = {.n = 1, .mean = end ? end->seen : (double)NAN, .low = NAN, .high = NAN};
     bool has_end = end && end->n > 0 && isfinite(end->seen),
          has_time = time && time->n > 0 && isfinite(time->seen_ratio);
     if (!has_time && !has_end)
@@ -171,13 +172,14 @@ void dp_answer_put_power(const struct dp_answer *a, const struct dp_claim *time,
     fprintf(a->to, " With %s seeds a difference of ",
             dp_answer_count_word(has_time ? time->n : end->n, word));
     if (has_time && time->seen_ratio < 2)
-        fprintf(a->to, "about %.2g%% in time", 100 * (time->seen_ratio - 1));
+        fprintf(a->to, time->seen_ratio < 1.1 ? "about %.2g%% in time" : "about %.0f%% in time",
+                100 * (time->seen_ratio - 1));
     else if (has_time && time->seen_ratio < 10)
         fprintf(a->to, "a factor of about %.2g in time", time->seen_ratio);
     else if (has_time)
         fputs("a factor of more than ten in time", a->to);
     if (has_end)
-        fprintf(a->to, "%sabout %.2g in %s", has_time ? " and " : "", end->seen,
+        fprintf(a->to, "%sabout %s in %s", has_time ? " and " : "", dp_compare_difference_text(&seen, text),
                 dp_compare_metric_name(dp_comparison_metric(a->root)));
     fputs(" would have been seen in four of five comparisons.", a->to);
 }
@@ -201,18 +203,48 @@ bool dp_answer_is_few(const struct dp_answer *a)
     return true;
 }
 
-/* Which modes are shown to have ended elsewhere than the first one. */
+/* A sentence of those that ended no worse, and how much worse they may have ended at most. */
+static void put_no_worse(const struct dp_answer *a, const size_t *modes, size_t count,
+                         const struct dp_claim *worst)
+{
+    if (count == 0)
+        return;
+    fputs(" ", a->to);
+    dp_answer_put_list(a, modes, count);
+    fprintf(a->to, " ended no worse than %s", dp_answer_name_of(a, 0));
+    put_within(a, worst);
+    if (count == 1) {
+        fputs(" (", a->to);
+        dp_answer_put_by(a, worst);
+        fputs(")", a->to);
+    }
+    fputs(".", a->to);
+}
+
 void dp_answer_put_ends(const struct dp_answer *a)
 {
-    bool any = false;
+    size_t good[DP_ANSWER_MODES_MAX], goods = 0, open[DP_ANSWER_MODES_MAX], opens = 0, shown = 0;
+    struct dp_claim worst = {.n = 0};
     for (size_t i = 1; i < a->fits; i++) {
         struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, a->fit[i], 0);
-        if (!end.shown)
-            continue;
-        fputs(" ", a->to);
-        dp_answer_put_better(a, &end);
-        fputs(".", a->to);
-        any = true;
+        if (end.shown) {
+            shown++;
+            fputs(" ", a->to);
+            dp_answer_put_better(a, &end);
+            fputs(".", a->to);
+        } else if (end.n > 0 && is_no_worse(a, &end)) {
+            worst = goods == 0 || worse_by(a, &end) > worse_by(a, &worst) ? end : worst;
+            good[goods++] = a->fit[i];
+        } else
+            open[opens++] = a->fit[i];
     }
-    fputs(any || a->fits < 2 ? "" : " No difference at the end is shown.", a->to);
+    put_no_worse(a, good, goods, &worst);
+    if (opens == 0)
+        return;
+    bool some = shown + goods > 0;
+    fprintf(a->to,
+            some ? " No difference from %s at the end is shown for " : " No difference at the end is shown",
+            dp_answer_name_of(a, 0));
+    dp_answer_put_list(a, open, some ? opens : 0);
+    fputs(".", a->to);
 }

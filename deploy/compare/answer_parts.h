@@ -32,11 +32,13 @@ bool dp_answer_put_of_whole(const struct dp_answer *a);
 void dp_answer_put_ratio(const struct dp_answer *a, const struct dp_claim *claim);
 void dp_answer_put_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity);
 void dp_answer_put_rates(const struct dp_answer *a);
+void dp_answer_put_by(const struct dp_answer *a, const struct dp_claim *claim);
 void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end);
 void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names);
 void dp_answer_put_power(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end);
 void dp_answer_put_coarse(const struct dp_answer *a, bool coarse);
 bool dp_answer_is_few(const struct dp_answer *a);
+/* Sentences: how each mode ended, compared with the first one. */
 void dp_answer_put_ends(const struct dp_answer *a);
 
 #endif

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define WIDE 100
+
 /* ---- two modes */
 
 /* "B took 1.02 [0.95, 1.10] times as long to reach accuracy 0.85" */
@@ -36,9 +38,15 @@ static void put_others(const struct dp_answer *a, size_t mode, size_t beside)
     }
 }
 
+/* An interval such as [0.00, 144.33] says nothing. */
+static bool is_wide(const struct dp_claim *time)
+{
+    return time->ratio.high > WIDE * time->ratio.low;
+}
+
 static void put_undecided(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end)
 {
-    char text[DP_COMPARE_INTERVAL_BYTES];
+    bool wide = is_wide(time), vague = time->coarse || wide;
     const char *one = dp_answer_name_of(a, time->beside), *other = dp_answer_name_of(a, time->mode);
     bool others = dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
                   dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
@@ -51,18 +59,21 @@ static void put_undecided(const struct dp_answer *a, const struct dp_claim *time
                 others ? "in time or at the end " : "");
         dp_answer_put_rates(a);
     }
-    if (!time->coarse) {
+    if (!vague) {
         fputs(": ", a->to);
         put_took(a, time);
     }
-    if (!end->shown && end->n >= DP_CLAIM_PAIRS)
-        fprintf(a->to, "%sthe difference in %s at the end is %s", time->coarse ? ": " : ", and ",
-                dp_compare_metric_name(dp_comparison_metric(a->root)),
-                dp_compare_difference_text(&end->difference, text));
-    if (!end->shown && !time->coarse)
+    if (!end->shown && end->n >= DP_CLAIM_PAIRS) {
+        fprintf(a->to, "%s%s ended with ", vague ? ": " : ", and ", vague ? other : "it");
+        dp_answer_put_by(a, end);
+    }
+    if (!end->shown && !vague)
         put_others(a, time->mode, time->beside);
     fputs(".", a->to);
     dp_answer_put_coarse(a, time->coarse);
+    if (wide && !time->coarse)
+        fputs(" The times vary too much between seeds to be compared: use more seeds, data or epochs.",
+              a->to);
     dp_answer_put_power(a, time, end->shown ? NULL : end);
 }
 
@@ -77,9 +88,9 @@ static void put_times(const struct dp_answer *a, const struct dp_claim *time)
     struct dp_claim later = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->there[1], a->there[0]);
     fprintf(a->to, "%s reached ", dp_answer_name_of(a, later.beside));
     dp_answer_put_goal(a);
-    fputs(" ", a->to);
+    fprintf(a->to, " sooner than %s, ", dp_answer_name_of(a, later.mode));
     dp_answer_put_ratio(a, &later);
-    fprintf(a->to, " times sooner than %s", dp_answer_name_of(a, later.mode));
+    fputs(" times as fast", a->to);
     dp_answer_put_cost(a, later.beside, later.mode, false);
     dp_answer_put_rates(a);
     fputs(".", a->to);
@@ -116,7 +127,6 @@ static void put_counts(const struct dp_answer *a, const struct dp_claim *counts)
     size_t first = counts->beside, second = counts->mode, n_first = counts->reached[1],
            n_second = counts->reached[0];
     struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, second, first);
-    char text[DP_COMPARE_INTERVAL_BYTES];
     bool second_leads = n_second == 0; /* what was never reached is said first */
     put_reached(a, second_leads ? second : first, second_leads ? n_second : n_first, true);
     fputs("; ", a->to);
@@ -128,9 +138,11 @@ static void put_counts(const struct dp_answer *a, const struct dp_claim *counts)
         fputs(" ", a->to);
         dp_answer_put_better(a, &end);
         fputs(".", a->to);
-    } else if (end.n >= DP_CLAIM_PAIRS)
-        fprintf(a->to, " No difference at the end is shown (%s).",
-                dp_compare_difference_text(&end.difference, text));
+    } else if (end.n >= DP_CLAIM_PAIRS) {
+        fprintf(a->to, " No difference at the end is shown (%s: ", dp_answer_name_of(a, second));
+        dp_answer_put_by(a, &end);
+        fputs(").", a->to);
+    }
     if (!end.shown)
         dp_answer_put_power(a, NULL, &end);
 }
@@ -173,7 +185,7 @@ static void put_sooner(const struct dp_answer *a, size_t than, const char *befor
     struct dp_claim time = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, than, a->there[0]);
     fputs(before, a->to);
     dp_answer_put_ratio(a, &time);
-    fprintf(a->to, " times sooner than %s%s", dp_answer_name_of(a, than), which);
+    fprintf(a->to, " times as fast as %s%s", dp_answer_name_of(a, than), which);
 }
 
 /* Others reached it with fewer seeds, or with none: no times are compared. */
@@ -278,6 +290,7 @@ static void put_many(const struct dp_answer *a)
         }
         dp_answer_put_rates(a);
         fputs(".", a->to);
+        dp_answer_put_ends(a);
         dp_answer_put_coarse(a, coarse);
         put_least_power(a);
     }
@@ -348,7 +361,10 @@ static void put_answer(const struct dp_answer *a)
         dp_answer_put_ends(a);
     } else if (a->fits == 1)
         put_alone(a);
-    else if (!dp_answer_is_few(a) && a->fits == 2)
+    else if (dp_caveats_are_short(a->root) && a->theres == a->fits) {
+        dp_caveats_put_short(a->root, a->to);
+        dp_answer_put_ends(a);
+    } else if (!dp_answer_is_few(a) && a->fits == 2)
         put_two(a);
     else if (dp_comparison_seeds(a->root) >= DP_CLAIM_PAIRS)
         put_many(a);

@@ -3,7 +3,6 @@
 #include "deploy/compare/answer_caveats.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_work.h"
-#include "deploy/compare/page.h"
 #include "deploy/compare/training.h"
 
 #include <math.h>
@@ -11,94 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX 8
-#define MODES_MAX  64u /* of a file; compare makes 8 */
+#define MODES_MAX 64u /* of a file; compare makes 8 */
 
 static size_t modes_of(const json_t *root)
 {
     size_t modes = dp_comparison_modes(root);
     return modes < MODES_MAX ? modes : MODES_MAX;
-}
-
-const char *dp_compare_interval_text(const struct dp_interval *interval, int digits,
-                                     char out[DP_COMPARE_INTERVAL_BYTES])
-{
-    char mean[DP_PAGE_NUMBER_BYTES], low[DP_PAGE_NUMBER_BYTES], high[DP_PAGE_NUMBER_BYTES];
-    if (interval->n == 0)
-        (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "-");
-    else if (!isfinite(interval->low) || !isfinite(interval->high))
-        (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "%s", dp_page_number(interval->mean, digits, mean));
-    else
-        (void)snprintf(
-            out, DP_COMPARE_INTERVAL_BYTES, "%s [%s, %s]", dp_page_number(interval->mean, digits, mean),
-            dp_page_number(interval->low, digits, low), dp_page_number(interval->high, digits, high));
-    return out;
-}
-
-const char *dp_compare_metric_name(const char *key)
-{
-    static const char *const names[][2] = {{"auc", "AUC"},
-                                           {"rmse", "RMSE"},
-                                           {"hr@10", "HR@10"},
-                                           {"ndcg@10", "NDCG@10"},
-                                           {"logloss", "log loss"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(key, names[i][0]) == 0)
-            return names[i][1];
-    return key;
-}
-
-int dp_compare_digits(enum dp_comparison_quantity quantity, double value)
-{
-    switch (quantity) {
-    case DP_QUANTITY_METRIC:
-    case DP_QUANTITY_LOSS:
-        return fabs(value) >= 10 ? 2 : 4;
-    case DP_QUANTITY_SECONDS_TO:
-    case DP_QUANTITY_SECONDS:
-    case DP_QUANTITY_BATCHES_S:
-        return fabs(value) >= 100 ? 1 : 2;
-    case DP_QUANTITY_EXAMPLES_TO:
-    case DP_QUANTITY_EXAMPLES_S:
-    case DP_QUANTITIES:
-        break;
-    }
-    return -1;
-}
-
-/* Digits with which the bound nearest to `none` does not look like it, if the interval excludes it. */
-static int digits_apart(const struct dp_interval *interval, double none, int digits)
-{
-    double low = fabs(interval->low - none), high = fabs(interval->high - none), nearest = fmin(low, high);
-    bool excluded = (interval->low > none) == (interval->high > none);
-    while (excluded && nearest > 0 && digits < DIGITS_MAX && nearest * pow(10, digits) < 0.6)
-        digits++;
-    return digits;
-}
-
-const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_COMPARE_INTERVAL_BYTES])
-{
-    int digits = ratio->mean < 10 ? 2 : 1;
-    return dp_compare_interval_text(ratio, digits_apart(ratio, 1, digits), out);
-}
-
-/* Two that count, and up to two more for an interval that is narrow. */
-int dp_compare_difference_digits(const struct dp_interval *difference)
-{
-    double largest = fmax(fabs(difference->mean), fmax(fabs(difference->low), fabs(difference->high)));
-    double width = difference->high - difference->low;
-    int digits = 2;
-    while (digits < DIGITS_MAX && largest > 0 && largest * pow(10, digits) < 10)
-        digits++;
-    for (int more = 0; more < 2 && digits < DIGITS_MAX && width > 0 && width * pow(10, digits) < 2; more++)
-        digits++;
-    return digits_apart(difference, 0, digits);
-}
-
-const char *dp_compare_difference_text(const struct dp_interval *difference,
-                                       char out[DP_COMPARE_INTERVAL_BYTES])
-{
-    return dp_compare_interval_text(difference, dp_compare_difference_digits(difference), out);
 }
 
 static void put_interval(FILE *to, const struct dp_interval *interval, int digits)
@@ -363,8 +280,8 @@ static void put_shown(FILE *to, const json_t *root, const struct dp_claim *claim
 {
     char text[DP_COMPARE_INTERVAL_BYTES];
     if (claim->quantity == DP_QUANTITY_METRIC)
-        fprintf(to, "%s differs by %s", dp_comparison_mode(root, claim->mode),
-                dp_compare_difference_text(&claim->difference, text));
+        fprintf(to, "%s is %s", dp_comparison_mode(root, claim->mode),
+                dp_compare_by_text(&claim->difference, text));
     else
         fprintf(to, "%s needed %s times as many examples", dp_comparison_mode(root, claim->mode),
                 dp_compare_ratio_text(&claim->ratio, text));
@@ -385,7 +302,7 @@ static void put_beside(FILE *to, const json_t *root, const struct dp_claims *cla
         put_shown(to, root, &claim);
     }
     if (shown > 0)
-        fprintf(to, " %s %s. ", at_end ? "from" : "as", first);
+        fprintf(to, " %s %s. ", at_end ? "than" : "as", first);
     for (size_t m = 1; m < modes_of(root); m++) {
         struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
         if (claim.n < DP_CLAIM_PAIRS || claim.shown)
@@ -417,7 +334,8 @@ char *dp_compare_words_target(const json_t *root)
     if (!tell(&t, root))
         return NULL;
     put_target(t.to, target);
-    put_times(t.to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
+    if (!dp_caveats_are_short(root))
+        put_times(t.to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
     put_times(t.to, root, DP_QUANTITY_EXAMPLES_TO, "Examples to it: ");
     put_counts(t.to, root);
     put_beside(t.to, root, &t.claims, DP_QUANTITY_EXAMPLES_TO);

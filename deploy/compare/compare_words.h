@@ -6,7 +6,7 @@
 #ifndef DP_COMPARE_COMPARE_WORDS_H
 #define DP_COMPARE_COMPARE_WORDS_H
 
-#include "deploy/compare/statistics.h"
+#include "deploy/compare/compare_numbers.h"
 
 /* What was trained, how often, under which injected delays. */
 char *dp_compare_words_what(const json_t *root);
@@ -24,19 +24,5 @@ char *dp_compare_words_speed(const json_t *root);
 char *dp_compare_words_rates(const json_t *root);
 /* Where this mode's rule was the limit. */
 char *dp_compare_words_limit(const json_t *root, size_t mode);
-
-/* "0.9712 [0.9700, 0.9724]"; digits as dp_page_number. Returns out. */
-#define DP_COMPARE_INTERVAL_BYTES 160u
-const char *dp_compare_interval_text(const struct dp_interval *interval, int digits,
-                                     char out[DP_COMPARE_INTERVAL_BYTES]);
-/* Of ratios and differences between modes: with digits enough that an interval which excludes "no difference" is seen to. */
-const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_COMPARE_INTERVAL_BYTES]);
-const char *dp_compare_difference_text(const struct dp_interval *difference,
-                                       char out[DP_COMPARE_INTERVAL_BYTES]);
-int dp_compare_difference_digits(const struct dp_interval *difference);
-/* For people: "AUC". */
-const char *dp_compare_metric_name(const char *key);
-/* Digits behind the point that a quantity is shown with. */
-int dp_compare_digits(enum dp_comparison_quantity quantity, double value);
 
 #endif

@@ -18,7 +18,8 @@ def number(value, digits):
 def digits(quantity, value):
     """Of an interval of a mode."""
     if quantity in ("metric", "loss"):
-        return 2 if abs(value) >= 10 else 4
+        size = abs(value)
+        return -1 if size >= 1000 else 2 if size >= 10 else 4 if size >= 0.01 or size == 0 else min(12, 2 - math.floor(math.log10(size)))
     if quantity in ("seconds_to_target", "seconds", "minibatches_per_s"):
         return 1 if abs(value) >= 100 else 2
     return -1
@@ -54,6 +55,14 @@ def difference_text(one):
     for _ in range(2):
         digits += is_number(one.get("low")) and digits < 8 and 0 < (one["high"] - one["low"]) * 10 ** digits < 2
     return interval(one, _apart(one, 0, digits))
+
+
+def by_text(one):
+    """lower by 0.002 [0.001, 0.003]"""
+    if one["mean"] >= 0:
+        return "higher by " + difference_text(one)
+    minus = lambda value: -value if is_number(value) else value
+    return "lower by " + difference_text({**one, "mean": -one["mean"], "low": minus(one["high"]), "high": minus(one["low"])})
 
 
 def compare_tables(check, what, table, rows):

@@ -46,8 +46,8 @@ static void the_first_is_named_where_it_is_shown(void **state)
     (void)state;
     json_t *root = clear_case();
     says(dp_compare_answer(root),
-         "async reached accuracy 0.9 2.01 [1.50, 4.00] times sooner than sync, and no difference at "
-         "the end is shown (0.007 [");
+         "async reached accuracy 0.9 sooner than sync, 2.01 [1.50, 4.00] times as fast, and no difference at "
+         "the end is shown (accuracy higher by 0.007 [");
     says(dp_compare_answer(root), "), at one rate for all modes.");
     says(dp_compare_words_target(root),
          "The target is accuracy 0.9. Seconds to it: 1.89 [1.00, 2.00] (async), 3.80 [3.00, 4.00] (sync). "
@@ -153,11 +153,10 @@ static void a_metric_that_falls_is_read_as_one(void **state)
             json_array_foreach(samples, i, sample)(void)
                 json_object_set(sample, "rmse", json_object_get(sample, "accuracy"));
         }
-        says(dp_compare_answer(root), "async reached RMSE 1 ");
-        says(dp_compare_answer(root), " times sooner than sync");
+        says(dp_compare_answer(root), "async reached RMSE 1 sooner than sync, ");
         says(dp_compare_answer(root),
              worse ? " but ended worse (RMSE higher by 0.0996 ["
-                   : " and ended no worse, within 0.00010 (difference -0.00040 [-0.00090, 0.00010])");
+                   : " and ended no worse, within 0.00010 (RMSE lower by 0.00040 [-0.00010, 0.00090])");
         json_decref(root);
     }
 }
@@ -182,7 +181,7 @@ static void a_small_difference_has_its_digits(void **state)
         bed_add(root, "async", s, &one, 1, 100);
         bed_add(root, "sync", s, &other, 1, 100);
     }
-    says(dp_compare_words_end(root), "sync differs by 0.0001");
+    says(dp_compare_words_end(root), "sync is higher by 0.0001");
     says_not(dp_compare_words_end(root), "[0.0000,");
     json_decref(root);
 }
@@ -196,9 +195,9 @@ static void nobody_is_first_where_nothing_is_shown(void **state)
         bed_add(root, "sync", s, s == 2 ? by_fourth : by_second, 4, 100 - s);
     }
     says(dp_compare_answer(root),
-         "No difference between async and sync is shown, at one rate for all modes: sync took ");
-    says(dp_compare_answer(root),
-         "times as long to reach accuracy 0.9, and the difference in accuracy at the end is ");
+         "No difference between async and sync is shown, at one rate for all modes: sync ended with accuracy "
+         "higher by 0.00 [");
+    says(dp_compare_answer(root), " The times vary too much between seeds to be compared");
     says(dp_compare_answer(root),
          "With three seeds a difference of a factor of more than ten in time and about 0.17 in accuracy "
          "would have been seen in four of five comparisons.");
@@ -328,7 +327,7 @@ static void the_first_is_before_all_or_none(void **state)
     }
     says(dp_compare_answer(root),
          "Which of async and ssp:1 reached accuracy 0.9 first is not shown; async was 2.01 [1.50, 4.00] "
-         "times sooner than sync, at one rate for all modes.");
+         "times as fast as sync, at one rate for all modes.");
     says_not(dp_compare_answer(root), "before all others");
     json_decref(root);
     root = three_modes();
@@ -338,8 +337,8 @@ static void the_first_is_before_all_or_none(void **state)
         bed_add(root, "ssp:1", s, later, 7, 100 + s * s);
     }
     says(dp_compare_answer(root),
-         "sync reached accuracy 0.9 before all others, 2.01 [1.50, 4.00] times sooner than async, the next, "
-         "and 3.65 [3.00, 7.00] times sooner than ssp:1, the last");
+         "sync reached accuracy 0.9 before all others, 2.01 [1.50, 4.00] times as fast as async, the next, "
+         "and 3.65 [3.00, 7.00] times as fast as ssp:1, the last");
     json_decref(root);
 }
 
@@ -396,7 +395,7 @@ static void a_loss_far_above_the_constant_is_said(void **state)
                                                            : 0.8));
         }
         const char *wanted =
-            " The loss of sync at the end (72552) is worse than a constant prediction's (0.693): "
+            " The loss of sync at the end (72,552) is worse than a constant prediction's (0.6931): "
             "its rate is too high.";
         if (above)
             says(dp_compare_answer(root), wanted);
@@ -405,6 +404,58 @@ static void a_loss_far_above_the_constant_is_said(void **state)
         says_not(dp_compare_answer(root), "The loss of async");
         json_decref(root);
     }
+}
+
+/* Where no mode is shown to be the first, the ends are compared all the same. */
+static void the_end_is_said_where_no_mode_is_first(void **state)
+{
+    (void)state;
+    static const double late[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.99};
+    json_t *root = three_modes();
+    for (int s = 1; s <= 3; s++) {
+        const double one[] = {0.5, 0.95, 0.95, 0.97}, other[] = {0.5, 0.95, 0.95, 0.97 + 0.0001 * s};
+        bed_add(root, "async", s, one, 4, 100 + s);
+        bed_add(root, "sync", s, other, 4, 100 - s);
+        bed_add(root, "ssp:1", s, s == 1 ? late : by_second, s == 1 ? 9 : 4, 100 + s * s);
+    }
+    says(dp_compare_answer(root), "sync ended no worse than async, within 0.00057 (accuracy higher by "
+                                  "0.00020 [-0.00057, 0.00097]). No difference "
+                                  "from async at the end is shown for ssp:1.");
+    json_decref(root);
+}
+
+static void short_trainings_have_no_times(void **state)
+{
+    (void)state;
+    json_t *root = clear_case(), *run;
+    size_t i;
+    json_array_foreach(json_object_get(root, "runs"), i, run)(void) json_object_set_new(
+        json_object_get(json_object_get(run, "report"), "throughput"), "seconds", json_real(0.2));
+    says(dp_compare_answer(root),
+         "These trainings are too short to compare times (0.2 s): use more data, epochs or --pace. No "
+         "difference at the end is shown.");
+    says_not(dp_compare_answer(root), "sooner");
+    says_not(dp_compare_words_target(root), "Seconds");
+    json_decref(root);
+}
+
+/* Four digits say nothing of a metric without a range. */
+static void numbers_have_the_digits_that_count(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {
+        {1e-7, "0.000000100"}, {0.97, "0.9700"}, {12296555.03, "12,296,555"}, {0, "0.0000"}, {12.3, "12.30"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[DP_COMPARE_INTERVAL_BYTES];
+        int digits = dp_compare_digits(DP_QUANTITY_METRIC, cases[i].value);
+        assert_string_equal(dp_compare_number_text(cases[i].value, digits, text), cases[i].text);
+    }
+    const struct dp_interval large = {.n = 3, .mean = -12345678.9, .low = -20000000, .high = -1234567};
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    assert_string_equal(dp_compare_by_text(&large, text), "lower by 12,345,679 [1,234,567, 20,000,000]");
 }
 
 static void the_limit_is_that_of_the_rule(void **state)
@@ -432,7 +483,7 @@ static void the_limit_is_that_of_the_rule(void **state)
 static void a_page_shows_all_of_it(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"No one &lt;waits&gt;.",     "times sooner than",
+    static const char *const texts[] = {"No one &lt;waits&gt;.",     "sooner than sync, ",
                                         "<td class=\"t\">sync</td>", "Every run",
                                         "not reached</td>",          "</html>"};
     json_t *root = clear_case();
@@ -498,6 +549,9 @@ int main(void)
         cmocka_unit_test(counts_name_nobody),
         cmocka_unit_test(what_was_dropped_is_said),
         cmocka_unit_test(a_loss_far_above_the_constant_is_said),
+        cmocka_unit_test(the_end_is_said_where_no_mode_is_first),
+        cmocka_unit_test(short_trainings_have_no_times),
+        cmocka_unit_test(numbers_have_the_digits_that_count),
         cmocka_unit_test(the_limit_is_that_of_the_rule),
         cmocka_unit_test(a_page_shows_all_of_it),
         cmocka_unit_test(rates_have_the_metric_of_their_tries),

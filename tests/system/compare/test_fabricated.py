@@ -6,7 +6,7 @@ import math, random, re, sys, tempfile
 from fabricated import Pages, failed, learning
 
 # Words that order two modes. A speed is a ratio with its interval.
-ORDER = re.compile(r"sooner|before all others|better|worse|differs by|needed|more than chance|, though")
+ORDER = re.compile(r"sooner|before all others|better|(?<!no )worse|is (?:lower|higher) by|needed|more than chance|, though")
 SPEED = re.compile(r"[\d.]+ \[([\d.]+), ([\d.]+)\] times those of")
 failures = 0
 
@@ -47,7 +47,7 @@ def known_effect(pages):
     rng, named = random.Random(1), 0
     for _ in range(20):
         text = shown(pages, {"A": noisy(rng), "B": noisy(rng, 0.8)}, 5)
-        named += bool(re.match(r"B reached accuracy 0.8 1\.\d+ \[1\.\d+, 1\.\d+\] times sooner than A", text))
+        named += bool(re.match(r"B reached accuracy 0.8 sooner than A, 1\.\d+ \[1\.\d+, 1\.\d+\] times as fast", text))
     check(f"20% less time, of 5 seeds with a spread of 5%, is named on {named} of 20 pages", named >= 18, text)
 
 
@@ -81,20 +81,20 @@ def cost(pages):
     rng = random.Random(4)
     text = shown(pages, {"A": noisy(rng, 5, 0.02, 0.95, 0.001), "B": noisy(rng, 1, 0.02, 0.85, 0.001)}, 5, rates=[0.1, 0.2, 0.3])
     check("what the faster one costs is said", re.match(
-        r"B reached accuracy 0.8 \d\.\d+ \[\d\.\d+, \d\.\d+\] times sooner than A but ended worse \(accuracy lower by 0\.1\d* \[[^]]*\]\), "
+        r"B reached accuracy 0.8 sooner than A, \d\.\d+ \[\d\.\d+, \d\.\d+\] times as fast but ended worse \(accuracy lower by 0\.1\d* \[[^]]*\]\), "
         r"each at the best of three rates\.", text), text)
     big = lambda factor: lambda seed: learning(seconds=2 * factor * math.exp(rng.gauss(0, 0.02)), end=rng.gauss(0.9, 0.001), scored=100000)
     text = shown(pages, {"A": big(1), "B": big(6)}, 5)
     check("that it costs nothing is said", re.match(
-        r"A reached accuracy 0.8 (5|6)\.\d+ \[[^]]*\] times sooner than B and ended no worse, within 0.00\d+ \(difference -?0.00\d+ \[", text), text)
+        r"A reached accuracy 0.8 sooner than B, (5|6)\.\d+ \[[^]]*\] times as fast and ended no worse, within 0.00\d+ \(accuracy (lower|higher) by 0.00\d+ \[", text), text)
     text = shown(pages, {"A": noisy(rng, 1, 0.02, 0.85, 0.001), "B": noisy(rng, 3, 0.02, 0.95, 0.001), "C": noisy(rng, 9, 0.02, 0.96, 0.001)}, 5)
     check("what the first of three costs is said", re.search(
         r", the last, at one rate for all modes\. B ended better than A \(accuracy higher by 0\.1\d* \[[^]]*\]\)\. "
         r"C ended better than A \(accuracy higher by 0\.1\d* \[[^]]*\]\)\.", text), text)
     text = shown(pages, {"A": big(1), "B": big(3), "C": big(9)}, 5)
     check("of three, the first, the next and the last are named", re.match(
-        r"A reached accuracy 0.8 before all others, \S+ \[[^]]*\] times sooner than B, the next, and \S+ \[[^]]*\] times sooner than C, "
-        r"the last, at one rate for all modes\. No difference at the end is shown\.", text), text)
+        r"A reached accuracy 0.8 before all others, \S+ \[[^]]*\] times as fast as B, the next, and \S+ \[[^]]*\] times as fast as C, "
+        r"the last, at one rate for all modes\. B and C ended no worse than A, within 0\.00\d+\.", text), text)
 
 
 def reached_by_one(pages):
@@ -118,7 +118,7 @@ def reached_by_one(pages):
     check("no mode but one that failed reached it", "Of the modes that ended well with every seed, none reached accuracy 0.8" in text, text)
     text = shown(pages, {"A": noisy(rng, 1, 0.01), "B": noisy(rng, 3, 0.01), "C": low}, 5)
     check("one mode of three did not", re.match(
-        r"A reached accuracy 0.8 before all others that did with every seed, \S+ \[[^]]*\] times sooner than B", text), text)
+        r"A reached accuracy 0.8 before all others that did with every seed, \S+ \[[^]]*\] times as fast as B", text), text)
 
 
 # ---- what looks like a difference
@@ -146,10 +146,10 @@ def slower(pages):
     for names, kind in (((("A", 1), ("B", 10)), run), ((("A", 10), ("B", 1)), run), ((("A", 1), ("B", 10)), jagged)):
         text = shown(pages, {name: kind(factor) for name, factor in names}, 5)
         check("no order in examples of equal trainings", "needed" not in text and "No difference from A in examples to the target" in text, text)
-        check("an order in time of one that is slower", re.match(r"[AB] reached accuracy 0.8 \S+ \[[^]]*\] times sooner than [AB]", text), text)
+        check("an order in time of one that is slower", re.match(r"[AB] reached accuracy 0.8 sooner than [AB], \S+ \[[^]]*\] times as fast", text), text)
     figures = re.search(r"Examples to it: ([^(]*) \(A\), ([^(]*) \(B\)", text)
     check("the examples to the target are those of samples by examples", figures and figures.group(1) == figures.group(2), text)
-    check("and so is the time", text.startswith("A reached accuracy 0.8 10.0 ["), text)
+    check("and so is the time", text.startswith("A reached accuracy 0.8 sooner than B, 10.0 ["), text)
 
 
 def ties(pages):

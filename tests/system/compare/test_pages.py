@@ -9,7 +9,7 @@ import csv, hashlib, json, os, re, sys
 from xml.etree import ElementTree
 from comparison_expected import KINDS, QUANTITIES, Comparison, run_of_files
 from fake_bed import JOB, Bed
-from page_numbers import (compare_bars, compare_forest, compare_lines, compare_tables, difference_text, digits, interval,
+from page_numbers import (compare_bars, compare_forest, compare_lines, compare_tables, by_text, digits, interval,
                           is_number, number, ratio_text)
 from page_reader import Page
 from training_expected import check_training_pages
@@ -278,19 +278,20 @@ def check_claimed(bed, text, right, claims):
     first, differs, needed, sooner = right.modes[0], [], [], []
     for (quantity, mode, beside), claim in claims.items():
         if quantity == "metric" and claim["shown"]:
-            differs.append(f"{mode} differs by {difference_text(claim['difference'])}")
+            differs.append(f"{mode} is {by_text(claim['difference'])}")
         if quantity == "examples_to_target" and claim["shown"]:
             needed.append(f"{mode} needed {ratio_text(claim['ratio'])} times as many examples")
         if quantity == "seconds_to_target" and claim["ratio"]["n"] and claim["shown"]:
             one = claim["ratio"]
             other = {"n": one["n"], "mean": 1 / one["mean"], "low": 1 / one["high"], "high": 1 / one["low"]}
             for than, ratio in ((mode, one), (beside, other)):
-                sooner.append(f"{ratio_text(ratio)} times sooner than {than}")
+                sooner.append(f"{ratio_text(ratio)} times as fast as {than}")
         if quantity == "examples_per_s" and claim["ratio"]["n"] and f", {ratio_text(claim['ratio'])} times those of {first}" not in text:
             bed.fail(f"the speed of {mode} beside {first} is not in: {text[:3000]}")
-    for pattern, right_ones in ((r"\S+ differs by \S+ \[[^]]*\]", differs), (r"\S+ needed \S+ \[[^]]*\] times as many examples", needed)):
+    for pattern, right_ones in ((r"\S+ is (?:lower|higher) by \S+ \[[^]]*\]", differs), (r"\S+ needed \S+ \[[^]]*\] times as many examples", needed)):
         bed.check(f"claims like '{pattern}'", sorted(re.findall(pattern, text)), sorted(right_ones))
-    for said in re.findall(r"\S+ \[[^]]*\] times sooner than [^ ,.]+", text):
+    text = re.sub(r" sooner than ([^ ,.]+), (\S+ \[[^]]*\] times as fast)", r" \2 as \1", text)
+    for said in re.findall(r"\S+ \[[^]]*\] times as fast as [^ ,.]+", text):
         if said not in sooner:
             bed.fail(f"'{said}' is not among the claims that are shown: {sooner}")
 
