@@ -67,6 +67,20 @@ def no_effect(pages, modes, count, most):
     check(f"{modes} equal modes: a difference is claimed on {claimed} of {count} pages", claimed <= most, text)
 
 
+def power_in_percent(pages):
+    """By bisection of the spread: just below a factor of two the power reads 100%, without an exponent."""
+    low, high, text = 0.0, 0.5, ""
+    for _ in range(16):
+        spread = (low + high) / 2
+        run = lambda spread: lambda seed: learning(seconds=2 * math.exp(spread * (seed - 2)), every=0.005, scored=None)
+        text = shown(pages, {"A": run(0), "B": run(spread)}, 3)
+        if "a difference of about 100% in time" in text:
+            return
+        found = re.search(r"a difference of about (\S+)% in time", text)
+        low, high = (spread, high) if found and float(found.group(1)) < 100 else (low, spread)
+    check("a power of 100% is written so", False, text)
+
+
 def counts(pages):
     """Two equal modes whose seeds reach the target with a probability of one half."""
     rng, claimed, text = random.Random(3), 0, ""
@@ -205,7 +219,7 @@ def main():
         known_effect(pages)
         no_effect(pages, 2, 40, 2)
         no_effect(pages, 5, 20, 1)
-        for part in (counts, reached_by_one, cost, slower, ties, went_wrong):
+        for part in (counts, power_in_percent, reached_by_one, cost, slower, ties, went_wrong):
             part(pages)
     sys.exit(failures > 0)
 
