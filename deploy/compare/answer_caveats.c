@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#define SAMPLES   10u
 #define MODES_MAX 64u
 #define LOSS_FACTOR                                                                                          \
     2               /* a baseline of another set, and probabilities that are a little too sure, stay below */
@@ -124,6 +125,20 @@ static double longest(const json_t *root, enum dp_comparison_quantity quantity)
 bool dp_caveats_are_short(const json_t *root)
 {
     return longest(root, DP_QUANTITY_SECONDS) < LEAST_S || longest(root, DP_QUANTITY_SECONDS_TO) < LEAST_S;
+}
+
+size_t dp_caveats_few_samples(const json_t *root)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
+        const json_t *run = dp_comparison_run(root, i), *samples = json_object_get(run, "samples");
+        size_t count = 0;
+        for (size_t k = 0; k < json_array_size(samples); k++)
+            count += !dp_comparison_is_left_out(samples, k);
+        if (count > most && dp_comparison_outcome(root, run) == DP_COMPARISON_GOOD)
+            most = count;
+    }
+    return most < SAMPLES ? most : 0;
 }
 
 void dp_caveats_put_short(const json_t *root, FILE *to)

@@ -14,6 +14,8 @@ void dp_caveats_put_edges(const json_t *root, FILE *to);
 void dp_caveats_put_losses(const json_t *root, FILE *to);
 /* The trainings, or their times to the target, end within about a second. */
 bool dp_caveats_are_short(const json_t *root);
+/* The most samples that a training of a mode that ended well has, if that is too few to place a target in time; else 0. */
+size_t dp_caveats_few_samples(const json_t *root);
 void dp_caveats_put_short(const json_t *root, FILE *to);
 
 #endif

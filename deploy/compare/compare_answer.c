@@ -46,7 +46,9 @@ static bool is_wide(const struct dp_claim *time)
 
 static void put_undecided(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end)
 {
-    bool wide = is_wide(time), vague = time->coarse || wide;
+    bool wide = is_wide(time);
+    size_t few = time->coarse || wide ? 0 : dp_caveats_few_samples(a->root);
+    bool vague = time->coarse || wide || few > 0;
     const char *one = dp_answer_name_of(a, time->beside), *other = dp_answer_name_of(a, time->mode);
     bool others = dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
                   dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
@@ -71,6 +73,11 @@ static void put_undecided(const struct dp_answer *a, const struct dp_claim *time
         put_others(a, time->mode, time->beside);
     fputs(".", a->to);
     dp_answer_put_coarse(a, time->coarse);
+    if (few > 0)
+        fprintf(a->to,
+                " With %zu samples a training times cannot be compared: take more (--sample-every), or train "
+                "longer.",
+                few);
     if (wide && !time->coarse)
         fputs(" The times vary too much between seeds to be compared: use more seeds, data or epochs.",
               a->to);

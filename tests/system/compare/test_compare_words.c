@@ -439,6 +439,21 @@ static void short_trainings_have_no_times(void **state)
     json_decref(root);
 }
 
+/* They differ by less than their spread, and the interval is of a few samples. */
+static void few_samples_have_no_times(void **state)
+{
+    (void)state;
+    static const double third[] = {0.5, 0.6, 0.95, 0.96}, other[] = {0.5, 0.7, 0.89, 0.95};
+    json_t *root = bed_comparison(5);
+    for (int s = 1; s <= 5; s++) {
+        bed_add(root, "async", s, s == 2 ? other : third, 4, 100 + s);
+        bed_add(root, "sync", s, s == 1 ? other : third, 4, 100 - s);
+    }
+    says(dp_compare_answer(root), " With 4 samples a training times cannot be compared: take more");
+    says_not(dp_compare_answer(root), "times as long");
+    json_decref(root);
+}
+
 /* Four digits say nothing of a metric without a range. */
 static void numbers_have_the_digits_that_count(void **state)
 {
@@ -551,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_loss_far_above_the_constant_is_said),
         cmocka_unit_test(the_end_is_said_where_no_mode_is_first),
         cmocka_unit_test(short_trainings_have_no_times),
+        cmocka_unit_test(few_samples_have_no_times),
         cmocka_unit_test(numbers_have_the_digits_that_count),
         cmocka_unit_test(the_limit_is_that_of_the_rule),
         cmocka_unit_test(a_page_shows_all_of_it),
