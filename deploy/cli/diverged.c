@@ -195,9 +195,8 @@ enum dp_status dp_diverged_check(const struct dp_folder *folder, const struct dp
 {
     const struct dp_cluster_training *t = &cluster->training;
     const struct dp_run_state state = dp_run_state_read(folder, t->run);
-    uint32_t diverged = dp_run_report_diverged(t->report, t->run);
-    /* After a restore the report is of the weights that were replaced. */
-    if (!diverged || state.finished || state.restored)
+    uint32_t diverged = dp_run_diverged(&state, t->report, t->run);
+    if (!diverged)
         return DP_OK;
     uint32_t best = reverted_epoch(folder, cluster);
     if (best > 0 && !resumes)

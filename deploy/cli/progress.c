@@ -35,7 +35,8 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
     json_t *root = json_loadb(json, size, 0, NULL);
     const char *state = json_string_value(json_object_get(root, "state"));
     uint64_t before = dp_json_get_u64(root, "first_epoch"), epoch = before + dp_json_get_u64(root, "epoch"),
-             epochs = before + dp_json_get_u64(root, "epochs"), examples = dp_json_get_u64(root, "examples");
+             epochs = before + dp_json_get_u64(root, "epochs"), examples = dp_json_get_u64(root, "examples"),
+             diverged = dp_json_get_u64(root, "diverged");
     const json_t *loss = json_object_get(root, "loss"), *rate = json_object_get(root, "examples_per_s");
     if (!state || epoch > UINT32_MAX || epochs > UINT32_MAX)
         goto done;
@@ -50,7 +51,9 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
     progress->waiting += strcmp(state, "waiting") == 0;
     progress->evaluating += strcmp(state, "evaluating") == 0;
     progress->reading += strcmp(state, "reading") == 0;
-    progress->diverged |= dp_json_get_u64(root, "diverged") > 0;
+    if (diverged > 0 && diverged <= epochs - before &&
+        (!progress->diverged || before + diverged < progress->diverged))
+        progress->diverged = (uint32_t)(before + diverged);
     progress->examples += examples;
     progress->total += dp_json_get_u64(root, "examples_total");
     if (json_is_number(rate) && strcmp(state, "training") == 0)

@@ -16,7 +16,7 @@
 struct dp_cli_progress {
     uint32_t workers; /* that have said something */
     uint32_t waiting, evaluating, reading, done;
-    bool diverged;          /* one of them has */
+    uint32_t diverged;      /* the first epoch in which one of them has; 0: none */
     uint32_t epoch, epochs; /* of the one that is least far */
     uint64_t examples, total;
     double rate;         /* examples/s */

@@ -48,12 +48,12 @@ struct cli_run {
     struct dp_cli_epochs epochs;
     bool accepted;           /* some worker has trained: the earlier run's place is this one's */
     bool trained;            /* some worker has said so */
-    bool any_diverged;       /* some worker says that it has */
     bool replaces;           /* --replace-store gives up something */
     bool all_joined;         /* with --worker-timeout: every worker has, once */
     bool served;             /* all servers have: what was replaced stays so */
     uint64_t first_ended_ms; /* worker 0; 0: not yet */
-    uint32_t diverged, best; /* epochs: in which it did, and to which the store went back for that; 0: none */
+    /* Epochs: in which it did by the first worker that says so, and by all that is known at the end; to which the store went back for that. 0: none. */
+    uint32_t noted, diverged, best;
 };
 
 /* Whether the servers refuse this number as too old (*next: the first that they accept), have a push of it, or know members of a
@@ -185,7 +185,8 @@ static void watch(struct cli_run *run)
     struct dp_cli_progress seen =
         dp_cli_progress_watch(run->client, run->plan.cluster->training.run, &run->line);
     run->trained = run->trained || seen.examples > 0;
-    run->any_diverged = run->any_diverged || seen.diverged;
+    if (seen.diverged && (!run->noted || seen.diverged < run->noted))
+        run->noted = seen.diverged;
     /* Behind its reading: until then it may refuse its data, and the earlier run is wanted back. */
     if (run->trained || seen.evaluating + seen.waiting + seen.done > 0)
         accept(run);
@@ -274,20 +275,24 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
     return st;
 }
 
-/* The best epoch that was kept is then what the run has reached. */
+/* The best epoch that was kept is then what the run has reached. Where another worker diverged before worker 0 began there is no report. */
 static void look_diverged(struct cli_run *run)
 {
     const struct dp_cluster_training *t = &run->plan.cluster->training;
     struct dp_error err = {0};
-    if (run->accepted && dp_local_failed(run->local) && !dp_local_server_failed(run->local) &&
-        dp_cli_epochs_written(&run->epochs))
+    if (!run->accepted || !dp_local_failed(run->local) || dp_local_server_failed(run->local))
+        return;
+    if (dp_cli_epochs_written(&run->epochs))
         run->diverged = dp_run_report_diverged(t->report, t->run);
+    if (!run->diverged)
+        run->diverged = run->noted;
     if (run->diverged && run->client)
         run->best = dp_diverged_revert(run->client, run->plan.cluster, run->diverged);
-    if (run->best == 0)
+    if (!run->diverged)
         return;
-    run->plan.state.finished = true;
-    run->plan.state.epochs = run->best - t->first_epoch;
+    run->plan.state.diverged = run->best > 0 ? 0 : run->diverged;
+    run->plan.state.finished = run->best > 0;
+    run->plan.state.epochs = run->best > 0 ? run->best - t->first_epoch : 0;
     if (dp_run_state_write(&run->plan.folder, t->run, &run->plan.state, &err) != DP_OK)
         fprintf(stderr, "downpour: %s\n", err.text);
 }
@@ -480,8 +485,7 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
 /* For a program that started this run. err: of what no process said. */
 static void leave_cause(const struct cli_run *run, const struct dp_error *err)
 {
-    struct dp_failure failure = {.trained = run->trained,
-                                 .diverged = run->any_diverged || run->diverged != 0};
+    struct dp_failure failure = {.trained = run->trained, .diverged = run->noted != 0 || run->diverged != 0};
     struct dp_error why = {0};
     bool said = run->local && dp_local_last_words(run->local, failure.error, sizeof failure.error);
     failure.refused = said && !run->trained && !failure.diverged;

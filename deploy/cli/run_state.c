@@ -138,12 +138,14 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
     json_int_t epochs = json_integer_value(json_object_get(root, "epochs"));
     if (json_is_boolean(finished) && (uint64_t)json_integer_value(json_object_get(root, "run")) == run &&
         epochs >= 0 && epochs <= INT32_MAX)
-        state = (struct dp_run_state){.known = true,
-                                      .finished = json_is_true(finished),
-                                      .epochs = (uint32_t)epochs,
-                                      .mixed = (uint32_t)json_integer_value(json_object_get(root, "mixed")),
-                                      .restored = json_is_integer(restored),
-                                      .restored_epoch = (uint32_t)json_integer_value(restored)};
+        state =
+            (struct dp_run_state){.known = true,
+                                  .finished = json_is_true(finished),
+                                  .epochs = (uint32_t)epochs,
+                                  .mixed = (uint32_t)json_integer_value(json_object_get(root, "mixed")),
+                                  .diverged = (uint32_t)json_integer_value(json_object_get(root, "diverged")),
+                                  .restored = json_is_integer(restored),
+                                  .restored_epoch = (uint32_t)json_integer_value(restored)};
     for (size_t i = 0; state.known && i < DP_RUN_FILES; i++)
         state.file[i] = print_in(root, files[i].key);
     json_decref(root);
@@ -173,6 +175,8 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                              "epochs", (json_int_t)state->epochs, "mixed", (json_int_t)state->mixed);
     if (state->restored)
         (void)json_object_set_new(root, "restored_epoch", json_integer((json_int_t)state->restored_epoch));
+    if (state->diverged)
+        (void)json_object_set_new(root, "diverged", json_integer((json_int_t)state->diverged));
     for (size_t i = 0; i < DP_RUN_FILES; i++)
         set_print(root, files[i].key, &state->file[i]);
     char *text = json_dumps(root, JSON_INDENT(2));
@@ -188,6 +192,7 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
 void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch)
 {
     state->restored = true;
+    state->diverged = 0;
     state->restored_epoch = known && of == run ? epoch : 0;
 }
 
@@ -224,6 +229,13 @@ uint32_t dp_run_report_diverged(const char *report, uint32_t run)
     bool finished = json_is_true(json_object_get(root, "finished"));
     json_decref(root);
     return !finished && epoch > 0 && epoch <= INT32_MAX ? (uint32_t)epoch : 0;
+}
+
+uint32_t dp_run_diverged(const struct dp_run_state *state, const char *report, uint32_t run)
+{
+    if (state->finished || state->restored)
+        return 0;
+    return state->diverged ? state->diverged : dp_run_report_diverged(report, run);
 }
 
 bool dp_run_report_poor(const char *report, uint32_t run, struct dp_run_poor *out)

@@ -29,6 +29,8 @@ struct dp_run_state {
      * run, and what step logs tell of later ones is lost. */
     bool restored;
     uint32_t restored_epoch;
+    uint32_t
+        diverged; /* the epoch in which its weights did, as users count, and they are those in its store; 0: they did not */
     struct dp_file_print file[DP_RUN_FILES];
 };
 
@@ -59,6 +61,8 @@ uint32_t dp_run_report_epochs(const char *report, uint32_t run);
 bool dp_run_report_finished(const char *report, uint32_t run);
 /* The epoch in which it says that the training diverged and failed, as users count; 0: it did not. */
 uint32_t dp_run_report_diverged(const char *report, uint32_t run);
+/* The same by all that is known of it: after a restore the report is of the weights that were replaced. */
+uint32_t dp_run_diverged(const struct dp_run_state *state, const char *report, uint32_t run);
 /* A finished training that diverged by its losses: its weights are finite, and of little use. */
 struct dp_run_poor {
     uint32_t epoch; /* since when, as users count */

@@ -29,20 +29,20 @@ static void tell_poor(const struct dp_served *served, const char *report)
     fputc('\n', stderr);
 }
 
-/* Of weights of which more was to come, or that are of no use. After a restore the report is of the weights that were replaced. */
+/* Of weights of which more was to come, or that are of no use. */
 static void tell_state(const struct dp_served *served)
 {
     const struct dp_run_state state = dp_run_state_read(&served->folder, served->cluster->training.run);
     char text[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64], report[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
     uint32_t run = served->cluster->training.run;
-    if (state.restored || dp_folder_path(&served->folder, report, &unheard, "report.json") != DP_OK)
+    if (dp_folder_path(&served->folder, report, &unheard, "report.json") != DP_OK)
         report[0] = '\0';
-    if (state.known && state.finished)
+    if (state.known && state.finished && !state.restored)
         tell_poor(served, report);
     if (!state.known || state.finished)
         return;
-    uint32_t diverged = dp_run_report_diverged(report, run);
+    uint32_t diverged = dp_run_diverged(&state, report, run);
     if (diverged) {
         fprintf(stderr,
                 "downpour: run %" PRIu32 " in '%s' has diverged in epoch %" PRIu32

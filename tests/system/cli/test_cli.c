@@ -151,6 +151,19 @@ static void progress_sums_the_workers(void **state)
     add(&p, "{\"state\":\"evaluating\",\"epoch\":4,\"epochs\":4,\"examples\":10,\"examples_total\":10}");
     dp_cli_progress_text(&p, text, sizeof text);
     assert_string_equal(text, "epoch 4/4   95%  loss 1e-07  evaluating");
+    assert_int_equal(p.diverged, 0);
+}
+
+/* Planted: the last one; the epoch of the run; rubbish taken. */
+static void progress_has_the_first_epoch_that_diverged(void **state)
+{
+    (void)state;
+    struct dp_cli_progress p = {0};
+    add(&p, "{\"state\":\"done\",\"first_epoch\":10,\"epoch\":3,\"epochs\":4,\"diverged\":3}");
+    add(&p, "{\"state\":\"done\",\"first_epoch\":10,\"epoch\":2,\"epochs\":4,\"diverged\":2}");
+    add(&p, "{\"state\":\"done\",\"first_epoch\":10,\"epoch\":4,\"epochs\":4,\"diverged\":4}");
+    add(&p, "{\"state\":\"done\",\"first_epoch\":0,\"epoch\":4,\"epochs\":4,\"diverged\":5}");
+    assert_int_equal(p.diverged, 12);
 }
 
 /* Planted: said while something moves; said once; nothing said when the first server is away. */
@@ -391,6 +404,7 @@ int main(void)
         cmocka_unit_test(wrong_flags_are_named_with_the_nearest),
         cmocka_unit_test(help_lists_every_flag),
         cmocka_unit_test(progress_sums_the_workers),
+        cmocka_unit_test(progress_has_the_first_epoch_that_diverged),
         cmocka_unit_test(who_is_waited_for_is_said_when_nothing_moves),
         cmocka_unit_test(notes_that_make_no_sense_change_nothing),
         cmocka_unit_test(numbers_have_their_thousands_apart),
