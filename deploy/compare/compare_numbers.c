@@ -107,7 +107,7 @@ const char *dp_compare_difference_text(const struct dp_interval *difference,
 const char *dp_compare_by_text(const struct dp_interval *difference, char out[DP_COMPARE_INTERVAL_BYTES])
 {
     struct dp_interval by = *difference;
-    const char *way = by.mean < 0 ? "lower by " : "higher by ";
+    const char *way = by.mean < 0 ? "lower by " : by.mean > 0 ? "higher by " : "different by ";
     if (by.mean < 0) {
         by.mean = -difference->mean;
         by.low = -difference->high;
