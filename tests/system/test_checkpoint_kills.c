@@ -48,7 +48,7 @@ static void as(struct killed *k, const char *file, uint32_t servers, uint32_t sh
                                            .timeout_ms = 60000,
                                            .workers = WORKERS,
                                            .training = "consistency = \"sync\";",
-                                           .top = "id = 77; journal_bytes = \"16MiB\";"};
+                                           .top = "id = 77; journal_bytes = \"32MiB\";"};
     k->conf = dp_place_conf(k->place, &k->cluster);
 }
 
