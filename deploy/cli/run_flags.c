@@ -15,7 +15,7 @@ static const struct dp_option options[] = {
      "model", NULL},
     {"--train", "FILE",
      "training data (required): libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', "
-     "Criteo's logs, CSV, text; plain, .gz, .zst, .xz or .bz2; - for standard input",
+     "Criteo's logs, CSV, text; plain, .gz, .zst, .xz, .bz2 or .zip; - for standard input",
      "data.train", NULL},
     {"--test", "FILE", "test data, evaluated after each epoch while all workers wait; default: none",
      "data.test", NULL},

@@ -111,7 +111,7 @@ static void missing_unreadable_empty(void **state)
 static void packed(struct dp_place *place, const char *name, const void *bytes, size_t size)
 {
     const char *cut = dp_place_file(place, dp_place_text(place, "cut.%s", name), bytes, size / 2);
-    refused(place, MLP, cut, cut, "stream is truncated");
+    refused(place, MLP, cut, cut, "is truncated");
     unsigned char *copy = malloc(size);
     assert_non_null(copy);
     memcpy(copy, bytes, size);

@@ -277,7 +277,7 @@ def find_prefixes(tree, defined, out):
 # The vendor libraries that one room alone sees (sodium: the two that hash files and rows).
 WALLS = {"zmq": "common/net", "rocksdb/": "server/store", "protobuf-c/": "common/wire", "libconfig": "common/config", "mpi.h": "worker/allreduce",
          "cuda": "worker/compute/cuda", "cublas": "worker/compute/cuda",
-         "sodium": "server/inspect server/checkpoint", "zlib": "worker/read", "zstd": "worker/read", "lzma": "worker/read", "bzlib": "worker/read"}
+         "sodium": "server/inspect server/checkpoint", "zlib": "worker/read", "archive": "worker/read"}
 
 
 def find_walls(tree, out):

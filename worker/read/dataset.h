@@ -3,7 +3,7 @@
  * Formats   libsvm and libfm text ("label index:value ...", '#' comments), MNIST idx (images and labels,
  *           dense only), pairs of users and items, lists of a user's items, Criteo's click logs, CSV, text.
  *           The format is detected from the wanted form and the first bytes, not from the name; each may be
- *           plain, gzip, zstd, xz or bzip2.
+ *           plain, gzip, zstd, xz, bzip2 or zip.
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. The minibatches 0 ..
  *           batches-1 of an epoch hold every example once, shuffled by (seed, epoch): a keyed permutation,
  *           without an array of it. The last batch may be short. Entries keep the order of their line.

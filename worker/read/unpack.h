@@ -1,12 +1,12 @@
 /* Unpack: the bytes of a regular file, block by block, decompressed if its first bytes are those of gzip,
- * zstd, xz or bzip2.
+ * zstd, xz, bzip2 or zip.
  *     open -> peek, next, next, ... -> close
  * Promise   Concatenated gzip members, zstd frames, or xz or bzip2 streams are read as one, as gzip(1) and
- *           the others do. The end is reported only after the last member's or frame's own check (length,
- *           checksum) passed.
+ *           the others do; a zip holds one file. The end is reported only after the last member's or frame's
+ *           own check (length, checksum) passed.
  * Thread    One at a time.
- * Memory    Two fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: 512 MiB), however large
- *           the file. A block is lent until the next call.
+ * Memory    Fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: what the file asks for), however
+ *           large the file. A block is lent until the next call.
  * Failure   DP_IO (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream),
  *           DP_NOMEM; the text names the file. */
 #ifndef DP_READ_UNPACK_H

@@ -113,15 +113,25 @@ grep -qF "labels: 1 .. 3 are classes 0 .. 2" "$dir/iris.svm.run/log/worker-0.log
 expect 2 "label 1: expected a class from 2 to 4; --label-base (data.label_base)" "$downpour" run --dir "$dir/base" \
     --model mlp:2-8-3 --train "$dir/iris.svm" --label-base 2
 
-# Semicolons and xz, tabs and bzip2: the same weights. A decimal comma is refused, and a label's name asked for.
+# Semicolons and xz, tabs and bzip2, zip: the same weights. A zip of two files is refused. A decimal comma is refused, and a label's name asked for.
 tr , ';' <"$dir/train.csv" | python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))' >"$dir/semicolon"
 tr , '\t' <"$dir/train.csv" | python3 -c 'import bz2, sys; sys.stdout.buffer.write(bz2.compress(sys.stdin.buffer.read()))' >"$dir/tab"
-for data in semicolon tab; do
+python3 - "$dir" <<'PY'
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1] + "/zip", "w", zipfile.ZIP_DEFLATED) as file:
+    file.mkdir("data") if hasattr(file, "mkdir") else file.writestr("data/", "")
+    file.write(sys.argv[1] + "/train.csv", "data/Träin.csv")
+with zipfile.ZipFile(sys.argv[1] + "/zip2", "w", zipfile.ZIP_DEFLATED) as file:
+    file.write(sys.argv[1] + "/train.csv", "train.csv")
+    file.write(sys.argv[1] + "/train.csv", "test.csv")
+PY
+for data in semicolon tab zip; do
     train "$dir/$data.run" "$dir/$data" --no-overlap --epochs 2
     [ "$(digest "$dir/$data.run")" = "$first" ] || fail "other weights from $data"
 done
 head -c 20000 "$dir/semicolon" >"$dir/cut"
-expect 2 "$dir/cut: xz stream is truncated" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/cut" --label income
+expect 2 "$dir/cut: is truncated" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/cut" --label income
+expect 2 "$dir/zip2: is a zip of several files: unpack it" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/zip2" --label income
 tr ',.' ';,' <"$dir/train.csv" >"$dir/comma.csv"
 expect 2 "is a number with a comma: write a point" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/comma.csv" --label income
 expect 2 "--label NAME (data.label); its header is: age,capital" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/train.csv"

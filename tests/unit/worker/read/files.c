@@ -3,14 +3,13 @@
 #include "common/base/bytes.h"
 #include "tests/lib/test.h"
 
-#include <bzlib.h>
+#include <archive.h>
+#include <archive_entry.h>
 #include <dirent.h>
-#include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 void test_dir_open(struct test_dir *dir)
@@ -36,19 +35,31 @@ void test_dir_close(struct test_dir *dir)
     assert_int_equal(rmdir(dir->path), 0);
 }
 
-static size_t pack_gzip(const void *bytes, size_t len, void *out, size_t room)
+static size_t pack_archive(enum packing packing, const void *bytes, size_t len, void *out, size_t room)
 {
-    z_stream z = {0};
-    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    z.next_in = (Bytef *)(uintptr_t)bytes;
-    z.avail_in = (uInt)len;
-    z.next_out = out;
-    z.avail_out = (uInt)room;
-    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    assert_int_equal(deflateEnd(&z), Z_OK);
-    return z.total_out;
+    size_t used = 0;
+    struct archive *a = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    int filter = packing == PACK_GZIP  ? ARCHIVE_FILTER_GZIP
+                 : packing == PACK_XZ  ? ARCHIVE_FILTER_XZ
+                 : packing == PACK_ZIP ? ARCHIVE_FILTER_NONE
+                                       : ARCHIVE_FILTER_BZIP2;
+    assert_int_equal(archive_write_add_filter(a, filter), ARCHIVE_OK);
+    assert_int_equal(packing == PACK_ZIP ? archive_write_set_format_zip(a) : archive_write_set_format_raw(a),
+                     ARCHIVE_OK);
+    assert_int_equal(archive_write_open_memory(a, out, room, &used), ARCHIVE_OK);
+    archive_entry_set_pathname(entry, "data");
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_size(entry, (int64_t)len);
+    assert_int_equal(archive_write_header(a, entry), ARCHIVE_OK);
+    assert_int_equal(archive_write_data(a, bytes, len), len);
+    assert_int_equal(archive_write_close(a), ARCHIVE_OK);
+    archive_entry_free(entry);
+    assert_int_equal(archive_write_free(a), ARCHIVE_OK);
+    return used;
 }
 
+/* With a checksum, as zstd(1) writes it and libarchive does not. */
 static size_t pack_zstd(const void *bytes, size_t len, void *out, size_t room)
 {
     ZSTD_CCtx *zstd = ZSTD_createCCtx();
@@ -65,20 +76,10 @@ void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_l
     size_t room = len * 2 + 1024;
     void *out = malloc(room);
     assert_non_null(out);
-    if (packing == PACK_GZIP) {
-        *packed_len = pack_gzip(bytes, len, out, room);
-    } else if (packing == PACK_ZSTD) {
+    if (packing == PACK_ZSTD) {
         *packed_len = pack_zstd(bytes, len, out, room);
-    } else if (packing == PACK_XZ) {
-        size_t at = 0;
-        assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, bytes, len, out, &at, room),
-                         LZMA_OK);
-        *packed_len = at;
-    } else if (packing == PACK_BZIP2) {
-        unsigned made = (unsigned)room;
-        assert_int_equal(
-            BZ2_bzBuffToBuffCompress(out, &made, (char *)(uintptr_t)bytes, (unsigned)len, 1, 0, 0), BZ_OK);
-        *packed_len = made;
+    } else if (packing != PACK_PLAIN) {
+        *packed_len = pack_archive(packing, bytes, len, out, room);
     } else {
         if (len > 0)
             memcpy(out, bytes, len);

@@ -1,12 +1,11 @@
-/* Files: a temporary folder with small files in it, plain, gzip or zstd. For tests; fails by CMocka's fail.
- */
+/* Files: a temporary folder with small files in it, plain or compressed. For tests; fails by CMocka's fail. */
 #ifndef DP_TESTS_UNIT_WORKER_READ_FILES_H
 #define DP_TESTS_UNIT_WORKER_READ_FILES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum packing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD, PACK_XZ, PACK_BZIP2, PACKINGS };
+enum packing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD, PACK_XZ, PACK_BZIP2, PACK_ZIP, PACKINGS };
 
 struct test_dir {
     char path[128];
@@ -15,7 +14,7 @@ struct test_dir {
 void test_dir_open(struct test_dir *dir);
 void test_dir_close(struct test_dir *dir); /* with every file in it */
 
-/* bytes as one gzip member, zstd frame (with checksum), or xz or bzip2 stream; for free(). */
+/* bytes as one gzip member, zstd frame (with checksum), xz or bzip2 stream, or file of a zip; for free(). */
 void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_len);
 /* Writes dir/name and gives its path (lent until the next call). */
 const char *write_file(struct test_dir *dir, const char *name, const void *bytes, size_t len);

@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A file that is shorter, or has other bytes there, is taken for plain. */
+static const size_t magic_len[PACKINGS] = {0, 2, 4, 6, 14, 4};
+
 /* Reads all of a file: *out for free(). */
 static enum dp_status unpack_all(const char *path, char **out, size_t *out_len, struct dp_error *err)
 {
@@ -80,7 +83,7 @@ static void the_mark_is_left_out(void **state)
     for (int p = 0; p < PACKINGS; p++)
         check_same(write_packed(*state, "file", (enum packing)p, text, 262144 + 3), text, 262144 + 3);
     free(text);
-    for (int p = PACK_GZIP; p < PACKINGS; p++) {
+    for (int p = PACK_GZIP; p < PACK_ZIP; p++) {
         size_t a_len, b_len;
         char *a = pack((enum packing)p, mark, 3, &a_len), *b = pack((enum packing)p, "1 2\n", 4, &b_len);
         char *both = malloc(a_len + b_len);
@@ -120,7 +123,7 @@ static void small_file_large_content(void **state)
 static void several_members(void **state)
 {
     char *text = make_text(1000);
-    for (int p = 1; p < PACKINGS; p++) {
+    for (int p = 1; p < PACK_ZIP; p++) {
         char *file = NULL;
         size_t len = 0, cuts[] = {0, 300, 300, 999, 1000};
         for (size_t i = 0; i + 1 < sizeof cuts / sizeof cuts[0]; i++) {
@@ -181,9 +184,11 @@ static void every_truncation(void **state)
             enum dp_status st = unpack_all(path, &got, &got_len, &err);
             free(got);
             /* Shorter than its magic number a file is plain bytes; the parser refuses these. */
-            if (cut < (p == PACK_GZIP ? 2u : p == PACK_XZ ? 6u : 4u)) {
+            if (cut < magic_len[p]) {
                 assert_int_equal(st, DP_OK);
                 assert_int_equal(got_len, cut);
+            } else if (p == PACK_ZIP && st == DP_OK) { /* only its directory is cut, after the file */
+                assert_int_equal(got_len, 3000);
             } else if (st != DP_DATA || !strstr(err.text, path) || !strstr(err.text, "truncated")) {
                 fail_msg("packing %d cut at %zu of %zu: status %d, '%s'", p, cut, len, (int)st, err.text);
             }
@@ -208,8 +213,7 @@ static void every_flipped_byte(void **state)
             /* Accepted: a broken magic number (plain bytes then), and what changes nothing of the content
              * (gzip's time and system, a bit that zstd leaves unused). */
             bool same = got_len == 300 && memcmp(got, text, 300) == 0;
-            size_t magic = p == PACK_BZIP2 ? 10 : p == PACK_XZ ? 6 : 4;
-            if (st == DP_OK ? !same && at >= magic : st != DP_DATA || !strstr(err.text, path))
+            if (st == DP_OK ? !same && at >= magic_len[p] : st != DP_DATA || !strstr(err.text, path))
                 fail_msg("packing %d byte %zu: status %d, '%s'", p, at, (int)st, err.text);
             free(got);
         }
@@ -222,7 +226,7 @@ static void trailing_rubbish(void **state)
 {
     char *got;
     size_t len, got_len;
-    for (int p = 1; p < PACKINGS; p++) {
+    for (int p = 1; p < PACK_ZIP; p++) { /* after a zip's file comes its directory */
         struct dp_error err = {0};
         char *packed = pack((enum packing)p, "hello", 5, &len);
         packed = realloc(packed, len + 20);
