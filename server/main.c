@@ -7,6 +7,7 @@
 #include "common/base/parse.h"
 #include "common/config/cluster.h"
 #include "common/env/limits.h"
+#include "common/wire/counters.h"
 #include "server/control/control.h"
 #include "server/discard.h"
 #include "server/first_history.h"
@@ -151,15 +152,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
     return st;
 }
 
-/* Of what is the greatest that was seen the name ends so. */
-static bool is_greatest(const char *name)
-{
-    size_t length = strlen(name);
-    return length > 4 && strcmp(name + length - 4, "_max") == 0;
-}
-
-/* The server's counters: those of its shards that serve, added up, but the greatest of what is one. */
-static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTERS_MAX])
+/* The server's counters: those of its shards that serve. */
+static uint32_t merge_counters(void *context, struct dp_counter counters[DP_COUNTERS_MAX])
 {
     const struct server *server = context;
     uint32_t n = 0;
@@ -167,13 +161,9 @@ static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTE
     for (uint32_t i = 0; i < started; i++) {
         struct dp_counter one[DP_COUNTERS_MAX];
         uint32_t these = dp_shard_thread_counters(server->shard[i], one);
-        for (uint32_t c = 0; c < these && n > 0; c++) {
-            bool is_max = is_greatest(one[c].name);
-            uint64_t sum = counters[c].value + one[c].value;
-            uint64_t max = counters[c].value > one[c].value ? counters[c].value : one[c].value;
-            counters[c].value = is_max ? max : sum;
-        }
-        if (n == 0 && these > 0) {
+        if (n > 0) {
+            dp_counter_merge(counters, n, one, these);
+        } else {
             memcpy(counters, one, these * sizeof one[0]);
             n = these;
         }
@@ -252,7 +242,7 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
                                          .cluster = server->cluster->id,
                                          .shards = dp_cluster_shards(server->cluster),
                                          .boot = server->boot,
-                                         .counters = sum_counters,
+                                         .counters = merge_counters,
                                          .context = server,
                                          .register_directory =
                                              server->number == 0 ? server->self->store : NULL,

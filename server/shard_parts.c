@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/env/read_only_disk.h"
+#include "common/wire/counters.h"
 #include "server/store/rocks_store.h"
 
 #include <inttypes.h>
@@ -16,14 +17,6 @@ uint64_t dp_shard_segment_bytes(uint64_t budget_bytes)
     return bytes < (256u << 20) ? bytes : 256u << 20;
 }
 
-static uint64_t counter_of(const struct dp_counter *counters, uint32_t n, const char *name)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    return 0;
-}
-
 static void say_recovered(const struct dp_shard_parts *parts, uint32_t index, uint64_t took_ns)
 {
     struct dp_counter c[DP_COUNTERS_MAX];
@@ -31,9 +24,9 @@ static void say_recovered(const struct dp_shard_parts *parts, uint32_t index, ui
     dp_log(DP_LOG_INFO,
            "shard %" PRIu32 " was not closed cleanly: recovered in %.3f s: %" PRIu64 " pushes (%" PRIu64
            " rows, %.1f MB) of the journal replayed, %" PRIu64 " rows of the store read",
-           index, (double)took_ns / 1e9, counter_of(c, n, "pushes_replayed"),
-           counter_of(c, n, "rows_replayed"), (double)counter_of(c, n, "bytes_replayed") / 1e6,
-           counter_of(c, n, "rows_read"));
+           index, (double)took_ns / 1e9, dp_counter_value(c, n, "pushes_replayed"),
+           dp_counter_value(c, n, "rows_replayed"), (double)dp_counter_value(c, n, "bytes_replayed") / 1e6,
+           dp_counter_value(c, n, "rows_read"));
 }
 
 static enum dp_status note_progress(void *context, enum dp_journal_phase phase, uint64_t done_bytes,

@@ -54,7 +54,7 @@ static enum dp_status count_l0(struct checkpoint_run *run, uint64_t *files, stru
     struct dp_status_report *report = NULL;
     enum dp_status st = dp_bench_server_counters(&run->server, &report, err);
     if (st == DP_OK)
-        *files = dp_bench_counter(report, "l0_files");
+        *files = dp_bench_counter(report, "store_l0_files");
     dp_client_status_free(&report);
     return st;
 }

@@ -1,5 +1,6 @@
 #include "deploy/bench/bench_server.h"
 
+#include "common/wire/counters.h"
 #include "deploy/bench/bench_cpu.h"
 #include "deploy/bench/bench_load.h"
 #include "deploy/cli/ports.h"
@@ -197,13 +198,6 @@ enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *
     return st;
 }
 
-static void add_counter(struct dp_counter *counter, uint64_t value)
-{
-    size_t len = strlen(counter->name);
-    bool is_max = len > 4 && strcmp(counter->name + len - 4, "_max") == 0;
-    counter->value = !is_max ? counter->value + value : counter->value > value ? counter->value : value;
-}
-
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err)
 {
@@ -211,8 +205,8 @@ enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct d
     for (uint32_t shard = 1; st == DP_OK && shard < server->options.shards; shard++) {
         struct dp_status_report *more = NULL;
         st = dp_client_status(server->client[0], shard, DP_BENCH_WAIT_MS, &more, err);
-        for (uint32_t i = 0; st == DP_OK && i < (*out)->counters; i++)
-            add_counter(&(*out)->counter[i], dp_bench_counter(more, (*out)->counter[i].name));
+        if (st == DP_OK)
+            dp_counter_merge((*out)->counter, (*out)->counters, more->counter, more->counters);
         dp_client_status_free(&more);
     }
     if (st != DP_OK)
@@ -222,10 +216,7 @@ enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct d
 
 uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name)
 {
-    for (uint32_t i = 0; i < report->counters; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    return 0;
+    return dp_counter_value(report->counter, report->counters, name);
 }
 
 enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_error *err)

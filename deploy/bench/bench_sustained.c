@@ -187,8 +187,8 @@ static enum dp_status take_figures(struct sustained_run *run, struct figures *ou
     out->written = dp_bench_counter(report, "rows_written_back");
     out->cycles = dp_bench_counter(report, "write_back_cycles");
     out->postponed = dp_bench_counter(report, "requests_postponed");
-    out->l0_files = dp_bench_counter(report, "l0_files");
-    out->debt = dp_bench_counter(report, "compaction_debt_bytes");
+    out->l0_files = dp_bench_counter(report, "store_l0_files");
+    out->debt = dp_bench_counter(report, "store_compaction_debt_bytes");
     dp_client_status_free(&report);
     return DP_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
+#include "common/wire/counters.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -33,7 +34,7 @@ static const struct dp_option options[] = {
      "interval, otherwise of the time since each server started",
      NULL, NULL},
     {"--json", NULL, "print one JSON object on one line", NULL, NULL},
-    {"--all", NULL, "also show the tables and counters of each shard", NULL, NULL},
+    {"--all", NULL, "also show the tables and counters of each shard, and what each counter counts", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -82,9 +83,12 @@ static void print_report(const struct dp_status_report *report, const char *endp
                optimizer ? optimizer : "?", dp_cli_number((double)t->rows, rows, sizeof rows),
                dp_cli_number((double)t->bytes, bytes, sizeof bytes));
     }
-    for (uint32_t i = 0; i < report->counters; i++)
-        printf("  %-40s %20s\n", report->counter[i].name,
-               dp_cli_number((double)report->counter[i].value, rows, sizeof rows));
+    for (uint32_t i = 0; i < report->counters; i++) {
+        const struct dp_counter_text *text = dp_counter_text(report->counter[i].name);
+        printf("  %-28s %20s  %-5s  %s\n", report->counter[i].name,
+               dp_cli_number((double)report->counter[i].value, rows, sizeof rows),
+               text ? dp_counter_kind_name(text->kind) : "", text ? text->help : "");
+    }
 }
 
 static void print_all(const struct dp_cluster *cluster, const struct dp_asks *asks)

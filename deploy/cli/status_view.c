@@ -1,6 +1,7 @@
 #include "deploy/cli/status_view.h"
 
 #include "common/base/json.h"
+#include "common/wire/counters.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,10 +16,7 @@ static const char *const state_names[] = {"serving", "not serving", "down"};
 
 uint64_t dp_status_view_counter(const struct dp_status_report *report, const char *name)
 {
-    for (uint32_t i = 0; i < report->counters; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    return 0;
+    return dp_counter_value(report->counter, report->counters, name);
 }
 
 /* ---- gather */

@@ -79,9 +79,7 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
     struct dp_counter counters[DP_COUNTERS_MAX];
     struct dp_store_stats stats = {0};
     shard->jobs.store->stats(shard->jobs.store->self, &stats);
-    DP_COUNT_SET(&shard->base.counters, l0_files, stats.l0_files);
     DP_COUNT_SET(&shard->base.counters, rows_dirty, dp_cached_tables_dirty_rows(&shard->tables));
-    DP_COUNT_SET(&shard->base.counters, compaction_debt_bytes, stats.compaction_debt_bytes);
     for (uint32_t i = 0; i < shard->tables.count; i++)
         tables[i] = (struct dp_table_status){.spec = shard->tables.table[i]->spec,
                                              .rows = dp_cached_table_rows(shard->tables.table[i]),

@@ -347,14 +347,14 @@ double dp_place_counter(struct dp_place *place, const char *conf, const char *co
     size_t len = strlen(counter);
     double sum = 0;
     bool found = false;
-    /* "  NAME      1,234": commas go. */
+    /* "  NAME      1,234  total  HELP": commas go. */
     for (const char *line = dp_process_out(status); line; line = strchr(line, '\n')) {
         line += strspn(line, "\n ");
         if (strncmp(line, counter, len) != 0 || line[len] != ' ')
             continue;
         double value = 0;
-        for (const char *p = line + len + strspn(line + len, " "); *p && *p != '\n'; p++)
-            if (*p >= '0' && *p <= '9')
+        for (const char *p = line + len + strspn(line + len, " "); *p == ',' || (*p >= '0' && *p <= '9'); p++)
+            if (*p != ',')
                 value = 10 * value + (*p - '0');
         sum += value;
         found = true;

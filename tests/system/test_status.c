@@ -45,7 +45,7 @@ static void a_cluster_is_shown_with_a_server_down(void **state)
     assert_true(dp_place_number(place, json, "workers.0.epochs") == 5000);
     struct dp_process *all = dp_place_try(place, 0, "downpour", "status", "--cluster", conf, "--all");
     dp_place_says(all, "shard 3 of 4 at tcp://127.0.0.1:");
-    dp_place_says(all, "write_back_cycles");
+    dp_place_says(all, "  total  write-back cycles\n");
     /* Again and again, until it is told to end; then its code is that of the last look. */
     struct dp_process *watch =
         dp_place_start(place, "downpour", "status", "--cluster", conf, "--watch", "1", NULL);

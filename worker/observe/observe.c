@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/config/consistency.h"
-#include "common/wire/reply.h"
+#include "common/wire/counters.h"
 #include "worker/job/retry.h"
 #include "worker/observe/samples.h"
 
@@ -45,18 +45,11 @@ struct observer {
 
 /* ---- counts */
 
-static uint64_t counter_of(const struct dp_status_report *report, const char *name)
-{
-    for (uint32_t i = 0; i < report->counters; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    return 0;
-}
-
 static void see(struct observer *o, struct seen_shard *shard, const struct dp_status_report *report)
 {
-    uint64_t up_ms = counter_of(report, "up_ms"), pushes = counter_of(report, "pushes"),
-             examples = counter_of(report, "examples");
+    uint64_t up_ms = dp_counter_value(report->counter, report->counters, "up_ms"),
+             pushes = dp_counter_value(report->counter, report->counters, "pushes"),
+             examples = dp_counter_value(report->counter, report->counters, "examples");
     if (up_ms < shard->up_ms || pushes < shard->pushes || examples < shard->examples) {
         shard->pushes_before += shard->pushes;
         shard->examples_before += shard->examples;
