@@ -1,12 +1,12 @@
 #include "worker/read/format.h"
 
-#include "worker/read/csv_header.h"
+#include "worker/read/tabular.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct dp_format *const formats[] = {&dp_format_csv, &dp_format_criteo, &dp_format_libsvm,
-                                                  &dp_format_idx, &dp_format_lists,  &dp_format_pairs,
+static const struct dp_format *const formats[] = {&dp_format_tabular, &dp_format_criteo, &dp_format_libsvm,
+                                                  &dp_format_idx,     &dp_format_lists,  &dp_format_pairs,
                                                   &dp_format_text};
 
 #define FORMATS (sizeof formats / sizeof formats[0])
@@ -14,15 +14,17 @@ static const struct dp_format *const formats[] = {&dp_format_csv, &dp_format_cri
 static enum dp_status by_name(const struct dp_dataset_options *options, const struct dp_format **out,
                               struct dp_error *err)
 {
-    char names[128] = "";
-    for (size_t i = 0; i < FORMATS; i++) {
-        if (strcmp(formats[i]->name, options->format) == 0) {
-            *out = formats[i];
-            return DP_OK;
-        }
-        size_t at = strlen(names);
-        (void)snprintf(names + at, sizeof names - at, ", %s", formats[i]->name);
+    char names[128];
+    size_t at = dp_tabular_list(names, sizeof names);
+    *out = dp_tabular_named(options->format) ? &dp_format_tabular : NULL;
+    for (size_t i = 0; i < FORMATS && !*out; i++) {
+        if (formats[i] == &dp_format_tabular)
+            continue;
+        *out = strcmp(formats[i]->name, options->format) == 0 ? formats[i] : NULL;
+        at += (size_t)snprintf(names + at, sizeof names - at, ", %s", formats[i]->name);
     }
+    if (*out)
+        return DP_OK;
     return dp_fail(err, DP_ARGUMENT, "format '%.32s' is not known: auto%s", options->format, names);
 }
 
@@ -30,7 +32,7 @@ static enum dp_status by_name(const struct dp_dataset_options *options, const st
  * detection by bytes would silently train on names and ratings as words, or on a text of numbers as pairs. */
 static bool may_be(const struct dp_format *format, const struct dp_dataset_options *options)
 {
-    if (format == &dp_format_csv &&
+    if (format == &dp_format_tabular &&
         !(options->label && options->label[0])) /* no other format has a label column */
         return false;
     if (options->form == DP_FORM_PAIRS && options->words != (format == &dp_format_text))
@@ -57,9 +59,9 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
     if (len > 0 && bytes[0] == 0 && (len < sizeof hole || memcmp(bytes, hole, sizeof hole) != 0))
         return &dp_format_idx;
     /* So that the message asks for the label's name. */
-    if (dp_format_csv.forms & 1u << options->form && len > 0 && !has_features(bytes, len) &&
-        dp_csv_header_begins(bytes, len))
-        return &dp_format_csv;
+    if (dp_format_tabular.forms & 1u << options->form && !has_features(bytes, len) &&
+        dp_tabular_begins(bytes, len))
+        return &dp_format_tabular;
     for (size_t i = 0; i < FORMATS; i++) {
         if (!may_be(formats[i], options) || formats[i] == &dp_format_idx)
             continue;

@@ -51,7 +51,7 @@ struct dp_format {
     void (*fill)(const struct dp_format_fill *what, struct dp_batch *batch);
 };
 
-extern const struct dp_format dp_format_criteo, dp_format_csv, dp_format_idx, dp_format_libsvm,
+extern const struct dp_format dp_format_criteo, dp_format_tabular, dp_format_idx, dp_format_libsvm,
     dp_format_lists, dp_format_pairs, dp_format_text;
 
 /* The shape of PAIRS and TRIPLES, for dp_format_pairs, _lists and _cross. */

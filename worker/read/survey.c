@@ -1,9 +1,9 @@
 #include "worker/read/survey.h"
 
-#include "worker/read/csv_record.h"
 #include "worker/read/labels.h"
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
+#include "worker/read/tabular.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,9 +15,7 @@ struct survey {
     struct dp_label_rule rule;
     struct dp_label_texts texts; /* of numbers up to one more than there may be, should a text follow them */
     bool text;                   /* some label is one */
-    struct dp_csv_record record;
     uint64_t *counts; /* [columns] of numbers; mean and deviation (the squares' sum) are kept in the schema */
-    char separator;   /* 0: the header was not read yet */
 };
 
 static void add_number(struct survey *survey, uint32_t i, struct dp_cell cell)
@@ -73,23 +71,23 @@ static enum dp_status add_cell(struct survey *survey, uint32_t i, struct dp_cell
     return st == DP_OK ? st : no_label(column->name, st, err);
 }
 
-static enum dp_status add_record(void *self, const char *at, const char *end, uint64_t line,
-                                 struct dp_error *err)
+/* The file may have changed since the schema was made of its names. */
+static enum dp_status check_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
+{
+    const struct survey *survey = self;
+    if (record->count == survey->schema->columns)
+        return DP_OK;
+    return dp_fail(err, DP_DATA,
+                   "expected %" PRIu32 " columns, found %zu: the file changed while it was read",
+                   survey->schema->columns, record->count);
+}
+
+static enum dp_status add_record(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
     struct survey *survey = self;
-    const struct dp_schema *schema = survey->schema;
-    if (at == end)
-        return DP_OK;
-    if (!survey->separator) { /* its names are those of the schema */
-        survey->separator = dp_csv_record_separator(at, end);
-        return DP_OK;
-    }
-    enum dp_status st = dp_csv_record_split(&survey->record, survey->separator, at, end, err);
-    if (st == DP_OK && survey->record.count != schema->columns)
-        st = dp_fail(err, DP_DATA, "expected %" PRIu32 " columns, as the header has, found %zu",
-                     schema->columns, survey->record.count);
-    for (uint32_t i = 0; st == DP_OK && i < schema->columns; i++)
-        st = add_cell(survey, i, dp_cell_trim(survey->record.cells[i]), line, err);
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < survey->schema->columns; i++)
+        st = add_cell(survey, i, dp_cell_trim(record->cells[i]), record->line, err);
     return st;
 }
 
@@ -120,23 +118,19 @@ enum dp_status dp_survey(const struct dp_dataset_options *options, struct dp_sch
                          struct dp_error *err)
 {
     struct survey survey = {.options = options, .schema = schema, .rule = dp_label_rule_of(options)};
-    struct dp_unpack *unpack = NULL;
     if (!options->standardize && options->labels == DP_LABELS_ANY)
         return DP_OK;
     survey.counts = calloc(schema->columns, sizeof *survey.counts);
     if (!survey.counts)
         return dp_fail(err, DP_NOMEM, "%s: no memory for the means of its columns", options->path);
-    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
-    if (st == DP_OK)
-        st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_record, &survey}, err);
-    dp_unpack_close(&unpack);
+    enum dp_status st = dp_tabular_read(options->format, options->path,
+                                        (struct dp_tabular_sink){check_names, add_record, &survey}, err);
     if (st == DP_OK && options->labels != DP_LABELS_ANY) {
         st = end_labels(&survey, err);
         st = st == DP_OK ? st : dp_wrap(err, st, "%s", options->path);
     }
     if (st == DP_OK)
         end_numbers(&survey);
-    dp_csv_record_clear(&survey.record);
     dp_label_texts_clear(&survey.texts);
     free(survey.counts);
     return st;

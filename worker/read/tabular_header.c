@@ -1,6 +1,5 @@
-#include "worker/read/csv_header.h"
+#include "worker/read/tabular_header.h"
 
-#include "worker/read/lines.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -11,8 +10,8 @@
 #define LOOK_LINES  1000u
 #define COLUMNS_MAX 65536u
 
-enum dp_status dp_csv_header_no_such(const struct dp_schema *schema, const char *what, struct dp_cell name,
-                                     const char *file, struct dp_error *err)
+enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const char *what,
+                                         struct dp_cell name, const char *file, struct dp_error *err)
 {
     char names[200] = "";
     for (uint32_t i = 0; i < schema->columns && strlen(names) + 4 < sizeof names; i++)
@@ -22,22 +21,22 @@ enum dp_status dp_csv_header_no_such(const struct dp_schema *schema, const char 
                    dp_cell_show(name).text, file, names);
 }
 
-static struct dp_schema_column *find_column(struct dp_csv_header *header, struct dp_cell name)
+static struct dp_schema_column *find_column(struct dp_tabular_header *header, struct dp_cell name)
 {
     uint32_t place = dp_names_find(&header->names, name.at, (size_t)(name.end - name.at));
     return place == DP_NAMES_NONE ? NULL : &header->schema.column[place];
 }
 
 /* "a,b": names with a comma in them cannot be told. */
-static enum dp_status name_categories(struct dp_csv_header *header, struct dp_error *err)
+static enum dp_status name_categories(struct dp_tabular_header *header, struct dp_error *err)
 {
     for (const char *at = header->options->categories; *at;) {
         size_t len = strcspn(at, ",");
         struct dp_cell name = dp_cell_trim((struct dp_cell){at, at + len});
         struct dp_schema_column *column = find_column(header, name);
         if (!column)
-            return dp_csv_header_no_such(&header->schema, "--categories (data.categories) names", name,
-                                         "this file", err);
+            return dp_tabular_header_no_such(&header->schema, "--categories (data.categories) names", name,
+                                             "this file", err);
         if (column->kind == DP_COLUMN_LABEL)
             return dp_fail(err, DP_DATA, "column '%s' is the label and cannot be a category too",
                            dp_cell_show(name).text);
@@ -48,7 +47,7 @@ static enum dp_status name_categories(struct dp_csv_header *header, struct dp_er
 }
 
 /* One more column; its name must be a new one. */
-static enum dp_status add_column(struct dp_csv_header *header, struct dp_cell name, struct dp_error *err)
+static enum dp_status add_column(struct dp_tabular_header *header, struct dp_cell name, struct dp_error *err)
 {
     struct dp_schema *schema = &header->schema;
     struct dp_schema_column *column = &schema->column[schema->columns];
@@ -65,29 +64,24 @@ static enum dp_status add_column(struct dp_csv_header *header, struct dp_cell na
     return DP_OK;
 }
 
-static enum dp_status read_names(struct dp_csv_header *header, const char *at, const char *end,
-                                 struct dp_error *err)
+static enum dp_status read_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
+    struct dp_tabular_header *header = self;
     const struct dp_cell label = dp_cell_of(header->options->label);
-    struct dp_csv_record *record = &header->record;
-    header->separator = dp_csv_record_separator(at, end);
-    enum dp_status st = dp_csv_record_split(record, header->separator, at, end, err);
-    if (st != DP_OK)
-        return st;
     if (record->count > COLUMNS_MAX)
         return dp_fail(err, DP_DATA, "more than %u columns", COLUMNS_MAX);
     header->schema.column = calloc(record->count, sizeof *header->schema.column);
     header->by = calloc(record->count, sizeof *header->by);
     if (!header->schema.column || !header->by)
         return dp_fail(err, DP_NOMEM, "no memory for %zu columns", record->count);
-    st = dp_names_init(&header->names, (uint32_t)record->count, err);
+    enum dp_status st = dp_names_init(&header->names, (uint32_t)record->count, err);
     for (size_t i = 0; st == DP_OK && i < record->count; i++)
         st = add_column(header, dp_cell_trim(record->cells[i]), err);
     if (st != DP_OK)
         return st;
     struct dp_schema_column *named = find_column(header, label);
     if (!named)
-        return dp_csv_header_no_such(&header->schema, "--label (data.label) is", label, "this file", err);
+        return dp_tabular_header_no_such(&header->schema, "--label (data.label) is", label, "this file", err);
     named->kind = DP_COLUMN_LABEL;
     return header->options->categories ? name_categories(header, err) : DP_OK;
 }
@@ -108,38 +102,16 @@ static bool has_comma(struct dp_cell cell)
     return comma && digit && cell.at[0] != ',' && cell.end[-1] != ',';
 }
 
-bool dp_csv_header_begins(const unsigned char *bytes, size_t len)
+/* What the first records say; DP_STOPPING: enough is seen. */
+static enum dp_status look(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
-    struct dp_csv_record record = {0};
-    const char *at = (const char *)bytes, *end = memchr(bytes, '\n', len);
-    end = end ? end : at + len;
-    end -= end > at && end[-1] == '\r';
-    bool names = !memchr(at, '\0', (size_t)(end - at)) &&
-                 dp_csv_record_split(&record, dp_csv_record_separator(at, end), at, end, NULL) == DP_OK &&
-                 record.count >= 2;
-    for (size_t i = 0; names && i < record.count; i++) {
-        struct dp_cell cell = dp_cell_trim(record.cells[i]);
-        names = cell.at < cell.end && dp_number_end(cell.at, cell.end) != cell.end;
-    }
-    dp_csv_record_clear(&record);
-    return names;
-}
-
-/* The header, and what the first lines say; DP_STOPPING: enough is seen. */
-static enum dp_status look(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err)
-{
-    struct dp_csv_header *header = self;
-    if (at == end)
-        return DP_OK;
-    if (!header->schema.column)
-        return read_names(header, at, end, err);
+    struct dp_tabular_header *header = self;
     if (header->options->categories || header->looked++ == LOOK_LINES)
         return dp_fail(err, DP_STOPPING, "enough");
-    enum dp_status st = dp_csv_record_split(&header->record, header->separator, at, end, err);
-    for (uint32_t i = 0; st == DP_OK && i < header->schema.columns && i < header->record.count; i++) {
-        struct dp_cell cell = dp_cell_trim(header->record.cells[i]);
+    for (uint32_t i = 0; i < header->schema.columns; i++) {
+        struct dp_cell cell = dp_cell_trim(record->cells[i]);
         struct dp_schema_column *column = &header->schema.column[i];
-        struct dp_csv_header_by *by = &header->by[i];
+        struct dp_tabular_header_by *by = &header->by[i];
         /* One out of range is a number, to be refused by its line: it makes no categories of the others. */
         bool number = dp_number_end(cell.at, cell.end) == cell.end;
         if (column->kind == DP_COLUMN_LABEL || dp_cell_is_missing(cell))
@@ -156,22 +128,19 @@ static enum dp_status look(void *self, const char *at, const char *end, uint64_t
                 "(data.categories)",
                 dp_cell_show(dp_cell_of(column->name)).text, dp_cell_show(cell).text);
         column->kind = DP_COLUMN_CATEGORY;
-        by->line = line;
+        by->line = record->line;
         by->cell = dp_cell_show(cell);
     }
-    return st;
+    return DP_OK;
 }
 
-enum dp_status dp_csv_header_look(const struct dp_dataset_options *options, const char *path,
-                                  struct dp_csv_header *out, struct dp_error *err)
+enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, const char *path,
+                                      struct dp_tabular_header *out, struct dp_error *err)
 {
-    struct dp_unpack *unpack = NULL;
     struct dp_error last = {0};
-    *out = (struct dp_csv_header){.options = options};
-    enum dp_status st = dp_unpack_open(path, &unpack, &last);
-    if (st == DP_OK)
-        st = dp_lines_of(unpack, true, (struct dp_lines_sink){look, out}, &last);
-    dp_unpack_close(&unpack);
+    *out = (struct dp_tabular_header){.options = options};
+    enum dp_status st =
+        dp_tabular_read(options->format, path, (struct dp_tabular_sink){read_names, look, out}, &last);
     if (st == DP_STOPPING)
         st = DP_OK;
     if (st != DP_OK) {
@@ -189,21 +158,20 @@ enum dp_status dp_csv_header_look(const struct dp_dataset_options *options, cons
     return DP_OK;
 }
 
-void dp_csv_header_clear(struct dp_csv_header *header)
+void dp_tabular_header_clear(struct dp_tabular_header *header)
 {
     dp_schema_clear(&header->schema);
     dp_names_clear(&header->names);
-    dp_csv_record_clear(&header->record);
     free(header->by);
     header->by = NULL;
 }
 
-void dp_csv_header_list(const struct dp_csv_header *header, char *out, size_t size)
+void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, size_t size)
 {
     size_t len = 0;
     out[0] = '\0';
     for (uint32_t i = 0; i < header->schema.columns; i++) {
-        const struct dp_csv_header_by *by = &header->by[i];
+        const struct dp_tabular_header_by *by = &header->by[i];
         char one[160];
         if (by->line == 0)
             continue;
@@ -219,13 +187,13 @@ void dp_csv_header_list(const struct dp_csv_header *header, char *out, size_t si
     }
 }
 
-static bool is_doubtful(const struct dp_csv_header_by *by)
+static bool is_doubtful(const struct dp_tabular_header_by *by)
 {
     return by->line > 0 && by->numbers > by->texts;
 }
 
 /* "a,b": the columns that are categories beyond doubt. */
-static void list_others(const struct dp_csv_header *header, char *out, size_t size)
+static void list_others(const struct dp_tabular_header *header, char *out, size_t size)
 {
     size_t len = 0;
     out[0] = '\0';
@@ -235,7 +203,7 @@ static void list_others(const struct dp_csv_header *header, char *out, size_t si
                                     dp_cell_show(dp_cell_of(header->schema.column[i].name)).text);
 }
 
-void dp_csv_header_doubt(const struct dp_csv_header *header, const char *path, char *out, size_t size)
+void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out, size_t size)
 {
     char others[200];
     uint32_t first = 0, columns = header->schema.columns;
@@ -244,7 +212,7 @@ void dp_csv_header_doubt(const struct dp_csv_header *header, const char *path, c
     out[0] = '\0';
     if (first == columns)
         return;
-    const struct dp_csv_header_by *by = &header->by[first];
+    const struct dp_tabular_header_by *by = &header->by[first];
     const struct dp_shown name = dp_cell_show(dp_cell_of(header->schema.column[first].name));
     list_others(header, others, sizeof others);
     (void)snprintf(

@@ -1,0 +1,41 @@
+/* Tabular header: what the columns of a tabular training file are: the file gives the names, options.categories or its first records
+ * the kinds. Private to this room.
+ *     look -> schema, list -> clear
+ * Thread    One at a time.
+ * Memory    The names.
+ * Failure   DP_DATA naming file, line and what was expected; clear accepts what look left. */
+#ifndef DP_READ_TABULAR_HEADER_H
+#define DP_READ_TABULAR_HEADER_H
+
+#include "worker/read/dataset.h"
+#include "worker/read/names.h"
+#include "worker/read/tabular.h"
+
+struct dp_tabular_header {
+    const struct dp_dataset_options *options;
+    struct dp_schema schema; /* names and kinds */
+    struct dp_tabular_header_by {
+        uint64_t line; /* of the first cell that made the column a category, and that cell; 0: it was named */
+        struct dp_shown cell;
+        uint32_t numbers, texts; /* cells of the column among the first lines, without missing ones */
+    } * by;                      /* [schema.columns] */
+    struct dp_names names;       /* of columns */
+    uint64_t looked;             /* records */
+};
+
+DP_MUST_USE
+enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, const char *path,
+                                      struct dp_tabular_header *out, struct dp_error *err);
+void dp_tabular_header_clear(struct dp_tabular_header *header);
+
+/* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
+void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, size_t size);
+/* Of the first column that became categories although most of its cells are numbers: the cell that did it, and what to do. "":
+ * there is none. */
+void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out,
+                             size_t size);
+/* DP_DATA: "WHAT 'NAME', which is no column of FILE; there are: ..." */
+enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const char *what,
+                                         struct dp_cell name, const char *file, struct dp_error *err);
+
+#endif
