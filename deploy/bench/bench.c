@@ -4,11 +4,7 @@
  *           each repeat takes a slice of downpour, of raw and of memcpy, one after the other. */
 #include "deploy/bench/bench.h"
 
-#include "deploy/bench/bench_checkpoint.h"
 #include "deploy/bench/bench_inner.h"
-#include "deploy/bench/bench_modes.h"
-#include "deploy/bench/bench_sustained.h"
-#include "deploy/bench/bench_train.h"
 
 #include "common/model/row.h"
 
@@ -443,14 +439,6 @@ static int finish(struct bench *b, enum dp_status st, const struct dp_error *err
 
 int dp_bench_main(int argc, char *const *argv, const struct dp_bench_store *store)
 {
-    if (argc > 0 && strcmp(argv[0], "sustained") == 0)
-        return dp_bench_sustained(argc - 1, argv + 1);
-    if (argc > 0 && strcmp(argv[0], "modes") == 0)
-        return dp_bench_modes(argc - 1, argv + 1);
-    if (argc > 0 && strcmp(argv[0], "train") == 0)
-        return dp_bench_train(argc - 1, argv + 1);
-    if (argc > 0 && strcmp(argv[0], "checkpoint") == 0)
-        return dp_bench_checkpoint(argc - 1, argv + 1, store);
     struct bench bench = {.store = store};
     struct dp_error err = {0};
     bool help;

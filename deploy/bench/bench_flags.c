@@ -55,11 +55,7 @@ const struct dp_command dp_bench_command = {
         "bytes appended and\n"
         "synced). Also the round trip of small requests, the server's memory per row, and how long recovery "
         "takes. Keys are sorted\n"
-        "outside the timing. Lists of durabilities, transports and caches are measured in turns.\n"
-        "'downpour bench sustained' pushes for minutes; 'downpour bench modes' compares the consistency "
-        "modes; "
-        "'downpour bench train' measures how fast each model trains; 'downpour bench checkpoint' what "
-        "checkpoints cost, and restores.",
+        "outside the timing. Lists of durabilities, transports and caches are measured in turns.",
     .options = options,
     .count = OPTIONS,
 };

@@ -1,6 +1,6 @@
 #include "deploy/bench/bench_rows.h"
 
-#include "deploy/cli/bench_draw.h"
+#include "deploy/cli/draw.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* A seam: a yardstick for rows that a server's cache missed, read from its store by other means. `downpour
- * bench` has none; tests/bench/store_bench is the same program with bare MultiGet. */
+ * bench` has none; `downpour-bench store` (tests/bench/program) is the same with bare MultiGet. */
 #ifndef DP_BENCH_BENCH_STORE_H
 #define DP_BENCH_BENCH_STORE_H
 

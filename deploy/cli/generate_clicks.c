@@ -1,6 +1,6 @@
 #include "deploy/cli/generate_clicks.h"
 
-#include "deploy/cli/bench_draw.h"
+#include "deploy/cli/draw.h"
 
 #include <math.h>
 #include <stdlib.h>

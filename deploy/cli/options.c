@@ -9,6 +9,11 @@
 #define HELP_AT    27u /* column of what a flag is for */
 #define HELP_WIDTH 100u
 
+static const char *program_of(const struct dp_command *command)
+{
+    return command->program ? command->program : "downpour";
+}
+
 enum dp_status dp_options_unknown(const struct dp_command *command, const char *word, struct dp_error *err)
 {
     const char *names[FLAGS_MAX + 1];
@@ -20,10 +25,11 @@ enum dp_status dp_options_unknown(const struct dp_command *command, const char *
     const char *near = dp_nearest(word, names, n);
     if (word[0] != '-')
         return dp_fail(err, DP_ARGUMENT,
-                       "unexpected argument '%.60s': a flag starts with --; 'downpour %s --help' lists them",
-                       word, command->name);
-    return dp_fail(err, DP_ARGUMENT, "unknown flag '%s'%s%s%s; 'downpour %s --help' lists them", word,
-                   near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", command->name);
+                       "unexpected argument '%.60s': a flag starts with --; '%s %s --help' lists them", word,
+                       program_of(command), command->name);
+    return dp_fail(err, DP_ARGUMENT, "unknown flag '%s'%s%s%s; '%s %s --help' lists them", word,
+                   near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", program_of(command),
+                   command->name);
 }
 
 static _Bool is_word(const char *name, const char *word, size_t len)
@@ -169,7 +175,8 @@ static void print_words(const char *text, FILE *file)
 
 void dp_options_help(const struct dp_command *command, FILE *file)
 {
-    fprintf(file, "Usage: downpour %s %s\n\n%s\n", command->name, command->usage, command->summary);
+    fprintf(file, "Usage: %s %s %s\n\n%s\n", program_of(command), command->name, command->usage,
+            command->summary);
     for (size_t i = 0; i < command->count; i++) {
         const struct dp_option *option = &command->options[i];
         char left[48];

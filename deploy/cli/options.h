@@ -28,6 +28,7 @@ struct dp_option_alias {
 };
 
 struct dp_command {
+    const char *program; /* NULL: "downpour" */
     const char *name;    /* "run" */
     const char *summary; /* lines below the usage line in --help */
     const char *usage;

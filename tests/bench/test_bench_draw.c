@@ -3,7 +3,7 @@
 #include "tests/lib/test.h"
 
 #include "deploy/bench/bench_show.h"
-#include "deploy/cli/bench_draw.h"
+#include "deploy/cli/draw.h"
 
 #include <math.h>
 

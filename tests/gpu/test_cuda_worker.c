@@ -1,5 +1,5 @@
 /* Goal    the worker as a process on the CUDA plugin: images and clicks to the figures of the CPU, from step to step and in evaluation;
- *         a fault in a step ends it by name, and whoever is started again goes on; 'bench train' tells where a device's time went.
+ *         a fault in a step ends it by name, and whoever is started again goes on; 'downpour-bench train' tells where a device's time went.
  * Method  real servers and workers. On the GPU, skipped by name where there is none; with EMULATED (the folder of the emulated plugin)
  *         on the emulated device, everywhere: there faults are brought about, too. One worker: both devices make the same pushes in the
  *         same order, so that only roundings are between them. DOWNPOUR_DATA: MNIST's first 6,000 images besides. */
@@ -19,6 +19,7 @@
 #ifdef EMULATED
 /* The plugin is looked for where the program lies: links of both in a folder of this test's own. */
 static const char *const files[][2] = {{DP_BIN "/downpour", "downpour"},
+                                       {DP_BIN "/downpour-bench", "downpour-bench"},
                                        {DP_BIN "/downpour-server", "downpour-server"},
                                        {DP_BIN "/downpour-worker", "downpour-worker"},
                                        {EMULATED "/libdownpour-cuda.so", "libdownpour-cuda.so"}};
@@ -195,7 +196,7 @@ static void bench_tells_what_was_hidden(void **state)
     static const char *const devices[] = {"cuda", "cpu"};
     for (int i = 0; i < 2; i++) {
         struct dp_process *bench =
-            dp_place_try(place, 0, dp_place_text(place, "%s/downpour", folder), "bench", "train", "--quick",
+            dp_place_try(place, 0, dp_place_text(place, "%s/downpour-bench", folder), "train", "--quick",
                          "--models", "mf", "--device", devices[i], "--json");
         assert_non_null(strstr(dp_process_out(bench), i == 0 ? "\"cuda:0, f32\"" : "\"cpu, 1 thread\""));
         assert_true((strstr(dp_process_out(bench), "\"hidden\":") != NULL) == (i == 0));

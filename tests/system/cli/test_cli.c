@@ -25,7 +25,12 @@ static const struct dp_option options[] = {
 #define OPTIONS (sizeof options / sizeof options[0])
 static const struct dp_option_alias aliases[] = {
     {"--num-epochs", "--epochs"}, {"--passes", "--epochs"}, {NULL, NULL}};
-static const struct dp_command command = {"run", "summary", "usage", options, OPTIONS, aliases};
+static const struct dp_command command = {.name = "run",
+                                          .summary = "summary",
+                                          .usage = "usage",
+                                          .options = options,
+                                          .count = OPTIONS,
+                                          .aliases = aliases};
 
 static enum dp_status parse(char *const *argv, const char **values, bool *help, struct dp_error *err)
 {
