@@ -1,5 +1,7 @@
 /* Options: the flags of one subcommand, as a table that both the parser and --help read.
  * Forms     --name VALUE, --name=VALUE; a switch has no value. Each at most once; nothing but flags is taken.
+ * Why       Not argp: it accepts any unambiguous beginning of a name, so that a new flag breaks old scripts; it neither refuses a flag
+ *           that is given twice nor names the nearest known one; and it prints its errors itself.
  * Failure   DP_ARGUMENT naming the flag, and the nearest known one where there is one.                  */
 #ifndef DP_CLI_OPTIONS_H
 #define DP_CLI_OPTIONS_H

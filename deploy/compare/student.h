@@ -1,5 +1,6 @@
 /* Student: the distributions behind intervals and tests: Student's t ("Student" 1908), the normal one, and Fisher's exact test of two counts.
  * Accuracy  Seven digits; a quantile is the value whose probability is the one asked for.
+ * Why       Own code: GSL has these functions, but under the GPL, which would then cover each build of `downpour`.
  * Two sides A probability p is always that of both tails: of a value at least this far from 0. */
 #ifndef DP_COMPARE_STUDENT_H
 #define DP_COMPARE_STUDENT_H
