@@ -261,21 +261,22 @@ static bool place_of(const char *prefix, uint32_t worker, const struct dp_cluste
 {
     char path[DP_PATH_MAX + 32];
     struct dp_error unheard = {0};
-    struct dp_step_log *log = NULL;
-    struct dp_step_log_id id;
+    const struct dp_step_log_id id = {.cluster = cluster->id, .run = cluster->training.run, .worker = worker};
+    struct dp_step_log_plan plan = {0};
+    struct dp_step_place place = {0};
     if (dp_step_log_path(prefix, worker, path, sizeof path, &unheard) != DP_OK ||
-        dp_step_log_read(path, &id, &log, &unheard) != DP_OK)
+        dp_step_log_place(path, &id, &plan, &place, &unheard) != DP_OK)
         return false;
-    const struct dp_step_log_plan plan = dp_step_log_plan_of(log);
-    *out = (struct dp_run_place){.known = true, .epochs = plan.epochs, .groups = plan.groups};
-    dp_step_log_last(log, &out->whole, &out->group);
-    dp_step_log_close(&log);
+    *out = (struct dp_run_place){.known = true,
+                                 .epochs = plan.epochs,
+                                 .whole = place.epoch,
+                                 .group = place.groups,
+                                 .groups = plan.groups};
     if (out->groups > 0 && out->group >= out->groups) {
         out->whole++;
         out->group = 0;
     }
-    return id.run == cluster->training.run && id.worker == worker && id.cluster == cluster->id &&
-           out->groups > 0 && out->whole <= out->epochs;
+    return out->groups > 0 && out->whole <= out->epochs;
 }
 
 static void keep_restored(const struct dp_folder *folder, const struct dp_cluster *cluster,

@@ -1,10 +1,11 @@
 /* Remember: the stats of a training so far, kept so that a restarted worker reports those of its earlier
  * processes too.
- *     open -> begin -> get -> (push)* -> epoch -> judged -> ... -> close
- * They are kept in the step log (step_log.h), if the cluster file names one: the loss of every push, before
- * it is sent, and the metrics of epochs and evaluated sets. Only pushes that the servers have count, summed
- * in the order of an undisturbed training, so that the sums are equal bit for bit. They are also kept as a
- * note on the first server, for workers without such a file, or on another machine:
+ *     open -> begin -> get -> (push)* -> epoch -> tested -> ... -> close
+ * They are kept in the step log (step_log.h), if the cluster file names one: the sum over the pushes of the
+ * epoch, written before the last of them is sent (at each of the first 1,024 pushes, then once a second), and
+ * the metrics of evaluated sets. A sum counts once the servers have all of its pushes. A process that is killed
+ * loses what it trained after that sum. They are also kept as a note on the first server, for workers without
+ * such a file, or on another machine:
  *     run/<run>/figures/<worker>.  each worker's own (worker_stats.h), after an epoch
  * (The metrics of the set that is evaluated after each epoch are in the decisions: decision.h.)
  * Promise   Keeping never stops a training: failures are logged, and the report lacks those stats. Where
@@ -21,15 +22,23 @@
 #include "worker/loop/step_log.h"
 #include "worker/telemetry/report.h"
 
+/* One push. */
+struct dp_step {
+    uint32_t epoch, examples;
+    uint64_t group;
+    double loss_sum; /* over its examples */
+    double seconds;  /* of training in this epoch so far */
+};
+
 struct dp_remember {
     uint64_t next_ns;        /* no note before this time */
     struct dp_step_log *log; /* or NULL */
-    /* Earlier pushes of the epoch in which this process began that are not in its sums yet, ascending. */
-    struct dp_step *found;
-    size_t found_len, found_next;
-    uint64_t made;  /* earlier pushes that the log knows, of all epochs */
-    uint32_t epoch; /* the epoch under way, and how many pushes are in its sums */
-    uint64_t groups;
+    uint64_t made;           /* earlier pushes that the log knows, of all epochs */
+    /* The epoch under way: */
+    uint32_t epoch;
+    uint64_t pushes, groups; /* pushes in the stats; all are below `groups` */
+    uint32_t lines;          /* sums in the log, and when the next is due */
+    double due_s;
 };
 
 /* What earlier processes of this worker did. */
@@ -40,19 +49,17 @@ struct dp_remembered {
     struct dp_tested *tested, *valid; /* [epochs] of worker 0, or NULL */
 };
 
-/* DP_IO or DP_ARGUMENT when the file of training.steps cannot be created. On a full disk the training
- * continues without it. */
+/* DP_IO or DP_ARGUMENT: the file of training.steps cannot be read. */
 DP_MUST_USE
 enum dp_status dp_remember_open(struct dp_remember *remember, struct dp_job *job, struct dp_error *err);
 void dp_remember_close(struct dp_remember *remember); /* accepts {0} */
-/* Call before the first push. text: the settings that the pushes are made by (agreed.h). begun: the servers
- * have some; DP_EXISTS names a setting that differed when they were made. */
+/* Call before the first push. text: the settings that the pushes are made by (agreed.h). DP_EXISTS names a
+ * setting that differed when the servers' pushes were made. What is logged of pushes that the servers do not
+ * have is dropped. DP_IO: the file cannot be created. On a full disk the training continues without it. */
 DP_MUST_USE
 enum dp_status dp_remember_begin(struct dp_remember *remember, const struct dp_job *job,
-                                 const struct dp_step_log_plan *plan, const char *text, bool begun,
-                                 struct dp_error *err);
-/* Call when the position is known, before begin: forgets what is logged of pushes that the servers, which were restored, do not have. */
-void dp_remember_cut(struct dp_remember *remember, const struct dp_position *position);
+                                 const struct dp_position *position, const struct dp_step_log_plan *plan,
+                                 const char *text, struct dp_error *err);
 /* Fills the empty `out` from the note and, where it has more, from the step log. */
 void dp_remember_get(struct dp_remember *remember, struct dp_job *job, const struct dp_remembered *out);
 

@@ -1,457 +1,214 @@
-#include "worker/loop/step_log_inner.h"
+#define _GNU_SOURCE /* asprintf */
+#include "worker/loop/step_log.h"
 
+#include "common/base/json.h"
 #include "common/base/log.h"
-#include "common/env/limits.h"
-#include "worker/loop/step_record.h"
+#include "common/env/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <unistd.h>
 
+#define VERSION    2 /* 1 was binary */
 #define DEAD_BYTES (64u << 10)
-#define DEAD_STEPS 65536u
-#define FILE_MAX   (UINT64_C(4) << 30)
-#define NOTE_STOP  1u /* early stopping's state, of an earlier version */
 
-static bool reserve(struct dp_step_bytes *bytes, size_t more)
+static const char *const note_names[] = {
+    [DP_STEP_TOTALS] = "totals", [DP_STEP_TEST] = "test", [DP_STEP_VALIDATION] = "validation"};
+#define NOTES (sizeof note_names / sizeof note_names[0])
+
+struct dp_step_log {
+    char path[PATH_MAX];
+    int fd; /* -1: nothing is written */
+    struct dp_step_log_id id;
+    json_t *head, *lines;   /* NULL: none; an array: of what was read */
+    uint64_t size, tidy_at; /* of the file; not before it has this size */
+};
+
+/* ---- lines */
+
+static bool place_of(const json_t *line, struct dp_step_place *out)
 {
-    if (bytes->room - bytes->size >= more)
-        return true;
-    size_t room = (bytes->size + more) * 2;
-    unsigned char *at = realloc(bytes->at, room);
-    if (!at)
+    const json_t *at = json_object_get(line, "at"), *epoch = json_array_get(at, 0),
+                 *groups = json_array_get(at, 1);
+    if (!json_is_integer(epoch) || !json_is_integer(groups) || json_integer_value(epoch) < 0 ||
+        json_integer_value(epoch) > UINT32_MAX || json_integer_value(groups) < 0)
         return false;
-    bytes->at = at;
-    bytes->room = room;
+    *out = (struct dp_step_place){.epoch = (uint32_t)json_integer_value(epoch),
+                                  .groups = (uint64_t)json_integer_value(groups)};
     return true;
 }
 
-bool dp_step_log_append(struct dp_step_bytes *bytes, const void *more, size_t size)
+static bool is_after(struct dp_step_place a, struct dp_step_place b)
 {
-    if (!reserve(bytes, size))
+    return a.epoch > b.epoch || (a.epoch == b.epoch && a.groups > b.groups);
+}
+
+/* false: it is no sum. */
+static bool sum_of(const json_t *line, struct dp_step_sum *out)
+{
+    json_t *sum = json_object_get(line, "sum");
+    struct dp_step_place place;
+    json_int_t pushes, examples;
+    double loss_sum, begun, seconds;
+    if (!place_of(line, &place) || (place.epoch == 0 && place.groups == 0) ||
+        json_unpack(sum, "{s:I,s:I,s:F,s:F,s:F}", "pushes", &pushes, "examples", &examples, "loss", &loss_sum,
+                    "begun", &begun, "seconds", &seconds) != 0)
         return false;
-    if (size > 0) /* memcpy takes no NULL */
-        memcpy(bytes->at + bytes->size, more, size);
-    bytes->size += size;
+    *out = (struct dp_step_sum){.epoch = place.epoch - (place.groups == 0),
+                                .groups = place.groups,
+                                .pushes = (uint64_t)pushes,
+                                .examples = (uint64_t)examples,
+                                .loss_sum = loss_sum,
+                                .begun = begun,
+                                .seconds = seconds};
     return true;
 }
 
-/* ---- writing */
-
-static void tell(struct dp_step_log *log, const char *what)
+static json_t *sum_line(const struct dp_step_sum *sum, bool ended)
 {
-    if (!log->told)
-        dp_log(DP_LOG_WARN,
-               "%s '%s': %s; training continues, but metrics may be missing if it is stopped and resumed",
-               what, log->path, strerror(errno));
-    log->told = true;
+    return json_pack("{s:[I,I],s:{s:I,s:I,s:f,s:f,s:f}}", "at", (json_int_t)sum->epoch + ended,
+                     ended ? (json_int_t)0 : (json_int_t)sum->groups, "sum", "pushes",
+                     (json_int_t)sum->pushes, "examples", (json_int_t)sum->examples, "loss", sum->loss_sum,
+                     "begun", sum->begun, "seconds", sum->seconds);
 }
 
-static bool write_all(int fd, const unsigned char *bytes, size_t size)
+/* Its value, and which it is; NULL: it is no note. */
+static const json_t *note_of(const json_t *line, enum dp_step_note *kind)
 {
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes += n;
-        size -= (size_t)n;
+    for (size_t i = 0; i < NOTES; i++) {
+        const json_t *value = json_object_get(line, note_names[i]);
+        *kind = (enum dp_step_note)i;
+        if (value)
+            return value;
     }
-    return true;
+    return NULL;
 }
 
-static void put(struct dp_step_log *log, const unsigned char *record, size_t size)
+static json_t *head_line(const struct dp_step_log_id *id, const struct dp_step_log_plan *plan,
+                         const char *settings)
 {
-    if (log->fd < 0)
-        return;
-    if (write_all(log->fd, record, size)) {
-        log->size += size;
-        return;
-    }
-    tell(log, "cannot write");
-    (void)!ftruncate(log->fd, (off_t)log->size); /* half a record would end the reading there */
-}
-
-void dp_step_log_rewrite(struct dp_step_log *log, uint32_t epoch, const struct dp_step_bytes *pushes)
-{
-    char path[PATH_MAX + 8];
-    unsigned char head[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_ID];
-    struct dp_step_bytes all = {0};
-    bool good = dp_step_log_append(&all, head, dp_step_record_put_head(&log->id, head)) &&
-                dp_step_log_append(&all, log->kept.at, log->kept.size) &&
-                dp_step_log_append(&all, log->totals.at, log->totals.size) &&
-                dp_step_log_append(&all, log->part.at, log->part.size);
-    size_t before = all.size;
-    good = good && dp_step_log_append(&all, pushes->at, pushes->size);
-    log->tidy_at = log->size + DEAD_BYTES; /* for the next try, should this one fail */
-    (void)snprintf(path, sizeof path, "%s.new", log->path);
-    int fd = good ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666) : -1;
-    if (fd >= 0 && write_all(fd, all.at, all.size) && rename(path, log->path) == 0) {
-        (void)close(log->fd);
-        log->fd = fd;
-        log->size = all.size;
-        log->tidy_at = all.size * 2 + DEAD_BYTES;
-        log->steps_at = before;
-        log->steps_epoch = epoch;
-    } else if (good) {
-        tell(log, "cannot shorten");
-        if (fd >= 0)
-            (void)close(fd);
-        (void)unlink(path);
-    }
-    free(all.at);
-}
-
-/* The records of the epoch's pushes in the file, as far as they are there. A training that is restored into the middle of the epoch
- * needs them although it has ended. */
-static void read_steps(const struct dp_step_log *log, uint32_t epoch, struct dp_step_bytes *out)
-{
-    size_t size = log->steps_epoch == epoch ? (size_t)(log->size - log->steps_at) : 0;
-    unsigned char *bytes = size > 0 ? malloc(size) : NULL;
-    if (!bytes || pread(log->fd, bytes, size, (off_t)log->steps_at) != (ssize_t)size)
-        size = 0;
-    for (size_t at = 0; dp_step_record_is_sound(bytes + at, size - at, log->seed);) {
-        size_t record = DP_STEP_RECORD_HEAD + dp_step_record_payload(bytes + at);
-        if (dp_step_record_kind(bytes + at) == DP_STEP_KIND_STEP)
-            (void)dp_step_log_append(out, bytes + at, record);
-        at += record;
-    }
-    free(bytes);
-}
-
-void dp_step_log_set_plan(struct dp_step_log *log, const struct dp_step_log_plan *plan, const char *text)
-{
-    size_t size = strlen(text);
-    unsigned char *record = malloc(DP_STEP_RECORD_HEAD + DP_STEP_RECORD_PLAN + size);
-    char *copy = strdup(text);
-    if (record && copy) {
-        dp_store_u32le(record + DP_STEP_RECORD_HEAD, plan->epochs);
-        dp_store_u32le(record + DP_STEP_RECORD_HEAD + 4, 0);
-        dp_store_u64le(record + DP_STEP_RECORD_HEAD + 8, plan->groups);
-        memcpy(record + DP_STEP_RECORD_HEAD + DP_STEP_RECORD_PLAN, text, size);
-        size_t all = dp_step_record_seal(record, log->seed, DP_STEP_KIND_PLAN, DP_STEP_RECORD_PLAN + size);
-        (void)dp_step_log_append(&log->kept, record, all);
-        put(log, record, all);
-        free(log->text);
-        log->text = copy;
-        log->plan = *plan;
-        copy = NULL;
-    }
-    free(copy);
-    free(record);
-}
-
-/* The pushes before the oldest recent one are answered: one record stands for them. */
-static void sum_up(struct dp_step_log *log)
-{
-    unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM];
-    const struct dp_step_recent *oldest = &log->recent[log->recent_len % DP_STEP_BEHIND];
-    DP_ASSERT(log->recent_len >= DP_STEP_BEHIND);
-    size_t size = dp_step_record_put_sum(log->recent_epoch, false, &oldest->before, log->seed, record);
-    log->part.size = 0;
-    (void)dp_step_log_append(&log->part, record, size);
-    struct dp_step_bytes pushes = {0};
-    for (uint64_t i = log->recent_len - DP_STEP_BEHIND; i < log->recent_len; i++) {
-        unsigned char step[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_STEP];
-        (void)dp_step_log_append(
-            &pushes, step, dp_step_record_put_step(&log->recent[i % DP_STEP_BEHIND].step, log->seed, step));
-    }
-    dp_step_log_rewrite(log, log->recent_epoch, &pushes);
-    free(pushes.at);
-    log->since = DP_STEP_BEHIND;
-}
-
-/* A sum of no pushes: it says when the epoch began, should the process end before the record of the epoch's end. */
-static void note_begin(struct dp_step_log *log, uint32_t epoch, const struct dp_step_sum *sum)
-{
-    unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM];
-    size_t size = dp_step_record_put_sum(epoch, false, sum, log->seed, record);
-    log->part.size = 0;
-    (void)dp_step_log_append(&log->part, record, size);
-    put(log, record, size);
-}
-
-void dp_step_log_add(struct dp_step_log *log, const struct dp_step *step, const struct dp_step_sum *sum)
-{
-    unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_STEP];
-    bool begins = step->epoch != log->steps_epoch || log->steps_at == 0;
-    if (begins) {
-        log->steps_epoch = step->epoch;
-        log->steps_at = log->size;
-    }
-    put(log, record, dp_step_record_put_step(step, log->seed, record));
-    if (begins && sum->groups == 0)
-        note_begin(log, step->epoch, sum);
-    if (step->epoch != log->recent_epoch || sum->groups != step->group)
-        log->recent_len = log->since =
-            0; /* a sum is of all pushes before: not where some are found later on */
-    log->recent_epoch = step->epoch;
-    if (sum->groups == step->group)
-        log->recent[log->recent_len++ % DP_STEP_BEHIND] =
-            (struct dp_step_recent){.step = *step, .before = *sum};
-    if (++log->since >= DEAD_STEPS && log->recent_len >= DP_STEP_BEHIND)
-        sum_up(log);
-}
-
-void dp_step_log_epoch(struct dp_step_log *log, uint32_t epoch, const struct dp_step_sum *sum)
-{
-    unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM];
-    size_t size = dp_step_record_put_sum(epoch, true, sum, log->seed, record);
-    (void)dp_step_log_append(&log->kept, record, size);
-    put(log, record, size);
-    log->part.size = 0;
-    log->recent_len = log->since = 0;
-    if (log->size > log->tidy_at) {
-        struct dp_step_bytes pushes = {0};
-        read_steps(log, epoch, &pushes);
-        dp_step_log_rewrite(log, epoch, &pushes);
-        free(pushes.at);
-    }
-}
-
-/* Keeps the record of a note. */
-static void keep_note(struct dp_step_log *log, enum dp_step_note kind, const unsigned char *record,
-                      size_t size)
-{
-    if (kind == DP_STEP_TOTALS)
-        log->totals.size = 0;
-    (void)dp_step_log_append(kind == DP_STEP_TOTALS ? &log->totals : &log->kept, record, size);
-}
-
-void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, uint32_t epoch, const void *bytes,
-                      size_t size)
-{
-    unsigned char *record = size <= DP_STEP_RECORD_MAX - DP_STEP_RECORD_NOTE
-                                ? malloc(DP_STEP_RECORD_HEAD + DP_STEP_RECORD_NOTE + size)
-                                : NULL;
-    if (!record)
-        return;
-    dp_store_u32le(record + DP_STEP_RECORD_HEAD, kind);
-    dp_store_u32le(record + DP_STEP_RECORD_HEAD + 4, epoch);
-    if (size)
-        memcpy(record + DP_STEP_RECORD_HEAD + DP_STEP_RECORD_NOTE, bytes, size);
-    size_t all = dp_step_record_seal(record, log->seed, DP_STEP_KIND_NOTE, DP_STEP_RECORD_NOTE + size);
-    keep_note(log, kind, record, all);
-    put(log, record, all);
-    free(record);
+    char cluster[24];
+    (void)snprintf(cluster, sizeof cluster, "%" PRIx64, id->cluster);
+    return json_pack("{s:i,s:s,s:I,s:I,s:I,s:I,s:s}", "step_log", VERSION, "cluster", cluster, "run",
+                     (json_int_t)id->run, "worker", (json_int_t)id->worker, "epochs",
+                     (json_int_t)plan->epochs, "groups", (json_int_t)plan->groups, "settings", settings);
 }
 
 /* ---- reading */
 
-static void learn_step(struct dp_step_log *log, const unsigned char *record, size_t at)
+/* NULL: the end, or it is truncated or no JSON. */
+static json_t *next_line(FILE *file)
 {
-    struct dp_step step = dp_step_record_get_step(record);
-    if (step.epoch != log->steps_epoch || log->steps_at == 0) {
-        log->steps_epoch = step.epoch;
-        log->steps_at = at;
-    }
-    if (log->steps_len == log->steps_room) {
-        size_t room = log->steps_room ? log->steps_room * 2 : 1024;
-        struct dp_step *steps = realloc(log->steps, room * sizeof *steps);
-        if (!steps)
-            return; /* its figures will be missing */
-        log->steps = steps;
-        log->steps_room = room;
-    }
-    log->steps[log->steps_len++] = step;
-    if (step.epoch > log->last_epoch || (step.epoch == log->last_epoch && step.group >= log->last_groups)) {
-        log->last_epoch = step.epoch;
-        log->last_groups = step.group + 1;
-    }
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t n = getline(&text, &room, file);
+    json_t *line = n > 0 && text[n - 1] == '\n' ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+    free(text);
+    return line;
 }
 
-static void learn_sum(struct dp_step_log *log, const unsigned char *record)
+static bool is_line(const json_t *line)
 {
-    const unsigned char *from = record + DP_STEP_RECORD_HEAD;
-    uint32_t epoch = dp_load_u32le(from);
-    bool whole = dp_load_u32le(from + 4) & 1;
-    if (whole) {
-        (void)dp_step_log_append(&log->kept, record, DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM);
-        log->part.size = 0;
-    } else {
-        log->part.size = 0;
-        (void)dp_step_log_append(&log->part, record, DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM);
-    }
-    if (epoch > log->last_epoch || (epoch == log->last_epoch && dp_load_u64le(from + 8) > log->last_groups)) {
-        log->last_epoch = epoch;
-        log->last_groups = dp_load_u64le(from + 8);
-    }
+    struct dp_step_place place;
+    struct dp_step_sum sum;
+    enum dp_step_note kind;
+    return place_of(line, &place) && (sum_of(line, &sum) || note_of(line, &kind));
 }
 
-static void learn_plan(struct dp_step_log *log, const unsigned char *record, size_t payload)
+/* DP_DATA: it is not this log. */
+static enum dp_status parse(struct dp_step_log *log, FILE *file, struct dp_error *err)
 {
-    const unsigned char *from = record + DP_STEP_RECORD_HEAD;
-    char *text = strndup((const char *)from + DP_STEP_RECORD_PLAN, payload - DP_STEP_RECORD_PLAN);
-    if (!text)
-        return;
-    free(log->text);
-    log->text = text;
-    log->plan = (struct dp_step_log_plan){.epochs = dp_load_u32le(from), .groups = dp_load_u64le(from + 8)};
-    (void)dp_step_log_append(&log->kept, record, DP_STEP_RECORD_HEAD + payload);
-}
-
-/* false: it is no record of this log. */
-static bool learn(struct dp_step_log *log, const unsigned char *record, size_t at, size_t payload)
-{
-    enum dp_step_kind kind = dp_step_record_kind(record);
-    if (kind == DP_STEP_KIND_STEP && payload == DP_STEP_RECORD_STEP) {
-        learn_step(log, record, at);
-    } else if (kind == DP_STEP_KIND_SUM && payload == DP_STEP_RECORD_SUM) {
-        learn_sum(log, record);
-    } else if (kind == DP_STEP_KIND_PLAN && payload >= DP_STEP_RECORD_PLAN) {
-        learn_plan(log, record, payload);
-    } else if (kind == DP_STEP_KIND_NOTE && payload >= DP_STEP_RECORD_NOTE) {
-        uint32_t note = dp_load_u32le(record + DP_STEP_RECORD_HEAD);
-        if (note > DP_STEP_VALIDATION)
-            return false;
-        if (note != NOTE_STOP)
-            keep_note(log, (enum dp_step_note)note, record, DP_STEP_RECORD_HEAD + payload);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* Bytes of it that are this log's; 0: it has no head. */
-static size_t parse(struct dp_step_log *log, const unsigned char *bytes, size_t size)
-{
-    if (!dp_step_record_get_head(bytes, size, &log->id))
-        return 0;
-    log->seed = dp_step_record_seed(&log->id);
-    size_t at = DP_STEP_RECORD_HEAD + DP_STEP_RECORD_ID;
-    while (dp_step_record_is_sound(bytes + at, size - at, log->seed)) {
-        size_t payload = dp_step_record_payload(bytes + at);
-        if (!learn(log, bytes + at, at, payload))
-            break;
-        at += DP_STEP_RECORD_HEAD + payload;
-    }
-    return at;
-}
-
-static enum dp_status read_file(const char *path, struct dp_step_bytes *out, struct dp_error *err)
-{
-    struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "cannot read '%.300s': %s", path,
-                       strerror(errno));
-    enum dp_status st = DP_OK;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size > FILE_MAX)
-        st = dp_fail(err, DP_IO, "cannot read '%.300s': it is not a step log", path);
-    else if (!reserve(out, (size_t)info.st_size + 1))
-        st = dp_fail(err, DP_NOMEM, "no memory to read '%.300s'", path);
-    while (st == DP_OK && out->size < (size_t)info.st_size) {
-        ssize_t n = read(fd, out->at + out->size, (size_t)info.st_size - out->size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", path, strerror(errno));
-        if (n <= 0)
-            break;
-        out->size += (size_t)n;
-    }
-    (void)close(fd);
-    return st;
-}
-
-static enum dp_status make(const char *path, struct dp_step_log **out, struct dp_error *err)
-{
-    struct dp_step_log *log = calloc(1, sizeof *log);
-    *out = NULL;
-    if (!log)
-        return dp_fail(err, DP_NOMEM, "no memory for a step log");
-    log->fd = -1;
-    if (snprintf(log->path, sizeof log->path, "%s", path) >= (int)sizeof log->path) {
-        free(log);
-        return dp_fail(err, DP_ARGUMENT, "path '%.200s...' is too long", path);
-    }
-    *out = log;
+    log->head = next_line(file);
+    const char *settings = json_string_value(json_object_get(log->head, "settings"));
+    const struct dp_step_log_plan plan = dp_step_log_plan_of(log);
+    json_t *own = head_line(&log->id, &plan, settings ? settings : "");
+    bool ours = log->head && json_equal(own, log->head);
+    json_decref(own);
+    if (!ours)
+        return dp_fail(err, DP_DATA, "'%.300s' is of another run, worker or version: its losses are ignored",
+                       log->path);
+    json_t *line;
+    while ((line = next_line(file)) && is_line(line) && json_array_append(log->lines, line) == 0)
+        json_decref(line);
+    if (line || !feof(file))
+        dp_log(DP_LOG_INFO, "'%s': what follows line %zu is truncated or damaged, and ignored", log->path,
+               json_array_size(log->lines) + 1);
+    json_decref(line);
     return DP_OK;
 }
 
-static void forget(struct dp_step_log *log)
-{
-    free(log->text);
-    free(log->kept.at);
-    free(log->totals.at);
-    free(log->part.at);
-    free(log->steps);
-}
-
-enum dp_status dp_step_log_read(const char *path, struct dp_step_log_id *id, struct dp_step_log **out,
+/* DP_NOT_FOUND, DP_DATA: as dp_step_log_place. */
+static enum dp_status read_file(const char *path, const struct dp_step_log_id *id, struct dp_step_log **out,
                                 struct dp_error *err)
 {
-    struct dp_step_bytes bytes = {0};
-    enum dp_status st = make(path, out, err);
-    if (st == DP_OK)
-        st = read_file(path, &bytes, err);
-    if (st == DP_OK && parse(*out, bytes.at, bytes.size) == 0)
-        st = dp_fail(err, DP_DATA, "'%.300s' is not a step log of a worker", path);
-    free(bytes.at);
-    if (st == DP_OK)
-        *id = (*out)->id;
-    else
-        dp_step_log_close(out);
+    struct dp_step_log *log = calloc(1, sizeof *log);
+    *out = log;
+    if (!log || !(log->lines = json_array()))
+        return dp_fail(err, DP_NOMEM, "no memory for a step log");
+    log->fd = -1;
+    log->id = *id;
+    if (snprintf(log->path, sizeof log->path, "%s", path) >= (int)sizeof log->path)
+        return dp_fail(err, DP_ARGUMENT, "path '%.200s...' is too long", path);
+    FILE *file = fopen(path, "re");
+    enum dp_status st = file ? parse(log, file, err) : DP_OK;
+    if (!file || ferror(file))
+        st = dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "cannot read '%.300s': %s", path,
+                     strerror(errno));
+    if (file)
+        (void)fclose(file);
     return st;
-}
-
-/* It begins with its head. */
-static enum dp_status begin(struct dp_step_log *log, struct dp_error *err)
-{
-    unsigned char head[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_ID];
-    size_t size = dp_step_record_put_head(&log->id, head);
-    if (!write_all(log->fd, head, size)) {
-        int why = errno;
-        (void)!ftruncate(log->fd, 0);
-        return dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO, "cannot write '%.300s': %s%s", log->path,
-                       strerror(why), dp_limits_remedy(why));
-    }
-    log->size = size;
-    return DP_OK;
 }
 
 enum dp_status dp_step_log_open(const char *path, const struct dp_step_log_id *id, struct dp_step_log **out,
                                 struct dp_error *err)
 {
-    struct dp_step_bytes bytes = {0};
-    struct dp_error missing = {0};
-    size_t sound = 0;
-    enum dp_status st = make(path, out, err), read = st == DP_OK ? read_file(path, &bytes, &missing) : st;
-    if (read == DP_OK)
-        sound = parse(*out, bytes.at, bytes.size);
-    else if (st == DP_OK && read != DP_NOT_FOUND)
-        st = dp_fail(err, read, "%s", missing.text);
-    struct dp_step_log *log = *out;
-    if (st == DP_OK && sound > 0 && dp_step_record_seed(&log->id) != dp_step_record_seed(id)) {
-        dp_step_log_close(out);
-        st = make(path, out, err);
-        log = *out;
-        sound = 0;
+    struct dp_error why = {0};
+    enum dp_status st = read_file(path, id, out, &why);
+    if (st == DP_DATA) {
+        dp_log(DP_LOG_INFO, "%s", why.text);
+        json_decref((*out)->head);
+        (*out)->head = NULL;
     }
-    if (st == DP_OK && sound < bytes.size && sound > 0)
-        dp_log(DP_LOG_INFO, "'%s': the records after byte %zu are truncated or damaged, and ignored", path,
-               sound);
-    free(bytes.at);
-    if (st != DP_OK)
-        goto done;
-    log->id = *id;
-    log->seed = dp_step_record_seed(id);
-    log->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (log->fd < 0 || ftruncate(log->fd, (off_t)sound) != 0)
-        st = dp_fail(err, DP_IO, "cannot write '%.300s': %s", path, strerror(errno));
-    log->size = sound;
-    log->tidy_at = sound + DEAD_BYTES;
-    if (st == DP_OK && sound == 0)
-        st = begin(log, err);
-done:
-    if (st != DP_OK)
-        dp_step_log_close(out);
+    if (st == DP_OK || st == DP_DATA || st == DP_NOT_FOUND)
+        return DP_OK;
+    dp_step_log_close(out);
+    return dp_fail(err, st, "%s", why.text);
+}
+
+enum dp_status dp_step_log_place(const char *path, const struct dp_step_log_id *id,
+                                 struct dp_step_log_plan *plan, struct dp_step_place *place,
+                                 struct dp_error *err)
+{
+    struct dp_step_log *log = NULL;
+    enum dp_status st = read_file(path, id, &log, err);
+    size_t i;
+    json_t *line;
+    *place = (struct dp_step_place){0};
+    if (st == DP_OK) {
+        *plan = dp_step_log_plan_of(log);
+        json_array_foreach(log->lines, i, line)
+        {
+            struct dp_step_place at;
+            if (place_of(line, &at) && is_after(at, *place))
+                *place = at;
+        }
+    }
+    dp_step_log_close(&log);
     return st;
+}
+
+enum dp_status dp_step_log_path(const char *prefix, uint32_t worker, char *out, size_t size,
+                                struct dp_error *err)
+{
+    int n = snprintf(out, size, "%s-%" PRIu32 ".log", prefix, worker);
+    return n > 0 && (size_t)n < size
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "path '%.200s...' (training.steps) is too long", prefix);
 }
 
 void dp_step_log_close(struct dp_step_log **log)
@@ -462,6 +219,201 @@ void dp_step_log_close(struct dp_step_log **log)
         return;
     if (l->fd >= 0)
         (void)close(l->fd);
-    forget(l);
+    json_decref(l->head);
+    json_decref(l->lines);
     free(l);
+}
+
+/* ---- what was read */
+
+const char *dp_step_log_settings(const struct dp_step_log *log)
+{
+    return json_string_value(json_object_get(log->head, "settings"));
+}
+
+struct dp_step_log_plan dp_step_log_plan_of(const struct dp_step_log *log)
+{
+    return (struct dp_step_log_plan){.epochs = (uint32_t)dp_json_get_u64(log->head, "epochs"),
+                                     .groups = dp_json_get_u64(log->head, "groups")};
+}
+
+void dp_step_log_visit(const struct dp_step_log *log, const struct dp_step_log_visitor *visitor)
+{
+    size_t i;
+    json_t *line;
+    json_array_foreach(log->lines, i, line)
+    {
+        struct dp_step_place place = {0};
+        struct dp_step_sum sum;
+        enum dp_step_note kind;
+        const json_t *note = note_of(line, &kind);
+        char *text = note ? json_dumps(note, JSON_COMPACT) : NULL;
+        if (sum_of(line, &sum))
+            visitor->sum(visitor->context, &sum);
+        else if (text && place_of(line, &place))
+            visitor->note(visitor->context, kind, place.epoch, text);
+        free(text);
+    }
+}
+
+/* ---- writing */
+
+struct line_filter {
+    const struct dp_step_log_cut *cut;
+    uint32_t fine, epoch; /* the earliest that has a sum */
+    bool has_sum, has_totals;
+};
+
+/* Lines come last first. */
+static bool is_kept(struct line_filter *kept, const json_t *line)
+{
+    struct dp_step_place place = {0};
+    struct dp_step_sum sum;
+    enum dp_step_note kind;
+    if (!place_of(line, &place) || is_after(place, kept->cut->place))
+        return false;
+    if (!sum_of(line, &sum)) {
+        bool totals = note_of(line, &kind) && kind == DP_STEP_TOTALS, keep = !totals || !kept->has_totals;
+        kept->has_totals = kept->has_totals || totals;
+        return keep;
+    }
+    if ((kept->has_sum && sum.epoch >= kept->epoch && sum.epoch != kept->fine) ||
+        (sum.epoch >= kept->cut->place.epoch && sum.pushes > kept->cut->made))
+        return false;
+    kept->has_sum = true;
+    kept->epoch = sum.epoch;
+    return true;
+}
+
+/* Leaves the lines that the servers have reached; of an epoch the last sum, or all where it is `fine`; the last
+ * totals. */
+static void cut_lines(struct dp_step_log *log, const struct dp_step_log_cut *cut, uint32_t fine)
+{
+    struct line_filter kept = {.cut = cut, .fine = fine};
+    json_t *left = json_array(), *line;
+    size_t i;
+    for (i = json_array_size(log->lines); i-- > 0;)
+        if (!is_kept(&kept, json_array_get(log->lines, i)))
+            (void)json_array_set_new(log->lines, i, json_null());
+    json_array_foreach(log->lines, i, line) if (!json_is_null(line))(void) json_array_append(left, line);
+    json_decref(log->lines);
+    log->lines = left;
+}
+
+/* Takes the line. With its end, malloc'd; NULL: no memory, or a number is not finite. */
+static char *text_of(json_t *line)
+{
+    char *json = line ? json_dumps(line, JSON_COMPACT) : NULL, *text = NULL;
+    if (!json || asprintf(&text, "%s\n", json) < 0)
+        text = NULL;
+    free(json);
+    json_decref(line);
+    return text;
+}
+
+/* The file with what `from` has; from here on lines are added to it. */
+static enum dp_status rewrite(struct dp_step_log *log, const struct dp_step_log *from, struct dp_error *err)
+{
+    struct dp_atomic_file file;
+    size_t i;
+    json_t *line;
+    enum dp_status st = dp_atomic_file_open(log->path, &file, err);
+    if (st != DP_OK)
+        return st;
+    (void)json_dumpf(from->head, file.stream, JSON_COMPACT);
+    (void)fputc('\n', file.stream);
+    json_array_foreach(from->lines, i, line)
+    {
+        (void)json_dumpf(line, file.stream, JSON_COMPACT);
+        (void)fputc('\n', file.stream);
+    }
+    uint64_t size = (uint64_t)ftello(file.stream);
+    st = dp_atomic_file_commit(&file, err);
+    int fd = st == DP_OK ? open(log->path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    if (st == DP_OK && fd < 0)
+        st = dp_fail(err, DP_IO, "cannot write '%.300s': %s", log->path, strerror(errno));
+    if (st != DP_OK)
+        return st;
+    if (log->fd >= 0)
+        (void)close(log->fd);
+    log->fd = fd;
+    log->size = size;
+    log->tidy_at = 2 * size + DEAD_BYTES;
+    return DP_OK;
+}
+
+enum dp_status dp_step_log_begin(struct dp_step_log *log, const struct dp_step_log_cut *cut,
+                                 const struct dp_step_log_plan *plan, const char *settings,
+                                 struct dp_error *err)
+{
+    json_t *head = head_line(&log->id, plan, settings);
+    if (!head)
+        return dp_fail(err, DP_NOMEM, "no memory for a step log");
+    json_decref(log->head);
+    log->head = head;
+    cut_lines(log, cut, UINT32_MAX);
+    return rewrite(log, log, err);
+}
+
+/* The epoch has ended: those before it need one sum each. A training that is restored into the middle of it
+ * needs more of it. */
+static void tidy(struct dp_step_log *log, uint32_t epoch)
+{
+    const struct dp_step_log_cut all = {.place = {.epoch = UINT32_MAX}};
+    struct dp_step_log *read = NULL;
+    struct dp_error err = {0};
+    log->tidy_at = 2 * log->size; /* for the next try, should this one fail */
+    enum dp_status st = read_file(log->path, &log->id, &read, &err);
+    if (st == DP_OK) {
+        cut_lines(read, &all, epoch);
+        st = rewrite(log, read, &err);
+    }
+    if (st != DP_OK)
+        dp_log(DP_LOG_WARN, "cannot shorten the step log: %s; it grows", err.text);
+    dp_step_log_close(&read);
+}
+
+/* Takes the line. */
+static void add(struct dp_step_log *log, char *line)
+{
+    size_t n = line && log->fd >= 0 ? strlen(line) : 0, at = 0;
+    while (at < n) {
+        ssize_t written = write(log->fd, line + at, n - at);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            dp_log(DP_LOG_WARN,
+                   "cannot write '%s': %s; training continues, but metrics will be missing if it is stopped "
+                   "and resumed",
+                   log->path, strerror(errno));
+            (void)close(log->fd);
+            log->fd = -1;
+            break;
+        }
+        at += (size_t)written;
+    }
+    log->size += at;
+    free(line);
+}
+
+void dp_step_log_sum(struct dp_step_log *log, const struct dp_step_sum *sum)
+{
+    DP_ASSERT(sum->groups > 0);
+    add(log, text_of(sum_line(sum, false)));
+}
+
+void dp_step_log_end(struct dp_step_log *log, const struct dp_step_sum *sum)
+{
+    add(log, text_of(sum_line(sum, true)));
+    if (log->fd >= 0 && log->size > log->tidy_at)
+        tidy(log, sum->epoch);
+}
+
+void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, struct dp_step_place place,
+                      const char *text)
+{
+    char *line = NULL;
+    if (asprintf(&line, "{\"at\":[%" PRIu32 ",%" PRIu64 "],\"%s\":%s}\n", place.epoch, place.groups,
+                 note_names[kind], text) >= 0)
+        add(log, line);
 }

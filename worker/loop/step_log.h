@@ -1,17 +1,22 @@
-/* Step log: a file beside the store (training.steps) with the losses of a worker's pushes and the metrics of
- * its epochs, so that a restarted worker reports them too. Each worker has one for each run.
- *     open (reads what is there) -> plan -> (add)* -> epoch -> note -> (add)* -> ... -> close
- * Format    Records: checksum u64, kind u32, payload bytes u32, payload; little endian. The first record is
- *           the head (magic, version, cluster, run, worker). It seeds the checksum of every record, so that
- *           records of another run are not valid here.
- *           Behind the first push of an epoch stands a sum of no pushes, which says when the epoch began.
- * Promise   A record is written completely before add returns, so `kill -9` of this process loses none.
- *           Nothing is synced: a power failure may take the last ones. Reading ends at the first record that
- *           is damaged or truncated, and opening cuts the file there. A finished epoch needs one record: the
- *           records of its steps are removed when there are enough of them and a later epoch has ended, and those
- *           of a long epoch are summed up on the way.
- * Failure   Writing never stops a training: the first failure is logged, and unwritten records are missing
- *           after a restart. open: DP_IO, DP_NOMEM. A file of another run, cluster or worker is replaced.
+/* Step log: a text file of JSON lines next to the store (training.steps). A restarted worker takes the
+ * losses and metrics of its earlier processes from it, and commands see how far the worker is. Each worker has
+ * one for each run.
+ *     open (reads) -> begin (writes what counts again) -> (sum | end | note)* -> close
+ * Format    The first line says whose log it is: {"step_log": 2, "cluster": "1f..", "run": 3, "worker": 1,
+ *           "epochs": 10, "groups": 90, "settings": ".."}. Each other line has a place, "at": [epochs that are
+ *           over, pushes of the next one], and one of
+ *             "sum": {"pushes", "examples", "loss", "begun", "seconds"} over the pushes of this epoch below
+ *                 the place; at [e, 0] over all pushes of the epoch before it
+ *             "test", "validation": metrics (tested.h)
+ *             "totals": stats of the whole training (worker_stats.h)
+ * Promise   A line is written completely before its call returns, so `kill -9` of this process loses none.
+ *           Nothing is synced: a power failure may take the last ones. Reading ends at the first line that is
+ *           truncated or is none of these. begin keeps the lines whose place the servers have reached, so that
+ *           nothing counts twice. An epoch that is over needs one sum: its others are removed when there are
+ *           enough of them and a later epoch has ended.
+ * Failure   Writing never stops a training: the first failure is logged and ends the log. open: DP_IO,
+ *           DP_NOMEM. begin: DP_IO, DP_FULL; the lines that were read stay readable. A file of another run,
+ *           cluster, worker or version counts as empty, which is logged.
  * Thread    One. */
 #ifndef DP_LOOP_STEP_LOG_H
 #define DP_LOOP_STEP_LOG_H
@@ -35,83 +40,65 @@ struct dp_step_log_plan {
     uint64_t groups; /* pushes of this worker in an epoch */
 };
 
-/* One push. */
-struct dp_step {
-    uint32_t epoch, examples;
-    uint64_t group;
-    double loss_sum; /* over its examples */
-    double seconds;  /* of training in this epoch so far */
+/* Of a worker's run: so many epochs are over, and so many pushes of the next one are made. */
+struct dp_step_place {
+    uint32_t epoch;
+    uint64_t groups;
 };
 
-/* Pushes 0 .. groups-1 of an epoch, added in this order. */
+/* The sum over pushes of one epoch. */
 struct dp_step_sum {
-    uint64_t groups, examples;
-    double loss_sum, seconds;
-    double begun; /* seconds since 1970 */
+    uint32_t epoch;
+    uint64_t groups; /* they are below this number of the epoch; 0: they are all of it */
+    uint64_t pushes, examples;
+    double loss_sum;
+    double begun, seconds; /* since 1970; of training */
 };
 
-/* Other records, as the caller's bytes. Kind 1 was early stopping's state, which is in the register now: it
- * is skipped. */
-enum dp_step_note {
-    DP_STEP_TOTALS = 0,     /* stats of the whole training; the last note counts */
-    DP_STEP_TEST = 2,       /* metrics of the test set after each epoch */
-    DP_STEP_VALIDATION = 3, /* metrics of the validation set after each epoch */
-};
+enum dp_step_note { DP_STEP_TOTALS, DP_STEP_TEST, DP_STEP_VALIDATION };
 
-/* Opens for appending. */
 DP_MUST_USE
 enum dp_status dp_step_log_open(const char *path, const struct dp_step_log_id *id, struct dp_step_log **out,
                                 struct dp_error *err);
-/* Opens for reading, whichever worker wrote it. DP_NOT_FOUND: there is none; DP_DATA: it has no head. */
-DP_MUST_USE
-enum dp_status dp_step_log_read(const char *path, struct dp_step_log_id *id, struct dp_step_log **out,
-                                struct dp_error *err);
 void dp_step_log_close(struct dp_step_log **log); /* accepts NULL inside */
 
-/* Call before the first push. text: the settings that the pushes are made by (agreed.h). */
-void dp_step_log_set_plan(struct dp_step_log *log, const struct dp_step_log_plan *plan, const char *text);
-/* NULL when none was set. Lent. */
-const char *dp_step_log_text(const struct dp_step_log *log);
+/* The settings that the pushes were made by; NULL: nothing is known. Lent. */
+const char *dp_step_log_settings(const struct dp_step_log *log);
 struct dp_step_log_plan dp_step_log_plan_of(const struct dp_step_log *log);
 
 /* What the servers have of this worker's pushes. */
 struct dp_step_log_cut {
-    uint32_t epoch;       /* the first that is not over, counted from 0 */
-    uint64_t made, first; /* of it: how many pushes they have, and the first that they lack */
-    bool (*done)(const void *of, uint32_t epoch, uint64_t group);
-    const void *of;
+    struct dp_step_place place; /* the first push that they lack */
+    uint64_t made;              /* how many below it in its epoch this worker made */
 };
-/* Call once after open. Where the servers were restored to before what is logged, the rest is forgotten, as it is trained again. The
- * losses of single pushes are known back to the begin of the epoch that had ended last. */
+/* Call before the first push, when nothing else is left to be checked. Drops the lines beyond the cut.
+ * settings: as agreed.h. */
 DP_MUST_USE
-enum dp_status dp_step_log_cut(struct dp_step_log *log, const struct dp_step_log_cut *cut,
-                               struct dp_error *err);
+enum dp_status dp_step_log_begin(struct dp_step_log *log, const struct dp_step_log_cut *cut,
+                                 const struct dp_step_log_plan *plan, const char *settings,
+                                 struct dp_error *err);
+struct dp_step_log_visitor {
+    void (*sum)(void *context, const struct dp_step_sum *sum);
+    void (*note)(void *context, enum dp_step_note kind, uint32_t epoch, const char *text);
+    void *context;
+};
+/* What was read and is not beyond the cut: of each epoch one sum, ascending; metrics; the last totals. */
+void dp_step_log_visit(const struct dp_step_log *log, const struct dp_step_log_visitor *visitor);
 
-/* Call before the push is sent. sum: of the pushes before it in this epoch. */
-void dp_step_log_add(struct dp_step_log *log, const struct dp_step *step, const struct dp_step_sum *sum);
-/* Call when every push of the epoch is answered. */
-void dp_step_log_epoch(struct dp_step_log *log, uint32_t epoch, const struct dp_step_sum *sum);
-void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, uint32_t epoch, const void *bytes,
-                      size_t size);
+/* Of an epoch under way. */
+void dp_step_log_sum(struct dp_step_log *log, const struct dp_step_sum *sum);
+/* Of an epoch of which every push is answered. */
+void dp_step_log_end(struct dp_step_log *log, const struct dp_step_sum *sum);
+/* text: JSON. */
+void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, struct dp_step_place place,
+                      const char *text);
 
-/* Reads what was there at open: the sum record of an epoch, or {0}. A finished epoch's has all its pushes. */
-struct dp_step_sum dp_step_log_sum(const struct dp_step_log *log, uint32_t epoch);
-/* The sums of the finished epochs below `epochs`, into sums[epochs]; others are left unchanged. */
-void dp_step_log_sums(const struct dp_step_log *log, struct dp_step_sum *sums, uint32_t epochs);
-/* The pushes of the epoch that are not in its sum and that the servers have according to `done`, ascending by
- * group, each once. The caller frees *steps. */
+/* How far a worker is by its log, for any process. Some of the last pushes may have reached no server.
+ * DP_NOT_FOUND: there is no log; DP_DATA: it is not of this worker, run and version. */
 DP_MUST_USE
-enum dp_status dp_step_log_steps(const struct dp_step_log *log, uint32_t epoch,
-                                 bool (*done)(const void *of, uint32_t epoch, uint64_t group), const void *of,
-                                 struct dp_step **steps, size_t *count, struct dp_error *err);
-void dp_step_log_visit(const struct dp_step_log *log,
-                       void (*visit)(void *context, enum dp_step_note kind, uint32_t epoch, const void *bytes,
-                                     size_t size),
-                       void *context);
-/* How far the records go: the last epoch that has any (counted from 0), and how many of its pushes. Some of
- * these pushes may have reached no server. */
-void dp_step_log_last(const struct dp_step_log *log, uint32_t *epoch, uint64_t *groups);
-
+enum dp_status dp_step_log_place(const char *path, const struct dp_step_log_id *id,
+                                 struct dp_step_log_plan *plan, struct dp_step_place *place,
+                                 struct dp_error *err);
 /* Writes PREFIX-N.log. prefix: training.steps. DP_ARGUMENT: too long. */
 DP_MUST_USE
 enum dp_status dp_step_log_path(const char *prefix, uint32_t worker, char *out, size_t size,

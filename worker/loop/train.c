@@ -226,7 +226,7 @@ static enum dp_status agree(struct training *t, struct dp_error *err)
     char *text = t->agreed;
     dp_agreed_text(t->job->cluster, &train, data ? &judged : NULL, text);
     /* The step log first: a run of an earlier version has no plan, and the first worker to join sets it. */
-    enum dp_status st = dp_remember_begin(&t->remember, t->job, &plan, text, begun, err);
+    enum dp_status st = dp_remember_begin(&t->remember, t->job, &t->position, &plan, text, err);
     return st == DP_OK ? dp_training_plan_join(t->job, text, begun, err) : st;
 }
 
@@ -240,8 +240,6 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
         st = dp_roster_look(t->job, &t->rounds, &t->seat, err);
     if (st == DP_OK)
         st = dp_asked_position(t->job, &t->rounds, &t->seat, &t->position, err);
-    if (st == DP_OK)
-        dp_remember_cut(&t->remember, &t->position);
     if (st == DP_OK)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
