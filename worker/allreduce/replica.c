@@ -2,27 +2,24 @@
 
 #include "common/base/hash.h"
 #include "common/model/init.h"
+#include "common/model/mix.h"
 #include "common/model/optimizer.h"
 #include "common/model/row.h"
-#include "worker/compute/pinned.h"
 
 #include <stdlib.h>
 
 struct replicated {
     const struct dp_parameter *parameter;
     struct dp_optimizer *optimizer;
-    size_t rows, row_bytes;
-    char *row; /* [rows] records */
+    size_t rows, row_bytes, at; /* at: of its gradients */
+    char *row;                  /* [rows] records */
 };
 
 struct dp_replica {
-    const struct dp_backend *backend;
     int parameters;
     size_t floats; /* of all parameters */
-    void *weights, *sums;
+    float *sums;
     struct replicated of[DP_GRAPH_PARAMETERS_MAX];
-    const float *shown[DP_GRAPH_PARAMETERS_MAX];
-    float *gradients[DP_GRAPH_PARAMETERS_MAX];
 };
 
 enum dp_status dp_replica_check(const struct dp_graph *graph, const char *model, struct dp_error *err)
@@ -37,13 +34,6 @@ enum dp_status dp_replica_check(const struct dp_graph *graph, const char *model,
                            model, parameter->table.name);
     }
     return DP_OK;
-}
-
-static void show(const struct replicated *of, float *weights)
-{
-    uint32_t dim = of->parameter->table.dim;
-    for (size_t i = 0; i < of->rows; i++)
-        memcpy(weights + i * dim, dp_row_weights_const(of->row + i * of->row_bytes), dim * sizeof(float));
 }
 
 static enum dp_status replicated_new(const struct dp_parameter *parameter, struct replicated *of,
@@ -63,45 +53,23 @@ static enum dp_status replicated_new(const struct dp_parameter *parameter, struc
     return dp_optimizer_new(spec, DP_FORM_BEST, &of->optimizer, err);
 }
 
-static enum dp_status buffers_new(struct dp_replica *replica, size_t extra, struct dp_error *err)
+enum dp_status dp_replica_new(const struct dp_graph *graph, size_t extra, struct dp_replica **out,
+                              struct dp_error *err)
 {
-    const size_t bytes = replica->floats * sizeof(float);
-    enum dp_status st = dp_pinned_new(replica->backend, bytes, &replica->weights, err);
-    if (st == DP_OK)
-        st = dp_pinned_new(replica->backend, bytes + extra * sizeof(float), &replica->sums, err);
-    if (st != DP_OK)
-        return st;
-    size_t at = 0;
-    for (int p = 0; p < replica->parameters; p++) {
-        const struct replicated *of = &replica->of[p];
-        float *weights = (float *)replica->weights + at;
-        replica->shown[p] = weights;
-        replica->gradients[p] = (float *)replica->sums + at;
-        show(of, weights);
-        at += dp_parameter_floats(of->parameter);
-    }
-    DP_ASSERT(at == replica->floats);
-    return DP_OK;
-}
-
-enum dp_status dp_replica_new(const struct dp_graph *graph, const struct dp_backend *backend, size_t extra,
-                              struct dp_replica **out, struct dp_error *err)
-{
-    *out = NULL;
     struct dp_replica *replica = calloc(1, sizeof *replica);
-    if (!replica)
-        return dp_fail(err, DP_NOMEM, "no memory for a copy of the parameters");
-    replica->backend = backend;
-    enum dp_status st = DP_OK;
+    enum dp_status st = replica ? DP_OK : DP_NOMEM;
     for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
         DP_ASSERT(!parameter->sparse);
         replica->parameters++;
+        replica->of[p].at = replica->floats;
         replica->floats += dp_parameter_floats(parameter);
         st = replicated_new(parameter, &replica->of[p], err);
     }
     if (st == DP_OK)
-        st = buffers_new(replica, extra, err);
+        replica->sums = calloc(replica->floats + extra, sizeof *replica->sums);
+    if (!replica || (st == DP_OK && !replica->sums))
+        st = dp_fail(err, DP_NOMEM, "no memory for a copy of the parameters");
     if (st != DP_OK)
         dp_replica_free(&replica);
     *out = replica;
@@ -118,19 +86,24 @@ void dp_replica_free(struct dp_replica **replica)
         dp_optimizer_free(&r->of[p].optimizer);
         free(r->of[p].row);
     }
-    dp_pinned_free(r->backend, &r->weights);
-    dp_pinned_free(r->backend, &r->sums);
+    free(r->sums);
     free(r);
 }
 
-const float *const *dp_replica_weights(const struct dp_replica *replica)
+static enum dp_status pull(void *of, int parameter, const uint64_t *mixed, size_t n, float *rows,
+                           struct dp_error *err)
 {
-    return replica->shown;
+    const struct dp_replica *replica = of;
+    size_t dim = replica->of[parameter].parameter->table.dim;
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        memcpy(rows + i * dim, dp_replica_row(replica, parameter, dp_unmix(mixed[i])), dim * sizeof *rows);
+    return DP_OK;
 }
 
-float *const *dp_replica_gradients(const struct dp_replica *replica)
+struct dp_row_source dp_replica_rows(struct dp_replica *replica)
 {
-    return replica->gradients;
+    return (struct dp_row_source){.pull = pull, .of = replica};
 }
 
 float *dp_replica_sums(const struct dp_replica *replica)
@@ -143,25 +116,21 @@ size_t dp_replica_floats(const struct dp_replica *replica)
     return replica->floats;
 }
 
-void dp_replica_scale(struct dp_replica *replica, float factor)
+void dp_replica_put(struct dp_replica *replica, int parameter, const float *gradients, float factor)
 {
-    float *sums = replica->sums;
-    if (factor == 0)
-        memset(sums, 0, replica->floats * sizeof *sums);
-    else if (factor != 1)
-        for (size_t i = 0; i < replica->floats; i++)
-            sums[i] *= factor;
+    const struct replicated *of = &replica->of[parameter];
+    size_t floats = dp_parameter_floats(of->parameter);
+    for (size_t i = 0; i < floats; i++)
+        replica->sums[of->at + i] = gradients ? factor * gradients[i] : 0;
 }
 
 void dp_replica_apply(struct dp_replica *replica, float rate)
 {
     for (int p = 0; p < replica->parameters; p++) {
-        struct replicated *of = &replica->of[p];
-        const float *gradients = replica->gradients[p];
+        const struct replicated *of = &replica->of[p];
         for (size_t i = 0; i < of->rows; i++)
             dp_optimizer_apply(of->optimizer, of->row + i * of->row_bytes,
-                               gradients + i * of->parameter->table.dim, rate);
-        show(of, (float *)replica->weights + (replica->shown[p] - replica->shown[0]));
+                               replica->sums + of->at + i * of->parameter->table.dim, rate);
     }
 }
 

@@ -4,17 +4,25 @@
 
 #include <stdio.h>
 
+/* Without the padding of the last block. */
+static enum dp_status write_rows(const struct dp_parameter *parameter, int p,
+                                 const struct dp_replica *replica, struct dp_tensor_file *file,
+                                 struct dp_error *err)
+{
+    uint64_t floats = (uint64_t)parameter->rows * parameter->width, dim = parameter->table.dim;
+    enum dp_status st = DP_OK;
+    for (uint64_t at = 0; st == DP_OK && at < floats; at += dim)
+        st = dp_tensor_file_put(file, (size_t)p, at, dp_replica_row(replica, p, at / dim),
+                                floats - at < dim ? floats - at : dim, err);
+    return st;
+}
+
 static enum dp_status write_all(const struct dp_graph *graph, const struct dp_replica *replica,
                                 struct dp_tensor_file *file, struct dp_error *err)
 {
-    const float *const *weights = dp_replica_weights(replica);
     enum dp_status st = DP_OK;
-    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++) {
-        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
-        /* Without the padding of its last block. */
-        st = dp_tensor_file_put(file, (size_t)p, 0, weights[p], (uint64_t)parameter->rows * parameter->width,
-                                err);
-    }
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++)
+        st = write_rows(dp_graph_parameter(graph, p), p, replica, file, err);
     return st == DP_OK ? dp_tensor_file_commit(file, err) : st;
 }
 

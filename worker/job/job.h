@@ -22,6 +22,7 @@
 /* Examples in a minibatch that is only scored, or whose size is not settled yet. */
 #define DP_JOB_BATCH 128u
 
+struct dp_exchange;
 struct dp_job;
 struct dp_row_source;
 
@@ -44,6 +45,8 @@ struct dp_job {
     struct dp_client *client;
     struct dp_shared shared; /* over the client */
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
+    const struct dp_exchange
+        *exchange;                    /* what takes the steps of a training (exchange.h); NULL: the client */
     const struct dp_row_source *rows; /* what evaluations pull from (row_source.h); NULL: the client */
     struct dp_backend backend;
     char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */

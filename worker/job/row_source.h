@@ -1,8 +1,8 @@
-/* Row source: where an evaluation takes rows from, if not from the servers: a sample of them (score/sample_rows.h), the copy of a
- * program that trains without servers, or what only records which rows are asked for (score/key_record.h).
+/* Row source: where rows come from, if not from the servers: a sample of them (score/sample_rows.h), the copy
+ * of a program that trains without servers, or what only records which rows are asked for (score/key_record.h).
  * Thread    The caller's; a pull returns when the rows are there.
- * Why       An evaluation then computes what it computes beside servers, by the same code. A training never has one: its
- *           requests stay asynchronous. */
+ * Why       An evaluation then computes what it computes with servers, by the same code. A training has one
+ *           only with an exchange (exchange.h): with servers its requests stay asynchronous. */
 #ifndef DP_JOB_ROW_SOURCE_H
 #define DP_JOB_ROW_SOURCE_H
 

@@ -38,7 +38,8 @@ uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t
     uint64_t until = begun_ns + dp_delays_takes_ns(delays, epoch, number, from - begun_ns);
     while (now < until && !dp_job_stopped(job)) {
         if (tends) {
-            dp_client_progress(job->client);
+            if (job->client)
+                dp_client_progress(job->client);
             dp_job_alive(job);
             if (delays->ends && delays->ends(delays->ends_of))
                 break;

@@ -300,6 +300,11 @@ const float *dp_gradients_sum(const struct dp_gradients *gradients, int paramete
     return gradients->summed[parameter].sum;
 }
 
+void dp_gradients_drop(struct dp_gradients *gradients)
+{
+    gradients->count = 0;
+}
+
 const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, uint32_t group, size_t *n)
 {
     const struct gathered *gathered = &gradients->gathered[group];

@@ -59,10 +59,11 @@ DP_MUST_USE
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
                                  const struct dp_push_options *options, uint32_t timeout_ms,
                                  struct dp_ticket *ticket, struct dp_error *err);
-
-/* For tests: what a push would send, the sum so far of a parameter and the keys of a group, unmixed
- * (united or of one batch: mixed). */
+/* What a push would send, for an exchange: the sum so far of a parameter. Then drop, instead of push. */
 const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter);
+void dp_gradients_drop(struct dp_gradients *gradients);
+
+/* For tests: the keys of a group, unmixed (united or of one batch: mixed). */
 const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, uint32_t group, size_t *n);
 
 #endif

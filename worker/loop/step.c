@@ -1,6 +1,7 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
+#include "worker/job/exchange.h"
 #include "worker/job/push_id.h"
 #include "worker/loop/fetch_wait.h"
 #include "worker/telemetry/advice.h"
@@ -54,11 +55,38 @@ static uint64_t clock_of(const struct dp_loop *loop, uint64_t step)
     return loop->portions ? loop->issued : dp_rounds_clock(&loop->rounds, loop->epoch, step);
 }
 
+static void begin_next(struct dp_loop *loop)
+{
+    loop->issued++;
+    loop->examples = loop->passed = 0;
+    loop->loss_sum = 0;
+}
+
+/* Instead of a push. */
+static enum dp_status exchange(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step,
+                               float rate, struct dp_error *err)
+{
+    const struct dp_exchange *to = loop->job->exchange;
+    const struct dp_push_options options = {
+        .rate = rate, .step = clock_of(loop, step), .examples = loop->examples};
+    enum dp_status st = to->step(to->of, &options, gradients, &loop->watch, err);
+    if (gradients)
+        dp_gradients_drop(gradients);
+    if (st != DP_OK)
+        return st;
+    remember(loop, step, 0);
+    loop->stats->pushes += loop->examples > 0;
+    begin_next(loop);
+    return DP_OK;
+}
+
 /* step: of this epoch. gradients: NULL for an empty push. */
 static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step, float rate,
                            struct dp_error *err)
 {
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    if (loop->job->exchange)
+        return exchange(loop, gradients, step, rate, err);
     /* In sync the client lets no shard get two steps ahead of another; here the wait has the retry policy. */
     bool alone = loop->rounds.rule.mode == DP_CLUSTER_SYNC && loop->rounds.rule.slack == 0;
     enum dp_status st = dp_loop_wait_pushes(loop, alone ? 0 : loop->training->pushes_max - 1, err);
@@ -85,9 +113,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     if (st != DP_OK)
         return st;
     dp_sent_added(&loop->sent, options.number, loop->examples, loop->passed, loop->issued - loop->stands_on);
-    loop->issued++;
-    loop->examples = loop->passed = 0;
-    loop->loss_sum = 0;
+    begin_next(loop);
     return DP_OK;
 }
 
@@ -97,13 +123,27 @@ static float rate_of(const struct dp_loop *loop, uint64_t step, uint64_t number)
     return dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + rated);
 }
 
-/* The round at the end of the epoch in which this worker has no minibatch. */
+/* Adds the place and a remedy to the error of a step. */
+static enum dp_status explain(const struct dp_loop *loop, uint64_t number, enum dp_status st,
+                              struct dp_error *err)
+{
+    if (st != DP_NOT_FINITE)
+        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop), number);
+    return dp_wrap(err, st,
+                   "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
+                   " (try a lower --rate than %g, more --warmup, " DP_ADVICE_SCALE ")",
+                   dp_loop_shown_epoch(loop), number, loop->training->rate);
+}
+
+/* The round at the end of the epoch in which this worker has no minibatch; of an exchange all such rounds. */
 static enum dp_status push_empty(struct dp_loop *loop, struct dp_error *err)
 {
-    uint64_t step = loop->rounds.own;
-    if (step == loop->rounds.count || dp_position_done(loop->position, loop->epoch, step))
-        return DP_OK;
-    return push(loop, NULL, step, rate_of(loop, step, 0), err);
+    uint64_t rounds = loop->job->exchange ? loop->rounds.most : loop->rounds.count;
+    enum dp_status st = DP_OK;
+    for (uint64_t step = loop->rounds.own; st == DP_OK && step < rounds; step++)
+        if (!dp_position_done(loop->position, loop->epoch, step))
+            st = push(loop, NULL, step, rate_of(loop, step, 0), err);
+    return st == DP_NOT_FINITE ? explain(loop, loop->share.batches - 1, st, err) : st;
 }
 
 /* Starts minibatch i of a fetch whose weights have arrived. */
@@ -197,19 +237,6 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
-/* Adds the place and a remedy to the error of a step. */
-static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch *batch, enum dp_status st,
-                              struct dp_error *err)
-{
-    if (st != DP_NOT_FINITE)
-        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop),
-                       batch->number);
-    return dp_wrap(err, st,
-                   "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-                   " (try a lower --rate than %g, more --warmup, " DP_ADVICE_SCALE ")",
-                   dp_loop_shown_epoch(loop), batch->number, loop->training->rate);
-}
-
 static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, struct dp_error *err)
 {
     return dp_job_stopped(loop->job)
@@ -245,8 +272,7 @@ static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, uint64_t f
 static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct dp_loop_fetch *fetch = &loop->fetch[index % 2];
-    bool more = loop->training->overlap && !loop->portions &&
-                index + 1 < dp_groups(loop->positions, loop->fetch_every);
+    bool more = loop->overlap && !loop->portions && index + 1 < dp_groups(loop->positions, loop->fetch_every);
     float *rates = dp_hogwild_rates(loop->hogwild), rate = 0;
     uint64_t step = 0, number = 0; /* of this epoch */
     struct dp_error late = {0};
@@ -272,7 +298,7 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
         if (st == DP_OK)
             st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
         if (st != DP_OK)
-            return explain(loop, fetch->batch[at], st, err);
+            return explain(loop, fetch->batch[at]->number, st, err);
         dp_loop_fetch_release(loop, fetch);
         st = stop_here(loop, number, err);
     }
@@ -296,7 +322,7 @@ static enum dp_status give_up(struct dp_loop *loop, uint64_t index, const struct
 {
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
     if (st != DP_OK && st != DP_STOPPING)
-        return explain(loop, batch, st, err);
+        return explain(loop, batch->number, st, err);
     if (loop->late.failed != DP_OK)
         return dp_fail(err, loop->late.failed, "pull in epoch %" PRIu32 ": %s", dp_loop_shown_epoch(loop),
                        loop->late.err.text);
@@ -324,7 +350,7 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
         if (loop->late.is)
             return give_up(loop, index, fetch->batch[i], st, err);
         if (st != DP_OK)
-            return explain(loop, fetch->batch[i], st, err);
+            return explain(loop, fetch->batch[i]->number, st, err);
         dp_progress_tick(loop->progress);
         dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
         st = stop_here(loop, fetch->batch[i]->number, err);
@@ -338,7 +364,7 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
 static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
 {
     uint64_t fetches = dp_groups(loop->positions, loop->fetch_every);
-    bool overlap = loop->training->overlap;
+    bool overlap = loop->overlap;
     enum dp_status st = fetches ? dp_loop_fetch_start(loop, 0, err) : DP_OK;
     for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
         bool more = i + 1 < fetches;
@@ -357,7 +383,7 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
 /* As train_fetches, of what the first server gives. */
 static enum dp_status train_leased(struct dp_loop *loop, struct dp_error *err)
 {
-    bool overlap = loop->training->overlap, over = false;
+    bool overlap = loop->overlap, over = false;
     enum dp_status st = DP_OK;
     dp_loop_leased_begin(loop);
     for (uint64_t i = 0; st == DP_OK; i++) {
@@ -387,7 +413,7 @@ static enum dp_status land(struct dp_loop *loop, struct dp_error *err)
     struct dp_loop_fetch *fetch = loop->flight[0].fetch;
     enum dp_status st = settle(loop, err);
     if (st != DP_OK)
-        return explain(loop, fetch->batch[0], st, err);
+        return explain(loop, fetch->batch[0]->number, st, err);
     uint64_t number = fetch->batch[0]->number;
     dp_loop_fetch_release(loop, fetch);
     dp_progress_tick(loop->progress);
@@ -440,7 +466,7 @@ static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
         if (st == DP_OK && fetch->count > 0) {
             st = start(loop, fetch, 0, err);
             if (st != DP_OK)
-                st = explain(loop, fetch->batch[0], st, err);
+                st = explain(loop, fetch->batch[0]->number, st, err);
         }
         if (st == DP_OK && loop->flying > (fetch->count > 0 ? 1 : 0))
             st = land(loop, err);

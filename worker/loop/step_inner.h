@@ -55,6 +55,7 @@ struct dp_loop {
     uint64_t stands_on;               /* and those that were when the push at hand was pulled for */
     uint32_t owner;                   /* the worker whose share has the minibatches of the push at hand */
     uint32_t fetch_every, push_every; /* at most `positions` */
+    bool overlap;                     /* the next fetch is pulled before the push of this one */
     bool accumulates;                 /* no local step between the minibatches of a fetch */
     struct dp_loop_fetch fetch[2];
     const struct dp_position *position;

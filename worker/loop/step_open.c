@@ -2,6 +2,7 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
+#include "worker/job/exchange.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
                                          .shards = job->shards,
                                          .worst = &job->worst,
                                          .batches_max = loop->fetch_every,
-                                         .backend = &job->backend};
+                                         .backend = &job->backend,
+                                         .source = job->exchange ? &job->exchange->rows : NULL};
     struct dp_gradients_options gradients = {.graph = job->model.graph,
                                              .tables = job->table,
                                              .shards = job->shards,
@@ -126,8 +128,9 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     /* Within a group a step depends on the one before: on its local weights, or on its place in the
          * sum. */
     loop->is_device = dp_program_depth(job->program) > 1;
+    loop->overlap = training->overlap && !job->exchange; /* whose rows do not wait for a step */
     loop->flies =
-        loop->is_device && training->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
+        loop->is_device && loop->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
 
     loop->late = (struct dp_late){.job = job, .behind = &loop->behind};
     loop->delays = dp_delays_of(job);

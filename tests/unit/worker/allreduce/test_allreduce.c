@@ -147,25 +147,37 @@ static void has(const char *path, const char *text)
 struct alone {
     struct dp_job job;
     struct dp_sets sets;
-    struct dp_replica *replica, *sum; /* sum: for its gradients */
+    struct dp_replica *replica;
+    float *weights[DP_GRAPH_PARAMETERS_MAX], *gradients[DP_GRAPH_PARAMETERS_MAX];
     struct dp_batch *batch;
     double loss_sum; /* of the epoch, by examples */
 };
 
+static void take_weights(struct alone *a)
+{
+    for (int p = 0; p < dp_graph_parameters(a->job.model.graph); p++) {
+        const float *row;
+        size_t dim = dp_graph_parameter(a->job.model.graph, p)->table.dim;
+        for (uint64_t key = 0; (row = dp_replica_row(a->replica, p, key)); key++)
+            memcpy(a->weights[p] + key * dim, row, dim * sizeof *row);
+    }
+}
+
 /* Its gradients are added to the sum, or begin it. */
 static void add_minibatch(struct alone *a, uint32_t epoch, uint64_t number, float factor, bool begins)
 {
-    float loss, *own = dp_replica_sums(a->replica), *sum = dp_replica_sums(a->sum);
+    float loss, *sum = dp_replica_sums(a->replica);
     struct dp_error err = {0};
     dp_dataset_fill(a->sets.train, epoch, number, a->batch);
     assert_int_equal(
-        dp_program_forward(a->job.program, a->batch, dp_replica_weights(a->replica), &loss, NULL, &err),
+        dp_program_forward(a->job.program, a->batch, (const float *const *)a->weights, &loss, NULL, &err),
         DP_OK);
-    assert_int_equal(dp_program_backward(a->job.program, dp_replica_gradients(a->replica), &err), DP_OK);
-    for (size_t i = 0; i < dp_replica_floats(a->replica); i++) {
-        float weighted = factor * own[i];
-        sum[i] = begins ? weighted : sum[i] + weighted;
-    }
+    assert_int_equal(dp_program_backward(a->job.program, a->gradients, &err), DP_OK);
+    for (int p = 0; p < dp_graph_parameters(a->job.model.graph); p++)
+        for (size_t i = 0; i < dp_parameter_floats(dp_graph_parameter(a->job.model.graph, p)); i++, sum++) {
+            float weighted = factor * a->gradients[p][i];
+            *sum = begins ? weighted : *sum + weighted;
+        }
     a->loss_sum += (double)loss * a->batch->examples;
 }
 
@@ -194,10 +206,9 @@ static void one_round(struct alone *a, const struct world *w, uint32_t epoch, ui
         uint32_t own = n + 1 < batches ? t->batch : EXAMPLES - (uint32_t)n * t->batch;
         add_minibatch(a, epoch, n, (float)own / (float)all, n == first);
     }
-    memcpy(dp_replica_sums(a->replica), dp_replica_sums(a->sum),
-           dp_replica_floats(a->replica) * sizeof(float));
     const struct dp_rate rate = dp_rate_of(t, batches * t->epochs);
     dp_replica_apply(a->replica, dp_rate_at(&rate, epoch * batches + first));
+    take_weights(a);
 }
 
 /* Compares the weights of the ranks with those after so many rounds, and the training loss of each full epoch. Planted: the loss divided
@@ -210,8 +221,14 @@ static void are_those_after(struct world *w, uint32_t rounds)
     assert_int_equal(dp_job_open_alone(&w->cluster, 0, &stop, &a.job, &err), DP_OK);
     assert_int_equal(dp_sets_train(&a.job, &a.sets, &err), DP_OK);
     assert_int_equal(dp_job_program(&a.job, a.sets.train, NULL, NULL, &err), DP_OK);
-    assert_int_equal(dp_replica_new(a.job.model.graph, NULL, 0, &a.replica, &err), DP_OK);
-    assert_int_equal(dp_replica_new(a.job.model.graph, NULL, 0, &a.sum, &err), DP_OK);
+    assert_int_equal(dp_replica_new(a.job.model.graph, 0, &a.replica, &err), DP_OK);
+    for (int p = 0; p < dp_graph_parameters(a.job.model.graph); p++) {
+        size_t floats = dp_parameter_floats(dp_graph_parameter(a.job.model.graph, p));
+        a.weights[p] = calloc(floats, sizeof(float));
+        a.gradients[p] = calloc(floats, sizeof(float));
+        assert_true(a.weights[p] && a.gradients[p]);
+    }
+    take_weights(&a);
     assert_int_equal(dp_batch_new(a.sets.train, &a.batch, &err), DP_OK);
     uint64_t batches = dp_dataset_batches(a.sets.train);
     uint32_t done = 0;
@@ -233,14 +250,15 @@ static void are_those_after(struct world *w, uint32_t rounds)
         const struct dp_parameter *of = dp_graph_parameter(a.job.model.graph, p);
         size_t bytes = (size_t)of->rows * of->width * sizeof(float);
         assert_true(at + bytes <= size);
-        assert_memory_equal(file + at, dp_replica_weights(a.replica)[p], bytes);
+        assert_memory_equal(file + at, a.weights[p], bytes);
         at += bytes;
+        free(a.weights[p]);
+        free(a.gradients[p]);
     }
     assert_int_equal(at, size);
     free(file);
     dp_batch_free(&a.batch);
     dp_replica_free(&a.replica);
-    dp_replica_free(&a.sum);
     dp_sets_close(&a.sets);
     dp_job_close(&a.job);
 }

@@ -4,6 +4,7 @@
 #include "worker/allreduce/replica.h"
 
 #include "common/model/init.h"
+#include "common/model/mix.h"
 #include "common/model/optimizer.h"
 #include "common/model/row.h"
 #include "worker/compute/models/model.h"
@@ -29,7 +30,7 @@ static struct dp_replica *copy_of(const struct dp_model *model, size_t extra)
 {
     struct dp_replica *replica = NULL;
     struct dp_error err = {0};
-    if (dp_replica_new(model->graph, NULL, extra, &replica, &err) != DP_OK)
+    if (dp_replica_new(model->graph, extra, &replica, &err) != DP_OK)
         fail_msg("%s", err.text);
     return replica;
 }
@@ -46,6 +47,18 @@ static void begin(struct beside *beside, const struct dp_table_spec *spec, uint6
     assert_true(dp_row_bytes(spec) <= sizeof beside->row);
     dp_init_row(spec, key, beside->row);
     assert_int_equal(dp_optimizer_new(spec, DP_FORM_PORTABLE, &beside->optimizer, &err), DP_OK);
+}
+
+static void expect_pulled(struct dp_replica *replica, int parameter, uint64_t key, size_t dim)
+{
+    const struct dp_row_source rows = dp_replica_rows(replica);
+    const uint64_t mixed[] = {dp_mix(key), dp_mix(0)};
+    float pulled[2 * 1024];
+    struct dp_error err = {0};
+    assert_true(2 * dim <= sizeof pulled / sizeof *pulled);
+    assert_int_equal(rows.pull(rows.of, parameter, mixed, 2, pulled, &err), DP_OK);
+    assert_memory_equal(pulled, dp_replica_row(replica, parameter, key), dim * sizeof *pulled);
+    assert_memory_equal(pulled + dim, dp_replica_row(replica, parameter, 0), dim * sizeof *pulled);
 }
 
 /* The last row of each parameter, whose end may be padding. Planted: keys from 1; one optimizer for all; one row left out. */
@@ -66,13 +79,14 @@ static void follows(const struct dp_optimizer_spec *optimizer)
     }
     for (int s = 1; s <= STEPS; s++) {
         float rate = 0.1f / (float)s;
+        size_t end = 0;
         for (size_t i = 0; i < dp_replica_floats(replica); i++)
             dp_replica_sums(replica)[i] = sinf((float)(i + 1) * (float)s);
         for (int p = 0; p < parameters; p++) {
             const struct dp_parameter *of = dp_graph_parameter(model.graph, p);
-            size_t at = dp_parameter_floats(of) - of->table.dim;
-            dp_optimizer_apply(beside[p].optimizer, beside[p].row, dp_replica_gradients(replica)[p] + at,
-                               rate);
+            end += dp_parameter_floats(of);
+            dp_optimizer_apply(beside[p].optimizer, beside[p].row,
+                               dp_replica_sums(replica) + end - of->table.dim, rate);
         }
         dp_replica_apply(replica, rate);
         for (int p = 0; p < parameters; p++) {
@@ -80,8 +94,7 @@ static void follows(const struct dp_optimizer_spec *optimizer)
             size_t at = dp_parameter_floats(of) - of->table.dim;
             assert_memory_equal(dp_replica_row(replica, p, at / of->table.dim),
                                 dp_row_weights_const(beside[p].row), of->table.dim * 4);
-            assert_memory_equal(dp_replica_weights(replica)[p] + at, dp_row_weights_const(beside[p].row),
-                                of->table.dim * 4);
+            expect_pulled(replica, p, at / of->table.dim, of->table.dim);
         }
     }
     for (int p = 0; p < parameters; p++)
@@ -111,20 +124,25 @@ static void gradients_lie_together_and_are_scaled(void **state)
     struct dp_model model = open_model("mlp:7-300-3", &sgd);
     struct dp_replica *replica = copy_of(&model, 1);
     size_t floats = dp_replica_floats(replica), all = 0;
-    float *sums = dp_replica_sums(replica);
+    float *sums = dp_replica_sums(replica), *own = calloc(floats, sizeof *own);
+    assert_non_null(own);
+    sums[floats] = 7;
+    for (size_t i = 0; i < floats; i++)
+        own[i] = (float)i;
     for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
-        assert_ptr_equal(dp_replica_gradients(replica)[p], sums + all);
+        dp_replica_put(replica, p, own + all, 0.25f);
         all += dp_parameter_floats(dp_graph_parameter(model.graph, p));
     }
     assert_int_equal(all, floats);
     for (size_t i = 0; i < floats; i++)
-        sums[i] = 4;
-    sums[floats] = 7;
-    dp_replica_scale(replica, 0.25f);
-    assert_true(sums[0] == 1 && sums[floats - 1] == 1 && sums[floats] == 7);
-    sums[0] = NAN; /* of a rank that computed nothing */
-    dp_replica_scale(replica, 0);
-    assert_true(sums[0] == 0 && sums[floats - 1] == 0 && sums[floats] == 7);
+        assert_true(sums[i] == 0.25f * (float)i);
+    sums[0] = NAN;
+    for (int p = 0; p < dp_graph_parameters(model.graph); p++)
+        dp_replica_put(replica, p, NULL, 1); /* of a rank that computed nothing */
+    for (size_t i = 0; i < floats; i++)
+        assert_true(sums[i] == 0);
+    assert_true(sums[floats] == 7);
+    free(own);
     uint64_t before = dp_replica_digest(replica);
     assert_true(dp_replica_digest(replica) == before);
     sums[floats - 1] = 1;

@@ -92,8 +92,8 @@ static void rows_at_their_moments(void **state)
     make_keys(model.graph, &keys);
     keys.each = 400;
     assert_int_equal(dp_sample_keys_write(&keys, keys_path, &err), DP_OK);
-    assert_int_equal(dp_replica_new(model.graph, NULL, 0, &replica, &err), DP_OK);
-    assert_int_equal(dp_replica_new(model.graph, NULL, 0, &before, &err), DP_OK);
+    assert_int_equal(dp_replica_new(model.graph, 0, &replica, &err), DP_OK);
+    assert_int_equal(dp_replica_new(model.graph, 0, &before, &err), DP_OK);
     const struct dp_clock clock = {.now_ns = now_ns, .self = &time};
     if (dp_sampling_open(&options, model.graph, replica, clock, &sampling, &err) != DP_OK)
         fail_msg("%s", err.text);

@@ -44,8 +44,11 @@ void __wrap_dp_client_progress(struct dp_client *client)
 static struct dp_delays delays_of(struct dp_job *job, struct dp_cluster *cluster, uint32_t worker)
 {
     memset(&world, 0, sizeof world);
-    *job =
-        (struct dp_job){.cluster = cluster, .worker = worker, .stop = &world.stop, .clock = {now_of, NULL}};
+    *job = (struct dp_job){.cluster = cluster,
+                           .worker = worker,
+                           .stop = &world.stop,
+                           .clock = {now_of, NULL},
+                           .client = (struct dp_client *)&world};
     struct dp_delays delays = dp_delays_of(job);
     delays.sleep = sleep_of;
     return delays;
