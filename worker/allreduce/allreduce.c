@@ -2,6 +2,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
+#include "common/config/injection.h"
 #include "common/model/optimizer.h"
 #include "worker/allreduce/ranks_report.h"
 #include "worker/allreduce/replica.h"
@@ -12,7 +13,6 @@
 #include "worker/job/rounds.h"
 #include "worker/loop/columns_file.h"
 #include "worker/loop/defaults.h"
-#include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/rate.h"
 #include "worker/loop/step.h"
@@ -37,7 +37,6 @@ struct rank {
     struct dp_share share;
     struct dp_rounds rounds;
     struct dp_rate rate;
-    struct dp_delays *delays; /* [ranks] */
     struct dp_replica *replica;
     struct dp_exchange exchange;
     /* Of the loop. It stops when all ranks do, and nothing was done before. */
@@ -63,12 +62,15 @@ static uint32_t examples_of(const struct rank *r, uint64_t number)
     return left < r->training->batch ? (uint32_t)left : r->training->batch;
 }
 
-/* How long the others may take until they have come to this step, whose first minibatch is this one. */
+/* How long the others may take until they have come to this step, whose first minibatch is this one: timeout_ms,
+ * or that as a rank's injected delay lengthens it. */
 static uint64_t limit_of(const struct rank *r, uint64_t first)
 {
     uint64_t limit_ns = r->training->timeout_ms * MS_NS, most = limit_ns;
     for (uint32_t w = 0; w < r->reducer->ranks; w++) {
-        uint64_t takes_ns = dp_delays_takes_ns(&r->delays[w], r->step / r->rounds.most, first + w, limit_ns);
+        const struct dp_injection injection = dp_injection_of(r->training, w);
+        uint64_t takes_ns = dp_injection_takes_ns(&injection, r->training->seed, r->step / r->rounds.most,
+                                                  first + w, limit_ns);
         most = takes_ns > most ? takes_ns : most;
     }
     return most;
@@ -105,7 +107,7 @@ static enum dp_status reduce(struct rank *r, const struct dp_gradients *gradient
     float *extra = dp_replica_sums(r->replica) + dp_replica_floats(r->replica);
     extra[STOPS] = atomic_load(r->options->stop) != 0 ? 1 : 0;
     extra[DIVERGED] = finite ? 0 : 1;
-    dp_step_timer_lap(watch, DP_PHASE_OTHER);
+    dp_step_timer_lap(watch, DP_PHASE_COMPUTE);
     enum dp_status st = reducer->ops->meet(reducer->self, limit_of(r, first), err);
     dp_step_timer_lap(watch, DP_PHASE_WAITING_RULE);
     if (st == DP_OK)
@@ -142,19 +144,6 @@ static enum dp_status take_step(void *of, const struct dp_push_options *options,
 
 /* ---- opening */
 
-/* With delays of each rank: who computes longer than timeout_ms, or than that as its delay lengthens it, is given up. */
-static enum dp_status delays_open(struct rank *r, struct dp_error *err)
-{
-    r->delays = calloc(r->reducer->ranks, sizeof *r->delays);
-    if (!r->delays)
-        return dp_fail(err, DP_NOMEM, "no memory for the delays of %" PRIu32 " ranks", r->reducer->ranks);
-    for (uint32_t w = 0; w < r->reducer->ranks; w++) {
-        r->delays[w] = dp_delays_of(&r->job);
-        r->delays[w].injection = dp_injection_of(r->training, w);
-    }
-    return DP_OK;
-}
-
 static enum dp_status data_open(struct rank *r, struct dp_error *err)
 {
     uint32_t given = r->options->cluster->training.batch;
@@ -190,8 +179,6 @@ static enum dp_status rank_open(struct rank *r, struct dp_error *err)
     enum dp_status st = dp_job_open_alone(&r->settled, reducer->rank, r->options->stop, &r->job, err);
     if (st == DP_OK)
         st = data_open(r, err);
-    if (st == DP_OK)
-        st = delays_open(r, err);
     if (st != DP_OK)
         return st;
     r->share = (struct dp_share){
@@ -221,7 +208,6 @@ static void rank_close(struct rank *r)
     dp_sampling_close(&r->sampling);
     dp_replica_free(&r->replica);
     dp_worker_stats_clear(&r->stats);
-    free(r->delays);
     dp_sets_close(&r->sets);
     dp_job_close(&r->job);
 }
@@ -294,15 +280,23 @@ static enum dp_status train_epoch(struct rank *r, uint32_t epoch, struct dp_erro
 /* All ranks hand over what they measured. diverged: why, or NULL. */
 static enum dp_status report(struct rank *r, const char *diverged, struct dp_error *err)
 {
-    const struct dp_ranks_report of = {.cluster = &r->settled,
-                                       .given = r->options->cluster,
-                                       .train = r->sets.train,
-                                       .own = &r->stats,
-                                       .stopped = r->stopped,
-                                       .diverged = diverged ? r->stats.ended + 1 : 0,
-                                       .error = diverged};
+    const struct dp_cluster_training *given = &r->options->cluster->training;
+    const struct dp_report of = {.cluster = &r->settled,
+                                 .reduced_by = r->reducer->how,
+                                 .epochs_by_size = given->epochs == 0,
+                                 .batch_by_size = given->batch == 0,
+                                 .examples = r->examples_all,
+                                 .digest = dp_dataset_digest(r->sets.train),
+                                 .epochs = r->stats.ended,
+                                 .minibatches = r->stats.ended * r->share.batches,
+                                 .finished = !r->stopped && !diverged,
+                                 .ended = r->stopped ? "stopped"
+                                          : diverged ? "failed"
+                                                     : NULL,
+                                 .diverged = diverged ? r->stats.ended + 1 : 0,
+                                 .error = diverged};
     enum dp_status st = meet_long(r, err);
-    return st == DP_OK ? dp_ranks_report_write(&of, r->reducer, err) : st;
+    return st == DP_OK ? dp_ranks_report_write(&of, &r->stats, r->reducer, err) : st;
 }
 
 static enum dp_status finish(struct rank *r, struct dp_error *err)

@@ -5,9 +5,10 @@
 
 #define LAST 3u /* the fall is averaged over the last epochs */
 
-static bool has_loss(const struct dp_tested *tested)
+/* sets: [epochs], or NULL. */
+static bool has_loss(const struct dp_tested *sets, uint32_t epoch)
 {
-    return tested->known && !isnan(tested->figures.loss);
+    return sets && sets[epoch].known && !isnan(sets[epoch].figures.loss);
 }
 
 struct dp_losses dp_losses_of(const struct dp_report *report)
@@ -15,9 +16,9 @@ struct dp_losses dp_losses_of(const struct dp_report *report)
     struct dp_losses c = {.report = report, .epochs = report->epochs, .name = "training"};
     if (report->epochs == 0)
         return c;
-    if (report->validated && has_loss(&report->validated[report->epochs - 1]))
+    if (has_loss(report->validated, report->epochs - 1))
         c.tested = report->validated, c.name = "validation";
-    else if (has_loss(&report->tested[report->epochs - 1]))
+    else if (has_loss(report->tested, report->epochs - 1))
         c.tested = report->tested, c.name = "test";
     return c;
 }
@@ -26,8 +27,7 @@ struct dp_losses dp_losses_of_constant(const struct dp_report *report)
 {
     struct dp_losses c = dp_losses_of(report);
     uint32_t last = report->epochs - 1;
-    if (report->constant.known && strcmp(report->constant.set, "test") == 0 &&
-        has_loss(&report->tested[last]))
+    if (report->constant.known && strcmp(report->constant.set, "test") == 0 && has_loss(report->tested, last))
         c.tested = report->tested, c.name = "test";
     else if (report->constant.known && strcmp(report->constant.set, "training") == 0)
         c.tested = NULL, c.name = "training";

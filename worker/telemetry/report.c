@@ -162,7 +162,7 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         dp_json_set_real(epoch, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
         if (report->validated && report->validated[e].known)
             (void)json_object_set_new(epoch, "validation", figures_json(&report->validated[e].figures));
-        if (report->tested[e].known)
+        if (report->tested && report->tested[e].known)
             (void)json_object_set_new(epoch, "test", figures_json(&report->tested[e].figures));
         (void)json_array_append_new(epochs, epoch);
     }
@@ -170,12 +170,13 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         return;
     uint32_t left = (report->left ? report->left : n) - 1; /* of the weights that stay */
     bool valid = report->validated && report->validated[left].known;
-    if (!report->tested[left].known && !valid)
+    bool test = report->tested && report->tested[left].known;
+    if (!test && !valid)
         return;
     json_t *final = object_in(root, "final");
     if (valid)
         (void)json_object_set_new(final, "validation", figures_json(&report->validated[left].figures));
-    if (report->tested[left].known)
+    if (test)
         (void)json_object_set_new(final, "test", figures_json(&report->tested[left].figures));
 }
 

@@ -17,7 +17,7 @@ struct dp_report {
     bool epochs_by_size, batch_by_size; /* chosen by the number of examples (defaults.h) */
     uint64_t examples, digest;
     const struct dp_worker_stats *workers; /* [training.workers] */
-    const struct dp_tested *tested;        /* [training.epochs] */
+    const struct dp_tested *tested;        /* [training.epochs], or NULL */
     const struct dp_tested *validated;     /* the same of the validation set, or NULL */
     uint32_t epochs;                       /* that all workers have trained */
     uint32_t left;        /* finished: the epoch whose weights stay in the store; 0: the last */
