@@ -151,7 +151,7 @@ struct dp_cluster {
 
 /* Fills in the value of every key that a file leaves out. Servers: none. */
 void dp_cluster_defaults(struct dp_cluster *out);
-/* With relative_to "file" the paths in *out are resolved against the directory of `path`. */
+/* With relative_to "file" the paths in *out are resolved against the directory of `path`, or of the file that it links to. */
 DP_MUST_USE
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
 /* Writes a file that reads back equal, whole or not at all (common/env/atomic_file.h). With relative_to

@@ -1,5 +1,6 @@
 /* The only file that sees libconfig.
  *     text (cluster_text.h) -> libconfig -> keys, types and ranges against the tables -> the whole cluster */
+#define _GNU_SOURCE /* realpath */
 #include "common/config/fields.h"
 
 #include "common/base/hash.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NAMES_MAX 32
 
@@ -307,6 +309,16 @@ static enum dp_status read_servers(const struct cluster_reader *reader, const co
     return DP_OK;
 }
 
+/* A link's are those of the file that it leads to. */
+static enum dp_status resolve_paths(struct dp_cluster *cluster, const char *file, struct dp_error *err)
+{
+    struct stat info;
+    char *real = lstat(file, &info) == 0 && S_ISLNK(info.st_mode) ? realpath(file, NULL) : NULL;
+    enum dp_status st = dp_cluster_paths_resolve(cluster, real ? real : file, err);
+    free(real);
+    return st;
+}
+
 /* 0 is no id. */
 static uint64_t id_of_name(const char *name)
 {
@@ -343,7 +355,7 @@ static enum dp_status read_tree(const struct cluster_reader *reader, const confi
                reader->path);
     st = dp_cluster_check(out, reader->err);
     if (st == DP_OK && out->relative_to == DP_CLUSTER_FILE)
-        st = dp_cluster_paths_resolve(out, reader->path, reader->err);
+        st = resolve_paths(out, reader->path, reader->err);
     return st == DP_OK ? st : dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
 }
 

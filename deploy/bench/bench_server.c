@@ -70,7 +70,8 @@ static enum dp_status make_folder(struct dp_bench_server *server, struct dp_erro
     if (!mkdtemp(path))
         return dp_fail(err, DP_IO, "cannot make '%s': %s; set TMPDIR to a directory that is writable", path,
                        strerror(errno));
-    return dp_folder_open(path, &server->folder, err);
+    enum dp_status st = dp_folder_open(path, &server->folder, err);
+    return st == DP_OK ? dp_folder_make_parts(&server->folder, err) : st;
 }
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)

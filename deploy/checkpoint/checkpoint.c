@@ -279,7 +279,7 @@ static bool lies_in(const char *path, const char *directory)
 /* Whoever opens, replaces or removes what is the run's must not meet checkpoints there. */
 static enum dp_status check_outside(const struct checkpoint_asked *a, struct dp_error *err)
 {
-    static const char *const parts[] = {"store", "log", "cache"};
+    static const char *const parts[] = {"runs", "store", "log", "cache"};
     bool inside = a->dir && dp_path_same(a->to, a->dir);
     for (size_t i = 0; a->dir && i < sizeof parts / sizeof parts[0]; i++) {
         char part[DP_PATH_MAX + 16];
@@ -308,8 +308,10 @@ static enum dp_status take_flags(const char *const *values, struct checkpoint_as
         return dp_fail(err, DP_ARGUMENT, "--prune makes no checkpoint: omit --keep and --every");
     if (!to)
         return dp_fail(err, DP_ARGUMENT, "--to DIR is required: the directory for checkpoints");
-    if (dir && snprintf(a->conf, sizeof a->conf, "%s/cluster.conf", dir) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
+    struct dp_folder folder = {.lock = -1};
+    if (dir && dp_folder_find_running(dir, &folder, err) != DP_OK)
+        return err->status;
+    memcpy(a->conf, folder.conf, sizeof a->conf);
     a->dir = dir;
     a->file = dir ? a->conf : file;
     a->full = dp_options_value(&command, values, "--full") != NULL;

@@ -132,6 +132,8 @@ static enum dp_status open_run(const char *dir, struct restore_asked *a, struct 
                        dir);
     enum dp_status st = dp_folder_open(dir, &a->folder, err);
     a->has_folder = st == DP_OK;
+    if (st == DP_OK)
+        st = dp_folder_check_foreign(&a->folder, err);
     a->file = a->folder.conf;
     return st;
 }

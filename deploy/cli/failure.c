@@ -15,7 +15,7 @@ struct failure_path {
 static struct failure_path path_of(const char *directory)
 {
     struct failure_path path;
-    (void)snprintf(path.text, sizeof path.text, "%s/log/failure.json", directory);
+    (void)snprintf(path.text, sizeof path.text, "%s/failure.json", directory);
     return path;
 }
 

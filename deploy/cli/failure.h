@@ -1,4 +1,4 @@
-/* Failure: why a run failed, for programs that started it: DIR/log/failure.json
+/* Failure: why a run failed, for programs that started it: DIR/failure.json
  *     {"error": "training has diverged in epoch 3, ...", "trained": true, "diverged": true, "refused": false}
  * Promise   The file is of the last run there: a run that begins removes it, and one that was stopped by a signal leaves none.
  * Thread    One at a time.
@@ -18,7 +18,7 @@ struct dp_failure {
         refused; /* nothing was trained, and the first process to fail said why: the same command fails again */
 };
 
-/* directory: the run's. */
+/* directory: --dir. */
 void dp_failure_clear(const char *directory);
 DP_MUST_USE
 enum dp_status dp_failure_write(const char *directory, const struct dp_failure *failure,

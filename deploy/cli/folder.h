@@ -1,18 +1,15 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  store/names-1.tsv
- *     store/steps-1-0.log ...  store/run-1.json  store/origin-1.json  cache/  report.json  report.html
+ *     lock  failure.json  cache/  current -> runs/2
+ *     runs/2/  cluster.conf  report.json  run.json  origin.json  columns.csv  names.tsv  steps-0.log  samples.json  log/
+ *              store/server-0 (or store -> ../1/store, of the run that it continues)  cache -> ../../cache
+ *     cluster.conf  report.json  log  store  samples.json: links through `current`
  * Promise   One command at a time works in it: the lock is held until this process and every server that
- *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
- *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
- *           cluster.earlier.conf until the servers have accepted the new one's tables, and comes back if they
- *           never do, be it by the next command that opens the directory.
- *           A run that --fresh replaces lies in before-fresh/ until the new one has trained, and comes back likewise.
- *           store/columns-N.csv is what the columns of run N's CSV file were, store/names-N.tsv what its keys are called: each
- *           cluster file names those of its own run.
- *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
- *           there, whichever cluster file comes back.
- *           It can be moved as a whole: its cluster file names what lies in it relative to itself.
- * Files     folder.c (names, removal), folder_aside.c, folder_open.c, each above the one before; folder_cluster.c.
+ *           inherited it have ended.
+ *           `current` leads to a run that has trained, or to the only one. It is renamed once, when the servers have accepted a new
+ *           run, so whatever ends a command, the next one finds the earlier run or the new one. Only then other stores are removed.
+ *           Runs that continue on one store stay in runs/, each with its report and logs. A number is never given twice.
+ *           It can be moved as a unit: its cluster files name what lies in it relative to themselves.
+ * Files     folder.c, folder_runs.c, folder_cluster.c.
  * Failure   DP_IO naming the path; DP_IN_USE: another command is at work in it.                          */
 #ifndef DP_CLI_FOLDER_H
 #define DP_CLI_FOLDER_H
@@ -20,27 +17,41 @@
 #include "common/config/cluster.h"
 #include "deploy/cli/path.h"
 
-/* Its cluster file until the new one is accepted. */
-#define DP_FOLDER_EARLIER "cluster.earlier.conf"
-/* Of `run --from`, until its stores are restored and cluster.conf is there. */
-#define DP_FOLDER_RESTORING "restoring.conf"
+/* Of the run's files: what its CSV file's columns are (data.columns), what its keys are called (data.names), and where its workers
+ * keep their steps (training.steps). */
+#define DP_FOLDER_COLUMNS "columns.csv"
+#define DP_FOLDER_NAMES   "names.tsv"
+#define DP_FOLDER_STEPS   "steps"
 
 struct dp_folder {
     char path[DP_PATH_MAX + 1]; /* absolute */
-    char conf[DP_PATH_MAX + 1];
-    int lock; /* for children to inherit */
+    char run[DP_PATH_MAX +
+             1]; /* path/runs/N; "": none, or files lie in path itself (scratch.h, an older version's run) */
+    char conf[DP_PATH_MAX + 1]; /* of that run */
+    uint32_t number;            /* N; 0: it has none */
+    int lock;                   /* for children to inherit */
 };
 
-/* Makes it, and those in it, where absent. */
+/* Makes it where it is absent, takes its lock, and finds its current run. DP_NOT_FOUND, DP_DATA: its runs are there, and `current` is
+ * missing or no link, as in a copy without links. */
 DP_MUST_USE
 enum dp_status dp_folder_open(const char *path, struct dp_folder *out, struct dp_error *err);
 /* That of a run, which may have been moved, copied or made read-only: nothing in it is written, and its lock, where it has one,
- * is shared with others that read. conf is the cluster file to be read. DP_NOT_FOUND: it is no run's; DP_ARGUMENT: a file. */
+ * is shared with others that read. DP_NOT_FOUND: it is no run's; DP_ARGUMENT: a file. */
 DP_MUST_USE
 enum dp_status dp_folder_open_to_read(const char *path, struct dp_folder *out, struct dp_error *err);
+/* Its current run, without a lock. path: absolute. */
+DP_MUST_USE
+enum dp_status dp_folder_find(const char *path, struct dp_folder *out, struct dp_error *err);
+/* The run that a command is at work on, if one is: it may not be the current one yet. Else as dp_folder_find. */
+DP_MUST_USE
+enum dp_status dp_folder_find_running(const char *path, struct dp_folder *out, struct dp_error *err);
 void dp_folder_close(struct dp_folder *folder);
 
-/* folder/name, printf-like; DP_ARGUMENT when it grows too long. out: DP_PATH_MAX + 1. */
+/* Names run, conf and number of a run in it. */
+DP_MUST_USE
+enum dp_status dp_folder_select(struct dp_folder *folder, uint32_t number, struct dp_error *err);
+/* A file of the run, by its name there, printf-like; DP_ARGUMENT when it grows too long. out: DP_PATH_MAX + 1. */
 DP_MUST_USE
 enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct dp_error *err,
                               const char *format, ...) DP_PRINTF(4, 5);
@@ -58,66 +69,44 @@ enum dp_status dp_folder_check_store(const char *server, uint32_t shard, struct 
 DP_MUST_USE
 enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, uint32_t shard,
                                     struct dp_error *err);
-/* Whether an earlier run left a cluster file, and a store or a run number: its stores may be lost, which others say. */
+/* Whether there is a run with a cluster file: its stores may be lost, which others say. */
 bool dp_folder_has_run(const struct dp_folder *folder);
-/* DP_EXISTS: `run --from` was interrupted there before it had restored the stores: it is to be repeated. */
-DP_MUST_USE
-enum dp_status dp_folder_check_restored(const struct dp_folder *folder, struct dp_error *err);
-/* As dp_folder_check_restored, where servers' stores are there. DP_EXISTS: a cluster file or servers' stores are there that no run is known to have left: a run would overwrite them. */
+/* DP_EXISTS: a cluster file or servers' stores are there that no run of this version has left: a run would hide or replace them. */
 DP_MUST_USE
 enum dp_status dp_folder_check_foreign(const struct dp_folder *folder, struct dp_error *err);
-/* Removes what runs have made in the directory's store/. */
+
+/* The number that a name in runs/ is; 0: it is none. */
+uint32_t dp_folder_number(const char *name);
+/* The highest number in runs/; 0: there is none. complete: of runs with a cluster file. */
+uint32_t dp_folder_highest(const struct dp_folder *folder, bool complete);
+
+/* Folder runs: folder_runs.c */
+
+/* A new run in the directory of `was`, numbered from `least` on. Nothing is made. out: may be `was`. DP_FULL: no number is left. */
+DP_MUST_USE
+enum dp_status dp_folder_next(const struct dp_folder *was, uint32_t least, struct dp_folder *out,
+                              struct dp_error *err);
+/* Makes its log and its store. was: the current run; newer ones were never accepted, and are removed first. store_of: the run
+ * whose store it continues on; NULL: it has one of its own. */
+DP_MUST_USE
+enum dp_status dp_folder_make(const struct dp_folder *folder, const struct dp_folder *was,
+                              const struct dp_folder *store_of, struct dp_error *err);
+/* log and store alone: of a folder without runs, too. */
+DP_MUST_USE
+enum dp_status dp_folder_make_parts(const struct dp_folder *folder, struct dp_error *err);
+/* The directory's cache, which its runs share, as the run's "cache". */
+DP_MUST_USE
+enum dp_status dp_folder_make_cache(const struct dp_folder *folder, struct dp_error *err);
+/* It is the current run from now on, durably; then runs with other stores are removed. */
+DP_MUST_USE
+enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err);
+/* A file of the current run is reached as path/name, too, unless another file has that name. */
+void dp_folder_show(const struct dp_folder *folder, const char *name);
+/* Removes the run's store; where it continues on another run's, only the link. */
 DP_MUST_USE
 enum dp_status dp_folder_clear_store(const struct dp_folder *folder, struct dp_error *err);
-/* Their logs. */
+/* A run that has trained nothing: removes its store and its cluster file. Its logs stay until the next run is made. */
 DP_MUST_USE
-enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_error *err);
-/* What runs other than this one keep beside the servers' stores. */
-DP_MUST_USE
-enum dp_status dp_folder_sweep(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
-/* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */
-DP_MUST_USE
-enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err);
-
-/* The highest number that a run here was given; 0: none is known. DP_DATA: the file says something else. */
-DP_MUST_USE
-enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, struct dp_error *err);
-/* Durably, before the number is used. */
-DP_MUST_USE
-enum dp_status dp_folder_set_run(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
-
-/* Where a run keeps what its CSV file's columns are. out: DP_PATH_MAX + 1. */
-DP_MUST_USE
-enum dp_status dp_folder_columns(const struct dp_folder *folder, uint32_t run, char *out,
-                                 struct dp_error *err);
-
-/* Where the workers of a run keep their steps (training.steps). out: DP_PATH_MAX + 1. */
-DP_MUST_USE
-enum dp_status dp_folder_steps(const struct dp_folder *folder, uint32_t run, char *out, struct dp_error *err);
-
-/* Where it keeps what its keys are called. */
-DP_MUST_USE
-enum dp_status dp_folder_names(const struct dp_folder *folder, uint32_t run, char *out, struct dp_error *err);
-
-/* Before another cluster file is written: keeps the one that is there. */
-DP_MUST_USE
-enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *err);
-/* The store fits the new cluster file, that of `run`: what was kept goes, and other runs' columns, names and steps. */
-DP_MUST_USE
-enum dp_status dp_folder_accept(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
-/* It does not: what was kept comes back, if anything was. *back: a run that --fresh had set aside. */
-DP_MUST_USE
-enum dp_status dp_folder_restore(const struct dp_folder *folder, bool *back, struct dp_error *err);
-
-/* folder_aside.c: the run that is there gives way to a new one, until accept removes it or restore brings it back, be it by the
- * next command that opens the directory. Logs stay. */
-DP_MUST_USE
-enum dp_status dp_folder_set_aside(const struct dp_folder *folder, struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_folder_drop_aside(const struct dp_folder *folder, struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_folder_put_back(const struct dp_folder *folder, bool *was_aside, struct dp_error *err);
-/* Whether one is, of a command that was killed; *out: where it lies, as a run's directory. */
-bool dp_folder_is_aside(const struct dp_folder *folder, struct dp_folder *out);
+enum dp_status dp_folder_drop(const struct dp_folder *folder, struct dp_error *err);
 
 #endif

@@ -45,9 +45,10 @@ static enum dp_status find_place(const struct dp_cluster *cluster, const struct 
 static enum dp_status check_place(const struct dp_cluster *cluster, const struct dp_folder *folder,
                                   const char *place, struct dp_error *err)
 {
-    size_t len = strlen(folder->path);
+    const char *at = folder->run[0] ? folder->run : folder->path;
+    size_t len = strlen(at);
     if (cluster->relative_to != DP_CLUSTER_FILE ||
-        (strncmp(place, folder->path, len) == 0 && strspn(place + len, "/") == strlen(place + len)))
+        (strncmp(place, at, len) == 0 && strspn(place + len, "/") == strlen(place + len)))
         return DP_OK;
     return dp_fail(err, DP_DATA,
                    "'%s' puts the stores in '%sstore', outside of its directory: put the relative paths back",

@@ -22,6 +22,7 @@
 #define LAST_MS      60000u /* for the last sample */
 #define READY_MS     10000u /* until it is connected */
 #define READY_LOOK   20u
+#define SAMPLES      "samples.json"
 
 /* ---- flags */
 
@@ -105,7 +106,7 @@ static enum dp_status paths_of(const struct dp_folder *folder, struct observed_p
         st = dp_folder_path(folder, out->keys, err, "score.keys");
     if (st == DP_OK)
         st = dp_folder_path(folder, out->samples, err, "samples");
-    return st == DP_OK ? dp_folder_path(folder, out->json, err, "samples.json") : st;
+    return st == DP_OK ? dp_folder_path(folder, out->json, err, SAMPLES) : st;
 }
 
 static void leave_error(const struct dp_folder *folder, const char *why)
@@ -118,6 +119,7 @@ static void leave_error(const struct dp_folder *folder, const char *why)
         dp_atomic_file_open(paths.json, &file, &unheard) == DP_OK &&
         json_dumpf(root, file.stream, JSON_INDENT(1)) == 0)
         unheard.status = dp_atomic_file_commit(&file, &unheard);
+    dp_folder_show(folder, SAMPLES);
     dp_atomic_file_drop(&file);
     json_decref(root);
 }
@@ -204,12 +206,14 @@ void dp_observed_prepare(struct dp_observed *observed, struct dp_local *local, c
 {
     struct observed_paths paths;
     struct dp_error err = {0};
-    if (observed->every_ms == 0)
-        return;
     enum dp_status st = paths_of(folder, &paths, &err);
-    if (st == DP_OK) {
+    if (st == DP_OK) { /* of a run that is resumed */
         (void)unlink(paths.json);
         (void)unlink(paths.samples);
+    }
+    if (observed->every_ms == 0)
+        return;
+    if (st == DP_OK) {
         st = write_conf(observed, cluster, paths.conf, &err);
     }
     const char *const argv[] = {"--cluster", paths.conf, "--score-keys", paths.keys, NULL};
@@ -217,18 +221,6 @@ void dp_observed_prepare(struct dp_observed *observed, struct dp_local *local, c
         st = run_to_end(local, folder, "keys", argv, paths.keys, &err);
     if (st != DP_OK)
         fail(observed, folder, "the weights are not sampled", err.text);
-}
-
-void dp_observed_accept(const struct dp_observed *observed, const struct dp_folder *folder)
-{
-    struct observed_paths paths;
-    struct dp_error unheard = {0};
-    if (observed->every_ms > 0 || paths_of(folder, &paths, &unheard) != DP_OK)
-        return;
-    (void)unlink(paths.json);
-    (void)unlink(paths.samples);
-    (void)unlink(paths.keys);
-    (void)unlink(paths.conf);
 }
 
 void dp_observed_start(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder)
@@ -298,6 +290,7 @@ void dp_observed_score(struct dp_observed *observed, struct dp_local *local, con
         fail(observed, folder, "the samples are not scored", err.text);
         return;
     }
+    dp_folder_show(folder, SAMPLES);
     (void)unlink(paths.samples);
     (void)unlink(paths.keys);
 }

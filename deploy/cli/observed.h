@@ -1,7 +1,7 @@
 /* Observed: what `run --sample-every` adds to a run (worker/observe/README.md):
  *     plan (flags) -> prepare (score.conf, score.keys) -> start (the observer) -> stop (its last sample) -> score (samples.json)
- * Files     DIR/score.conf: the run's cluster file with the set to score; score.keys, samples: gone when the samples are scored;
- *           samples.json: the metrics of each sample (scoring.h), or {"error": "..."}.
+ * Files     In the run's directory: score.conf: its cluster file with the set to score; score.keys, samples: removed when the samples
+ *           are scored; samples.json: the metrics of each sample (scoring.h), or {"error": "..."}.
  * Promise   Nothing of this fails the run: what went wrong is said in one line, and stands in samples.json. Without --sample-every
  *           every step does nothing.
  * Thread    One. */
@@ -29,8 +29,6 @@ enum dp_status dp_observed_plan(const char *const *values, struct dp_cluster *cl
 /* Before the training: finds which rows are to be sampled, for which it reads the data as a worker does. Returns at a signal. */
 void dp_observed_prepare(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder,
                          const struct dp_cluster *cluster);
-/* The run has taken an earlier one's place: what that left goes, if nothing is sampled now. */
-void dp_observed_accept(const struct dp_observed *observed, const struct dp_folder *folder);
 /* The servers are up. Returns when the observer is connected to them, or after 10 s. */
 void dp_observed_start(struct dp_observed *observed, struct dp_local *local, const struct dp_folder *folder);
 /* The training has ended; answered: the servers still do. */

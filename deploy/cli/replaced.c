@@ -1,4 +1,5 @@
 #include "deploy/cli/replaced.h"
+#include "deploy/cli/folder.h"
 
 #include "common/env/read_only_disk.h"
 #include "server/control/register_file.h"
@@ -71,21 +72,23 @@ static void tell_shard(struct replaced *all, const char *server, uint32_t shard)
     all->count++;
 }
 
-uint32_t dp_replaced_tell(const char *directory, const struct dp_cluster *cluster, FILE *to)
+uint32_t dp_replaced_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, FILE *to)
 {
-    char server[DP_PATH_MAX + 32];
+    char server[DP_PATH_MAX + 1] = "";
+    struct dp_error unheard = {0};
     struct replaced all = {.to = to, .stores = calloc(1, sizeof *all.stores)};
     uint32_t shard = 0;
     if (!all.stores || dp_cluster_shards(cluster) > DP_STORES_SHARDS_MAX) {
         free(all.stores);
         return 0;
     }
-    (void)snprintf(server, sizeof server, "%s/store/server-0", directory);
-    enum dp_status st = read_stores(server, dp_cluster_shards(cluster), all.stores);
+    enum dp_status st = dp_folder_path(folder, server, &unheard, "store/server-0");
+    if (st == DP_OK)
+        st = read_stores(server, dp_cluster_shards(cluster), all.stores);
     all.other_register = st == DP_NOT_FOUND;
     for (uint32_t i = 0; (st == DP_OK || st == DP_NOT_FOUND) && i < cluster->server_count; i++) {
-        (void)snprintf(server, sizeof server, "%s/store/server-%" PRIu32, directory, i);
-        for (uint32_t k = 0; k < cluster->server[i].shards; k++)
+        bool fits = dp_folder_path(folder, server, &unheard, "store/server-%" PRIu32, i) == DP_OK;
+        for (uint32_t k = 0; fits && k < cluster->server[i].shards; k++)
             tell_shard(&all, server, shard++);
     }
     if (all.other_register)
@@ -98,7 +101,7 @@ uint32_t dp_replaced_tell(const char *directory, const struct dp_cluster *cluste
         fprintf(to,
                 "downpour: there is no way back from this but a copy of all of '%s' from before: what was "
                 "there does not fit any more\n",
-                directory);
+                folder->path);
     free(all.stores);
     return all.count;
 }

@@ -8,7 +8,9 @@
 
 #include <stdio.h>
 
-/* directory: of the run. How many stores and registers are replaced; each is a line. */
-uint32_t dp_replaced_tell(const char *directory, const struct dp_cluster *cluster, FILE *to);
+struct dp_folder;
+
+/* How many stores and registers are replaced; each is a line. */
+uint32_t dp_replaced_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, FILE *to);
 
 #endif

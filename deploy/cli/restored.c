@@ -374,9 +374,9 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
     (void)snprintf(server->host, sizeof server->host, "127.0.0.1");
     enum dp_status st = dp_folder_path(folder, server->store, err, "store/server-0");
     if (st == DP_OK)
-        st = dp_folder_names(folder, cluster->training.run, cluster->data.names, err);
+        st = dp_folder_path(folder, cluster->data.names, err, DP_FOLDER_NAMES);
     if (st == DP_OK)
-        st = dp_folder_columns(folder, cluster->training.run, cluster->data.columns, err);
+        st = dp_folder_path(folder, cluster->data.columns, err, DP_FOLDER_COLUMNS);
     if (!restored->manifest.names.name)
         cluster->data.names[0] = '\0';
     if (!restored->manifest.columns.name)

@@ -2,8 +2,8 @@
  *     plan (run_plan.c: flags -> directory -> cluster file) -> servers -> (they answer) -> workers -> (they end) ->
  *     servers stopped -> result
  * Why   The cluster file is written before anything is started: whatever happens after, it says what the
- *       store is. That of an earlier run on the same store is kept until a worker has told its first
- *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */
+ *       store is. An earlier run stays the directory's current one until a worker has reported its first
+ *       progress: by then the servers have accepted its tables. */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/diverged.h"
 #include "deploy/cli/epochs.h"
@@ -46,7 +46,7 @@ struct cli_run {
     struct dp_client *client;
     struct dp_cli_line line;
     struct dp_cli_epochs epochs;
-    bool accepted;           /* some worker has trained: the earlier run's place is this one's */
+    bool accepted;           /* some worker has trained: it is the directory's current run */
     bool trained;            /* some worker has said so */
     bool replaces;           /* --replace-store gives up something */
     bool all_joined;         /* with --worker-timeout: every worker has, once */
@@ -118,11 +118,11 @@ static void set_title(struct cli_run *run)
 /* For people; a run does not fail for it. That of a run that goes on in its directory stays. */
 static void keep_origin(const struct cli_run *run)
 {
-    const char *directory = run->plan.folder.path;
+    const struct dp_folder *folder = &run->plan.folder;
     uint32_t number = run->plan.cluster->training.run;
     struct dp_error why = {0};
-    json_t *first = run->plan.resumes ? dp_run_origin_read(directory, number) : NULL;
-    if (!first && dp_run_origin_write(directory, number, run->argc, run->argv, &why) != DP_OK)
+    json_t *first = run->plan.resumes ? dp_run_origin_read(folder, number) : NULL;
+    if (!first && dp_run_origin_write(folder, number, run->argc, run->argv, &why) != DP_OK)
         fprintf(stderr, "downpour: how the run was begun is not kept: %s\n", why.text);
     json_decref(first);
 }
@@ -162,8 +162,7 @@ static void accept(struct cli_run *run)
     if (run->accepted)
         return;
     run->accepted = true;
-    dp_observed_accept(&run->plan.observed, &run->plan.folder);
-    enum dp_status st = dp_folder_accept(&run->plan.folder, number, &err);
+    enum dp_status st = dp_folder_accept(&run->plan.folder, &err);
     if (st == DP_OK && run->plan.state.restored) { /* from now on step logs are those of these weights */
         run->plan.state.restored = false;
         /* An older report says that the weights diverged that were replaced. */
@@ -241,7 +240,7 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
     const char *replace = dp_run_plan_flag(&run->plan, "--replace-store") ? "--replace-store" : NULL;
     const char *gives_up = dp_run_plan_flag(&run->plan, "--discard") ? "--discard" : replace;
     if (replace && (run->plan.continues || run->plan.resumes))
-        run->replaces = dp_replaced_tell(run->plan.folder.path, run->plan.cluster, stderr) > 0;
+        run->replaces = dp_replaced_tell(&run->plan.folder, run->plan.cluster, stderr) > 0;
     dp_observed_prepare(&run->plan.observed, run->local, &run->plan.folder, run->plan.cluster);
     if (dp_local_signal(run->local))
         return dp_fail(err, DP_STOPPING, "stopped before the training began");
@@ -414,6 +413,8 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
 {
     FILE *to = run->plan.tables;
     uint32_t first = run->plan.cluster->training.first_epoch + 1;
+    const char *report = run->plan.cluster->training.report;
+    char shown[DP_PATH_MAX + 16];
     bool cut = dp_cli_epochs_end(&run->epochs);
     enum dp_status st = dp_outcome_print(run->plan.cluster->training.report,
                                          cut ? DP_OUTCOME_NO_EPOCHS : DP_OUTCOME_LONG_TABLE, to, err);
@@ -423,7 +424,8 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
                 " .. %" PRIu32
                 " are partly those of the lost weights. The final ones are of the weights that are there.\n",
                 first, first + run->plan.state.mixed - 1);
-    fprintf(to, "Report:    %s\n", run->plan.cluster->training.report);
+    (void)snprintf(shown, sizeof shown, "%s/report.json", run->plan.folder.path);
+    fprintf(to, "Report:    %s\n", dp_path_same(shown, report) ? shown : report);
     if (run->plan.observed.scored)
         fprintf(to, "Samples:   %s/samples.json\n", run->plan.folder.path);
     fprintf(to, "Store:     %s/store\n", run->plan.folder.path);
@@ -438,32 +440,36 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
     return run->plan.report.path && st == DP_OK ? dp_atomic_file_commit(&run->plan.report, err) : st;
 }
 
-/* What is left, and how to go on with it. back: the run that --fresh had set aside is there again. */
-static void after_failure(struct cli_run *run, bool failed, bool back)
+/* What is left, and how to go on with it. */
+static void after_failure(struct cli_run *run, bool failed)
 {
     struct dp_error unheard = {0};
+    const bool there = dp_folder_has_run(&run->plan.was);
+    bool untrained =
+        !run->accepted && (run->plan.continues || (there && dp_run_plan_flag(&run->plan, "--fresh")));
     char place[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64];
     bool trained = run->trained || dp_run_place(&run->plan.folder, run->plan.cluster).known;
     dp_run_resume_command(&run->plan.folder, resume, sizeof resume);
-    if (back)
+    if (untrained && !there)
+        fprintf(stderr, "downpour: nothing was trained: correct the cause above and repeat the command\n");
+    else if (untrained && !run->plan.continues)
         fprintf(
             stderr,
             "downpour: nothing was trained, so the earlier run, which --fresh was to replace, is still in "
             "%s\n",
             run->plan.folder.path);
-    else if (run->plan.continues && !run->accepted && run->replaces)
+    else if (untrained && run->replaces)
         fprintf(
             stderr,
             "downpour: nothing was trained, but stores were replaced, and stay so: correct the cause above "
             "and repeat the command%s; to remove all and start anew, give --fresh\n",
             run->served ? " without --replace-store" : "");
-    else if (run->plan.continues && !run->accepted)
+    else if (untrained)
         fprintf(stderr,
                 "downpour: nothing was trained: %s still holds run %" PRIu32 " as it was. To train further "
-                "from its weights, correct the cause above and repeat the command%s; to remove it and start "
+                "from its weights, correct the cause above and repeat the command; to remove it and start "
                 "anew, add --fresh\n",
-                run->plan.folder.path, run->plan.earlier->training.run,
-                run->plan.from.number > 0 ? " without --from" : "");
+                run->plan.folder.path, run->plan.earlier->training.run);
     else if (failed && run->plan.cluster->durability == DP_CLUSTER_NONE && dp_local_server_failed(run->local))
         fprintf(stderr,
                 "downpour: without a journal (--durability none) the updates of a killed server are "
@@ -476,9 +482,10 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
                 run->plan.cluster->training.run, place_of(run, place), resume,
                 run->replaces && !run->served ? " --replace-store" : "",
                 failed && !run->trained ? " (--fresh removes it and starts anew)" : "");
-    /* A store that nobody trained on (a wrong model's name, a missing column) is taken away again: the next try would be told
-     * that it does not fit. */
-    else if (dp_folder_clear(&run->plan.folder, false, &unheard) != DP_OK)
+    else
+        untrained = true;
+    /* Its store would refuse the next try, with the right model. */
+    if (untrained && dp_folder_drop(&run->plan.folder, &unheard) != DP_OK)
         fprintf(stderr, "downpour: %s\n", unheard.text);
 }
 
@@ -515,7 +522,6 @@ static bool was_finished(const struct cli_run *run)
 
 static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
 {
-    struct dp_error unheard = {0};
     int code = st == DP_OK ? 0 : 2;
     dp_cli_line_end(&run->line);
     if (run->local)
@@ -547,12 +553,8 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
     dp_cli_epochs_look(&run->epochs, &run->line); /* what a worker that was asked to stop still had to tell */
     if (code == 0)
         accept(run);
-    bool back = false;
-    if (!run->accepted && run->plan.folder.lock >= 0 &&
-        dp_folder_restore(&run->plan.folder, &back, &unheard) != DP_OK)
-        fprintf(stderr, "downpour: %s\n", unheard.text);
     if (code != 0 && run->local)
-        after_failure(run, failed, back);
+        after_failure(run, failed);
     if (code == 2)
         leave_cause(run, err);
     if (code == 0 && (set_finished(run, err) != DP_OK || tell_result(run, err) != DP_OK)) {

@@ -221,6 +221,14 @@ static const struct dp_option options[] = {
      "run "
      "there, which other flags change",
      NULL, NULL},
+    {"--report", "FILE",
+     "JSON report, rewritten after each epoch; - for standard output, at the end; default DIR/report.json",
+     NULL, NULL},
+    {"--cluster", "FILE",
+     "cluster file with settings, which flags override; the number of servers and shards is taken from it, "
+     "its addresses are not",
+     NULL, NULL},
+    DP_OPTION_HEADING("Rarely needed: when a store is lost"),
     {"--replace-store", NULL,
      "continue although a store in DIR is lost (its shard starts anew), older or another one; what is lost "
      "is "
@@ -230,13 +238,6 @@ static const struct dp_option options[] = {
      "with --resume: stores without a journal (--durability none) that were not closed cleanly start empty, "
      "and "
      "what they had is trained again",
-     NULL, NULL},
-    {"--report", "FILE",
-     "JSON report, rewritten after each epoch; - for standard output, at the end; default DIR/report.json",
-     NULL, NULL},
-    {"--cluster", "FILE",
-     "cluster file with settings, which flags override; the number of servers and shards is taken from it, "
-     "its addresses are not",
      NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])

@@ -4,7 +4,7 @@
 
 #include "deploy/cli/options.h"
 
-#define DP_RUN_FLAGS 87 /* headings included */
+#define DP_RUN_FLAGS 88 /* headings included */
 
 extern const struct dp_command dp_run_command;
 

@@ -47,20 +47,6 @@ void dp_run_from_text(const struct dp_run_plan *plan, char text[DP_RUN_FROM_BYTE
 
 /* ---- settle */
 
-/* What a restore that was cut short has left. */
-static enum dp_status sweep(const struct dp_folder *folder, struct dp_error *err)
-{
-    char path[DP_PATH_MAX + 1];
-    enum dp_status st = dp_folder_path(folder, path, err, DP_FOLDER_RESTORING);
-    if (st != DP_OK || access(path, F_OK) != 0)
-        return st;
-    if (!dp_folder_has_run(folder))
-        st = dp_folder_clear_store(folder, err);
-    return st == DP_OK && unlink(path) != 0
-               ? dp_fail(err, DP_IO, "cannot remove '%s': %s", path, strerror(errno))
-               : st;
-}
-
 /* Nobody knows what the files said when the checkpoint was made, and it may have been made on another machine. */
 static void take_data(const struct dp_run_plan *plan)
 {
@@ -86,29 +72,22 @@ static enum dp_status place(struct dp_run_plan *plan, struct dp_error *err)
     earlier->relative_to = DP_CLUSTER_FILE;
     earlier->durability = now->durability; /* without a journal the stores are built so that they need none */
     memcpy(earlier->data.cache, now->data.cache, sizeof now->data.cache);
-    uint32_t run = earlier->training.run;
     enum dp_status st = dp_folder_path(folder, earlier->training.report, err, "report.json");
     if (st == DP_OK)
-        st = dp_folder_steps(folder, run, earlier->training.steps, err);
+        st = dp_folder_path(folder, earlier->training.steps, err, DP_FOLDER_STEPS);
     if (st == DP_OK)
-        st = dp_folder_names(folder, run, earlier->data.names, err);
-    return st == DP_OK ? dp_folder_columns(folder, run, earlier->data.columns, err) : st;
+        st = dp_folder_path(folder, earlier->data.names, err, DP_FOLDER_NAMES);
+    return st == DP_OK ? dp_folder_path(folder, earlier->data.columns, err, DP_FOLDER_COLUMNS) : st;
 }
 
-static enum dp_status make_free(struct dp_run_plan *plan, struct dp_error *err)
+static enum dp_status check_free(const struct dp_run_plan *plan, struct dp_error *err)
 {
-    enum dp_status st = sweep(&plan->folder, err);
-    bool there = dp_folder_has_run(&plan->folder);
-    if (st == DP_OK && there && !flag(plan, "--fresh"))
-        st = dp_fail(err, DP_EXISTS,
-                     "--from begins a directory of its own, and '%.300s' has a run: name another --dir, or "
-                     "--fresh to replace it",
-                     plan->folder.path);
-    if (st == DP_OK)
-        st = dp_folder_check_foreign(&plan->folder, err);
-    if (st == DP_OK && there)
-        st = dp_folder_set_aside(&plan->folder, err);
-    return st == DP_OK && there ? dp_folder_clear_logs(&plan->folder, err) : st;
+    if (dp_folder_has_run(&plan->was) && !flag(plan, "--fresh"))
+        return dp_fail(err, DP_EXISTS,
+                       "--from begins a directory of its own, and '%.300s' has a run: name another --dir, or "
+                       "--fresh to replace it",
+                       plan->folder.path);
+    return dp_folder_check_foreign(&plan->was, err);
 }
 
 enum dp_status dp_run_from_settle(struct dp_run_plan *plan, struct dp_error *err)
@@ -117,11 +96,12 @@ enum dp_status dp_run_from_settle(struct dp_run_plan *plan, struct dp_error *err
     const struct dp_second second = {.folder = &plan->folder,
                                      .command = &dp_run_command,
                                      .now = &plan->state,
+                                     .number = plan->folder.number,
                                      .continues = !plan->resumes,
                                      .restores = true,
                                      .whole =
                                          at->known && at->run == plan->earlier->training.run ? at->epoch : 0};
-    enum dp_status st = make_free(plan, err);
+    enum dp_status st = check_free(plan, err);
     if (st == DP_OK)
         st = place(plan, err);
     take_data(plan);
@@ -136,22 +116,13 @@ enum dp_status dp_run_from_settle(struct dp_run_plan *plan, struct dp_error *err
 
 /* ---- restore */
 
-/* Of the checkpoint's run, where another one continues from it: that one may fail, and --continue then begins at the checkpoint again. */
-static enum dp_status keep_place(const struct dp_run_plan *plan, struct dp_error *err)
-{
-    const struct dp_manifest_position *at = &plan->from.manifest.position;
-    struct dp_run_state state = {.known = true};
-    uint32_t run = plan->earlier->training.run;
-    dp_run_state_restored(&state, run, at->known, at->run, at->epoch);
-    return plan->continues ? dp_run_state_write(&plan->folder, run, &state, err) : DP_OK;
-}
-
+/* The cluster file comes last: without one the run is none, and the next one removes it. */
 enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_error unheard = {0};
     char conf[DP_PATH_MAX + 1], text[DP_RUN_FROM_BYTES];
     uint32_t done;
-    enum dp_status st = dp_folder_path(&plan->folder, conf, err, DP_FOLDER_RESTORING);
+    enum dp_status st = dp_folder_path(&plan->folder, conf, err, "restoring.conf");
     if (st == DP_OK)
         st = dp_cluster_write(plan->earlier, conf, err);
     if (st != DP_OK)
@@ -161,11 +132,8 @@ enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *er
     const struct dp_restored_stores stores = {
         .file = conf, .cluster = plan->earlier, .lock = plan->folder.lock};
     st = dp_restored_stores(&plan->from, &stores, &done, err);
-    if (st == DP_OK)
-        st = keep_place(plan, err);
-    if (st == DP_OK)
-        st = dp_cluster_write(plan->earlier, plan->folder.conf, err);
-    if (sweep(&plan->folder, &unheard) != DP_OK) /* the stores, too, where there is no cluster.conf */
+    (void)unlink(conf);
+    if (st != DP_OK && dp_folder_drop(&plan->folder, &unheard) != DP_OK)
         fprintf(stderr, "downpour: %s\n", unheard.text);
     return st;
 }

@@ -1,7 +1,7 @@
 /* Run from: a run that goes on from a checkpoint, in a directory that has no run (run --from).
  *     begin (the checkpoint's cluster file) -> flags, places -> settle -> restore (stores, then cluster.conf) -> as a second run in it
- * Promise   What can be refused is refused before anything is restored. Until cluster.conf is there, which comes last, the directory has
- *           no run: `restoring.conf` says that what lies in it is of a restore that was cut short, and the next one removes it.
+ * Promise   What can be refused is refused before anything is restored. Until cluster.conf is there, which comes last, it is no run: the
+ *           next command in the directory removes what an interrupted restore has left.
  * Thread    One.
  * Failure   DP_EXISTS: the directory has a run, or flags would change the training. Else as restored.h and run_second.h. */
 #ifndef DP_CLI_RUN_FROM_H

@@ -12,12 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static enum dp_status origin_path(const char *directory, uint32_t run, char *path, struct dp_error *err)
-{
-    if (snprintf(path, DP_PATH_MAX + 1, "%s/store/origin-%" PRIu32 ".json", directory, run) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "paths in '%s' would be too long", directory);
-    return DP_OK;
-}
+#define ORIGIN "origin.json"
 
 /* Of /proc/cpuinfo; arm64 has no such line. */
 static void set_processor(json_t *machine)
@@ -100,12 +95,12 @@ json_t *dp_origin_of_command(const char *word, int argc, char *const *argv)
     return root;
 }
 
-enum dp_status dp_run_origin_write(const char *directory, uint32_t run, int argc, char *const *argv,
+enum dp_status dp_run_origin_write(const struct dp_folder *folder, uint32_t run, int argc, char *const *argv,
                                    struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
     struct dp_atomic_file file = {0};
-    enum dp_status st = origin_path(directory, run, path, err);
+    enum dp_status st = dp_folder_path(folder, path, err, ORIGIN);
     if (st == DP_OK)
         st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
@@ -124,11 +119,11 @@ enum dp_status dp_run_origin_write(const char *directory, uint32_t run, int argc
     return text ? dp_atomic_file_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
 }
 
-json_t *dp_run_origin_read(const char *directory, uint32_t run)
+json_t *dp_run_origin_read(const struct dp_folder *folder, uint32_t run)
 {
     char path[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
-    if (origin_path(directory, run, path, &unheard) != DP_OK)
+    if (dp_folder_path(folder, path, &unheard, ORIGIN) != DP_OK)
         return NULL;
     json_t *root = json_load_file(path, 0, NULL);
     if (root && json_integer_value(json_object_get(root, "run")) == (json_int_t)run)

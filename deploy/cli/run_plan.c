@@ -196,8 +196,6 @@ static enum dp_status begin_continued(struct dp_run_plan *plan, struct dp_error 
 {
     enum dp_status st = open_earlier(plan, "continue", err);
     if (st == DP_OK)
-        st = dp_folder_check_restored(&plan->folder, err);
-    if (st == DP_OK)
         st = dp_folder_check_foreign(&plan->folder, err);
     if (st == DP_OK && !dp_folder_has_run(&plan->folder))
         return dp_fail(err, DP_NOT_FOUND, NO_EARLIER_RUN, plan->folder.path);
@@ -300,6 +298,14 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
     return st == DP_OK ? dp_cluster_check_settings(plan->cluster, &names, err) : st;
 }
 
+/* A file in the directory itself, which leads to the current run's. */
+static bool is_top(const struct dp_run_plan *plan, const char *path, const char *name)
+{
+    size_t len = strlen(plan->folder.path);
+    return strncmp(path, plan->folder.path, len) == 0 && path[len] == '/' &&
+           strcmp(path + len + 1, name) == 0;
+}
+
 /* The report would take the place of what it is made of. */
 static enum dp_status check_report(const struct dp_run_plan *plan, const char *to, struct dp_error *err)
 {
@@ -320,7 +326,7 @@ static enum dp_status check_report(const struct dp_run_plan *plan, const char *t
     const char *base = dp_run_plan_flag(plan, "--cluster");
     if (dp_path_absolute(to, absolute, &unheard) != DP_OK)
         absolute[0] = '\0';
-    if (strcmp(absolute, plan->folder.conf) == 0 || dp_path_same(to, plan->folder.conf) ||
+    if (is_top(plan, absolute, "cluster.conf") || dp_path_same(to, plan->was.conf) ||
         (base && dp_path_same(to, base)))
         return dp_fail(err, DP_ARGUMENT, "--report: '%s' is a cluster file: name another", to);
     return DP_OK;
@@ -332,9 +338,11 @@ static enum dp_status set_report(struct dp_run_plan *plan, struct dp_error *err)
 {
     const char *to = dp_run_plan_flag(plan, "--report");
     char *report = plan->cluster->training.report;
+    char absolute[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0}; /* opening it says more of a name that is none */
     if (!to && plan->resumes && report[0])
         return DP_OK;
-    if (!to)
+    if (!to || (dp_path_absolute(to, absolute, &unheard) == DP_OK && is_top(plan, absolute, "report.json")))
         return dp_folder_path(&plan->folder, report, err, "report.json");
     if (strcmp(to, "-") == 0)
         to = "/dev/stdout";
@@ -350,13 +358,38 @@ static enum dp_status set_report(struct dp_run_plan *plan, struct dp_error *err)
     return st == DP_OK ? dp_path_absolute(to, report, err) : dp_wrap(err, st, "--report");
 }
 
-/* Absolute, as report and store are; where none is named, one beside the store. */
+/* Its own, which leads to the directory's. */
+static bool has_own_cache(const struct dp_run_plan *plan)
+{
+    size_t len = strlen(plan->folder.run);
+    const char *cache = plan->cluster->data.cache;
+    return strncmp(cache, plan->folder.run, len) == 0 && strcmp(cache + len, "/cache") == 0;
+}
+
+/* The earlier run's names of files in the directory's cache would be missing when that run is removed. */
+static enum dp_status move_cache(struct dp_run_plan *plan, char *path, struct dp_error *err)
+{
+    char from[DP_PATH_MAX + 8], name[DP_PATH_MAX + 1];
+    size_t len = (size_t)snprintf(from, sizeof from, "%s/cache", plan->was.run);
+    if (!plan->was.run[0] || strncmp(path, from, len) != 0 || (path[len] != '/' && path[len] != '\0'))
+        return DP_OK;
+    (void)snprintf(name, sizeof name, "%s", path + len);
+    return dp_folder_path(&plan->folder, path, err, "cache%s", name);
+}
+
+/* Absolute, as report and store are; where none is named, the directory's. */
 static enum dp_status set_cache(struct dp_run_plan *plan, struct dp_error *err)
 {
     char absolute[DP_PATH_MAX + 1], *cache = plan->cluster->data.cache;
-    if (!cache[0])
-        return dp_folder_path(&plan->folder, cache, err, "cache");
-    enum dp_status st = dp_path_absolute(cache, absolute, err);
+    enum dp_status st =
+        cache[0] ? move_cache(plan, cache, err) : dp_folder_path(&plan->folder, cache, err, "cache");
+    for (size_t i = 0; st == DP_OK && i < DP_RUN_FILES; i++) {
+        const char *flag;
+        st = move_cache(plan, dp_run_state_file(&plan->cluster->data, i, &flag), err);
+    }
+    if (st != DP_OK)
+        return st;
+    st = dp_path_absolute(cache, absolute, err);
     if (st == DP_OK)
         memcpy(cache, absolute, sizeof absolute);
     return st;
@@ -417,16 +450,17 @@ static enum dp_status copy_columns(const struct dp_run_plan *plan, struct dp_err
 enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number, struct dp_error *err)
 {
     plan->cluster->training.run = number;
-    enum dp_status st = dp_folder_columns(&plan->folder, number, plan->cluster->data.columns, err);
-    if (st == DP_OK && plan->continues)
-        st = copy_columns(plan, err);
+    return dp_run_state_write(&plan->folder, number, &plan->state, err);
+}
+
+/* What the run leaves in its directory. */
+static enum dp_status set_files(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_cluster *c = plan->cluster;
+    enum dp_status st = dp_folder_path(&plan->folder, c->data.columns, err, DP_FOLDER_COLUMNS);
     if (st == DP_OK)
-        st = dp_folder_steps(&plan->folder, number, plan->cluster->training.steps, err);
-    if (st == DP_OK)
-        st = dp_folder_names(&plan->folder, number, plan->cluster->data.names, err);
-    if (st == DP_OK)
-        st = dp_run_state_write(&plan->folder, number, &plan->state, err);
-    return st == DP_OK ? dp_folder_set_run(&plan->folder, number, err) : st;
+        st = dp_folder_path(&plan->folder, c->data.names, err, DP_FOLDER_NAMES);
+    return st == DP_OK ? dp_folder_path(&plan->folder, c->training.steps, err, DP_FOLDER_STEPS) : st;
 }
 
 /* Its ports may be another's by now. */
@@ -456,12 +490,13 @@ static void settle_mixed(struct dp_run_plan *plan)
     plan->state.mixed = plan->replaces && begun > before ? begun : before;
 }
 
-/* What is there already gives way, is trained on, or stands in the way. */
+/* What is there already stays until this run has trained, is trained on, or refuses it. */
 static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *err)
 {
-    const struct dp_second second = {.folder = &plan->folder,
+    const struct dp_second second = {.folder = &plan->was,
                                      .command = &dp_run_command,
                                      .now = &plan->state,
+                                     .number = plan->folder.number,
                                      .continues = dp_run_plan_flag(plan, "--continue") != NULL,
                                      .replaces = gives_up_stores(plan)};
     if (dp_run_plan_flag(plan, "--from"))
@@ -472,18 +507,14 @@ static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *
         settle_mixed(plan);
     if (plan->resumes)
         return dp_second_same(&second, plan->earlier, plan->cluster, err);
-    bool there = dp_folder_has_run(&plan->folder);
-    enum dp_status st = dp_folder_check_foreign(&plan->folder, err);
-    if (st == DP_OK && dp_run_plan_flag(plan, "--fresh")) {
-        if (there)
-            st = dp_folder_set_aside(&plan->folder, err);
-        return st == DP_OK ? dp_folder_clear_logs(&plan->folder, err) : st;
-    }
-    if (st != DP_OK || !there)
+    plan->cluster->training.run = plan->folder.number;
+    bool there = dp_folder_has_run(&plan->was);
+    enum dp_status st = dp_folder_check_foreign(&plan->was, err);
+    if (st != DP_OK || !there || dp_run_plan_flag(plan, "--fresh"))
         return st != DP_OK || !second.continues
                    ? st
                    : dp_fail(err, DP_NOT_FOUND, NO_EARLIER_RUN, plan->folder.path);
-    st = dp_cluster_read(plan->folder.conf, &plan->earlier, err);
+    st = dp_cluster_read(plan->was.conf, &plan->earlier, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "the earlier run in '%.200s' cannot be resumed (--fresh removes it)",
                        plan->folder.path);
@@ -492,15 +523,47 @@ static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *
     return st;
 }
 
+/* A run that is resumed stays where it is; another one has a directory of its own. */
+static enum dp_status open_folder(struct dp_run_plan *plan, struct dp_error *err)
+{
+    enum dp_status st = plan->folder.lock >= 0 ? DP_OK : dp_folder_open(dir_of(plan), &plan->folder, err);
+    plan->was = plan->folder;
+    uint32_t least = plan->cluster->training.run + (plan->from.number > 0 && !plan->resumes);
+    if (st == DP_OK && (!plan->resumes || plan->from.number > 0))
+        st = dp_folder_next(&plan->was, least, &plan->folder, err);
+    return st;
+}
+
+static enum dp_status make_folder(struct dp_run_plan *plan, struct dp_error *err)
+{
+    const struct dp_folder *store_of = plan->continues && plan->from.number == 0 ? &plan->was : NULL;
+    enum dp_status st = plan->folder.number == plan->was.number
+                            ? DP_OK
+                            : dp_folder_make(&plan->folder, &plan->was, store_of, err);
+    return st == DP_OK && has_own_cache(plan) ? dp_folder_make_cache(&plan->folder, err) : st;
+}
+
+/* Where there is no run it need not wait until it has trained. */
+static enum dp_status write_conf(struct dp_run_plan *plan, struct dp_error *err)
+{
+    enum dp_status st = dp_cluster_write(plan->cluster, plan->folder.conf, err);
+    if (st == DP_OK && !dp_folder_has_run(&plan->was))
+        st = dp_folder_accept(&plan->folder, err);
+    dp_cluster_free(&plan->cluster);
+    /* As the others will read it, its id filled in. */
+    return st == DP_OK ? dp_cluster_read(plan->folder.conf, &plan->cluster, err) : st;
+}
+
 static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_spools spools = {.count = 0};
-    bool open = plan->folder.lock >= 0;
-    enum dp_status st = open ? DP_OK : dp_folder_open(dir_of(plan), &plan->folder, err);
+    enum dp_status st = open_folder(plan, err);
     if (st == DP_OK)
         st = set_report(plan, err);
     if (st == DP_OK)
         st = set_cache(plan, err);
+    if (st == DP_OK)
+        st = set_files(plan, err);
     if (st == DP_OK)
         st = plan_spools(plan, &spools, err);
     if (st == DP_OK)
@@ -511,6 +574,10 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
     if (st == DP_OK)
         st = settle_earlier(plan, err);
     if (st == DP_OK)
+        st = make_folder(plan, err);
+    if (st == DP_OK && plan->continues)
+        st = copy_columns(plan, err);
+    if (st == DP_OK)
         st = dp_spool_fill(&spools, err);
     if (st == DP_OK && spools.count > 0)
         dp_run_state_take_files(&plan->state, &plan->cluster->data);
@@ -518,16 +585,7 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
         st = dp_run_plan_set_number(plan, plan->cluster->training.run, err);
     if (st == DP_OK && dp_run_plan_flag(plan, "--from"))
         st = dp_run_from_restore(plan, err);
-    if (st == DP_OK && plan->continues && dp_run_plan_flag(plan, "--from"))
-        st = copy_columns(plan, err);
-    if (st == DP_OK && plan->continues)
-        st = dp_folder_keep(&plan->folder, err);
-    if (st == DP_OK)
-        st = dp_cluster_write(plan->cluster, plan->folder.conf, err);
-    dp_cluster_free(&plan->cluster);
-    if (st == DP_OK) /* as the others will read it, its id filled in */
-        st = dp_cluster_read(plan->folder.conf, &plan->cluster, err);
-    return st;
+    return st == DP_OK ? write_conf(plan, err) : st;
 }
 
 enum dp_status dp_run_plan_make(struct dp_run_plan *plan, struct dp_error *err)

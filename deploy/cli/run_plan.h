@@ -1,13 +1,12 @@
 /* Run plan: what a run is to be, settled before anything is started:
- *     flags -> cluster -> directory (made, locked) -> places, ports -> the earlier run there gives way, is trained on, or refuses
- *     -> spools filled -> number -> cluster.conf
+ *     flags -> cluster -> directory (made, locked) -> places, ports -> the earlier run there is trained on, stays, or refuses
+ *     -> runs/N made -> spools filled -> number -> stores restored -> cluster.conf
  * Promise   What can be refused is refused before the directory's earlier run is touched.
  * Memory    The caller's {.folder.lock = -1}; what was made is left to it, after a failure too. */
 #ifndef DP_CLI_RUN_PLAN_H
 #define DP_CLI_RUN_PLAN_H
 
 #include "common/env/atomic_file.h"
-#include "deploy/cli/folder.h"
 #include "deploy/cli/observed.h"
 #include "deploy/cli/restored.h"
 #include "deploy/cli/run_flags.h"
@@ -18,7 +17,8 @@
 struct dp_run_plan {
     const char *values[DP_RUN_FLAGS];
     struct dp_cluster *cluster;
-    struct dp_folder folder;
+    struct dp_folder folder;      /* this run's; it holds the lock */
+    struct dp_folder was;         /* of the directory's current run, which may be the same, or none */
     FILE *tables;                 /* where results are shown: standard output, unless the report goes there */
     struct dp_atomic_file report; /* --report that is no file */
     uint32_t restarts;
@@ -34,7 +34,7 @@ struct dp_run_plan {
 /* From values, tables and restarts, which the caller has set. */
 DP_MUST_USE
 enum dp_status dp_run_plan_make(struct dp_run_plan *plan, struct dp_error *err);
-/* What is named by the number of the run, and the number itself. */
+/* The number of the run, and what is known of it. */
 DP_MUST_USE
 enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number, struct dp_error *err);
 /* NULL: it was not given. */

@@ -76,7 +76,7 @@ static enum dp_status check_fits(const struct dp_folder *folder, const struct dp
 static enum dp_status check_stores(const struct dp_second *second, const struct dp_cluster *earlier,
                                    const struct dp_run_state *state, struct dp_error *err)
 {
-    char server[DP_PATH_MAX + 32];
+    char server[DP_PATH_MAX + 1];
     struct dp_layout layout = {.total = dp_cluster_shards(earlier)};
     bool known;
     if (second->restores)
@@ -85,9 +85,10 @@ static enum dp_status check_stores(const struct dp_second *second, const struct 
     if (st != DP_OK || (state->known && !state->finished && !dp_run_place(second->folder, earlier).known))
         return st;
     for (uint32_t i = 0; st == DP_OK && i < earlier->server_count; i++) {
-        (void)snprintf(server, sizeof server, "%s/store/server-%" PRIu32, second->folder->path, i);
         layout.count = earlier->server[i].shards;
-        st = dp_layout_check(server, &layout, true, &known, err); /* another server's, swapped with it */
+        st = dp_folder_path(second->folder, server, err, "store/server-%" PRIu32, i);
+        if (st == DP_OK)
+            st = dp_layout_check(server, &layout, true, &known, err); /* another server's, swapped with it */
         for (uint32_t k = 0; st == DP_OK && k < layout.count && !second->replaces; k++)
             st = dp_folder_check_store(server, layout.first + k, err);
         layout.first += layout.count;
@@ -138,7 +139,6 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
                               struct dp_cluster *cluster, struct dp_error *err)
 {
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
-    const char *dir = second->folder->path;
     enum dp_status st = check_fits(second->folder, earlier, cluster, err);
     if (st == DP_OK)
         st = check_stores(second, earlier, &state, err);
@@ -146,22 +146,15 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
         st = dp_diverged_check(second->folder, earlier, false, err);
     if (st == DP_OK)
         st = check_meant(second, earlier, &state, cluster, err);
-    /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
-    uint32_t run_before = 0,
-             epochs = second->restores ? second->whole : epochs_of(second->folder, earlier, &state);
-    if (st == DP_OK)
-        st = dp_folder_run(second->folder, &run_before, err);
     if (st != DP_OK)
         return st;
-    if (run_before < earlier->training.run)
-        run_before = earlier->training.run;
-    if (run_before == INT32_MAX)
-        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 runs: use another --dir", dir);
+    uint32_t epochs = second->restores ? second->whole : epochs_of(second->folder, earlier, &state),
+             run = earlier->training.run + 1;
     if (epochs > INT32_MAX - earlier->training.first_epoch)
-        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 epochs: use another --dir", dir);
+        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 epochs: use another --dir", second->folder->path);
     memcpy(cluster->name, earlier->name, sizeof cluster->name);
     cluster->id = earlier->id;
-    cluster->training.run = run_before + 1;
+    cluster->training.run = run > second->number ? run : second->number;
     cluster->training.first_epoch = earlier->training.first_epoch + epochs;
     return DP_OK;
 }
@@ -170,9 +163,7 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
                                    struct dp_error *err)
 {
     *cluster = NULL;
-    enum dp_status st = dp_folder_check_restored(folder, err);
-    if (st == DP_OK)
-        st = dp_folder_check_foreign(folder, err);
+    enum dp_status st = dp_folder_check_foreign(folder, err);
     if (st != DP_OK)
         return st;
     if (!dp_folder_has_run(folder))
@@ -199,18 +190,20 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
 
 static bool has_register(const struct dp_folder *folder)
 {
-    char path[DP_PATH_MAX + 64];
-    (void)snprintf(path, sizeof path, "%s/store/server-0/" DP_REGISTER_FILE, folder->path);
-    return access(path, F_OK) == 0;
+    char path[DP_PATH_MAX + 1];
+    struct dp_error unheard;
+    return dp_folder_path(folder, path, &unheard, "store/server-0/" DP_REGISTER_FILE) == DP_OK &&
+           access(path, F_OK) == 0;
 }
 
 static bool has_any_store(const struct dp_folder *folder, const struct dp_cluster *cluster)
 {
-    char server[DP_PATH_MAX + 32];
+    char server[DP_PATH_MAX + 1];
     struct dp_error unheard;
     uint32_t shard = 0;
     for (uint32_t i = 0; i < cluster->server_count; i++) {
-        (void)snprintf(server, sizeof server, "%s/store/server-%" PRIu32, folder->path, i);
+        if (dp_folder_path(folder, server, &unheard, "store/server-%" PRIu32, i) != DP_OK)
+            return false;
         for (uint32_t k = 0; k < cluster->server[i].shards; k++)
             if (dp_folder_check_store(server, shard++, &unheard) == DP_OK)
                 return true;

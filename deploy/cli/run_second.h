@@ -1,7 +1,7 @@
 /* Second: a run in a directory that has had one. Which of the three it is to be is the user's to say, unless nothing differs:
  *     finished, and nothing differs   trained on from its weights, as the next run; with --continue whatever differs
  *     --resume                        the same run, to its end
- *     --fresh                         another one, in the place of it (folder_aside.c)
+ *     --fresh                         another one, which takes its place when it trains (folder_runs.c)
  * Failure   DP_EXISTS: it may not be what was meant, and what would be; DP_NOT_FOUND: there is none. What differs is shown on
  *           standard error, a line each. DP_CORRUPT: of a run that has trained a store is missing. */
 #ifndef DP_CLI_RUN_SECOND_H
@@ -14,6 +14,7 @@ struct dp_second {
     const struct dp_folder *folder;
     const struct dp_command *command; /* whose flags the messages name */
     const struct dp_run_state *now;   /* of the run to be */
+    uint32_t number;                  /* the least that the run to be may have */
     bool continues;                   /* --continue */
     bool replaces;                    /* --replace-store */
     bool restores;                    /* --from: its stores and its files are still to come */

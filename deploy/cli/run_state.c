@@ -17,6 +17,7 @@
 
 #define PIECE_BYTES (1u << 20)
 #define PIECES      64u
+#define STATE       "run.json"
 
 /* ---- what files say */
 
@@ -105,13 +106,7 @@ void dp_run_state_take_files(struct dp_run_state *state, const struct dp_cluster
         state->file[i] = dp_file_print((const char *)data + files[i].offset);
 }
 
-/* ---- run-N.json */
-
-static enum dp_status state_path(const struct dp_folder *folder, uint32_t run, char *path,
-                                 struct dp_error *err)
-{
-    return dp_folder_path(folder, path, err, "store/run-%" PRIu32 ".json", run);
-}
+/* ---- run.json */
 
 static struct dp_file_print print_in(const json_t *root, const char *key)
 {
@@ -130,7 +125,7 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
     struct dp_run_state state = {0};
     struct dp_error unheard = {0};
     char path[DP_PATH_MAX + 1];
-    if (state_path(folder, run, path, &unheard) != DP_OK)
+    if (dp_folder_path(folder, path, &unheard, STATE) != DP_OK)
         return state;
     json_t *root = json_load_file(path, 0, NULL);
     const json_t *finished = json_object_get(root, "finished"),
@@ -166,7 +161,7 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
 {
     char path[DP_PATH_MAX + 1];
     struct dp_atomic_file file = {0};
-    enum dp_status st = state_path(folder, run, path, err);
+    enum dp_status st = dp_folder_path(folder, path, err, STATE);
     if (st == DP_OK)
         st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
@@ -297,7 +292,7 @@ struct dp_run_place dp_run_place(const struct dp_folder *folder, const struct dp
     char prefix[DP_PATH_MAX + 1];
     double sum = 0, least = HUGE_VAL;
     uint32_t workers = 0;
-    if (dp_folder_steps(folder, cluster->training.run, prefix, &unheard) != DP_OK)
+    if (dp_folder_path(folder, prefix, &unheard, DP_FOLDER_STEPS) != DP_OK)
         return place;
     for (uint32_t w = 0; w < cluster->training.workers; w++) {
         struct dp_run_place one;

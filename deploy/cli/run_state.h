@@ -1,8 +1,8 @@
 /* Run state: what is known of a run beside its cluster file, in its directory:
- *     store/run-N.json       whether run N is finished, how many epochs it trained, and what its data files were
- *     store/steps-N-W.log    how far each worker has come (worker/loop/step_log.h)
- * Promise   run-N.json says "finished" only when the whole training ended well; it lies with the weights, so a copy of the
- *           directory says it, too. Runs of older builds have none: known is false.
+ *     run.json       whether it is finished, how many epochs it trained, and what its data files were
+ *     steps-W.log    how far each worker has come (worker/loop/step_log.h)
+ * Promise   run.json says "finished" only when the whole training ended well; it lies with the weights, so a copy of the
+ *           directory says it, too. Runs of older versions have none: known is false.
  * Failure   A file that is damaged or missing makes things unknown, never wrong; writing: DP_IO naming the path. */
 #ifndef DP_CLI_RUN_STATE_H
 #define DP_CLI_RUN_STATE_H

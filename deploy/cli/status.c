@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -217,9 +218,11 @@ static enum dp_status take_flags(const char *const *values, struct status_asked 
     if (!file == !dir)
         return dp_fail(err, DP_ARGUMENT,
                        "give either --cluster FILE or --dir DIR; 'downpour status --help' lists all flags");
-    if (dir && snprintf(conf, DP_PATH_MAX + 1, "%s/cluster.conf", dir) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
-    if (timeout)
+    struct dp_folder folder = {.lock = -1};
+    if (dir)
+        st = dp_folder_find_running(dir, &folder, err);
+    memcpy(conf, folder.conf, sizeof folder.conf);
+    if (st == DP_OK && timeout)
         st = dp_parse_u64(timeout, 1, 600, "--timeout", &seconds, err);
     if (st == DP_OK && every && *every)
         st = dp_parse_u64(every, 1, 3600, "--watch", &pause, err);

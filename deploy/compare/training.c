@@ -34,12 +34,11 @@ const char *dp_training_text(const json_t *root, const char *key)
 
 static enum dp_status find_report(struct dp_training *training, struct dp_error *err)
 {
-    struct dp_folder folder = {.lock = -1};
+    struct dp_folder folder;
     struct dp_error unheard = {0};
     struct dp_cluster *cluster = NULL;
     struct stat info;
-    (void)snprintf(folder.path, sizeof folder.path, "%s", training->directory);
-    enum dp_status st = dp_folder_path(&folder, folder.conf, err, "cluster.conf");
+    enum dp_status st = dp_folder_find(training->directory, &folder, err);
     if (st == DP_OK)
         st = dp_folder_path(&folder, training->path, err, "report.json");
     if (st != DP_OK)
@@ -115,9 +114,11 @@ enum dp_status dp_training_read(const char *directory, struct dp_training *out, 
         return st;
     }
     settle_axes(out);
+    struct dp_folder folder;
+    struct dp_error unheard = {0};
     double run = dp_training_number(out->report, "settings", "run", NULL);
-    if (run >= 1 && run <= INT32_MAX)
-        out->origin = dp_run_origin_read(out->directory, (uint32_t)run);
+    if (run >= 1 && run <= INT32_MAX && dp_folder_find(out->directory, &folder, &unheard) == DP_OK)
+        out->origin = dp_run_origin_read(&folder, (uint32_t)run);
     return DP_OK;
 }
 

@@ -157,7 +157,7 @@ static void a_step_of_sync_is_a_larger_minibatch(void **state)
 static void kill_one(struct dp_place *place, struct dp_process *run, const char *dir, const char *role,
                      unsigned n)
 {
-    const char *conf = dp_place_path(place, "%s/cluster.conf", dir);
+    const char *conf = dp_place_path(place, "%s/runs/1/cluster.conf", dir);
     pid_t pid =
         dp_process_find(run, dp_place_text(place, "/downpour-%s --cluster %s --%s %u", role, conf, role, n));
     assert_true(pid > 0);

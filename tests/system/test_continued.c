@@ -205,7 +205,8 @@ static void runs_in_directories(void **state)
     dp_place_ended(run, 0);
     const char *end = dp_place_digest(place, dp_place_path(place, "run/store/server-0"),
                                       dp_place_path(place, "run/store/server-1"));
-    const char *report = dp_place_path(place, "run/report.json"), *calm = dp_place_path(place, "calm.json");
+    const char *report = dp_place_path(place, "run/runs/1/report.json"),
+               *calm = dp_place_path(place, "calm.json");
     assert_int_equal(rename(report, calm), 0);
     (void)dp_place_try(place, 0, "downpour", "restore", "--from", to, "--dir", dir, "--overwrite");
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", dir, "--resume");

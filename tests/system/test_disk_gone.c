@@ -23,7 +23,7 @@ static struct dp_process *begin(struct dp_place *place, const char *dir)
 
 static const char *server(const struct gone *g, const char *dir, uint32_t number)
 {
-    return dp_place_text(g->place, "%s/store/server-%u", dir, (unsigned)number);
+    return dp_place_text(g->place, "%s/runs/1/store/server-%u", dir, (unsigned)number);
 }
 
 static const char *digest(const struct gone *g, const char *dir)

@@ -122,7 +122,7 @@ static void a_killed_worker_ends_its_run(void **state)
     struct dp_process *run = endless_run(place);
     kill_one(place, run,
              dp_place_text(place, "downpour-worker --cluster %s --worker 1",
-                           dp_place_path(place, "run/cluster.conf")));
+                           dp_place_path(place, "run/runs/1/cluster.conf")));
     dp_place_ended(run, 2);
     dp_place_says(run, "worker 1 was killed by signal 9");
     /* Its servers were stopped well: the store is trained on. */
@@ -138,7 +138,7 @@ static void a_killed_server_ends_its_run(void **state)
     struct dp_process *run = endless_run(place);
     kill_one(place, run,
              dp_place_text(place, "downpour-server --cluster %s --server 1",
-                           dp_place_path(place, "run/cluster.conf")));
+                           dp_place_path(place, "run/runs/1/cluster.conf")));
     dp_place_ended(run, 2);
     dp_place_says(run, "server 1 was killed by signal 9");
     /* The next one goes on from what was acknowledged. */

@@ -378,7 +378,7 @@ static void all_come_back_at_the_end(void **state)
 
 static pid_t worker_of(struct dp_place *place, struct dp_process *run, unsigned w)
 {
-    const char *conf = dp_place_path(place, "run/cluster.conf");
+    const char *conf = dp_place_path(place, "run/runs/1/cluster.conf");
     pid_t pid =
         dp_process_find(run, dp_place_text(place, "/downpour-worker --cluster %s --worker %u", conf, w));
     assert_true(pid > 0);
@@ -449,16 +449,19 @@ static void who_has_not_joined_ends_the_run(void **state)
 {
     struct dp_place *place = *state;
     const char *dir = dp_place_path(place, "run");
-    struct dp_process *run = dp_place_start(place, "downpour", "run", "--dir", dir, "--workers", "3",
-                                            "--consistency", "sync", "--model", "mlp:64-32-10", "--train",
-                                            DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1", NULL);
-    dp_place_ended(run, 0);
-    assert_int_equal(mkdir(dp_place_path(place, "run/store/steps-2-1.log"), 0777), 0);
-    run = dp_place_start(place, "downpour", "run", "--dir", dir, "--workers", "3", "--consistency", "sync",
-                         "--worker-timeout", "2", "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN,
-                         "--scale", "0.0625", "--epochs", "200", NULL);
+    static const char script[] =
+        "#!/bin/sh\ncase \"$*\" in *'--worker 1 '*) echo 'no luck' >&2; exit 2 ;; esac\n"
+        "exec " DP_BIN "/downpour-worker \"$@\"\n";
+    assert_int_equal(mkdir(dp_place_path(place, "bin"), 0777), 0);
+    (void)dp_place_try(place, 0, "/bin/cp", DP_BIN "/downpour", DP_BIN "/downpour-server",
+                       dp_place_path(place, "bin"));
+    assert_int_equal(chmod(dp_place_file(place, "bin/downpour-worker", script, sizeof script - 1), 0755), 0);
+    struct dp_process *run =
+        dp_place_start(place, dp_place_path(place, "bin/downpour"), "run", "--dir", dir, "--workers", "3",
+                       "--consistency", "sync", "--worker-timeout", "2", "--model", "mlp:64-32-10", "--train",
+                       DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "200", NULL);
     dp_place_ended(run, 2);
-    dp_place_says(run, "steps-2-1.log");
+    dp_place_says(run, "no luck");
 }
 
 int main(void)

@@ -39,7 +39,7 @@ static void await_log(struct run *run, const char *log, const char *text, uint32
 
 static void kill_one(struct run *run, const char *role, uint32_t number)
 {
-    const char *conf = dp_place_path(run->place, "run/cluster.conf");
+    const char *conf = dp_place_path(run->place, "run/runs/1/cluster.conf");
     pid_t pid = dp_process_find(run->process, dp_place_text(run->place, "/downpour-%s --cluster %s --%s %u",
                                                             role, conf, role, (unsigned)number));
     assert_true(pid > 0);
@@ -84,7 +84,7 @@ static void a_worker_killed_while_it_waits_ends_well(void **state)
                                  "8", "--epochs", "12", "--rate", "0.002", NULL);
     /* Stopped, so that the other one has to wait for it (in the end: with a test set, after each epoch). */
     await_log(&run, "worker-1", "epoch 1 of", 1);
-    const char *conf = dp_place_path(run.place, "run/cluster.conf");
+    const char *conf = dp_place_path(run.place, "run/runs/1/cluster.conf");
     pid_t pid = dp_process_find(run.process,
                                 dp_place_text(run.place, "/downpour-worker --cluster %s --worker 1", conf));
     assert_true(pid > 0);
@@ -109,7 +109,7 @@ static void the_limit_ends_the_run(void **state)
     await_log(&run, "worker-0", "epoch 1 of", 1);
     kill_one(&run, "worker", 0);
     await_log(&run, "worker-0", "continues at epoch", 1);
-    const char *conf = dp_place_path(run.place, "run/cluster.conf");
+    const char *conf = dp_place_path(run.place, "run/runs/1/cluster.conf");
     pid_t pid = dp_process_find(run.process,
                                 dp_place_text(run.place, "/downpour-worker --cluster %s --worker 0", conf));
     assert_true(pid > 0);

@@ -180,7 +180,9 @@ enum dp_status dp_bench_train_run(struct dp_local *local, const struct dp_folder
     struct dp_cluster *cluster = NULL;
     struct dp_client *client = NULL;
     *out = (struct dp_bench_train_figures){0};
-    enum dp_status st = dp_folder_clear(folder, true, err);
+    enum dp_status st = dp_folder_clear_store(folder, err);
+    if (st == DP_OK)
+        st = dp_folder_make_parts(folder, err);
     if (st == DP_OK)
         st = make_cluster(folder, options, &cluster, err);
     if (st == DP_OK)

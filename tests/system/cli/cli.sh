@@ -146,8 +146,8 @@ printf '#!/bin/sh\necho "no luck with $*" >&2\nexit 7\n' >"$fake/downpour-server
 cp "$fake/downpour-server" "$fake/downpour-worker"
 chmod +x "$fake"/*
 with_fake=("$fake/downpour" run --dir "$dir/run" --model logistic --train "$dir/file")
-expect 2 "server 0 ended with status 7; its log, $dir/run/log/server-0.log, ends with:" "${with_fake[@]}"
-expect 2 "    no luck with --cluster $dir/run/cluster.conf --server 0" "${with_fake[@]}"
+expect 2 "server 0 ended with status 7; its log, $dir/run/runs/1/log/server-0.log, ends with:" "${with_fake[@]}"
+expect 2 "    no luck with --cluster $dir/run/runs/2/cluster.conf --server 0" "${with_fake[@]}"
 gone "a server that failed"
 # One that this command ended because of the other is no news.
 printf '#!/bin/sh\ncase "$*" in *"--server 0"*) sleep 0.2; exit 7 ;; esac\nexec sleep 1000\n' >"$fake/downpour-server"
@@ -239,7 +239,7 @@ expect 2 "is a cluster file: name another" "$downpour" run --model logistic --tr
 expect 2 "has the model 'mlp:64-32-10', not 'logistic'" "$downpour" predict --from "$dir/run" --data "$dir/file" --model logistic
 cp "$dir/run/cluster.conf" "$dir/kept.conf"
 : >"$dir/run/cluster.conf"
-expect 2 "cannot be resumed (--fresh removes it): $dir/run/cluster.conf: missing key 'name'" "${train[@]}"
+expect 2 "cannot be resumed (--fresh removes it): $dir/run/runs/2/cluster.conf: missing key 'name'" "${train[@]}"
 cp "$dir/kept.conf" "$dir/run/cluster.conf"
 if [ "$(id -u)" = 0 ]; then
     chmod 755 "$dir"
@@ -282,10 +282,10 @@ expect 0 "Resuming the store" "${train[@]}" --epochs 1 --continue
 # A server that is killed while the command asks which run's number is free is started again. (Server 1 stands still until server 0,
 # which has answered the handshake, is dead. Not every try comes in time.)
 for try in 1 2 3; do
-    : >"$dir/run.err"
+    n=$(($(ls "$dir/run/runs" | sort -n | tail -n 1) + 1))
     "${train[@]}" --epochs 1 --fresh --timeout 6 >"$dir/run.out" 2>"$dir/run.err" &
     pid=$!
-    serves() { [ "$dir/run/log/server-1.log" -nt "$dir/run.err" ] && tail -n 3 "$dir/run/log/server-1.log" | grep -q "serves at"; }
+    serves() { tail -n 3 "$dir/run/runs/$n/log/server-1.log" 2>/dev/null | grep -q "serves at"; }
     deadline=$((SECONDS + 30))
     until serves || [ "$SECONDS" -ge "$deadline" ]; do sleep 0.01; done
     last=$(left "downpour-server.*--server 1")
@@ -303,7 +303,7 @@ left "downpour-server.*--server 1" | xargs -r kill -KILL
 ended "$pid"
 [ $? = 2 ] || fail "a killed server did not end the run with 2"
 grep -q "server 1 was killed by signal 9" "$dir/run.err" || fail "the killed server was not named"
-grep -q "^downpour: server 1: store $dir/run/store/server-1/" "$dir/run.err" || fail "a server that refuses was not named"
+grep -q "^downpour: server 1: store $dir/run/runs/[0-9]*/store/server-1/" "$dir/run.err" || fail "a server that refuses was not named"
 [ "$(grep -c " error server 1: store " "$dir/run/log/server-1.log")" = 1 ] || fail "why a server ended is not in its log once"
 gone "a killed server"
 grep -q "without a journal (--durability none) the updates of a killed server are lost" "$dir/run.err" || fail "that weights are lost was not said"
@@ -316,10 +316,10 @@ kill -INT "$pid"
 ended "$pid"
 [ $? = 130 ] || fail "a run whose lost store was discarded did not end as it was asked to"
 gone "a run whose lost store was discarded"
-echo mine >"$dir/run/store/mine"
+echo mine >"$dir/run/mine"
 expect 0 "Report:" "${train[@]}" --epochs 1 --fresh
-[ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"
-grep -q "run = 1;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
+[ -e "$dir/run/mine" ] || fail "--fresh removed what was not its own"
+grep -q "first_epoch = 0;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
 # A cluster file as the base: settings from it, addresses of its own.
 sed 's/ port = .*/ port = 1;/; s/epochs = .*/epochs = 2;/; s/host = .*/host = "192.0.2.1";/' "$dir/run/cluster.conf" |
     awk '/port = 1;/ && n++ { sub("1;", "9;") } { print }' >"$dir/base.conf"

@@ -48,7 +48,7 @@ first=$(digest "$dir/one")
 train "$dir/one" "$dir/train.csv" --no-overlap --epochs 2 --fresh
 [ "$(digest "$dir/one")" = "$first" ] || fail "out of the cache, other weights"
 train "$dir/two" "$dir/train.csv" --workers 2 --epochs 2 --validation-share 0.2
-cmp -s "$dir/two/store/columns-1.csv" "$dir/yes/store/columns-1.csv" || fail "another schema, by two workers and with a share held out"
+cmp -s "$dir/two/current/columns.csv" "$dir/yes/current/columns.csv" || fail "another schema, by two workers and with a share held out"
 
 # One cell that is no number in a column of numbers: said on the console, with what to do, also out of the cache; or refused.
 sed '59s/^[0-9]*/4o/' "$dir/train.csv" >"$dir/typo.csv"
@@ -151,7 +151,7 @@ expect 2 "but the training file is of format criteo" "$downpour" run --dir "$dir
     --test "$dir/iris.svm"
 
 # From pipes, which workers cannot read several times: both of two workers, the same weights, the same scores.
-expect 0 "from standard input are in $dir/pipe/cache/train-" bash -c "cat '$dir/train.csv' | '$downpour' run --dir '$dir/pipe' \
+expect 0 "from standard input are in $dir/pipe/runs/1/cache/train-" bash -c "cat '$dir/train.csv' | '$downpour' run --dir '$dir/pipe' \
     --model logistic --train - --test <(cat '$dir/test.csv') --label income --batch 32 --rate 0.01 --no-overlap --epochs 2"
 [ "$(digest "$dir/pipe")" = "$first" ] || fail "other weights from standard input"
 mkfifo "$dir/fifo"

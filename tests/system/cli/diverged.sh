@@ -63,7 +63,7 @@ done
 works "$downpour run --dir $dir/1 --fresh --rate 0.001" 2
 works "$(advised "--dir $dir/1 --fresh --rate 0.0001 ")" 0
 [ "$(report "$dir/1" diverged)" = None ] || fail "a training that did not diverge is said to have"
-[ "$(report "$dir/1" settings epochs) $(report "$dir/1" settings run) $(report "$dir/1" settings rate)" = "3 1 0.0001" ] ||
+[ "$(report "$dir/1" settings epochs) $(report "$dir/1" first_epoch) $(report "$dir/1" settings rate)" = "3 0 0.0001" ] ||
     fail "--fresh alone is not the same run from its start"
 expect 0 "" "$downpour" predict --from "$dir/1" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
 
@@ -94,10 +94,10 @@ for mode in async ssp:2; do
     expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/kept" --resume
     # As if it had been killed before it could note that.
     cp -a "$dir/kept" "$dir/killed.$mode"
-    sed -i 's/"finished": true/"finished": false/' "$dir/killed.$mode/store/run-1.json"
-    sed -i "s|$dir/kept|$dir/killed.$mode|" "$dir/killed.$mode/cluster.conf"
+    sed -i 's/"finished": true/"finished": false/' "$dir/killed.$mode/current/run.json"
+    sed -i "s|$dir/kept|$dir/killed.$mode|" "$dir/killed.$mode/current/cluster.conf"
     expect 2 "its store is back at the weights of epoch $best, the best one" "$downpour" run --dir "$dir/killed.$mode" --resume
-    expect 0 "this is run 2" "$downpour" run --dir "$dir/killed.$mode" --continue --rate 0.0001 --epochs 1
+    expect 0 "this is run " "$downpour" run --dir "$dir/killed.$mode" --continue --rate 0.0001 --epochs 1
     works "$on" 0
     [ "$(report "$dir/kept" first_epoch)" = "$best" ] || fail "it did not go on from epoch $best"
 done
@@ -125,7 +125,7 @@ unsaid "has diverged"
 # Killed while it trains on: the report of the weights that were replaced is not this training's.
 begin "$downpour" run --dir "$dir/later" --resume
 for _ in $(seq 600); do
-    grep -q restored_epoch "$dir/later/store/run-1.json" || break
+    grep -q restored_epoch "$dir/later/current/run.json" || break
     sleep 0.05
 done
 left | xargs -r kill -KILL

@@ -69,7 +69,7 @@ FNR > 1 { gsub(/"a, b"/, "a;b"); city = $2; sub(/;/, ",\\x20", city); gsub(/ /, 
     x = w["bias"] + w["age"] * ($1 - age) / age_by + w["odd,\\x20name"] * ($4 - odd) / odd_by + w["city=" city]
     printf "%.9g\n", 1 / (1 + exp(-x)) }' "$dir/L.columns.csv" "$dir/L.txt" "$dir/table.csv" >"$dir/by.hand"
 paste "$dir/by.hand" "$dir/L.scores" | awk '($1 - $2) ^ 2 > 1e-12 { bad = 1 } END { exit bad || NR != 400 }' || fail "scores by hand: $(paste "$dir/by.hand" "$dir/L.scores" | head -3)"
-same "$dir/L.columns.csv" "$dir/L/store/columns-1.csv" "the columns beside the weights"
+same "$dir/L.columns.csv" "$dir/L/current/columns.csv" "the columns beside the weights"
 
 # ---- the directory, wherever it lies
 digest() {
@@ -97,7 +97,7 @@ expect 0 "" "$downpour" export --from "$dir/watched" --to "$dir/elsewhere/L.txt"
 tree "$dir/watched" >"$dir/after"
 diff "$dir/before" "$dir/after" >"$dir/out" || fail "the directory was changed"
 same "$dir/L.txt" "$dir/elsewhere/L.txt" "text of a copy"
-same "$dir/all/columns.csv" "$dir/L/store/columns-1.csv" "the columns in a directory"
+same "$dir/all/columns.csv" "$dir/L/current/columns.csv" "the columns in a directory"
 grep -q '"columns": "columns.csv"' "$dir/all/manifest.json" && grep -q '"shape": \[' "$dir/all/manifest.json" || fail "no manifest"
 expect 0 "" "$downpour" export --from "$dir/L" --to "$dir/all" # again, over its own
 echo x >"$dir/mine"
@@ -113,16 +113,16 @@ expect 2 "is not the directory of a run" "$downpour" export --from "$dir/full" -
 [ -e "$dir/x.npy" ] && fail "a file of what was refused"
 
 # What is missing, damaged or another's is refused by name.
-names=$(ls "$dir/L/store/"names-*.tsv)
-cp -a "$dir/L" "$dir/gone" && rm "$dir/gone/store/${names##*/}"
+names=$dir/L/current/names.tsv
+cp -a "$dir/L" "$dir/gone" && rm "$dir/gone/current/${names##*/}"
 expect 2 "${names##*/}" "$downpour" export --from "$dir/gone" --to "$dir/x.txt"
 expect 2 "--no-names" "$downpour" export --from "$dir/gone" --to "$dir/x.txt"
 expect 0 "" "$downpour" export --from "$dir/gone" --to "$dir/x.txt" --no-names
 [ "$(grep -c '^[0-9]* [-0-9.e]*$' "$dir/x.txt")" = 6 ] || fail "weights without names"
 cp -a "$dir/L" "$dir/damaged"
-sed -i 's/city=Rome/city=Roma/' "$dir/damaged/store/${names##*/}"
+sed -i 's/city=Rome/city=Roma/' "$dir/damaged/current/${names##*/}"
 expect 2 "is damaged" "$downpour" export --from "$dir/damaged" --to "$dir/x.npy"
-sed 's/run 1/run 2/' "$names" >"$dir/damaged/store/${names##*/}"
+sed 's/run 1/run 2/' "$names" >"$dir/damaged/current/${names##*/}"
 expect 2 "${names##*/}" "$downpour" export --from "$dir/damaged" --to "$dir/x.npy"
 cp -a "$dir/L" "$dir/partial" && rm -rf "$dir/partial/store/server-1"
 expect 2 "server-1" "$downpour" export --from "$dir/partial" --to "$dir/x.npy"

@@ -25,8 +25,8 @@ epoch=$("$downpour" checkpoints "$dir/C" | awk '$1 == 1 { print $4 }')
 [ "$(awk '/train loss/ && ++n > 1 { exit } /^ +[0-9]+ / { print $1; exit }' "$dir/out")" = "$epoch" ] || fail "the first epoch that is shown is not $epoch"
 [ -n "$(digest "$dir/R")" ] && [ "$(digest "$dir/F")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"
 grep -q "continues at epoch" "$dir/F/log/worker-0.log" || fail "the run began anew"
-grep -q '"finished": true' "$dir/F/store/run-1.json" || fail "the run is not finished"
-[ -e "$dir/F/restoring.conf" ] && fail "restoring.conf is left"
+grep -q '"finished": true' "$dir/F/current/run.json" || fail "the run is not finished"
+[ -e "$dir/F/current/restoring.conf" ] && fail "restoring.conf is left"
 # It is a run's directory as any other.
 expect 0 "" "$downpour" predict --from "$dir/F" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
 [ "$(wc -l <"$dir/scores")" = 360 ] || fail "no scores"
@@ -36,12 +36,12 @@ expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$di
 epoch=$("$downpour" checkpoints "$dir/C" | awk '$1 == 1 { print $4 }')
 cp -a "$dir/R" "$dir/back"
 expect 0 "restored checkpoint 1 (run 1, epoch $epoch, " "$downpour" restore --from "$dir/C" --dir "$dir/back" --overwrite
-cp "$dir/R/store/steps-1-0.log" "$dir/back/store/steps-1-0.log"
+cp "$dir/R/current/steps-0.log" "$dir/back/current/steps-0.log"
 expect 0 "is not finished: in epoch $epoch of 40" "$downpour" export --from "$dir/back" --to "$dir/back.safetensors"
 "$downpour" status --dir "$dir/back" | grep -q "is not finished (in epoch $epoch of 40" || fail "status tells another epoch than $epoch"
 # A file of the data may have been moved.
 cp "$data/digits.test.libsvm.gz" "$dir/moved.gz"
-sed -i "s|$data/digits.test.libsvm.gz|$dir/was.gz|" "$dir/back/cluster.conf"
+sed -i "s|$data/digits.test.libsvm.gz|$dir/was.gz|" "$dir/back/current/cluster.conf"
 expect 2 "(if it was moved, add --test FILE, where it is now)" "$downpour" run --dir "$dir/back" --resume
 expect 2 "omit what would change it (--test)" "$downpour" run --dir "$dir/back" --resume --test "$data/digits.train.libsvm.gz"
 expect 0 "Resuming run 1 there, in epoch $epoch of 40" "$downpour" run --dir "$dir/back" --resume --test "$dir/moved.gz"
@@ -52,11 +52,11 @@ expect 0 "Test set: " "$downpour" run --from "$dir/C" --dir "$dir/moved" --test 
 [ "$(digest "$dir/moved")" = "$(digest "$dir/R")" ] || fail "another end with a test file that was moved"
 
 # Trained further, on the same number of shards; a restore that was cut short there gives way.
-mkdir -p "$dir/G/store/server-0/shard-0000" "$dir/G/store/server-1.restoring"
-touch "$dir/G/restoring.conf"
+mkdir -p "$dir/G/runs/1/store/server-0/shard-0000" "$dir/G/runs/1/store/server-1.restoring"
+touch "$dir/G/runs/1/restoring.conf"
 expect 0 "this is run 2" "$downpour" run --from "$dir/C/checkpoint-000001" --dir "$dir/G" --continue --epochs 2 --workers 2 --shards 1 --durability none
 said "^ +[0-9]+ +[0-9.]+ "
-[ -e "$dir/G/store/server-1.restoring" ] && fail "what a restore left that was cut short is there"
+[ "$(ls "$dir/G/runs")" = 2 ] || fail "what a restore left that was cut short is there"
 
 # The run's end is in the checkpoint, with its figures, and nothing else is left to do.
 expect 0 "" "$downpour" run --dir "$dir/E" "${train[@]}" --epochs 2
@@ -65,10 +65,10 @@ server=$!
 wait_until 30 "$downpour" status --dir "$dir/E" >"$dir/out" 2>"$dir/err" || fail "a server does not serve"
 expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/E/cluster.conf" --to "$dir/C.end"
 # By a cluster file whose paths are relative to where processes start, with a cache that is another's.
-cp "$data/digits.train.libsvm.gz" "$dir/E/train.gz"
+cp "$data/digits.train.libsvm.gz" "$dir/E/current/train.gz"
 mkdir "$dir/stranger"
-sed -e '/relative_to/d' -e 's|train = ".*"|train = "train.gz"|' -e "s|cache = \".*\"|cache = \"$dir/stranger\"|" "$dir/E/cluster.conf" >"$dir/E/start.conf"
-cd "$dir/E" || exit 1
+sed -e '/relative_to/d' -e 's|train = ".*"|train = "train.gz"|' -e "s|cache = \".*\"|cache = \"$dir/stranger\"|" "$dir/E/cluster.conf" >"$dir/E/current/start.conf"
+cd "$dir/E/current" || exit 1
 expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster start.conf --to "$dir/C.start"
 cd "$root" || exit 1
 grep -q 'train = "train.gz"' "$dir/C.start/checkpoint-000001/cluster.conf" || fail "no relative path to test with"
@@ -91,7 +91,7 @@ cmp "$dir/run.safetensors" "$dir/start.safetensors" || fail "other tensors out o
 # Going on needs the data: from where the paths are meant.
 expect 2 "train.gz" "$downpour" run --from "$dir/C.start" --dir "$dir/X"
 [ -e "$dir/X" ] && fail "a refusal left a directory"
-cd "$dir/E" || exit 1
+cd "$dir/E/current" || exit 1
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.start" --dir "$dir/S"
 cd "$root" || exit 1
 [ "$(digest "$dir/S")" = "$(digest "$dir/E")" ] || fail "other rows than at the end"
@@ -124,7 +124,7 @@ file=$(find "$dir/C.bad/files" -name '*.sst-*' | sort | head -1)
 printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
 expect 2 "$(basename "$file")" "$downpour" run --from "$dir/C.bad" --dir "$dir/Y"
 tail -n 1 "$dir/err" | grep -qF "the checkpoint is damaged; use another one" || fail "the last line does not say why"
-[ -e "$dir/Y/cluster.conf" ] || [ -n "$(ls "$dir/Y/store")" ] && fail "a run is left of a damaged checkpoint"
+[ -e "$dir/Y/cluster.conf" ] || [ -e "$dir/Y/runs/1/store" ] && fail "a run is left of a damaged checkpoint"
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --train "$data/digits.train.libsvm.gz"
 expect 0 "Throughput:" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --fresh
 

@@ -77,7 +77,7 @@ for like in zeros C.zeros; do
     expect 0 "" "$downpour" export --from "$dir/C.$like.again" --to "$dir/again.txt"
     cmp "$dir/zeros.wanted" "$dir/again.txt" && cmp "$dir/zeros.columns.csv" "$dir/again.columns.csv" || fail "like $like: other names"
 done
-rm "$dir/zeros/store/"{names,columns}-1.*
+rm "$dir/zeros/current/"{names,columns}.*
 expect 0 "checkpoint 1" "$downpour" import --from "$dir/zeros.safetensors" --to "$dir/C.nameless" --like "$dir/zeros"
 expect 2 "the checkpoint $dir/C.nameless/checkpoint-000001 has no names of its keys" "$downpour" export --from "$dir/C.nameless" --to "$dir/x.txt"
 expect 0 "'$dir/C.nameless' has no columns" "$downpour" export --from "$dir/C.nameless" --to "$dir/x.txt" --no-names

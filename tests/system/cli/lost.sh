@@ -10,15 +10,20 @@ train=("$downpour" run --dir "$r" --servers 2 --shards 2 --journal-bytes 16MiB -
     --model mlp:64-32-10 --train "$dir/train.gz" --batch 32 --rate 0.005 --epochs 1)
 predict=("$downpour" predict --from "$r" --data "$data/digits.test.libsvm.gz" --out "$dir/scores")
 
+# in_run: how the current run's store is named
+in_run() {
+    echo "$r/$(readlink "$r/current")/store"
+}
+
 # refused TEXT...: by a further run, and nothing in the stores is another than before
 refused() {
     local before text
-    before=$(cd "$r/store" && find . -type d -o -name CURRENT -o -name layout -o -name register | sort)
+    before=$(cd "$r/runs/1/store" && find . -type d -o -name CURRENT -o -name layout -o -name register | sort)
     for _ in 1 2; do
         expect 2 "" "${train[@]}"
         for text in "$@"; do said_text "$text"; done
     done
-    [ "$before" = "$(cd "$r/store" && find . -type d -o -name CURRENT -o -name layout -o -name register | sort)" ] ||
+    [ "$before" = "$(cd "$r/runs/1/store" && find . -type d -o -name CURRENT -o -name layout -o -name register | sort)" ] ||
         fail "something was made"
 }
 
@@ -40,7 +45,7 @@ loses() {
     left "downpour-server.*--server $server" | xargs -r kill -KILL
     wait "$pid"
     [ $? = 2 ] || fail "a run that lost server $server's store did not end with 2"
-    grep -qF "$lost/$shard/CURRENT is not there" "$dir/run.err" || fail "the lost store was not named"
+    grep -qF "/store/server-$server/$shard/CURRENT is not there" "$dir/run.err" || fail "the lost store was not named"
     [ ! -e "$lost" ] || fail "a store that was lost in a run was made anew"
     gone
 }
@@ -58,31 +63,30 @@ rows=$(digest)
 # ---- lost: a server's, the first server's, a shard's
 for lost in server-1 server-0 server-1/shard-0003 server-0/shard-0000; do
     mv "$r/store/$lost" "$dir/kept"
-    refused "there is no store in '$r/store/$lost" "--replace-store" "--fresh" "Put it back"
-    unread "there is no store in '$r/store/$lost"
+    refused "there is no store in '$(in_run)/$lost" "--replace-store" "--fresh" "Put it back"
+    unread "there is no store in '$(in_run)/$lost"
     mv "$dir/kept" "$r/store/$lost"
 done
 mv "$r/store/server-1" "$dir/kept"
 mkdir "$r/store/server-1" # as a disk that is not mounted leaves it
-refused "there is no store in '$r/store/server-1/shard-0002'"
+refused "there is no store in '$(in_run)/server-1/shard-0002'"
 [ -z "$(ls -A "$r/store/server-1")" ] || fail "the empty directory is not empty any more"
 rmdir "$r/store/server-1"
 mv "$dir/kept" "$r/store/server-1"
 [ "$(digest)" = "$rows" ] || fail "a refused run changed rows"
 
 # ---- lost: those of all servers, and all that lies beside them
-for lost in "store/server-[01]" store; do
+for lost in "runs/1/store/server-[01]" runs/1/store; do
     mkdir "$dir/kept"
     # shellcheck disable=SC2086
     mv $r/$lost "$dir/kept/"
     for how in "" --continue; do
         # shellcheck disable=SC2086
         expect 2 "" "${train[@]}" $how
-        said_text "there is no store in '$r/store/server-0/shard-0000': was it removed, or its disk not mounted? Put it back"
+        said_text "there is no store in '$(in_run)/server-0/shard-0000': was it removed, or its disk not mounted? Put it back"
         [ ! -e "$r/store/server-0" ] || fail "stores were made anew"
     done
-    unread "there is no store in '$r/store/server-0"
-    [ -d "$r/store" ] && [ "$lost" = store ] && rmdir "$r/store"
+    unread "there is no store in '$(in_run)/server-0"
     mv "$dir"/kept/* "$r/${lost%server*}"
     rmdir "$dir/kept"
 done
@@ -90,9 +94,10 @@ expect 0 "" "$downpour" inspect "$r" --verify
 [ "$(digest)" = "$rows" ] || fail "a refused run changed rows"
 
 # ---- stores without their run's cluster file: nobody's, so that nothing of them is removed
-mv "$r/cluster.conf" "$dir/kept.conf"
+conf=$(realpath "$r/cluster.conf")
+mv "$conf" "$dir/kept.conf"
 all() {
-    (cd "$r" && find . -path ./log -prune -o -type f ! -name lock -printf '%p %s %T@\n' | sort)
+    (cd "$r" && find . -type f ! -name lock ! -name failure.json -printf '%p %s %T@\n' | sort)
 }
 all >"$dir/before"
 for how in "" --continue --fresh --replace-store; do
@@ -101,7 +106,7 @@ for how in "" --continue --fresh --replace-store; do
     all | diff "$dir/before" - || fail "a refused run changed what is there ($how)"
 done
 expect 2 "cluster.conf, which says of which run they are, is missing" "$downpour" run --dir "$r" --resume
-mv "$dir/kept.conf" "$r/cluster.conf"
+mv "$dir/kept.conf" "$conf"
 [ "$(digest)" = "$rows" ] || fail "a refused run changed rows"
 
 # ---- swapped
@@ -112,8 +117,8 @@ swap() {
 }
 swap
 place="'s place is that of shards 0..1 of 4 (says its file 'layout'): was another directory put (or mounted) in its place?"
-refused "$r/store/server-0 holds shards 2..3 of 4, and this server$place"
-unread "$r/store/server-0 holds shards 2..3 of 4, and this server$place"
+refused "$(in_run)/server-0 holds shards 2..3 of 4, and this server$place"
+unread "$(in_run)/server-0 holds shards 2..3 of 4, and this server$place"
 expect 2 "" "$downpour" inspect "$r" --verify
 said_text "stored in server-0, but holds shards 2..3 of 4, where shard 0 comes first"
 said_text "stored in server-1, but holds shards 0..1 of 4, where shard 2 comes first"
@@ -121,20 +126,20 @@ swap
 expect 0 "" "$downpour" inspect "$r" --verify
 
 # ---- an older copy: of a server, and of the register
-cp -a "$r/store" "$dir/older"
+cp -a "$r/store/." "$dir/older"
 expect 0 "" "${train[@]}"
 "$downpour" inspect "$r" | grep "^  id " | diff - "$dir/ids" >"$dir/out" || fail "a further run has other stores"
 rows=$(digest)
 expect 0 "" "${predict[@]}"
 mv "$r/store/server-1" "$dir/kept"
 cp -a "$dir/older/server-1" "$r/store/server-1"
-refused "is not the copy that was opened last" "$r/store/server-1/shard-000"
+refused "is not the copy that was opened last" "/store/server-1/shard-000"
 unread "or, with --replace-store on \`downpour run\` or the server and with no way back, go on with these"
 rm -r "$r/store/server-1"
 mv "$dir/kept" "$r/store/server-1"
 mv "$r/store/server-0" "$dir/kept" # nobody can tell whether the first server's or the others' are older
 cp -a "$dir/older/server-0" "$r/store/server-0"
-refused "or server 0's store, with the register, is an older copy" "$r/store/server-1/shard-000" "Put back the latest of both"
+refused "or server 0's store, with the register, is an older copy" "/store/server-1/shard-000" "Put back the latest of both"
 rm -r "$r/store/server-0"
 mv "$dir/kept" "$r/store/server-0"
 mv "$r/store/server-0/register" "$dir/kept"
@@ -175,7 +180,7 @@ cp -a "$dir/older/server-1" "$r/store/server-1"
 mv "$dir/train.gz" "$dir/right.gz"
 echo "not a number" | gzip >"$dir/train.gz"
 expect 2 "" "${train[@]}" --replace-store --continue
-said "the store in '$r/store/server-1/shard-0003' takes the place of the one of shard 3, as --replace-store says; what was pushed to a later copy is lost"
+said "the store in '$r/runs/[0-9]+/store/server-1/shard-0003' takes the place of the one of shard 3, as --replace-store says; what was pushed to a later copy is lost"
 said "$no_way"
 said "stores were replaced, and stay so: correct the cause above and repeat the command without --replace-store"
 mv "$dir/right.gz" "$dir/train.gz"
@@ -221,7 +226,7 @@ until_trained
 kill -INT $pid
 wait $pid
 gone
-grep -q '"finished": false' "$dir/half/store/run-1.json" || fail "the run was finished too soon to be interrupted"
+grep -q '"finished": false' "$dir/half/current/run.json" || fail "the run was finished too soon to be interrupted"
 rm -r "$dir/half/store/server-1"
 expect 0 "What the replaced store does not have is trained again." "${half[@]:0:4}" --resume --replace-store
 said "^ +1 +[0-9.]+ "

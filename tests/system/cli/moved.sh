@@ -76,6 +76,34 @@ cp -a "$dir/D" "$dir/old"
 awk -v at="$dir/B" '/relative_to|columns = |names = / { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/D/cluster.conf" >"$dir/old/cluster.conf"
 grep -q "$dir/B/store/server-1" "$dir/old/cluster.conf" || fail "no older cluster file was made"
 same "$dir/old" "a cluster file of an older build"
+# A directory of the version before had one run, in itself. It is read; a run in it is refused with the ways out.
+for conf in D old; do
+    cp -a "$dir/$conf/runs/1" "$dir/before-$conf"
+    rm "$dir/before-$conf/cache"
+    touch "$dir/before-$conf/lock"
+    same "$dir/before-$conf" "of the version before"
+    for how in "" --continue --fresh --resume; do
+        # shellcheck disable=SC2086
+        expect 2 "the run in '$dir/before-$conf' is of an older version" "$downpour" run --dir "$dir/before-$conf" \
+            --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" $how
+    done
+done
+expect 0 "" "$downpour" export --from "$dir/before-D" --to "$dir/tensors" --slots
+expect 0 "" "$downpour" import --from "$dir/tensors" --to "$dir/imported" --like "$dir/before-D"
+expect 0 "Report:" "$downpour" run --from "$dir/imported" --dir "$dir/onward" --continue --epochs 1
+# A copy without its links, or with what they lead to in their place: read where it can be, and else refused by name.
+cp -rL "$dir/D" "$dir/followed"
+same "$dir/followed" "a copy that has followed the links"
+expect 2 "is no link to runs/N, as in a copy that has followed the links" "$downpour" run --dir "$dir/followed" --continue
+cp -a "$dir/D" "$dir/unlinked"
+find "$dir/unlinked" -type l -delete
+for refused in "run --resume --dir" "predict --data $dir/scores --from"; do
+    # shellcheck disable=SC2086
+    expect 2 "'$dir/unlinked/current', the link to the run in use, is missing" "$downpour" $refused "$dir/unlinked"
+done
+ln -sfn runs/1 "$dir/unlinked/current"
+predict "$dir/unlinked" "$dir/scores"
+cmp -s "$dir/scores" "$dir/scores.A" || fail "the link that was made again: other scores"
 
 # Nothing can be written there.
 if [ "$(id -u)" = 0 ]; then
@@ -119,11 +147,11 @@ lacks() { # FILE
     expect 2 "$2" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
     [ -e "$dir/part/$1" ] && fail "predict made $1"
 }
-lacks cluster.conf "is not the directory of a run"
-lacks store "there is no store in '$dir/part/store/server-0/shard-0000'"
-lacks store/server-1 "there is no store in '$dir/part/store/server-1/shard-0001'"
-lacks store/server-0/shard-0000 "there is no store in '$dir/part/store/server-0/shard-0000'"
-lacks store/server-1/shard-0001/CURRENT "there is no store in '$dir/part/store/server-1/shard-0001'"
+lacks runs/1/cluster.conf "is not the directory of a run"
+lacks runs/1/store "there is no store in '$dir/part/runs/1/store/server-0/shard-0000'"
+lacks store/server-1 "there is no store in '$dir/part/runs/1/store/server-1/shard-0001'"
+lacks store/server-0/shard-0000 "there is no store in '$dir/part/runs/1/store/server-0/shard-0000'"
+lacks store/server-1/shard-0001/CURRENT "there is no store in '$dir/part/runs/1/store/server-1/shard-0001'"
 manifest=$(cat "$dir/D/store/server-0/shard-0000/CURRENT")
 lacks "store/server-0/shard-0000/$manifest" "$manifest"
 for sst in "$dir/D"/store/server-1/shard-0001/*.sst; do
@@ -140,7 +168,7 @@ for linked in journal "$(basename "$sst")"; do
     cp -a "$dir/D/store/server-1" "$dir/part/store/server-1"
     rm -rf "${dir:?}/part/store/server-1/shard-0001/$linked"
     ln -s "$dir/elsewhere/shard-0001/$linked" "$dir/part/store/server-1/shard-0001/$linked"
-    expect 2 "'$dir/part/store/server-1/shard-0001/$linked' leads to" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
+    expect 2 "'$dir/part/runs/1/store/server-1/shard-0001/$linked' leads to" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
     rm -rf "$dir/part/store/server-1"
 done
 # Another run's store in the place of one.
@@ -167,9 +195,9 @@ expect 2 "its file 'layout' is damaged" "$downpour" inspect "$dir/part"
 cp -a "$dir/D" "$dir/R"
 begin "$downpour" run --dir "$dir/R" --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" --batch 32 --rate 0.005 \
     --servers 2 --epochs 1000000 --restarts 0
-mkdir "$dir/S"
-cp -a "$dir/R/cluster.conf" "$dir/R/lock" "$dir/S" # what a copy has of it, beside the stores of before
-cp -a "$dir/D/store" "$dir/S/store"
+mkdir -p "$dir/S"
+cp -L "$dir/R/cluster.conf" "$dir/R/lock" "$dir/S" # what a copy has of it, beside the stores of before
+cp -a "$dir/D/runs/1/store" "$dir/S/store"
 expect 0 "mlp.w1" "$downpour" status --all --cluster "$dir/R/cluster.conf"
 expect 2 "no process has '$dir/S/store/server-0/shard-0000' open" "$downpour" status --cluster "$dir/S/cluster.conf"
 mkdir "$dir/far" # as on another machine than the servers

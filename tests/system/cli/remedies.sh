@@ -26,11 +26,11 @@ expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/names"
 at=$dir/C/checkpoint-000001
 
 # ---- a restore brings back all that the checkpoint has of what lay next to the lost stores
-rm -rf "$dir/R/store"
+rm -rf "$dir/R/runs/1/store"
 expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir/R"
-cmp "$at/names.tsv" "$dir/R/store/names-1.tsv" || fail "the names are not restored"
-cmp "$at/columns.csv" "$dir/R/store/columns-1.csv" || fail "the columns are not restored"
-grep -q '"finished": false' "$dir/R/store/run-1.json" || fail "a restored run is not an unfinished one"
+cmp "$at/names.tsv" "$dir/R/current/names.tsv" || fail "the names are not restored"
+cmp "$at/columns.csv" "$dir/R/current/columns.csv" || fail "the columns are not restored"
+grep -q '"finished": false' "$dir/R/current/run.json" || fail "a restored run is not an unfinished one"
 expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/names.back"
 diff -r -x manifest.json "$dir/names" "$dir/names.back" >"$dir/out" || fail "an export of what was restored differs"
 expect 2 "is not finished" "$downpour" run --dir "$dir/R" "${train[@]}" --epochs 2
@@ -39,10 +39,10 @@ expect 0 "Report:" "$downpour" run --dir "$dir/R" --resume
 # What labels meant goes with the weights.
 sed 's/^no,/off,/; s/^yes,/on,/' "$dir/train.csv" >"$dir/labels.csv"
 expect 2 "the labels mean other classes" "$downpour" run --from "$dir/C" --dir "$dir/L" --continue --train "$dir/labels.csv"
-# The message then names what works, and epochs count on from the checkpoint's.
-said_text "correct the cause above and repeat the command without --from"
-epoch=$(grep -o "its first epoch is epoch [0-9]*" "$dir/err")
-expect 0 "this is run 3, $epoch " "$downpour" run --dir "$dir/L" --continue --train "$dir/train.csv"
+# The message then names what works.
+said_text "nothing was trained: correct the cause above and repeat the command"
+[ -e "$dir/L/store" ] && fail "a store that nobody trained on was kept"
+expect 0 "this is run " "$downpour" run --from "$dir/C" --dir "$dir/L" --continue --train "$dir/train.csv"
 
 # ---- a store of another training: it stays, and so does what lies next to it
 expect 0 "Report:" "$downpour" run --dir "$dir/O" "${train[@]}" --epochs 1
@@ -52,7 +52,7 @@ unsaid "remove"
 expect 2 "downpour run --from CHECKPOINT --dir NEW" "$downpour" restore --from "$dir/C" --cluster "$dir/O/cluster.conf" --overwrite
 unsaid "remove"
 [ "$(digest "$dir/O")" = "$other" ] || fail "a refusal took the store that was there"
-rm -rf "$dir/O/store"
+rm -rf "$dir/O/runs/1/store"
 expect 2 "downpour run --dir NEW --from $at" "$downpour" restore --from "$dir/C" --dir "$dir/O"
 expect 0 "Report:" "$downpour" run --dir "$dir/N" --from "$at"
 [ "$(digest "$dir/N")" = "$rows" ] || fail "other rows in a new directory"
@@ -66,13 +66,11 @@ printf '#!/bin/sh\nkill -KILL $PPID\n' >"$fake/downpour-server"
 chmod +x "$fake"/*
 expect 137 "" "$fake/downpour" run --from "$dir/C" --dir "$dir/K"
 rm -rf "$TMPDIR"/* # it could not do that
-[ -e "$dir/K/restoring.conf" ] || fail "it was not killed while it restored"
+[ -e "$dir/K/runs/1/restoring.conf" ] || fail "it was not killed while it restored"
 for how in --resume --continue; do
-    expect 2 "'downpour run --from' was interrupted in '$dir/K'" "$downpour" run --dir "$dir/K" $how
-    said_text "repeat that command"
+    expect 2 "there is no run to ${how#--} in '$dir/K'" "$downpour" run --dir "$dir/K" $how
 done
-mkdir -p "$dir/K/store/server-0" # as it is killed between the stores and cluster.conf
-expect 2 "'downpour run --from' was interrupted in '$dir/K'" "$downpour" run --dir "$dir/K" "${train[@]}"
+mkdir -p "$dir/K/runs/1/store/server-0" # as it is killed between the stores and cluster.conf
 expect 0 "Report:" "$downpour" run --from "$dir/C" --dir "$dir/K"
 [ "$(digest "$dir/K")" = "$rows" ] || fail "other rows after a second try"
 
@@ -87,7 +85,7 @@ rm -r "${log%/log/*}"
 
 # ---- a restore that was interrupted before it replaced a store: the command that finds it says so
 mkdir "$dir/R/store/server-0.restoring"
-expect 0 "a restore was interrupted before it replaced '$dir/R/store/server-0': the store of before is used" "$downpour" run --dir "$dir/R" --continue --epochs 1
+expect 0 "a restore was interrupted before it replaced '$dir/R/runs/1/store/server-0': the store of before is used" "$downpour" run --dir "$dir/R" --continue --epochs 1
 
 # ---- a report of before says nothing of a run whose workers wrote none: another run's, and that of weights which a restore has replaced
 cp "${downpour%/*}/downpour-server" "$fake"
@@ -100,7 +98,7 @@ rm -rf "$dir/O"
 expect 0 "Report:" "$downpour" run --from "$dir/C" --dir "$dir/O"
 expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir/O" --overwrite
 expect 130 "is not finished" "$fake/downpour" run --dir "$dir/O" --resume
-grep -q '"finished": false' "$dir/O/store/run-1.json" || fail "it counts as finished"
+grep -q '"finished": false' "$dir/O/current/run.json" || fail "it counts as finished"
 
 rest=$(ls "$TMPDIR")
 [ -z "$rest" ] || fail "left in TMPDIR: $rest"

@@ -23,11 +23,11 @@ stopped() {
     shift 2
     local command=("$downpour" run --dir "$run" "$@")
     for i in $(seq 1 "$n"); do
-        before=$(stat -c %s%Y "$run"/store/steps-1-0.log 2>/dev/null)
+        before=$(stat -c %s%Y "$run"/current/steps-0.log 2>/dev/null)
         timeout 120 "${command[@]}" >"$dir/out" 2>"$dir/err" &
         pid=$!
         for _ in $(seq 1 600); do
-            [ "$(stat -c %s%Y "$run"/store/steps-1-0.log 2>/dev/null)" != "$before" ] && break
+            [ "$(stat -c %s%Y "$run"/current/steps-0.log 2>/dev/null)" != "$before" ] && break
             kill -0 $pid 2>/dev/null || break
             sleep 0.05
         done
@@ -66,7 +66,7 @@ try() {
     [ "$count" -ge 3 ] || fail "$name: only $count stops, the run is too short"
     cmp <(digest "$dir/whole") <(digest "$dir/run") || fail "$name: other weights than the undisturbed run's"
     cmp <(figures "$dir/whole") <(figures "$dir/run") || { fail "$name: other figures"; diff <(figures "$dir/whole") <(figures "$dir/run"); }
-    grep -q '"finished": true' "$dir/run/store/run-1.json" || fail "$name: it does not say that it is finished"
+    grep -q '"finished": true' "$dir/run/current/run.json" || fail "$name: it does not say that it is finished"
     timeout 60 "$downpour" run --dir "$dir/run" --resume >"$dir/out" 2>"$dir/err"
     [ $? = 2 ] && grep -q "is finished, so there is nothing to resume" "$dir/err" || fail "$name: a finished run was resumed"
     echo "$name: $count stops"

@@ -65,7 +65,9 @@ cp "$dir/other.gz" "$dir/copy.gz"
 expect 2 "another training" "${run[@]}" --model mlp:64-32-10 --train "$dir/copy.gz" --batch 32 --rate 0.005
 said "--train +$dir/copy.gz of [0-9]+ bytes then, $dir/copy.gz of [0-9]+ bytes now"
 expect 0 "this is run 3, its first epoch is epoch 6" "${same[@]}" --batch 32 --rate 0.001 --continue --epochs 1
-[ -z "$(find "$dir/run/store" -mindepth 1 -maxdepth 1 ! -name '*-3[-.]*' ! -name server-0)" ] || fail "files of earlier runs are left: $(ls "$dir/run/store")"
+# Runs on one store stay, each with its report; what `current` leads to is the last.
+[ "$(cd "$dir/run/runs" && echo *)" = "1 2 3" ] && [ "$(readlink "$dir/run/current")" = runs/3 ] || fail "other runs: $(ls "$dir/run/runs")"
+[ "$(readlink "$dir/run/runs/3/store")" = ../1/store ] && grep -q '"run": 1,' "$dir/run/runs/1/report.json" || fail "the first run's report or store is not its own"
 
 # What is not given is that run's: only the names of what replaces it are needed.
 expect 2 "--model MODEL is required; or, to take it from the run in '$dir/run': --continue" "${run[@]}"
@@ -75,6 +77,7 @@ grep -q "run = 4;" "$dir/run/cluster.conf" && grep -q '"rate": 0.001,' "$dir/run
     grep -q '"batch": 32,' "$dir/run/report.json" || fail "--continue forgot settings of the run"
 expect 2 "sgd was asked for" "${run[@]}" --continue --optimizer sgd
 said "nothing was trained: $dir/run still holds run 4 as it was. To train further .*add --fresh"
+[ "$(readlink "$dir/run/current")" = runs/4 ] && [ ! -e "$dir/run/runs/5/cluster.conf" ] || fail "a run that trained nothing is left"
 # Another mode is no other training, but is said.
 expect 0 "Validation set: " "${run[@]}" --continue --validation "$data/digits.test.libsvm.gz" --consistency ssp:2
 said "^Other than in run 4: --consistency ssp:2 \(async then\)\. It trains on"
@@ -124,39 +127,78 @@ expect 2 "" "${run[@]}" --model mlp:64-32-10 --batch 32 --rate 0.005 --train - <
 said "--train .* now"
 
 # --- --fresh takes the place of a run only when the new one trains
-before=$(digest "$dir/run")
-echo mine >"$dir/run/store/mine"
+before=$(digest "$dir/run") was=$(readlink "$dir/run/current")
 expect 2 "the earlier run, which --fresh was to replace, is still in $dir/run" "${run[@]}" --model mlp:64-32-10 --train "$0" --fresh
-[ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a trained store"
-[ -e "$dir/run/before-fresh" ] && fail "before-fresh is left"
+[ "$(digest "$dir/run")" = "$before" ] && [ "$(readlink "$dir/run/current")" = "$was" ] || fail "--fresh cost a trained store"
 expect 2 "is not finished (in epoch" "${train[@]}"
-# Killed before it had trained: at every step of it.
-mkdir "$dir/run/before-fresh"
-for part in store report.json run cluster.conf; do
-    mv "$dir/run/$part" "$dir/run/before-fresh/"
-    cp -r "$dir/run" "$dir/killed"
-    [ -e "$dir/killed/store" ] || mkdir -p "$dir/killed/store/server-0"
-    [ $part = cluster.conf ] && echo nonsense >"$dir/killed/cluster.conf"
-    expect 2 "is not finished (in epoch" "$downpour" run --dir "$dir/killed" "${train[@]:4}"
-    [ "$(digest "$dir/killed")" = "$before" ] || fail "a command that was killed after it had moved $part cost a trained store"
-    [ -e "$dir/killed/store/mine" ] || fail "a file of somebody's went"
-    [ -e "$dir/killed/before-fresh" ] && fail "before-fresh is left"
-    [ $part = cluster.conf ] && expect 0 "is not finished" "$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+# Killed at each step: before the new run's files are there, before `current` is renamed, after that, and while the earlier run is removed.
+n=$(($(ls "$dir/run/runs" | sort -n | tail -n 1) + 1))
+expect 0 "Report:" "$downpour" run --dir "$dir/other" "${train[@]:4}" --epochs 1
+trained=$(digest "$dir/other")
+for killed in made written linked renamed removing; do
+    cp -a "$dir/run" "$dir/killed"
+    mkdir -p "$dir/killed/runs/$n"
+    case $killed in
+    made) mkdir "$dir/killed/runs/$n/log" "$dir/killed/runs/$n/store" ;;
+    *)
+        cp -a "$dir/other/runs/1/." "$dir/killed/runs/$n"
+        sed -i "s/run = 1;/run = $n;/" "$dir/killed/runs/$n/cluster.conf"
+        ;;
+    esac
+    case $killed in
+    linked) ln -s "runs/$n" "$dir/killed/current.new" ;;
+    renamed) ln -sfn "runs/$n" "$dir/killed/current" ;;
+    removing)
+        ln -sfn "runs/$n" "$dir/killed/current"
+        rm -rf "$dir/killed/runs/1/store/server-0"
+        ;;
+    esac
+    at=$before
+    [ $killed = renamed ] || [ $killed = removing ] && at=$trained
+    [ "$(digest "$dir/killed")" = "$at" ] || fail "inspect after it was killed ($killed)"
+    expect 0 "" "$downpour" predict --from "$dir/killed" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+    expect 0 "this is run " "$downpour" run --dir "$dir/killed" --continue --epochs 1
+    [ "$(ls "$dir/killed/current.new" 2>/dev/null)" = "" ] || fail "a link is left ($killed)"
+    case $at in
+    "$trained") [ "$(ls "$dir/killed/runs" | sort -n | xargs)" = "$n $((n + 1))" ] || fail "left ($killed): $(ls "$dir/killed/runs")" ;;
+    *) [ ! -e "$dir/killed/runs/$n" ] || fail "a run that nobody trained is left ($killed)" ;;
+    esac
     rm -rf "$dir/killed"
 done
+# Until it trains, `status` is of the run that is under way, and all else of the earlier one.
+mkdir "$dir/fake"
+cp "$downpour" "${downpour%/*}/downpour-server" "$dir/fake"
+printf '#!/bin/sh\nexec sleep 1000\n' >"$dir/fake/downpour-worker"
+chmod +x "$dir/fake/downpour-worker"
+"$dir/fake/downpour" "${train[@]:1}" --fresh >"$dir/run.out" 2>"$dir/run.err" &
+pid=$!
+wait_until 60 "$downpour" status --dir "$dir/run" >"$dir/out" 2>"$dir/err" || fail "status is not of the run that is under way"
+[ "$(readlink "$dir/run/current")" = "$was" ] || fail "a run that has not trained is the current one"
+kill -INT "$pid"
+wait "$pid"
+gone
+[ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a trained store"
+# kill -9 of all of it while it begins, at some moments: the earlier run or the new one.
+for delay in 0.05 0.1 0.2 0.3 0.4 0.6; do
+    "${train[@]}" --fresh --epochs 100000 >"$dir/run.out" 2>"$dir/run.err" &
+    pid=$!
+    sleep "$delay"
+    left | xargs -r kill -KILL
+    wait "$pid" 2>/dev/null
+    gone
+    expect 0 "is not finished" "$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+done
 expect 0 "Report:" "${train[@]}" --fresh --epochs 1
-[ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"
-[ "$(cd "$dir/run" && echo *)" = "cache cluster.conf lock log report.json run store" ] || fail "left: $(ls "$dir/run")"
-grep -q "run = 1;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
+[ "$(cd "$dir/run" && echo *)" = "cache cluster.conf current lock log report.json runs store" ] || fail "left: $(ls "$dir/run")"
+[ "$(ls "$dir/run/runs" | wc -l)" = 1 ] && grep -q "first_epoch = 0;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
 [ "$(digest "$dir/run")" = "$before" ] && fail "--fresh kept the weights"
-# A store that lies elsewhere, behind a link, cannot be set aside: refused before anything is moved.
-before=$(digest "$dir/run")
-mv "$dir/run/store" "$dir/behind"
-ln -s "$dir/behind" "$dir/run/store"
-expect 2 "'$dir/run/store' is a link" "${train[@]}" --fresh --epochs 1
-[ -L "$dir/run/store" ] && [ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a store behind a link"
-[ "$(cd "$dir/run" && echo *)" = "cache cluster.conf lock log report.json run store" ] || fail "left: $(ls "$dir/run")"
+# A store that lies elsewhere, behind a link, is not removed.
+store=$(realpath "$dir/run/store")
+mv "$store" "$dir/behind"
+ln -s "$dir/behind" "$store"
 expect 0 "Report:" "${train[@]}" --continue --epochs 1
+expect 0 "Report:" "${train[@]}" --fresh --epochs 1
+[ -d "$dir/behind/server-0" ] || fail "--fresh removed what is behind a link"
 
 # --- a switch of the run there, which no flag takes back, gives way to a mode that it does not go with
 switched=("$downpour" run --dir "$dir/switched")

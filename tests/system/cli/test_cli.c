@@ -312,79 +312,107 @@ static bool there(const char *name)
     return access(path, F_OK) == 0;
 }
 
-static void folder_is_locked_and_clears_what_is_its_own(void **state)
+static void folder_is_locked(void **state)
 {
     (void)state;
     struct dp_folder folder, second;
     struct dp_error err = {0};
-    static const char *const ours[] = {
-        "store/server-0/x/y",     "store/server-0", "log/server-0.log", "log/worker-12.log",
-        "log/predict-worker.log", "report.json",    "predict.conf",     "cluster.conf"};
-    static const char *const theirs[] = {"notes.txt", "store/server-x", "store/mine", "log/server-0.log.old",
-                                         "log/other.log"};
     assert_int_equal(dp_folder_open_to_read(dir, &folder, &err), DP_NOT_FOUND);
     assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
     assert_int_equal(dp_folder_open(dir, &second, &err), DP_IN_USE);
     assert_non_null(strstr(err.text, dir));
     assert_false(dp_folder_has_run(&folder));
-    make("store/server-0/");
-    make("store/server-0/x/");
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        if (i != 1 && i != 7)
-            make(ours[i]);
-    for (size_t i = 0; i < sizeof theirs / sizeof theirs[0]; i++)
-        make(theirs[i]);
-    /* Without a cluster file nothing says that the rest is ours. */
-    assert_int_equal(dp_folder_clear(&folder, true, &err), DP_OK);
-    assert_true(there("store/server-0"));
-    make("cluster.conf");
-    assert_true(dp_folder_has_run(&folder));
-    assert_int_equal(dp_folder_clear(&folder, true, &err), DP_OK);
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        if (there(ours[i]))
-            fail_msg("'%s' is still there", ours[i]);
-    for (size_t i = 0; i < sizeof theirs / sizeof theirs[0]; i++)
-        if (!there(theirs[i]))
-            fail_msg("'%s' is gone", theirs[i]);
     dp_folder_close(&folder);
     assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
     dp_folder_close(&folder);
     assert_int_equal(dp_folder_open("/dev/null/x", &folder, &err), DP_IO);
 }
 
-/* Planted: a lower number is found after the cluster file came back (the number stood in it alone). */
-static void the_highest_run_stays(void **state)
+static struct dp_folder opened(uint32_t number)
 {
-    (void)state;
     struct dp_folder folder;
     struct dp_error err = {0};
-    uint32_t run = 7;
-    char path[256];
     assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
-    assert_int_equal(dp_folder_run(&folder, &run, &err), DP_OK);
-    assert_int_equal(run, 0);
-    make("cluster.conf");
-    for (uint32_t given = 3; given < 200000; given *= 10) { /* each fails before its tables are accepted */
-        assert_int_equal(dp_folder_set_run(&folder, given, &err), DP_OK);
-        assert_int_equal(dp_folder_keep(&folder, &err), DP_OK);
-        make("cluster.conf");
-        dp_folder_close(&folder);
-        assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
-        assert_false(there("cluster.earlier.conf"));
-        assert_int_equal(dp_folder_run(&folder, &run, &err), DP_OK);
-        assert_int_equal(run, given);
-    }
-    static const char *const wrong[] = {"", "0", "-1", "2147483648", "3 4", "12345678901234567890"};
-    (void)snprintf(path, sizeof path, "%s/run", dir);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        assert_true(fputs(wrong[i], file) >= 0 && fclose(file) == 0);
-        assert_int_equal(dp_folder_run(&folder, &run, &err), DP_DATA);
-        assert_non_null(strstr(err.text, path));
-    }
-    assert_int_equal(dp_folder_clear(&folder, false, &err), DP_OK);
-    assert_false(there("run"));
+    assert_int_equal(folder.number, number);
+    return folder;
+}
+
+/* A run of this number with a store of its own, or that of `was`. */
+static struct dp_folder begun(const struct dp_folder *was, bool own, uint32_t number)
+{
+    struct dp_folder next;
+    struct dp_error err = {0};
+    char name[64];
+    assert_int_equal(dp_folder_next(was, 1, &next, &err), DP_OK);
+    assert_int_equal(next.number, number);
+    assert_int_equal(dp_folder_make(&next, was, own ? NULL : was, &err), DP_OK);
+    (void)snprintf(name, sizeof name, "runs/%u/cluster.conf", number);
+    make(name);
+    return next;
+}
+
+/* Planted: a run that was never accepted keeps its place; accept leaves another run's store, or removes that which a run continues on. */
+static void a_new_run_takes_the_place_of_the_current_one(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct dp_folder was = opened(0), next = begun(&was, true, 1), read;
+    make("notes.txt");
+    assert_int_equal(dp_folder_accept(&next, &err), DP_OK);
+    make("store/server-0/");
+    dp_folder_close(&was);
+    /* One that was not accepted is passed over, and its number is not given again. */
+    was = opened(1);
+    (void)begun(&was, true, 2);
+    dp_folder_close(&was);
+    was = opened(1);
+    assert_true(there("runs/2"));
+    next = begun(&was, false, 3);
+    assert_false(there("runs/2"));
+    assert_int_equal(dp_folder_open_to_read(dir, &read, &err), DP_IN_USE);
+    assert_int_equal(dp_folder_accept(&next, &err), DP_OK);
+    assert_true(there("runs/1/store/server-0") && there("store/server-0") && there("runs/3/store/server-0"));
+    dp_folder_close(&was);
+    was = opened(3);
+    next = begun(&was, false, 4);
+    assert_int_equal(dp_folder_accept(&next, &err), DP_OK);
+    assert_true(there("runs/1/store/server-0") && there("runs/4/store/server-0"));
+    dp_folder_close(&was);
+    /* One that trained nothing leaves the store that it was to continue on. */
+    was = opened(4);
+    next = begun(&was, false, 5);
+    assert_int_equal(dp_folder_drop(&next, &err), DP_OK);
+    assert_true(there("runs/1/store/server-0") && there("runs/5/log") && !there("runs/5/cluster.conf"));
+    /* Another store: the others go. */
+    next = begun(&was, true, 6);
+    assert_true(there("store/server-0"));
+    assert_int_equal(dp_folder_accept(&next, &err), DP_OK);
+    assert_false(there("runs/1") || there("runs/3") || there("runs/4") || there("runs/5") ||
+                 there("store/server-0"));
+    assert_true(there("notes.txt") && there("runs/6/store") && there("cluster.conf"));
+    dp_folder_close(&was);
+}
+
+/* A link that is missing is named, and nothing is removed. */
+static void a_directory_without_its_link_is_refused(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    char path[256];
+    struct dp_folder folder = opened(6);
+    dp_folder_close(&folder);
+    (void)snprintf(path, sizeof path, "%s/current", dir);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(dp_folder_open(dir, &folder, &err), DP_NOT_FOUND);
+    assert_non_null(strstr(err.text, "ln -sfn runs/6 current"));
+    assert_int_equal(dp_folder_open_to_read(dir, &folder, &err), DP_NOT_FOUND);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(dp_folder_open(dir, &folder, &err), DP_DATA);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(symlink("runs/6", path), 0);
+    folder = opened(6);
+    make("runs/2147483647/");
+    assert_int_equal(dp_folder_next(&folder, 1, &folder, &err), DP_FULL);
     dp_folder_close(&folder);
 }
 
@@ -416,8 +444,9 @@ int main(void)
         cmocka_unit_test(plain_lines_come_seldom_and_only_when_new),
         cmocka_unit_test(moving_line_is_written_over_itself),
         cmocka_unit_test(ports_are_apart_and_taken_ones_are_named),
-        cmocka_unit_test(folder_is_locked_and_clears_what_is_its_own),
-        cmocka_unit_test(the_highest_run_stays),
+        cmocka_unit_test(folder_is_locked),
+        cmocka_unit_test(a_new_run_takes_the_place_of_the_current_one),
+        cmocka_unit_test(a_directory_without_its_link_is_refused),
     };
     return cmocka_run_group_tests_name("cli", tests, setup, teardown);
 }

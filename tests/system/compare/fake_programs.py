@@ -3,7 +3,7 @@ a training whose numbers are drawn by its directory, so that no two runs, and no
 
 DP_FAKE_RUNS names a JSON file of exceptions, by the run's directory ("runs/sync/seed-2"):
     settings, root    fields of the report that differ from those that were asked for
-    exit              the exit code; the run leaves why in log/failure.json
+    exit              the exit code; the run leaves why in failure.json
     refused           it failed before it trained, and would again
     report            false: it leaves none
     samples           how the samples end: "diverged" (null), "short" (before any target), "high" (accuracy is near 1)
@@ -115,10 +115,9 @@ def leave_samples(path, run_dir):
 
 
 def leave_failure(where, but):
-    os.makedirs(where + "/log", exist_ok=True)
     refused = but.get("refused", False)
     json.dump({"error": "line 13: index 64" if refused else "training has diverged in epoch 2", "trained": not refused,
-               "diverged": not refused, "refused": refused}, open(where + "/log/failure.json", "w"))
+               "diverged": not refused, "refused": refused}, open(where + "/failure.json", "w"))
 
 
 def flag(words, name, otherwise=None):

@@ -181,7 +181,7 @@ static void written_reads_back_equal(void **state)
 static void paths_below_the_file_move_with_it(void **state)
 {
     (void)state;
-    char from[96], to[96], conf[128], expected[160];
+    char from[96], to[96], conf[128], link[128], expected[160];
     struct dp_cluster *c = NULL, *back = NULL;
     struct dp_error err = {0};
     (void)snprintf(from, sizeof from, "%s/from", dir);
@@ -206,6 +206,13 @@ static void paths_below_the_file_move_with_it(void **state)
     assert_string_equal(back->data.cache, "");
     (void)snprintf(expected, sizeof expected, "%s/report.json", to);
     assert_string_equal(back->training.report, expected);
+    /* Through a link from another directory they are the same. */
+    dp_cluster_free(&back);
+    (void)snprintf(link, sizeof link, "%s/link.conf", dir);
+    assert_int_equal(symlink("to/c.conf", link), 0);
+    assert_int_equal(dp_cluster_read(link, &back, &err), DP_OK);
+    assert_string_equal(back->training.report, expected);
+    assert_int_equal(unlink(link), 0);
 
     (void)snprintf(c->server[0].store, sizeof c->server[0].store, "store");
     assert_int_equal(dp_cluster_write(c, conf, &err), DP_ARGUMENT);
