@@ -60,7 +60,7 @@ enum dp_status dp_client_member_await_step(struct dp_client *client, uint32_t ti
                                            struct dp_error *err)
 {
     /* With backups no shard has to be near another: a pull says which step it is of. */
-    if (client->place.mode != DP_SYNC || client->place.slack > 0)
+    if (!dp_mode_of(client->place.mode)->by_step || client->place.slack > 0)
         return DP_OK;
     enum dp_status st = dp_client_await_pushes(client, timeout_ms, err);
     /* Refused by some shards only: another may not have heard of the new process yet. */
@@ -104,12 +104,12 @@ static enum dp_status make_view(const struct dp_join *join, struct dp_view *view
 
 static enum dp_status compare(const struct dp_view *view, const struct dp_join *join, struct dp_error *err)
 {
-    char theirs[16], ours[16];
+    char theirs[DP_MODE_TEXT_BYTES], ours[DP_MODE_TEXT_BYTES];
     if (view->mode == join->mode && view->slack == join->slack && view->members == join->members &&
         view->first_step == join->first_step)
         return DP_OK;
-    dp_consistency_text(view->mode, view->slack, theirs, sizeof theirs);
-    dp_consistency_text(join->mode, join->slack, ours, sizeof ours);
+    dp_mode_text(view->mode, view->slack, theirs);
+    dp_mode_text(join->mode, join->slack, ours);
     return dp_fail(err, DP_EXISTS,
                    "run %" PRIu32 " is %s with %" PRIu32 " members from step %" PRIu64
                    ", as others joined it; this process means %s with %" PRIu32 " members from step %" PRIu64
@@ -400,13 +400,9 @@ static enum dp_status check_join(const struct dp_client *client, const struct dp
                        "join: run %" PRIu32 ", worker %" PRIu32 " of %" PRIu32
                        ": runs start at 1, a run has 1 to %u members, and ranks are below their number",
                        join->run, join->rank, join->members, DP_MEMBERS_MAX);
-    if (join->mode == DP_ASYNC && join->slack != 0)
-        return dp_fail(err, DP_ARGUMENT, "join: slack %" PRIu32 ": async has none", join->slack);
-    if (join->mode == DP_SYNC && join->slack >= join->members)
-        return dp_fail(err, DP_ARGUMENT,
-                       "join: slack %" PRIu32 ": in sync, of %" PRIu32
-                       " members, a step can do without %" PRIu32 " at most",
-                       join->slack, join->members, join->members - 1);
+    struct dp_error why = {0};
+    if (dp_mode_check(join->mode, join->slack, join->members, &why) != DP_OK)
+        return dp_fail(err, DP_ARGUMENT, "join: %s", why.text);
     return DP_OK;
 }
 

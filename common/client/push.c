@@ -222,9 +222,10 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     if (options->by_staleness && !options->pulled_at)
         return dp_fail(err, DP_ARGUMENT,
                        "push: by_staleness, but without pulled_at its staleness is not measured");
-    if (options->by_staleness && options->in_step && client->place.mode == DP_SYNC)
-        return dp_fail(err, DP_ARGUMENT,
-                       "push: by_staleness: in sync one rate applies a step, whose pushes are not stale");
+    if (options->by_staleness && options->in_step && dp_mode_of(client->place.mode)->by_step)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "push: by_staleness: in this mode one rate applies a step, whose pushes are not stale");
     st = options->in_step ? dp_client_member_check(client, "push", err) : DP_OK;
     if (st == DP_OK)
         st = make(client, &cut, parts, count, err);

@@ -319,7 +319,7 @@ static enum dp_status check_threads(const struct dp_cluster_training *t, const s
     const char *products = dp_setting_name(names, "training.blas_threads", blas);
     if (t->threads <= 1)
         return DP_OK;
-    if (dp_cluster_rule_of(t).mode == DP_CLUSTER_SYNC)
+    if (dp_cluster_rule_by_step(dp_cluster_rule_of(t)))
         return dp_fail(
             err, DP_ARGUMENT,
             "%s is %" PRIu32 ", threads that move the weights that they share, but %s is %s, which "
@@ -362,7 +362,7 @@ static enum dp_status check_work(const struct dp_cluster_training *t, const stru
                                  struct dp_error *err)
 {
     char work[DP_SETTING_NAME_BYTES], mode[DP_SETTING_NAME_BYTES];
-    if (t->work == DP_CLUSTER_FIXED || dp_cluster_rule_of(t).mode == DP_CLUSTER_ASYNC)
+    if (t->work == DP_CLUSTER_FIXED || !dp_cluster_rule_waits(dp_cluster_rule_of(t)))
         return DP_OK;
     return dp_fail(err, DP_ARGUMENT,
                    "%s is leased, where each worker trains what it comes to, but %s is %s, where all take "

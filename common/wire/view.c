@@ -56,15 +56,10 @@ static enum dp_status check(const struct dp_view *view, uint32_t mode, struct dp
         return dp_fail(err, DP_INVALID,
                        "view: run %" PRIu32 ", number %" PRIu64 ", expected 1 or more of each", view->run,
                        view->number);
-    if (mode > DP_SYNC)
+    if (mode >= DP_MODE_COUNT)
         return dp_fail(err, DP_INVALID, "view: mode %" PRIu32 " is not known here", mode);
-    if (mode == DP_ASYNC && view->slack != 0)
-        return dp_fail(err, DP_INVALID, "view: slack %" PRIu32 ", but async has none", view->slack);
-    if (mode == DP_SYNC && view->slack >= view->members)
-        return dp_fail(err, DP_INVALID,
-                       "view: %" PRIu32 " backup members of %" PRIu32 ", expected fewer than there are",
-                       view->slack, view->members);
-    return DP_OK;
+    enum dp_status st = dp_mode_check((enum dp_consistency)mode, view->slack, view->members, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "view");
 }
 
 /* at: the members. */
@@ -141,12 +136,4 @@ enum dp_status dp_view_of_register(const void *bytes, size_t size, uint32_t run,
         "The weights are intact: train further under a higher run number (downpour run --continue, or "
         "training.run)",
         run, version, why.text);
-}
-
-void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size)
-{
-    if (mode != DP_ASYNC && (mode == DP_SSP || slack > 0))
-        (void)snprintf(out, size, "%s:%" PRIu32, mode == DP_SSP ? "ssp" : "sync", slack);
-    else
-        (void)snprintf(out, size, "%s", mode == DP_SYNC ? "sync" : "async");
 }

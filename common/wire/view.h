@@ -10,6 +10,7 @@
 #define DP_WIRE_VIEW_H
 
 #include "common/base/status.h"
+#include "common/model/mode.h"
 #include "common/wire/limits.h"
 
 #include <stddef.h>
@@ -18,14 +19,6 @@
 #define DP_VIEW_HEAD      40u
 #define DP_VIEW_MEMBER    32u
 #define DP_VIEW_BYTES_MAX (DP_VIEW_HEAD + DP_VIEW_MEMBER * DP_MEMBERS_MAX)
-
-/* Numbers go on the wire and into journals. */
-enum dp_consistency {
-    DP_ASYNC = 0, /* nobody waits */
-    DP_SSP = 1,   /* a pull for step t sees at least t - slack steps of every member (Ho et al. 2013) */
-    DP_SYNC =
-        2, /* a pull for step t sees exactly the steps before it; each closes without up to slack members (Chen et al. 2016) */
-};
 
 /* It takes part in the steps from <= s < until. A member that returns after it has left gets a later `from`. */
 struct dp_member {
@@ -39,7 +32,7 @@ struct dp_view {
     uint32_t run;
     uint64_t number; /* from 1 */
     enum dp_consistency mode;
-    uint32_t slack; /* ssp: S; sync: B, backup members, fewer than members; async: 0 */
+    uint32_t slack; /* as the mode says (dp_mode_check) */
     uint64_t first_step;
     uint32_t members;
     struct dp_member *member; /* [members], by rank; heap */
@@ -63,8 +56,5 @@ enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *ou
 DP_MUST_USE
 enum dp_status dp_view_of_register(const void *bytes, size_t size, uint32_t run, uint64_t version,
                                    struct dp_view *out, struct dp_error *err);
-
-/* "async", "ssp:3", "sync", "sync:1": size 16 is enough. */
-void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size);
 
 #endif

@@ -54,7 +54,7 @@ uint32_t dp_diverged_revert(struct dp_client *client, const struct dp_cluster *c
     struct dp_snapshot_state *states = calloc(dp_client_shards(client), sizeof *states);
     uint32_t kept = 0;
     /* The open step of a sync run waits for members that have ended. */
-    bool open = dp_cluster_rule_of(t).mode == DP_CLUSTER_SYNC;
+    bool open = dp_cluster_rule_by_step(dp_cluster_rule_of(t));
     if (states && !open && dp_cluster_keeps_best(cluster) && epoch > t->first_epoch)
         kept = find_kept(client, t->run, epoch - t->first_epoch, states);
     if (kept > 0 && order(client, DP_SNAPSHOT_REVERT, t->run, kept, states, &err) != DP_OK) {

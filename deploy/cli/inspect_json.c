@@ -122,8 +122,8 @@ static void add_refused(void *context, uint64_t stream, uint64_t number, enum dp
 
 static json_t *steps_of(const struct dp_inspect_view_steps *steps)
 {
-    char mode[16];
-    dp_consistency_text(steps->mode, steps->slack, mode, sizeof mode);
+    char mode[DP_MODE_TEXT_BYTES];
+    dp_mode_text(steps->mode, steps->slack, mode);
     return json_pack("{s:I, s:I, s:s, s:o}", "run", (json_int_t)steps->run, "members",
                      (json_int_t)steps->members, "consistency", mode, "open_step", dp_json_u64(steps->open));
 }

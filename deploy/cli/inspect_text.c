@@ -23,12 +23,12 @@ static const char *number(uint64_t n, char text[32])
 
 static void show_steps(const struct dp_inspect_view_steps *steps)
 {
-    char mode[16];
+    char mode[DP_MODE_TEXT_BYTES];
     if (steps->run == 0)
         return;
-    dp_consistency_text(steps->mode, steps->slack, mode, sizeof mode);
+    dp_mode_text(steps->mode, steps->slack, mode);
     printf("  members     %" PRIu32 " in run %" PRIu32 ", %s", steps->members, steps->run, mode);
-    if (steps->mode == DP_SYNC)
+    if (dp_mode_of(steps->mode)->by_step)
         printf(", step %" PRIu64 " is open", steps->open);
     printf("\n");
 }

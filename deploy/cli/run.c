@@ -338,15 +338,15 @@ static void tell_other_count(uint32_t *told, uint32_t run, const char *flag, uin
 /* No flag is needed to train on with them, so it may be unmeant. */
 static void tell_others(const struct cli_run *run)
 {
-    char then_rule[DP_CLUSTER_RULE_BYTES], now_rule[DP_CLUSTER_RULE_BYTES];
+    char then_rule[DP_MODE_TEXT_BYTES], now_rule[DP_MODE_TEXT_BYTES];
     uint32_t told = 0;
     if (!run->plan.continues)
         return;
     const struct dp_cluster_training *then = &run->plan.earlier->training,
                                      *now = &run->plan.cluster->training;
-    dp_cluster_rule_text(dp_cluster_rule_of(then), then_rule);
-    dp_cluster_rule_text(dp_cluster_rule_of(now), now_rule);
-    tell_other(&told, then->run, "--consistency", now_rule, then_rule);
+    struct dp_cluster_rule before = dp_cluster_rule_of(then), after = dp_cluster_rule_of(now);
+    tell_other(&told, then->run, "--consistency", dp_mode_text(after.mode, after.slack, now_rule),
+               dp_mode_text(before.mode, before.slack, then_rule));
     tell_other(&told, then->run, "--work", dp_cluster_work_name(now->work), dp_cluster_work_name(then->work));
     tell_other_count(&told, then->run, "--workers", now->workers, then->workers);
     tell_other_count(&told, then->run, "--threads", now->threads, then->threads);

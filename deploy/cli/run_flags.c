@@ -1,5 +1,6 @@
 #include "deploy/cli/run_flags.h"
 
+#include "common/model/mode.h"
 #include "worker/compute/models/model_help.h"
 
 #include <assert.h>
@@ -122,12 +123,7 @@ static const struct dp_option options[] = {
      NULL},
     {"--accumulate", "N", "push the sum of the gradients of N minibatches on the same weights; default 1",
      "training.accumulate", NULL},
-    {"--consistency", "MODE",
-     "how far workers may be apart: async (they never wait for each other), ssp:S (no worker is more than S "
-     "steps ahead of the slowest; a step is one push), sync (the mean gradient of all workers, one step "
-     "at a time: equal bits in each run) or sync:B (a step does not wait for the slowest B workers, whose "
-     "gradients are dropped); default async",
-     "training.consistency", NULL},
+    {"--consistency", "MODE", "how far workers may be apart: " DP_MODE_HELP, "training.consistency", NULL},
     {"--work", "fixed|leased",
      "which minibatches a worker trains: a fixed share, or those that it takes from a common list, so that "
      "fast "

@@ -252,7 +252,7 @@ static void drop_inherited(const struct dp_run_plan *plan)
     bool given = dp_run_plan_flag(plan, "--rate-by-staleness") || dp_run_plan_flag(plan, "--cluster");
     if (given || plan->resumes || !t->rate_by_staleness ||
         dp_cluster_rule_parse(t->consistency, "--consistency", &rule, &unheard) != DP_OK ||
-        rule.mode != DP_CLUSTER_SYNC)
+        !dp_cluster_rule_by_step(rule))
         return;
     t->rate_by_staleness = false;
     fprintf(stderr,

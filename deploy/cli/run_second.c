@@ -234,7 +234,7 @@ static enum dp_status check_register(const struct dp_second *second, const struc
 static enum dp_status check_steps(const struct dp_second *second, const struct dp_cluster *earlier,
                                   struct dp_error *err)
 {
-    if (!second->replaces || dp_cluster_rule_of(&earlier->training).mode != DP_CLUSTER_SYNC)
+    if (!second->replaces || !dp_cluster_rule_by_step(dp_cluster_rule_of(&earlier->training)))
         return DP_OK;
     return dp_fail(
         err, DP_ARGUMENT,

@@ -78,7 +78,7 @@ static bool run_open(const json_t *report, struct efficiency_run *run)
     *run = (struct efficiency_run){0};
     read_training(report, t);
     uint64_t examples = count_of(json_object_get(report, "data"), "examples");
-    bool known = t->workers > 0 && t->workers <= DP_CLUSTER_MEMBERS_MAX && t->threads > 0 && t->batch > 0 &&
+    bool known = t->workers > 0 && t->workers <= DP_MODE_WORKERS_MAX && t->threads > 0 && t->batch > 0 &&
                  t->epochs > 0 && t->fetch_every > 0 && t->push_every > 0 && examples > 0;
     if (!known || dp_injection_check(t, NULL, &unheard) != DP_OK ||
         dp_cluster_rule_parse(t->consistency, "consistency", &run->rule, &unheard) != DP_OK)
@@ -117,8 +117,8 @@ static double step_ns(const struct efficiency_run *run, uint32_t share, uint32_t
                       uint64_t s)
 {
     const struct dp_cluster_training *t = &run->training;
-    double thread_ns[DP_CLUSTER_MEMBERS_MAX];
-    size_t threads = t->threads < DP_CLUSTER_MEMBERS_MAX ? t->threads : DP_CLUSTER_MEMBERS_MAX;
+    double thread_ns[DP_MODE_WORKERS_MAX];
+    size_t threads = t->threads < DP_MODE_WORKERS_MAX ? t->threads : DP_MODE_WORKERS_MAX;
     memset(thread_ns, 0, threads * sizeof *thread_ns);
     for (uint32_t i = 0; i < run->every; i++) {
         uint64_t number = share + (s * run->every + i) * t->workers;
@@ -131,11 +131,11 @@ static double step_ns(const struct efficiency_run *run, uint32_t share, uint32_t
 
 /* ---- modes. Each gives the nanoseconds of the run; NaN: no memory. */
 
-/* ssp, and async as an ssp whose bound nobody comes to. */
+/* Modes that do not apply steps at once; async as an ssp whose bound nobody comes to. */
 static double fixed_ns(const struct efficiency_run *run)
 {
     uint64_t steps = run->rounds * run->training.epochs, t = 0;
-    uint64_t bound = run->rule.mode == DP_CLUSTER_SSP ? run->rule.slack : steps;
+    uint64_t ahead = dp_mode_ahead(run->rule.mode, run->rule.slack), bound = ahead < steps ? ahead : steps;
     double *ended = calloc(steps + 1, sizeof *ended), *at = calloc(run->members, sizeof *at), all = NAN;
     for (uint32_t e = 0; ended && at && e < run->training.epochs; e++)
         for (uint64_t s = 0; s < run->rounds; s++, t++) {
@@ -247,7 +247,7 @@ double dp_efficiency_least_s(const json_t *report)
     double ns = NAN;
     if (run_open(report, &run))
         ns = run.training.work == DP_CLUSTER_LEASED ? leased_ns(&run)
-             : run.rule.mode == DP_CLUSTER_SYNC     ? sync_ns(&run)
+             : dp_cluster_rule_by_step(run.rule)    ? sync_ns(&run)
                                                     : fixed_ns(&run);
     free(run.delay);
     return ns / 1e9;

@@ -1,5 +1,6 @@
 #include "deploy/compare/compare_flags.h"
 
+#include "common/model/mode.h"
 #include "deploy/cli/run_flags.h"
 
 #include <string.h>
@@ -7,7 +8,8 @@
 static const struct dp_option own[] = {
     DP_OPTION_HEADING("Comparison"),
     {"--modes", "A,B,...",
-     "async, async:leased, ssp:S, sync, sync:B, hogwild (threads of one worker), allreduce (MPI, without "
+     DP_MODE_FORMS
+     ", async:leased, hogwild (threads of one worker), allreduce (MPI, without "
      "servers). sync@8: with 8 workers instead of --workers. async[rate=0.01,momentum=0.5]: with settings of "
      "its own, by the names of run's flags. async+prefetch: it pulls the next minibatch before it pushes the "
      "current one, as run does. Differences are from the first mode; default async,ssp:4,sync",

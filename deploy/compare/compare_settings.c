@@ -104,9 +104,9 @@ static void check_consistency(struct settings_check *check, const struct dp_comp
 {
     struct dp_cluster_rule rule;
     struct dp_error unheard = {0};
-    char text[DP_CLUSTER_RULE_BYTES];
+    char text[DP_MODE_TEXT_BYTES];
     bool parsed = dp_cluster_rule_parse(mode->consistency, "--modes", &rule, &unheard) == DP_OK;
-    check_text(check, "consistency", parsed ? dp_cluster_rule_text(rule, text) : mode->consistency);
+    check_text(check, "consistency", parsed ? dp_mode_text(rule.mode, rule.slack, text) : mode->consistency);
 }
 
 /* A run with servers trains the same steps as ranks do in sync: only this tells them apart. */

@@ -1,5 +1,6 @@
 #include "deploy/compare/compare_words.h"
 
+#include "common/model/mode.h"
 #include "deploy/compare/answer_caveats.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_work.h"
@@ -478,8 +479,11 @@ static double share_of(const json_t *root, size_t mode, enum dp_training_share s
 char *dp_compare_words_limit(const json_t *root, size_t mode)
 {
     const json_t *of = json_array_get(json_object_get(root, "modes"), mode);
-    const char *rule = dp_training_text(of, "consistency");
-    bool straggler = dp_training_text(settings_of(root), "straggler")[0] != '\0';
+    enum dp_consistency number = 0;
+    uint32_t slack = 0;
+    bool known = dp_mode_parse(dp_training_text(of, "consistency"), &number, &slack);
+    const struct dp_mode *rule = dp_mode_of(number);
+    bool straggler = known && dp_training_text(settings_of(root), "straggler")[0] != '\0';
     bool leased = strcmp(dp_training_text(of, "work"), "leased") == 0;
     char *text = NULL;
     size_t size = 0;
@@ -491,14 +495,14 @@ char *dp_compare_words_limit(const json_t *root, size_t mode)
         fprintf(to, "Its workers spent %.0f%% of their time waiting for others. ", 100 * waited);
     if (put_dropped(to, root, mode, "The"))
         fputs(". ", to);
-    if (straggler && strcmp(rule, "sync") == 0)
+    if (straggler && rule->by_step && slack == 0)
         fputs("Each step waits for the slowest worker, so all go at its speed. ", to);
-    if (straggler && strncmp(rule, "ssp", 3) == 0)
+    if (straggler && rule->slack == DP_SLACK_AHEAD)
         fputs("Against a worker that is slow for good the bound helps only at the start: once the others are "
               "that many steps ahead, "
               "all go at its speed, as in sync. ",
               to);
-    if (straggler && strcmp(rule, "async") == 0 && !leased && dp_training_number(of, "threads", NULL) <= 1)
+    if (straggler && !rule->waits && !leased && dp_training_number(of, "threads", NULL) <= 1)
         fputs("Nobody waits within an epoch, but each has a fixed share of it, so it ends when the slowest "
               "worker has trained its own. ",
               to);

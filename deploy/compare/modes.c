@@ -15,8 +15,8 @@
 #define WORKERS_MAX 1024u
 #define WORDS       (2 * DP_COMPARE_NAME)
 #define FORMS                                                                                                \
-    "async, async:leased, ssp:S, sync, sync:B, hogwild and allreduce, each with @W for W workers, then "     \
-    "[setting=value,...], then +prefetch"
+    DP_MODE_FORMS ", async:leased, hogwild and allreduce, each with @W for W workers, then "                 \
+                  "[setting=value,...], then +prefetch"
 
 /* kind: `text` without its suffixes. */
 static enum dp_status no_mode(const char *text, const char *kind, struct dp_error *err)
@@ -253,10 +253,7 @@ enum dp_status dp_compare_modes_parse(const char *text, uint32_t workers,
 
 const char *dp_compare_mode_promise(const struct dp_compare_mode *mode, char out[DP_COMPARE_PROMISE_BYTES])
 {
-    const char *slack = strchr(mode->consistency, ':');
-    const char *fixed =
-        "No worker waits for another. Each trains a fixed share of every epoch; a gradient may be "
-        "applied to weights that others have changed meanwhile.";
+    struct dp_cluster_rule rule;
     const char *leased =
         "No worker waits for another, and each takes its next minibatches from a common list, so "
         "that a fast worker trains more of an epoch than a slow one.";
@@ -265,29 +262,13 @@ const char *dp_compare_mode_promise(const struct dp_compare_mode *mode, char out
         "2011). --straggler, which slows one worker down, is left out.";
     const char *allreduce = "The steps of sync without servers: each rank has all weights, and MPI adds the "
                             "gradients. A rank that dies ends the job; nothing is durable.";
-    const char *sync =
-        "All workers compute on equal weights, and servers apply the mean of their gradients as one "
-        "step: no gradient is late, and a seed gives equal bits in each run.";
-    int limit = slack ? (int)strlen(slack + 1) : 0;
     if (mode->kind == DP_COMPARE_HOGWILD || mode->kind == DP_COMPARE_ALLREDUCE)
         (void)snprintf(out, DP_COMPARE_PROMISE_BYTES, "%s",
                        mode->kind == DP_COMPARE_HOGWILD ? hogwild : allreduce);
-    else if (strncmp(mode->consistency, "ssp", 3) == 0)
-        (void)snprintf(
-            out, DP_COMPARE_PROMISE_BYTES,
-            "No worker is more than %.*s steps ahead of the slowest, so weights lack at most so many "
-            "steps of any worker (stale synchronous parallel, Ho et al. 2013).",
-            limit, slack ? slack + 1 : "");
-    else if (slack)
-        (void)snprintf(
-            out, DP_COMPARE_PROMISE_BYTES,
-            "As sync, but a step does not wait for the %.*s slowest workers, whose gradients are dropped "
-            "(backup workers, Chen et al. 2016).",
-            limit, slack + 1);
-    else if (strcmp(mode->consistency, "sync") == 0)
-        (void)snprintf(out, DP_COMPARE_PROMISE_BYTES, "%s", sync);
-    else
-        (void)snprintf(out, DP_COMPARE_PROMISE_BYTES, "%s", mode->leased ? leased : fixed);
+    else if (mode->leased)
+        (void)snprintf(out, DP_COMPARE_PROMISE_BYTES, "%s", leased);
+    else if (dp_cluster_rule_parse(mode->consistency, "--modes", &rule, NULL) == DP_OK)
+        dp_mode_of(rule.mode)->promise(rule.slack, out, DP_COMPARE_PROMISE_BYTES);
     size_t used = strlen(out);
     if (mode->prefetch)
         (void)snprintf(

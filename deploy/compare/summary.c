@@ -1,8 +1,10 @@
 #include "deploy/compare/summary.h"
 
+#include "common/model/mode.h"
 #include "deploy/cli/epoch_choice.h"
 #include "deploy/compare/page.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +23,20 @@ static void put_number(FILE *to, double value, int digits)
 
 static void put_mode(const struct dp_training *t, FILE *to)
 {
-    const char *mode = dp_training_text(json_object_get(t->report, "settings"), "consistency");
-    if (strcmp(mode, "async") == 0)
-        fputs(", asynchronously", to);
-    else if (strcmp(mode, "sync") == 0)
-        fputs(", synchronously", to);
-    else if (strncmp(mode, "sync:", 5) == 0)
-        fprintf(to, ", synchronously with %s backup worker%s", mode + 5, plural(atof(mode + 5)));
-    else if (strncmp(mode, "ssp:", 4) == 0)
-        fprintf(to, ", in bounded staleness (SSP) of %s step%s", mode + 4, plural(atof(mode + 4)));
-    else if (mode[0])
-        fprintf(to, ", in mode %s", mode);
+    const char *text = dp_training_text(json_object_get(t->report, "settings"), "consistency");
+    enum dp_consistency mode;
+    uint32_t slack;
+    if (!dp_mode_parse(text, &mode, &slack)) {
+        if (text[0])
+            fprintf(to, ", in mode %s", text);
+        return;
+    }
+    const struct dp_mode *of = dp_mode_of(mode);
+    fprintf(to, ", %s", of->how);
+    if (of->slack == DP_SLACK_AHEAD)
+        fprintf(to, " of %" PRIu32 " step%s", slack, plural(slack));
+    if (dp_mode_backups(mode, slack) > 0)
+        fprintf(to, " with %" PRIu32 " backup worker%s", slack, plural(slack));
 }
 
 static void put_what(const struct dp_training *t, FILE *to)

@@ -220,7 +220,7 @@ static void drop_open_step(struct uniting *u)
 static enum dp_status pack_steps(struct uniting *u, struct dp_union *out, struct dp_error *err)
 {
     out->run = u->view.run;
-    out->has_sync = u->view.mode == DP_SYNC;
+    out->has_sync = dp_mode_of(u->view.mode)->by_step;
     out->step = out->has_sync ? u->open : 0;
     enum dp_status st = out->has_sync ? check_leavers(u, err) : DP_OK;
     if (st != DP_OK)

@@ -79,8 +79,8 @@ static enum dp_status note(struct dp_cut *cut, struct dp_error *err)
     cut->lsn = cut->journaling->lsn;
     cut->after = cut->write_back->stored_lsn;
     cut->run = steps->view.run;
-    cut->mode = steps->view.run > 0 ? (uint32_t)steps->view.mode : (uint32_t)DP_ASYNC;
-    cut->open = cut->mode == DP_SYNC ? steps->open : 0;
+    cut->mode = steps->view.mode;
+    cut->open = dp_steps_is_by_step(steps) ? steps->open : 0;
     cut->steps_size = dp_steps_mark_bytes(steps);
     cut->steps_bytes = cut->steps_size > 0 ? malloc(cut->steps_size) : NULL;
     cut->ids_bytes = dp_push_ids_pack(cut->ids, &cut->ids_size);

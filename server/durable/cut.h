@@ -30,7 +30,8 @@ struct dp_cut {
     bool linked, holds; /* holds: the journal */
     struct dp_error failed;
     uint64_t lsn, after;
-    uint32_t mode, run; /* enum dp_consistency; run 0: none */
+    enum dp_consistency mode;
+    uint32_t run; /* 0: none */
     uint64_t open;
     void *ids_bytes, *steps_bytes; /* push_ids.h, steps_mark.h; steps_size 0: no run */
     size_t ids_size, steps_size;

@@ -31,9 +31,9 @@ static void find_least(struct dp_steps *steps)
 /* Kept likewise: who takes part in the open step, and has pushed it. */
 static void count_open(struct dp_steps *steps)
 {
-    uint32_t members = 0, backups = steps->view.slack;
+    uint32_t members = 0, backups = dp_mode_backups(steps->view.mode, steps->view.slack);
     steps->wanted = steps->pushed = 0;
-    if (steps->view.mode != DP_SYNC)
+    if (!dp_steps_is_by_step(steps))
         return;
     for (uint32_t rank = 0; rank < steps->view.members; rank++) {
         if (!dp_steps_takes_part(steps, rank, steps->open))
@@ -48,7 +48,7 @@ static void count_open(struct dp_steps *steps)
 static void skip_empty(struct dp_steps *steps)
 {
     uint64_t first = UINT64_MAX;
-    if (steps->view.mode != DP_SYNC || dp_steps_has_open(steps))
+    if (!dp_steps_is_by_step(steps) || dp_steps_has_open(steps))
         return;
     for (uint32_t rank = 0; rank < steps->view.members; rank++)
         if (steps->start[rank] < steps->view.member[rank].until && steps->start[rank] > steps->open &&
@@ -101,9 +101,10 @@ static enum dp_status check_return(const struct dp_steps *steps, const struct dp
         return refuse_return(view, rank, "it has left before step", was->until, err);
     if (begun && (member->from < next || (!left && next > start)))
         return refuse_return(view, rank, "it has finished the steps below", next, err);
-    if (begun && left && view->mode == DP_SYNC && next < was->until)
+    if (begun && left && dp_steps_is_by_step(steps) && next < was->until)
         return refuse_return(view, rank, "it has not pushed all of its steps: the next is", next, err);
-    if (begun && left && view->mode == DP_SYNC && start < was->until && steps->former[rank] > steps->open)
+    if (begun && left && dp_steps_is_by_step(steps) && start < was->until &&
+        steps->former[rank] > steps->open)
         return refuse_return(view, rank, "it left twice since the open step, which is", steps->open, err);
     if (member->until < member->from)
         return refuse_return(view, rank, "it leaves before step", member->until, err);
@@ -140,7 +141,7 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
                                 struct dp_error *err)
 {
     const struct dp_view *own = &steps->view;
-    char mine[16], other[16];
+    char mine[DP_MODE_TEXT_BYTES], other[DP_MODE_TEXT_BYTES];
     if (view->run < own->run) {
         (void)dp_fail(err, DP_REPLACED,
                       "run %" PRIu32 " is over: run %" PRIu32
@@ -153,8 +154,8 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
         return DP_VIEW_NEW_RUN;
     if (view->members != own->members || view->mode != own->mode || view->slack != own->slack ||
         view->first_step != own->first_step) {
-        dp_consistency_text(own->mode, own->slack, mine, sizeof mine);
-        dp_consistency_text(view->mode, view->slack, other, sizeof other);
+        dp_mode_text(own->mode, own->slack, mine);
+        dp_mode_text(view->mode, view->slack, other);
         (void)dp_fail(err, DP_INVALID,
                       "view of run %" PRIu32 ": %" PRIu32 " members, %s, from step %" PRIu64
                       ", but the run began with %" PRIu32 " members, %s, from step %" PRIu64
@@ -186,15 +187,12 @@ static uint64_t greatest_next(const struct dp_steps *steps)
 
 uint64_t dp_steps_begin(const struct dp_steps *steps)
 {
-    switch (steps->view.mode) {
-    case DP_SYNC: /* the open one may be about to be closed */
+    if (dp_steps_is_by_step(steps)) /* the open one may be about to be closed */
         return steps->open + 1;
-    case DP_SSP: /* nobody has been told that all have finished more */
-        return steps->least != UINT64_MAX ? steps->least : greatest_next(steps);
-    case DP_ASYNC:
-    default:
+    if (!dp_mode_of(steps->view.mode)->waits)
         return steps->view.first_step;
-    }
+    /* nobody has been told that all have finished more */
+    return steps->least != UINT64_MAX ? steps->least : greatest_next(steps);
 }
 
 enum dp_status dp_steps_check_left(const struct dp_steps *steps, uint32_t rank, struct dp_error *err)
@@ -205,7 +203,7 @@ enum dp_status dp_steps_check_left(const struct dp_steps *steps, uint32_t rank, 
                            .subject = steps->least_rank,
                            .done = steps->open,
                            .total = steps->former[rank]};
-    if (view->mode != DP_SYNC || until == UINT64_MAX || steps->start[rank] >= until)
+    if (!dp_steps_is_by_step(steps) || until == UINT64_MAX || steps->start[rank] >= until)
         return DP_OK;
     if (steps->next[rank] < until)
         return dp_fail(err, DP_INVALID,
@@ -359,54 +357,6 @@ void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, 
     steps->heard_ns[member->rank] = now_ns;
 }
 
-enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp_membership *member,
-                                   struct dp_error *err)
-{
-    const struct dp_view *view = &steps->view;
-    uint64_t step = member->step;
-    DP_ASSERT(member->run == view->run && member->rank < view->members);
-    if (view->mode == DP_SSP)
-        return step > view->slack && steps->least < step - view->slack ? DP_STEP_HELD : DP_STEP_GO;
-    if (view->mode != DP_SYNC || step == steps->open || (step < steps->open && dp_steps_has_backups(steps)))
-        return DP_STEP_GO;
-    if (step > steps->open && steps->stuck.status != DP_OK) {
-        if (err)
-            *err = steps->stuck;
-        return DP_STEP_REFUSED;
-    }
-    if (step > steps->open)
-        return DP_STEP_HELD;
-    if (step + 1 == steps->open)
-        return DP_STEP_OLD;
-    (void)dp_fail(
-        err, DP_INVALID,
-        "pull for step %" PRIu64 ": step %" PRIu64
-        " is the open one, and weights are kept for the one before it only. If the store of another "
-        "shard was lost, this run cannot go on: train further under a higher run number (downpour "
-        "run --continue)",
-        step, steps->open);
-    return DP_STEP_REFUSED;
-}
-
-enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp_membership *member,
-                                   struct dp_error *err)
-{
-    DP_ASSERT(member->run == steps->view.run && member->rank < steps->view.members);
-    if (steps->view.mode != DP_SYNC)
-        return DP_STEP_GO;
-    uint64_t next = steps->next[member->rank];
-    if (member->step == next && member->step >= steps->open)
-        return DP_STEP_KEEP;
-    /* Below next: after a restore, of a step that closed here with a push that no other shard had counted at the cut. */
-    if (member->step <= next && member->step < steps->open && dp_steps_has_backups(steps))
-        return DP_STEP_DROP;
-    (void)dp_fail(err, DP_INVALID,
-                  "push of step %" PRIu64 ": the next of worker %" PRIu32 " is step %" PRIu64
-                  ", as each step is pushed once, in order",
-                  member->step, member->rank, next);
-    return DP_STEP_REFUSED;
-}
-
 static uint64_t silent_ms(const struct dp_steps *steps, uint32_t rank, uint64_t now_ns)
 {
     uint64_t heard = steps->heard_ns[rank];
@@ -489,7 +439,7 @@ uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_members
                            struct dp_error *err)
 {
     const struct dp_view *view = &steps->view;
-    uint64_t must = view->mode == DP_SSP ? member->step - view->slack : member->step;
+    uint64_t must = member->step - dp_mode_ahead(view->mode, view->slack);
     struct dp_wait wait = {.reason = DP_WAIT_STEP, .total = must};
     bool closes = dp_steps_is_gathered(steps);
     if (!closes && dp_steps_has_backups(steps))
@@ -530,7 +480,7 @@ void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step)
     if (step < steps->next[rank])
         return;
     bool opened = steps->next[rank] <= steps->open && step >= steps->open;
-    steps->pushed += steps->view.mode == DP_SYNC && opened && dp_steps_takes_part(steps, rank, steps->open);
+    steps->pushed += dp_steps_is_by_step(steps) && opened && dp_steps_takes_part(steps, rank, steps->open);
     steps->next[rank] = step + 1;
     if (rank == steps->least_rank || steps->least == UINT64_MAX)
         find_least(steps);
@@ -556,7 +506,7 @@ void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why)
 
 void dp_steps_closed(struct dp_steps *steps)
 {
-    DP_ASSERT(steps->view.mode == DP_SYNC && dp_steps_is_gathered(steps));
+    DP_ASSERT(dp_steps_is_by_step(steps) && dp_steps_is_gathered(steps));
     steps->open++;
     steps->stuck = (struct dp_error){0};
     steps->changes++;

@@ -1,5 +1,5 @@
 /* Steps: what a shard knows of the members of a run: who they are (the view), how many steps each has finished on this shard, and
- * what the consistency mode lets each do next. Pure state and rules: no I/O, no clock.
+ * which step is open. Pure state and rules: no I/O, no clock.
  *     look at a view -> (the journal has it) -> take -> check a member -> pull: go, held, old weights; push: go, keep -> pushed
  *     sync: ... -> all, or all but B, have pushed the open step -> closed -> the next step is open
  * Returns   A view may let a member that has left take part again, from a later step on. The shard accepts that where it has not passed
@@ -7,13 +7,10 @@
  *           shards have accepted: so no step is closed with it on one shard and without it on another. What it pushed before it left
  *           still counts for the steps below `former`.
  * Finished  A member has finished the steps below next[rank]; where that is not below its `until`, all that ever come.
- * async     Nobody waits.
- * ssp:S     A pull for step t goes once every member has finished t - S steps: it sees them all (Ho et al. 2013).
- * sync      `open` is the step whose pushes are gathered: kept, not applied. A pull for it goes; one for a later step is held; one for
- *           the step before, by a process that starts again within it, gets the weights of then.
- * sync:B    The open step is gathered once all of its members but B have pushed it (Chen et al. 2016, backup workers). A push of a step
- *           that was closed without it is dropped; a pull for a closed step goes, and sees the open one.
- * Skipped   sync: steps that nobody takes part in, between those of members that left and of one that returns, are never open.
+ * Rules     What a mode says to pulls and pushes is in server/modes, a file for each mode; here is what it is said of.
+ * Open      Of a mode that applies steps at once: the step whose pushes are gathered. It is gathered once all of its members, but as many as
+ *           the mode has backups, have pushed it.
+ * Skipped   Such a mode: steps that nobody takes part in, between those of members that left and of one that returns, are never open.
  * Promise   A verdict changes only where `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.
  * Thread    The shard's. Memory: the view's members. Failure: what is refused changed nothing. */
@@ -86,20 +83,16 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
 /* It was checked, and shows that it lives. */
 void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns);
 
+/* What a mode says to a pull or push (server/modes/step_rules.h). */
 enum dp_step_verdict {
     DP_STEP_GO,
     DP_STEP_HELD, /* a pull waits for others: dp_steps_say_held */
     DP_STEP_OLD,  /* a pull of the step closed last: it gets the weights from before that */
     DP_STEP_KEEP, /* a push of a synchronous step: applied when the step is closed */
     DP_STEP_DROP, /* a push of a step that was closed without it: its number is used up, nothing is applied */
+    DP_STEP_WAIT, /* it waits for what the shard does: waiting->waits_for */
     DP_STEP_REFUSED, /* why in err */
 };
-/* Of a member that was checked. */
-enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp_membership *member,
-                                   struct dp_error *err);
-/* Of a push that is new by its id. */
-enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp_membership *member,
-                                   struct dp_error *err);
 /* For whom a held pull waits: err has HELD, wait STEP and the text. Of several members of sync:B it is the one that joined and was
  * silent longest. Returns how many ms that member has been silent. */
 uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
@@ -114,6 +107,11 @@ static inline uint64_t dp_steps_gap(const struct dp_steps *steps, uint64_t step)
 
 /* ---- synchronous steps */
 
+/* Whether the mode gathers steps: `open` is one. */
+static inline bool dp_steps_is_by_step(const struct dp_steps *steps)
+{
+    return dp_mode_of(steps->view.mode)->by_step;
+}
 static inline bool dp_steps_takes_part(const struct dp_steps *steps, uint32_t rank, uint64_t step)
 {
     return step < steps->former[rank] ||
@@ -129,7 +127,7 @@ static inline bool dp_steps_is_gathered(const struct dp_steps *steps)
 /* Whether a step may close without some of its members (sync:B, B above 0): which of them, its close decides. */
 static inline bool dp_steps_has_backups(const struct dp_steps *steps)
 {
-    return steps->view.mode == DP_SYNC && steps->view.slack > 0;
+    return dp_mode_backups(steps->view.mode, steps->view.slack) > 0;
 }
 /* It was gathered and cannot be closed now: whoever waits for the next one is refused. */
 void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why);

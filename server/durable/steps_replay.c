@@ -148,7 +148,7 @@ static enum dp_status end_step(const struct dp_steps_replay *r, const struct dp_
         dp_kept_forget_old(r->kept); /* nobody asks for them */
     if (close->run != r->steps->view.run || close->step != r->steps->open)
         return DP_OK; /* the marks tell it, or a later run has begun */
-    if (r->steps->view.mode != DP_SYNC || !dp_steps_is_gathered(r->steps))
+    if (!dp_steps_is_by_step(r->steps) || !dp_steps_is_gathered(r->steps))
         return dp_fail(err, DP_CORRUPT, "step %" PRIu64 " was closed before enough had pushed it",
                        close->step);
     dp_steps_closed(r->steps);
@@ -181,7 +181,7 @@ enum dp_status dp_steps_replay_end(const struct dp_steps_replay *r, struct dp_er
 {
     const struct dp_steps *steps = r->steps;
     (void)dp_kept_drop_below(r->kept, steps->view.run, steps->open);
-    if (steps->view.run == 0 || steps->view.mode != DP_SYNC)
+    if (steps->view.run == 0 || !dp_steps_is_by_step(steps))
         return DP_OK;
     if (!dp_steps_has_open(steps))
         (void)dp_kept_drop_below(r->kept, steps->view.run, UINT64_MAX);

@@ -227,7 +227,7 @@ static void begin(struct dp_close *close)
 void dp_close_turn(struct dp_close *close, bool draining)
 {
     close->draining = draining;
-    if (close->steps->view.mode != DP_SYNC && !dp_schedule_first(close->schedule, DP_WAIT_STEP))
+    if (!dp_steps_is_by_step(close->steps) && !dp_schedule_first(close->schedule, DP_WAIT_STEP))
         return;
     const struct dp_kept_step *step = gathered(close);
     if (!dp_close_will_wake(close))
@@ -429,7 +429,7 @@ void dp_close_view(struct dp_close *close)
     dp_waiting_free(&close->ready); /* its step may be dropped */
     if (!is_under_way(close))
         free_sums(close);
-    if (steps->view.mode == DP_SYNC && !dp_steps_has_open(steps)) {
+    if (dp_steps_is_by_step(steps) && !dp_steps_has_open(steps)) {
         dropped += dp_kept_drop_below(close->kept, steps->view.run, UINT64_MAX);
         dp_kept_forget_old(close->kept);
     }

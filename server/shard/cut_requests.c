@@ -127,7 +127,8 @@ static enum dp_status look_for_end(const struct dp_cut_requests *r, bool drainin
                        "its journal would get full: raise journal_bytes in the cluster file, or copy faster");
     if (r->cut->failed.status != DP_OK)
         return dp_fail(why, r->cut->failed.status, "%s", r->cut->failed.text);
-    if (r->stage == DP_CHECKPOINT_WAITING && r->cut->mode == DP_SYNC && r->cut->run != r->steps->view.run)
+    if (r->stage == DP_CHECKPOINT_WAITING && dp_mode_of(r->cut->mode)->by_step &&
+        r->cut->run != r->steps->view.run)
         return dp_fail(why, DP_AGAIN,
                        "run %" PRIu32 " began before the steps of run %" PRIu32 " were closed here",
                        r->steps->view.run, r->cut->run);
@@ -148,18 +149,18 @@ static bool is_here(const struct dp_cut_requests *r, const struct dp_copy_push *
 /* Another shard may have steps of a run that this one did not know yet when it was cut. */
 static bool is_sync(const struct dp_cut_requests *r)
 {
-    return r->cut->mode == DP_SYNC || r->step > 0;
+    return dp_mode_of(r->cut->mode)->by_step || r->step > 0;
 }
 
 static bool has_steps(const struct dp_cut_requests *r)
 {
-    return !is_sync(r) || (r->steps->view.mode == DP_SYNC && r->steps->open >= r->step);
+    return !is_sync(r) || (dp_steps_is_by_step(r->steps) && r->steps->open >= r->step);
 }
 
 /* False: out of memory. */
 static bool note_steps(struct dp_cut_requests *r)
 {
-    if (r->steps->view.mode != DP_SSP)
+    if (dp_steps_is_by_step(r->steps) || !dp_mode_of(r->steps->view.mode)->waits)
         return true;
     r->left_steps = malloc(dp_steps_mark_bytes(r->steps));
     if (!r->left_steps)

@@ -1,5 +1,7 @@
 #include "server/shard/held.h"
 
+#include "server/modes/step_rules.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,7 +22,8 @@ static uint64_t due_of(const struct dp_waiting *pull)
 static bool is_held(const struct dp_steps *steps, const struct dp_waiting *pull)
 {
     const struct dp_membership *member = &pull->request.member;
-    return dp_steps_check(steps, member, NULL) == DP_OK && dp_steps_pull(steps, member, NULL) == DP_STEP_HELD;
+    return dp_steps_check(steps, member, NULL) == DP_OK &&
+           dp_step_rules_pull(steps, member, NULL) == DP_STEP_HELD;
 }
 
 static void tell(const struct dp_held *held, struct dp_waiting *pull, uint64_t now)

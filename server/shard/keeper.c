@@ -155,7 +155,7 @@ enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_e
 
 bool dp_keeper_goes_on(const struct dp_keeper *keeper)
 {
-    return keeper->steps->view.mode == DP_SYNC && !dp_steps_is_gathered(keeper->steps) &&
+    return dp_steps_is_by_step(keeper->steps) && !dp_steps_is_gathered(keeper->steps) &&
            dp_kept_again_is_due(keeper->kept, keeper->journaling, keeper->write_back->marked_lsn) &&
            keeper->journaling->failed.status == DP_OK && dp_shard_now(keeper->base) >= keeper->again_ns;
 }

@@ -1,9 +1,10 @@
 /* Pull: rows of a request into one frame a section.
  *     would the answer be sent? (unread.h) -> find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
- * A pull waits while a synchronous step is to be closed, and where its members had backups, until its close is durable (close.h). One
- * of that step, from a member that does it again, gets the weights from before, but with backups those of the open step. A pull of a member that the consistency mode holds leaves its session's order first (held.h).
+ * The consistency mode is asked first (server/modes): it may let the pull wait, or give it the weights of an earlier step. A pull of a
+ * member that it holds leaves its session's order (held.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
+#include "server/modes/step_rules.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
@@ -50,22 +51,6 @@ static uint64_t gather(struct dp_shard *shard, const struct dp_cached_table *tab
     return initial;
 }
 
-/* Of rows that the step closed last has changed: their weights from before. */
-static void put_old(const struct dp_kept *kept, const struct dp_cached_table *table,
-                    const struct dp_section *section, char *to)
-{
-    uint32_t dim = table->spec.dim, at = 0;
-    size_t bytes = (size_t)dim * dp_value_bytes(section->type);
-    for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
-        uint64_t mixed = dp_load_u64le((const char *)section->keys + (size_t)i * 8);
-        const float *weights = dp_kept_old_weights(kept, table->id, mixed, &at);
-        if (weights && section->type == DP_F32)
-            memcpy(to, weights, bytes);
-        else if (weights)
-            dp_bf16_put(weights, to, dim);
-    }
-}
-
 /* What a peer asks for must fit into one answer. */
 static enum dp_status check_size(struct dp_waiting *waiting, struct dp_error *err)
 {
@@ -110,32 +95,19 @@ static uint32_t held_ms(const struct dp_waiting *waiting)
     return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-/* What the consistency mode says to a member's pull. REFUSED: why in err. */
-static enum dp_step_verdict ask_rule(struct dp_shard *shard, const struct dp_waiting *waiting,
-                                     struct dp_error *err)
+/* What the consistency mode says to the pull. REFUSED: why in err. */
+static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting *waiting,
+                                      struct dp_error *err)
 {
     const struct dp_membership *member = &waiting->request.member;
-    if (dp_steps_check(&shard->steps, member, err) != DP_OK)
+    const struct dp_step_rules *rules = dp_step_rules_of(&shard->steps);
+    if (member->given && dp_steps_check(&shard->steps, member, err) != DP_OK)
         return DP_STEP_REFUSED;
-    if (!waiting->checked)
+    if (member->given && !waiting->checked)
         dp_steps_heard(&shard->steps, member, dp_shard_now(&shard->base));
-    enum dp_step_verdict verdict = dp_steps_pull(&shard->steps, member, err);
-    if (verdict != DP_STEP_OLD ||
-        (shard->kept.old.run == member->run && shard->kept.old.step == member->step))
-        return verdict;
-    (void)dp_fail(err, DP_INVALID,
-                  "pull for step %" PRIu64
-                  ": all members have left, and the weights from before it are not kept any more",
-                  member->step);
-    return DP_STEP_REFUSED;
-}
-
-/* The step that the rows of an answer are of. */
-static uint64_t step_of(const struct dp_shard *shard, enum dp_step_verdict verdict)
-{
-    if (shard->steps.view.mode != DP_SYNC)
-        return 0;
-    return verdict == DP_STEP_OLD ? shard->kept.old.step : shard->steps.open;
+    if (rules->may_pull)
+        return rules->may_pull(shard, waiting, err);
+    return member->given ? dp_step_rules_pull(&shard->steps, member, err) : DP_STEP_GO;
 }
 
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
@@ -143,22 +115,10 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     const struct dp_request *request = &waiting->request;
     struct dp_frame frames[DP_SECTIONS_MAX];
     struct dp_error err = {0};
-    if (dp_close_is_hidden(&shard->close) && dp_journaling_lost(&shard->journaling, &err))
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-    if (dp_close_is_hidden(&shard->close)) {
-        waiting->waits_for = DP_WAIT_STEP;
+    const struct dp_step_rules *rules = dp_step_rules_of(&shard->steps);
+    enum dp_step_verdict verdict = ask_rules(shard, waiting, &err);
+    if (verdict == DP_STEP_WAIT)
         return DP_DONE_WAIT;
-    }
-    if (dp_close_is_due(&shard->close)) {
-        waiting->waits_for = DP_WAIT_STEP;
-        return DP_DONE_WAIT;
-    }
-    if (!request->member.given && shard->steps.stuck.status != DP_OK) {
-        /* A complete step is missing in its rows, which other shards may show. */
-        err = shard->steps.stuck;
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-    }
-    enum dp_step_verdict verdict = request->member.given ? ask_rule(shard, waiting, &err) : DP_STEP_GO;
     enum dp_status st = err.status;
     if (st == DP_OK && !waiting->checked)
         st = dp_sections_check(&shard->base, &shard->tables, waiting, &err);
@@ -183,7 +143,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
         }
         initial += gather(shard, table, section, rows, frames[made].data);
         if (verdict == DP_STEP_OLD)
-            put_old(&shard->kept, table, section, frames[made].data);
+            rules->at_pull(shard, table, section, frames[made].data);
         pulled += section->rows;
         shard->turn_bytes += frames[made].size;
     }
@@ -199,7 +159,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
                              .applied = dp_shard_applied(shard),
                              .lsn = shard->journaling.lsn,
                              .held_ms = held_ms(waiting),
-                             .open = step_of(shard, verdict)};
+                             .open = rules->step_of ? rules->step_of(shard, verdict) : 0};
     struct dp_asker to = dp_asker_of(waiting);
     dp_replies_send(&shard->replies, &to, &reply, frames, request->sections);
     return DP_DONE;

@@ -9,6 +9,7 @@
  *           hold a push that the journal's order does not know.
  * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
  *           number and its rows are looked for each time, as others' pushes and reads have changed them meanwhile. */
+#include "server/modes/step_rules.h"
 #include "server/shard/exceptions.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
@@ -67,11 +68,18 @@ static enum dp_status find_room(struct dp_shard *shard, const struct dp_request 
                         request->stream, shard->base.index);
 }
 
-/* Room for the record of a number that is used up, which is that of a push like others. */
-static bool has_room(struct dp_shard *shard, const struct dp_request *request, struct dp_error *err)
+/* What the consistency mode says to a push that is new by its id. REFUSED: why in err. */
+static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting *waiting,
+                                      struct dp_error *err)
 {
-    return find_room(shard, request, err) == DP_OK &&
-           (shard->steps.view.mode != DP_SYNC || dp_keeper_check_other(&shard->keeper, err) == DP_OK);
+    const struct dp_step_rules *rules = dp_step_rules_of(&shard->steps);
+    return rules->may_push ? rules->may_push(shard, waiting, err) : DP_STEP_GO;
+}
+
+/* Room for the record of a number that is used up, which is that of a push like others. */
+static bool has_room(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
+{
+    return find_room(shard, &waiting->request, err) == DP_OK && ask_rules(shard, waiting, err) == DP_STEP_GO;
 }
 
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
@@ -79,7 +87,7 @@ static bool has_room(struct dp_shard *shard, const struct dp_request *request, s
  * same. One of a stream that was given to nobody uses up nothing; nor does one of a synchronous step, which is closed
  * only with a push of this member: its steps keep the order. What this server lacks refuses nobody for good
  * (dp_shard_refuse). */
-enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
+enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting,
                                   const struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
@@ -87,14 +95,14 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
     enum dp_status before;
     answer.status = dp_status_answered(err->status);
     answer.wait = dp_wait_answered(err);
-    bool in_step = request->member.given && shard->steps.view.mode == DP_SYNC;
+    bool in_step = request->member.given && dp_steps_is_by_step(&shard->steps);
     bool for_good = dp_status_class((int)answer.status) != DP_CLASS_RETRY && request->stream != 0 &&
                     !in_step && dp_admission_check(&shard->admission, request->stream, &ignored) == DP_OK;
     if (!for_good)
         return dp_replies_refuse_waiting(&shard->replies, waiting, &answer);
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
         enum dp_appended appended = DP_APPEND_REFUSED;
-        if (has_room(shard, request, &ignored))
+        if (has_room(shard, waiting, &ignored))
             appended =
                 dp_journaling_append(&shard->journaling, request, NULL, request->rate, err->status, &ignored);
         if (appended == DP_APPEND_NO_ROOM)
@@ -177,13 +185,13 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
     return DP_APPENDED;
 }
 
-/* Applies it, keeps it until its step is closed (keeper.h), or only uses up its number. BEHIND: it is to wait for the disk. */
+/* Applies it, or does what the mode says. BEHIND: it is to wait for the disk. */
 static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict verdict,
                             struct dp_pushed *pushed, struct dp_error *err)
 {
-    enum dp_appended appended = verdict == DP_STEP_KEEP   ? dp_keeper_keep(&shard->keeper, waiting, err)
-                                : verdict == DP_STEP_DROP ? dp_keeper_drop(&shard->keeper, waiting, err)
-                                                          : append(shard, waiting, pushed, err);
+    enum dp_appended appended = verdict == DP_STEP_GO
+                                    ? append(shard, waiting, pushed, err)
+                                    : dp_step_rules_of(&shard->steps)->at_push(shard, waiting, verdict, err);
     if (appended != DP_APPEND_BEHIND || dp_journaling_may_wait(&shard->journaling))
         return appended;
     err->status = DP_AGAIN;
@@ -224,7 +232,7 @@ static enum dp_done repeated(struct dp_shard *shard, const struct dp_waiting *wa
         return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
     DP_COUNT(&shard->base.counters, pushes_repeated, 1);
     /* Whoever applied it: what this member has for that step is there. */
-    if (waiting->request.member.given && shard->steps.view.mode != DP_SYNC)
+    if (waiting->request.member.given && !dp_steps_is_by_step(&shard->steps))
         dp_steps_pushed(&shard->steps, waiting->request.member.rank, waiting->request.member.step);
     dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.repeated = true});
     return DP_DONE;
@@ -254,22 +262,6 @@ static void measure(const struct dp_shard *shard, const struct dp_request *push,
         out->rate = fmaxf(push->rate / (float)out->staleness, FLT_MIN);
 }
 
-/* What becomes of a member's push of a synchronous step. False: it waits for a close that takes no more pushes, or is refused, for now or
- * for good: why in err. */
-static bool ask_rule(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict *verdict,
-                     struct dp_error *err)
-{
-    const struct dp_membership *member = &waiting->request.member;
-    *verdict = dp_steps_push(&shard->steps, member, err);
-    if (*verdict == DP_STEP_KEEP && member->step == shard->steps.open && dp_close_holds_push(&shard->close))
-        waiting->waits_for = DP_WAIT_STEP;
-    else if (*verdict == DP_STEP_KEEP)
-        return dp_keeper_check(&shard->keeper, waiting, err) == DP_OK;
-    else if (*verdict == DP_STEP_DROP && dp_steps_is_gathered(&shard->steps)) /* its close needs room */
-        return dp_keeper_check_other(&shard->keeper, err) == DP_OK;
-    return *verdict != DP_STEP_REFUSED && waiting->waits_for == DP_WAIT_NONE;
-}
-
 /* A push whose step was closed without it has used up its number. */
 static enum dp_done dropped(struct dp_shard *shard, const struct dp_waiting *waiting)
 {
@@ -285,7 +277,6 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
     struct dp_error err = {0};
-    enum dp_step_verdict verdict = DP_STEP_GO;
     if (!dp_schedule_is_first(&shard->schedule, DP_WAIT_DISK, waiting)) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
@@ -298,13 +289,10 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     enum looked looked = look_id(shard, request, &err);
     if (looked == LOOKED_REPEATED)
         return repeated(shard, waiting);
-    bool in_step = request->member.given && shard->steps.view.mode == DP_SYNC;
-    if (looked == LOOKED_NEW && in_step && !ask_rule(shard, waiting, &verdict, &err))
-        return err.status == DP_OK ? DP_DONE_WAIT : dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-    if (looked == LOOKED_NEW && !in_step && shard->steps.view.mode == DP_SYNC &&
-        dp_keeper_check_other(&shard->keeper, &err) != DP_OK)
-        return dp_shard_refuse_push(shard, waiting, &err);
-    if (looked == LOOKED_NEW && !in_step) {
+    enum dp_step_verdict verdict = looked == LOOKED_NEW ? ask_rules(shard, waiting, &err) : DP_STEP_REFUSED;
+    if (verdict == DP_STEP_WAIT)
+        return DP_DONE_WAIT;
+    if (verdict == DP_STEP_GO) {
         enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
             return DP_DONE_WAIT;
@@ -320,7 +308,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     if (verdict == DP_STEP_DROP)
         return dropped(shard, waiting);
 
-    if (in_step)
+    if (verdict == DP_STEP_KEEP)
         pushed.rate = 0, pushed.staleness = 0; /* its step's close applies it, to the weights that it is of */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
     if (request->member.given) {

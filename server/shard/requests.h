@@ -10,7 +10,7 @@
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting);
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting);
 /* A push that broke the protocol, or whose rows could not be read: push.c. */
-enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
+enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting,
                                   const struct dp_error *err);
 enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting);
 

@@ -10,8 +10,8 @@
 static void say_begins(const struct dp_view_requests *requests)
 {
     const struct dp_view *view = &requests->steps->view;
-    char mode[16];
-    dp_consistency_text(view->mode, view->slack, mode, sizeof mode);
+    char mode[DP_MODE_TEXT_BYTES];
+    dp_mode_text(view->mode, view->slack, mode);
     dp_log(DP_LOG_INFO,
            "shard %" PRIu32 ": run %" PRIu32 " begins at step %" PRIu64 " with %" PRIu32 " members, %s",
            requests->base->index, view->run, view->first_step, view->members, mode);
@@ -110,7 +110,7 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
     if (dp_close_is_hidden(requests->close) ||
         (news == DP_VIEW_NEW_RUN && dp_close_is_coming(requests->close)))
         return dp_close_say(requests->close, err);
-    if (view->mode == DP_SYNC && !dp_journaling_lasts(requests->journaling))
+    if (dp_mode_of(view->mode)->by_step && !dp_journaling_lasts(requests->journaling))
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
                        "durability to machine or process",

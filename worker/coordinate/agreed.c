@@ -42,12 +42,12 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
 static int add_consistency(const struct dp_cluster *cluster, char *text, size_t size)
 {
     const struct dp_cluster_rule rule = dp_cluster_rule_of(&cluster->training);
-    char name[DP_CLUSTER_RULE_BYTES];
+    char name[DP_MODE_TEXT_BYTES];
     if (cluster->training.work == DP_CLUSTER_LEASED)
         return snprintf(text, size, WORK "%s\n", dp_cluster_work_name(cluster->training.work));
-    if (rule.mode == DP_CLUSTER_ASYNC)
+    if (!dp_cluster_rule_waits(rule))
         return 0;
-    return snprintf(text, size, CONSISTENCY "%s\n", dp_cluster_rule_text(rule, name));
+    return snprintf(text, size, CONSISTENCY "%s\n", dp_mode_text(rule.mode, rule.slack, name));
 }
 
 static const char *or_none(const char *text)

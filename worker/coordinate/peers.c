@@ -272,10 +272,10 @@ static const char *remedy_of(const struct dp_peers *peers)
     const struct dp_cluster_training *training = &peers->job->cluster->training;
     if (peers->absent || training->worker_timeout > 0)
         return "";
-    return dp_cluster_rule_of(training).mode == DP_CLUSTER_ASYNC
-               ? ". With --work leased others do the work of one that is missing"
-               : ". With --worker-timeout (training.worker_timeout) the others go on without one that is "
-                 "missing";
+    return dp_cluster_rule_waits(dp_cluster_rule_of(training))
+               ? ". With --worker-timeout (training.worker_timeout) the others go on without one that is "
+                 "missing"
+               : ". With --work leased others do the work of one that is missing";
 }
 
 static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, const char *what,

@@ -9,7 +9,7 @@ struct dp_rounds dp_rounds_of(const struct dp_cluster_training *training, struct
     rounds.own = rounds.count = dp_groups(dp_share_positions(share), rounds.every);
     rounds.most = dp_groups(dp_share_positions(most), rounds.every);
     rounds.listed = training->work == DP_CLUSTER_LEASED ? dp_groups_of_all(share, rounds.every) : 0;
-    if (rounds.rule.mode == DP_CLUSTER_ASYNC || rounds.own == 0)
+    if (!dp_cluster_rule_waits(rounds.rule) || rounds.own == 0)
         return rounds;
     rounds.members = share.batches < share.workers ? (uint32_t)share.batches : share.workers;
     rounds.count = rounds.most;
@@ -19,7 +19,7 @@ struct dp_rounds dp_rounds_of(const struct dp_cluster_training *training, struct
 
 uint64_t dp_rounds_rated(const struct dp_rounds *rounds, uint64_t step, uint64_t last)
 {
-    return rounds->rule.mode == DP_CLUSTER_SYNC || step >= rounds->own
+    return dp_cluster_rule_by_step(rounds->rule) || step >= rounds->own
                ? step * rounds->every * rounds->share.workers
                : last;
 }

@@ -229,7 +229,7 @@ static enum dp_status leave_best(struct dp_evaluation *v, uint32_t epochs, struc
     enum dp_status st = DP_OK;
     if (v->job->worker != 0)
         st = dp_epoch_barrier_await_left(&v->barrier, err);
-    else if (d->left == 0 && dp_cluster_rule_of(&v->job->cluster->training).mode != DP_CLUSTER_ASYNC)
+    else if (d->left == 0 && dp_cluster_rule_waits(dp_cluster_rule_of(&v->job->cluster->training)))
         /* Shards keep the rows of open steps: they revert when no worker can have one (roster.h). */
         st = dp_peers_await(v->peers, DP_PEERS_TRAINED, epochs, err);
     if (st == DP_OK && v->job->worker == 0 && d->left == 0 &&

@@ -9,11 +9,6 @@
 #define STOOD_IN_MS       10000u /* at least */
 #define STOOD_IN_SLICE_MS 500u
 
-static enum dp_consistency mode_of(const struct dp_rounds *rounds)
-{
-    return rounds->rule.mode == DP_CLUSTER_SYNC ? DP_SYNC : DP_SSP;
-}
-
 static enum dp_status join(struct dp_job *job, const struct dp_join *how, struct dp_error *err)
 {
     struct dp_retry retry = dp_retry_begin(job);
@@ -29,7 +24,7 @@ static struct dp_join join_of(const struct dp_job *job, const struct dp_rounds *
     return (struct dp_join){.run = job->cluster->training.run,
                             .rank = job->worker,
                             .members = rounds->members,
-                            .mode = mode_of(rounds),
+                            .mode = rounds->rule.mode,
                             .slack = rounds->rule.slack,
                             .returns = returns};
 }
@@ -42,10 +37,10 @@ enum dp_status dp_roster_hand_over(struct dp_job *job, const struct dp_rounds *r
 
 static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool returns)
 {
-    char text[DP_CLUSTER_RULE_BYTES];
+    char text[DP_MODE_TEXT_BYTES];
     struct dp_roster_seat seat = dp_roster_seat_of(job);
     dp_log(DP_LOG_INFO, "consistency %s: %" PRIu64 " steps in an epoch, each of %" PRIu32 " workers",
-           dp_cluster_rule_text(rounds->rule, text), rounds->count, rounds->members);
+           dp_mode_text(rounds->rule.mode, rounds->rule.slack, text), rounds->count, rounds->members);
     if (returns && seat.missed > 0)
         dp_log(DP_LOG_WARN,
                "takes part from step %" PRIu64 ", in epoch %" PRIu64
@@ -54,9 +49,9 @@ static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool 
                seat.from, job->cluster->training.first_epoch + seat.from / rounds->count + 1, seat.missed);
 }
 
-/* The members of an async run: as many as it has workers. Runs of earlier versions have one, worker 0; the others have no place in them.
+/* The members of a run that do not wait for each other: as many as it has workers. Runs of earlier versions have one, worker 0; the others have no place in them.
  * That worker 0 joins also tells shards that keep the open step of an earlier run, which was given up, that another one has begun. */
-static enum dp_status join_async(struct dp_job *job, struct dp_error *err)
+static enum dp_status join_unordered(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
     struct dp_view view = {0};
@@ -68,7 +63,7 @@ static enum dp_status join_async(struct dp_job *job, struct dp_error *err)
     const struct dp_join how = {.run = training->run,
                                 .rank = job->worker,
                                 .members = view.members > 0 ? view.members : workers,
-                                .mode = DP_ASYNC};
+                                .mode = rounds->rule.mode};
     dp_view_clear(&view);
     dp_register_value_clear(&value);
     if (st != DP_OK || how.rank >= how.members)
@@ -81,18 +76,18 @@ static enum dp_status join_async(struct dp_job *job, struct dp_error *err)
 enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
                               struct dp_error *err)
 {
-    char text[DP_CLUSTER_RULE_BYTES];
+    char text[DP_MODE_TEXT_BYTES];
     const struct dp_join how = join_of(job, rounds, returns);
-    if (rounds->rule.mode == DP_CLUSTER_ASYNC)
-        return join_async(job, err);
+    if (!dp_cluster_rule_waits(rounds->rule))
+        return join_unordered(job, rounds, err);
     if (rounds->members == 0)
         return DP_OK;
-    if (rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack >= rounds->members)
-        return dp_fail(err, DP_ARGUMENT,
-                       "consistency is %s, whose steps do not wait for the slowest %" PRIu32
-                       " workers, but only %" PRIu32
-                       " have minibatches: give smaller minibatches, or wait for more",
-                       dp_cluster_rule_text(rounds->rule, text), rounds->rule.slack, rounds->members);
+    if (dp_cluster_rule_backups(rounds->rule) >= rounds->members)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "consistency is %s, whose steps do not wait for the slowest %" PRIu32
+            " workers, but only %" PRIu32 " have minibatches: give smaller minibatches, or wait for more",
+            dp_mode_text(rounds->rule.mode, rounds->rule.slack, text), rounds->rule.slack, rounds->members);
     enum dp_status st = join(job, &how, err);
     if (st == DP_OK)
         tell(job, rounds, returns);

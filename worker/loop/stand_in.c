@@ -147,7 +147,7 @@ static enum dp_status act(struct dp_stand_in *s, struct dp_job *second, const st
     struct dp_position position = {0};
     struct dp_roster_seat seat = {0};
     uint64_t end = 0;
-    bool drops = rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack > 0;
+    bool drops = dp_cluster_rule_backups(rounds->rule) > 0;
     enum dp_status st = ask_once_more(s, second->worker, err);
     if (st == DP_OK)
         st = dp_roster_join(second, rounds, false, err);
@@ -438,7 +438,7 @@ enum dp_status dp_stand_in_check(const struct dp_cluster_training *training, con
 {
     const struct dp_share *share = &rounds->share;
     uint64_t pushes = rounds->count * training->workers;
-    if (training->worker_timeout == 0 || rounds->rule.mode == DP_CLUSTER_ASYNC)
+    if (training->worker_timeout == 0 || !dp_cluster_rule_waits(rounds->rule))
         return DP_OK;
     if (share->batches < share->workers)
         return dp_fail(err, DP_ARGUMENT,

@@ -88,7 +88,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     if (loop->job->exchange)
         return exchange(loop, gradients, step, rate, err);
     /* In sync the client lets no shard get two steps ahead of another; here the wait has the retry policy. */
-    bool alone = loop->rounds.rule.mode == DP_CLUSTER_SYNC && loop->rounds.rule.slack == 0;
+    bool alone = dp_cluster_rule_by_step(loop->rounds.rule) && loop->rounds.rule.slack == 0;
     enum dp_status st = dp_loop_wait_pushes(loop, alone ? 0 : loop->training->pushes_max - 1, err);
     if (st == DP_OK && loop->first_push)
         st = loop->first_push(loop->first_push_of, err);
@@ -311,7 +311,7 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
 static void await_later(struct dp_loop *loop, uint64_t index)
 {
     struct dp_loop_fetch *fetch = &loop->fetch[index % 2], *next = &loop->fetch[(index + 1) % 2];
-    bool backups = loop->rounds.rule.mode == DP_CLUSTER_SYNC && loop->rounds.rule.slack > 0;
+    bool backups = dp_cluster_rule_backups(loop->rounds.rule) > 0;
     bool later = backups && next->count > 0 && next->step > fetch->step;
     dp_late_begin(&loop->late, later ? &next->ticket : NULL, next->step);
 }

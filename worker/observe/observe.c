@@ -162,7 +162,7 @@ static enum dp_status pull_all(struct observer *o, struct dp_error *err)
 static enum dp_status pull_and_count(struct observer *o, enum dp_sample_by by, struct dp_error *err)
 {
     const struct dp_cluster_rule rule = dp_cluster_rule_of(&o->job.cluster->training);
-    bool steps = by == DP_SAMPLE_BY_EXAMPLES && rule.mode == DP_CLUSTER_SYNC;
+    bool steps = by == DP_SAMPLE_BY_EXAMPLES && dp_cluster_rule_by_step(rule);
     enum dp_status st = look(o, err);
     uint64_t restarts, pushes;
     uint32_t tries = 0;

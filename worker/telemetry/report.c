@@ -108,7 +108,8 @@ static void settings_json(const struct dp_report *report, json_t *root)
 {
     const struct dp_cluster *cluster = report->cluster;
     const struct dp_cluster_training *t = &cluster->training;
-    char consistency[DP_CLUSTER_RULE_BYTES];
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(t);
+    char consistency[DP_MODE_TEXT_BYTES];
     json_t *out = object_in(root, "settings");
     dp_json_set_u64(out, "servers", cluster->server_count);
     dp_json_set_u64(out, "shards", dp_cluster_shards(cluster));
@@ -130,7 +131,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     dp_json_set_u64(out, "fetch_every", t->threads > 1 ? dp_cluster_fetched_together(t) : t->fetch_every);
     dp_json_set_u64(out, "push_every", t->threads > 1 ? dp_cluster_pushed_together(t) : t->push_every);
     dp_json_set_u64(out, "accumulate", t->accumulate);
-    string(out, "consistency", dp_cluster_rule_text(dp_cluster_rule_of(t), consistency));
+    string(out, "consistency", dp_mode_text(rule.mode, rule.slack, consistency));
     string(out, "work", dp_cluster_work_name(t->work));
     (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
     dp_json_set_u64(out, "pushes_max", t->pushes_max);
@@ -327,7 +328,7 @@ static void applied_json(const struct dp_report *report, json_t *root)
 static void dropped_json(const struct dp_report *report, const struct dp_dropped *dropped, json_t *root)
 {
     const struct dp_cluster_rule rule = dp_cluster_rule_of(&report->cluster->training);
-    if (rule.mode != DP_CLUSTER_SYNC || rule.slack == 0)
+    if (dp_cluster_rule_backups(rule) == 0)
         return;
     json_t *out = object_in(root, "dropped");
     dp_json_set_u64(out, "pushes", dropped->pushes);

@@ -195,9 +195,9 @@ static enum dp_status do_pull(struct modes_worker *w, uint64_t step, const struc
     const struct dp_pull_part part = {.table = w->table, .keys = keys, .weights = w->weights};
     struct dp_ticket ticket;
     enum dp_status st =
-        w->mode == DP_ASYNC
-            ? dp_client_pull(w->client, &part, 1, NULL, DP_BENCH_WAIT_MS, &ticket, &w->err)
-            : dp_client_pull_step(w->client, step, &part, 1, NULL, DP_BENCH_WAIT_MS, &ticket, &w->err);
+        dp_mode_of(w->mode)->waits
+            ? dp_client_pull_step(w->client, step, &part, 1, NULL, DP_BENCH_WAIT_MS, &ticket, &w->err)
+            : dp_client_pull(w->client, &part, 1, NULL, DP_BENCH_WAIT_MS, &ticket, &w->err);
     if (st == DP_OK)
         st = dp_client_wait(w->client, &ticket, DP_BENCH_WAIT_MS, &outcome, &w->err);
     *open = outcome.open;
@@ -212,7 +212,7 @@ static enum dp_status do_push(struct modes_worker *w, uint64_t step, const struc
     const struct dp_push_options options = {.rate = RATE,
                                             .stream = dp_stream_of_run(w->number, 0),
                                             .number = w->rank + (uint64_t)w->run->workers * step,
-                                            .in_step = w->mode != DP_ASYNC,
+                                            .in_step = dp_mode_of(w->mode)->waits,
                                             .step = step,
                                             .examples = keys != NULL};
     struct dp_ticket ticket;
@@ -232,7 +232,7 @@ static void *work(void *context)
     const struct dp_join join = {
         .run = w->number, .rank = w->rank, .members = run->workers, .mode = w->mode, .slack = w->slack};
     enum dp_status st =
-        w->mode == DP_ASYNC ? DP_OK : dp_client_join(w->client, &join, DP_BENCH_WAIT_MS, &w->err);
+        dp_mode_of(w->mode)->waits ? dp_client_join(w->client, &join, DP_BENCH_WAIT_MS, &w->err) : DP_OK;
     w->rows = 0;
     w->began_ns = dp_bench_now_ns();
     for (uint64_t step = 0, open = 0; st == DP_OK && step < run->steps;) {
@@ -249,7 +249,7 @@ static void *work(void *context)
         w->pushed_ns[step++] = dp_bench_now_ns();
     }
     w->ended_ns = dp_bench_now_ns();
-    if (st == DP_OK && w->mode != DP_ASYNC)
+    if (st == DP_OK && dp_mode_of(w->mode)->waits)
         st = dp_client_leave(w->client, run->steps, DP_BENCH_WAIT_MS, &w->err);
     w->err.status = st;
     return NULL;
@@ -347,7 +347,7 @@ static enum dp_status start_threads(struct modes_run *run, struct modes_worker *
 
 static uint32_t slack_of(const struct modes_run *run, uint32_t mode)
 {
-    return modes[mode].mode == DP_SSP ? run->slack : modes[mode].backups;
+    return dp_mode_of(modes[mode].mode)->slack == DP_SLACK_AHEAD ? run->slack : modes[mode].backups;
 }
 
 /* *rate: rows pushed and not dropped per second, from the first client's first pull to the last one's last push. */
@@ -444,7 +444,7 @@ static enum dp_status measure(struct modes_run *run, struct modes_worker *worker
 
 static void show(const struct modes_run *run)
 {
-    char name[16];
+    char name[DP_MODE_TEXT_BYTES];
     if (!run->json)
         printf("%" PRIu32 " clients, %" PRIu64 " rows of width %" PRIu32 ", %" PRIu64
                " keys a request, %" PRIu32 " shards, durability %s, %" PRIu32 " steps a turn, %" PRIu32
@@ -454,7 +454,7 @@ static void show(const struct modes_run *run)
                "M rows/s", "/async", "spread", "turns", "> 50 ms", "p99.99",
                "next rows after the last push of a step: p50, p99 in us");
     for (uint32_t m = 0; m < modes_of(run); m++) {
-        dp_consistency_text(modes[m].mode, slack_of(run, m), name, sizeof name);
+        dp_mode_text(modes[m].mode, slack_of(run, m), name);
         double rate = dp_bench_median(&run->rate[m]), ratio = dp_bench_median(&run->ratio[m]);
         double p50 = dp_bench_median(&run->after_p50[m]), p99 = dp_bench_median(&run->after_p99[m]);
         if (run->json)

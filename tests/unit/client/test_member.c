@@ -113,7 +113,7 @@ static void other_settings_are_refused_with_both_sides(void **state)
     other.mode = DP_SYNC;
     other.slack = 3;
     assert_int_equal(join(&b, &other), DP_ARGUMENT);
-    text_has(&b, "slack 3: in sync, of 3 members, a step can do without 2 at most");
+    text_has(&b, "3 backup members of 3, expected fewer");
     other.mode = DP_ASYNC;
     assert_int_equal(join(&b, &other), DP_ARGUMENT);
     done(&b);

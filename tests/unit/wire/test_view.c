@@ -113,20 +113,6 @@ static void backup_members_are_fewer_than_all(void **state)
     }
 }
 
-static void the_mode_has_a_name(void **state)
-{
-    (void)state;
-    char text[16];
-    dp_consistency_text(DP_SSP, UINT32_MAX, text, sizeof text);
-    assert_string_equal(text, "ssp:4294967295");
-    dp_consistency_text(DP_SYNC, 0, text, sizeof text);
-    assert_string_equal(text, "sync");
-    dp_consistency_text(DP_SYNC, 1, text, sizeof text);
-    assert_string_equal(text, "sync:1");
-    dp_consistency_text(DP_ASYNC, 0, text, sizeof text);
-    assert_string_equal(text, "async");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,7 +120,6 @@ int main(void)
         cmocka_unit_test(the_first_format_is_still_read),
         cmocka_unit_test(what_cannot_be_acted_on_is_refused),
         cmocka_unit_test(backup_members_are_fewer_than_all),
-        cmocka_unit_test(the_mode_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

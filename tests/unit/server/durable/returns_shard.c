@@ -1,5 +1,7 @@
 #include "tests/unit/server/durable/returns_shard.h"
 
+#include "server/modes/step_rules.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,7 +207,7 @@ enum answer returns_pull(struct world *w, struct shard *s, struct process *p)
     enum answer answer = admit(w, s, p, &who);
     if (answer != OK)
         return answer;
-    switch (dp_steps_pull(s->steps, &who, &err)) {
+    switch (dp_step_rules_pull(s->steps, &who, &err)) {
     case DP_STEP_GO:
         check_bound(w, s, p->step);
         s->told = p->step > s->told ? p->step : s->told;
@@ -228,7 +230,7 @@ enum answer returns_push(struct world *w, struct shard *s, struct process *p)
     if (answer != OK)
         return answer;
     if (!s->has[p->rank][p->step]) {
-        enum dp_step_verdict verdict = dp_steps_push(s->steps, &who, &err);
+        enum dp_step_verdict verdict = dp_step_rules_push(s->steps, &who, &err);
         if (verdict == DP_STEP_REFUSED)
             fail_msg("seed %" PRIu64 ": %s", w->seed, err.text);
         if (verdict == DP_STEP_KEEP && p->step > s->steps->open)

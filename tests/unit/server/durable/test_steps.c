@@ -2,7 +2,7 @@
  * each time. */
 #include "tests/lib/test.h"
 
-#include "server/durable/steps.h"
+#include "server/modes/step_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static enum dp_step_verdict pull(const struct dp_steps *steps, uint32_t rank, ui
 {
     struct dp_membership who = member(rank, step);
     struct dp_error err = {0};
-    enum dp_step_verdict verdict = dp_steps_pull(steps, &who, &err);
+    enum dp_step_verdict verdict = dp_step_rules_pull(steps, &who, &err);
     assert_int_equal(verdict == DP_STEP_REFUSED, err.status == DP_INVALID);
     return verdict;
 }
@@ -62,7 +62,7 @@ static enum dp_step_verdict push(const struct dp_steps *steps, uint32_t rank, ui
 {
     struct dp_membership who = member(rank, step);
     struct dp_error err = {0};
-    enum dp_step_verdict verdict = dp_steps_push(steps, &who, &err);
+    enum dp_step_verdict verdict = dp_step_rules_push(steps, &who, &err);
     assert_int_equal(verdict == DP_STEP_REFUSED, err.status == DP_INVALID);
     return verdict;
 }
@@ -306,7 +306,7 @@ static void a_held_pull_says_for_whom(void **state)
     dp_steps_pushed(steps, 2, 11);
     dp_steps_heard(steps, &who, NOW + UINT64_C(20000000000));
     who = member(0, 12);
-    assert_int_equal(dp_steps_pull(steps, &who, &err), DP_STEP_HELD);
+    assert_int_equal(dp_step_rules_pull(steps, &who, &err), DP_STEP_HELD);
     assert_int_equal(dp_steps_say_held(steps, &who, NOW + UINT64_C(12340000000), &err), 12340);
     assert_string_equal(
         err.text, "step 12 waits for worker 1, which has finished 10 steps and was last heard 12.3 s ago");

@@ -21,7 +21,7 @@ static void check_member(const struct dp_rounds *r, uint64_t steps, uint64_t exa
     for (uint64_t s = 0; s < r->count; s++) {
         uint64_t mine = dp_rounds_examples(r, examples, batch, s);
         assert_int_equal(mine == 0, s >= r->own);
-        assert_true(dp_rounds_rated(r, s, UINT64_MAX) < r->share.batches || r->rule.mode != DP_CLUSTER_SYNC);
+        assert_true(dp_rounds_rated(r, s, UINT64_MAX) < r->share.batches || r->rule.mode != DP_SYNC);
         all += mine;
     }
     assert_int_equal(all, dp_share_examples(r->share, examples, batch));
