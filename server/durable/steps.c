@@ -357,6 +357,15 @@ void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, 
     steps->heard_ns[member->rank] = now_ns;
 }
 
+enum dp_status dp_steps_admit(struct dp_steps *steps, const struct dp_membership *member, bool hears,
+                              uint64_t now_ns, struct dp_error *err)
+{
+    enum dp_status st = dp_steps_check(steps, member, err);
+    if (st == DP_OK && hears)
+        dp_steps_heard(steps, member, now_ns);
+    return st;
+}
+
 static uint64_t silent_ms(const struct dp_steps *steps, uint32_t rank, uint64_t now_ns)
 {
     uint64_t heard = steps->heard_ns[rank];

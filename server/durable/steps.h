@@ -82,6 +82,10 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
                               struct dp_error *err);
 /* It was checked, and shows that it lives. */
 void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns);
+/* Both; hears: of a request that is new. */
+DP_MUST_USE
+enum dp_status dp_steps_admit(struct dp_steps *steps, const struct dp_membership *member, bool hears,
+                              uint64_t now_ns, struct dp_error *err);
 
 /* What a mode says to a pull or push (server/modes/step_rules.h). */
 enum dp_step_verdict {

@@ -1,11 +1,7 @@
 #include "server/modes/step_rules.h"
 
-const struct dp_step_rules *dp_step_rules_of(const struct dp_steps *steps)
-{
-    static const struct dp_step_rules *const rules[DP_MODE_COUNT] = {
+const struct dp_step_rules *const dp_step_rules_table[DP_MODE_COUNT] = {
 #define DP_STEP_RULES(constant, name, number) [DP_##constant] = &dp_step_rules_##name,
-        DP_MODES(DP_STEP_RULES)
+    DP_MODES(DP_STEP_RULES)
 #undef DP_STEP_RULES
-    };
-    return rules[steps->view.mode];
-}
+};

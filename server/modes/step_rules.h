@@ -40,21 +40,19 @@ struct dp_step_rules {
 DP_MODES(DP_STEP_RULES)
 #undef DP_STEP_RULES
 
+extern const struct dp_step_rules *const dp_step_rules_table[DP_MODE_COUNT];
+
 /* Those of the view's mode. */
-const struct dp_step_rules *dp_step_rules_of(const struct dp_steps *steps);
+static inline const struct dp_step_rules *dp_step_rules_of(const struct dp_steps *steps)
+{
+    return dp_step_rules_table[steps->view.mode];
+}
 /* What the mode says to a member's pull of a step. */
 static inline enum dp_step_verdict
 dp_step_rules_pull(const struct dp_steps *steps, const struct dp_membership *member, struct dp_error *err)
 {
     const struct dp_step_rules *rules = dp_step_rules_of(steps);
     return rules->pull ? rules->pull(steps, member, err) : DP_STEP_GO;
-}
-/* The same of its push. */
-static inline enum dp_step_verdict
-dp_step_rules_push(const struct dp_steps *steps, const struct dp_membership *member, struct dp_error *err)
-{
-    const struct dp_step_rules *rules = dp_step_rules_of(steps);
-    return rules->push ? rules->push(steps, member, err) : DP_STEP_GO;
 }
 
 #endif

@@ -366,28 +366,28 @@ static void wait_for_room(struct dp_close *close, const struct dp_error *why)
         close->again_ns = now + AGAIN_NS;
 }
 
-enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
+bool dp_close_may(struct dp_close *close, struct dp_waiting *waiting)
 {
     const struct dp_membership *of = &waiting->request.member;
     const struct dp_kept_step *step = gathered(close);
-    struct dp_error err = {0};
     waiting->waits_for = DP_WAIT_NONE;
     if (!step || step->run != of->run || step->step != of->step)
-        return DP_DONE; /* a later run has begun, or the journal failed */
+        return false; /* a later run has begun, or the journal failed */
     if (waiting->broken.status != DP_OK) {
         fail(close, &waiting->broken);
-        return DP_DONE;
+        return false;
     }
-    if (!dp_schedule_is_first(close->schedule, DP_WAIT_DISK, waiting)) {
+    if (!dp_schedule_is_first(close->schedule, DP_WAIT_DISK, waiting))
         waiting->waits_for = DP_WAIT_DISK;
-        return DP_DONE_WAIT;
-    }
-    enum dp_found found = dp_sections_find(close->misses, close->schedule, waiting, &err);
-    if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
-        return DP_DONE_WAIT;
-    enum dp_appended appended = err.status == DP_AGAIN ? DP_APPEND_NO_ROOM : DP_APPEND_REFUSED;
-    if (err.status == DP_OK)
-        appended = close_step(close, waiting, step, &err);
+    return waiting->waits_for == DP_WAIT_NONE;
+}
+
+enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting, struct dp_error *err)
+{
+    const struct dp_kept_step *step = gathered(close);
+    enum dp_appended appended = err->status == DP_AGAIN ? DP_APPEND_NO_ROOM : DP_APPEND_REFUSED;
+    if (err->status == DP_OK)
+        appended = close_step(close, waiting, step, err);
     if (appended == DP_APPEND_BEHIND && dp_journaling_may_wait(close->journaling)) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
@@ -396,9 +396,9 @@ enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
         end_step(close, waiting, step);
         wake_all(close);
     } else if (appended == DP_APPEND_REFUSED) {
-        fail(close, &err);
+        fail(close, err);
     } else {
-        wait_for_room(close, &err);
+        wait_for_room(close, err);
     }
     return DP_DONE;
 }

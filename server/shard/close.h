@@ -55,8 +55,10 @@ bool dp_close_will_wake(const struct dp_close *close);
 enum dp_status dp_close_say(const struct dp_close *close, struct dp_error *err);
 /* Begins one that is due; wakes the pulls where none is. draining: one that failed is left to the next opening. */
 void dp_close_turn(struct dp_close *close, bool draining);
-/* Its request. */
-enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting);
+/* Whether its request goes on: else it waits (waits_for), or there is nothing to close any more. */
+bool dp_close_may(struct dp_close *close, struct dp_waiting *waiting);
+/* Its rows were found, or could not be: why in err. */
+enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting, struct dp_error *err);
 /* A view was taken: what nobody will close any more goes. */
 void dp_close_view(struct dp_close *close);
 /* In how many ms, at least 1, it is to be tried again; UINT32_MAX: it waits for no time. */

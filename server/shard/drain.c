@@ -13,7 +13,7 @@ void dp_shard_drain(struct dp_shard *shard)
 bool dp_shard_is_quiet(const struct dp_shard *shard)
 {
     return shard->draining && shard->schedule.requests == 0 && shard->held.count == 0 &&
-           shard->push_replies.pending.count == 0 && !dp_close_is_coming(&shard->close);
+           shard->push_replies.count == 0 && !dp_close_is_coming(&shard->close);
 }
 
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err)

@@ -11,6 +11,10 @@ void dp_measures_push(struct dp_measures *measures, struct dp_counters *counters
                       const struct dp_request *push, const struct dp_pushed *pushed)
 {
     struct dp_histogram *histogram = measures->histogram;
+    if (pushed->dropped) {
+        DP_COUNT(counters, pushes_dropped, 1);
+        return;
+    }
     DP_COUNT(counters, pushes, 1);
     if (pushed->rate > 0) /* else the close of its step applies it */
         DP_COUNT(counters, examples, push->examples);
@@ -24,13 +28,11 @@ void dp_measures_push(struct dp_measures *measures, struct dp_counters *counters
         DP_COUNT(counters, measured_rows, pushed->rows);
         DP_COUNT(counters, changed_rows, pushed->changed_rows);
     }
-}
-
-void dp_measures_gap(struct dp_measures *measures, struct dp_counters *counters, uint64_t gap)
-{
-    dp_histogram_add(&measures->histogram[DP_MEASURE_GAP], (double)gap);
-    DP_COUNT(counters, clock_gap_sum, gap);
+    if (!push->member.given)
+        return;
+    dp_histogram_add(&histogram[DP_MEASURE_GAP], (double)pushed->gap);
+    DP_COUNT(counters, clock_gap_sum, pushed->gap);
     DP_COUNT(counters, clock_gap_pushes, 1);
-    if (gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
-        DP_COUNT_SET(counters, clock_gap_max, gap);
+    if (pushed->gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
+        DP_COUNT_SET(counters, clock_gap_max, pushed->gap);
 }

@@ -16,10 +16,8 @@ struct dp_measures {
 };
 
 void dp_measures_init(struct dp_measures *measures);
-/* Counts a push that was taken (not repeated, not dropped), in the counters too. */
+/* Counts a push that was taken (not repeated), in the counters too; of one that was dropped only that. */
 void dp_measures_push(struct dp_measures *measures, struct dp_counters *counters,
                       const struct dp_request *push, const struct dp_pushed *pushed);
-/* A push of a member that counts its steps, so many ahead of the slowest member. */
-void dp_measures_gap(struct dp_measures *measures, struct dp_counters *counters, uint64_t gap);
 
 #endif

@@ -101,35 +101,34 @@ static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting 
 {
     const struct dp_membership *member = &waiting->request.member;
     const struct dp_step_rules *rules = dp_step_rules_of(&shard->steps);
-    if (member->given && dp_steps_check(&shard->steps, member, err) != DP_OK)
+    if (member->given &&
+        dp_steps_admit(&shard->steps, member, !waiting->checked, dp_shard_now(&shard->base), err) != DP_OK)
         return DP_STEP_REFUSED;
-    if (member->given && !waiting->checked)
-        dp_steps_heard(&shard->steps, member, dp_shard_now(&shard->base));
     if (rules->may_pull)
         return rules->may_pull(shard, waiting, err);
     return member->given ? dp_step_rules_pull(&shard->steps, member, err) : DP_STEP_GO;
 }
 
-enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
+enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_shard_answer *answer,
+                           struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_frame frames[DP_SECTIONS_MAX];
-    struct dp_error err = {0};
+    struct dp_frame *frames = answer->frame;
     const struct dp_step_rules *rules = dp_step_rules_of(&shard->steps);
-    enum dp_step_verdict verdict = ask_rules(shard, waiting, &err);
+    enum dp_step_verdict verdict = ask_rules(shard, waiting, err);
     if (verdict == DP_STEP_WAIT)
         return DP_DONE_WAIT;
-    enum dp_status st = err.status;
+    enum dp_status st = err->status;
     if (st == DP_OK && !waiting->checked)
-        st = dp_sections_check(&shard->base, &shard->tables, waiting, &err);
+        st = dp_sections_check(&shard->base, &shard->tables, waiting, err);
     if (st == DP_OK && !waiting->checked)
-        st = check_size(waiting, &err);
+        st = check_size(waiting, err);
     waiting->checked = st == DP_OK;
     if (st == DP_OK && verdict == DP_STEP_HELD)
         return DP_DONE_HELD;
-    if (st == DP_OK && must_wait(shard, waiting, &err))
+    if (st == DP_OK && must_wait(shard, waiting, err))
         return DP_DONE_WAIT;
-    st = err.status;
+    st = err->status;
     uint32_t made = 0;
     const uint32_t *rows = shard->misses.rows;
     uint64_t pulled = 0, initial = 0;
@@ -138,7 +137,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
         const struct dp_cached_table *table = waiting->lookup.section[made].table;
         frames[made] = dp_frame_new((size_t)section->rows * table->spec.dim * dp_value_bytes(section->type));
         if (!frames[made].data) {
-            st = dp_fail(&err, DP_NOMEM, "shard %" PRIu32 ": answer to a pull", shard->base.index);
+            st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": answer to a pull", shard->base.index);
             break;
         }
         initial += gather(shard, table, section, rows, frames[made].data);
@@ -150,17 +149,16 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     if (st != DP_OK) {
         while (made > 0)
             dp_frame_release(&frames[--made]);
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+        return DP_DONE_REFUSED;
     }
     DP_COUNT(&shard->base.counters, pulls, 1);
     DP_COUNT(&shard->base.counters, pull_rows, pulled);
     DP_COUNT(&shard->base.counters, pull_rows_initial, initial);
-    struct dp_reply reply = {.kind = DP_REPLY_PULLED,
-                             .applied = dp_shard_applied(shard),
-                             .lsn = shard->journaling.lsn,
-                             .held_ms = held_ms(waiting),
-                             .open = rules->step_of ? rules->step_of(shard, verdict) : 0};
-    struct dp_asker to = dp_asker_of(waiting);
-    dp_replies_send(&shard->replies, &to, &reply, frames, request->sections);
-    return DP_DONE;
+    answer->frames = made;
+    answer->reply = (struct dp_reply){.kind = DP_REPLY_PULLED,
+                                      .applied = dp_shard_applied(shard),
+                                      .lsn = shard->journaling.lsn,
+                                      .held_ms = held_ms(waiting),
+                                      .open = rules->step_of ? rules->step_of(shard, verdict) : 0};
+    return DP_DONE_ANSWER;
 }

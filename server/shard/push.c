@@ -76,47 +76,39 @@ static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting 
     return rules->may_push ? rules->may_push(shard, waiting, err) : DP_STEP_GO;
 }
 
-/* Room for the record of a number that is used up, which is that of a push like others. */
-static bool has_room(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
-{
-    return find_room(shard, &waiting->request, err) == DP_OK && ask_rules(shard, waiting, err) == DP_STEP_GO;
-}
-
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
  * same. One of a stream that was given to nobody uses up nothing; nor does one of a synchronous step, which is closed
  * only with a push of this member: its steps keep the order. What this server lacks refuses nobody for good
  * (dp_shard_refuse). */
-enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting,
-                                  const struct dp_error *err)
+enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_error answer = *err, ignored = {0};
-    enum dp_status before;
-    answer.status = dp_status_answered(err->status);
-    answer.wait = dp_wait_answered(err);
+    struct dp_error ignored = {0};
+    enum dp_status before, why = err->status;
+    err->wait = dp_wait_answered(err);
+    err->status = dp_status_answered(why);
     bool in_step = request->member.given && dp_steps_is_by_step(&shard->steps);
-    bool for_good = dp_status_class((int)answer.status) != DP_CLASS_RETRY && request->stream != 0 &&
-                    !in_step && dp_admission_check(&shard->admission, request->stream, &ignored) == DP_OK;
+    bool for_good = dp_status_class((int)err->status) != DP_CLASS_RETRY && request->stream != 0 && !in_step &&
+                    dp_admission_check(&shard->admission, request->stream, &ignored) == DP_OK;
     if (!for_good)
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &answer);
+        return DP_DONE_REFUSED;
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
         enum dp_appended appended = DP_APPEND_REFUSED;
-        if (has_room(shard, waiting, &ignored))
-            appended =
-                dp_journaling_append(&shard->journaling, request, NULL, request->rate, err->status, &ignored);
+        if (find_room(shard, request, &ignored) == DP_OK && ask_rules(shard, waiting, &ignored) == DP_STEP_GO)
+            appended = dp_journaling_append(&shard->journaling, request, NULL, request->rate, why, &ignored);
         if (appended == DP_APPEND_NO_ROOM)
             dp_write_back_make_journal_room(&shard->write_back, &ignored);
         if (appended == DP_APPENDED) {
-            dp_push_ids_add(shard->ids, request->stream, request->number, err->status);
+            dp_push_ids_add(shard->ids, request->stream, request->number, why);
         } else { /* it cannot be remembered now: later it is refused again, for good */
-            answer.status = DP_AGAIN;
-            answer.wait = dp_wait_answered(&ignored);
+            err->status = DP_AGAIN;
+            err->wait = dp_wait_answered(&ignored);
         }
     }
-    if (answer.status == DP_AGAIN || dp_journaling_lost(&shard->journaling, &answer))
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &answer);
-    dp_push_replies_hold_refusal(&shard->push_replies, waiting, &answer);
+    if (err->status == DP_AGAIN || dp_journaling_lost(&shard->journaling, err))
+        return DP_DONE_REFUSED;
+    dp_push_replies_hold(&shard->push_replies, waiting, NULL, err);
     return DP_DONE;
 }
 
@@ -225,30 +217,16 @@ static enum dp_status check(struct dp_shard *shard, struct dp_waiting *waiting, 
     return st;
 }
 
-static enum dp_done repeated(struct dp_shard *shard, const struct dp_waiting *waiting)
+static enum dp_done repeated(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err)
 {
-    struct dp_error err = {0};
-    if (dp_journaling_lost(&shard->journaling, &err))
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    if (dp_journaling_lost(&shard->journaling, err))
+        return DP_DONE_REFUSED;
     DP_COUNT(&shard->base.counters, pushes_repeated, 1);
     /* Whoever applied it: what this member has for that step is there. */
     if (waiting->request.member.given && !dp_steps_is_by_step(&shard->steps))
         dp_steps_pushed(&shard->steps, waiting->request.member.rank, waiting->request.member.step);
-    dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.repeated = true});
+    dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.repeated = true}, NULL);
     return DP_DONE;
-}
-
-/* Whether whoever pushes may; a member that may shows that it lives. What is refused here uses up no number: the process that
- * has its place pushes the same under the same number. */
-static enum dp_status check_member(struct dp_shard *shard, const struct dp_waiting *waiting,
-                                   struct dp_error *err)
-{
-    const struct dp_membership *member = &waiting->request.member;
-    if (dp_steps_check(&shard->steps, member, err) != DP_OK)
-        return err->status;
-    if (!waiting->checked)
-        dp_steps_heard(&shard->steps, member, dp_shard_now(&shard->base));
-    return DP_OK;
 }
 
 /* How stale it is, and the rate at which it is applied: nothing that applying it changes. */
@@ -262,62 +240,49 @@ static void measure(const struct dp_shard *shard, const struct dp_request *push,
         out->rate = fmaxf(push->rate / (float)out->staleness, FLT_MIN);
 }
 
-/* A push whose step was closed without it has used up its number. */
-static enum dp_done dropped(struct dp_shard *shard, const struct dp_waiting *waiting)
+enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
-    dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);
-    DP_COUNT(&shard->base.counters, pushes_dropped, 1);
-    dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.dropped = true});
-    return DP_DONE;
-}
-
-enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
-{
-    const struct dp_request *request = &waiting->request;
-    struct dp_error err = {0};
     if (!dp_schedule_is_first(&shard->schedule, DP_WAIT_DISK, waiting)) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
     }
     waiting->waits_for = DP_WAIT_NONE;
-    if (request->member.given && check_member(shard, waiting, &err) != DP_OK)
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-    if (check(shard, waiting, &err) != DP_OK)
-        return dp_shard_refuse_push(shard, waiting, &err);
-    enum looked looked = look_id(shard, request, &err);
+    /* What is refused here uses up no number: the process that has its place pushes the same under the same number. */
+    if (request->member.given && dp_steps_admit(&shard->steps, &request->member, !waiting->checked,
+                                                dp_shard_now(&shard->base), err) != DP_OK)
+        return DP_DONE_REFUSED;
+    if (check(shard, waiting, err) != DP_OK)
+        return dp_shard_refuse_push(shard, waiting, err);
+    enum looked looked = look_id(shard, request, err);
     if (looked == LOOKED_REPEATED)
-        return repeated(shard, waiting);
-    enum dp_step_verdict verdict = looked == LOOKED_NEW ? ask_rules(shard, waiting, &err) : DP_STEP_REFUSED;
+        return repeated(shard, waiting, err);
+    enum dp_step_verdict verdict = looked == LOOKED_NEW ? ask_rules(shard, waiting, err) : DP_STEP_REFUSED;
     if (verdict == DP_STEP_WAIT)
         return DP_DONE_WAIT;
     if (verdict == DP_STEP_GO) {
-        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
+        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, err);
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
             return DP_DONE_WAIT;
     }
     struct dp_pushed pushed;
     measure(shard, request, &pushed);
-    if (err.status == DP_OK && put(shard, waiting, verdict, &pushed, &err) == DP_APPEND_BEHIND) {
+    if (err->status == DP_OK && put(shard, waiting, verdict, &pushed, err) == DP_APPEND_BEHIND) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
     }
-    if (err.status != DP_OK)
-        return dp_shard_refuse_push(shard, waiting, &err);
-    if (verdict == DP_STEP_DROP)
-        return dropped(shard, waiting);
+    if (err->status != DP_OK)
+        return dp_shard_refuse_push(shard, waiting, err);
 
-    if (verdict == DP_STEP_KEEP)
+    pushed.dropped = verdict == DP_STEP_DROP;
+    if (verdict != DP_STEP_GO)
         pushed.rate = 0, pushed.staleness = 0; /* its step's close applies it, to the weights that it is of */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
-    if (request->member.given) {
-        dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);
-        pushed.gap = dp_steps_gap(&shard->steps, request->member.step);
-    }
-    dp_measures_push(&shard->measures, &shard->base.counters, request, &pushed);
     if (request->member.given)
-        dp_measures_gap(&shard->measures, &shard->base.counters, pushed.gap);
-    dp_push_replies_hold(&shard->push_replies, waiting, &pushed);
+        dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);
+    if (request->member.given && !pushed.dropped)
+        pushed.gap = dp_steps_gap(&shard->steps, request->member.step);
+    dp_measures_push(&shard->measures, &shard->base.counters, request, &pushed);
+    dp_push_replies_hold(&shard->push_replies, waiting, &pushed, NULL);
     return DP_DONE;
 }

@@ -5,82 +5,106 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void answer(const struct dp_push_replies *held, struct dp_pending_reply *pending)
+/* Room for one more. */
+static enum dp_status reserve(struct dp_push_replies *held)
 {
-    if (pending->refused) {
-        dp_replies_refuse(held->replies, &pending->asker, pending->refused);
-        free(pending->refused);
-        return;
-    }
-    struct dp_reply reply = {.kind = DP_REPLY_PUSHED,
-                             .staleness = pending->staleness,
-                             .gap = pending->gap,
-                             .rows = pending->rows,
-                             .changed_rows = pending->changed_rows,
-                             .rate = pending->rate,
-                             .repeated = pending->repeated,
-                             .dropped = pending->dropped};
-    dp_replies_send(held->replies, &pending->asker, &reply, NULL, 0);
-}
-
-static void hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
-                 struct dp_pending_reply *pending)
-{
-    const struct dp_journaling *j = held->journaling;
-    DP_ASSERT(j->durable <= j->lsn);
-    pending->lsn = j->lsn;
-    pending->asker = dp_asker_of(waiting);
-    if (j->durable >= pending->lsn) {
-        answer(held, pending);
-    } else if (dp_pending_add(&held->pending, pending) != DP_OK) {
-        free(pending->refused);
-        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": no memory to hold an answer: the client will ask again",
-               held->replies->base->index);
-    }
+    if (held->count < held->capacity)
+        return DP_OK;
+    uint32_t capacity = held->capacity ? held->capacity * 2 : 256;
+    struct dp_push_reply *more = malloc(capacity * sizeof more[0]);
+    if (!more)
+        return DP_NOMEM;
+    for (uint32_t i = 0; i < held->count; i++)
+        more[i] = held->reply[(held->first + i) % held->capacity];
+    free(held->reply);
+    held->reply = more;
+    held->first = 0;
+    held->capacity = capacity;
+    return DP_OK;
 }
 
 void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
-                          const struct dp_pushed *pushed)
+                          const struct dp_pushed *pushed, const struct dp_error *refused)
 {
-    struct dp_pending_reply pending = {.staleness = pushed->staleness,
-                                       .gap = pushed->gap,
-                                       .rows = pushed->rows,
-                                       .changed_rows = pushed->changed_rows,
-                                       .rate = pushed->rate,
-                                       .repeated = pushed->repeated,
-                                       .dropped = pushed->dropped};
-    hold(held, waiting, &pending);
+    const struct dp_journaling *j = held->journaling;
+    struct dp_push_reply reply = {.asker = dp_asker_of(waiting)};
+    reply.lsn = j->lsn;
+    DP_ASSERT(j->durable <= j->lsn);
+    DP_ASSERT(held->count == 0 ||
+              held->reply[(held->first + held->count - 1) % held->capacity].lsn <= reply.lsn);
+    if (refused)
+        reply.refused = malloc(sizeof *refused);
+    else
+        reply.pushed = *pushed;
+    if ((refused && !reply.refused) || reserve(held) != DP_OK) {
+        free(reply.refused);
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": no memory to hold an answer: the client will ask again",
+               held->replies->base->index);
+        return;
+    }
+    if (refused)
+        *reply.refused = *refused;
+    held->reply[(held->first + held->count++) % held->capacity] = reply;
 }
 
-void dp_push_replies_hold_refusal(struct dp_push_replies *held, const struct dp_waiting *waiting,
-                                  const struct dp_error *err)
+/* The oldest, if its lsn is at most `durable`. */
+static bool take(struct dp_push_replies *held, uint64_t durable, struct dp_push_reply *out)
 {
-    struct dp_pending_reply pending = {.refused = malloc(sizeof *err)};
-    if (!pending.refused)
-        return; /* the client will ask again */
-    *pending.refused = *err;
-    hold(held, waiting, &pending);
+    if (held->count == 0 || held->reply[held->first].lsn > durable)
+        return false;
+    DP_ASSERT(held->count <= held->capacity);
+    *out = held->reply[held->first];
+    held->first = (held->first + 1) % held->capacity;
+    held->count--;
+    DP_ASSERT(held->count == 0 || held->reply[held->first].lsn >= out->lsn);
+    return true;
+}
+
+static void answer(const struct dp_push_replies *held, const struct dp_push_reply *of)
+{
+    struct dp_reply reply = {.kind = DP_REPLY_PUSHED,
+                             .staleness = of->pushed.staleness,
+                             .gap = of->pushed.gap,
+                             .rows = of->pushed.rows,
+                             .changed_rows = of->pushed.changed_rows,
+                             .rate = of->pushed.rate,
+                             .repeated = of->pushed.repeated,
+                             .dropped = of->pushed.dropped};
+    if (of->refused)
+        dp_replies_refuse(held->replies, &of->asker, of->refused);
+    else
+        dp_replies_send(held->replies, &of->asker, &reply, NULL, 0);
+    free(of->refused);
 }
 
 void dp_push_replies_turn(struct dp_push_replies *held)
 {
-    struct dp_pending_reply pending;
-    while (dp_pending_take(&held->pending, held->journaling->durable, &pending)) {
-        DP_ASSERT(pending.lsn <= held->journaling->durable);
-        answer(held, &pending);
+    struct dp_push_reply reply;
+    while (take(held, held->journaling->durable, &reply)) {
+        DP_ASSERT(reply.lsn <= held->journaling->durable);
+        answer(held, &reply);
     }
-    DP_COUNT_SET(&held->replies->base->counters, answers_held, held->pending.count);
+    DP_COUNT_SET(&held->replies->base->counters, answers_held, held->count);
 }
 
 void dp_push_replies_refuse_all(struct dp_push_replies *held)
 {
-    struct dp_pending_reply pending;
+    struct dp_push_reply reply;
     struct dp_error err = {0};
     dp_push_replies_turn(held); /* what is durable is answered so */
-    while (dp_pending_take(&held->pending, UINT64_MAX, &pending)) {
+    while (take(held, UINT64_MAX, &reply)) {
         bool lost = dp_journaling_lost(held->journaling, &err);
         DP_ASSERT(lost);
-        dp_replies_refuse(held->replies, &pending.asker, &err);
-        free(pending.refused);
+        dp_replies_refuse(held->replies, &reply.asker, &err);
+        free(reply.refused);
     }
+}
+
+void dp_push_replies_clear(struct dp_push_replies *held)
+{
+    for (uint32_t i = 0; i < held->count; i++)
+        free(held->reply[(held->first + i) % held->capacity].refused);
+    free(held->reply);
+    held->reply = NULL;
+    held->first = held->count = held->capacity = 0;
 }

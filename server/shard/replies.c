@@ -5,16 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-struct dp_asker dp_asker_of(const struct dp_waiting *waiting)
-{
-    const struct dp_request *request = &waiting->request;
-    return (struct dp_asker){.peer = waiting->peer,
-                             .id = request->id,
-                             .session = request->session,
-                             .stream = request->stream,
-                             .sequence = request->sequence};
-}
-
 void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to, struct dp_reply *reply,
                      struct dp_frame *frames, uint32_t frame_count)
 {
@@ -57,14 +47,4 @@ void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *
         reply.too_old = dp_push_ids_too_old(replies->ids, to->stream);
     (void)snprintf(reply.reason, sizeof reply.reason, "%s", err->text);
     dp_replies_send(replies, to, &reply, NULL, 0);
-}
-
-enum dp_done dp_replies_refuse_waiting(const struct dp_replies *replies, const struct dp_waiting *waiting,
-                                       const struct dp_error *err)
-{
-    struct dp_asker to = dp_asker_of(waiting);
-    dp_replies_refuse(replies, &to, err);
-    enum dp_status answered = dp_status_answered(err->status);
-    /* Both are sent again by the client: what is behind them must not overtake them. */
-    return answered == DP_AGAIN || answered == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
 }

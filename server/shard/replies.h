@@ -6,7 +6,6 @@
 
 #include "common/wire/reply.h"
 #include "server/cache/shard_base.h"
-#include "server/durable/pending.h"
 #include "server/durable/push_ids.h"
 #include "server/shard/sessions.h"
 
@@ -20,20 +19,31 @@ struct dp_replies {
 
 /* What became of a request. */
 enum dp_done {
-    DP_DONE,       /* answered */
-    DP_DONE_WAIT,  /* parked, for waiting->waits_for */
-    DP_DONE_HELD,  /* a pull that the consistency mode holds: to leave its session's order (held.h) */
-    DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
+    DP_DONE,         /* answered, or will be when it is durable */
+    DP_DONE_ANSWER,  /* to be answered now */
+    DP_DONE_REFUSED, /* to be refused now */
+    DP_DONE_WAIT,    /* parked, for waiting->waits_for */
+    DP_DONE_HELD,    /* a pull that the consistency mode holds: to leave its session's order (held.h) */
+    DP_DONE_LATER,   /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 
 /* Who asked; a refusal names its sequence number. */
-struct dp_asker dp_asker_of(const struct dp_waiting *waiting);
+struct dp_asker {
+    struct dp_peer peer;
+    uint64_t id, session, stream, sequence;
+};
+static inline struct dp_asker dp_asker_of(const struct dp_waiting *waiting)
+{
+    const struct dp_request *request = &waiting->request;
+    return (struct dp_asker){.peer = waiting->peer,
+                             .id = request->id,
+                             .session = request->session,
+                             .stream = request->stream,
+                             .sequence = request->sequence};
+}
 void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to, struct dp_reply *reply,
                      struct dp_frame *frames, uint32_t frame_count);
 void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *to,
                        const struct dp_error *err);
-/* The same, of a request in its session's order. */
-enum dp_done dp_replies_refuse_waiting(const struct dp_replies *replies, const struct dp_waiting *waiting,
-                                       const struct dp_error *err);
 
 #endif

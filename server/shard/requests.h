@@ -1,5 +1,5 @@
 /* What a shard does with each kind of request. Those in their session's order (pull, push, create_table) say what became of
- * them; the others are answered at once, or held (hello: it takes the request over where it leaves NULL).
+ * them, and turn.c answers; the others are answered at once, or held (hello: it takes the request over where it leaves NULL).
  * Thread    The shard's. */
 #ifndef DP_SHARD_REQUESTS_H
 #define DP_SHARD_REQUESTS_H
@@ -7,12 +7,21 @@
 #include "server/shard/replies.h"
 #include "server/shard/shard.h"
 
-enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting);
-enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting);
-/* A push that broke the protocol, or whose rows could not be read: push.c. */
-enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting,
-                                  const struct dp_error *err);
-enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting);
+/* Of a request that is done and answered now. Filled for ANSWER only. */
+struct dp_shard_answer {
+    struct dp_reply reply;
+    struct dp_frame frame[DP_SECTIONS_MAX];
+    uint32_t frames;
+};
+
+/* REFUSED: why in err. */
+enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_shard_answer *answer,
+                           struct dp_error *err);
+enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err);
+/* err: why: it broke the protocol, or its rows could not be read (push.c). */
+enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err);
+enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting,
+                                   struct dp_shard_answer *answer, struct dp_error *err);
 
 void dp_shard_hello(struct dp_shard *shard, struct dp_waiting **waiting);
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);

@@ -301,7 +301,7 @@ void dp_shard_close(struct dp_shard **shard)
     dp_cut_clear(&s->cut);
     dp_order_journal_clear(&s->order_journal);
     dp_journaling_clear(&s->journaling);
-    dp_pending_clear(&s->push_replies.pending);
+    dp_push_replies_clear(&s->push_replies);
     dp_positions_clear(&s->positions);
     dp_write_back_clear(&s->write_back);
     dp_kept_clear(&s->kept);

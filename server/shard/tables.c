@@ -7,14 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static enum dp_done answer_created(struct dp_shard *shard, const struct dp_waiting *waiting, bool existed)
-{
-    struct dp_reply reply = {.kind = DP_REPLY_TABLE_CREATED, .existed = existed};
-    struct dp_asker to = dp_asker_of(waiting);
-    dp_replies_send(&shard->replies, &to, &reply, NULL, 0);
-    return DP_DONE;
-}
-
 static void table_stored(void *context, struct dp_io_job *job)
 {
     struct dp_shard *shard = context;
@@ -33,23 +25,27 @@ static void table_stored(void *context, struct dp_io_job *job)
 }
 
 /* Tried again when its mark is durable: the table is found then. */
-enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting)
+enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting,
+                                   struct dp_shard_answer *answer, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_error err = {0};
     struct dp_cached_table *table = dp_cached_tables_find(&shard->tables, dp_table_id(request->spec.name));
     if (table) {
-        if (dp_table_same(&table->spec, &request->spec, &err) != DP_OK)
-            return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-        if (table->durable)
-            return answer_created(shard, waiting, table->creator != request->session);
-        (void)dp_fail_wait(&err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_MARK, .subject = table->id},
+        if (dp_table_same(&table->spec, &request->spec, err) != DP_OK)
+            return DP_DONE_REFUSED;
+        if (table->durable) {
+            answer->reply = (struct dp_reply){.kind = DP_REPLY_TABLE_CREATED,
+                                              .existed = table->creator != request->session};
+            answer->frames = 0;
+            return DP_DONE_ANSWER;
+        }
+        (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_MARK, .subject = table->id},
                            "table '%s' is being created", table->spec.name);
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+        return DP_DONE_REFUSED;
     }
     if (dp_cached_tables_add(&shard->tables, &request->spec, 0, shard->options.salt, shard->base.range,
-                             &table, &err) != DP_OK)
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+                             &table, err) != DP_OK)
+        return DP_DONE_REFUSED;
     table->creator = request->session;
     char *memory = calloc(1, sizeof(struct dp_store_mark) + DP_TABLE_MARK_BYTES);
     struct dp_io_job *job = memory ? dp_io_job_new(table_stored, shard, memory) : NULL;
@@ -68,9 +64,9 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
         }
     }
     dp_cached_tables_remove(&shard->tables, table->id);
-    (void)dp_fail_wait(&err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+    (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
                        "shard %" PRIu32 ": its store is busy", shard->base.index);
-    return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    return DP_DONE_REFUSED;
 }
 
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)

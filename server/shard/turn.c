@@ -31,44 +31,74 @@ static struct dp_waiting *take_first(struct dp_shard *shard, struct dp_session *
 }
 
 /* Before all that would leave a trace in the journal, as a refused push does. */
-static enum dp_done refuse_change(struct dp_shard *shard, const struct dp_waiting *waiting, const char *what)
+static enum dp_done refuse_change(const struct dp_shard *shard, const char *what, struct dp_error *err)
 {
-    struct dp_error err = {0};
-    (void)dp_fail(&err, DP_UNSUPPORTED,
+    (void)dp_fail(err, DP_UNSUPPORTED,
                   "shard %" PRIu32 " serves its store read-only: %s; start its server without --read-only",
                   shard->base.index, what);
-    return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    return DP_DONE_REFUSED;
 }
 
-static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waiting)
+static enum dp_done do_close(struct dp_shard *shard, struct dp_waiting *waiting)
 {
-    if (waiting->request.kind == DP_REQUEST_CLOSE)
-        return dp_close_do(&shard->close, waiting);
-    if (shard->options.read_only && waiting->decoded && waiting->request.kind == DP_REQUEST_PUSH)
-        return refuse_change(shard, waiting, "it takes no pushes");
-    if (waiting->broken.status != DP_OK && !waiting->decoded)
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &waiting->broken);
-    if (waiting->broken.status != DP_OK)
-        return waiting->request.kind == DP_REQUEST_PUSH
-                   ? dp_shard_refuse_push(shard, waiting, &waiting->broken)
-                   : dp_replies_refuse_waiting(&shard->replies, waiting, &waiting->broken);
+    struct dp_error err = {0};
+    if (!dp_close_may(&shard->close, waiting))
+        return waiting->waits_for == DP_WAIT_NONE ? DP_DONE : DP_DONE_WAIT;
+    enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
+    if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
+        return DP_DONE_WAIT;
+    return dp_close_do(&shard->close, waiting, &err);
+}
+
+/* err: why, where it is refused. */
+static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waiting,
+                               struct dp_shard_answer *answer, struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    if (request->kind == DP_REQUEST_CLOSE)
+        return do_close(shard, waiting);
+    if (shard->options.read_only && waiting->decoded && request->kind == DP_REQUEST_PUSH)
+        return refuse_change(shard, "it takes no pushes", err);
+    if (waiting->broken.status != DP_OK) {
+        *err = waiting->broken;
+        return waiting->decoded && request->kind == DP_REQUEST_PUSH
+                   ? dp_shard_refuse_push(shard, waiting, err)
+                   : DP_DONE_REFUSED;
+    }
     if (dp_shard_now(&shard->base) > waiting->deadline_ns) {
-        struct dp_error err = {0};
-        (void)dp_schedule_late(waiting->waits_for, shard->base.index, &err);
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+        (void)dp_schedule_late(waiting->waits_for, shard->base.index, err);
+        return DP_DONE_REFUSED;
     }
-    switch (waiting->request.kind) {
+    switch (request->kind) {
     case DP_REQUEST_PULL:
-        return dp_shard_pull(shard, waiting);
+        return dp_shard_pull(shard, waiting, answer, err);
     case DP_REQUEST_PUSH:
-        return dp_shard_push(shard, waiting);
+        return dp_shard_push(shard, waiting, err);
     default:
-        DP_ASSERT(waiting->request.kind == DP_REQUEST_CREATE_TABLE);
+        DP_ASSERT(request->kind == DP_REQUEST_CREATE_TABLE);
         if (shard->options.read_only &&
-            !dp_cached_tables_find(&shard->tables, dp_table_id(waiting->request.spec.name)))
-            return refuse_change(shard, waiting, "it makes no tables");
-        return dp_shard_create_table(shard, waiting);
+            !dp_cached_tables_find(&shard->tables, dp_table_id(request->spec.name)))
+            return refuse_change(shard, "it makes no tables", err);
+        return dp_shard_create_table(shard, waiting, answer, err);
     }
+}
+
+/* All that is answered at once is answered here. */
+static enum dp_done do_and_answer(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    struct dp_shard_answer answer;
+    struct dp_error err = {0};
+    enum dp_done done = do_request(shard, waiting, &answer, &err);
+    DP_ASSERT(done != DP_DONE_REFUSED || err.status != DP_OK);
+    struct dp_asker to = dp_asker_of(waiting);
+    if (done == DP_DONE_ANSWER)
+        dp_replies_send(&shard->replies, &to, &answer.reply, answer.frame, answer.frames);
+    if (done != DP_DONE_REFUSED)
+        return done == DP_DONE_ANSWER ? DP_DONE : done;
+    dp_replies_refuse(&shard->replies, &to, &err);
+    enum dp_status answered = dp_status_answered(err.status);
+    /* Both are sent again by the client: what is behind them must not overtake them. */
+    return answered == DP_AGAIN || answered == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
 }
 
 /* What the request behind one that waits lacks is read, where nobody waits for room. */
@@ -88,7 +118,7 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
     struct dp_waiting *first = session->first;
     uint64_t sequence = first->request.sequence;
     DP_ASSERT(session->done < session->expected && sequence < session->expected);
-    enum dp_done done = do_request(shard, first);
+    enum dp_done done = do_and_answer(shard, first);
     DP_ASSERT(session->first == first && (done != DP_DONE_WAIT || first->waits_for != DP_WAIT_NONE));
     DP_ASSERT(done != DP_DONE_HELD || first->request.member.given);
     if (done == DP_DONE_WAIT) {
@@ -237,7 +267,7 @@ static void do_requests(struct dp_shard *shard)
             return;
         do_first(shard, session);
         dp_schedule_run(&shard->schedule, session);
-        if (shard->push_replies.pending.count > 0)
+        if (shard->push_replies.count > 0)
             journal_turn(shard); /* what became durable meanwhile does not wait for the turn's end */
     }
 }

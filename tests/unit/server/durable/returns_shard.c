@@ -25,6 +25,13 @@ struct dp_view returns_unpacked(const struct world *w, const char *bytes)
     return view;
 }
 
+static enum dp_step_verdict push_rule(const struct dp_steps *steps, const struct dp_membership *member,
+                                      struct dp_error *err)
+{
+    const struct dp_step_rules *rules = dp_step_rules_of(steps);
+    return rules->push ? rules->push(steps, member, err) : DP_STEP_GO;
+}
+
 static struct record *append(struct shard *s, struct record record)
 {
     if (s->records == s->room) {
@@ -230,7 +237,7 @@ enum answer returns_push(struct world *w, struct shard *s, struct process *p)
     if (answer != OK)
         return answer;
     if (!s->has[p->rank][p->step]) {
-        enum dp_step_verdict verdict = dp_step_rules_push(s->steps, &who, &err);
+        enum dp_step_verdict verdict = push_rule(s->steps, &who, &err);
         if (verdict == DP_STEP_REFUSED)
             fail_msg("seed %" PRIu64 ": %s", w->seed, err.text);
         if (verdict == DP_STEP_KEEP && p->step > s->steps->open)
