@@ -77,14 +77,16 @@ static enum dp_status open_disk(struct dp_shard_parts *parts, const char *direct
                             : dp_disk_open(path, &parts->disk, err);
 }
 
-/* What only reads a store takes no checkpoint. */
+/* What only reads a store, or has no journal, takes no checkpoint. */
 static enum dp_status open_copier(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
                                   struct dp_error *err)
 {
     const struct dp_copier_thread_place place = {
         .place = {.directory = options->directory}, .wake = options->wake, .wake_context = options->context};
     const struct dp_shard_thread_options *o = options->thread;
-    return o->copier && !o->read_only ? dp_copier_thread_add(o->copier, &place, &parts->copier, err) : DP_OK;
+    return o->copier && !o->read_only && o->journal.journaled
+               ? dp_copier_thread_add(o->copier, &place, &parts->copier, err)
+               : DP_OK;
 }
 
 /* The store of an opening. */
@@ -165,7 +167,7 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
         return st;
     if (atomic_load(&parts->progress.stop))
         st = dp_fail(err, DP_STOPPING, "stopped while opening its store");
-    if (st == DP_OK && (recovers || !o->read_only)) /* of durability none: for a checkpoint's journal */
+    if (st == DP_OK && o->journal.journaled && (recovers || !o->read_only))
         st = open_disk(parts, options->directory, err);
     if (st == DP_OK)
         st = open_copier(parts, options, err);

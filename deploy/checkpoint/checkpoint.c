@@ -63,9 +63,9 @@ static const struct dp_command command = {
     .usage = "--cluster FILE | --dir RUN --to DIR [FLAGS]; --to DIR --prune N",
     .summary = "Makes a checkpoint of a running cluster in DIR/checkpoint-N: all rows with optimizer state, "
                "which pushes they have, "
-               "the register and\nthe cluster file, all as of one moment. Training goes on meanwhile. With "
-               "durability none, servers keep a "
-               "journal until\nit is made. Ctrl-C and failures leave no checkpoint. Then: downpour "
+               "the register and\nthe cluster file, all as of one moment. Training goes on meanwhile. "
+               "Servers with durability none\nhave no journal, and refuse it. Ctrl-C and failures leave no "
+               "checkpoint. Then: downpour "
                "checkpoints, verify, restore.",
     .options = options,
     .count = OPTIONS,

@@ -134,7 +134,7 @@ enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number, 
 
 bool dp_cut_is_made(const struct dp_cut *cut)
 {
-    return cut->number > 0 && cut->linked && cut->lsn <= dp_journaling_readable(cut->journaling);
+    return cut->number > 0 && cut->linked && cut->lsn <= cut->journaling->durable;
 }
 
 void dp_cut_let_journal_go(struct dp_cut *cut)

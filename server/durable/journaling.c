@@ -11,8 +11,6 @@
 #define TELL_NS      UINT64_C(10000000000) /* between two warnings of a journal without space */
 /* How long a push waits for a disk that is behind before it is refused. */
 #define BEHIND_NS UINT64_C(1000000000)
-/* Between two attempts of a push that waits for room in an order's journal. */
-#define ROOM_NS UINT64_C(1000000)
 #define FILLS_SHARE                                                                                          \
     2u /* of the journal's budget: the later a cycle, the more pushes a row written stands for */
 
@@ -20,21 +18,8 @@
 #define HOLD_PARTS 4u
 #define HOLD_MOST  3u
 
-/* NULL, too: it is there for a checkpoint that has failed. */
-static struct dp_journal *journal_of(const struct dp_journaling *j)
-{
-    return j->order_failed.status == DP_OK ? j->journal : NULL;
-}
-
-bool dp_journaling_lasts(const struct dp_journaling *j)
-{
-    return j->journal && !j->on_order;
-}
-
 static void check(const struct dp_journaling *j)
 {
-    DP_ASSERT(!j->on_order || j->journal);
-    DP_ASSERT(j->on_order || j->order_failed.status == DP_OK);
     DP_ASSERT(!j->holds || j->held <= j->lsn);
     DP_ASSERT(j->put_off == 0 || (j->holds && j->put_off > j->held));
     DP_ASSERT(j->durable <= j->lsn && j->synced <= j->lsn && j->on_disk <= j->lsn);
@@ -102,61 +87,15 @@ bool dp_journaling_lacks_segment(const struct dp_journaling *j)
     return j->no_segment && dp_shard_now(j->base) - j->no_segment_ns < 2 * TELL_NS;
 }
 
-/* Whoever waits for a journal that is not used any more goes on. */
-static void count_as_durable(struct dp_journaling *j)
-{
-    j->durable = j->synced = j->lsn;
-    j->behind_ns = j->no_room_ns = 0;
-    j->progressed = true;
-}
-
-static void fail_order(struct dp_journaling *j, const struct dp_error *err)
-{
-    DP_ASSERT(j->on_order && j->order_failed.status == DP_OK && err->status != DP_OK);
-    j->order_failed = *err;
-    count_as_durable(j);
-}
-
-static enum dp_appended append_nowhere(struct dp_journaling *j)
-{
-    DP_ASSERT(j->durable == j->lsn && j->synced == j->lsn);
-    j->durable = j->synced = ++j->lsn;
-    return DP_APPENDED;
-}
-
-/* Its next segment may not be made yet, its disk be behind, or a cycle end that frees its budget: the push waits, but not for long. */
-static enum dp_appended append_on_order(struct dp_journaling *j, const struct dp_record *record,
-                                        const struct dp_request *push, struct dp_error *err)
-{
-    enum dp_status st = append(j, record, push, err);
-    check(j);
-    if ((st == DP_AGAIN || st == DP_BEHIND) && dp_journaling_may_wait(j)) {
-        j->no_room_ns = st == DP_AGAIN ? dp_shard_now(j->base) : 0;
-        err->wait.reason = DP_WAIT_DISK;
-        return DP_APPEND_BEHIND;
-    }
-    if (st == DP_OK) { /* nobody waits for it: after a crash the store is refused, whatever the journal has */
-        j->durable = j->synced = j->lsn;
-        return DP_APPENDED;
-    }
-    if (st == DP_AGAIN) {
-        struct dp_error why = *err;
-        (void)dp_fail(err, DP_FULL,
-                      "a push waited for room in it: %s; raise journal_bytes in the cluster file", why.text);
-    }
-    fail_order(j, err);
-    *err = (struct dp_error){0};
-    return append_nowhere(j);
-}
-
 static enum dp_appended append_record(struct dp_journaling *j, const struct dp_record *record,
                                       const struct dp_request *push, struct dp_error *err)
 {
     DP_ASSERT(!j->replays);
-    if (!journal_of(j))
-        return append_nowhere(j);
-    if (j->on_order)
-        return append_on_order(j, record, push, err);
+    if (!j->journal) {
+        DP_ASSERT(j->durable == j->lsn && j->synced == j->lsn);
+        j->durable = j->synced = ++j->lsn;
+        return DP_APPENDED;
+    }
     if (j->failed.status != DP_OK || j->mark_full.status != DP_OK) {
         bool failed = j->failed.status != DP_OK;
         *err = failed ? j->failed : j->mark_full;
@@ -298,30 +237,21 @@ static void fail(struct dp_journaling *j, const struct dp_error *err)
 
 void dp_journaling_turn(struct dp_journaling *j)
 {
-    if (!journal_of(j) || j->failed.status != DP_OK)
+    if (!j->journal || j->failed.status != DP_OK)
         return;
     enum dp_status st = DP_OK;
     struct dp_error err = {0};
     uint64_t before = j->on_disk, synced = j->synced;
     j->on_disk = dp_journal_durable(j->journal, &st, &err);
-    if (!j->on_order) {
-        j->durable = j->incarnation_put ? j->on_disk : j->durable;
-        j->synced = dp_journal_synced(j->journal);
-    }
+    j->durable = j->incarnation_put ? j->on_disk : j->durable;
+    j->synced = dp_journal_synced(j->journal);
     DP_ASSERT(j->on_disk >= before && j->synced >= synced);
     check(j);
     if (j->on_disk > before) {
         j->progressed = true;
         j->behind_ns = 0;
     }
-    if (j->no_room_ns > 0 &&
-        dp_shard_now(j->base) - j->no_room_ns >= ROOM_NS) { /* room is no progress of the disk */
-        j->progressed = true;
-        j->no_room_ns = 0;
-    }
-    if (st != DP_OK && j->on_order)
-        fail_order(j, &err);
-    else if (st != DP_OK)
+    if (st != DP_OK)
         fail(j, &err);
 }
 
@@ -332,14 +262,9 @@ bool dp_journaling_take_progress(struct dp_journaling *j)
     return progressed;
 }
 
-uint64_t dp_journaling_readable(const struct dp_journaling *j)
-{
-    return j->on_order && journal_of(j) ? j->on_disk : j->durable;
-}
-
 void dp_journaling_commit(struct dp_journaling *j)
 {
-    if (!journal_of(j) || j->failed.status != DP_OK || dp_journaling_readable(j) >= j->lsn)
+    if (!j->journal || j->failed.status != DP_OK || j->durable >= j->lsn)
         return;
     dp_journal_commit(j->journal);
     dp_journaling_turn(j); /* mode process: it is durable already, and no wake will come */
@@ -348,7 +273,7 @@ void dp_journaling_commit(struct dp_journaling *j)
 void dp_journaling_sync(struct dp_journaling *j, uint64_t lsn)
 {
     DP_ASSERT(lsn <= j->lsn);
-    if (!journal_of(j) || j->failed.status != DP_OK || j->synced >= lsn)
+    if (!j->journal || j->failed.status != DP_OK || j->synced >= lsn)
         return;
     dp_journal_sync(j->journal);
     dp_journaling_turn(j);
@@ -357,7 +282,7 @@ void dp_journaling_sync(struct dp_journaling *j, uint64_t lsn)
 void dp_journaling_release(struct dp_journaling *j, uint64_t lsn)
 {
     DP_ASSERT(lsn <= j->synced || !j->journal);
-    if (!journal_of(j))
+    if (!j->journal)
         return;
     if (j->holds && lsn > j->held) {
         j->put_off = lsn;
@@ -388,7 +313,7 @@ void dp_journaling_end_hold(struct dp_journaling *j)
 bool dp_journaling_hold_fills(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures;
-    if (!journal_of(j) || j->put_off == 0)
+    if (!j->journal || j->put_off == 0)
         return false;
     dp_journal_figures(j->journal, &figures);
     return figures.bytes_kept / HOLD_MOST > figures.bytes_budget / HOLD_PARTS;
@@ -404,7 +329,7 @@ void dp_journaling_begin_cycle(struct dp_journaling *j)
 bool dp_journaling_fills(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures;
-    if (!journal_of(j) || j->put_off > 0) /* during replay; or a cycle would not help */
+    if (!j->journal || j->put_off > 0) /* during replay; or a cycle would not help */
         return false;
     dp_journal_figures(j->journal, &figures);
     return figures.bytes_kept > figures.bytes_budget / FILLS_SHARE;
@@ -413,16 +338,16 @@ bool dp_journaling_fills(const struct dp_journaling *j)
 uint64_t dp_journaling_opening(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures = {0};
-    if (journal_of(j))
+    if (j->journal)
         dp_journal_figures(j->journal, &figures);
-    DP_ASSERT(!journal_of(j) || figures.last_lsn == j->lsn);
+    DP_ASSERT(!j->journal || figures.last_lsn == j->lsn);
     return figures.incarnation;
 }
 
 void dp_journaling_count(struct dp_journaling *j, uint64_t stored_lsn)
 {
     struct dp_journal_figures figures = {0};
-    if (journal_of(j) && j->lsn > stored_lsn)
+    if (j->journal && j->lsn > stored_lsn)
         dp_journal_figures(j->journal, &figures);
     DP_COUNT_SET(&j->base->counters, journal_kept_bytes, figures.bytes_kept);
 }
@@ -504,30 +429,6 @@ enum dp_status dp_journaling_release_old(struct dp_journaling *j, struct dp_erro
     }
     j->released = j->incarnation;
     return DP_OK;
-}
-
-/* The store needs no mark of it: after a crash it is refused. */
-void dp_journaling_take_over(struct dp_journaling *j, struct dp_journal **journal)
-{
-    enum dp_status ignored;
-    DP_ASSERT(!j->journal && !j->replays && *journal && dp_journal_last(*journal) == j->lsn);
-    j->journal = *journal;
-    *journal = NULL;
-    j->on_order = true;
-    j->on_disk = dp_journal_durable(j->journal, &ignored, NULL);
-    j->incarnation = dp_journaling_opening(j);
-    check(j);
-}
-
-void dp_journaling_give_back(struct dp_journaling *j, struct dp_journal **journal)
-{
-    DP_ASSERT(j->on_order && !j->holds && !*journal);
-    *journal = j->journal;
-    j->journal = NULL;
-    j->on_order = false;
-    j->order_failed = (struct dp_error){0};
-    count_as_durable(j);
-    check(j);
 }
 
 enum dp_status dp_journaling_end(struct dp_journaling *j, struct dp_error *err)

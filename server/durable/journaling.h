@@ -2,8 +2,7 @@
  *     append -> (the caller applies) -> commit, at the end of a turn -> ... -> turn: durable, synced
  * Promise   The store has a mark of this opening of the journal before anything counts as durable. So the
  *           next opening refuses a missing journal or an older copy instead of taking it for an empty one.
- *           Without a journal (durability none) every push counts as durable at once. It has one while a checkpoint is taken
- *           (order_journal.h), which no push is refused for: what that one cannot take ends the checkpoint, not the push.
+ *           Without a journal (durability none) every push counts as durable at once.
  * Holds     durable <= lsn; synced <= lsn; on_disk <= lsn.
  * Thread    The shard's.
  * Failure   lost() is called when the journal failed for good, and when the store has no space for its mark.
@@ -17,18 +16,16 @@
 #include "server/cache/shard_base.h"
 #include "server/durable/record.h"
 
-/* Only journaling.c changes the fields; other files may read lsn, durable, synced and failed. */
+/* Only journaling.c changes the fields; other files may read journal, lsn, durable, synced and failed. */
 struct dp_journaling {
     struct dp_shard_base *base;
     struct dp_io_jobs *jobs;
     void (*lost)(void *context);
     void *context;
     struct dp_journal *journal; /* NULL: durability none, or during replay */
-    bool on_order; /* it is there for a checkpoint alone: pushes count as durable at once all the same */
-    struct dp_error order_failed; /* why that one is of no use any more: pushes go on without it */
-    bool replays;                 /* pushes that are applied are in the journal already */
-    uint64_t lsn;                 /* of the last push appended; continues after a restart */
-    uint64_t durable;             /* pushes up to this lsn are durable; without a journal, all */
+    bool replays;               /* pushes that are applied are in the journal already */
+    uint64_t lsn;               /* of the last push appended; continues after a restart */
+    uint64_t durable;           /* pushes up to this lsn are durable; without a journal, all */
     /* pushes up to this lsn survive a loss of power: rows and marks wait for it */
     uint64_t synced;
     uint64_t on_disk;  /* the journal is durable up to this lsn, whether or not its mark is */
@@ -48,10 +45,8 @@ struct dp_journaling {
     bool no_segment;            /* logged: the disk has no space for another segment */
     uint64_t no_segment_ns;     /* when it was last logged; 0: never */
     uint64_t behind_ns;         /* since when pushes wait for a disk without progress; 0: none wait */
-    uint64_t
-        no_room_ns; /* when one that waits was last without room in an order's journal; 0: not since it went on */
-    bool holds;     /* nothing above `held` is released */
-    uint64_t held, put_off; /* put_off: the release that waits for that; 0: none */
+    bool holds;                 /* nothing above `held` is released */
+    uint64_t held, put_off;     /* put_off: the release that waits for that; 0: none */
 };
 
 /* At the opening, before replay: rows and marks in the store have all pushes up to `lsn`. */
@@ -98,8 +93,6 @@ enum dp_appended dp_journaling_append_view(struct dp_journaling *journaling, con
 bool dp_journaling_may_wait(struct dp_journaling *journaling);
 /* Updates what is durable and synced. */
 void dp_journaling_turn(struct dp_journaling *journaling);
-/* A checkpoint's copier may read the journal up to this lsn. */
-uint64_t dp_journaling_readable(const struct dp_journaling *journaling);
 /* Whether the disk has made progress since the last call. */
 bool dp_journaling_take_progress(struct dp_journaling *journaling);
 /* Call it at the end of a turn. */
@@ -145,13 +138,6 @@ enum dp_status dp_journaling_release_old(struct dp_journaling *journaling, struc
 DP_MUST_USE
 enum dp_status dp_journaling_open(struct dp_journaling *journaling, struct dp_journal **journal,
                                   uint64_t stored_lsn, struct dp_error *err);
-/* Whether pushes are journaled for good: not without a journal, nor with one that is there for a checkpoint alone. */
-bool dp_journaling_lasts(const struct dp_journaling *journaling);
-/* Of a store of durability none: takes ownership of an open journal whose last record has the lsn of the last push. What is pushed from now
- * on is in it, unless it fails (order_failed). */
-void dp_journaling_take_over(struct dp_journaling *journaling, struct dp_journal **journal);
-/* Gives it back. Nothing may be held. */
-void dp_journaling_give_back(struct dp_journaling *journaling, struct dp_journal **journal);
 /* Removes the journal's segments, once the store has everything and has recorded that. After a crash or a
  * failure the next opening removes those that are left. */
 DP_MUST_USE

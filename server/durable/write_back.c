@@ -80,20 +80,14 @@ bool dp_write_back_has_all(const struct dp_write_back *w)
     return w->written_lsn == w->journaling->lsn && w->stored_lsn == target(w);
 }
 
-/* What cycles have told: by marks where those are of use, of which cycles from before there was a journal have none. */
-static uint64_t told(const struct dp_write_back *w)
-{
-    return has_journal(w) ? w->stored_lsn : w->marked_lsn;
-}
-
 void dp_write_back_wish(struct dp_write_back *w)
 {
-    w->wanted = w->wanted || target(w) != told(w);
+    w->wanted = w->wanted || target(w) != w->marked_lsn;
 }
 
 bool dp_write_back_is_past(const struct dp_write_back *w, uint64_t lsn)
 {
-    return w->written_lsn >= lsn || (target(w) == told(w) && w->cycle == DP_CYCLE_IDLE);
+    return w->written_lsn >= lsn || (target(w) == w->marked_lsn && w->cycle == DP_CYCLE_IDLE);
 }
 
 /* For a snapshot, which must have all that was pushed. */
@@ -102,13 +96,11 @@ static bool must_store(const struct dp_write_back *w)
     return w->wanted_cycles == DP_CYCLES_UNTIL_STORED && !dp_write_back_has_all(w);
 }
 
-/* Whether the journal needs a cycle, or one is asked for. */
+/* Whether the journal needs a cycle. Without a journal a cycle only serves to free space in the cache. */
 static bool is_due(const struct dp_write_back *w)
 {
-    if (target(w) == told(w))
+    if (target(w) == w->marked_lsn || !has_journal(w))
         return false;
-    if (!has_journal(w))
-        return w->wanted; /* else a cycle only serves to free space in the cache */
     return w->wanted || dp_shard_now(w->base) - w->journaling->since_ns > CYCLE_NS ||
            dp_journaling_fills(w->journaling);
 }
@@ -146,7 +138,7 @@ static bool is_time(const struct dp_write_back *w)
         return false;
     if (must_store(w))
         return true;
-    if (w->journaling->lsn == w->written_lsn && target(w) == told(w))
+    if (w->journaling->lsn == w->written_lsn && target(w) == w->marked_lsn)
         return false;
     if (w->journaling->lsn != w->written_lsn &&
         (w->budget->wants_clean || (dp_cache_budget_dirty_bytes(w->budget) > w->budget->bytes / DIRTY_SHARE &&

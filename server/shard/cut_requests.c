@@ -16,21 +16,9 @@ static bool is_under_way(const struct dp_cut_requests *r)
     return r->stage != DP_CHECKPOINT_NONE && r->stage != DP_CHECKPOINT_ABANDONED;
 }
 
-static bool is_copied_from(const struct dp_cut_requests *r)
-{
-    return r->job && !r->job_ended;
-}
-
 bool dp_cut_requests_is_busy(const struct dp_cut_requests *r)
 {
-    return is_copied_from(r) || !dp_order_journal_is_off(r->order_journal);
-}
-
-/* Whether a cut's link would have all that is in no record. */
-static bool may_cut(const struct dp_cut_requests *r)
-{
-    return dp_journaling_lasts(r->journaling) ||
-           (dp_order_journal_is_on(r->order_journal) && r->write_back->stored_lsn >= r->order_journal->from);
+    return r->job && !r->job_ended;
 }
 
 static void check(const struct dp_cut_requests *r)
@@ -38,7 +26,7 @@ static void check(const struct dp_cut_requests *r)
     bool has_cut = r->stage == DP_CHECKPOINT_IS_CUT || r->stage == DP_CHECKPOINT_WAITING ||
                    r->stage == DP_CHECKPOINT_COPYING;
     DP_ASSERT(!has_cut || (dp_cut_is_made(r->cut) && r->cut->number == r->number));
-    DP_ASSERT(r->stage != DP_CHECKPOINT_COPYING || is_copied_from(r));
+    DP_ASSERT(r->stage != DP_CHECKPOINT_COPYING || dp_cut_requests_is_busy(r));
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPIED || (r->job && r->job_ended));
     DP_ASSERT(r->found <= r->missing_count && (is_under_way(r) || r->missing_count == 0));
     DP_ASSERT(r->left_out_count == 0 ||
@@ -64,7 +52,7 @@ static void let_go(struct dp_cut_requests *r)
     free_pushes(r);
     r->leaves_out = false;
     r->has_until = false;
-    if (is_copied_from(r)) {
+    if (dp_cut_requests_is_busy(r)) {
         r->copier->cancel(r->copier->self, r->job);
         return;
     }
@@ -117,9 +105,6 @@ static enum dp_status look_for_end(const struct dp_cut_requests *r, bool drainin
         full = &r->journaling->failed;
     if (full)
         return dp_fail(why, full->status, "%s", full->text);
-    if (dp_order_journal_failed(r->order_journal))
-        return dp_fail(why, DP_UNAVAILABLE, "the journal that it opened for it: %s",
-                       dp_order_journal_failed(r->order_journal)->text);
     if (dp_journaling_lacks_segment(r->journaling))
         return dp_fail(why, DP_FULL, "the disk has no space for its journal");
     if (dp_journaling_hold_fills(r->journaling))
@@ -234,8 +219,7 @@ static void start_copy(struct dp_cut_requests *r)
     r->job = job;
     r->job_ended = false;
     r->stage = DP_CHECKPOINT_COPYING;
-    DP_ASSERT(job->after <= job->lsn && job->lsn <= job->until &&
-              job->until <= dp_journaling_readable(r->journaling));
+    DP_ASSERT(job->after <= job->lsn && job->lsn <= job->until && job->until <= r->journaling->durable);
     r->copier->submit(r->copier->self, job);
 }
 
@@ -243,7 +227,7 @@ static void start_copy(struct dp_cut_requests *r)
 
 static void take_back_job(struct dp_cut_requests *r)
 {
-    struct dp_copy_job *job = is_copied_from(r) ? r->copier->completed(r->copier->self) : NULL;
+    struct dp_copy_job *job = dp_cut_requests_is_busy(r) ? r->copier->completed(r->copier->self) : NULL;
     for (; job && job != r->job; job = r->copier->completed(r->copier->self))
         dp_copy_job_free(&job); /* of a shard that was closed while it was copied */
     if (!job)
@@ -264,46 +248,13 @@ static void take_back_job(struct dp_cut_requests *r)
 static void let_journal_go(struct dp_cut_requests *r)
 {
     bool is_idle = r->stage != DP_CHECKPOINT_COPYING && dp_journaling_hold_fills(r->journaling);
-    if (is_copied_from(r) && (is_idle || atomic_load(&r->job->has_tail)))
+    if (dp_cut_requests_is_busy(r) && (is_idle || atomic_load(&r->job->has_tail)))
         dp_cut_let_journal_go(r->cut);
-}
-
-/* Of durability none: begun behind a cycle without it, so that the one which a cut needs is short, however much had changed: pushes must not
- * fill it meanwhile. */
-static bool order_journal_is_due(const struct dp_cut_requests *r)
-{
-    return is_under_way(r) && r->stage < DP_CHECKPOINT_IS_CUT && !dp_journaling_lasts(r->journaling) &&
-           dp_order_journal_is_off(r->order_journal) && !dp_order_journal_failed(r->order_journal) &&
-           dp_write_back_is_past(r->write_back, r->begin_lsn);
-}
-
-/* Of durability none: needed until the tail is copied. A copier whose order was given up is cancelled: it may miss it. */
-static void order_journal_turn(struct dp_cut_requests *r)
-{
-    bool has_tail = r->stage == DP_CHECKPOINT_COPIED ||
-                    (r->stage == DP_CHECKPOINT_COPYING && atomic_load(&r->job->has_tail));
-    if (order_journal_is_due(r))
-        dp_order_journal_begin(r->order_journal);
-    if (dp_order_journal_turn(r->order_journal)) {
-        r->begin_lsn = r->order_journal->from;
-        dp_write_back_wish(r->write_back);
-    }
-    if (dp_order_journal_is_off(r->order_journal) || (is_under_way(r) && !has_tail))
-        return;
-    dp_cut_let_journal_go(r->cut);
-    dp_order_journal_drop(r->order_journal);
-}
-
-static bool is_prepared(const struct dp_cut_requests *r)
-{
-    return may_cut(r) && (r->journaling->on_order || dp_write_back_is_past(r->write_back, r->begin_lsn));
 }
 
 static void cut_now(struct dp_cut_requests *r)
 {
     struct dp_error ignored;
-    if (!may_cut(r))
-        return;
     struct dp_counters *counters = &r->base->counters;
     uint64_t began_ns = dp_shard_now(r->base);
     if (r->cut->number != r->number) {
@@ -323,20 +274,17 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
     struct dp_error why = {0};
     take_back_job(r);
     let_journal_go(r);
-    order_journal_turn(r);
     if (is_under_way(r) && look_for_end(r, draining, &why) != DP_OK) {
         give_up(r, &why);
         let_journal_go(r);
-        order_journal_turn(r);
     }
-    if (r->stage == DP_CHECKPOINT_PREPARING && is_prepared(r))
+    if (r->stage == DP_CHECKPOINT_PREPARING && dp_write_back_is_past(r->write_back, r->begin_lsn))
         r->stage = DP_CHECKPOINT_PREPARED;
     if (r->stage == DP_CHECKPOINT_CUTTING)
         cut_now(r);
     if (r->stage == DP_CHECKPOINT_WAITING)
         look_for_missing(r);
-    if (r->stage == DP_CHECKPOINT_WAITING && r->has_until &&
-        dp_journaling_readable(r->journaling) >= r->until)
+    if (r->stage == DP_CHECKPOINT_WAITING && r->has_until && r->journaling->durable >= r->until)
         start_copy(r);
     dp_cut_turn(r->cut);
     check(r);
@@ -344,15 +292,13 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
 
 uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *r)
 {
-    return is_under_way(r) || r->cut->gone_count > 0 || !dp_order_journal_is_off(r->order_journal)
-               ? REST_MS
-               : UINT32_MAX;
+    return is_under_way(r) || r->cut->gone_count > 0 ? REST_MS : UINT32_MAX;
 }
 
 void dp_cut_requests_clear(struct dp_cut_requests *r)
 {
     free_pushes(r);
-    if (is_copied_from(r)) { /* it stays the copier's */
+    if (dp_cut_requests_is_busy(r)) { /* it stays the copier's */
         r->copier->cancel(r->copier->self, r->job);
         r->job = NULL;
     }
@@ -369,12 +315,13 @@ static enum dp_status check_begin(const struct dp_cut_requests *r, const struct 
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " serves its store read-only: start its server without --read-only",
                        index);
-    if (!dp_journaling_lasts(r->journaling) && !dp_order_journal_is_possible(r->order_journal))
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "shard %" PRIu32
-                       " has no journal (durability none), which a checkpoint is made from, and no disk for "
-                       "one: set durability to process or machine",
-                       index);
+    if (!r->journaling->journal)
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "shard %" PRIu32
+            " has no journal (durability none), which a checkpoint is made from: stop the servers, "
+            "set durability to process or machine in the cluster file, and start them again",
+            index);
     if (!r->copier)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " cannot take part in a checkpoint: its server has no copier", index);
@@ -383,7 +330,7 @@ static enum dp_status check_begin(const struct dp_cut_requests *r, const struct 
                        "shard %" PRIu32 " takes part in checkpoint order %016" PRIx64 " since %" PRIu64
                        " s; order %016" PRIx64 " has to wait for its end",
                        index, r->order, (dp_shard_now(r->base) - r->began_ns) / 1000000000u, ask->order);
-    if (r->job || !dp_order_journal_is_off(r->order_journal))
+    if (r->job)
         return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
                             "shard %" PRIu32 " is ending checkpoint order %016" PRIx64, index, r->order);
     return DP_OK;
@@ -406,8 +353,6 @@ static enum dp_status begin(struct dp_cut_requests *r, const struct dp_checkpoin
     r->rate = ask->rate;
     memcpy(r->directory, ask->directory, sizeof r->directory);
     r->why = (struct dp_error){0};
-    if (!dp_journaling_lasts(r->journaling))
-        dp_order_journal_forget(r->order_journal);
     dp_write_back_wish(r->write_back);
     return DP_OK;
 }

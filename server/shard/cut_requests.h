@@ -2,8 +2,7 @@
  *     begin: a write-back cycle -> cut: in a turn (server/durable/cut.h) -> finish: pushes that other shards have come here, too,
  *     or are left out, when whoever ordered says so: their sender is gone -> the copier copies link and journal -> copied: its part of the manifest -> end
  * Answers   Each request is answered at once, with how far the order is: whoever ordered asks again (look). All may be sent again.
- * Durability none: a journal is opened after that cycle, which another one follows, and dropped when its tail is copied
- *           (server/durable/order_journal.h).
+ * Refused   Without a journal (durability none), and where the store is read-only.
  * Given up  An order of which nobody was heard for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space that a full
  *           disk lacks; one whose link, copy or journal failed; one that a drain, or a later run, overtakes. Its link goes and the journal
  *           is released, when the copier has let go of them; why is told until the next begins.
@@ -15,7 +14,6 @@
 
 #include "server/checkpoint/copier.h"
 #include "server/durable/cut.h"
-#include "server/durable/order_journal.h"
 
 struct dp_replies;
 struct dp_waiting;
@@ -28,7 +26,6 @@ struct dp_cut_requests {
     struct dp_cut *cut;
     struct dp_write_back *write_back;
     const struct dp_journaling *journaling;
-    struct dp_order_journal *order_journal; /* of durability none: while an order needs it */
     const struct dp_push_ids *ids;
     const struct dp_steps *steps;
     struct dp_copier *copier; /* NULL: none */
@@ -61,7 +58,7 @@ void dp_cut_requests_do(struct dp_cut_requests *requests, const struct dp_waitin
                         struct dp_error *err);
 /* draining: an order is given up. */
 void dp_cut_requests_turn(struct dp_cut_requests *requests, bool draining);
-/* Whether the copier still reads what is here, or a journal comes or goes: the shard cannot be closed. */
+/* Whether the copier still reads what is here: the shard cannot be closed. */
 bool dp_cut_requests_is_busy(const struct dp_cut_requests *requests);
 /* In how many ms it wants another turn; UINT32_MAX: it does not. */
 uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *requests);

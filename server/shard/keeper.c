@@ -109,7 +109,7 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     const struct dp_request *request = &waiting->request;
     const struct dp_membership *member = &request->member;
     struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
-    if (!dp_journaling_lasts(keeper->journaling))
+    if (!keeper->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
                        "durability to machine or process",

@@ -108,17 +108,11 @@ static void join_cut(struct dp_shard *shard)
                                  .ids = shard->ids,
                                  .steps = &shard->steps,
                                  .kept = &shard->kept};
-    shard->order_journal = (struct dp_order_journal){.base = &shard->base,
-                                                     .journaling = &shard->journaling,
-                                                     .jobs = &shard->jobs,
-                                                     .options = &shard->options.journal,
-                                                     .secret = o->salt};
     shard->cut_requests = (struct dp_cut_requests){.base = &shard->base,
                                                    .replies = &shard->replies,
                                                    .cut = &shard->cut,
                                                    .write_back = &shard->write_back,
                                                    .journaling = &shard->journaling,
-                                                   .order_journal = &shard->order_journal,
                                                    .ids = shard->ids,
                                                    .steps = &shard->steps,
                                                    .copier = o->copier,
@@ -299,7 +293,6 @@ void dp_shard_close(struct dp_shard **shard)
     dp_close_clear(&s->close);
     dp_cut_requests_clear(&s->cut_requests);
     dp_cut_clear(&s->cut);
-    dp_order_journal_clear(&s->order_journal);
     dp_journaling_clear(&s->journaling);
     dp_push_replies_clear(&s->push_replies);
     dp_positions_clear(&s->positions);

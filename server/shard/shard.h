@@ -36,7 +36,7 @@ struct dp_shard_options {
     uint64_t cache_bytes;
     uint64_t salt; /* a secret of this process: row_cache.h */
     /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake;
-     * replay is the shard's). Not journaled: durability none; with a disk a journal is made there while a checkpoint is taken. */
+     * replay is the shard's). Not journaled: durability none. */
     bool journaled, recovers; /* recovers: the store was not closed cleanly, the journal has what it lacks */
     struct dp_journal_options journal;
     /* Pulls only: a push and a new table are refused (DP_UNSUPPORTED), and nothing is submitted to the store or written to the

@@ -38,7 +38,6 @@ struct dp_shard {
     struct dp_row_count count;
     struct dp_snapshots snapshots;
     struct dp_cut cut;
-    struct dp_order_journal order_journal;
 
     struct dp_sessions *sessions; /* requests */
     struct dp_schedule schedule;

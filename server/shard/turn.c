@@ -300,7 +300,6 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_close_turn(&shard->close, shard->draining);
     snapshot_turn(shard);
     dp_cut_requests_turn(&shard->cut_requests, shard->draining);
-    journal_turn(shard); /* who waits for a journal that was dropped goes on */
     dp_close_turn(&shard->close,
                   shard->draining); /* a close that has just become durable hides nothing any more */
     check(shard);

@@ -110,7 +110,7 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
     if (dp_close_is_hidden(requests->close) ||
         (news == DP_VIEW_NEW_RUN && dp_close_is_coming(requests->close)))
         return dp_close_say(requests->close, err);
-    if (dp_mode_of(view->mode)->by_step && !dp_journaling_lasts(requests->journaling))
+    if (dp_mode_of(view->mode)->by_step && !requests->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
                        "durability to machine or process",

@@ -1,5 +1,6 @@
-/* Servers of durability none: checkpointed while a worker trains, restored onto the same and another number of shards, and trained on to the
- * bits of the run that was never stopped; killed, they name their last checkpoint, and start empty only when told. */
+/* Servers of durability none: an online checkpoint of them is refused with its remedy, which works; they are restored from one onto the same
+ * and another number of shards, and trained on to the bits of the run that was never stopped; killed, they name the checkpoint, and start
+ * empty only with --discard. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
@@ -18,17 +19,24 @@ struct unsaved {
     struct dp_process *server[2], *worker;
 };
 
+static void as_durable(struct unsaved *u, const char *file, uint32_t servers, uint32_t shards,
+                       const char *durability)
+{
+    u->cluster = (struct dp_place_cluster){
+        .file = file,
+        .servers = servers,
+        .shards = shards,
+        .epochs = 12,
+        .batch = 8,
+        .timeout_ms = 60000,
+        .training = ALONE,
+        .top = dp_place_text(u->place, "id = 77; durability = \"%s\";", durability)};
+    u->conf = dp_place_conf(u->place, &u->cluster);
+}
+
 static void as(struct unsaved *u, const char *file, uint32_t servers, uint32_t shards)
 {
-    u->cluster = (struct dp_place_cluster){.file = file,
-                                           .servers = servers,
-                                           .shards = shards,
-                                           .epochs = 12,
-                                           .batch = 8,
-                                           .timeout_ms = 60000,
-                                           .training = ALONE,
-                                           .top = "id = 77; durability = \"none\";"};
-    u->conf = dp_place_conf(u->place, &u->cluster);
+    as_durable(u, file, servers, shards, "none");
 }
 
 static void start(struct unsaved *u)
@@ -54,11 +62,11 @@ static struct dp_process *checkpoint(const struct unsaved *u)
     return dp_place_try(u->place, 0, "downpour", "checkpoint", "--cluster", u->conf, "--to", u->to);
 }
 
-static struct unsaved training(void **state)
+static struct unsaved training(void **state, const char *durability)
 {
     struct unsaved u = {.place = *state, .to = NULL};
     u.to = dp_place_path(u.place, "checkpoints");
-    as(&u, "c", 2, 1);
+    as_durable(&u, "c", 2, 1, durability);
     start(&u);
     dp_place_awaits(u.worker, "epoch 2 of");
     return u;
@@ -75,14 +83,28 @@ static void expect_same_end(struct unsaved *u, const char *file, uint32_t server
     assert_string_equal(again, end);
 }
 
-static void checkpointed_while_it_trains(void **state)
+static void an_online_checkpoint_is_refused_with_its_remedy(void **state)
 {
-    struct unsaved u = training(state);
+    struct unsaved u = training(state, "none");
+    struct dp_process *refused =
+        dp_place_try(u.place, 2, "downpour", "checkpoint", "--cluster", u.conf, "--to", u.to);
+    dp_place_says(refused, "has no journal (durability none)");
+    dp_place_says(refused, "set durability to process or machine");
+    (void)digest_of_the_end(&u);
+    as_durable(&u, "c", 2, 1, "process"); /* the same stores */
+    for (uint32_t i = 0; i < u.cluster.servers; i++)
+        u.server[i] = dp_place_server(u.place, u.conf, i);
     dp_place_says(checkpoint(&u), "checkpoint 1 of run 1");
-    dp_place_says(checkpoint(&u), "checkpoint 2 of run 1");
+    for (uint32_t i = 0; i < u.cluster.servers; i++)
+        dp_place_stops_cleanly(u.server[i]);
+}
+
+static void restored_from_a_checkpoint_of_others(void **state)
+{
+    struct unsaved u = training(state, "process");
+    dp_place_says(checkpoint(&u), "checkpoint 1 of run 1");
     assert_int_equal(dp_process_wait(u.worker, 0), DP_PROCESS_RUNS); /* or nothing was under way */
     const char *end = digest_of_the_end(&u);
-    dp_place_says(dp_place_try(u.place, 0, "downpour", "verify", u.to), "all as their manifests say");
     expect_same_end(&u, "same", 2, 1, end);
     expect_same_end(&u, "three", 1, 3, end);
 }
@@ -134,16 +156,16 @@ static void expect_no_discard_without_register(const struct unsaved *u)
 
 static void killed_it_names_its_checkpoint_or_starts_empty(void **state)
 {
-    struct unsaved u = training(state);
+    struct unsaved u = training(state, "none");
     kill_all(&u);
     expect_refused(&u, "No checkpoint of it is known");
     expect_no_discard_without_register(&u);
-    start_with_discard(&u);
-    u.worker = dp_place_worker(u.place, u.conf, 0);
+    as_durable(&u, "saved", 2, 1, "process");
+    start(&u);
     dp_place_awaits(u.worker, "epoch 2 of");
     (void)checkpoint(&u);
-    kill_all(&u);
-    expect_refused(&u, dp_place_path(u.place, "checkpoints/checkpoint-000001"));
+    (void)digest_of_the_end(&u);
+    as(&u, "c", 2, 1);
     (void)dp_place_try(u.place, 0, "downpour", "restore", "--from", u.to, "--cluster", u.conf, "--overwrite");
     start(&u);
     dp_place_awaits(u.worker, "continues at epoch");
@@ -169,7 +191,8 @@ int main(void)
 {
 #define UNJOURNALED_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        UNJOURNALED_TEST(checkpointed_while_it_trains),
+        UNJOURNALED_TEST(an_online_checkpoint_is_refused_with_its_remedy),
+        UNJOURNALED_TEST(restored_from_a_checkpoint_of_others),
         UNJOURNALED_TEST(killed_it_names_its_checkpoint_or_starts_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 
 #include "common/base/bytes.h"
 #include "common/model/row.h"
-#include "server/durable/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -195,20 +194,7 @@ static enum dp_status count_one(void *context, uint64_t lsn, const void *record,
     return DP_OK;
 }
 
-static enum dp_status count_push(void *context, uint64_t lsn, const void *record, size_t bytes,
-                                 struct dp_error *err)
-{
-    struct dp_record decoded;
-    struct dp_request *push = calloc(1, sizeof *push);
-    assert_non_null(push);
-    enum dp_status st = dp_record_decode(record, bytes, &decoded, push, err);
-    free(push);
-    return decoded.kind == DP_RECORD_PUSH ? count_one(context, lsn, record, bytes, err) : st;
-}
-
-static bool journal_has(struct cut_bed *c, uint64_t after, uint64_t until,
-                        enum dp_status (*count)(void *context, uint64_t lsn, const void *record, size_t bytes,
-                                                struct dp_error *err))
+bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until)
 {
     uint64_t records = 0;
     struct dp_journal_options options = c->bed.host.options.journal;
@@ -217,17 +203,7 @@ static bool journal_has(struct cut_bed *c, uint64_t after, uint64_t until,
     options.replay_after = after;
     options.read_until = until;
     options.beside_writer = true;
-    options.replay = count;
+    options.replay = count_one;
     options.replay_context = &records;
     return dp_journal_read(&options, &figures, &err) == DP_OK && records == until - after;
-}
-
-bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until)
-{
-    return journal_has(c, after, until, count_one);
-}
-
-bool cut_bed_journal_has_pushes(struct cut_bed *c, uint64_t after, uint64_t until)
-{
-    return journal_has(c, after, until, count_push);
 }

@@ -23,7 +23,7 @@ struct cut_bed {
 void cut_bed_start(struct cut_bed *c);
 /* One of several shards. */
 void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards);
-/* Of durability none, with such a disk. */
+/* Of durability none. */
 void cut_bed_start_unjournaled(struct cut_bed *c);
 void cut_bed_stop(struct cut_bed *c);
 /* The store's and the copier's answers, too, and what follows from them. */
@@ -55,7 +55,5 @@ uint64_t cut_bed_link_lsn(const struct cut_bed *c, uint32_t number, uint64_t mix
 bool cut_bed_has_link(const struct cut_bed *c, uint32_t number);
 /* Whether the journal has all records after + 1 .. until, read beside the shard as a copier does. */
 bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until);
-/* The same, of pushes alone. */
-bool cut_bed_journal_has_pushes(struct cut_bed *c, uint64_t after, uint64_t until);
 
 #endif
