@@ -33,6 +33,7 @@
     X(FULL, 22, LOCAL, "budget used up")                                                                     \
     X(IN_USE, 23, CALLER, "another process has it open")                                                     \
     X(REPLACED, 24, CALLER, "another process took its place")                                                \
+    X(PARTIAL, 25, CALLER, "a restored checkpoint has the push on some shards only")                         \
     X(CORRUPT, 30, FATAL, "stored bytes fail their check")                                                   \
     X(UNCLEAN, 31, FATAL, "store was not closed cleanly")                                                    \
     X(INTERNAL, 32, FATAL, "internal error")

@@ -132,7 +132,9 @@ struct dp_push_options {
     /* 0: a stream that the client gets from shard 0 and numbers itself. After DP_TOO_OLD the next push uses a
      * new one; the refused push may have been applied on some shards. */
     uint64_t stream;
-    uint64_t number; /* if stream is not 0: use each number once; a number beyond the server's window waits */
+    /* If stream is not 0: use each number once; a number beyond the server's window waits. DP_PARTIAL: the servers were restored from a
+     * checkpoint that has this push on some shards only, as it was not completed then: the rest is lost. */
+    uint64_t number;
     const struct dp_pulled_at *pulled_at; /* [shards], of the pull that the push was computed from, or NULL */
     /* Each shard divides the rate by the push's staleness in pushes, if that is over 1 (Zhang et al. 2016, "Staleness-aware
      * async-SGD"). Needs pulled_at; a shard of which no row was pulled takes the rate as it is. Not in sync. */

@@ -19,9 +19,7 @@ enum dp_checkpoint_action {
     DP_CHECKPOINT_FINISH = 2,
     DP_CHECKPOINT_LOOK = 3,
     DP_CHECKPOINT_END = 4,
-    DP_CHECKPOINT_ABANDON = 5,
-    DP_CHECKPOINT_LEAVE_OUT =
-        6 /* behind finish: what has not come yet of `missing` is not waited for any more */
+    DP_CHECKPOINT_ABANDON = 5 /* 6 was used */
 };
 
 enum dp_checkpoint_stage {
@@ -67,11 +65,10 @@ struct dp_checkpoint_state {
 };
 
 /* is_cut: push ids (server/durable/push_ids.h), steps (steps_mark.h; empty: no run); copied: the shard's part of the
- * manifest, JSON; the pushes that were left out, as `pushes` of an ask; in ssp, where there are any, 16 bytes 0 and the shard's steps without them
- * (steps_mark.h). */
+ * manifest, JSON. */
 static inline uint32_t dp_checkpoint_frames(enum dp_checkpoint_stage stage)
 {
-    return stage == DP_CHECKPOINT_IS_CUT || stage == DP_CHECKPOINT_COPIED ? 2 : 0;
+    return stage == DP_CHECKPOINT_IS_CUT ? 2 : stage == DP_CHECKPOINT_COPIED ? 1 : 0;
 }
 
 #endif

@@ -281,7 +281,7 @@ static enum dp_status take_lease(const struct dp_message *message, const Downpou
 static enum dp_status check_checkpoint(const struct dp_checkpoint_ask *ask, struct dp_error *err)
 {
     bool names_cut = ask->action == DP_CHECKPOINT_CUT || ask->action == DP_CHECKPOINT_FINISH;
-    if (ask->action > DP_CHECKPOINT_LEAVE_OUT)
+    if (ask->action > DP_CHECKPOINT_ABANDON)
         return dp_fail(err, DP_INVALID, "action: %d is none that is known here", (int)ask->action);
     if (ask->order == 0)
         return dp_fail(err, DP_INVALID, "order: 0, expected a random number");

@@ -52,8 +52,11 @@ static const struct dp_option options[] = {
     {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
      NULL, NULL},
     {"--wait", "TIME",
-     "how long to wait for pushes that only some shards have; default 10s. What has not come then, as its "
-     "worker is gone, is left out: a restore passes over the keys that have it when it is pushed again",
+     "how long to wait for pushes that only some shards have; default 10s. Then the checkpoint fails and "
+     "names "
+     "the worker, which completes its push when it is started again; pushes of other clients are listed, and "
+     "a "
+     "restored cluster refuses them",
      NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -112,8 +115,8 @@ static void tell(const struct checkpoint_asked *a, const struct dp_course_result
            (double)made->took_ms / 1000, (double)made->cut_ms / 1000, a->to, made->number);
     if (made->partial > 0)
         printf("%" PRIu32
-               " pushes are on some shards only, as who sent them is gone: a restored cluster takes "
-               "the rest of each when it is pushed again\n",
+               " pushes are on some shards only, as their clients did not complete them: a restored cluster "
+               "refuses them when they are sent again\n",
                made->partial);
     (void)fflush(stdout);
 }

@@ -96,7 +96,7 @@ static void add_json(struct checkpoint_listing *l, uint32_t number, const struct
             dp_json_set_u64(one, "rows", rows);
         dp_json_set_u64(one, "bytes", m->bytes);
         dp_json_set_u64(one, "bytes_new", m->bytes_new);
-        dp_json_set_u64(one, "partial_pushes", dp_push_exceptions_pushes(&m->exceptions));
+        dp_json_set_u64(one, "partial_pushes", m->partial.count);
     }
     if (m->position.known) {
         dp_json_set_u64(one, "run", m->position.run);
@@ -111,7 +111,7 @@ static void print_line(uint32_t number, const struct dp_manifest *m, const struc
 {
     char bytes[32] = "?", new[32] = "?", rows[32] = "?", run[16] = "-", epoch[16] = "-", step[32] = "-",
          loss[32] = "-", partial[40] = "";
-    uint32_t pushes = dp_push_exceptions_pushes(&m->exceptions);
+    uint32_t pushes = m->partial.count;
     bool known = false;
     if (m->made) {
         uint64_t count = rows_of(m, &known);

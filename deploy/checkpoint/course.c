@@ -3,12 +3,10 @@
 
 #include "common/base/deadline.h"
 #include "common/client/checkpoint.h"
-#include "common/model/stream.h"
 #include "common/wire/reply.h"
 #include "deploy/checkpoint/dead_orders.h"
 #include "deploy/checkpoint/judged.h"
-#include "deploy/checkpoint/left_waiting.h"
-#include "deploy/checkpoint/not_awaited.h"
+#include "deploy/checkpoint/partial_pushes.h"
 #include "deploy/checkpoint/saved_logs.h"
 #include "deploy/checkpoint/saved_names.h"
 #include "deploy/cli/progress.h"
@@ -43,7 +41,7 @@ struct checkpoint_course {
     struct dp_union cut_of_all;
     struct dp_saved_logs logs;
     struct dp_manifest manifest;
-    struct dp_push_exceptions before; /* of the checkpoint before this one, if it is of this history */
+    struct dp_partial_known known;
 };
 
 /* ---- one order to all shards */
@@ -159,37 +157,19 @@ static enum dp_status await(struct checkpoint_course *c, enum dp_checkpoint_stag
     return st;
 }
 
-static void name_push(uint64_t stream, uint64_t number, char *out, size_t size)
-{
-    if (dp_stream_is_training(stream))
-        (void)snprintf(out, size, "push %" PRIu64 " of epoch %" PRIu32 " of run %" PRIu32, number,
-                       dp_stream_epoch(stream), dp_stream_run(stream));
-    else
-        (void)snprintf(out, size, "push %" PRIu64 " of client stream %016" PRIx64, number, stream);
-}
-
-/* The shards end to wait for pushes whose sender is gone: what has come until then is in the checkpoint. */
-static enum dp_status leave_out(struct checkpoint_course *c, struct dp_error *err)
-{
-    for (uint32_t i = 0; i < c->shards; i++)
-        if (c->answers[i].state.lacking > DP_PUSH_EXCEPTIONS_MAX)
-            return dp_fail(err, DP_DATA,
-                           "shard %" PRIu32 " lacks %" PRIu32 " pushes that other shards have, after %" PRIu32
-                           " s; %u can be left out at most: are workers connected to some servers only?",
-                           i, c->answers[i].state.lacking, c->o->wait_ms / 1000, DP_PUSH_EXCEPTIONS_MAX);
-    return order(c, DP_CHECKPOINT_LEAVE_OUT, err);
-}
-
 static enum dp_status fail_waiting(const struct checkpoint_course *c, uint32_t shard, struct dp_error *err)
 {
     const struct dp_checkpoint_state *state = &c->answers[shard].state;
-    char push[96] = "";
-    if (state->lacking > 0)
-        name_push(state->lack_stream, state->lack_number, push, sizeof push);
-    return dp_left_waiting_fail(c->cut_of_all.has_sync, shard, c->o->wait_ms, push, err);
+    const struct dp_copy_push lacking = {state->lack_stream, state->lack_number};
+    const struct dp_partial_wait wait = {.training = &c->o->cluster->training,
+                                         .has_sync = c->cut_of_all.has_sync,
+                                         .shard = shard,
+                                         .wait_ms = c->o->wait_ms,
+                                         .lacking = state->lacking > 0 ? &lacking : NULL};
+    return dp_partial_fail(&wait, err);
 }
 
-/* Where it cannot be read, they are waited for again. */
+/* Where it cannot be read, what it gave up is waited for again. */
 static void read_before(struct checkpoint_course *c)
 {
     struct dp_checkpoint_list list = {0};
@@ -199,42 +179,48 @@ static void read_before(struct checkpoint_course *c)
     if (dp_checkpoint_list_read(c->o->directory, &list, NULL) == DP_OK && list.count > 0 &&
         dp_manifest_read_numbered(c->o->directory, list.number[list.count - 1], &last, NULL) == DP_OK &&
         last.cluster == c->o->cluster->id && last.generation == generation && last.history == history) {
-        c->before = last.exceptions;
-        last.exceptions = (struct dp_push_exceptions){0};
+        c->known.before = last.partial;
+        last.partial = (struct dp_copy_pushes){0};
     }
     dp_manifest_clear(&last);
     dp_checkpoint_list_clear(&list);
 }
 
-/* Whether what shards lack is nothing that is expected to come. In a synchronous run the close of a step is waited for all the same. */
-static bool is_in_vain(const struct checkpoint_course *c)
+static enum dp_status finish(struct checkpoint_course *c, struct dp_error *err)
 {
-    bool lacks = false;
-    for (uint32_t i = 0; i < c->shards; i++) {
-        uint32_t lacking = c->answers[i].state.lacking;
-        lacks = lacks || lacking > 0;
-        if (lacking > 0 &&
-            lacking > dp_not_awaited_count(&c->cut_of_all.lacking[i], &c->before, c->cut_of_all.last_run))
-            return false;
-    }
-    return lacks && !c->cut_of_all.has_sync;
+    read_before(c);
+    c->known.last_run = c->cut_of_all.last_run;
+    enum dp_status st = dp_union_give_up(&c->cut_of_all, dp_partial_is_over, &c->known, err);
+    return st == DP_OK ? order(c, DP_CHECKPOINT_FINISH, err) : st;
 }
 
-/* Every push is on all shards or on none: those that only some shards had at the cut arrive within moments, unless who made
- * them is gone. Then they are left out. But a synchronous step that a shard has closed is closed on all, or there is no cut. */
+/* Pushes of clients that do not train. The shards then lack pushes of workers only. */
+static enum dp_status give_up_clients(struct checkpoint_course *c, struct dp_error *err)
+{
+    enum dp_status st = dp_union_give_up(&c->cut_of_all, dp_partial_is_of_client, NULL, err);
+    if (st == DP_OK)
+        st = order(c, DP_CHECKPOINT_FINISH, err);
+    for (uint32_t i = 0; i < c->shards && st == DP_OK; i++)
+        if (c->answers[i].state.lacking > 0)
+            st = fail_waiting(c, i, err);
+    return st;
+}
+
+/* A push is on all shards or on none: what only some shards had at the cut arrives within moments, or is recomputed when its worker is back.
+ * In a synchronous run a step that one shard has closed is closed on all. */
 static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error *err)
 {
     uint64_t end_ms = dp_now_ms() + c->o->wait_ms;
     uint32_t behind;
-    bool leaves_out = false;
+    bool gave_up = false;
     enum dp_status st = DP_OK;
     while (st == DP_OK && (behind = find_behind(c, DP_CHECKPOINT_COPYING)) < c->shards) {
-        if (dp_now_ms() >= end_ms && leaves_out)
+        if (dp_now_ms() >= end_ms && gave_up)
             return fail_waiting(c, behind, err);
-        if (dp_now_ms() >= end_ms || (!leaves_out && is_in_vain(c))) {
-            leaves_out = true;
-            end_ms = dp_now_ms() + dp_left_waiting_ms(c->cut_of_all.has_sync);
-            st = leave_out(c, err);
+        if (dp_now_ms() >= end_ms) {
+            gave_up = true;
+            end_ms = dp_now_ms() + dp_partial_grace_ms(c->cut_of_all.has_sync);
+            st = give_up_clients(c, err);
         }
         if (st == DP_OK)
             st = look(c, "waiting for pushes under way", err);
@@ -325,23 +311,6 @@ static enum dp_status take_shards(struct checkpoint_course *c, struct dp_error *
     return DP_OK;
 }
 
-/* The ids are those of the pushes that all shards have, and the manifest lists what else there is. */
-static enum dp_status take_left_out(struct checkpoint_course *c, struct dp_error *err)
-{
-    struct dp_union_left_out *left_out = calloc(c->shards, sizeof *left_out);
-    if (!left_out)
-        return dp_fail(err, DP_NOMEM, "no memory for a manifest");
-    for (uint32_t i = 0; i < c->shards; i++)
-        left_out[i] = (struct dp_union_left_out){c->answers[i].frame[1], c->answers[i].bytes[1]};
-    enum dp_status st = dp_union_leave_out(&c->cut_of_all, left_out, err);
-    free(left_out);
-    if (st == DP_OK) {
-        c->manifest.exceptions = c->cut_of_all.exceptions;
-        c->cut_of_all.exceptions = (struct dp_push_exceptions){0};
-    }
-    return st;
-}
-
 static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *err)
 {
     const struct dp_union *of = &c->cut_of_all;
@@ -423,9 +392,9 @@ static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error
     dp_client_generation(c->o->client, &m->generation, &m->history);
     if (!m->made || !m->cluster_name)
         return dp_fail(err, DP_NOMEM, "no memory for a manifest");
+    m->partial = c->cut_of_all.partial;
+    c->cut_of_all.partial = (struct dp_copy_pushes){0};
     enum dp_status st = take_shards(c, err);
-    if (st == DP_OK)
-        st = take_left_out(c, err);
     if (st == DP_OK)
         st = put_files(c, err);
     if (st == DP_OK)
@@ -484,9 +453,8 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
     out->cut_ms = lap(&since_ms);
     if (st == DP_OK)
         dp_saved_logs_read(c->o->cluster, &c->logs);
-    read_before(c);
     if (st == DP_OK)
-        st = order(c, DP_CHECKPOINT_FINISH, err);
+        st = finish(c, err);
     if (st == DP_OK)
         st = await_missing(c, err);
     out->wait_ms = lap(&since_ms);
@@ -534,7 +502,7 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     if (st == DP_OK)
         st = make(&c, out, err);
     out->number = c.manifest.number;
-    out->partial = dp_push_exceptions_pushes(&c.manifest.exceptions);
+    out->partial = c.manifest.partial.count;
     out->bytes = c.manifest.bytes;
     out->bytes_new = c.manifest.bytes_new;
     out->run = c.manifest.position.run;
@@ -543,7 +511,7 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     dp_checkpoint_unlock(&lock);
     dp_saved_logs_clear(&c.logs);
     dp_manifest_clear(&c.manifest);
-    dp_push_exceptions_clear(&c.before);
+    free(c.known.before.push);
     dp_union_clear(&c.cut_of_all);
     dp_register_value_clear(&c.registered);
     if (c.answers)

@@ -23,7 +23,7 @@ struct dp_course_options {
     const char *directory; /* DIR, absolute */
     bool full;
     uint64_t rate;    /* bytes a second of a server; 0: no limit */
-    uint32_t wait_ms; /* for pushes that a shard lacks; then they are left out */
+    uint32_t wait_ms; /* for pushes that a shard lacks */
     bool (*stopped)(void *context);
     void (*show)(void *context,
                  const struct dp_course_progress *progress); /* several times a second; may be NULL */
@@ -34,7 +34,7 @@ struct dp_course_result {
     uint32_t number;
     uint64_t bytes, bytes_new;
     uint32_t run, epoch; /* run 0: none */
-    uint32_t partial;    /* pushes that only some shards have */
+    uint32_t partial;    /* pushes of clients that only some shards have */
     uint64_t took_ms;
     /* until rows were written back; the order of the cut to the last answer; until no shard lacked a push; until all was copied */
     uint64_t prepare_ms, cut_ms, wait_ms, copy_ms;

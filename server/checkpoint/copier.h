@@ -34,6 +34,11 @@ struct dp_copy_push {
     uint64_t stream, number;
 };
 
+struct dp_copy_pushes {
+    struct dp_copy_push *push; /* ascending by (stream, number) */
+    uint32_t count;
+};
+
 struct dp_copy_job {
     void *owner; /* for the submitter; the copier leaves it alone */
     uint64_t order;

@@ -111,16 +111,13 @@ static json_t *put_position(const struct dp_manifest_position *position)
     return out;
 }
 
-static json_t *put_exceptions(const struct dp_push_exceptions *exceptions)
+static json_t *put_partial(const struct dp_copy_pushes *partial)
 {
     json_t *out = json_array();
-    for (uint32_t i = 0; i < exceptions->count; i++) {
-        const struct dp_push_exception *one = &exceptions->one[i];
+    for (uint32_t i = 0; i < partial->count; i++) {
         json_t *object = json_object();
-        dp_manifest_json_put_hex(object, "stream", one->stream);
-        dp_json_set_u64(object, "number", one->number);
-        dp_manifest_json_put_hex(object, "first", one->has.first);
-        dp_manifest_json_put_hex(object, "last", one->has.last);
+        dp_manifest_json_put_hex(object, "stream", partial->push[i].stream);
+        dp_json_set_u64(object, "number", partial->push[i].number);
         json_array_append_new(out, object);
     }
     return out;
@@ -141,8 +138,8 @@ static json_t *put_all(const struct dp_manifest *manifest)
     for (uint32_t i = 0; i < manifest->shards; i++)
         json_array_append_new(shards, put_shard(&manifest->shard[i]));
     json_object_set_new(out, "tables", put_tables(&manifest->tables));
-    if (manifest->exceptions.count > 0)
-        json_object_set_new(out, "exceptions", put_exceptions(&manifest->exceptions));
+    if (manifest->partial.count > 0)
+        json_object_set_new(out, "partial_pushes", put_partial(&manifest->partial));
     json_object_set_new(out, "ids", put_file(&manifest->ids));
     json_object_set_new(out, "steps", put_file(&manifest->steps));
     json_object_set_new(out, "register", put_file(&manifest->register_file));

@@ -32,7 +32,7 @@ void dp_manifest_clear(struct dp_manifest *manifest)
         dp_manifest_shard_clear(&manifest->shard[i]);
     free(manifest->shard);
     free(manifest->tables.table);
-    dp_push_exceptions_clear(&manifest->exceptions);
+    free(manifest->partial.push);
     free(manifest->made);
     free(manifest->cluster_name);
     free(manifest->ids.name);

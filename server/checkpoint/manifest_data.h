@@ -7,7 +7,7 @@
 #include "common/model/range.h"
 #include "common/model/table.h"
 #include "server/checkpoint/checksum.h"
-#include "server/durable/push_exceptions.h"
+#include "server/checkpoint/copier.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,8 +78,8 @@ struct dp_manifest {
     uint64_t generation, history;
     struct dp_manifest_shard *shard; /* [shards], by index */
     uint32_t shards;
-    struct dp_manifest_tables tables;     /* union over the shards */
-    struct dp_push_exceptions exceptions; /* pushes that it has for these keys only; not in ids */
+    struct dp_manifest_tables tables; /* union over the shards */
+    struct dp_copy_pushes partial;    /* pushes that only some shards have */
     /* Names in the checkpoint's directory. */
     struct dp_manifest_file ids, steps, register_file, cluster_file;
     struct dp_manifest_file names,

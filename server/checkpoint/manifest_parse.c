@@ -12,6 +12,7 @@
 #define NAME_MAX_BYTES 200u
 #define FILES_MAX      1000000u
 #define TABLES_MAX     4096u
+#define PARTIAL_MAX    (1u << 20)
 #define MARK_HEX       (2u * DP_TABLE_MARK_BYTES)
 
 /* ---- files */
@@ -234,32 +235,45 @@ static void take_shards(struct dp_manifest_json *json, const json_t *from, struc
 
 /* ---- all */
 
-static void take_exception(struct dp_manifest_json *json, const json_t *from, struct dp_push_exceptions *out)
+static bool is_above(const struct dp_copy_push *push, const struct dp_copy_push *before)
 {
-    const struct dp_push_exception one = {
-        .stream = dp_manifest_json_hex(json, from, "stream"),
-        .number = dp_manifest_json_u64(json, from, "number", UINT64_MAX),
-        .has = {dp_manifest_json_hex(json, from, "first"), dp_manifest_json_hex(json, from, "last")}};
-    const struct dp_push_exception *before = out->count > 0 ? &out->one[out->count - 1] : NULL;
-    if (json->status == DP_OK && !dp_push_exceptions_may_follow(before, &one))
-        (void)dp_manifest_json_fail(
-            json, "first", "where a range begins, which is not the whole key space, behind the one before");
-    if (json->status == DP_OK)
-        json->status = dp_push_exceptions_append(out, &one, json->err);
+    return push->stream > before->stream || (push->stream == before->stream && push->number > before->number);
 }
 
 /* Absent: there are none. */
-static void take_exceptions(struct dp_manifest_json *json, const json_t *from, struct dp_push_exceptions *out)
+static void take_partial(struct dp_manifest_json *json, const json_t *from, struct dp_copy_pushes *out)
 {
-    if (json->status != DP_OK || !json_object_get(from, "exceptions"))
+    if (json->status != DP_OK || !json_object_get(from, "partial_pushes"))
         return;
-    const json_t *list = dp_manifest_json_array(json, from, "exceptions", DP_PUSH_EXCEPTIONS_MAX);
+    const json_t *list = dp_manifest_json_array(json, from, "partial_pushes", PARTIAL_MAX);
     size_t count = list ? json_array_size(list) : 0;
+    out->push = count > 0 ? calloc(count, sizeof out->push[0]) : NULL;
+    if (count > 0 && !out->push) {
+        json->status = dp_fail(json->err, DP_NOMEM, "no memory for a manifest of %zu partial pushes", count);
+        return;
+    }
     for (size_t i = 0; json->status == DP_OK && i < count; i++) {
-        size_t before = dp_manifest_json_enter(json, "exceptions", i);
-        take_exception(json, json_array_get(list, i), out);
+        size_t before = dp_manifest_json_enter(json, "partial_pushes", i);
+        const json_t *one = json_array_get(list, i);
+        struct dp_copy_push *push = &out->push[out->count++];
+        push->stream = dp_manifest_json_hex(json, one, "stream");
+        push->number = dp_manifest_json_u64(json, one, "number", UINT64_MAX);
+        if (json->status == DP_OK && (push->stream == 0 || (i > 0 && !is_above(push, &out->push[i - 1]))))
+            (void)dp_manifest_json_fail(json, "stream", "above 0 and the push before");
         dp_manifest_json_leave(json, before);
     }
+}
+
+/* Of a version before: pushes that it has for some keys only, the rest of which its servers took when they came again. */
+static void refuse_exceptions(struct dp_manifest_json *json, const json_t *from)
+{
+    if (json->status == DP_OK && json_object_get(from, "exceptions"))
+        json->status = dp_fail(
+            json->err, DP_UNSUPPORTED,
+            "the manifest lists pushes that only some keys have (exceptions), which this version does not "
+            "read: use another checkpoint; or restore this one with the version that made it, let the "
+            "workers "
+            "push these again, and make a new one");
 }
 
 static void take_step_logs(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_files *out)
@@ -313,7 +327,8 @@ static void take_all(struct dp_manifest_json *json, const json_t *from, struct d
     out->history = dp_manifest_json_hex(json, from, "history");
     take_shards(json, from, out);
     take_tables(json, from, &out->tables);
-    take_exceptions(json, from, &out->exceptions);
+    refuse_exceptions(json, from);
+    take_partial(json, from, &out->partial);
     take_own(json, from, "ids", &out->ids);
     take_own(json, from, "steps", &out->steps);
     take_own(json, from, "register", &out->register_file);

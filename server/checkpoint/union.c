@@ -1,6 +1,5 @@
 #include "server/checkpoint/union.h"
 
-#include "server/checkpoint/union_settle.h"
 #include "server/durable/push_ids_union.h"
 #include "server/durable/steps_mark.h"
 
@@ -21,25 +20,6 @@ static enum dp_status unpack_ids(const struct dp_union_part *part, uint32_t shar
     return dp_wrap(err, st, "shard %" PRIu32, shard);
 }
 
-static enum dp_status copy_exceptions(const struct dp_push_ids *ids, uint32_t shard, uint32_t shards,
-                                      struct dp_push_exceptions *out, struct dp_error *err)
-{
-    const struct dp_push_exceptions *from = dp_push_ids_exceptions(ids);
-    const struct dp_range own = dp_range_of_shard(shard, shards);
-    enum dp_status st = DP_OK;
-    for (uint32_t i = 0; i < from->count && st == DP_OK; i++) {
-        const struct dp_push_exception *one = &from->one[i];
-        st = one->has.first >= own.first && one->has.last <= own.last
-                 ? dp_push_exceptions_append(out, one, err)
-                 : dp_fail(err, DP_CORRUPT,
-                           "shard %" PRIu32 ": it has push %" PRIu64 " of stream %016" PRIx64
-                           " for keys %016" PRIx64 " to %016" PRIx64
-                           ", which are not all its own: its store is damaged; restore it from a checkpoint",
-                           shard, one->number, one->stream, one->has.first, one->has.last);
-    }
-    return st;
-}
-
 static enum dp_status unite_ids(const struct dp_union_part *parts, struct dp_union *out, struct dp_error *err)
 {
     enum dp_status st =
@@ -47,8 +27,6 @@ static enum dp_status unite_ids(const struct dp_union_part *parts, struct dp_uni
     for (uint32_t i = 0; i < out->shards && st == DP_OK; i++) {
         struct dp_push_ids *own = NULL;
         st = unpack_ids(&parts[i], i, &own, err);
-        if (st == DP_OK)
-            st = copy_exceptions(own, i, out->shards, &out->had[i], err);
         if (st == DP_OK && dp_push_ids_merge(out->all, own) != DP_OK)
             st = dp_fail(err, DP_NOMEM, "no memory for push ids");
         dp_push_ids_free(&own);
@@ -57,7 +35,7 @@ static enum dp_status unite_ids(const struct dp_union_part *parts, struct dp_uni
 }
 
 struct gathering {
-    struct dp_union_lacking *to;
+    struct dp_copy_pushes *to;
     uint32_t size;
     bool no_memory, too_many;
 };
@@ -82,7 +60,7 @@ static bool gather(void *context, uint64_t stream, uint64_t number)
 }
 
 static enum dp_status find_lacking(const struct dp_union_part *part, uint32_t shard,
-                                   const struct dp_push_ids *all, struct dp_union_lacking *out,
+                                   const struct dp_push_ids *all, struct dp_copy_pushes *out,
                                    struct dp_error *err)
 {
     struct dp_push_ids *own = NULL;
@@ -128,16 +106,88 @@ static void find_last(const struct dp_push_ids *all, struct dp_union *out)
     dp_push_ids_visit(all, count_stream, ignore_refused, out);
 }
 
+static enum dp_status pack_ids(struct dp_union *cut, struct dp_error *err)
+{
+    free(cut->ids);
+    cut->ids = dp_push_ids_pack(cut->all, &cut->ids_bytes);
+    return cut->ids ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for push ids");
+}
+
 static enum dp_status make_ids(const struct dp_union_part *parts, struct dp_union *out, struct dp_error *err)
 {
     enum dp_status st = unite_ids(parts, out, err);
     for (uint32_t i = 0; i < out->shards && st == DP_OK; i++)
         st = find_lacking(&parts[i], i, out->all, &out->lacking[i], err);
-    if (st == DP_OK) {
-        find_last(out->all, out);
-        st = dp_union_settle(out, NULL, err);
-    }
-    return st;
+    if (st != DP_OK)
+        return st;
+    find_last(out->all, out);
+    return pack_ids(out, err);
+}
+
+/* ---- partial pushes */
+
+static int by_push(const void *a, const void *b)
+{
+    const struct dp_copy_push *x = a, *y = b;
+    if (x->stream != y->stream)
+        return x->stream < y->stream ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Room for all that shards lack behind what is there. */
+static enum dp_status reserve_partial(struct dp_union *cut, struct dp_error *err)
+{
+    size_t count = cut->partial.count + 1u;
+    for (uint32_t i = 0; i < cut->shards; i++)
+        count += cut->lacking[i].count;
+    struct dp_copy_push *more = realloc(cut->partial.push, count * sizeof *more);
+    if (!more)
+        return dp_fail(err, DP_NOMEM, "no memory for pushes that only some shards have");
+    cut->partial.push = more;
+    return DP_OK;
+}
+
+static void take_partial(struct dp_copy_pushes *from, struct dp_copy_pushes *to,
+                         bool (*is_given_up)(const void *context, const struct dp_copy_push *push),
+                         const void *context)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < from->count; i++)
+        if (is_given_up(context, &from->push[i]))
+            to->push[to->count++] = from->push[i];
+        else
+            from->push[kept++] = from->push[i];
+    from->count = kept;
+}
+
+/* From place `from` on, which are sorted then; none of these is before it. */
+static void drop_repeated(struct dp_copy_pushes *pushes, uint32_t from)
+{
+    uint32_t once = from;
+    qsort(&pushes->push[from], pushes->count - from, sizeof *pushes->push, by_push);
+    for (uint32_t i = from; i < pushes->count; i++)
+        if (once == from || by_push(&pushes->push[once - 1], &pushes->push[i]) != 0)
+            pushes->push[once++] = pushes->push[i];
+    pushes->count = once;
+}
+
+enum dp_status dp_union_give_up(struct dp_union *cut,
+                                bool (*is_given_up)(const void *context, const struct dp_copy_push *push),
+                                const void *context, struct dp_error *err)
+{
+    struct dp_copy_pushes *partial = &cut->partial;
+    uint32_t before = partial->count;
+    if (reserve_partial(cut, err) != DP_OK)
+        return DP_NOMEM;
+    for (uint32_t i = 0; i < cut->shards; i++)
+        take_partial(&cut->lacking[i], partial, is_given_up, context);
+    if (partial->count == before)
+        return DP_OK;
+    drop_repeated(partial, before);
+    for (uint32_t i = before; i < partial->count; i++)
+        dp_push_ids_refuse(cut->all, partial->push[i].stream, partial->push[i].number, DP_PARTIAL);
+    qsort(partial->push, partial->count, sizeof *partial->push, by_push);
+    return pack_ids(cut, err);
 }
 
 /* ---- steps */
@@ -276,11 +326,9 @@ enum dp_status dp_union_make(const struct dp_union_part *parts, uint32_t shards,
                              struct dp_error *err)
 {
     DP_ASSERT(shards > 0);
-    *out = (struct dp_union){.shards = shards,
-                             .lacking = calloc(shards, sizeof *out->lacking),
-                             .had = calloc(shards, sizeof *out->had)};
-    enum dp_status st = out->lacking && out->had ? make_steps(parts, out, err)
-                                                 : dp_fail(err, DP_NOMEM, "no memory for a cut");
+    *out = (struct dp_union){.shards = shards, .lacking = calloc(shards, sizeof *out->lacking)};
+    enum dp_status st =
+        out->lacking ? make_steps(parts, out, err) : dp_fail(err, DP_NOMEM, "no memory for a cut");
     if (st == DP_OK)
         st = make_ids(parts, out, err);
     if (st != DP_OK)
@@ -292,11 +340,8 @@ void dp_union_clear(struct dp_union *cut)
 {
     for (uint32_t i = 0; i < cut->shards && cut->lacking; i++)
         free(cut->lacking[i].push);
-    for (uint32_t i = 0; i < cut->shards && cut->had; i++)
-        dp_push_exceptions_clear(&cut->had[i]);
     free(cut->lacking);
-    free(cut->had);
-    dp_push_exceptions_clear(&cut->exceptions);
+    free(cut->partial.push);
     dp_push_ids_free(&cut->all);
     free(cut->ids);
     free(cut->steps);

@@ -36,7 +36,6 @@ void dp_push_ids_free(struct dp_push_ids **ids)
         return;
     for (uint32_t i = 0; i < (*ids)->count; i++)
         stream_free((*ids)->stream[i]);
-    dp_push_exceptions_clear(&(*ids)->exceptions);
     free(*ids);
     *ids = NULL;
 }
@@ -212,7 +211,6 @@ static void drop_bits(struct dp_push_ids *ids, struct dp_push_ids_stream *s)
 static void remove_streams(struct dp_push_ids *ids, uint32_t at, uint32_t n)
 {
     for (uint32_t i = at; i < at + n; i++) {
-        dp_push_exceptions_drop_stream(&ids->exceptions, ids->stream[i]->id);
         drop_bits(ids, ids->stream[i]);
         stream_free(ids->stream[i]);
     }
@@ -400,9 +398,13 @@ void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, 
         dp_push_ids_set(s, number);
     else
         dp_push_ids_raise_low(ids, s, number + 1);
-    dp_push_exceptions_drop(&ids->exceptions, stream, number);
     if (status != DP_OK)
-        ids->refused[ids->refusals++ % DP_REFUSED_MAX] = (struct dp_push_ids_refused){stream, number, status};
+        dp_push_ids_refuse(ids, stream, number, status);
+}
+
+void dp_push_ids_refuse(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status)
+{
+    ids->refused[ids->refusals++ % DP_REFUSED_MAX] = (struct dp_push_ids_refused){stream, number, status};
 }
 
 enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
@@ -468,39 +470,6 @@ enum dp_status dp_push_ids_take_back(struct dp_push_ids *ids, uint64_t stream, u
     if (--s->set == 0)
         drop_bits(ids, s);
     return DP_OK;
-}
-
-/* ---- exceptions */
-
-const struct dp_push_exceptions *dp_push_ids_exceptions(const struct dp_push_ids *ids)
-{
-    return &ids->exceptions;
-}
-
-enum dp_status dp_push_ids_except(struct dp_push_ids *ids, const struct dp_push_exception *exception,
-                                  struct dp_error *err)
-{
-    const struct dp_push_exceptions *list = &ids->exceptions;
-    const struct dp_push_exception *last = list->count > 0 ? &list->one[list->count - 1] : NULL;
-    struct dp_push_ids_stream *ignored;
-    enum dp_status before;
-    enum dp_push_seen seen = dp_push_ids_look(ids, exception->stream, exception->number, &before);
-    if ((seen != DP_PUSH_NEW && seen != DP_PUSH_ABOVE) || !dp_push_exceptions_may_follow(last, exception))
-        return dp_fail(err, DP_CORRUPT,
-                       "push ids: push %" PRIu64 " of stream %016" PRIx64 " has keys %016" PRIx64
-                       " to %016" PRIx64 ", which is %s",
-                       exception->number, exception->stream, exception->has.first, exception->has.last,
-                       seen == DP_PUSH_NEW || seen == DP_PUSH_ABOVE ? "no range behind the one before"
-                                                                    : "part of a push that is used up");
-    if (!dp_push_ids_find(ids, exception->stream) &&
-        dp_push_ids_make_stream(ids, exception->stream, NULL, &ignored) != DP_PUSH_ROOM)
-        return dp_fail(err, DP_NOMEM, "no memory for push ids");
-    return dp_push_exceptions_append(&ids->exceptions, exception, err);
-}
-
-void dp_push_ids_forget_exceptions(struct dp_push_ids *ids)
-{
-    dp_push_exceptions_clear(&ids->exceptions);
 }
 
 /* ---- inspection */

@@ -26,14 +26,13 @@
  * Each write-back cycle puts this memory, packed, into the store's mark "ids". What was used up since is in
  * the journal's records (journaling.c); replay restores it, including the order of use, without quota or
  * clock. Little endian:
- *     format u32 (3, or 4 with exceptions) | streams u32 | floor of clients u64 | floor of runs u64 | refused u32 | runs u32 |
+ *     format u32 (3) | streams u32 | floor of clients u64 | floor of runs u64 | refused u32 | runs u32 |
  *     runs times, ascending: run u32 | 0 u32 | floor of its epochs u64
  *     streams times, least recently used first: id u64 | low u64 | words u32 | u64[words], bit i of them:
  *     number low + i
  *         is used up
  *     refused times, oldest first: stream u64 | number u64 | status u32
- *     format 4, up to the end, ascending: an exception, stream u64 | number u64 | first u64 | last u64
- * Format 2 is read too: instead of floors it has the greatest forgotten id of each kind (clients, training);
+ * Format 4 had pushes behind these that the store has for some keys only: it is refused, with the way out. Format 2 is read too: instead of floors it has the greatest forgotten id of each kind (clients, training);
  * it has no runs, and its streams are ascending. If that id cannot have been given out, the floor is above
  * all ids that can.
  * Thread    The shard's. */
@@ -42,7 +41,6 @@
 
 #include "common/base/status.h"
 #include "common/model/stream.h"
-#include "server/durable/push_exceptions.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -113,19 +111,12 @@ enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uin
  * is used up that would be beyond the window then. */
 DP_MUST_USE
 enum dp_status dp_push_ids_take_back(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
-
-/* Pushes that a restored store has for some keys (push_exceptions.h). They are not used up, and their streams are known; one that is
- * used up, or whose stream is forgotten, is an exception no more. */
-const struct dp_push_exceptions *dp_push_ids_exceptions(const struct dp_push_ids *ids);
-/* Appends one. DP_CORRUPT: it cannot stand behind the last one, or the push is used up or too old. DP_DATA: there are too many. */
-DP_MUST_USE
-enum dp_status dp_push_ids_except(struct dp_push_ids *ids, const struct dp_push_exception *exception,
-                                  struct dp_error *err);
-void dp_push_ids_forget_exceptions(struct dp_push_ids *ids);
+/* Likewise: the number, which is used up, is refused with this status from now on. */
+void dp_push_ids_refuse(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status);
 
 /* Returns bytes that the caller frees; NULL: out of memory. */
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);
-/* Unpacks into new, empty ids. DP_CORRUPT: the bytes are not packed ids. */
+/* Unpacks into new, empty ids. DP_CORRUPT: the bytes are not packed ids. DP_UNSUPPORTED: of format 4. */
 DP_MUST_USE
 enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
                                   struct dp_error *err);

@@ -54,7 +54,6 @@ struct dp_push_ids {
     struct dp_push_ids_quota clients_quota, runs_quota;
     uint32_t refusals; /* in total; the last DP_REFUSED_MAX of them are kept */
     struct dp_push_ids_refused refused[DP_REFUSED_MAX];
-    struct dp_push_exceptions exceptions;
 };
 
 struct dp_push_ids_stream *dp_push_ids_find(const struct dp_push_ids *ids, uint64_t stream);

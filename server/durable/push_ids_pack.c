@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PACK_EXCEPTS 4u /* the format with exceptions, of ids that have any */
+#define PACK_KEYS    4u /* had pushes that the store has for some keys only */
 #define PACK_FORMAT  3u
 #define PACK_ORDERED 2u /* the format with streams ascending */
 #define PACK_HEAD    32u
 #define PACK_RUN     16u
 #define PACK_STREAM  20u
 #define PACK_REFUSED 20u
-#define PACK_EXCEPT  32u
 
 /* Word w of the window, counted from low: made of the end of one word of the bits and the start of the
  * next. */
@@ -37,17 +36,6 @@ static char *pack_stream(const struct dp_push_ids_stream *s, char *at)
     return at + PACK_STREAM + (size_t)words * 8;
 }
 
-static char *pack_exceptions(const struct dp_push_exceptions *list, char *at)
-{
-    for (uint32_t i = 0; i < list->count; i++, at += PACK_EXCEPT) {
-        dp_store_u64le(at, list->one[i].stream);
-        dp_store_u64le(at + 8, list->one[i].number);
-        dp_store_u64le(at + 16, list->one[i].has.first);
-        dp_store_u64le(at + 24, list->one[i].has.last);
-    }
-    return at;
-}
-
 static int by_use(const void *a, const void *b)
 {
     const struct dp_push_ids_stream *x = *(const struct dp_push_ids_stream *const *)a,
@@ -58,8 +46,7 @@ static int by_use(const void *a, const void *b)
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size)
 {
     uint32_t kept = ids->refusals < DP_REFUSED_MAX ? ids->refusals : DP_REFUSED_MAX;
-    size_t most =
-        PACK_HEAD + ids->runs * PACK_RUN + kept * PACK_REFUSED + (size_t)ids->exceptions.count * PACK_EXCEPT;
+    size_t most = PACK_HEAD + ids->runs * PACK_RUN + kept * PACK_REFUSED;
     for (uint32_t i = 0; i < ids->count; i++)
         most += PACK_STREAM + (size_t)ids->stream[i]->words * 8;
     const struct dp_push_ids_stream **order = malloc((ids->count + 1u) * sizeof *order);
@@ -68,7 +55,7 @@ void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size)
         free(order);
         return NULL;
     }
-    dp_store_u32le(bytes, ids->exceptions.count > 0 ? PACK_EXCEPTS : PACK_FORMAT);
+    dp_store_u32le(bytes, PACK_FORMAT);
     dp_store_u32le(bytes + 4, ids->count);
     dp_store_u64le(bytes + 8, ids->floors.clients);
     dp_store_u64le(bytes + 16, ids->floors.runs);
@@ -92,7 +79,6 @@ void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size)
         dp_store_u64le(at + 8, refused->number);
         dp_store_u32le(at + 16, (uint32_t)refused->status);
     }
-    at = pack_exceptions(&ids->exceptions, at);
     *size = (size_t)(at - bytes);
     return bytes;
 }
@@ -158,28 +144,22 @@ static void take_forgotten(struct dp_push_ids *ids, uint64_t client, uint64_t tr
             ids->run[i].number < number ? (uint64_t)UINT32_MAX + 1 : (uint64_t)dp_stream_epoch(training) + 1;
 }
 
-static enum dp_status unpack_exceptions(struct dp_push_ids *ids, const char *at, size_t bytes,
-                                        struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    for (size_t i = 0; i < bytes / PACK_EXCEPT && st == DP_OK; i++, at += PACK_EXCEPT) {
-        const struct dp_push_exception one = {
-            dp_load_u64le(at), dp_load_u64le(at + 8), {dp_load_u64le(at + 16), dp_load_u64le(at + 24)}};
-        st = dp_push_ids_except(ids, &one, err);
-    }
-    return st;
-}
-
 enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
                                   struct dp_error *err)
 {
     DP_ASSERT(ids->count == 0 && ids->runs == 0);
     const char *at = bytes;
     uint32_t format = size >= PACK_HEAD ? dp_load_u32le(at) : 0;
-    if (format < PACK_ORDERED || format > PACK_EXCEPTS || dp_load_u32le(at + 4) > DP_STREAMS_MAX ||
+    if (format == PACK_KEYS)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "push ids of format %u list pushes that only some keys have, which this version does "
+                       "not read: start the version that wrote them, let its workers push these again, and "
+                       "stop it; or restore a checkpoint without such pushes",
+                       format);
+    if (format < PACK_ORDERED || format > PACK_FORMAT || dp_load_u32le(at + 4) > DP_STREAMS_MAX ||
         dp_load_u32le(at + 24) > DP_REFUSED_MAX || dp_load_u32le(at + 28) > DP_PUSH_RUNS_MAX)
         return dp_fail(err, DP_CORRUPT, "push ids: %zu bytes that are not format %u to %u", size,
-                       PACK_ORDERED, PACK_EXCEPTS);
+                       PACK_ORDERED, PACK_FORMAT);
     uint32_t count = dp_load_u32le(at + 4), refused = dp_load_u32le(at + 24), runs = dp_load_u32le(at + 28);
     uint64_t clients = dp_load_u64le(at + 8), training = dp_load_u64le(at + 16);
     at += PACK_HEAD;
@@ -197,17 +177,12 @@ enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, si
         st = unpack_stream(ids, &at, &size, err);
     if (format == PACK_ORDERED)
         take_forgotten(ids, clients, training);
-    size_t known = (size_t)refused * PACK_REFUSED, rest = size > known ? size - known : 0;
-    bool is_whole = format == PACK_EXCEPTS
-                        ? rest > 0 && rest % PACK_EXCEPT == 0 && rest / PACK_EXCEPT <= DP_PUSH_EXCEPTIONS_MAX
-                        : rest == 0;
-    if (st == DP_OK && (size < known || !is_whole))
-        st = dp_fail(err, DP_CORRUPT, "push ids: %zu bytes for %u refused ones%s", size, refused,
-                     format == PACK_EXCEPTS ? " and exceptions" : "");
+    if (st == DP_OK && size != (size_t)refused * PACK_REFUSED)
+        st = dp_fail(err, DP_CORRUPT, "push ids: %zu bytes for %u refused ones", size, refused);
     for (uint32_t i = 0; i < refused && st == DP_OK; i++, at += PACK_REFUSED)
         ids->refused[ids->refusals++] =
             (struct dp_push_ids_refused){.stream = dp_load_u64le(at),
                                          .number = dp_load_u64le(at + 8),
                                          .status = dp_status_from_number((int)dp_load_u32le(at + 16))};
-    return st == DP_OK ? unpack_exceptions(ids, at, rest, err) : st;
+    return st;
 }

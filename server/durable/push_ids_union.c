@@ -79,7 +79,6 @@ static void merge_refusals(struct dp_push_ids *into, const struct dp_push_ids *f
 enum dp_status dp_push_ids_merge(struct dp_push_ids *into, const struct dp_push_ids *from)
 {
     enum dp_status st = DP_OK;
-    dp_push_ids_forget_exceptions(into);
     /* Streams that `into` does not know are its newest, in the order of their use. */
     for (const struct dp_push_ids_stream *s = from->clients.oldest; s && st == DP_OK; s = s->newer)
         st = merge_stream(into, s);

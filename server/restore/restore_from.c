@@ -35,8 +35,6 @@ static enum dp_status read_ids(struct dp_restore_from *from, struct dp_error *er
         st = dp_push_ids_new(&ids);
     if (st == DP_OK)
         st = dp_push_ids_unpack(ids, from->ids, (size_t)from->manifest.ids.bytes, err);
-    for (uint32_t i = 0; st == DP_OK && i < from->manifest.exceptions.count; i++)
-        st = dp_push_ids_except(ids, &from->manifest.exceptions.one[i], err);
     dp_push_ids_free(&ids);
     return st;
 }

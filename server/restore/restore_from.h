@@ -14,8 +14,7 @@
 struct dp_restore_from {
     struct dp_checkpoint_path checkpoint, directory; /* its directory, and that of all checkpoints */
     struct dp_manifest manifest;
-    void *ids,
-        *steps; /* as in the marks, but for the manifest's exceptions; steps NULL: no run of workers that joined */
+    void *ids, *steps;              /* as in the marks; steps NULL: no run of workers that joined */
     struct dp_restore_table *table; /* of all shards, ascending by id */
     uint32_t tables;
     /* Those that all shards have, ascending. One that only some have is of an order that had not reached all: it is given again. */

@@ -1,64 +1,9 @@
 #include "server/restore/restore_put.h"
 
 #include "common/base/bytes.h"
-#include "server/durable/push_ids.h"
 #include "server/durable/table_mark.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- push ids */
-
-/* The part of a push that a new shard's range has: all of it, and it counts as applied; some of it, which is an exception there; or
- * nothing. */
-static enum dp_status except(struct dp_push_ids *ids, const struct dp_push_exception *has, uint32_t count,
-                             struct dp_range range)
-{
-    struct dp_error ignored;
-    enum dp_status st = DP_OK;
-    for (uint32_t i = 0; i < count && st == DP_OK; i++) {
-        struct dp_push_exception part = has[i];
-        part.has.first = part.has.first > range.first ? part.has.first : range.first;
-        part.has.last = part.has.last < range.last ? part.has.last : range.last;
-        if (part.has.first > part.has.last)
-            continue;
-        if (part.has.first == range.first && part.has.last == range.last)
-            return dp_push_ids_restore(ids, part.stream, part.number, DP_OK);
-        st = dp_push_ids_except(ids, &part, &ignored);
-    }
-    return st;
-}
-
-static enum dp_status add_exceptions(struct dp_push_ids *ids, const struct dp_push_exceptions *list,
-                                     struct dp_range range)
-{
-    enum dp_status st = DP_OK;
-    uint32_t count;
-    for (uint32_t i = 0; i < list->count && st == DP_OK; i += count) {
-        const struct dp_push_exception *one = &list->one[i];
-        const struct dp_push_exception *has = dp_push_exceptions_find(list, one->stream, one->number, &count);
-        st = except(ids, has, count, range);
-    }
-    return st;
-}
-
-static void put_ids(struct dp_restore_marks *marks, const struct dp_restore_from *from, struct dp_range range)
-{
-    struct dp_push_ids *ids = NULL;
-    struct dp_error ignored;
-    size_t size = 0;
-    enum dp_status st = dp_push_ids_new(&ids);
-    if (st == DP_OK)
-        st = dp_push_ids_unpack(ids, from->ids, (size_t)from->manifest.ids.bytes, &ignored);
-    if (st == DP_OK)
-        st = add_exceptions(ids, &from->manifest.exceptions, range);
-    void *bytes = st == DP_OK ? dp_push_ids_pack(ids, &size) : NULL;
-    if (bytes)
-        dp_restore_marks_put_bytes(marks, "ids", bytes, size);
-    marks->failed |= !bytes; /* they were checked (restore_from.h): there is no memory */
-    free(bytes);
-    dp_push_ids_free(&ids);
-}
 
 /* ---- a shard that is copied */
 
@@ -93,7 +38,7 @@ static void put_checkpoint(struct dp_restore_marks *marks, const struct dp_resto
 void dp_restore_put_copied(struct dp_restore_marks *marks, const struct dp_restore_from *from,
                            const struct dp_manifest_shard *shard)
 {
-    put_ids(marks, from, shard->range);
+    dp_restore_marks_put_bytes(marks, "ids", from->ids, (size_t)from->manifest.ids.bytes);
     dp_restore_marks_put_bytes(marks, "steps", from->steps,
                                from->steps ? (size_t)from->manifest.steps.bytes : 0);
     put_checkpoint(marks, from);
@@ -156,7 +101,7 @@ void dp_restore_put_new(struct dp_restore_marks *marks, const struct dp_restore_
     /* The journal goes on behind every row, whichever shard it is from. One that began lower would give a push an lsn that its row
      * has already: it would be answered, and skipped. */
     dp_restore_marks_put_u64(marks, "lsn", from->lsn_max);
-    put_ids(marks, from, dp_restore_rows_range(rows, target));
+    dp_restore_marks_put_bytes(marks, "ids", from->ids, (size_t)from->manifest.ids.bytes);
     if (from->steps)
         dp_restore_marks_put_bytes(marks, "steps", from->steps, (size_t)from->manifest.steps.bytes);
     put_checkpoint(marks, from);

@@ -232,12 +232,6 @@ enum dp_status dp_restore_rows_end(struct dp_restore_rows *rows, struct dp_error
     return st;
 }
 
-struct dp_range dp_restore_rows_range(const struct dp_restore_rows *rows, uint32_t target)
-{
-    DP_ASSERT(target < rows->o.targets);
-    return rows->o.target[target].range;
-}
-
 uint64_t dp_restore_rows_count(const struct dp_restore_rows *rows, uint32_t target, uint32_t table)
 {
     DP_ASSERT(target < rows->o.targets && table < rows->o.tables);

@@ -42,7 +42,6 @@ enum dp_status dp_restore_rows_take(struct dp_restore_rows *rows, const struct d
                                     struct dp_range range, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_restore_rows_end(struct dp_restore_rows *rows, struct dp_error *err);
-struct dp_range dp_restore_rows_range(const struct dp_restore_rows *rows, uint32_t target);
 /* How many were written. */
 uint64_t dp_restore_rows_count(const struct dp_restore_rows *rows, uint32_t target, uint32_t table);
 void dp_restore_rows_free(struct dp_restore_rows **rows); /* accepts NULL inside, leaves NULL */

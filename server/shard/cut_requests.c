@@ -2,7 +2,6 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
-#include "server/durable/steps_mark.h"
 #include "server/shard/requests.h"
 
 #include <inttypes.h>
@@ -29,8 +28,6 @@ static void check(const struct dp_cut_requests *r)
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPYING || dp_cut_requests_is_busy(r));
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPIED || (r->job && r->job_ended));
     DP_ASSERT(r->found <= r->missing_count && (is_under_way(r) || r->missing_count == 0));
-    DP_ASSERT(r->left_out_count == 0 ||
-              (r->leaves_out && r->stage >= DP_CHECKPOINT_WAITING && is_under_way(r)));
 }
 
 /* ---- how an order ends */
@@ -38,19 +35,14 @@ static void check(const struct dp_cut_requests *r)
 static void free_pushes(struct dp_cut_requests *r)
 {
     free(r->missing);
-    free(r->left_out);
-    free(r->left_steps);
-    r->missing = r->left_out = NULL;
-    r->left_steps = NULL;
-    r->missing_count = r->found = r->left_out_count = 0;
-    r->left_steps_bytes = 0;
+    r->missing = NULL;
+    r->missing_count = r->found = 0;
 }
 
 /* What it holds goes, unless the copier still reads it. */
 static void let_go(struct dp_cut_requests *r)
 {
     free_pushes(r);
-    r->leaves_out = false;
     r->has_until = false;
     if (dp_cut_requests_is_busy(r)) {
         r->copier->cancel(r->copier->self, r->job);
@@ -142,42 +134,16 @@ static bool has_steps(const struct dp_cut_requests *r)
     return !is_sync(r) || (dp_steps_is_by_step(r->steps) && r->steps->open >= r->step);
 }
 
-/* False: out of memory. */
-static bool note_steps(struct dp_cut_requests *r)
+static void pass_found(struct dp_cut_requests *r)
 {
-    if (dp_steps_is_by_step(r->steps) || !dp_mode_of(r->steps->view.mode)->waits)
-        return true;
-    r->left_steps = malloc(dp_steps_mark_bytes(r->steps));
-    if (!r->left_steps)
-        return false;
-    r->left_steps_bytes = dp_steps_mark_bytes(r->steps);
-    dp_steps_mark_pack(r->steps, r->left_steps);
-    return true;
-}
-
-/* What is not here in this turn is not in the copy, wherever it comes later: `until` is this turn's. Not before the steps are closed: a
- * push of one of them, which comes yet, is in the copy with its close. */
-static void leave_out_missing(struct dp_cut_requests *r)
-{
-    uint32_t kept = r->found;
-    if (!note_steps(r))
-        return; /* in a later turn */
-    for (uint32_t at = r->found; at < r->missing_count; at++) {
-        if (is_here(r, &r->missing[at]))
-            r->missing[kept++] = r->missing[at];
-        else
-            r->left_out[r->left_out_count++] = r->missing[at];
-    }
-    r->found = r->missing_count = kept;
+    while (r->found < r->missing_count && is_here(r, &r->missing[r->found]))
+        r->found++;
 }
 
 /* All that is asked for is durable once the journal of the turn in which it was seen is. */
 static void look_for_missing(struct dp_cut_requests *r)
 {
-    while (r->found < r->missing_count && is_here(r, &r->missing[r->found]))
-        r->found++;
-    if (r->found < r->missing_count && r->leaves_out && has_steps(r))
-        leave_out_missing(r);
+    pass_found(r);
     if (r->found < r->missing_count || !has_steps(r) || r->has_until)
         return;
     r->has_until = true;
@@ -379,50 +345,35 @@ static enum dp_status cut(struct dp_cut_requests *r, const struct dp_checkpoint_
     return DP_OK;
 }
 
+/* Sent a second time with fewer pushes, the others are not waited for any longer. The list only shrinks: an earlier request that comes late
+ * changes nothing. */
 static enum dp_status finish(struct dp_cut_requests *r, const struct dp_checkpoint_ask *ask,
                              struct dp_error *err)
 {
+    bool waits = r->stage == DP_CHECKPOINT_WAITING;
     if (r->stage == DP_CHECKPOINT_NONE)
         return unknown(r, ask, err);
-    if (r->stage > DP_CHECKPOINT_IS_CUT)
+    if (r->stage > DP_CHECKPOINT_WAITING || (waits && ask->missing >= r->missing_count))
         return DP_OK; /* sent again */
     if (r->stage < DP_CHECKPOINT_IS_CUT || ask->cut != r->number)
         return dp_fail(err, DP_INVALID,
                        "cut %" PRIu32 " cannot be finished: shard %" PRIu32 " has cut %" PRIu32
                        " in stage %d",
                        ask->cut, r->base->index, r->number, (int)r->stage);
-    r->missing = calloc(ask->missing + 1u, sizeof r->missing[0]);
-    r->left_out = calloc(ask->missing + 1u, sizeof r->left_out[0]);
-    if (!r->missing || !r->left_out) { /* asked again, both are made again */
-        free(r->missing);
-        free(r->left_out);
-        r->missing = r->left_out = NULL;
+    struct dp_copy_push *missing = calloc(ask->missing + 1u, sizeof missing[0]);
+    if (!missing)
         return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for %" PRIu32 " missing pushes",
                        r->base->index, ask->missing);
-    }
     const char *at = ask->pushes;
     for (uint32_t i = 0; i < ask->missing; i++, at += 16)
-        r->missing[i] = (struct dp_copy_push){dp_load_u64le(at), dp_load_u64le(at + 8)};
+        missing[i] = (struct dp_copy_push){dp_load_u64le(at), dp_load_u64le(at + 8)};
+    free_pushes(r);
+    r->missing = missing;
     r->missing_count = ask->missing;
-    r->found = 0;
-    r->has_until = false;
+    pass_found(r);
+    r->has_until = waits && r->has_until;
     r->step = ask->step;
     r->stage = DP_CHECKPOINT_WAITING;
-    return DP_OK;
-}
-
-static enum dp_status leave_out(struct dp_cut_requests *r, const struct dp_checkpoint_ask *ask,
-                                struct dp_error *err)
-{
-    if (r->stage == DP_CHECKPOINT_NONE)
-        return unknown(r, ask, err);
-    if (r->stage < DP_CHECKPOINT_WAITING)
-        return dp_fail(err, DP_INVALID,
-                       "nothing can be left out: the cut of shard %" PRIu32
-                       " is not finished, it is in stage %d",
-                       r->base->index, (int)r->stage);
-    if (r->stage == DP_CHECKPOINT_WAITING) /* else sent again, or all has come */
-        r->leaves_out = true;
     return DP_OK;
 }
 
@@ -448,24 +399,6 @@ static void tell_cut(const struct dp_cut_requests *r, struct dp_checkpoint_state
     }
 }
 
-/* What it left out, and in ssp its steps (common/wire/checkpoint.h). */
-static struct dp_frame left_out_frame(const struct dp_cut_requests *r)
-{
-    bool has_steps = r->left_out_count > 0 && r->left_steps_bytes > 0;
-    struct dp_frame frame =
-        dp_frame_new((size_t)r->left_out_count * 16 + (has_steps ? 16 + r->left_steps_bytes : 0));
-    char *at = frame.data;
-    for (uint32_t i = 0; at && i < r->left_out_count; i++, at += 16) {
-        dp_store_u64le(at, r->left_out[i].stream);
-        dp_store_u64le(at + 8, r->left_out[i].number);
-    }
-    if (at && has_steps) {
-        memset(at, 0, 16);
-        memcpy(at + 16, r->left_steps, r->left_steps_bytes);
-    }
-    return frame;
-}
-
 static bool tell_frames(const struct dp_cut_requests *r, struct dp_frame frame[2])
 {
     if (r->stage == DP_CHECKPOINT_IS_CUT) {
@@ -473,9 +406,8 @@ static bool tell_frames(const struct dp_cut_requests *r, struct dp_frame frame[2
         frame[1] = dp_frame_copy(r->cut->steps_bytes, r->cut->steps_size);
     } else if (r->stage == DP_CHECKPOINT_COPIED) {
         frame[0] = dp_frame_copy(r->job->manifest, strlen(r->job->manifest));
-        frame[1] = left_out_frame(r);
     }
-    bool may_lack = r->stage == DP_CHECKPOINT_IS_CUT && r->cut->steps_size == 0;
+    bool may_lack = r->stage != DP_CHECKPOINT_IS_CUT || r->cut->steps_size == 0;
     bool there = dp_checkpoint_frames(r->stage) == 0 || (frame[0].data && (frame[1].data || may_lack));
     for (uint32_t i = 0; !there && i < 2; i++)
         dp_frame_release(&frame[i]);
@@ -525,9 +457,6 @@ void dp_cut_requests_do(struct dp_cut_requests *r, const struct dp_waiting *wait
         break;
     case DP_CHECKPOINT_FINISH:
         st = known ? finish(r, ask, err) : unknown(r, ask, err);
-        break;
-    case DP_CHECKPOINT_LEAVE_OUT:
-        st = known ? leave_out(r, ask, err) : unknown(r, ask, err);
         break;
     case DP_CHECKPOINT_END:
     case DP_CHECKPOINT_ABANDON:

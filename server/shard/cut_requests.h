@@ -1,6 +1,7 @@
 /* Cut requests: a shard's part of a checkpoint (proto/README.md, server/checkpoint/README.md). One order at a time:
- *     begin: a write-back cycle -> cut: in a turn (server/durable/cut.h) -> finish: pushes that other shards have come here, too,
- *     or are left out, when whoever ordered says so: their sender is gone -> the copier copies link and journal -> copied: its part of the manifest -> end
+ *     begin: a write-back cycle -> cut: in a turn (server/durable/cut.h) -> finish: pushes that other shards have come here, too;
+ *     a second finish with fewer of them gives the others up -> the copier copies link and journal -> copied: its part of the
+ *     manifest -> end
  * Answers   Each request is answered at once, with how far the order is: whoever ordered asks again (look). All may be sent again.
  * Refused   Without a journal (durability none), and where the store is read-only.
  * Given up  An order of which nobody was heard for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space that a full
@@ -42,16 +43,11 @@ struct dp_cut_requests {
     uint64_t step;                 /* t* */
     struct dp_copy_push *missing;  /* ascending */
     uint32_t missing_count, found; /* found: of the first ones, all are here */
-    bool leaves_out;               /* what is missing is waited for no more */
-    struct dp_copy_push *left_out; /* ascending; [missing_count] of finish */
-    uint32_t left_out_count;
-    void *left_steps; /* ssp: the steps mark of the turn in which pushes were left out */
-    size_t left_steps_bytes;
-    bool has_until;          /* waiting: nothing more is waited for */
-    uint64_t until;          /* and all is here when the journal is durable up to it */
-    struct dp_copy_job *job; /* at the copier, or copied */
-    bool job_ended;          /* it is back */
-    struct dp_error why;     /* abandoned */
+    bool has_until;                /* waiting: nothing more is waited for */
+    uint64_t until;                /* and all is here when the journal is durable up to it */
+    struct dp_copy_job *job;       /* at the copier, or copied */
+    bool job_ended;                /* it is back */
+    struct dp_error why;           /* abandoned */
 };
 
 void dp_cut_requests_do(struct dp_cut_requests *requests, const struct dp_waiting *waiting, bool draining,

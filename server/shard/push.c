@@ -1,8 +1,7 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
- *     member may push? -> check values -> stream admitted? -> keys that are here already passed over (exceptions.h) ->
- *     (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows -> append to the journal ->
- *     apply -> remember the number -> hold the answer until it is durable
- *                                                                                    (this order, always)
+ *     member may push? -> check values -> stream admitted? -> (stream, number) seen? -> find the rows, room for new ones
+ *     (misses.c, room.c) -> new rows -> append to the journal -> apply -> remember the number -> hold the answer until it is
+ *     durable                                                                        (this order, always)
  * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
  *           not take effect behind what came after it. Room before rows: nothing is half applied. A new row
  *           without a push applied to it equals no row: what a failure leaves behind is invisible. Rows never
@@ -10,7 +9,6 @@
  * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
  *           number and its rows are looked for each time, as others' pushes and reads have changed them meanwhile. */
 #include "server/modes/step_rules.h"
-#include "server/shard/exceptions.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
@@ -126,8 +124,9 @@ static enum looked look_id(struct dp_shard *shard, const struct dp_request *requ
         return LOOKED_REPEATED;
     case DP_PUSH_REFUSED:
         dp_push_ids_use(shard->ids, request->stream);
-        (void)dp_fail(err, before, "push %" PRIu64 " of stream %016" PRIx64 " was refused before: %s",
-                      request->number, request->stream, dp_status_text((int)before));
+        (void)dp_fail(err, before, "push %" PRIu64 " of stream %016" PRIx64 " %s: %s", request->number,
+                      request->stream, before == DP_PARTIAL ? "counts as done" : "was refused before",
+                      dp_status_text((int)before));
         return LOOKED_REFUSED;
     case DP_PUSH_ABOVE:
         dp_push_ids_use(shard->ids, request->stream);
@@ -190,14 +189,6 @@ static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, 
     return DP_APPEND_REFUSED;
 }
 
-/* Behind the checks of all that was sent: what it has too much is not refused, but what is wrong with it is. */
-static enum dp_status pass_over(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
-{
-    bool changed;
-    enum dp_status st = dp_exceptions_pass_over(shard->ids, waiting, &changed, err);
-    return st == DP_OK && changed ? dp_sections_check(&shard->base, &shard->tables, waiting, err) : st;
-}
-
 /* What of a push can be said before its rows are looked at, and does not change while it waits. */
 static enum dp_status check(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
@@ -211,8 +202,6 @@ static enum dp_status check(struct dp_shard *shard, struct dp_waiting *waiting, 
         st = dp_sections_check(&shard->base, &shard->tables, waiting, err);
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++)
         st = check_values(shard, &request->section[s], waiting->lookup.section[s].table, err);
-    if (st == DP_OK)
-        st = pass_over(shard, waiting, err);
     waiting->checked = st == DP_OK;
     return st;
 }

@@ -29,6 +29,11 @@ struct sim_part *sim_part_new(const struct dp_copy_job *job)
     part->after = job->after;
     part->until = job->until;
     part->shard = job->shard;
+    part->missing.count = job->missing_count;
+    part->missing.push = calloc(job->missing_count + 1u, sizeof part->missing.push[0]);
+    DP_ASSERT(part->missing.push);
+    for (uint32_t i = 0; i < job->missing_count; i++)
+        part->missing.push[i] = job->missing[i];
     return part;
 }
 
@@ -40,6 +45,7 @@ void sim_part_free(struct sim_part **out)
         return;
     sim_store_copy_free(&part->link);
     dp_sim_disk_free(&part->tail);
+    free(part->missing.push);
     free(part);
 }
 
@@ -176,18 +182,19 @@ static void check(void *context, uint64_t order)
             continue;
         struct sim_cut cut[SIM_SERVERS_MAX] = {{0}};
         for (uint32_t k = 0; k < c->from.manifest.shards; k++)
-            cut[k] = (struct sim_cut){c->part[k]->lsn, c->part[k]->until};
+            cut[k] = (struct sim_cut){c->part[k]->lsn, c->part[k]->until, c->part[k]->missing.push,
+                                      c->part[k]->missing.count};
         c->view = view_of(world, c);
         c->image = sim_image_new(world->model, cut, c->from.ids, (size_t)c->from.manifest.ids.bytes,
-                                 &c->from.manifest.exceptions);
+                                 &c->from.manifest.partial);
         sim_restore_check(world, c);
     }
 }
 
-/* It has pushes that are there in part. They are rare, and what becomes of them behind a restore is to be seen often. */
+/* It has partial pushes. They are rare, and what becomes of them behind a restore is to be seen often. */
 static bool is_torn(const struct sim_checkpoint *c)
 {
-    return c->from.manifest.exceptions.count > 0;
+    return c->from.manifest.partial.count > 0;
 }
 
 void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_union *cut,
@@ -206,9 +213,9 @@ void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_u
     c->from.manifest.ids.bytes = cut->ids_bytes;
     c->from.steps = cut->steps ? copy_of(cut->steps, cut->steps_bytes) : NULL;
     c->from.manifest.steps.bytes = cut->steps_bytes;
-    c->from.manifest.exceptions = cut->exceptions;
-    cut->exceptions = (struct dp_push_exceptions){0};
-    sim_counts_add(SIM_EXCEPTIONS, c->from.manifest.exceptions.count);
+    c->from.manifest.partial = cut->partial;
+    cut->partial = (struct dp_copy_pushes){0};
+    sim_counts_add(SIM_PARTIAL, c->from.manifest.partial.count);
     c->registered = copy_of(registered->bytes, registered->size);
     c->registered_bytes = registered->size;
     fill_manifest(world, c, cut->shards);

@@ -16,6 +16,7 @@
 struct sim_part {
     uint64_t order, lsn, after, until;
     uint32_t shard;
+    struct dp_copy_pushes missing;
     struct sim_store_copy *link;
     struct dp_sim_disk *tail; /* a journal's directory */
     struct dp_manifest_tail facts;
@@ -38,7 +39,7 @@ struct sim_checkpoints *sim_checkpoints_new(struct sim_world *world);
 void sim_checkpoints_free(struct sim_checkpoints **checkpoints);
 /* Takes the part over. One of the same order and shard that was there goes. */
 void sim_checkpoints_put(struct sim_world *world, struct sim_part **part);
-/* Every shard has copied its part. Takes the exceptions of the cut. */
+/* Every shard has copied its part. Takes the partial pushes of the cut. */
 void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_union *cut,
                             const struct dp_register_value *registered);
 /* One that was checked. NULL: there is none. */

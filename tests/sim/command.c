@@ -2,6 +2,7 @@
 
 #include "common/client/checkpoint.h"
 #include "common/client/client_inner.h"
+#include "common/model/stream.h"
 #include "server/checkpoint/union.h"
 #include "tests/sim/checkpoints.h"
 #include "tests/sim/counts.h"
@@ -19,7 +20,7 @@
 #define ASK_MS    20000u
 #define LOOK_MS   200u
 #define WAIT_MS   10000u
-#define LEAVE_MS  10000u
+#define GRACE_MS  10000u
 #define STILL_MS  120000u
 #define LOOKS_MAX 500u
 #define CUTS_MAX  5u
@@ -101,8 +102,8 @@ static enum dp_status await(struct command *c, enum dp_checkpoint_stage stage, u
 
 /* ---- the cut */
 
-/* Of asynchronous training: what members of a run are waited for has no exceptions here, nor what is compared with a sequential run. */
-static bool may_leave_out(const struct command *c)
+/* Members of a run are waited for, and what is compared with a sequential run. */
+static bool may_tear(const struct command *c)
 {
     return c->world->plan.mode == DP_ASYNC && !c->world->sequential;
 }
@@ -150,7 +151,7 @@ static void kill_worker(struct command *c)
 {
     struct sim_world *world = c->world;
     uint64_t worker = sim_draw(world, world->plan.workers);
-    if (!may_leave_out(c) || world->calm || c->life.dead || sim_draw(world, 4) == 0)
+    if (!may_tear(c) || world->calm || c->life.dead || sim_draw(world, 4) == 0)
         return;
     if (sim_draw(world, 3) > 0) {
         await_push(c, worker);
@@ -189,22 +190,23 @@ static enum dp_status cut_once(struct command *c, struct dp_error *err)
     return st;
 }
 
-static enum dp_status await_missing(struct command *c, struct dp_error *err)
+static bool is_of_client(const void *unused, const struct dp_copy_push *push)
 {
-    uint64_t ms = may_leave_out(c) && sim_draw(c->world, 4) ? sim_draw(c->world, 2) * 500 : WAIT_MS;
-    enum dp_status st = await(c, DP_CHECKPOINT_COPYING, ms, err);
-    if (st != DP_TIMEOUT || !may_leave_out(c))
-        return st;
-    st = order(c, DP_CHECKPOINT_LEAVE_OUT, err);
-    return st == DP_OK ? await(c, DP_CHECKPOINT_COPYING, LEAVE_MS, err) : st;
+    (void)unused;
+    return !dp_stream_is_training(push->stream);
 }
 
-static enum dp_status leave_out(struct command *c, struct dp_error *err)
+/* What a client did not complete in time is given up; a worker's push is not. */
+static enum dp_status await_missing(struct command *c, struct dp_error *err)
 {
-    struct dp_union_left_out left_out[SIM_SERVERS_MAX];
-    for (uint32_t i = 0; i < c->world->plan.servers; i++)
-        left_out[i] = (struct dp_union_left_out){c->answer[i].frame[1], c->answer[i].bytes[1]};
-    return dp_union_leave_out(&c->cut_of_all, left_out, err);
+    uint64_t ms = may_tear(c) && sim_draw(c->world, 4) ? sim_draw(c->world, 2) * 500 : WAIT_MS;
+    enum dp_status st = await(c, DP_CHECKPOINT_COPYING, ms, err);
+    if (st != DP_TIMEOUT)
+        return st;
+    st = dp_union_give_up(&c->cut_of_all, is_of_client, NULL, err);
+    if (st == DP_OK)
+        st = order(c, DP_CHECKPOINT_FINISH, err);
+    return st == DP_OK ? await(c, DP_CHECKPOINT_COPYING, GRACE_MS, err) : st;
 }
 
 static enum dp_status make(struct command *c, struct dp_error *err)
@@ -230,8 +232,6 @@ static enum dp_status make(struct command *c, struct dp_error *err)
         st = await_missing(c, err);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_COPIED, STILL_MS, err);
-    if (st == DP_OK)
-        st = leave_out(c, err);
     return st;
 }
 

@@ -27,7 +27,7 @@ static struct {
                {"checkpoints_given_up", 0},
                {"restored", 0},
                {"restored_on_others", 0},
-               {"exceptions", 0},
+               {"partial_pushes", 0},
                {"pushes", 0},
                {"pushes_repeated", 0},
                {"pushes_replayed", 0},

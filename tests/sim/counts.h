@@ -25,7 +25,7 @@ enum sim_count {
     SIM_GIVEN_UP,
     SIM_RESTORED,
     SIM_RESTORED_ANEW,
-    SIM_EXCEPTIONS
+    SIM_PARTIAL
 };
 
 void sim_counts_add(enum sim_count what, uint64_t number);

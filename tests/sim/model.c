@@ -152,9 +152,8 @@ void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
                 values = halves;
             }
             uint64_t key = sections[s].keys[i];
-            if (!sim_model_had_key(model, stream, number, key))
-                sent->sum[dp_shard_of(dp_mix(key), model->world->plan.servers)] += sim_model_row_sum(
-                    sections[s].table, key, values, dim * (model->world->plan.bf16 ? 2 : 4));
+            sent->sum[dp_shard_of(dp_mix(key), model->world->plan.servers)] +=
+                sim_model_row_sum(sections[s].table, key, values, dim * (model->world->plan.bf16 ? 2 : 4));
         }
     }
 }

@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define RANGES_MAX 16u
-
 struct sim_image {
     struct sim_model *model; /* with these records only; of each shard as they have it */
     uint32_t uses, shards;
@@ -18,11 +16,9 @@ struct sim_image {
     struct sim_steps steps;
     struct sim_image_push {
         uint64_t stream, number;
-        struct dp_range has[RANGES_MAX];
-        uint32_t ranges;
-        bool everywhere;
-        bool counted; /* by a shard, at its cut */
-    } * push;         /* that some shard had at its cut, or in part before */
+        bool partial;    /* given up: the checkpoint lists it */
+        bool everywhere; /* on all shards */
+    } * push;            /* that some shard had at its cut */
     uint32_t pushes;
 };
 
@@ -39,18 +35,20 @@ static struct sim_image_push *find(const struct sim_image *image, uint64_t strea
     return NULL;
 }
 
-static bool is_counted(const struct sim_image *image, const struct sim_record *record)
+static bool is_asked_for(const struct sim_cut *cut, const struct sim_image_push *push)
 {
-    const struct sim_image_push *push = find(image, record->stream, record->number);
-    return push && push->counted;
-}
-
-static bool has_key(const struct sim_image_push *push, uint64_t key)
-{
-    for (uint32_t i = 0; i < push->ranges; i++)
-        if (dp_range_has(push->has[i], dp_mix(key)))
+    for (uint32_t i = 0; i < cut->missing_count; i++)
+        if (cut->missing[i].stream == push->stream && cut->missing[i].number == push->number)
             return true;
     return false;
+}
+
+/* Behind the cut of its shard: what another one had, unless it was given up before it came. */
+static bool is_taken_behind(const struct sim_image *image, const struct sim_cut *cut,
+                            const struct sim_record *record)
+{
+    const struct sim_image_push *push = find(image, record->stream, record->number);
+    return push && (!push->partial || is_asked_for(cut, push));
 }
 
 /* ---- what is in it */
@@ -78,83 +76,47 @@ static void add_pushes(struct sim_image *image, const struct sim_model *model, u
     for (uint64_t i = 0; i < lsn; i++) {
         const struct sim_record *record = &model->shard[shard].record[i];
         bool kept = record->kind == DP_RECORD_KEPT_PUSH && !record->restored;
-        if (!is_push(record) || (kept && record->step >= open) || is_counted(image, record))
-            continue;
-        add_push(image, record->stream, record->number);
-        image->push[image->pushes - 1].counted = true;
+        if (is_push(record) && !(kept && record->step >= open) &&
+            !find(image, record->stream, record->number))
+            add_push(image, record->stream, record->number);
     }
 }
 
-static bool is_here(const struct sim_model *model, uint32_t shard, uint64_t until,
-                    const struct sim_image_push *push)
+static bool is_here(const struct sim_image *image, const struct sim_model *model, uint32_t shard,
+                    const struct sim_cut *cut, const struct sim_image_push *push)
 {
-    for (uint64_t i = 0; i < until; i++) {
+    for (uint64_t i = 0; i < cut->until; i++) {
         const struct sim_record *record = &model->shard[shard].record[i];
-        if (is_push(record) && record->stream == push->stream && record->number == push->number)
+        if (is_push(record) && record->stream == push->stream && record->number == push->number &&
+            (i < cut->lsn || is_taken_behind(image, cut, record)))
             return true;
     }
     return false;
 }
 
-/* Which key ranges have it: those of the shards where it has come, and what was there in part. */
-static void find_ranges(const struct sim_image *image, const struct sim_model *model,
+/* Members' pushes are never given up. */
+static void find_places(struct sim_image *image, const struct sim_model *model,
                         const struct sim_cut cut[SIM_SERVERS_MAX], struct sim_image_push *push)
 {
-    const struct sim_image_push *before = model->base ? find(model->base, push->stream, push->number) : NULL;
     push->everywhere = true;
-    for (uint32_t shard = 0; shard < image->shards; shard++) {
-        struct dp_range range = dp_range_of_shard(shard, image->shards);
-        if (push->counted && is_here(model, shard, cut[shard].until, push)) {
-            push->has[push->ranges++] = range;
-            continue;
-        }
-        push->everywhere = false;
-        for (uint32_t i = 0; before && i < before->ranges; i++) {
-            struct dp_range part = before->has[i];
-            part.first = part.first > range.first ? part.first : range.first;
-            part.last = part.last < range.last ? part.last : range.last;
-            if (part.first <= part.last)
-                push->has[push->ranges++] = part;
-        }
-        DP_ASSERT(push->ranges <= RANGES_MAX - SIM_SERVERS_MAX);
-    }
+    for (uint32_t shard = 0; shard < image->shards && model->world->plan.mode == DP_ASYNC; shard++)
+        push->everywhere &= is_here(image, model, shard, &cut[shard], push);
+    if (!push->everywhere && !push->partial)
+        sim_fail(model->world,
+                 "push %" PRIu64 " of stream %016" PRIx64
+                 " is not on all shards of a checkpoint, which does not list it",
+                 push->number, push->stream);
 }
 
-static void find_parts(struct sim_image *image, const struct sim_model *model,
-                       const struct sim_cut cut[SIM_SERVERS_MAX])
+static void take_partial(struct sim_image *image, const struct sim_model *model,
+                         const struct dp_copy_pushes *partial)
 {
-    for (uint32_t i = 0; model->base && i < model->base->pushes; i++)
-        if (!find(image, model->base->push[i].stream, model->base->push[i].number))
-            add_push(image, model->base->push[i].stream, model->base->push[i].number);
-    for (uint32_t i = 0; i < image->pushes; i++)
-        if (model->world->plan.mode == DP_ASYNC)
-            find_ranges(image, model, cut, &image->push[i]);
-        else
-            image->push[i].everywhere = true;
-}
-
-static void check_exceptions(const struct sim_image *image, const struct sim_model *model,
-                             const struct dp_push_exceptions *list)
-{
-    for (uint32_t i = 0; i < image->pushes; i++) {
-        const struct sim_image_push *push = &image->push[i];
-        for (uint32_t k = 0; k < model->world->plan.keys && !push->everywhere; k++) {
-            bool there = false;
-            for (uint32_t e = 0; e < list->count; e++)
-                there |= list->one[e].stream == push->stream && list->one[e].number == push->number &&
-                         dp_range_has(list->one[e].has, dp_mix(k));
-            if (there != has_key(push, k))
-                sim_fail(model->world,
-                         "a checkpoint's exceptions say that key %" PRIu32 " of push %" PRIu64
-                         " of stream %016" PRIx64 " is %s in it, and by the records it is%s",
-                         k, push->number, push->stream, there ? "" : "not", there ? " not" : "");
-        }
-    }
-    for (uint32_t e = 0; e < list->count; e++) {
-        const struct sim_image_push *push = find(image, list->one[e].stream, list->one[e].number);
-        if (!push || push->everywhere)
-            sim_fail(model->world, "push %" PRIu64 " of stream %016" PRIx64 " is no exception",
-                     list->one[e].number, list->one[e].stream);
+    for (uint32_t i = 0; i < partial->count; i++) {
+        struct sim_image_push *push = find(image, partial->push[i].stream, partial->push[i].number);
+        if (!push || dp_stream_is_training(push->stream))
+            sim_fail(model->world, "push %" PRIu64 " of stream %016" PRIx64 " is listed as a client's",
+                     partial->push[i].number, partial->push[i].stream);
+        push->partial = true;
     }
 }
 
@@ -168,12 +130,19 @@ static void check_ids(const struct sim_image *image, const struct sim_model *mod
     for (uint32_t shard = 0; shard < image->shards; shard++)
         for (uint64_t i = 0; i < model->shard[shard].last; i++) {
             const struct sim_record *record = &model->shard[shard].record[i];
-            enum dp_status status;
-            bool there = is_push(record) &&
-                         dp_push_ids_look(ids, record->stream, record->number, &status) == DP_PUSH_REPEATED;
-            const struct sim_image_push *push =
-                is_push(record) ? find(image, record->stream, record->number) : NULL;
-            if (is_push(record) && there != (push && push->everywhere))
+            enum dp_status status = DP_OK;
+            if (!is_push(record))
+                continue;
+            enum dp_push_seen seen = dp_push_ids_look(ids, record->stream, record->number, &status);
+            bool refused = seen == DP_PUSH_REFUSED && status == DP_PARTIAL,
+                 there = seen == DP_PUSH_REPEATED || refused;
+            const struct sim_image_push *push = find(image, record->stream, record->number);
+            if (push && push->partial && !refused)
+                sim_fail(model->world,
+                         "a checkpoint's ids do not refuse push %" PRIu64 " of stream %016" PRIx64
+                         ", which was given up",
+                         record->number, record->stream);
+            if (there != (push != NULL))
                 sim_fail(model->world,
                          "a checkpoint's ids say that push %" PRIu64 " of stream %016" PRIx64
                          " is %s in it, and by the records it is%s",
@@ -182,12 +151,13 @@ static void check_ids(const struct sim_image *image, const struct sim_model *mod
     dp_push_ids_free(&ids);
 }
 
-static bool is_taken(const struct sim_image *image, const struct sim_record *record, bool behind)
+static bool is_taken(const struct sim_image *image, const struct sim_cut *cut,
+                     const struct sim_record *record, bool behind)
 {
     bool sync = image->model->world->plan.mode == DP_SYNC;
     switch (record->kind) {
     case DP_RECORD_PUSH:
-        return !behind || is_counted(image, record);
+        return !behind || is_taken_behind(image, cut, record);
     case DP_RECORD_KEPT_PUSH:
         return record->step < image->open;
     case DP_RECORD_CLOSE:
@@ -244,7 +214,7 @@ static void fill(struct sim_image *image, const struct sim_model *model, uint32_
     for (uint64_t i = model->shard[shard].base; i < cut.until; i++) {
         const struct sim_record *record = &model->shard[shard].record[i];
         bool behind = i >= cut.lsn;
-        if (is_taken(image, record, behind))
+        if (is_taken(image, &cut, record, behind))
             append(image, shard, record);
         else if (!behind)
             append(image, shard, &nothing);
@@ -281,8 +251,7 @@ static void unite_steps(struct sim_image *image)
 }
 
 struct sim_image *sim_image_new(struct sim_model *model, const struct sim_cut cut[SIM_SERVERS_MAX],
-                                const void *ids, size_t ids_bytes,
-                                const struct dp_push_exceptions *exceptions)
+                                const void *ids, size_t ids_bytes, const struct dp_copy_pushes *partial)
 {
     struct sim_image *image = calloc(1, sizeof *image);
     uint64_t view = 0;
@@ -297,9 +266,10 @@ struct sim_image *sim_image_new(struct sim_model *model, const struct sim_cut cu
         view = own > view ? own : view;
         add_pushes(image, model, i, cut[i].lsn, open);
     }
-    find_parts(image, model, cut);
+    take_partial(image, model, partial);
+    for (uint32_t i = 0; i < image->pushes; i++)
+        find_places(image, model, cut, &image->push[i]);
     check_ids(image, model, ids, ids_bytes);
-    check_exceptions(image, model, exceptions);
     for (uint32_t i = 0; i < image->shards; i++) {
         struct sim_model_shard *own = &image->model->shard[i];
         for (uint64_t k = 0; k < model->shard[i].base; k++) /* of a restore before */
@@ -347,20 +317,11 @@ static void put_push(struct sim_model *model, uint32_t shard, uint64_t *at, uint
     s->record[(*at)++].number = number;
 }
 
-/* The shard of this range has all of it. */
-static bool is_whole(const struct sim_image_push *push, struct dp_range range)
+/* Nobody pushes it again: what its shards have of it is in their rows. */
+static bool is_torn(const struct sim_image *image, const struct sim_record *record)
 {
-    uint64_t from = range.first;
-    if (push->everywhere)
-        return true;
-    for (uint32_t i = 0; i < push->ranges; i++) { /* they ascend */
-        if (push->has[i].first > from || push->has[i].last < from)
-            continue;
-        if (push->has[i].last >= range.last)
-            return true;
-        from = push->has[i].last + 1;
-    }
-    return false;
+    const struct sim_image_push *push = find(image, record->stream, record->number);
+    return push && !push->everywhere;
 }
 
 static void put_records(struct sim_model *model, uint32_t shard, const struct sim_image *image, uint64_t lsn,
@@ -374,10 +335,10 @@ static void put_records(struct sim_model *model, uint32_t shard, const struct si
     for (uint64_t i = 0; i < lsn; i++)
         s->record[i] = (struct sim_record){.kind = DP_RECORD_VOID, .restored = true};
     for (uint32_t i = 0; i < image->pushes && !same; i++)
-        if (is_whole(&image->push[i], dp_range_of_shard(shard, model->world->plan.servers)))
+        if (image->push[i].everywhere)
             put_push(model, shard, &at, image->push[i].stream, image->push[i].number);
     for (uint64_t i = 0; same && i < old->last; i++)
-        if (is_push(&old->record[i]))
+        if (is_push(&old->record[i]) && !is_torn(image, &old->record[i]))
             put_push(model, shard, &at, old->record[i].stream, old->record[i].number);
 }
 
@@ -462,12 +423,6 @@ void sim_model_restore(struct sim_model *model, struct sim_image *image, const u
                 sim_history_add(&model->history[t][k], &plan->table[t], k);
     forget_views(model, view, image->open);
     forget_acks(model, image);
-}
-
-bool sim_model_had_key(const struct sim_model *model, uint64_t stream, uint64_t number, uint64_t key)
-{
-    const struct sim_image_push *push = model->base ? find(model->base, stream, number) : NULL;
-    return push && !push->everywhere && has_key(push, key);
 }
 
 double sim_model_base_sum(const struct sim_model *model, uint32_t table, uint32_t key)

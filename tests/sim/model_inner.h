@@ -110,8 +110,6 @@ void sim_model_shard_clear(struct sim_model *model, uint32_t shard);
 /* The store of one of so many shards has the rows that its records give. */
 void sim_model_compare(const struct sim_model *model, uint32_t shard, uint32_t shards,
                        const struct sim_store *store, const char *whose);
-/* What was restored has this key of a push that not all shards had. */
-bool sim_model_had_key(const struct sim_model *model, uint64_t stream, uint64_t number, uint64_t key);
 /* What was pushed before a restore, of a table of integers: its first element. */
 double sim_model_base_sum(const struct sim_model *model, uint32_t table, uint32_t key);
 /* A push was appended, or was there, where work is leased. */

@@ -1,7 +1,9 @@
-/* Checkpoints with pushes that a killed worker had brought to some shards only. Goal: over the whole history, before the checkpoint and
- * behind its restores onto other numbers of shards, every minibatch counts once at every place of the key space
- * (train_ledger.h). Method: a server is killed, so that pushes reach the other one only, then the workers that made them are,
- * and the checkpoint waits one second for them. All are killed; the restored cluster makes these minibatches again. */
+/* Checkpoints while some shards have a push that others lack. Goal: of killed workers it fails and names one; it is made when they are
+ * started again, and over the whole history, behind its restore onto another number of shards too, every minibatch counts once
+ * at every place of the key space (train_ledger.h). Of a client that does not come back the push is listed, not waited for a second time,
+ * and refused by the restored cluster. Method: a server is killed, so that pushes reach the other one only, then those that made them end. */
+#include "common/client/client_inner.h"
+#include "common/config/cluster.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 #include "tests/system/train_ledger.h"
@@ -18,7 +20,8 @@
 #define TRIES         20u
 #define FLIGHT        80.0 /* pushes, as each shard counts them */
 #define LEDGER_WORKER DP_TESTS_BIN "/ledger_worker"
-#define PARTIAL       "pushes are on some shards only"
+#define DOWN          "is down, or far behind. Start it again"
+#define LONG          "600s" /* longer than this test may take */
 
 struct torn {
     struct dp_place *place;
@@ -61,26 +64,29 @@ static void kill_one(struct dp_process *process)
     dp_place_ended(process, -SIGKILL);
 }
 
-/* It may have trained to its end before. */
-static void kill_worker(struct dp_process *worker)
-{
-    dp_process_signal(worker, SIGKILL);
-    if (dp_process_end(worker, 2 * DP_SOON_MS) != 0)
-        dp_place_ended(worker, -SIGKILL);
-}
-
 static const char *to(const struct torn *t)
 {
     return dp_place_path(t->place, "%s-checkpoints", t->cluster.file);
 }
 
-/* Whether pushes are on some shards only. */
-static bool checkpoint(const struct torn *t)
+static struct dp_process *start_checkpoint(const struct torn *t, const char *wait)
 {
-    struct dp_process *made = dp_place_try(t->place, 0, "downpour", "checkpoint", "--cluster", t->conf,
-                                           "--to", to(t), "--wait", "1s", "--keep", "1");
-    dp_place_says(made, "of run 1");
-    return strstr(dp_process_out(made), PARTIAL) != NULL;
+    return dp_place_start(t->place, "downpour", "checkpoint", "--cluster", t->conf, "--to", to(t), "--wait",
+                          wait, "--keep", "1", NULL);
+}
+
+/* Whether one of the killed workers has made a push that only some shards have. */
+static bool is_refused(const struct torn *t)
+{
+    struct dp_process *made = start_checkpoint(t, "1s");
+    int code = dp_process_wait(made, DP_SOON_MS * DP_PATIENCE);
+    if (code == 0)
+        return false;
+    dp_place_ended(made, 2);
+    dp_place_says(made, DOWN);
+    for (uint32_t i = 0; i < WORKERS / 2; i++)
+        assert_null(strstr(dp_process_err(made), dp_place_text(t->place, "worker %u is down", (unsigned)i)));
+    return true;
 }
 
 static void restore(struct torn *t, const char *file, uint32_t servers, uint32_t shards)
@@ -115,24 +121,33 @@ static void tear(struct torn *t, uint32_t pauses)
     t->server[last] = dp_place_server(t->place, t->conf, last);
 }
 
-/* A checkpoint with torn pushes: where none was torn, once more. */
+static void start_killed(struct torn *t)
+{
+    for (uint32_t i = WORKERS / 2; i < WORKERS; i++) {
+        start_worker(t, i);
+        dp_place_awaits(t->worker[i], "continues at epoch");
+    }
+}
+
+/* Until a push is torn. Then the checkpoint waits for the workers that complete it. */
 static void checkpoint_torn(struct torn *t)
 {
     bool is_torn = false;
     for (uint32_t i = 0; i < TRIES && !is_torn; i++) {
         if (i > 0)
-            for (uint32_t w = WORKERS / 2; w < WORKERS; w++) {
-                start_worker(t, w);
-                dp_place_awaits(t->worker[w], "continues at epoch");
-            }
+            start_killed(t);
         await_pushes(t);
         tear(t, 1 + i * i);
-        is_torn = checkpoint(t);
+        is_torn = is_refused(t);
     }
     assert_true(is_torn);
-    dp_place_says(dp_place_try(t->place, 0, "downpour", "checkpoints", to(t)), "partial pushes");
+    struct dp_process *made = start_checkpoint(t, LONG);
+    start_killed(t);
+    dp_place_ended(made, 0);
+    dp_place_says(made, "of run 1");
+    assert_null(strstr(dp_process_out(made), "some shards only"));
     dp_place_says(dp_place_try(t->place, 0, "downpour", "verify", to(t)), "all as their manifests say");
-    for (uint32_t i = 0; i < WORKERS / 2; i++)
+    for (uint32_t i = 0; i < WORKERS; i++)
         kill_one(t->worker[i]);
     for (uint32_t i = 0; i < t->cluster.servers; i++)
         kill_one(t->server[i]);
@@ -169,32 +184,98 @@ static void torn(struct torn *t)
     checkpoint_torn(t);
 }
 
-/* Onto three shards, of which the second one has a part of the torn pushes. */
 static void every_minibatch_counts_once(void **state)
-{
-    struct torn t = {.place = *state, .training = ""};
-    torn(&t);
-    restore(&t, "three", 1, 3);
-    train_to_the_end(&t, BATCHES);
-}
-
-/* The restored cluster is checkpointed and restored before the pushes came again; and a server dies when they have. */
-static void so_it_does_behind_two_restores(void **state)
 {
     struct torn t = {.place = *state, .training = "push_every = 3; fetch_every = 2;"};
     torn(&t);
     restore(&t, "three", 1, 3);
-    assert_true(checkpoint(&t));
-    kill_one(t.server[0]);
-    restore(&t, "five", 1, 5);
-    for (uint32_t i = 0; i < WORKERS; i++)
-        start_worker(&t, i);
-    dp_place_awaits(t.worker[WORKERS - 1], "continues at epoch");
-    kill_one(t.server[0]);
-    t.server[0] = dp_place_server(t.place, t.conf, 0);
-    for (uint32_t i = 0; i < WORKERS; i++)
-        kill_worker(t.worker[i]);
     train_to_the_end(&t, BATCHES / 3);
+}
+
+/* ---- a client that does not train */
+
+static struct dp_client *open_client(const struct torn *t)
+{
+    struct dp_cluster *cluster = NULL;
+    struct dp_client *client = NULL;
+    struct dp_error err = {0};
+    char endpoint[2][DP_HOST_MAX + 32];
+    assert_int_equal(dp_cluster_read(t->conf, &cluster, &err), DP_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
+    const char *const shards[] = {endpoint[0], endpoint[1]};
+    const struct dp_client_options options = {.name = "test",
+                                              .cluster = cluster->id,
+                                              .shards = shards,
+                                              .shard_count = 2,
+                                              .retry_ms = 200,
+                                              .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
+    if (dp_client_open(&options, &client, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    dp_cluster_free(&cluster);
+    return client;
+}
+
+/* Without rows: each shard counts it all the same. */
+static struct dp_ticket issue(struct dp_client *client, uint64_t stream, uint64_t number)
+{
+    const struct dp_push_options options = {.rate = 1, .stream = stream, .number = number};
+    struct dp_ticket ticket;
+    struct dp_error err = {0};
+    if (dp_client_push(client, &options, NULL, 0, DP_SOON_MS * DP_PATIENCE, &ticket, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    return ticket;
+}
+
+static enum dp_status push(struct dp_client *client, uint64_t stream, uint64_t number, struct dp_error *err)
+{
+    struct dp_ticket ticket = issue(client, stream, number);
+    return dp_client_wait(client, &ticket, DP_SOON_MS * DP_PATIENCE, NULL, err);
+}
+
+/* Push 1 of the stream that it returns is on shard 0 only. */
+static uint64_t tear_client(struct torn *t)
+{
+    struct dp_error err = {0};
+    struct dp_client *client = open_client(t);
+    if (push(client, 0, 0, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    uint64_t stream = client->session.stream;
+    kill_one(t->server[1]);
+    struct dp_ticket ticket = issue(client, 0, 0);
+    do /* until shard 1 is the one that it waits for */
+        assert_int_equal(dp_client_wait(client, &ticket, 100, NULL, &err), DP_TIMEOUT);
+    while (!strstr(err.text, "shard 1"));
+    dp_client_close(&client);
+    t->server[1] = dp_place_server(t->place, t->conf, 1);
+    return stream;
+}
+
+static void a_clients_push_is_listed_and_refused(void **state)
+{
+    struct torn t = {.place = *state, .training = ""};
+    struct dp_error err = {0};
+    as(&t, "c", 2, 1);
+    start_servers(&t);
+    uint64_t stream = tear_client(&t);
+    const char *const wait[] = {"1s", LONG}; /* the second one knows that it does not come */
+    for (uint32_t i = 0; i < 2; i++) {
+        struct dp_process *made = start_checkpoint(&t, wait[i]);
+        dp_place_ended(made, 0);
+        dp_place_says(made, "1 pushes are on some shards only");
+    }
+    dp_place_says(dp_place_try(t.place, 0, "downpour", "checkpoints", to(&t)), "1 partial pushes");
+    for (uint32_t i = 0; i < 2; i++)
+        kill_one(t.server[i]);
+    restore(&t, "again", 2, 1);
+    struct dp_client *client = open_client(&t);
+    assert_int_equal(push(client, stream, 1, &err), DP_PARTIAL);
+    assert_non_null(strstr(err.text, "on some shards only"));
+    if (push(client, stream, 2, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    dp_client_close(&client);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(t.server[i]);
 }
 
 int main(void)
@@ -202,7 +283,7 @@ int main(void)
 #define TORN_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         TORN_TEST(every_minibatch_counts_once),
-        TORN_TEST(so_it_does_behind_two_restores),
+        TORN_TEST(a_clients_push_is_listed_and_refused),
     };
     return cmocka_run_group_tests_name("checkpoints of torn pushes", tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void requests_come_back_as_they_went(void **state)
     assert_true(got.checkpoint.cut == 3 && got.checkpoint.step == 9 && got.checkpoint.missing == 3);
     assert_ptr_equal(got.checkpoint.pushes, message->frame[1].data);
     dp_message_free(&message);
-    for (int action = DP_CHECKPOINT_CUT; action <= DP_CHECKPOINT_LEAVE_OUT; action++) {
+    for (int action = DP_CHECKPOINT_CUT; action <= DP_CHECKPOINT_ABANDON; action++) {
         if (action == DP_CHECKPOINT_FINISH)
             continue;
         want = ask_of((enum dp_checkpoint_action)action);
@@ -92,7 +92,7 @@ static void what_breaks_a_limit_is_refused(void **state)
     refused(&r, NULL, 0, "directory");
     r = ask_of(DP_CHECKPOINT_LOOK), r.checkpoint.order = 0;
     refused(&r, NULL, 0, "order");
-    r = ask_of((enum dp_checkpoint_action)7);
+    r = ask_of((enum dp_checkpoint_action)6); /* an earlier version's */
     refused(&r, NULL, 0, "action");
     r = ask_of(DP_CHECKPOINT_CUT), r.checkpoint.cut = 0;
     refused(&r, NULL, 0, "cut");

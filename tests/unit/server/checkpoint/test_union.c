@@ -1,8 +1,7 @@
 /* Union against sets of numbers: random streams of pushes of which each shard has counted others, as many shards, united; what a
- * shard lacks; pushes that never came, against cells of the key space; streams that a shard has forgotten. (Steps: test_union_steps.c.) */
+ * shard lacks; pushes that are given up; streams that a shard has forgotten. (Steps: test_union_steps.c.) */
 #include "tests/lib/test.h"
 
-#include "common/base/bytes.h"
 #include "server/checkpoint/union.h"
 #include "server/durable/push_ids.h"
 #include "server/durable/push_ids_union.h"
@@ -112,7 +111,7 @@ static void check_lacking(const struct dp_union *cut)
 {
     for (uint32_t shard = 0; shard < SHARDS; shard++) {
         uint32_t wanted = 0;
-        const struct dp_union_lacking *lacking = &cut->lacking[shard];
+        const struct dp_copy_pushes *lacking = &cut->lacking[shard];
         for (uint32_t s = 0; s < STREAMS; s++)
             for (uint32_t n = 0; n < NUMBERS; n++)
                 wanted += used_anywhere(s, n) && !used[shard][s][n];
@@ -218,160 +217,85 @@ static void test_refusals_are_united(void **unused)
     free_parts(parts, 2);
 }
 
-/* ---- pushes that never came */
+/* ---- pushes that are given up */
 
-#define CELLS  (3 * SHARDS) /* of the key space: three of each shard */
-#define PUSHES 24u          /* of a stream */
-#define LEFT   UINT64_C(0x2000)
-
-/* What each shard has of each push: all of it, counted; or some cells; and whether it leaves out what it lacks. */
-static bool counted[SHARDS][PUSHES], cell_has[CELLS][PUSHES], leaves_out[SHARDS][PUSHES];
-
-static void draw_partial(void)
-{
-    for (uint32_t n = 0; n < PUSHES; n++) {
-        uint32_t kind = draw(4); /* 0: everywhere */
-        for (uint32_t shard = 0; shard < SHARDS; shard++) {
-            bool has = counted[shard][n] = kind == 0 || draw(3) == 0;
-            uint32_t some = kind == 3 ? draw(7) : 0; /* not all three cells */
-            for (uint32_t i = 0; i < 3; i++)
-                cell_has[3 * shard + i][n] = has || (some >> i & 1);
-            leaves_out[shard][n] = draw(2) == 0;
-        }
-    }
-}
-
-static bool is_counted(uint32_t n)
-{
-    bool any = false;
-    for (uint32_t shard = 0; shard < SHARDS; shard++)
-        any = any || counted[shard][n];
-    return any;
-}
-
-static struct dp_union_part partial_part(uint32_t shard)
-{
-    struct dp_push_ids *ids = start();
-    struct dp_error err = {0};
-    for (uint32_t n = 0; n < PUSHES; n++)
-        if (counted[shard][n])
-            put(ids, LEFT, n);
-    for (uint32_t n = 0; n < PUSHES; n++)
-        for (uint32_t c = 3 * shard; c < 3 * shard + 3 && !counted[shard][n]; c++) {
-            struct dp_push_exception one = {LEFT, n, dp_range_of_shard(c, CELLS)};
-            while (c + 1 < 3 * shard + 3 && cell_has[c][n] && cell_has[c + 1][n])
-                one.has.last = dp_range_of_shard(++c, CELLS).last;
-            if (cell_has[c][n])
-                assert_int_equal(dp_push_ids_except(ids, &one, &err), DP_OK);
-        }
-    return part_of(&ids);
-}
-
-/* Of what it lacks; the others have come. */
-static struct dp_union_left_out left_out_of(const struct dp_union *cut, uint32_t shard, char *bytes)
-{
-    struct dp_union_left_out out = {.pushes = bytes};
-    for (uint32_t i = 0; i < cut->lacking[shard].count; i++) {
-        const struct dp_copy_push *push = &cut->lacking[shard].push[i];
-        assert_true(is_counted((uint32_t)push->number) && !counted[shard][push->number]);
-        if (!leaves_out[shard][push->number])
-            continue;
-        dp_store_u64le(bytes + out.bytes, push->stream);
-        dp_store_u64le(bytes + out.bytes + 8, push->number);
-        out.bytes += 16;
-    }
-    return out;
-}
-
-static void check_exceptions(const struct dp_union *cut)
-{
-    struct dp_push_ids *ids = start();
-    struct dp_error err = {0};
-    assert_int_equal(dp_push_ids_unpack(ids, cut->ids, cut->ids_bytes, &err), DP_OK);
-    assert_int_equal(dp_push_ids_exceptions(ids)->count, 0);
-    for (uint32_t n = 0; n < PUSHES; n++) {
-        uint32_t cells = 0, count;
-        const struct dp_push_exception *one = dp_push_exceptions_find(&cut->exceptions, LEFT, n, &count);
-        for (uint32_t c = 0; c < CELLS; c++) {
-            struct dp_range range = dp_range_of_shard(c, CELLS);
-            bool came = is_counted(n) && !leaves_out[c / 3][n];
-            bool wanted = cell_has[c][n] || came, first = false, last = false;
-            for (uint32_t i = 0; one && i < count; i++) {
-                first = first || dp_range_has(one[i].has, range.first);
-                last = last || dp_range_has(one[i].has, range.last);
-            }
-            cells += wanted;
-            if (one)
-                assert_true(first == wanted && last == wanted);
-        }
-        assert_int_equal(has(ids, LEFT, n), cells == CELLS);
-        assert_int_equal(one != NULL, cells > 0 && cells < CELLS);
-    }
-    dp_push_ids_free(&ids);
-}
-
-static void test_pushes_that_are_left_out(void **unused)
+static bool is_odd(const void *unused, const struct dp_copy_push *push)
 {
     (void)unused;
-    for (uint64_t seed = 1; seed <= 200; seed++) {
-        static char bytes[SHARDS][PUSHES * 16];
+    return push->number % 2 == 1;
+}
+
+static bool is_every_third(const void *unused, const struct dp_copy_push *push)
+{
+    (void)unused;
+    return push->number % 3 == 0;
+}
+
+static bool is_lacked(uint32_t s, uint32_t n)
+{
+    uint32_t have = 0;
+    for (uint32_t shard = 0; shard < SHARDS; shard++)
+        have += used[shard][s][n];
+    return have > 0 && have < SHARDS;
+}
+
+/* What was given up in two steps is listed once, ascending; all else is lacked as before; ids have all of it. */
+static void check_given_up(const struct dp_union *cut)
+{
+    struct dp_push_ids *all = start();
+    struct dp_error err = {0};
+    uint32_t at = 0, given_up = 0;
+    assert_int_equal(dp_push_ids_unpack(all, cut->ids, cut->ids_bytes, &err), DP_OK);
+    for (uint32_t s = 0; s < STREAMS; s++)
+        for (uint32_t n = 0; n < NUMBERS; n++) {
+            given_up += is_lacked(s, n) && (n % 2 == 1 || n % 3 == 0);
+            assert_int_equal(has(all, stream_of(s), n), used_anywhere(s, n));
+        }
+    assert_int_equal(cut->partial.count, given_up);
+    for (; at < given_up; at++) {
+        const struct dp_copy_push *push = &cut->partial.push[at], *before = push - 1;
+        enum dp_status status = DP_OK;
+        assert_true(is_lacked(stream_at(push->stream), (uint32_t)push->number));
+        assert_true(push->number % 2 == 1 || push->number % 3 == 0);
+        if (at > 0)
+            assert_true(before->stream < push->stream ||
+                        (before->stream == push->stream && before->number < push->number));
+        if (given_up <= DP_REFUSED_MAX) {
+            assert_int_equal(dp_push_ids_look(all, push->stream, push->number, &status), DP_PUSH_REFUSED);
+            assert_int_equal(status, DP_PARTIAL);
+        }
+    }
+    for (uint32_t shard = 0; shard < SHARDS; shard++) {
+        uint32_t wanted = 0;
+        for (uint32_t s = 0; s < STREAMS; s++)
+            for (uint32_t n = 0; n < NUMBERS; n++)
+                wanted += used_anywhere(s, n) && !used[shard][s][n] && n % 2 == 0 && n % 3 > 0;
+        assert_int_equal(cut->lacking[shard].count, wanted);
+        for (uint32_t i = 0; i < wanted; i++)
+            assert_true(cut->lacking[shard].push[i].number % 2 == 0 &&
+                        cut->lacking[shard].push[i].number % 3 > 0);
+    }
+    dp_push_ids_free(&all);
+}
+
+static void test_pushes_that_are_given_up(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct dp_union_part parts[SHARDS] = {{0}};
-        struct dp_union_left_out left_out[SHARDS];
         struct dp_union cut;
         struct dp_error err = {0};
         state = seed;
-        draw_partial();
-        for (uint32_t shard = 0; shard < SHARDS; shard++)
-            parts[shard] = partial_part(shard);
+        draw_pushes();
+        fill_parts(parts);
         assert_int_equal(dp_union_make(parts, SHARDS, &cut, &err), DP_OK);
-        for (uint32_t shard = 0; shard < SHARDS; shard++)
-            left_out[shard] = left_out_of(&cut, shard, bytes[shard]);
-        assert_int_equal(dp_union_leave_out(&cut, left_out, &err), DP_OK);
-        check_exceptions(&cut);
+        assert_int_equal(cut.partial.count, 0);
+        assert_int_equal(dp_union_give_up(&cut, is_odd, NULL, &err), DP_OK);
+        assert_int_equal(dp_union_give_up(&cut, is_every_third, NULL, &err), DP_OK);
+        check_given_up(&cut);
         dp_union_clear(&cut);
         free_parts(parts, SHARDS);
     }
-}
-
-/* A number that is left out holds its stream's window back: all beyond it are left out, too, and can be. */
-static void test_left_out_beyond_the_window(void **unused)
-{
-    (void)unused;
-    struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
-    struct dp_union_part parts[2];
-    struct dp_union cut;
-    struct dp_error err = {0};
-    char bytes[2 * 16];
-    for (uint32_t n = 0; n < DP_PUSH_WINDOW + 5; n++) {
-        put(ids[0], LEFT, n);
-        if (n != 3 && n < DP_PUSH_WINDOW + 3)
-            put(ids[1], LEFT, n);
-    }
-    parts[0] = part_of(&ids[0]);
-    parts[1] = part_of(&ids[1]);
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    assert_int_equal(cut.lacking[1].count, 3);
-    static char three[3 * 16];
-    for (uint32_t i = 0; i < 3; i++) {
-        dp_store_u64le(three + i * 16, LEFT);
-        dp_store_u64le(three + i * 16 + 8, cut.lacking[1].push[i].number);
-    }
-    memcpy(bytes, three + 16, sizeof bytes); /* without the first it is no cut */
-    dp_store_u64le(bytes, LEFT + 1);
-    assert_int_equal(dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {bytes, sizeof bytes}}, &err),
-                     DP_CORRUPT);
-    assert_int_equal(dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {three, 17}}, &err),
-                     DP_CORRUPT);
-    assert_int_equal(dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {three, sizeof three}}, &err),
-                     DP_OK);
-    assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
-    assert_int_equal(cut.exceptions.count, 3);
-    assert_false(has(all, LEFT, 3));
-    assert_true(has(all, LEFT, DP_PUSH_WINDOW + 2));
-    assert_false(has(all, LEFT, DP_PUSH_WINDOW + 3));
-    dp_push_ids_free(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
 }
 
 static void test_shard_that_lacks_too_much(void **unused)
@@ -410,8 +334,7 @@ int main(void)
         cmocka_unit_test(test_random_pushes),
         cmocka_unit_test(test_forgotten_stream),
         cmocka_unit_test(test_refusals_are_united),
-        cmocka_unit_test(test_pushes_that_are_left_out),
-        cmocka_unit_test(test_left_out_beyond_the_window),
+        cmocka_unit_test(test_pushes_that_are_given_up),
         cmocka_unit_test(test_shard_that_lacks_too_much),
         cmocka_unit_test(test_ids_that_are_none),
     };

@@ -1,8 +1,7 @@
 /* Union of steps: what shards that are at different steps, or know different views, have in common is the same in whatever order they
- * are asked; what is left out on one of them is finished on none. */
+ * are asked. */
 #include "tests/lib/test.h"
 
-#include "common/base/bytes.h"
 #include "server/checkpoint/union.h"
 #include "server/durable/push_ids.h"
 #include "server/durable/steps_mark.h"
@@ -10,28 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT UINT64_C(0x2000) /* a stream */
-
-static struct dp_union_part part_of(bool has_push)
+static struct dp_union_part part_without_pushes(void)
 {
     struct dp_union_part part = {0};
     struct dp_push_ids *ids = NULL;
     assert_int_equal(dp_push_ids_new(&ids), DP_OK);
-    if (has_push)
-        assert_int_equal(dp_push_ids_restore(ids, LEFT, 0, DP_OK), DP_OK);
     part.ids = dp_push_ids_pack(ids, &part.ids_bytes);
     assert_non_null(part.ids);
     dp_push_ids_free(&ids);
     return part;
-}
-
-/* Push 0 of LEFT. */
-static void has_left(struct dp_union_part *part)
-{
-    struct dp_union_part with = part_of(true);
-    free((void *)(uintptr_t)part->ids);
-    part->ids = with.ids;
-    part->ids_bytes = with.ids_bytes;
 }
 
 static void free_parts(struct dp_union_part *parts, uint32_t count)
@@ -47,7 +33,7 @@ static struct dp_union_part part_with(const struct dp_view *view, uint64_t open,
 {
     static struct dp_steps steps;
     struct dp_view own;
-    struct dp_union_part part = part_of(false);
+    struct dp_union_part part = part_without_pushes();
     memset(&steps, 0, sizeof steps);
     assert_int_equal(dp_view_copy(view, &own, NULL), DP_OK);
     dp_steps_restore(&steps, &own, open, place, 0);
@@ -163,37 +149,6 @@ static void test_ssp_steps(void **unused)
     free_parts(parts, 2);
 }
 
-/* Shard 1 left a push of member 0 out, while one of member 1 came: that member 0 has finished its step no shard may know. */
-static void test_steps_of_what_is_left_out(void **unused)
-{
-    (void)unused;
-    static struct dp_steps all;
-    static char told[4096];
-    struct dp_union_part parts[2], then;
-    struct dp_union cut;
-    struct dp_error err = {0};
-    put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 14});
-    put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 13});
-    put_steps(&then, 4, 9, DP_SSP, 3, (uint64_t[]){12, 15});
-    has_left(&parts[0]);
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    dp_store_u64le(told, LEFT);
-    memcpy(told + 32, then.steps, then.steps_bytes);
-    assert_int_equal(
-        dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {told, 32 + then.steps_bytes - 1}}, &err),
-        DP_CORRUPT);
-    assert_int_equal(
-        dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {told, 32 + then.steps_bytes}}, &err),
-        DP_OK);
-    assert_int_equal(cut.exceptions.count, 1);
-    take_steps(&cut, &all);
-    assert_true(all.open == 3 && all.next[0] == 12 && all.next[1] == 14);
-    dp_steps_clear(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
-    free_parts(&then, 1);
-}
-
 static void test_shards_in_different_runs(void **unused)
 {
     (void)unused;
@@ -253,51 +208,14 @@ static void test_three_shards_in_any_order(void **unused)
     }
 }
 
-/* Two shards left a push out, at different steps of its sender: the one that had it least far has the word. */
-static void test_what_two_leave_out_in_any_order(void **unused)
-{
-    static const uint64_t next[3][2] = {{13, 14}, {11, 15}, {12, 13}};
-    static struct dp_steps all;
-    static char told[2][4096];
-    (void)unused;
-    for (size_t o = 0; o < 6; o++) {
-        struct dp_union_part parts[3], then[2];
-        struct dp_union_left_out left[3] = {0};
-        struct dp_union cut;
-        struct dp_error err = {0};
-        for (uint32_t i = 0; i < 3; i++) {
-            uint32_t of = orders[o][i];
-            put_steps(&parts[i], 4, 9, DP_SSP, 3, (uint64_t[]){13, 14});
-            if (of == 0) {
-                has_left(&parts[i]);
-                continue;
-            }
-            put_steps(&then[of - 1], 4, 9, DP_SSP, 3, next[of]);
-            dp_store_u64le(told[of - 1], LEFT);
-            memcpy(told[of - 1] + 32, then[of - 1].steps, then[of - 1].steps_bytes);
-            left[i] = (struct dp_union_left_out){told[of - 1], 32 + then[of - 1].steps_bytes};
-        }
-        assert_int_equal(dp_union_make(parts, 3, &cut, &err), DP_OK);
-        assert_int_equal(dp_union_leave_out(&cut, left, &err), DP_OK);
-        take_steps(&cut, &all);
-        assert_true(all.next[0] == 11 && all.next[1] == 13);
-        dp_steps_clear(&all);
-        dp_union_clear(&cut);
-        free_parts(parts, 3);
-        free_parts(then, 2);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sync_steps),
         cmocka_unit_test(test_members_that_left_the_open_step),
         cmocka_unit_test(test_ssp_steps),
-        cmocka_unit_test(test_steps_of_what_is_left_out),
         cmocka_unit_test(test_shards_in_different_runs),
         cmocka_unit_test(test_three_shards_in_any_order),
-        cmocka_unit_test(test_what_two_leave_out_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

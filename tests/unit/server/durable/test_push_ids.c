@@ -341,6 +341,19 @@ static void format_2_is_read(void **state)
     dp_push_ids_free(&ids);
 }
 
+/* It had pushes that the store has for some keys only. */
+static void format_4_is_refused_with_the_way_out(void **state)
+{
+    (void)state;
+    const unsigned char bytes[64] = {4};
+    struct dp_push_ids *ids = start();
+    struct dp_error err = {0};
+    assert_int_equal(dp_push_ids_unpack(ids, bytes, sizeof bytes, &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "format 4"));
+    assert_non_null(strstr(err.text, "start the version that wrote them"));
+    dp_push_ids_free(&ids);
+}
+
 /* Packed and unpacked it is the same memory, at any cut; a cut or changed copy is refused or consistent,
  * never read past. */
 static void rests_in_bytes(void **state)
@@ -564,6 +577,7 @@ int main(void)
         cmocka_unit_test(what_was_forgotten_is_never_new),
         cmocka_unit_test(the_order_of_use_rests_in_bytes),
         cmocka_unit_test(format_2_is_read),
+        cmocka_unit_test(format_4_is_refused_with_the_way_out),
         cmocka_unit_test(what_is_remembered_can_be_visited),
     };
     return cmocka_run_group_tests_name("push_ids", tests, NULL, NULL);

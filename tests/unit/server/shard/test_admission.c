@@ -1,5 +1,6 @@
 /* Which streams pushes may name: what was given out, by shard 0's count, or by the clock. What was not uses up nothing and
- * leaves nothing; whatever was pushed, a new client and a new run are served, after a restart too. */
+ * leaves nothing; whatever was pushed, a new client and a new run are served, after a restart too. A push that a restored checkpoint has on
+ * some shards only is refused with that reason. */
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/base/bytes.h"
@@ -334,6 +335,33 @@ static void a_store_full_of_random_streams_serves_newcomers(void **state)
     }
 }
 
+static void a_partial_push_is_refused_with_that_reason(void **state)
+{
+    (void)state;
+    struct dp_push_ids *ids = NULL;
+    struct bed bed;
+    size_t size;
+    assert_int_equal(dp_push_ids_new(&ids), DP_OK);
+    for (uint64_t number = 0; number < 3; number++)
+        assert_int_equal(dp_push_ids_restore(ids, 7, number, DP_OK), DP_OK);
+    dp_push_ids_refuse(ids, 7, 1, DP_PARTIAL);
+    void *bytes = dp_push_ids_pack(ids, &size);
+    const struct dp_store_mark mark = {.key = "ids", .key_bytes = 3, .value = bytes, .value_bytes = size};
+    open_at(&bed, 0, 2, WALL_S);
+    bed_restart_on(&bed, &mark);
+    sequence = 0;
+    for (uint32_t time = 0; time < 2; time++) {
+        const struct dp_reply *reply = push(&bed, 7, 1);
+        assert_int_equal(reply->status, DP_PARTIAL);
+        assert_non_null(strstr(reply->reason, "on some shards only"));
+        assert_true(push(&bed, 7, 2)->repeated);
+    }
+    assert_int_equal(push(&bed, 7, 3)->status, DP_OK);
+    free(bytes);
+    dp_push_ids_free(&ids);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +375,7 @@ int main(void)
         cmocka_unit_test(after_a_flood_newcomers_are_served),
         cmocka_unit_test(a_store_that_forgot_random_streams_serves_newcomers),
         cmocka_unit_test(a_store_full_of_random_streams_serves_newcomers),
+        cmocka_unit_test(a_partial_push_is_refused_with_that_reason),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Goal    A shard that has journaled nothing takes part in a checkpoint as any other: it waits for no push, and what it left out stays
+/* Goal    A shard that has journaled nothing takes part in a checkpoint as any other: it waits for no push, and what was given up stays
  *         out. One without a journal refuses it, and says what to do. */
 #include "tests/unit/server/shard/cut_bed.h"
 
@@ -24,17 +24,16 @@ static void nothing_is_copied_at_once(void **state)
 }
 
 /* Planted: what comes behind that turn is within what is copied. */
-static void what_is_left_out_stays_out(void **state)
+static void what_is_given_up_stays_out(void **state)
 {
     struct cut_bed c;
     const struct dp_copy_push missing = {CUT_STREAM, 1};
-    const struct dp_checkpoint_ask leave_out = {.action = DP_CHECKPOINT_LEAVE_OUT, .order = CUT_ORDER};
     (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_cut(&c, 1);
     cut_bed_finish(&c, 1, 0, &missing, 1);
-    (void)cut_bed_at_once(&c, &leave_out);
+    cut_bed_finish(&c, 1, 0, NULL, 0);
     assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPYING);
     assert_int_equal(cut_bed_push(&c, 20), 1);
     const struct dp_copy_job *job = dp_fake_copier_job(c.fake, 0);
@@ -64,7 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_copied_at_once),
-        cmocka_unit_test(what_is_left_out_stays_out),
+        cmocka_unit_test(what_is_given_up_stays_out),
         cmocka_unit_test(without_a_journal_it_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

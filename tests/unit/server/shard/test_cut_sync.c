@@ -4,9 +4,7 @@
 #include "tests/lib/journal_seam.h"
 #include "tests/unit/server/shard/cut_bed.h"
 
-#include "common/base/bytes.h"
 #include "common/model/mix.h"
-#include "server/durable/steps_mark.h"
 
 #include <string.h>
 
@@ -19,19 +17,14 @@ void dp_seam_journal_commit(struct dp_journal *journal)
 }
 
 /* Members speak in sessions 1 and 2. */
-static void start_mode(struct cut_bed *c, enum dp_consistency mode, uint32_t slack)
+static void start(struct cut_bed *c, uint32_t backups)
 {
-    struct member_bed_view view = member_bed_view(mode, slack, 2);
+    struct member_bed_view view = member_bed_view(DP_SYNC, backups, 2);
     stuck = false;
     cut_bed_start(c);
     bed_expect(&c->bed, member_bed_put(&c->bed, &view), DP_OK);
     cut_bed_turns(c);
     cut_bed_begin(c);
-}
-
-static void start(struct cut_bed *c, uint32_t backups)
-{
-    start_mode(c, DP_SYNC, backups);
 }
 
 /* Member 0 has made a table: its pushes are numbered from 2, those of member 1 from 1. */
@@ -92,34 +85,6 @@ static void rows_are_those_of_closed_steps(void **state)
     assert_int_equal(cut.lsn, 8); /* a view, twice two pushes and a close, a push */
     assert_int_equal(cut_bed_link_lsn(&c, 1, dp_mix(7), NULL), 7);
     assert_true(cut_bed_journal_has(&c, cut.after, cut.lsn + 2));
-    cut_bed_stop(&c);
-}
-
-/* ssp: with what it left out a shard tells its steps of that turn: those of the push that came, and not of the one that came too late. */
-static void steps_come_with_what_is_left_out(void **state)
-{
-    struct cut_bed c;
-    static struct dp_steps steps;
-    struct dp_error err = {0};
-    const struct dp_copy_push missing[2] = {{MEMBER_BED_STREAM, 0}, {MEMBER_BED_STREAM, 1000}};
-    (void)state;
-    start_mode(&c, DP_SSP, 2);
-    (void)cut_bed_cut(&c, 1);
-    cut_bed_finish(&c, 1, 0, missing, 2);
-    push(&c, 0, 0);
-    (void)cut_bed_at_once(&c,
-                          &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LEAVE_OUT, .order = CUT_ORDER});
-    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPYING);
-    push(&c, 1, 0);
-    dp_fake_copier_end(c.fake, 0, DP_OK);
-    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPIED);
-    const struct bed_reply *copied = &c.bed.reply[(c.bed.replies - 1) % BED_REPLIES];
-    const char *told = copied->bytes + copied->frame_bytes[0];
-    assert_true(dp_load_u64le(told + 8) == 1000 && dp_load_u64le(told + 16) == 0);
-    memset(&steps, 0, sizeof steps);
-    assert_int_equal(dp_steps_mark_unpack(told + 32, copied->frame_bytes[1] - 32, &steps, 0, &err), DP_OK);
-    assert_true(steps.next[0] == 1 && steps.next[1] == 0);
-    dp_steps_clear(&steps);
     cut_bed_stop(&c);
 }
 
@@ -235,7 +200,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pushes_of_the_open_step_are_not_in_it),
         cmocka_unit_test(rows_are_those_of_closed_steps),
-        cmocka_unit_test(steps_come_with_what_is_left_out),
         cmocka_unit_test(a_step_that_another_shard_has_closed_is_waited_for),
         cmocka_unit_test(a_close_is_waited_for),
         cmocka_unit_test(a_push_counts_when_it_is_durable),
