@@ -1,5 +1,6 @@
 #include "server/layout.h"
 
+#include "common/env/disk_replace.h"
 #include "common/env/read_only_disk.h"
 
 #include <inttypes.h>
@@ -176,23 +177,11 @@ enum dp_status dp_layout_put(const char *directory, const struct dp_layout *layo
 {
     char text[TEXT_BYTES];
     struct dp_disk disk;
-    struct dp_file *file = NULL;
-    const struct dp_disk_piece piece = {.data = text, .bytes = sizeof text};
     text_of(layout, text);
     enum dp_status st = dp_disk_open(directory, &disk, err);
     if (st != DP_OK)
         return st;
-    st = disk.open(disk.self, NAME ".tmp", true, &file, err);
-    if (st == DP_OK) {
-        st = disk.write(disk.self, file, 0, &piece, 1, err);
-        if (st == DP_OK)
-            st = disk.sync(disk.self, file, err);
-        disk.close(disk.self, file);
-    }
-    if (st == DP_OK)
-        st = disk.rename(disk.self, NAME ".tmp", NAME, err);
-    if (st == DP_OK)
-        st = disk.sync_directory(disk.self, err);
+    st = dp_disk_replace(&disk, NAME, text, sizeof text, err);
     dp_disk_close(&disk);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "keeping the layout of %s", directory);
 }

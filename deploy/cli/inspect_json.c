@@ -144,15 +144,15 @@ static json_t *view_of(const struct dp_show *show, const struct dp_inspect_view 
     dp_push_ids_visit(view->ids, add_stream, add_refused, marks);
     struct dp_push_floors floors = dp_push_ids_floors(view->ids);
     json_t *more = json_pack(
-        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
+        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
         dp_store_view_state_name(view->own.state), "format", (json_int_t)view->own.format, "id",
         hex(view->own.id.id), "register", hex(view->own.id.register_id), "cluster", hex(view->own.cluster),
         "generation", dp_json_u64(view->own.id.generation), "history", hex(view->own.id.history),
         "first_mixed_key", hex(view->own.range.first), "last_mixed_key", hex(view->own.range.last),
         "rows_lsn", dp_json_u64(view->rows_lsn), "next_stream", dp_json_u64(view->streams), "streams_below",
         dp_json_u64(floors.clients), "runs_below", dp_json_u64(floors.runs), "row_files",
-        files_of(&view->row_files), "mark_files", files_of(&view->mark_files), "unnamed_files",
-        dp_json_u64(view->unnamed_files), "tables", tables_of(show, view), "journal", journal_of(view));
+        files_of(&view->row_files), "unnamed_files", dp_json_u64(view->unnamed_files), "tables",
+        tables_of(show, view), "journal", journal_of(view));
     (void)json_object_update(one, more);
     (void)json_object_update(one, marks);
     if (view->steps.run > 0)

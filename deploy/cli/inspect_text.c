@@ -81,9 +81,8 @@ static void show_tables(const struct dp_inspect_view *view)
                t->spec.dim, dp_show_optimizer_name(&t->spec.optimizer), dp_init_name(t->spec.init.kind),
                number(t->rows, rows), number(t->bytes, bytes), t->first_lsn, t->last_lsn);
     }
-    printf("  files       %" PRIu64 " of rows with %s bytes; %" PRIu64 " of marks with %s bytes\n",
-           view->row_files.count, number(view->row_files.bytes, rows), view->mark_files.count,
-           number(view->mark_files.bytes, bytes));
+    printf("  files       %" PRIu64 " of rows with %s bytes\n", view->row_files.count,
+           number(view->row_files.bytes, bytes));
     if (view->unnamed_files)
         printf("  unnamed     %" PRIu64 " files *.sst that the manifest does not name: a crash left them, "
                "and the next start removes them\n",

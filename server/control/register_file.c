@@ -1,6 +1,7 @@
 #include "server/control/register_file.h"
 
 #include "common/base/bytes.h"
+#include "common/env/disk_replace.h"
 #include "common/wire/limits.h"
 #include "server/journal/crc32c.h"
 
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEMP_FILE    DP_REGISTER_FILE ".new"
 #define MAGIC        "DPREGIST"
 #define FORMAT       1u
 #define HEADER_BYTES 48u
@@ -97,25 +97,6 @@ static void put_all(unsigned char *to, size_t bytes, const struct dp_control_reg
     dp_store_u32le(to + CRC_AT, dp_crc32c(0, to, bytes));
 }
 
-static enum dp_status write_temp(const struct dp_disk *disk, const void *data, size_t bytes,
-                                 struct dp_error *err)
-{
-    struct dp_disk_piece piece = {.data = data, .bytes = bytes};
-    struct dp_file *file = NULL;
-    /* Never reuse the file of a failed write: it may be longer than this content, or have pages that a failed
-     * sync dropped. */
-    enum dp_status st = disk->remove(disk->self, TEMP_FILE, err);
-    if (st == DP_OK || st == DP_NOT_FOUND)
-        st = disk->open(disk->self, TEMP_FILE, true, &file, err);
-    if (st != DP_OK)
-        return st;
-    st = disk->write(disk->self, file, 0, &piece, 1, err);
-    if (st == DP_OK)
-        st = disk->sync(disk->self, file, err);
-    disk->close(disk->self, file);
-    return st;
-}
-
 void *dp_control_register_file_pack(const struct dp_control_register_content *content)
 {
     size_t bytes = dp_control_register_file_bytes(content);
@@ -129,20 +110,13 @@ enum dp_status dp_control_register_file_write(const struct dp_disk *disk,
                                               const struct dp_control_register_content *content,
                                               struct dp_error *err)
 {
-    struct dp_error ignored;
     size_t bytes = dp_control_register_file_bytes(content);
     void *data = dp_control_register_file_pack(content);
     if (!data)
         return dp_fail(err, DP_NOMEM, "register: no memory to write %zu bytes", bytes);
-    enum dp_status st = write_temp(disk, data, bytes, err);
+    enum dp_status st = dp_disk_replace(disk, DP_REGISTER_FILE, data, bytes, err);
     free(data);
-    if (st == DP_OK)
-        st = disk->rename(disk->self, TEMP_FILE, DP_REGISTER_FILE, err);
-    if (st != DP_OK) /* frees its blocks: the disk may be full */
-        (void)disk->remove(disk->self, TEMP_FILE, &ignored);
-    else
-        st = disk->sync_directory(disk->self, err);
-    return st == DP_OK ? st : dp_wrap(err, st == DP_NOT_FOUND ? DP_IO : st, "register");
+    return st == DP_OK ? st : dp_wrap(err, st, "register");
 }
 
 /* ---- reading */
@@ -227,6 +201,8 @@ enum dp_status dp_control_register_file_unpack(void *of, size_t bytes,
     unsigned char *data = of;
     *out = (struct dp_control_register_content){0};
     struct register_cursor cursor = {data + HEADER_BYTES, data + bytes};
+    if (bytes > DP_REGISTER_BYTES_MAX)
+        return damaged(err, "larger than allowed");
     if (bytes < HEADER_BYTES || memcmp(data, MAGIC, 8) != 0)
         return damaged(err, "wrong first bytes");
     if (dp_load_u32le(data + 8) != FORMAT)
@@ -249,28 +225,12 @@ enum dp_status dp_control_register_file_unpack(void *of, size_t bytes,
 enum dp_status dp_control_register_file_read(const struct dp_disk *disk, bool read_only,
                                              struct dp_control_register_content *out, struct dp_error *err)
 {
-    struct dp_file *file = NULL;
-    unsigned char *data = NULL;
-    uint64_t bytes = 0;
+    void *data = NULL;
+    size_t bytes = 0;
     *out = (struct dp_control_register_content){0};
-    enum dp_status st = disk->open(disk->self, DP_REGISTER_FILE, false, &file, err);
-    if (st != DP_OK)
-        return st;
-    st = disk->size(disk->self, file, &bytes, err);
-    if (st == DP_OK && bytes > DP_REGISTER_BYTES_MAX)
-        st = damaged(err, "larger than allowed");
-    data = st == DP_OK ? malloc((size_t)bytes + 1) : NULL;
-    if (st == DP_OK && !data)
-        st = dp_fail(err, DP_NOMEM, "register: no memory to read %" PRIu64 " bytes", bytes);
+    enum dp_status st = dp_disk_read_all(disk, DP_REGISTER_FILE, !read_only, &data, &bytes, err);
     if (st == DP_OK)
-        st = disk->read(disk->self, file, 0, data, (size_t)bytes, err);
-    if (st == DP_OK && !read_only)
-        st = disk->sync(disk->self, file, err);
-    disk->close(disk->self, file);
-    if (st == DP_OK && !read_only)
-        st = disk->sync_directory(disk->self, err);
-    if (st == DP_OK)
-        st = dp_control_register_file_unpack(data, (size_t)bytes, out, err);
+        st = dp_control_register_file_unpack(data, bytes, out, err);
     free(data);
     return st;
 }

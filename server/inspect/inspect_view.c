@@ -142,7 +142,7 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
 static enum dp_status take_file(void *context, const struct dp_store_view_file *file, struct dp_error *err)
 {
     struct view_gathering *g = context;
-    struct dp_inspect_view_files *files = file->rows ? &g->view->row_files : &g->view->mark_files;
+    struct dp_inspect_view_files *files = &g->view->row_files;
     (void)err;
     files->count++;
     files->bytes += file->bytes;
@@ -152,7 +152,7 @@ static enum dp_status take_file(void *context, const struct dp_store_view_file *
 
 static void count_unnamed(struct dp_inspect_view *view)
 {
-    uint64_t there = 0, named = view->row_files.count + view->mark_files.count;
+    uint64_t there = 0, named = view->row_files.count;
     DIR *list = opendir(view->directory);
     if (!list)
         return;

@@ -54,7 +54,7 @@ struct dp_inspect_view {
     } steps;           /* as the marks tell them; the journal may go on */
     uint32_t other_marks;
     struct dp_push_ids *ids;
-    struct dp_inspect_view_files row_files, mark_files;
+    struct dp_inspect_view_files row_files;
     uint64_t unnamed_files; /* *.sst that the manifest does not name */
 
     struct dp_inspect_journal journal;

@@ -89,7 +89,11 @@ static bool is_numbered(const char *name, const char *prefix)
 /* Of a server's directory, or of one that is being built. */
 static bool is_ours(const char *name)
 {
-    static const char *const names[] = {"layout", "layout.tmp", DP_REGISTER_FILE, DP_REGISTER_FILE ".new",
+    static const char *const names[] = {"layout",
+                                        "layout.new",
+                                        "layout.tmp", /* of builds before 0.2 */
+                                        DP_REGISTER_FILE,
+                                        DP_REGISTER_FILE ".new",
                                         MARK};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)

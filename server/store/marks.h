@@ -1,4 +1,4 @@
-/* Marks: small named values in RocksDB, the submitters' and the store's own ("store/..."). Private to the
+/* Marks: small named values (marks_file.h), the submitters' and the store's own ("store/..."). Private to the
  * room. The store's own marks record what a directory is (format, cluster, generation, range) and whether it
  * was closed cleanly:
  *     (no mark, no row: new)  -> enter ->  "open" or "open-journaled"  -> leave ->  "clean"  -> enter -> ...
@@ -9,18 +9,24 @@
 
 #include "server/store/rocks_adopt.h"
 #include "server/store/rocks_db.h"
+#include "server/store/store_view.h"
 
-#define DP_MARKS_FORMAT 1u
+/* 1: marks in a column family of RocksDB, which the first opening moves to their file (rocks_db.c). */
+#define DP_MARKS_FORMAT 2u
 
 /* A mark whose value is NULL is removed. */
 DP_MUST_USE
 enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *marks, uint32_t count,
                             struct dp_error *err);
 DP_MUST_USE
-enum dp_status dp_marks_visit(struct dp_rocks_db *db, const void *prefix, size_t prefix_bytes,
+enum dp_status dp_marks_visit(const struct dp_rocks_db *db, const void *prefix, size_t prefix_bytes,
                               enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
                                                       struct dp_error *err),
                               void *context, struct dp_error *err);
+/* The store's own marks. DP_NOT_FOUND, without a text: it was never opened, so it has no state. DP_UNSUPPORTED: another format. */
+DP_MUST_USE
+enum dp_status dp_marks_own(const struct dp_rocks_db *db, struct dp_store_view_own *out,
+                            struct dp_error *err);
 /* Checks that the directory matches the options (else DP_UNSUPPORTED, DP_GENERATION, DP_EXISTS) and that it
  * was closed cleanly, or was open with a journal and is opened with one (else DP_UNCLEAN). Then records
  * durably what the gate says; the store stays clean, if it was. A refusal changes nothing. recovers: see rocks_store.h; never NULL here.
@@ -42,11 +48,11 @@ enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store
 DP_MUST_USE
 enum dp_status dp_marks_set_history(struct dp_rocks_db *db, uint64_t generation, uint64_t history,
                                     struct dp_error *err);
-/* Copies all marks of one store, its own included, and one more mark into another, atomically. DP_UNCLEAN:
- * `from` was not closed cleanly. */
+/* Copies all marks of a store, its own included, and one more mark to another directory, atomically. DP_UNCLEAN: the store was not
+ * closed cleanly. */
 DP_MUST_USE
-enum dp_status dp_marks_copy(struct dp_rocks_db *from, struct dp_rocks_db *to,
-                             const struct dp_store_mark *more, struct dp_error *err);
+enum dp_status dp_marks_copy(const struct dp_rocks_db *from, const char *to, const struct dp_store_mark *more,
+                             struct dp_error *err);
 /* Gives a copy of a store its own marks as a store of its own, with a new id, and the adoption's marks, atomically. Checks first of
  * which store it is a copy (DP_CORRUPT). */
 DP_MUST_USE

@@ -1,11 +1,10 @@
 #include "server/store/rocks_db.h"
 
+#include "common/base/log.h"
 #include "common/env/directory.h"
+#include "common/env/read_only_disk.h"
 #include "server/store/rocks_current.h"
 #include "server/store/rocks_error.h"
-#include "server/store/rocks_kept.h"
-#include "server/store/rocks_log.h"
-#include "server/store/rocks_tail.h"
 #include "server/store/store_directory.h"
 
 #include <errno.h>
@@ -14,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CACHE_BYTES        (32u << 20) /* small: hot rows are in the shard's row cache */
-#define MARKS_BUFFER_BYTES (1u << 20)
-#define BLOOM_BITS         10.0
+#define CACHE_BYTES  (32u << 20) /* small: hot rows are in the shard's row cache */
+#define BUFFER_BYTES (1u << 20)  /* of writes, of which there are none */
+#define BLOOM_BITS   10.0
 /* Files of 2 or 3 write-back cycles of a large table; a key is in at most one file of each cycle. */
 #define L0_MERGED       16
 #define L0_ANY          (1 << 20)
@@ -26,7 +25,9 @@
 #define LOG_BYTES       (1u << 20)
 #define BACKGROUND_JOBS 2
 
-static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
+#define OLD_MARKS "marks" /* the column family of format 1 */
+
+const char *const dp_rocks_family_names[DP_ROCKS_FAMILIES] = {"default", "rows"};
 
 static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
 {
@@ -34,9 +35,8 @@ static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_create_missing_column_families(options, 1);
     rocksdb_options_set_paranoid_checks(options, 1);
-    /* Drops an incomplete record at the end of the log (a crash came before its sync) and refuses other
-     * damage; rocks_tail.h finds out which of that is a torn write. RocksDB's default would silently drop all
-     * marks after the damage. */
+    /* For a log of marks of format 1, the only thing that RocksDB's log ever held: an incomplete record at its end is dropped, other
+     * damage is refused. */
     rocksdb_options_set_wal_recovery_mode(options, rocksdb_tolerate_corrupted_tail_records_recovery);
     rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
     rocksdb_options_set_keep_log_file_num(options, LOG_FILES);
@@ -49,8 +49,8 @@ static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
     /* By default RocksDB reserves 4 MB in each shard's directory; our manifest has some KB. */
     rocksdb_options_set_manifest_preallocation_size(options, MANIFEST_BYTES);
-    rocksdb_options_set_compression(options, rocksdb_no_compression);   /* floats hardly shrink */
-    rocksdb_options_set_write_buffer_size(options, MARKS_BUFFER_BYTES); /* rows use none */
+    rocksdb_options_set_compression(options, rocksdb_no_compression); /* floats hardly shrink */
+    rocksdb_options_set_write_buffer_size(options, BUFFER_BYTES);
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, cache);
     rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
@@ -79,8 +79,7 @@ static void make_settings(struct dp_rocks_db *db)
     rocksdb_options_set_target_file_size_base(db->options[DP_ROCKS_ROWS], 64u << 20);
     /* A merge rewrites most rows, so it should take in the files of several cycles. */
     rocksdb_options_set_level0_file_num_compaction_trigger(db->options[DP_ROCKS_ROWS], L0_MERGED);
-    /* RocksDB's own throttling would delay the marks, also at opening. Write-back throttles itself
-     * (write_back.c). */
+    /* Write-back throttles itself (write_back.c). */
     rocksdb_options_set_level0_slowdown_writes_trigger(db->options[DP_ROCKS_ROWS], L0_ANY);
     rocksdb_options_set_level0_stop_writes_trigger(db->options[DP_ROCKS_ROWS], L0_ANY);
     rocksdb_options_set_soft_pending_compaction_bytes_limit(db->options[DP_ROCKS_ROWS], 0);
@@ -89,8 +88,6 @@ static void make_settings(struct dp_rocks_db *db)
     /* Rows that are read go to the shard's row cache; caching their blocks too halved the rows read per
      * second. */
     rocksdb_readoptions_set_fill_cache(db->read, 0);
-    db->write_sync = rocksdb_writeoptions_create();
-    rocksdb_writeoptions_set_sync(db->write_sync, 1);
     db->ingest = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(db->ingest, 1);
     db->env = rocksdb_envoptions_create();
@@ -108,74 +105,194 @@ static enum dp_status name_paths(const char *directory, struct dp_rocks_db *db, 
     return DP_OK;
 }
 
-static enum dp_status open_families(const char *directory, struct dp_rocks_db *db, struct dp_error *err)
+/* ---- marks of format 1 */
+
+static bool has_old_marks(const struct dp_rocks_db *db)
 {
     char *text = NULL;
-    db->db = rocksdb_open_column_families(db->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES,
-                                          family_names, (const rocksdb_options_t *const *)db->options,
-                                          db->families, &text);
-    return dp_rocks_error_take(&text, directory, "open", err);
+    size_t count = 0;
+    bool found = false;
+    char **names = rocksdb_list_column_families(db->options[DP_ROCKS_DEFAULT], db->directory, &count, &text);
+    rocksdb_free(text); /* there is no database, or its opening reports what is wrong */
+    if (!names)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        found = found || strcmp(names[i], OLD_MARKS) == 0;
+    rocksdb_list_column_families_destroy(names, count);
+    return found;
+}
+
+static enum dp_status take_old_marks(struct dp_rocks_db *db, rocksdb_column_family_handle_t *family,
+                                     struct dp_error *err)
+{
+    char *text = NULL;
+    enum dp_status st = DP_OK;
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, family);
+    for (rocksdb_iter_seek_to_first(at); st == DP_OK && rocksdb_iter_valid(at); rocksdb_iter_next(at)) {
+        struct dp_store_mark mark = {0};
+        mark.key = rocksdb_iter_key(at, &mark.key_bytes);
+        mark.value = rocksdb_iter_value(at, &mark.value_bytes);
+        st = dp_marks_file_take(db->marks, &mark, err);
+    }
+    rocksdb_iter_get_error(at, &text);
+    rocksdb_iter_destroy(at);
+    if (st == DP_OK)
+        st = dp_rocks_error_take(&text, db->directory, "read marks of format 1", err);
+    rocksdb_free(text);
+    return st;
+}
+
+/* The family goes last: until the file is durable, its marks count. Where there is a file, it went only half the way. */
+static enum dp_status move_old_marks(struct dp_rocks_db *db, rocksdb_column_family_handle_t *family,
+                                     struct dp_error *err)
+{
+    char *text = NULL;
+    enum dp_status st = DP_OK;
+    if (dp_marks_file_is_empty(db->marks)) {
+        st = take_old_marks(db, family, err);
+        if (st == DP_OK && db->writes)
+            st = dp_marks_file_put(db->marks, NULL, 0, err);
+    }
+    if (st == DP_OK && db->writes) {
+        rocksdb_drop_column_family(db->db, family, &text);
+        st = dp_rocks_error_take(&text, db->directory, "drop the marks of format 1", err);
+    }
+    if (st == DP_OK && db->writes)
+        dp_log(DP_LOG_INFO, "store %s: moved its marks from RocksDB to the file '" DP_MARKS_FILE "'",
+               db->directory);
+    return st;
+}
+
+/* ---- open */
+
+static enum dp_status load_marks(struct dp_rocks_db *db, struct dp_error *err)
+{
+    dp_marks_file_close(&db->marks);
+    enum dp_status st = dp_marks_file_load(&db->disk, &db->marks, err);
+    if (st == DP_CORRUPT)
+        return dp_fail(err, st, "store %s: the file '" DP_MARKS_FILE "' is damaged; " DP_STORE_RESTORE_ALL,
+                       db->directory);
+    return st == DP_OK ? st : dp_wrap(err, st, "store %s", db->directory);
+}
+
+/* The marks come first: of a store that a server has open they are then not newer than its rows. */
+static enum dp_status load(struct dp_rocks_db *db, struct dp_error *err)
+{
+    enum dp_status st = load_marks(db, err);
+    if (st == DP_OK)
+        st = dp_rocks_current_check(&db->disk, db->directory, err);
+    if (st != DP_OK)
+        return st;
+    const struct dp_rocks_seal seal = dp_marks_file_seal(db->marks);
+    return dp_rocks_manifest_check(&db->disk, db->directory, &seal, err);
+}
+
+static enum dp_status open_families(struct dp_rocks_db *db, struct dp_rocks_kept *kept, struct dp_error *err)
+{
+    char *text = NULL;
+    bool old = has_old_marks(db);
+    const int count = DP_ROCKS_FAMILIES + old;
+    const char *const names[] = {dp_rocks_family_names[DP_ROCKS_DEFAULT],
+                                 dp_rocks_family_names[DP_ROCKS_ROWS], OLD_MARKS};
+    const rocksdb_options_t *const options[] = {db->options[DP_ROCKS_DEFAULT], db->options[DP_ROCKS_ROWS],
+                                                db->options[DP_ROCKS_DEFAULT]};
+    rocksdb_column_family_handle_t *families[DP_ROCKS_FAMILIES + 1] = {NULL};
+    db->db = db->writes ? rocksdb_open_column_families(options[0], db->directory, count, names, options,
+                                                       families, &text)
+                        : rocksdb_open_for_read_only_column_families(options[0], db->directory, count, names,
+                                                                     options, families, 0, &text);
+    dp_rocks_kept_find(&db->disk, text, kept);
+    enum dp_status st =
+        dp_rocks_error_take(&text, db->directory, db->writes ? "open" : "open read-only", err);
+    if (st != DP_OK)
+        return st;
+    memcpy(db->families, families, sizeof db->families);
+    if (db->writes) /* again, now that RocksDB holds the lock: a server that closed the store just then has put more */
+        st = load_marks(db, err);
+    if (st == DP_OK && old)
+        st = move_old_marks(db, families[DP_ROCKS_FAMILIES], err);
+    if (old)
+        rocksdb_column_family_handle_destroy(families[DP_ROCKS_FAMILIES]);
+    return st;
+}
+
+/* Opens it, after repairs if need be. */
+static enum dp_status open_mended(struct dp_rocks_db *db, struct dp_error *err)
+{
+    struct dp_error mending;
+    struct dp_rocks_kept kept;
+    bool mended = false;
+    enum dp_status st = open_families(db, &kept, err);
+    if (db->db) /* open, whatever its marks are */
+        return st;
+    if (st == DP_CORRUPT && kept.name[0] == '\0') {
+        enum dp_status mend = dp_rocks_manifest_mend(&db->disk, db->directory, &mended, &mending);
+        if (mend == DP_OK && mended) {
+            st = open_families(db, &kept, err);
+        } else if (mend == DP_FULL) { /* torn, not damaged: it can be repaired once there is space */
+            st = mend;
+            *err = mending;
+        }
+    }
+    if (st == DP_CORRUPT && !db->db && dp_rocks_kept_put_back(&db->disk, db->directory, &kept)) {
+        struct dp_rocks_kept another;
+        struct dp_error first = *err;
+        st = open_families(db, &another, err);
+        if (!db->db) {
+            dp_rocks_kept_take_away(&db->disk, &kept);
+            *err = first;
+            st = first.status;
+        }
+    }
+    return st;
 }
 
 enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
 {
-    struct dp_error mending;
-    struct dp_rocks_kept kept = {0};
-    bool mended = false;
-    *out = (struct dp_rocks_db){0};
+    *out = (struct dp_rocks_db){.writes = true};
     enum dp_status st = name_paths(directory, out, err);
     if (st == DP_OK)
         st = dp_directory_make(directory, err);
     if (st == DP_OK)
         st = dp_store_directory_check(directory, err);
     if (st == DP_OK)
-        st = dp_rocks_current_mend(directory, err);
+        st = dp_disk_open(directory, &out->disk, err);
     if (st == DP_OK)
-        st = dp_rocks_log_check(directory, err);
+        st = dp_rocks_current_mend(&out->disk, directory, err);
     if (st == DP_OK)
-        st = dp_rocks_kept_put_back(directory, &kept, err);
-    if (st != DP_OK)
-        goto done;
-    make_settings(out);
-    st = open_families(directory, out, err);
-    if (st == DP_CORRUPT) {
-        enum dp_status mend = dp_rocks_tail_mend(directory, &mended, &mending);
-        if (mend == DP_OK && mended) {
-            st = open_families(directory, out, err);
-        } else if (mend == DP_FULL) { /* torn, not damaged: it can be repaired once there is space */
-            st = mend;
-            *err = mending;
-        }
+        st = load(out, err);
+    if (st == DP_OK) {
+        make_settings(out);
+        st = open_mended(out, err);
     }
-    if (st == DP_CORRUPT)
-        dp_rocks_log_name_damage(directory, err);
-    if (st != DP_OK)
-        goto done;
     /* Not earlier: until RocksDB holds the lock, the file may be another server's. */
-    if (unlink(out->ingest_path) != 0 && errno != ENOENT)
+    if (st == DP_OK && unlink(out->ingest_path) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "store: cannot remove %s: %s", out->ingest_path, strerror(errno));
-done:
-    if (st != DP_OK) {
+    if (st != DP_OK)
         dp_rocks_db_close(out);
-        dp_rocks_kept_take_away(directory, &kept);
-    }
     return st;
+}
+
+enum dp_status dp_rocks_db_open_with(const char *directory, struct dp_rocks_db *db,
+                                     struct dp_rocks_kept *kept, struct dp_error *err)
+{
+    *kept = (struct dp_rocks_kept){0};
+    enum dp_status st = db->directory ? DP_OK : name_paths(directory, db, err);
+    if (st == DP_OK)
+        st = dp_read_only_disk_open(directory, &db->disk, err);
+    if (st == DP_OK)
+        st = load(db, err);
+    return st == DP_OK ? open_families(db, kept, err) : st;
 }
 
 enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
 {
-    char *text = NULL;
+    struct dp_rocks_kept kept;
     *out = (struct dp_rocks_db){0};
-    enum dp_status st = name_paths(directory, out, err);
-    if (st == DP_OK) {
-        make_settings(out);
-        /* Otherwise RocksDB would create the directory. */
-        rocksdb_options_set_create_if_missing(out->options[DP_ROCKS_DEFAULT], 0);
-        out->db = rocksdb_open_for_read_only_column_families(
-            out->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES, family_names,
-            (const rocksdb_options_t *const *)out->options, out->families, 0, &text);
-        st = dp_rocks_error_take(&text, directory, "open read-only", err);
-    }
+    make_settings(out);
+    /* Otherwise RocksDB would create the directory. */
+    rocksdb_options_set_create_if_missing(out->options[DP_ROCKS_DEFAULT], 0);
+    enum dp_status st = dp_rocks_db_open_with(directory, out, &kept, err);
     if (st != DP_OK)
         dp_rocks_db_close(out);
     return st;
@@ -190,12 +307,9 @@ enum dp_status dp_rocks_db_open_to_read(const char *directory, struct dp_rocks_d
         return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
                        "%s: %s: there is no store to read; restore the whole directory", path,
                        strerror(errno));
-    enum dp_status st = dp_rocks_log_check(directory, err);
-    if (st == DP_OK)
-        st = dp_rocks_db_open_beside(directory, out, err);
+    enum dp_status st = dp_rocks_db_open_beside(directory, out, err);
     if (st != DP_CORRUPT)
         return st;
-    dp_rocks_log_name_damage(directory, err);
     return dp_wrap(err, st,
                    "opened read-only (a server without --read-only repairs at its start what a crash left)");
 }
@@ -208,15 +322,21 @@ void dp_rocks_db_close(struct dp_rocks_db *db)
             rocksdb_column_family_handle_destroy(db->families[i]);
     if (db->db)
         rocksdb_close(db->db);
-    if (db->cache) { /* either all settings exist or none */
-        rocksdb_envoptions_destroy(db->env);
-        rocksdb_ingestexternalfileoptions_destroy(db->ingest);
-        rocksdb_writeoptions_destroy(db->write_sync);
+    if (db->cache) { /* the others exist, too; store_view.c has none for writing */
+        if (db->env) {
+            rocksdb_envoptions_destroy(db->env);
+            rocksdb_ingestexternalfileoptions_destroy(db->ingest);
+        }
         rocksdb_readoptions_destroy(db->read);
         for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
             rocksdb_options_destroy(db->options[i]);
         rocksdb_cache_destroy(db->cache);
     }
+    dp_marks_file_close(&db->marks);
+    if (db->writes)
+        dp_disk_close(&db->disk);
+    else
+        dp_read_only_disk_close(&db->disk);
     free(db->ingest_path);
     free(db->directory);
     *db = (struct dp_rocks_db){0};

@@ -11,14 +11,13 @@
  *           than the rows that they hide. With the file put back, the store is as if the process had died
  *           right after the sync. If the record did not survive, the rows are replayed from the journal,
  *           which is kept until marks were synced after a successful ingest.
- * Told by   The manifest names exactly one missing table, and it has the size of the kept file. RocksDB then
- * compares the
- *           table's unique id with the manifest's, so another file of that size is refused.
+ * Told by   RocksDB says which table is missing (rocks_text.h). It then checks the size and the unique id of the file that was put
+ *           back against the manifest's: another file is refused, and taken away again.
  * Thread    One, while the database is closed. */
 #ifndef DP_STORE_ROCKS_KEPT_H
 #define DP_STORE_ROCKS_KEPT_H
 
-#include "common/base/status.h"
+#include "common/env/disk.h"
 
 #include <stdbool.h>
 
@@ -30,15 +29,13 @@ struct dp_rocks_kept {
     char name[32];
 };
 
-/* Looks, and changes nothing. If the manifest cannot be read or understood, no table is found: RocksDB will
- * judge it. */
-DP_MUST_USE
-enum dp_status dp_rocks_kept_find(const char *directory, struct dp_rocks_kept *out, struct dp_error *err);
-/* Puts the table back and logs it. Does nothing, and *out is none, while another process holds the store's
+/* Whether an open failed for want of a table, and there is a kept file. text: RocksDB's error, or NULL. Changes nothing. */
+void dp_rocks_kept_find(const struct dp_disk *disk, const char *text, struct dp_rocks_kept *out);
+/* Puts the table back and logs it. false: it was not done, because there is none, it failed, or another process holds the store's
  * lock. */
-DP_MUST_USE
-enum dp_status dp_rocks_kept_put_back(const char *directory, struct dp_rocks_kept *out, struct dp_error *err);
+bool dp_rocks_kept_put_back(const struct dp_disk *disk, const char *directory,
+                            const struct dp_rocks_kept *kept);
 /* Undoes put_back, if the store could not be opened with the table. */
-void dp_rocks_kept_take_away(const char *directory, const struct dp_rocks_kept *kept);
+void dp_rocks_kept_take_away(const struct dp_disk *disk, const struct dp_rocks_kept *kept);
 
 #endif

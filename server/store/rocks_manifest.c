@@ -1,258 +1,216 @@
 #include "server/store/rocks_manifest.h"
 
-#include "common/env/read_only_disk.h"
-#include "server/store/rocks_record.h"
+#include "common/base/bytes.h"
+#include "common/base/log.h"
+#include "common/env/disk_replace.h"
+#include "server/journal/crc32c.h"
+#include "server/store/rocks_current.h"
+#include "server/store/store_directory.h"
 
-#include <fcntl.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#define MANIFEST  "MANIFEST-"
-#define PATH_ROOM 1400u
+#define SECTOR 512u
+#define BLOCK  32768u
+#define HEADER 7u
+#define TORN   "manifest.torn"
 
-/* Tags of db/version_edit.h. A tag with SAFE_TO_SKIP has one field, with its length in front. */
-enum tag {
-    TAG_COMPARATOR = 1,
-    TAG_LOG_NUMBER = 2,
-    TAG_NEXT_FILE = 3,
-    TAG_LAST_SEQUENCE = 4,
-    TAG_COMPACT_CURSOR = 5,
-    TAG_DELETED_FILE = 6,
-    TAG_PREVIOUS_LOG = 9,
-    TAG_LOG_TO_KEEP = 10,
-    TAG_NEW_FILE_4 = 103,
-    TAG_FAMILY = 200,
-    TAG_FAMILY_ADD = 201,
-    TAG_FAMILY_MOST = 203
-};
-#define SAFE_TO_SKIP (1u << 13)
+enum part { PART_NONE, PART_FULL, PART_FIRST, PART_MIDDLE, PART_LAST };
 
-/* Tags of a new file's custom fields; each field has its length in front. */
-#define FIELD_END        1u
-#define FIELD_MUST_KNOWN (1u << 6)
-
-/* What an edit does to a table: adds it (1) or removes it (-1). An edit that moves a table to another level
- * does both. */
-struct change {
-    uint64_t number, bytes;
-    int by;
+/* The manifest from `base`, the beginning of a block, to its end. */
+struct manifest {
+    char name[DP_ROCKS_CURRENT_BYTES];
+    uint64_t number, base;
+    uint8_t *bytes;
+    size_t size;
 };
 
-struct edits {
-    struct change *change;
-    size_t count, room;
-    enum dp_status failed;
-};
-
-/* Reads a record's payload from the front. */
-struct payload {
-    const uint8_t *at, *end;
-    bool bad;
-};
-
-static uint64_t get_number(struct payload *p)
+/* DP_NOT_FOUND: CURRENT is missing, or names no manifest. */
+static enum dp_status find(const struct dp_disk *disk, struct manifest *out, struct dp_error *err)
 {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && p->at < p->end; shift += 7) {
-        uint8_t byte = *p->at++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return value;
-    }
-    p->bad = true;
-    return 0;
+    *out = (struct manifest){0};
+    enum dp_status st = dp_rocks_current_read(disk, out->name, err);
+    if (st == DP_OK)
+        out->number = dp_rocks_current_number(out->name);
+    return st == DP_CORRUPT ? DP_NOT_FOUND : st;
 }
 
-static void skip_field(struct payload *p)
+/* Reads what lies from `from` on. syncs: what is read is durable. */
+static enum dp_status read_from(const struct dp_disk *disk, uint64_t from, bool syncs, struct manifest *of,
+                                struct dp_error *err)
 {
-    uint64_t bytes = get_number(p);
-    if (p->bad || bytes > (uint64_t)(p->end - p->at))
-        p->bad = true;
-    else
-        p->at += bytes;
+    struct dp_file *file = NULL;
+    uint64_t end = 0;
+    of->base = from - from % BLOCK;
+    enum dp_status st = disk->open(disk->self, of->name, false, &file, err);
+    if (st != DP_OK)
+        return st;
+    st = disk->size(disk->self, file, &end, err);
+    of->size = end > of->base ? (size_t)(end - of->base) : 0;
+    if (st == DP_OK && !(of->bytes = malloc(of->size + 1)))
+        st = dp_fail(err, DP_NOMEM, "no memory to read %s (%zu bytes)", of->name, of->size);
+    if (st == DP_OK && syncs) /* before it is read: a failed sync may change what is there */
+        st = disk->sync(disk->self, file, err);
+    if (st == DP_OK)
+        st = disk->read(disk->self, file, of->base, of->bytes, of->size, err);
+    disk->close(disk->self, file);
+    return st;
 }
 
-static void add(struct edits *edits, struct change change)
+static void release(struct manifest *of)
 {
-    if (edits->count == edits->room) {
-        size_t room = edits->room ? 2 * edits->room : 256;
-        struct change *more = realloc(edits->change, room * sizeof more[0]);
-        if (!more) {
-            edits->failed = DP_NOMEM;
-            return;
-        }
-        edits->change = more;
-        edits->room = room;
-    }
-    edits->change[edits->count++] = change;
+    free(of->bytes);
+    of->bytes = NULL;
 }
 
-static void take_new_file(struct payload *p, struct edits *edits)
+static enum part type_at(const struct manifest *of, size_t at)
 {
-    (void)get_number(p); /* level */
-    uint64_t number = get_number(p), bytes = get_number(p);
-    skip_field(p); /* smallest and largest key, smallest and largest sequence number */
-    skip_field(p);
-    (void)get_number(p);
-    (void)get_number(p);
-    for (uint64_t field; !p->bad && (field = get_number(p)) != FIELD_END;) {
-        p->bad = p->bad || (field & FIELD_MUST_KNOWN) != 0;
-        skip_field(p);
-    }
-    if (!p->bad)
-        add(edits, (struct change){number, bytes, 1});
+    uint8_t type = of->bytes[at + 6];
+    return type <= PART_LAST ? (enum part)type : PART_NONE;
 }
 
-static void take_deleted_file(struct payload *p, struct edits *edits)
+/* Bytes of the intact part at `at`, with its header; 0: there is none. */
+static size_t part_at(const struct manifest *of, size_t at)
 {
-    (void)get_number(p); /* level */
-    uint64_t number = get_number(p);
-    if (!p->bad)
-        add(edits, (struct change){number, 0, -1});
+    const uint8_t *part = of->bytes + at;
+    size_t left = BLOCK - at % BLOCK;
+    left = left < of->size - at ? left : of->size - at;
+    if (left < HEADER || type_at(of, at) == PART_NONE)
+        return 0;
+    size_t payload = (size_t)part[4] | (size_t)part[5] << 8;
+    if (HEADER + payload > left)
+        return 0;
+    uint32_t crc = dp_crc32c(0, part + 6, 1 + payload);
+    bool fits = (crc >> 15 | crc << 17) + 0xa282ead8u == dp_load_u32le(part);
+    return fits ? HEADER + payload : 0;
 }
 
-static void take_tag(struct payload *p, struct edits *edits)
+/* Where the record after the last intact one begins, in the sequence that begins at `from`. */
+static uint64_t intact(const struct manifest *of, uint64_t from)
 {
-    uint64_t tag = get_number(p);
-    switch (tag) {
-    case TAG_LOG_NUMBER:
-    case TAG_NEXT_FILE:
-    case TAG_LAST_SEQUENCE:
-    case TAG_PREVIOUS_LOG:
-    case TAG_LOG_TO_KEEP:
-    case TAG_FAMILY:
-    case TAG_FAMILY_MOST:
-        (void)get_number(p);
-        break;
-    case TAG_COMPACT_CURSOR:
-        (void)get_number(p);
-        skip_field(p);
-        break;
-    case TAG_DELETED_FILE:
-        take_deleted_file(p, edits);
-        break;
-    case TAG_NEW_FILE_4:
-        take_new_file(p, edits);
-        break;
-    default:
-        if (tag == TAG_COMPARATOR || tag == TAG_FAMILY_ADD || (tag & SAFE_TO_SKIP) != 0)
-            skip_field(p);
-        else
-            p->bad = true;
-    }
-}
-
-static void take_record(const uint8_t *bytes, size_t size, struct edits *edits)
-{
-    struct payload p = {bytes, bytes + size, false};
-    while (p.at < p.end && !p.bad)
-        take_tag(&p, edits);
-    if (p.bad && edits->failed == DP_OK)
-        edits->failed = DP_UNSUPPORTED;
-}
-
-/* Assembles the records in `whole`, which has the log's size. */
-static void take_log(const struct dp_rocks_bytes *log, uint8_t *whole, struct edits *edits)
-{
-    size_t at = 0, bytes = 0;
+    size_t at = (size_t)(from - of->base), end = at;
     bool within = false;
-    while (at < log->size && edits->failed == DP_OK) {
-        size_t left = DP_ROCKS_BLOCK - at % DP_ROCKS_BLOCK;
-        if (left < DP_ROCKS_HEADER) {
-            at += left;
+    while (at < of->size) {
+        if (BLOCK - at % BLOCK < HEADER) { /* a block's trailer */
+            at += BLOCK - at % BLOCK;
+            end = within || at > of->size ? end : at;
             continue;
         }
-        size_t part = dp_rocks_part_at(log, at);
-        if (part == 0)
-            return;
-        enum dp_rocks_part type = dp_rocks_part_type(log, at);
-        if ((type == DP_ROCKS_FULL || type == DP_ROCKS_FIRST) == within)
-            return;
-        memcpy(whole + bytes, log->bytes + at + DP_ROCKS_HEADER, part - DP_ROCKS_HEADER);
-        bytes += part - DP_ROCKS_HEADER;
-        within = type == DP_ROCKS_FIRST || type == DP_ROCKS_MIDDLE;
-        if (!within) {
-            take_record(whole, bytes, edits);
-            bytes = 0;
-        }
-        at += part;
+        size_t bytes = part_at(of, at);
+        enum part part = bytes ? type_at(of, at) : PART_NONE;
+        bool starts = part == PART_FULL || part == PART_FIRST;
+        if (!bytes || starts == within)
+            break;
+        at += bytes;
+        within = part == PART_FIRST || part == PART_MIDDLE;
+        if (!within)
+            end = at;
     }
+    return of->base + end;
 }
 
-static int compare(const void *a, const void *b)
+enum dp_status dp_rocks_manifest_seal(const struct dp_disk *disk, struct dp_rocks_seal *seal,
+                                      struct dp_error *err)
 {
-    const struct change *x = a, *y = b;
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-/* The tables that were added more often than removed. */
-static size_t left_over(struct edits *edits, struct dp_rocks_table *tables)
-{
-    size_t count = 0;
-    if (edits->count > 0)
-        qsort(edits->change, edits->count, sizeof edits->change[0], compare);
-    for (size_t i = 0; i < edits->count;) {
-        struct dp_rocks_table table = {.number = edits->change[i].number};
-        int times = 0;
-        for (; i < edits->count && edits->change[i].number == table.number; i++) {
-            times += edits->change[i].by;
-            if (edits->change[i].by > 0)
-                table.bytes = edits->change[i].bytes;
-        }
-        if (times > 0)
-            tables[count++] = table;
+    struct manifest of;
+    struct dp_rocks_seal next = *seal;
+    enum dp_status st = find(disk, &of, err);
+    if (st == DP_NOT_FOUND) {
+        *seal = (struct dp_rocks_seal){0};
+        return DP_OK;
     }
-    return count;
+    if (st == DP_OK && of.number != next.number)
+        next = (struct dp_rocks_seal){of.number, 0};
+    if (st == DP_OK)
+        st = read_from(disk, next.bytes, true, &of, err);
+    if (st == DP_OK) {
+        next.bytes = intact(&of, next.bytes);
+        DP_ASSERT(next.number > seal->number || next.bytes >= seal->bytes);
+        *seal = next;
+    }
+    release(&of);
+    return st == DP_NOT_FOUND ? dp_wrap(err, DP_IO, "seal") : st;
 }
 
-bool dp_rocks_manifest_path(const char *directory, char *path, size_t path_bytes)
+static enum dp_status check(const struct manifest *of, const char *directory,
+                            const struct dp_rocks_seal *seal, struct dp_error *err)
 {
-    char name[64] = {0};
-    int fd;
-    if (snprintf(path, path_bytes, "%s/CURRENT", directory) >= (int)path_bytes ||
-        dp_read_only_disk_file(AT_FDCWD, path, &fd, NULL) != DP_OK)
-        return false;
-    ssize_t n = read(fd, name, sizeof name - 1);
-    (void)close(fd);
-    if (n <= 0 || strncmp(name, MANIFEST, sizeof MANIFEST - 1) != 0)
-        return false;
-    name[strcspn(name, "\n/")] = '\0';
-    return snprintf(path, path_bytes, "%s/%s", directory, name) < (int)path_bytes;
+    uint64_t end = intact(of, 0);
+    if (end >= seal->bytes)
+        return DP_OK;
+    return dp_fail(err, DP_CORRUPT,
+                   "store %s: %s is damaged at offset %" PRIu64 "; restore that file, or " DP_STORE_RESTORE,
+                   directory, of->name, end);
 }
 
-enum dp_status dp_rocks_manifest_tables(const char *directory, struct dp_rocks_table **tables, size_t *count,
-                                        struct dp_error *err)
+enum dp_status dp_rocks_manifest_check(const struct dp_disk *disk, const char *directory,
+                                       const struct dp_rocks_seal *seal, struct dp_error *err)
 {
-    char path[PATH_ROOM];
-    struct dp_rocks_bytes log = {0};
-    struct edits edits = {.failed = DP_OK};
-    uint8_t *whole = NULL;
-    *tables = NULL;
-    *count = 0;
-    if (!dp_rocks_manifest_path(directory, path, sizeof path))
-        return dp_fail(err, DP_NOT_FOUND, "store %s: CURRENT names no manifest", directory);
-    enum dp_status st = dp_rocks_bytes_read(path, &log, err);
+    struct manifest of;
+    enum dp_status st = find(disk, &of, err);
+    if (st == DP_OK && of.number < seal->number)
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s: the file CURRENT names %s, which is older than the file 'marks' (that one "
+                       "was written with number %" PRIu64
+                       "); restore both from one copy, or " DP_STORE_RESTORE,
+                       directory, of.name, seal->number);
+    if (st == DP_OK && of.number == seal->number) {
+        st = read_from(disk, 0, false, &of, err);
+        if (st == DP_OK)
+            st = check(&of, directory, seal, err);
+        release(&of);
+    }
+    return st == DP_NOT_FOUND ? DP_OK : st;
+}
+
+static bool has_zero_sector(const struct manifest *of, size_t from)
+{
+    for (size_t at = from; at < of->size;) {
+        size_t next = (at / SECTOR + 1) * SECTOR, i = at;
+        next = next < of->size ? next : of->size;
+        while (i < next && of->bytes[i] == 0)
+            i++;
+        if (i == next)
+            return true;
+        at = next;
+    }
+    return false;
+}
+
+/* Keeps what is cut off: if it was bit rot instead of a torn write, it is not lost. */
+static enum dp_status cut(const struct dp_disk *disk, const char *directory, const struct manifest *of,
+                          size_t end, struct dp_error *err)
+{
+    enum dp_status st = dp_disk_replace(disk, TORN, of->bytes + end, of->size - end, err);
+    if (st == DP_OK)
+        st = dp_disk_replace(disk, of->name, of->bytes, end, err);
     if (st != DP_OK)
-        goto done;
-    whole = malloc(log.size + 1);
-    if (whole)
-        take_log(&log, whole, &edits);
-    *tables = calloc(edits.count + 1, sizeof **tables);
-    if (!whole || !*tables || edits.failed == DP_NOMEM)
-        st = dp_fail(err, DP_NOMEM, "store: no memory for the tables that %s names", path);
-    else if (edits.failed != DP_OK)
-        st = dp_fail(err, edits.failed, "store: %s has a record that this build does not know", path);
-    else
-        *count = left_over(&edits, *tables);
-done:
-    if (st != DP_OK) {
-        free(*tables);
-        *tables = NULL;
+        return dp_wrap(err, st, "store: nothing is lost, but a torn manifest cannot be repaired");
+    dp_log(DP_LOG_WARN,
+           "store %s: a loss of power tore the last write to %s, which was never synced: cut off %zu bytes "
+           "from offset %zu and kept them in '" TORN "'",
+           directory, of->name, of->size - end, end);
+    return DP_OK;
+}
+
+enum dp_status dp_rocks_manifest_mend(const struct dp_disk *disk, const char *directory, bool *mended,
+                                      struct dp_error *err)
+{
+    struct manifest of;
+    *mended = false;
+    int lock = dp_store_directory_lock(directory);
+    if (lock < 0)
+        return DP_OK;
+    enum dp_status st = find(disk, &of, err);
+    if (st == DP_OK)
+        st = read_from(disk, 0, false, &of, err);
+    size_t end = st == DP_OK ? (size_t)intact(&of, 0) : 0;
+    if (st == DP_OK && end < of.size && has_zero_sector(&of, end)) {
+        st = cut(disk, directory, &of, end, err);
+        *mended = st == DP_OK;
     }
-    free(edits.change);
-    free(whole);
-    free(log.bytes);
-    return st;
+    release(&of);
+    (void)close(lock);
+    return st == DP_NOT_FOUND ? DP_OK : st;
 }

@@ -178,7 +178,7 @@ static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path,
     char *text = NULL;
     rocksdb_checkpoint_t *maker = rocksdb_checkpoint_object_create(db->db, &text);
     if (maker) {
-        /* UINT64_MAX: flush nothing, copy the log of marks (a few MB). */
+        /* UINT64_MAX: there is nothing to flush. */
         rocksdb_checkpoint_create(maker, path, UINT64_MAX, &text);
         rocksdb_checkpoint_object_destroy(maker);
     }
@@ -187,10 +187,10 @@ static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path,
 
 enum dp_status dp_rocks_snapshot_copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err)
 {
-    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, DP_SPACE_ROWS, err);
+    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, err);
     if (st == DP_OK)
         st = checkpoint(db, path, err);
-    return st == DP_OK ? dp_store_directory_sync(path, err) : st;
+    return st == DP_OK ? dp_marks_file_copy(db->marks, path, NULL, err) : st;
 }
 
 static enum dp_status sweep_tmp(const char *directory, struct dp_error *err)
@@ -230,15 +230,13 @@ enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_st
 static enum dp_status bring_marks(const char *directory, const char *snapshot,
                                   const struct dp_store_mark *mark, struct dp_error *err)
 {
-    struct dp_rocks_db now = {0}, then = {0};
+    struct dp_rocks_db now;
     enum dp_status st = dp_rocks_db_open_to_read(directory, &now, err);
-    if (st == DP_OK)
-        st = dp_rocks_db_open(snapshot, &then, err);
-    if (st == DP_OK)
-        st = dp_marks_copy(&now, &then, mark, err);
-    dp_rocks_db_close(&then);
+    if (st != DP_OK)
+        return st;
+    st = dp_marks_copy(&now, snapshot, mark, err);
     dp_rocks_db_close(&now);
-    return st == DP_OK ? dp_store_directory_sync(snapshot, err) : st;
+    return st;
 }
 
 enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_snapshot snapshot,
@@ -252,7 +250,7 @@ enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_s
         return too_long(directory, err);
     if (access(path.text, F_OK) != 0)
         return dp_fail(err, DP_NOT_FOUND, "store %s: there is no %s", directory, name);
-    enum dp_status st = dp_space_check(directory, TAKE_BYTES, DP_SPACE_ROWS, err);
+    enum dp_status st = dp_space_check(directory, TAKE_BYTES, err);
     if (st == DP_OK)
         st = bring_marks(directory, path.text, mark, err);
     return st == DP_OK ? move(directory, name, to, err) : st;
@@ -269,7 +267,8 @@ static bool is_of_database(const char *name)
 {
     return ends_with(name, ".sst") || ends_with(name, ".log") || ends_with(name, ".dbtmp") ||
            strncmp(name, "MANIFEST-", 9) == 0 || strncmp(name, "OPTIONS-", 8) == 0 ||
-           strcmp(name, "IDENTITY") == 0 || strcmp(name, "CURRENT") == 0 || strcmp(name, "ingest-tmp") == 0;
+           strcmp(name, "IDENTITY") == 0 || strcmp(name, "CURRENT") == 0 ||
+           strcmp(name, DP_ROCKS_KEPT) == 0 || strcmp(name, DP_MARKS_FILE) == 0;
 }
 
 /* Clears all but CURRENT, which is never missing: a directory without it counts as a lost store

@@ -4,7 +4,6 @@
 #define DP_STORE_ROCKS_STATS_H
 
 #include "server/store/rocks_db.h"
-#include "server/store/store.h"
 
 #include <stdatomic.h>
 

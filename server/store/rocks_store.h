@@ -1,6 +1,6 @@
-/* Rocks store: implements store.h on RocksDB. Each shard has one database directory with two column families:
- * rows (key: table u32 | mixed u64, both big endian; value: the row record) and marks. Rows are written only
- * by ingesting sorted SST files. Only this room sees rocksdb/c.h.
+/* Rocks store: implements store.h on RocksDB. Each shard has one directory with a database of rows (key: table
+ * u32 | mixed u64, both big endian; value: the row record), which are written only by ingesting sorted SST
+ * files, and a file of marks (marks_file.h). Only this room sees rocksdb/c.h.
  * Promise   See store.h. The marks record the cluster and range of a directory: opening it as another one is
  *           refused by name (DP_GENERATION, DP_EXISTS). They also record the generation and history of its
  *           rows, which each opening tells (options.id). A directory in use is refused

@@ -1,5 +1,4 @@
-/* Opens RocksDB read-only: no lock, no info log, no removal of files; its log of marks is replayed into
- * memory.
+/* Opens RocksDB read-only: no lock, no info log, no removal of files.
  * Damage    The first open is as strict as a server's. If it fails because of damage, a second, lax one is
  *           tried, only to report more of the damage: its result is never taken for complete. */
 #include "server/store/store_view.h"
@@ -9,8 +8,6 @@
 #include "server/store/keys.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
-#include "server/store/rocks_kept.h"
-#include "server/store/rocks_log.h"
 #include "server/store/rocks_snapshot.h"
 #include "server/store/rocks_text.h"
 
@@ -29,7 +26,6 @@
 #define LIVE_TRIES     50
 #define EDGES_PER_FILE 2u
 
-static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
 static const char *const state_names[] = {"new", "clean", "open-journaled", "open"};
 
 /* An end of a file of rows. */
@@ -162,43 +158,18 @@ static rocksdb_options_t *make_options(rocksdb_cache_t *cache, bool strict)
     return options;
 }
 
-static void close_db(struct dp_rocks_db *db)
-{
-    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
-        if (db->families[i])
-            rocksdb_column_family_handle_destroy(db->families[i]);
-    if (db->db)
-        rocksdb_close(db->db);
-    if (db->read)
-        rocksdb_readoptions_destroy(db->read);
-    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
-        if (db->options[i])
-            rocksdb_options_destroy(db->options[i]);
-    if (db->cache)
-        rocksdb_cache_destroy(db->cache);
-    free(db->directory);
-    *db = (struct dp_rocks_db){0};
-}
-
 static enum dp_status open_db(const char *directory, bool strict, struct dp_rocks_db *db,
-                              struct dp_error *err)
+                              struct dp_rocks_kept *kept, struct dp_error *err)
 {
-    char *text = NULL;
-    *db = (struct dp_rocks_db){.directory = strdup(directory)};
-    if (!db->directory)
-        return dp_fail(err, DP_NOMEM, "no memory to inspect %s", directory);
-    db->cache = rocksdb_cache_create_lru(CACHE_BYTES);
+    *db = (struct dp_rocks_db){.cache = rocksdb_cache_create_lru(CACHE_BYTES)};
     for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
         db->options[i] = make_options(db->cache, strict);
     db->read = dp_rocks_db_read_options();
     rocksdb_readoptions_set_readahead_size(db->read, READAHEAD_BYTES);
     rocksdb_readoptions_set_fill_cache(db->read, 0); /* each block is read once */
-    db->db = rocksdb_open_for_read_only_column_families(
-        db->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES, family_names,
-        (const rocksdb_options_t *const *)db->options, db->families, 0, &text);
-    enum dp_status st = dp_rocks_error_take(&text, directory, "open read-only", err);
+    enum dp_status st = dp_rocks_db_open_with(directory, db, kept, err);
     if (st != DP_OK)
-        close_db(db);
+        dp_rocks_db_close(db);
     return st;
 }
 
@@ -207,88 +178,6 @@ static void name_manifest(const char *manifest, const char *directory, struct dp
 {
     if (manifest && !dp_rocks_text_names_file(err))
         (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, manifest);
-}
-
-/* ---- own marks */
-
-/* Reads an own mark; false: it is missing or too long. */
-static bool get_own(struct dp_store_view *view, const char *name, void *to, size_t bytes_max, size_t *bytes,
-                    enum dp_status *st, struct dp_error *err)
-{
-    char key[32], *text = NULL;
-    (void)snprintf(key, sizeof key, DP_STORE_MARKS_OWN "%s", name);
-    rocksdb_pinnableslice_t *found = NULL;
-    if (*st == DP_OK) {
-        found = rocksdb_get_pinned_cf(view->db.db, view->db.read, view->db.families[DP_ROCKS_MARKS], key,
-                                      strlen(key), &text);
-        *st = dp_rocks_error_take(&text, view->db.directory, "read marks", err);
-    }
-    if (!found)
-        return false;
-    const char *value = rocksdb_pinnableslice_value(found, bytes);
-    bool fits = *bytes <= bytes_max;
-    if (fits)
-        memcpy(to, value, *bytes);
-    rocksdb_pinnableslice_destroy(found);
-    return fits;
-}
-
-static enum dp_status read_state(struct dp_store_view *view, enum dp_store_view_state *out,
-                                 struct dp_error *err)
-{
-    char state[16];
-    size_t bytes = 0;
-    enum dp_status st = DP_OK;
-    *out = DP_STORE_VIEW_NEW;
-    if (!get_own(view, "state", state, sizeof state, &bytes, &st, err))
-        return st;
-    for (int i = DP_STORE_VIEW_CLEAN; i <= DP_STORE_VIEW_OPEN; i++)
-        if (bytes == strlen(state_names[i]) && memcmp(state, state_names[i], bytes) == 0)
-            *out = (enum dp_store_view_state)i;
-    return *out != DP_STORE_VIEW_NEW
-               ? DP_OK
-               : dp_fail(err, DP_CORRUPT,
-                         "store %s: the mark store/state has a value that this build does not know",
-                         view->db.directory);
-}
-
-static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
-{
-    struct dp_store_view_own *own = &view->own;
-    const char *directory = view->db.directory;
-    char range[16], format[4], number[8], history[8], id[DP_STORE_ID_BYTES];
-    uint64_t generation;
-    size_t bytes = 0;
-    enum dp_status st = read_state(view, &own->state, err);
-    if (st != DP_OK || own->state == DP_STORE_VIEW_NEW)
-        return st;
-    bool whole = get_own(view, "format", format, sizeof format, &bytes, &st, err) && bytes == sizeof format;
-    own->format = whole ? dp_load_u32le(format) : 0;
-    if (whole && own->format != DP_MARKS_FORMAT)
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "store %s has format %u, this build reads format %u; use the build that wrote it",
-                       directory, (unsigned)own->format, DP_MARKS_FORMAT);
-    whole =
-        whole && get_own(view, "cluster", number, sizeof number, &bytes, &st, err) && bytes == sizeof number;
-    own->cluster = whole ? dp_load_u64le(number) : 0;
-    whole = whole && get_own(view, "generation", number, sizeof number, &bytes, &st, err) &&
-            bytes == sizeof number;
-    generation = whole ? dp_load_u64le(number) : 0;
-    whole = whole && get_own(view, "range", range, sizeof range, &bytes, &st, err) && bytes == sizeof range;
-    if (st == DP_OK && !whole)
-        return dp_fail(
-            err, DP_CORRUPT,
-            "store %s: one of the marks store/format, cluster, generation, range is missing or has "
-            "a wrong length",
-            directory);
-    if (whole)
-        own->range = (struct dp_range){dp_load_u64le(range), dp_load_u64le(range + 8)};
-    if (get_own(view, "identity", id, sizeof id, &bytes, &st, err) && bytes == sizeof id)
-        own->id = dp_store_id_decode(id);
-    own->id.generation = generation;
-    if (get_own(view, "history", history, sizeof history, &bytes, &st, err) && bytes == sizeof history)
-        own->id.history = dp_load_u64le(history);
-    return st;
 }
 
 /* ---- files */
@@ -305,6 +194,12 @@ static void step_key(char key[DP_KEY_BYTES])
         continue;
 }
 
+/* Else it has marks of format 1. */
+static bool is_of_rows(const rocksdb_livefiles_t *files, int i)
+{
+    return strcmp(rocksdb_livefiles_column_family_name(files, i), dp_rocks_family_names[DP_ROCKS_ROWS]) == 0;
+}
+
 static enum dp_status find_edges(struct dp_store_view *view, struct dp_error *err)
 {
     const rocksdb_livefiles_t *files = rocksdb_livefiles(view->db.db);
@@ -312,7 +207,7 @@ static enum dp_status find_edges(struct dp_store_view *view, struct dp_error *er
     view->edges = calloc((size_t)count * EDGES_PER_FILE + 1, sizeof view->edges[0]);
     for (int i = 0; i < count && view->edges; i++) {
         size_t bytes = 0;
-        if (strcmp(rocksdb_livefiles_column_family_name(files, i), family_names[DP_ROCKS_ROWS]) != 0)
+        if (!is_of_rows(files, i))
             continue;
         struct edge *edge = &view->edges[view->edge_count];
         const char *key = rocksdb_livefiles_smallestkey(files, i, &bytes);
@@ -341,13 +236,12 @@ enum dp_status dp_store_view_files(const struct dp_store_view *view,
     const rocksdb_livefiles_t *files = rocksdb_livefiles(view->db.db);
     for (int i = 0; st == DP_OK && i < rocksdb_livefiles_count(files); i++) {
         const char *name = rocksdb_livefiles_name(files, i);
-        const char *family = rocksdb_livefiles_column_family_name(files, i);
         struct dp_store_view_file file = {.name = *name == '/' ? name + 1 : name,
-                                          .rows = strcmp(family, family_names[DP_ROCKS_ROWS]) == 0,
                                           .level = rocksdb_livefiles_level(files, i),
                                           .bytes = rocksdb_livefiles_size(files, i),
                                           .entries = rocksdb_livefiles_entries(files, i)};
-        st = visit(context, &file, err);
+        if (is_of_rows(files, i))
+            st = visit(context, &file, err);
     }
     rocksdb_livefiles_destroy(files);
     return st;
@@ -355,37 +249,31 @@ enum dp_status dp_store_view_files(const struct dp_store_view *view,
 
 /* ---- open, close */
 
-/* A missing table that the server's next start puts back is not damage. */
-static enum dp_status tell_kept(const char *directory, struct dp_error *err)
-{
-    struct dp_rocks_kept kept;
-    struct dp_error ignored;
-    if (dp_rocks_kept_find(directory, &kept, &ignored) != DP_OK || kept.name[0] == '\0')
-        return DP_CORRUPT;
-    return dp_fail(err, DP_UNCLEAN,
-                   "store %s: the manifest names %s, whose rows are in " DP_ROCKS_KEPT
-                   ": a sync of the manifest failed during write-back. Nothing is lost: start and stop the "
-                   "server, which restores the file, then inspect the store again",
-                   directory, kept.name);
-}
-
 static enum dp_status open_whole(struct dp_store_view *view, const char *directory, struct dp_error *err)
 {
-    enum dp_status st = dp_rocks_log_check(directory, err);
-    if (st == DP_OK)
-        st = open_db(directory, true, &view->db, err);
+    struct dp_rocks_kept kept;
+    enum dp_status st = open_db(directory, true, &view->db, &kept, err);
     /* A running server may remove a file between listing and opening it: the next manifest no longer names
      * it. */
     for (int i = 0;
          (st == DP_CORRUPT || st == DP_IO) && i < LIVE_TRIES && dp_store_view_in_use(directory) != 0; i++)
-        st = open_db(directory, true, &view->db, err);
+        st = open_db(directory, true, &view->db, &kept, err);
+    /* A missing table that the server's next start puts back is not damage. */
+    if (st == DP_CORRUPT && kept.name[0] != '\0')
+        st = dp_fail(err, DP_UNCLEAN,
+                     "store %s: the manifest names %s, which is missing: its rows may be in " DP_ROCKS_KEPT
+                     ", if a sync of the manifest failed during write-back. Start and stop the server, which "
+                     "restores the file then, and inspect the store again",
+                     directory, kept.name);
     if (st == DP_CORRUPT)
-        st = tell_kept(directory, err);
-    if (st == DP_CORRUPT) {
-        dp_rocks_log_name_damage(directory, err);
         name_manifest(view->manifest, directory, err);
-    }
     return st;
+}
+
+static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
+{
+    enum dp_status st = dp_marks_own(&view->db, &view->own, err);
+    return st == DP_NOT_FOUND ? DP_OK : st; /* its state is new */
 }
 
 enum dp_status dp_store_view_open(const char *store, const struct dp_store_view_damage *damaged,
@@ -403,8 +291,9 @@ enum dp_status dp_store_view_open(const char *store, const struct dp_store_view_
     st = open_whole(view, directory, err);
     if (st == DP_CORRUPT && damaged) {
         struct dp_error lax;
+        struct dp_rocks_kept kept;
         damaged->tell(damaged->context, err);
-        if (open_db(directory, false, &view->db, &lax) == DP_OK)
+        if (open_db(directory, false, &view->db, &kept, &lax) == DP_OK)
             st = DP_OK;
     }
     if (st == DP_OK)
@@ -421,7 +310,7 @@ void dp_store_view_close(struct dp_store_view **view)
 {
     if (!*view)
         return;
-    close_db(&(*view)->db);
+    dp_rocks_db_close(&(*view)->db);
     free((*view)->edges);
     free((*view)->manifest);
     free(*view);

@@ -1,7 +1,7 @@
 /* Store view: inspects a store's directory without changing a byte of it.
  *     open (read-only) -> own, files, marks, rows -> close
  * Promise   Nothing in the directory is written, created, renamed or locked. The view shows what was written
- *           back when it was opened, including RocksDB's log of marks; it shows no rows that are only in a
+ *           back when it was opened; it shows no rows that are only in a
  *           journal or in a running server's memory. Checksums are verified on every read.
  * Live      Beside a running server (dp_store_view_in_use) the view is the state of one moment. RocksDB may
  *           remove a file between listing and opening it: open retries, and gives up with DP_CORRUPT or
@@ -37,10 +37,9 @@ struct dp_store_view_own {
         id; /* without generation and history all 0: the store is of a build before store ids */
 };
 
-/* An SST file. */
+/* An SST file of rows. */
 struct dp_store_view_file {
     const char *name; /* "000012.sst" */
-    bool rows;        /* it holds rows, else marks */
     int level;
     uint64_t bytes, entries;
 };
@@ -64,7 +63,7 @@ enum dp_status dp_store_view_open(const char *directory, const struct dp_store_v
 void dp_store_view_close(struct dp_store_view **view);
 
 const struct dp_store_view_own *dp_store_view_own(const struct dp_store_view *view);
-/* Visits the files that RocksDB's manifest names, in the order of their names. */
+/* Visits the files of rows that RocksDB's manifest names, in the order of their names. */
 DP_MUST_USE
 enum dp_status dp_store_view_files(const struct dp_store_view *view,
                                    enum dp_status (*visit)(void *context,

@@ -77,8 +77,8 @@ static enum dp_disk_sort sort_of(const char *path)
         return DP_DISK_MANIFEST;
     if (ends(name, ".sst"))
         return DP_DISK_SST;
-    if (ends(name, ".log"))
-        return DP_DISK_WAL;
+    if (strncmp(name, "marks", 5) == 0)
+        return DP_DISK_MARKS;
     return ends(name, ".dbtmp") ? DP_DISK_TEMPORARY : DP_DISK_OTHER;
 }
 

@@ -33,7 +33,7 @@ enum dp_disk_sort {
     DP_DISK_JOURNAL,
     DP_DISK_INGEST, /* a file of rows until it has its name */
     DP_DISK_SST,
-    DP_DISK_WAL, /* RocksDB's own log: marks */
+    DP_DISK_MARKS,
     DP_DISK_MANIFEST,
     DP_DISK_TEMPORARY,
     DP_DISK_SORTS

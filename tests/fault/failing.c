@@ -74,8 +74,8 @@ static enum dp_failing_file file_of(const char *path)
         return DP_FAILING_OPTIONS;
     if (begins(name, "CURRENT") || ends(name, ".dbtmp"))
         return DP_FAILING_CURRENT;
-    if (ends(name, ".log"))
-        return DP_FAILING_LOG;
+    if (strcmp(name, "marks") == 0 || strcmp(name, "marks.new") == 0)
+        return DP_FAILING_MARKS;
     if (ends(name, ".sst") || ends(name, ".ldb") || begins(name, "ingest-"))
         return DP_FAILING_TABLE;
     return begins(name, "journal-") ? DP_FAILING_JOURNAL : DP_FAILING_OTHER;

@@ -26,7 +26,7 @@ enum dp_failing_call {
 enum dp_failing_file {
     DP_FAILING_MANIFEST,
     DP_FAILING_CURRENT, /* and the file that is renamed to it */
-    DP_FAILING_LOG,     /* RocksDB's log of marks */
+    DP_FAILING_MARKS,   /* and the temp file that is renamed to it */
     DP_FAILING_TABLE,   /* *.sst, *.ldb, ingest-tmp */
     DP_FAILING_OPTIONS,
     DP_FAILING_JOURNAL,

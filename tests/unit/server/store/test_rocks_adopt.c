@@ -70,7 +70,7 @@ static bool is_copied(const char *name)
     size_t len = strlen(name);
     return (len > 4 && (strcmp(name + len - 4, ".sst") == 0 || strcmp(name + len - 4, ".log") == 0)) ||
            strncmp(name, "MANIFEST-", 9) == 0 || strncmp(name, "OPTIONS-", 8) == 0 ||
-           strcmp(name, "CURRENT") == 0;
+           strcmp(name, "CURRENT") == 0 || strcmp(name, "marks") == 0;
 }
 
 static void copy_file(const char *from, const char *to)

@@ -57,6 +57,15 @@ static void set_current(const struct form *form, unsigned long number)
     write_text(form, "CURRENT", text);
 }
 
+static enum dp_status check(const struct form *form, struct dp_error *err)
+{
+    struct dp_disk disk;
+    assert_int_equal(dp_disk_open(form->directory, &disk, err), DP_OK);
+    enum dp_status st = dp_rocks_current_check(&disk, form->directory, err);
+    dp_disk_close(&disk);
+    return st;
+}
+
 static struct form *with_rows(void)
 {
     struct dp_error err = {0};
@@ -87,7 +96,7 @@ static void power_that_went_at_an_opening_is_mended(void **state)
     struct form *form = with_rows();
     unsigned long number = current_number(form);
     set_current(form, number + 5);
-    assert_int_equal(dp_rocks_current_check(form->directory, &err), DP_UNCLEAN);
+    assert_int_equal(check(form, &err), DP_UNCLEAN);
     assert_non_null(strstr(err.text, "goes back to " MANIFEST));
     assert_int_equal(current_number(form), number + 5); /* looking changes nothing */
     for (int time = 0; time < 2; time++) {
@@ -95,7 +104,7 @@ static void power_that_went_at_an_opening_is_mended(void **state)
             fail_msg("%s", err.text);
         expect_rows(form);
         form_close(form, false);
-        assert_int_equal(dp_rocks_current_check(form->directory, &err), DP_OK);
+        assert_int_equal(check(form, &err), DP_OK);
     }
     form_free(form);
 }
@@ -117,7 +126,7 @@ static void stays_refused(bool real, unsigned before, unsigned behind)
         if (away > 0)
             write_text(form, name, "");
     }
-    assert_int_equal(dp_rocks_current_check(form->directory, &err), DP_CORRUPT);
+    assert_int_equal(check(form, &err), DP_CORRUPT);
     assert_int_equal(form_open(form, &err), DP_CORRUPT);
     assert_non_null(strstr(err.text, "which is missing"));
     assert_int_equal(current_number(form), number + 5);
@@ -140,8 +149,11 @@ static void a_sound_store_is_left_alone(void **state)
     struct form *form = with_rows();
     unsigned long number = current_number(form);
     write_text(form, MANIFEST "000001", "");
-    assert_int_equal(dp_rocks_current_check(form->directory, &err), DP_OK);
-    assert_int_equal(dp_rocks_current_mend(form->directory, &err), DP_OK);
+    assert_int_equal(check(form, &err), DP_OK);
+    struct dp_disk disk;
+    assert_int_equal(dp_disk_open(form->directory, &disk, &err), DP_OK);
+    assert_int_equal(dp_rocks_current_mend(&disk, form->directory, &err), DP_OK);
+    dp_disk_close(&disk);
     assert_int_equal(current_number(form), number);
     form_free(form);
 }

@@ -81,6 +81,28 @@ static void a_file_that_is_named_is_found(void **state)
     }
 }
 
+#define GONE "No such file or directory"
+
+static void the_last_table_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t number; /* 0: none */
+    } cases[] = {
+        {"Corruption: IO error: " GONE ": While open a file for random read: /s/000012.ldb: " GONE, 12},
+        {"Corruption: Can't access /000007.sst: IO error: " GONE ": stat: /s/1.sst/000007.sst", 7},
+        {"IO error: " GONE ": /day/3.sst/x/CURRENT", 0},
+        {"Corruption: block checksum mismatch in /s/000009.sst", 9},
+        {"Corruption: checksum mismatch in /s/MANIFEST-000005", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t number = 0;
+        assert_int_equal(dp_rocks_text_table(cases[i].text, &number), cases[i].number > 0);
+        assert_true(number == cases[i].number);
+    }
+}
+
 static void no_text_is_ok(void **state)
 {
     (void)state;
@@ -93,9 +115,8 @@ static void no_text_is_ok(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_become_statuses),
-        cmocka_unit_test(a_file_that_is_named_is_found),
-        cmocka_unit_test(the_systems_words_are_those),
+        cmocka_unit_test(texts_become_statuses),   cmocka_unit_test(a_file_that_is_named_is_found),
+        cmocka_unit_test(the_last_table_is_found), cmocka_unit_test(the_systems_words_are_those),
         cmocka_unit_test(no_text_is_ok),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

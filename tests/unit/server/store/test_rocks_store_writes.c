@@ -152,7 +152,7 @@ static void limited_file_size_refuses_until_it_is_raised(void **state)
     expect_rows(form, 20000, 0, 3);
 }
 
-/* A process that may open no more files: a write is refused by itself, and succeeds when it may again; marks need none. */
+/* A process that may open no more files: a write is refused by itself, and succeeds when it may again; so are marks. */
 static void no_descriptor_left_refuses_until_there_are(void **state)
 {
     struct form *form = *state;
@@ -178,7 +178,8 @@ static void no_descriptor_left_refuses_until_there_are(void **state)
     assert_non_null(strstr(err.text, form->directory));
     assert_non_null(strstr(err.text, "ulimit -n"));
     assert_int_equal(again, DP_FULL);
-    assert_int_equal(marked, DP_OK);
+    assert_int_equal(marked, DP_FULL);
+    assert_int_equal(form_do(form, &marks), DP_OK);
     write_rows(form, 20000, 0, 3);
     form_close(form, true);
     open_it(form); /* it is clean */

@@ -9,7 +9,6 @@
 #include "server/inspect/inspect_journal.h"
 #include "server/journal/journal.h"
 #include "server/store/marks.h"
-#include "server/store/rocks_log.h"
 #include "server/store/store_view.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"

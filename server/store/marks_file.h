@@ -1,0 +1,55 @@
+/* Marks file: all marks of a store, in memory and in its file `marks`.
+ *     load -> (put)* -> close
+ * Promise   put makes all of its changes or none, durably with DP_OK. The file is replaced as one (env/disk_replace.h), so damage in
+ *           it is never a torn write, and is refused.
+ * Format    Little endian. "DPMARKS1" | u32 CRC32C of the file with this field 0 | u32 0 | u64 bytes of the file | u64 number, u64
+ *           bytes: the seal of RocksDB's manifest (rocks_manifest.h) | marks, strictly ascending by key: u32 bytes of the key | u32
+ *           bytes of the value | key | value.
+ * Why       RocksDB's own log of marks, torn by a loss of power, needed as much repair as this file takes code; and a full disk
+ *           made RocksDB refuse everything until a restart.
+ * Thread    put, copy: any. The rest: one, while neither is under way.
+ * Memory    get and visit lend bytes of the file, until the next put.
+ * Failure   DP_CORRUPT, DP_IO, DP_FULL (put: nothing was changed), DP_NOMEM. After DP_IO from put it is unknown which marks the next
+ *           load finds: those before, or all of the new ones. */
+#ifndef DP_STORE_MARKS_FILE_H
+#define DP_STORE_MARKS_FILE_H
+
+#include "common/env/disk.h"
+#include "server/store/rocks_manifest.h"
+#include "server/store/store.h"
+
+#define DP_MARKS_FILE "marks"
+
+struct dp_marks_file;
+
+/* Without a file it has no marks, and no seal. The disk stays the caller's, and open until the close. */
+DP_MUST_USE
+enum dp_status dp_marks_file_load(const struct dp_disk *disk, struct dp_marks_file **out,
+                                  struct dp_error *err);
+void dp_marks_file_close(struct dp_marks_file **file); /* accepts NULL inside, leaves NULL */
+
+/* A mark whose value is NULL is removed. Seals the manifest first. */
+DP_MUST_USE
+enum dp_status dp_marks_file_put(struct dp_marks_file *file, const struct dp_store_mark *marks,
+                                 uint32_t count, struct dp_error *err);
+/* The same in memory only. */
+DP_MUST_USE
+enum dp_status dp_marks_file_take(struct dp_marks_file *file, const struct dp_store_mark *mark,
+                                  struct dp_error *err);
+/* Writes the marks, and one more (NULL: none), to another directory, with the seal of the manifest there. */
+DP_MUST_USE
+enum dp_status dp_marks_file_copy(struct dp_marks_file *file, const char *directory,
+                                  const struct dp_store_mark *more, struct dp_error *err);
+
+bool dp_marks_file_is_empty(const struct dp_marks_file *file);
+/* false: there is no such mark. */
+bool dp_marks_file_get(const struct dp_marks_file *file, const char *key, struct dp_store_mark *out);
+/* In the order of the keys. A status other than DP_OK from visit ends the visit and is returned. */
+DP_MUST_USE
+enum dp_status dp_marks_file_visit(const struct dp_marks_file *file,
+                                   enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
+                                                           struct dp_error *err),
+                                   void *context, struct dp_error *err);
+struct dp_rocks_seal dp_marks_file_seal(const struct dp_marks_file *file);
+
+#endif
