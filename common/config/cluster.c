@@ -6,6 +6,7 @@
 #include "common/config/goal.h"
 #include "common/config/holdout_spec.h"
 #include "common/config/injection.h"
+#include "common/model/optimizer_kinds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -55,7 +56,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
 
 double dp_cluster_lower_rate(const struct dp_cluster_training *training)
 {
-    if (training->optimizer.kind == DP_OPT_ADAM && training->rate > 10 * DP_RATE_DEFAULT)
+    if (dp_optimizer_traits(&training->optimizer)->rate_is_step && training->rate > 10 * DP_RATE_DEFAULT)
         return DP_RATE_DEFAULT;
     return training->rate / fmax(10, training->workers);
 }
@@ -123,7 +124,7 @@ static enum dp_status check_optimizer(const struct dp_cluster *cluster, const st
         return dp_fail(err, DP_ARGUMENT, "'training.optimizer.kind' has no such kind");
     for (size_t i = 0; i < dp_fields_optimizer.count; i++) {
         const struct dp_field *field = &dp_fields_optimizer.field[i];
-        if (!(field->kinds & 1u << spec->kind))
+        if (!dp_optimizer_uses(spec->kind, field->offset))
             continue;
         char key[DP_SETTING_NAME_BYTES], name[DP_SETTING_NAME_BYTES];
         (void)snprintf(key, sizeof key, "%s%s", dp_fields_optimizer.prefix, field->key);

@@ -2,6 +2,7 @@
  *     text (cluster_text.h) -> libconfig -> keys, types and ranges against the tables -> the whole cluster */
 #define _GNU_SOURCE /* realpath */
 #include "common/config/fields.h"
+#include "common/model/optimizer_kinds.h"
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
@@ -259,18 +260,17 @@ static enum dp_status read_optimizer(const struct cluster_reader *reader, const 
     }
     if (config_setting_type(kind) != CONFIG_TYPE_STRING)
         return wrong_type(reader, &dp_fields_optimizer, kind, "a string");
-    if (!dp_cluster_optimizer(config_setting_get_string(kind), out)) {
-        (void)dp_fail(
-            reader->err, DP_ARGUMENT,
-            "'training.optimizer.kind' is \"%s\", but must be sgd, momentum, adagrad, adam, adamw or ftrl",
-            config_setting_get_string(kind));
+    if (!dp_optimizer_named(config_setting_get_string(kind), out)) {
+        (void)dp_fail(reader->err, DP_ARGUMENT,
+                      "'training.optimizer.kind' is \"%s\", but must be " DP_OPTIMIZER_NAMES,
+                      config_setting_get_string(kind));
         return at_line(reader, kind);
     }
     st = read_fields(reader, &dp_fields_optimizer, group, out);
     for (size_t i = 0; st == DP_OK && i < dp_fields_optimizer.count; i++) {
         const struct dp_field *field = &dp_fields_optimizer.field[i];
         const config_setting_t *setting = config_setting_get_member(group, field->key);
-        if (setting && !(field->kinds & 1u << out->kind)) {
+        if (setting && !dp_optimizer_uses(out->kind, field->offset)) {
             (void)dp_fail(reader->err, DP_ARGUMENT, "'training.optimizer.%s' is not a setting of kind \"%s\"",
                           field->key, config_setting_get_string(kind));
             st = at_line(reader, setting);

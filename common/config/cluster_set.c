@@ -1,4 +1,5 @@
 #include "common/config/fields.h"
+#include "common/model/optimizer_kinds.h"
 
 #include "common/base/parse.h"
 
@@ -75,10 +76,9 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
         {&dp_fields_top, cluster},
     };
     if (strcmp(key, "training.optimizer.kind") == 0) {
-        if (dp_cluster_optimizer(text, optimizer))
+        if (dp_optimizer_named(text, optimizer))
             return DP_OK;
-        return dp_fail(err, DP_ARGUMENT,
-                       "%s is '%s', but must be sgd, momentum, adagrad, adam, adamw or ftrl", what, text);
+        return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be " DP_OPTIMIZER_NAMES, what, text);
     }
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         const struct dp_fields *fields = groups[i].fields;
@@ -88,7 +88,7 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
         const struct dp_field *field = dp_fields_find(fields, key + prefix);
         if (!field)
             break;
-        if (fields == &dp_fields_optimizer && !(field->kinds & 1u << optimizer->kind))
+        if (fields == &dp_fields_optimizer && !dp_optimizer_uses(optimizer->kind, field->offset))
             return dp_fail(err, DP_ARGUMENT, "%s is not a setting of the optimizer '%s'", what,
                            dp_cluster_optimizer_name(optimizer));
         return set_field(fields, field, groups[i].base, text, what, err);

@@ -3,6 +3,7 @@
 #include "common/config/cluster_paths.h"
 #include "common/config/fields.h"
 #include "common/env/atomic_file.h"
+#include "common/model/optimizer_kinds.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
     put_text(file, dp_cluster_optimizer_name(optimizer));
     fputs(";\n", file);
     for (size_t i = 0; i < dp_fields_optimizer.count; i++)
-        if (dp_fields_optimizer.field[i].kinds & 1u << optimizer->kind)
+        if (dp_optimizer_uses(optimizer->kind, dp_fields_optimizer.field[i].offset))
             put_field(file, "        ", &dp_fields_optimizer.field[i], optimizer);
     fputs("    };\n};\n", file);
 }

@@ -1,5 +1,7 @@
 #include "common/config/fields.h"
 
+#include "common/model/optimizer_kinds.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -167,27 +169,17 @@ static const struct dp_field training[] = {
 };
 static const char *const training_groups[] = {"optimizer"};
 
-#define SGD     (1u << DP_OPT_SGD)
-#define ADAGRAD (1u << DP_OPT_ADAGRAD)
-#define ADAM    (1u << DP_OPT_ADAM)
-#define FTRL    (1u << DP_OPT_FTRL)
 #define BELOW_1 0.99999994 /* the f32 below 1 */
-#define HYPER(name, low, high, kinds_)                                                                       \
+#define HYPER(name, low, high)                                                                               \
     {                                                                                                        \
         .key = #name, .type = DP_FIELD_F32, .offset = offsetof(struct dp_optimizer_spec, name),              \
-        .min_f64 = low, .max_f64 = high, .kinds = kinds_                                                     \
+        .min_f64 = low, .max_f64 = high                                                                      \
     }
 
 static const struct dp_field optimizer[] = {
-    HYPER(l2, 0, 1e6, SGD | ADAGRAD | ADAM | FTRL),
-    HYPER(momentum, 0, BELOW_1, SGD),
-    HYPER(beta1, 0, BELOW_1, ADAM),
-    HYPER(beta2, 0, BELOW_1, ADAM),
-    HYPER(epsilon, 1e-30, 1e6, ADAM | ADAGRAD),
-    HYPER(decay, 0, 1e6, ADAM),
-    HYPER(l1, 0, 1e6, FTRL),
-    HYPER(ftrl_beta, 0, 1e6, FTRL),
-    HYPER(accumulator, 0, 1e6, ADAGRAD),
+    HYPER(l2, 0, 1e6),        HYPER(momentum, 0, BELOW_1), HYPER(beta1, 0, BELOW_1),
+    HYPER(beta2, 0, BELOW_1), HYPER(epsilon, 1e-30, 1e6),  HYPER(decay, 0, 1e6),
+    HYPER(l1, 0, 1e6),        HYPER(ftrl_beta, 0, 1e6),    HYPER(accumulator, 0, 1e6),
 };
 static const char *const optimizer_groups[] = {"kind"};
 
@@ -333,25 +325,8 @@ enum dp_status dp_field_set_name(const struct dp_field *field, const char *name,
     return dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but must be %s", what, name, known);
 }
 
-bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out)
-{
-    bool momentum = strcmp(name, "momentum") == 0, decoupled = strcmp(name, "adamw") == 0;
-    int kind = momentum ? DP_OPT_SGD : decoupled ? DP_OPT_ADAM : dp_optimizer_from_name(name);
-    if (kind < 0)
-        return false;
-    *out = dp_optimizer_defaults((enum dp_optimizer_kind)kind);
-    if (momentum)
-        out->momentum = 0.9f;
-    if (decoupled)
-        out->decay = 0.01f;
-    return true;
-}
-
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec)
 {
-    if (spec->kind == DP_OPT_SGD && spec->momentum > 0)
-        return "momentum";
-    if (spec->kind == DP_OPT_ADAM && spec->decay > 0)
-        return "adamw";
-    return dp_optimizer_name(spec->kind);
+    const struct dp_optimizer_traits *traits = dp_optimizer_traits(spec);
+    return traits ? traits->name : NULL;
 }

@@ -28,7 +28,6 @@ struct dp_field {
     uint64_t min, max; /* numbers and lengths */
     double min_f64, max_f64;  /* F64, F32 */
     const char *const *names; /* NAME: [max + 1] */
-    unsigned kinds;           /* of an optimizer's field: bit k for each dp_optimizer_kind k that has it */
 };
 
 struct dp_fields {
@@ -62,8 +61,4 @@ const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char
 DP_MUST_USE
 enum dp_status dp_field_set_name(const struct dp_field *field, const char *name, void *at, const char *what,
                                  struct dp_error *err);
-/* Accepts the names that people use, too: "momentum" (SGD with 0.9) and "adamw" (Adam with decay 0.01).
- * false: unknown. Fills in the kind's defaults. */
-bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out);
-
 #endif

@@ -119,7 +119,7 @@ void dp_init_row(const struct dp_table_spec *spec, uint64_t key, void *row)
     float *weights = dp_row_weights(row), *slots = weights + spec->dim;
     dp_init_weights(spec, key, weights);
     size_t slots_len = (size_t)spec->dim * dp_row_slots(&spec->optimizer);
-    float start = spec->optimizer.kind == DP_OPT_ADAGRAD ? spec->optimizer.accumulator : 0.0f;
+    float start = spec->optimizer.accumulator; /* 0 where the kind has none */
     for (size_t i = 0; i < slots_len; i++)
         slots[i] = start;
 }

@@ -1,6 +1,7 @@
 #include "common/model/optimizer.h"
 
 #include "common/model/optimizer_forms.h"
+#include "common/model/optimizer_kinds.h"
 
 #include <float.h>
 #include <math.h>
@@ -42,7 +43,7 @@ static enum dp_status prepare_corrections(struct dp_optimizer *optimizer, struct
         return DP_OK;
     optimizer->corrections = calloc(len, sizeof *optimizer->corrections);
     if (!optimizer->corrections)
-        return dp_fail(err, DP_NOMEM, "no memory for %u corrections of adam", (unsigned)len);
+        return dp_fail(err, DP_NOMEM, "no memory for %u corrections", (unsigned)len);
     for (uint32_t i = 0; i < len; i++)
         optimizer->corrections[i] = dp_correction_at(set, i + 1);
     optimizer->corrections_len = len;
@@ -57,9 +58,10 @@ static bool squares(float weight, float gradient)
 /* Exact: a smaller bound would change rows whose arithmetic does not overflow. */
 static float largest_gradient(const struct dp_optimizer_spec *set)
 {
-    if (set->kind == DP_OPT_SGD)
+    const struct dp_optimizer_traits *traits = dp_optimizer_traits(set);
+    if (!traits->square_factor)
         return FLT_MAX;
-    float weight = set->kind == DP_OPT_ADAM ? 1.0f - set->beta2 : 1.0f;
+    float weight = traits->square_factor(set);
     float most = (float)sqrt((double)FLT_MAX / (double)weight);
     while (!squares(weight, most))
         most = nextafterf(most, 0.0f);
@@ -68,14 +70,16 @@ static float largest_gradient(const struct dp_optimizer_spec *set)
     return most;
 }
 
+static bool apply_portable(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+{
+    dp_step_next(row);
+    return optimizer->rest(optimizer, row, gradient, rate, 0);
+}
+
 static dp_apply choose(const struct dp_optimizer_spec *set, enum dp_optimizer_form form)
 {
-    dp_apply apply = NULL;
-    if (form != DP_FORM_PORTABLE)
-        apply = dp_optimizer_avx2(set);
-    if (!apply && form != DP_FORM_AVX2)
-        apply = dp_optimizer_portable(set);
-    return apply;
+    dp_apply apply = form == DP_FORM_PORTABLE ? NULL : dp_optimizer_avx2(set);
+    return apply || form == DP_FORM_AVX2 ? apply : apply_portable;
 }
 
 enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
@@ -94,12 +98,13 @@ enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimi
     optimizer->dim = spec->dim;
     optimizer->set = spec->optimizer;
     optimizer->gradient_max = largest_gradient(&spec->optimizer);
+    optimizer->rest = dp_optimizer_portable(&spec->optimizer);
     optimizer->apply = choose(&spec->optimizer, form);
     if (!optimizer->apply) {
         st = dp_fail(err, DP_UNSUPPORTED, "this processor lacks AVX2 or FMA: take the portable form");
         goto done;
     }
-    if (spec->optimizer.kind == DP_OPT_ADAM)
+    if (dp_optimizer_traits(&spec->optimizer)->corrected)
         st = prepare_corrections(optimizer, err);
     if (st != DP_OK)
         goto done;

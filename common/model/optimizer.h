@@ -2,17 +2,7 @@
  * Promise   The AVX2+FMA form and the portable form give equal bits: every operation is a single IEEE f32
  *           (or, for Adam's corrections, f64) operation or an explicit fma, in one order; no libm pow. The
  *           gradient is summed nowhere in here: one call is one push of one row.
- *     SGD       g' = g + l2 w;  v = momentum v + g';  w -= rate v
- *     Adagrad   g' = g + l2 w;  n += g'^2;  w -= rate g' / (sqrt(n) + epsilon)          (Duchi et al. 2011)
- *     Adam      per-row lazy: t is this row's own step count; rows that are not pushed do not decay.
- *               g' = g + l2 w;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2
- *               w -= rate decay w;  w -= rate (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
- *               (Kingma and Ba 2015, alg. 1; decay: Loshchilov and Hutter 2019)
- *     FTRL      n' = n + g^2;  s = (sqrt(n') - sqrt(n)) / rate;  z += g - s w;
- *               w = |z| <= l1 ? 0 : (sign(z) l1 - z) / ((ftrl_beta + sqrt(n')) / rate + l2)
- *               At the first push z starts where the closed form gives the row's initial weight.
- *               (McMahan et al. 2013, alg. 1)
- * Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
+ * The formulas are in table.h. Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
  * Running means (v of momentum; Adam's m, and v with it) under 2^-120 become 0: none is ever subnormal.
  * Finite    A row that comes out is finite. A value beyond f32 stays at the largest finite number of its sign, and a
  *           gradient g' whose square, as the optimizer takes it, would be infinite counts as the largest one whose

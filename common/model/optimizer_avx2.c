@@ -180,9 +180,9 @@ AVX2 static bool sgd(const struct dp_optimizer *o, void *row, const void *gradie
     size_t i = 0;
     for (; i + 8 <= dim; i += 8)
         if (!sgd_block(o, whole_lanes(), w, gradient, i, rate))
-            return dp_sgd_from(o, row, gradient, rate, (uint32_t)i);
+            return o->rest(o, row, gradient, rate, (uint32_t)i);
     if (i < dim && !sgd_block(o, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
-        return dp_sgd_from(o, row, gradient, rate, (uint32_t)i);
+        return o->rest(o, row, gradient, rate, (uint32_t)i);
     return false;
 }
 
@@ -194,9 +194,9 @@ AVX2 static bool momentum(const struct dp_optimizer *o, void *row, const void *g
     size_t i = 0;
     for (; i + 8 <= dim; i += 8)
         if (!momentum_block(o, dim, whole_lanes(), w, gradient, i, rate))
-            return dp_momentum_from(o, row, gradient, rate, (uint32_t)i);
+            return o->rest(o, row, gradient, rate, (uint32_t)i);
     if (i < dim && !momentum_block(o, dim, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
-        return dp_momentum_from(o, row, gradient, rate, (uint32_t)i);
+        return o->rest(o, row, gradient, rate, (uint32_t)i);
     return false;
 }
 
@@ -208,9 +208,9 @@ AVX2 static bool adagrad(const struct dp_optimizer *o, void *row, const void *gr
     size_t i = 0;
     for (; i + 8 <= dim; i += 8)
         if (!adagrad_block(o, dim, whole_lanes(), w, gradient, i, rate))
-            return dp_adagrad_from(o, row, gradient, rate, (uint32_t)i);
+            return o->rest(o, row, gradient, rate, (uint32_t)i);
     if (i < dim && !adagrad_block(o, dim, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
-        return dp_adagrad_from(o, row, gradient, rate, (uint32_t)i);
+        return o->rest(o, row, gradient, rate, (uint32_t)i);
     return false;
 }
 
@@ -222,24 +222,23 @@ AVX2 static bool adam(const struct dp_optimizer *o, void *row, const void *gradi
     size_t i = 0;
     for (; i + 8 <= dim; i += 8)
         if (!adam_block(dim, &at, whole_lanes(), w, gradient, i))
-            return dp_adam_from(o, row, gradient, at, (uint32_t)i);
+            return o->rest(o, row, gradient, rate, (uint32_t)i);
     if (i < dim && !adam_block(dim, &at, some_lanes((uint32_t)(dim - i)), w, gradient, i))
-        return dp_adam_from(o, row, gradient, at, (uint32_t)i);
+        return o->rest(o, row, gradient, rate, (uint32_t)i);
     return false;
 }
 
 AVX2 static bool ftrl(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
 {
-    const struct dp_ftrl at = dp_ftrl_at(o, dp_row_step(row), rate);
-    (void)dp_step_next(row);
+    const struct dp_ftrl at = dp_ftrl_at(o, dp_step_next(row), rate);
     float *w = dp_row_weights(row);
     const size_t dim = o->dim;
     size_t i = 0;
     for (; i + 8 <= dim; i += 8)
         if (!ftrl_block(dim, &at, whole_lanes(), w, gradient, i))
-            return dp_ftrl_from(o, row, gradient, at, (uint32_t)i);
+            return o->rest(o, row, gradient, rate, (uint32_t)i);
     if (i < dim && !ftrl_block(dim, &at, some_lanes((uint32_t)(dim - i)), w, gradient, i))
-        return dp_ftrl_from(o, row, gradient, at, (uint32_t)i);
+        return o->rest(o, row, gradient, rate, (uint32_t)i);
     return false;
 }
 

@@ -19,8 +19,16 @@ struct dp_correction {
     float epsilon;
 };
 
+struct dp_optimizer;
+/* Sets the row's step, and applies. */
+typedef bool (*dp_apply)(const struct dp_optimizer *, void *row, const void *gradient, float rate);
+/* Applies from a coordinate on; the row's step is set already. */
+typedef bool (*dp_rest)(const struct dp_optimizer *, void *row, const void *gradient, float rate,
+                        uint32_t from);
+
 struct dp_optimizer {
-    bool (*apply)(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
+    dp_apply apply;
+    dp_rest rest; /* the portable form */
     uint32_t dim;
     float gradient_max; /* the largest one whose square, as the optimizer takes it, is finite */
     struct dp_optimizer_spec set;
@@ -30,9 +38,8 @@ struct dp_optimizer {
     struct dp_correction *corrections;
 };
 
-/* The apply of one form for a spec's optimizer; NULL where this build or processor has no such form. */
-typedef bool (*dp_apply)(const struct dp_optimizer *, void *, const void *, float);
-dp_apply dp_optimizer_portable(const struct dp_optimizer_spec *spec);
+dp_rest dp_optimizer_portable(const struct dp_optimizer_spec *spec);
+/* NULL where this build, this processor or this optimizer has no such form. */
 dp_apply dp_optimizer_avx2(const struct dp_optimizer_spec *spec);
 
 /* step >= 1; not from the table. */
@@ -91,8 +98,7 @@ struct dp_ftrl {
     bool first;
 };
 
-static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, uint32_t step_before,
-                                        float rate)
+static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, uint32_t step, float rate)
 {
     const struct dp_optimizer_spec *set = &optimizer->set;
     float per_rate = 1.0f / rate;
@@ -103,20 +109,8 @@ static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, ui
         .per_rate = per_rate,
         .minus_per_rate = -per_rate,
         .minus_first_den = dp_not_below(-fmaf(set->ftrl_beta, per_rate, set->l2)),
-        .first = step_before == 0,
+        .first = step == 1,
     };
 }
-
-/* The portable form from a coordinate on: what a call does after it has set the row's step. */
-bool dp_sgd_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
-                 uint32_t from);
-bool dp_momentum_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
-                      uint32_t from);
-bool dp_adagrad_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
-                     uint32_t from);
-bool dp_adam_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_adam at,
-                  uint32_t from);
-bool dp_ftrl_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_ftrl at,
-                  uint32_t from);
 
 #endif

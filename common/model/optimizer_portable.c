@@ -27,8 +27,8 @@ static float gradient_of(const struct dp_optimizer *optimizer, const void *gradi
     return bounded(fmaf(optimizer->set.l2, w, gradient_at(gradient, i)), optimizer->gradient_max, hit);
 }
 
-bool dp_sgd_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
-                 uint32_t from)
+static bool sgd(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                uint32_t from)
 {
     float *w = dp_row_weights(row);
     bool hit = false;
@@ -39,8 +39,8 @@ bool dp_sgd_from(const struct dp_optimizer *optimizer, void *row, const void *gr
     return hit;
 }
 
-bool dp_momentum_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
-                      uint32_t from)
+static bool momentum(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                     uint32_t from)
 {
     float *w = dp_row_weights(row), *v = w + optimizer->dim;
     bool hit = false;
@@ -53,8 +53,8 @@ bool dp_momentum_from(const struct dp_optimizer *optimizer, void *row, const voi
     return hit;
 }
 
-bool dp_adagrad_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
-                     uint32_t from)
+static bool adagrad(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                    uint32_t from)
 {
     float *w = dp_row_weights(row), *n = w + optimizer->dim;
     bool hit = false;
@@ -66,9 +66,10 @@ bool dp_adagrad_from(const struct dp_optimizer *optimizer, void *row, const void
     return hit;
 }
 
-bool dp_adam_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_adam at,
-                  uint32_t from)
+static bool adam(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                 uint32_t from)
 {
+    const struct dp_adam at = dp_adam_at(optimizer, dp_row_step(row), rate);
     float *w = dp_row_weights(row), *m = w + optimizer->dim, *v = m + optimizer->dim;
     bool hit = false;
     for (uint32_t i = from; i < optimizer->dim; i++) {
@@ -83,9 +84,10 @@ bool dp_adam_from(const struct dp_optimizer *optimizer, void *row, const void *g
     return hit;
 }
 
-bool dp_ftrl_from(const struct dp_optimizer *optimizer, void *row, const void *gradient, struct dp_ftrl at,
-                  uint32_t from)
+static bool ftrl(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
+                 uint32_t from)
 {
+    const struct dp_ftrl at = dp_ftrl_at(optimizer, dp_row_step(row), rate);
     float *w = dp_row_weights(row), *z = w + optimizer->dim, *n = z + optimizer->dim;
     bool hit = false;
     for (uint32_t i = from; i < optimizer->dim; i++) {
@@ -110,38 +112,7 @@ bool dp_ftrl_from(const struct dp_optimizer *optimizer, void *row, const void *g
     return hit;
 }
 
-static bool sgd(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
-{
-    (void)dp_step_next(row);
-    return dp_sgd_from(optimizer, row, gradient, rate, 0);
-}
-
-static bool momentum(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
-{
-    (void)dp_step_next(row);
-    return dp_momentum_from(optimizer, row, gradient, rate, 0);
-}
-
-static bool adagrad(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
-{
-    (void)dp_step_next(row);
-    return dp_adagrad_from(optimizer, row, gradient, rate, 0);
-}
-
-static bool adam(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
-{
-    const struct dp_adam at = dp_adam_at(optimizer, dp_step_next(row), rate);
-    return dp_adam_from(optimizer, row, gradient, at, 0);
-}
-
-static bool ftrl(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
-{
-    const struct dp_ftrl at = dp_ftrl_at(optimizer, dp_row_step(row), rate);
-    (void)dp_step_next(row);
-    return dp_ftrl_from(optimizer, row, gradient, at, 0);
-}
-
-dp_apply dp_optimizer_portable(const struct dp_optimizer_spec *spec)
+dp_rest dp_optimizer_portable(const struct dp_optimizer_spec *spec)
 {
     switch (spec->kind) {
     case DP_OPT_SGD:

@@ -13,6 +13,8 @@
 
 /* Slots that the optimizer keeps beside the weights, each of dim floats. */
 uint32_t dp_row_slots(const struct dp_optimizer_spec *optimizer);
+/* What a slot is called: "m". NULL: the optimizer keeps no such slot. */
+const char *dp_row_slot_name(const struct dp_optimizer_spec *optimizer, uint32_t slot);
 
 static inline size_t dp_row_bytes(const struct dp_table_spec *spec)
 {

@@ -1,104 +1,21 @@
 #include "common/model/table.h"
 
 #include "common/base/hash.h"
+#include "common/model/optimizer_kinds.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* The largest f32 below 1: the end of [0, 1). */
-#define BELOW_1 0x1.fffffep-1f
-
-#define SGD     (1u << DP_OPT_SGD)
-#define ADAGRAD (1u << DP_OPT_ADAGRAD)
-#define ADAM    (1u << DP_OPT_ADAM)
-#define FTRL    (1u << DP_OPT_FTRL)
-
-/* One hyperparameter: where it lies, which kinds use it, and its range there. */
-struct table_field {
-    const char *name;
-    size_t offset;
-    unsigned kinds;
-    float least, most;
-    const char *range;
-};
-
-/* Epsilon's least value lies above what is lost when a small gradient's square underflows, so that such a
- * gradient makes a small step and never a huge one. */
-static const struct table_field FIELDS[] = {
-#define FIELD(name, kinds, least, most, range)                                                               \
-    {                                                                                                        \
-#name, offsetof(struct dp_optimizer_spec, name), kinds, least, most, range                           \
-    }
-    FIELD(l2, SGD | ADAGRAD | ADAM | FTRL, 0, HUGE_VALF, "at least 0"),
-    FIELD(momentum, SGD, 0, BELOW_1, "in [0, 1)"),
-    FIELD(beta1, ADAM, 0, BELOW_1, "in [0, 1)"),
-    FIELD(beta2, ADAM, 0, BELOW_1, "in [0, 1)"),
-    FIELD(epsilon, ADAM | ADAGRAD, 1e-15f, HUGE_VALF, "at least 1e-15"),
-    FIELD(decay, ADAM, 0, HUGE_VALF, "at least 0"),
-    FIELD(l1, FTRL, 0, HUGE_VALF, "at least 0"),
-    FIELD(ftrl_beta, FTRL, 1e-15f, HUGE_VALF, "at least 1e-15"),
-    FIELD(accumulator, ADAGRAD, 0, HUGE_VALF, "at least 0"),
-#undef FIELD
-};
-#define FIELDS_LEN (sizeof FIELDS / sizeof FIELDS[0])
-
-static const char *const OPTIMIZERS[] = {"sgd", "adagrad", "adam", "ftrl"};
 static const char *const INITS[] = {"zero", "normal", "uniform", "xavier", "he"};
-#define OPTIMIZERS_LEN (sizeof OPTIMIZERS / sizeof OPTIMIZERS[0])
-#define INITS_LEN      (sizeof INITS / sizeof INITS[0])
-
-static float value_of(const struct dp_optimizer_spec *spec, const struct table_field *field)
-{
-    float value;
-    memcpy(&value, (const char *)spec + field->offset, sizeof value);
-    return value;
-}
+#define INITS_LEN (sizeof INITS / sizeof INITS[0])
 
 /* By number: a peer's message may hold one that is no kind. */
-static const char *name_at(const char *const *names, size_t len, long long number)
-{
-    return number >= 0 && (unsigned long long)number < len ? names[number] : NULL;
-}
-
-static int number_of(const char *const *names, size_t len, const char *name)
-{
-    for (size_t i = 0; name && i < len; i++) {
-        if (strcmp(names[i], name) == 0)
-            return (int)i;
-    }
-    return -1;
-}
-
-const char *dp_optimizer_name(enum dp_optimizer_kind kind)
-{
-    return name_at(OPTIMIZERS, OPTIMIZERS_LEN, (long long)kind);
-}
-
 const char *dp_init_name(enum dp_init_kind kind)
 {
-    return name_at(INITS, INITS_LEN, (long long)kind);
-}
-
-int dp_optimizer_from_name(const char *name)
-{
-    return number_of(OPTIMIZERS, OPTIMIZERS_LEN, name);
-}
-
-struct dp_optimizer_spec dp_optimizer_defaults(enum dp_optimizer_kind kind)
-{
-    struct dp_optimizer_spec spec = {.kind = kind};
-    if (kind == DP_OPT_ADAM) {
-        spec.beta1 = 0.9f;
-        spec.beta2 = 0.999f;
-        spec.epsilon = 1e-8f;
-    } else if (kind == DP_OPT_ADAGRAD) {
-        spec.epsilon = 1e-10f;
-    } else if (kind == DP_OPT_FTRL) {
-        spec.ftrl_beta = 1.0f;
-    }
-    return spec;
+    long long number = (long long)kind;
+    return number >= 0 && number < (long long)INITS_LEN ? INITS[number] : NULL;
 }
 
 uint32_t dp_table_id(const char *name)
@@ -152,12 +69,12 @@ static enum dp_status check_optimizer(const struct dp_table_spec *spec, struct d
     if (!kind)
         return dp_fail(err, DP_ARGUMENT, "table '%s': optimizer kind %d is unknown", spec->name,
                        (int)spec->optimizer.kind);
-    for (size_t i = 0; i < FIELDS_LEN; i++) {
-        const struct table_field *field = &FIELDS[i];
-        float value = value_of(&spec->optimizer, field);
+    for (size_t i = 0; i < dp_optimizer_fields_len; i++) {
+        const struct dp_optimizer_field *field = &dp_optimizer_fields[i];
+        float value = dp_optimizer_value(&spec->optimizer, field->offset);
         if (!isfinite(value))
             return dp_fail(err, DP_ARGUMENT, "table '%s': %s is not finite", spec->name, field->name);
-        if (!(field->kinds & 1u << spec->optimizer.kind)) {
+        if (!dp_optimizer_uses(spec->optimizer.kind, field->offset)) {
             if (value != 0)
                 return dp_fail(err, DP_ARGUMENT, "table '%s': %s is %g, but %s does not use it: leave it 0",
                                spec->name, field->name, (double)value, kind);
@@ -228,10 +145,11 @@ enum dp_status dp_table_same(const struct dp_table_spec *have, const struct dp_t
     if (ho->kind != wo->kind)
         return differs_text(table, "optimizer", dp_optimizer_name(ho->kind), dp_optimizer_name(wo->kind),
                             err);
-    for (size_t i = 0; i < FIELDS_LEN; i++) {
-        float h = value_of(ho, &FIELDS[i]), w = value_of(wo, &FIELDS[i]);
+    for (size_t i = 0; i < dp_optimizer_fields_len; i++) {
+        const struct dp_optimizer_field *field = &dp_optimizer_fields[i];
+        float h = dp_optimizer_value(ho, field->offset), w = dp_optimizer_value(wo, field->offset);
         if (h != w)
-            return differs_float(table, FIELDS[i].name, h, w, err);
+            return differs_float(table, field->name, h, w, err);
     }
     return DP_OK;
 }

@@ -27,24 +27,38 @@ struct dp_init_spec {
     uint32_t fan_in, fan_out;
 };
 
+/* What else is to know of each is in optimizer_kinds.h. g' = g + l2 w.
+ *     SGD       v = momentum v + g';  w -= rate v
+ *     Adagrad   n += g'^2;  w -= rate g' / (sqrt(n) + epsilon)                          (Duchi et al. 2011)
+ *     Adam      per-row lazy: t is this row's own step count; rows that are not pushed do not decay.
+ *               m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2
+ *               w -= rate decay w;  w -= rate (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
+ *               (Kingma and Ba 2015, alg. 1; decay: Loshchilov and Hutter 2019)
+ *     FTRL      n' = n + g^2;  s = (sqrt(n') - sqrt(n)) / rate;  z += g - s w;
+ *               w = |z| <= l1 ? 0 : (sign(z) l1 - z) / ((ftrl_beta + sqrt(n')) / rate + l2)
+ *               At the first push z starts where the closed form gives the row's initial weight.
+ *               (McMahan et al. 2013, alg. 1) */
 enum dp_optimizer_kind {
-    DP_OPT_SGD = 0,     /* slots: none, or 1 (velocity) where momentum > 0 */
-    DP_OPT_ADAGRAD = 1, /* slots: sum of squares */
-    DP_OPT_ADAM = 2,    /* slots: m, v. decay > 0 makes it AdamW */
-    DP_OPT_FTRL = 3,    /* slots: z, n */
+    DP_OPT_SGD = 0, /* the velocity v is kept only where momentum > 0 */
+    DP_OPT_ADAGRAD = 1,
+    DP_OPT_ADAM = 2, /* decay > 0 makes it AdamW */
+    DP_OPT_FTRL = 3,
 };
+
+/* Names for --optimizer and 'training.optimizer.kind'. */
+#define DP_OPTIMIZER_NAMES "sgd, momentum, adagrad, adam, adamw or ftrl"
 
 /* Hyperparameters; the learning rate is not among them: each push carries the rate of its step. Fields that a
  * kind does not use are 0. */
 struct dp_optimizer_spec {
     enum dp_optimizer_kind kind;
-    float l2;                    /* each kind: the gradient is g + l2 * w; FTRL: lambda2 of its closed form */
-    float momentum;              /* SGD: v = momentum * v + g; w -= rate * v */
-    float beta1, beta2, epsilon; /* Adam; epsilon: Adagrad too */
-    float decay;                 /* AdamW: w -= rate * decay * w, decoupled */
-    float l1;                    /* FTRL: lambda1 */
-    float ftrl_beta;             /* FTRL: beta of its per-coordinate rate */
-    float accumulator;           /* Adagrad: sum of squares at the start */
+    float l2; /* each kind: the gradient is g + l2 * w; FTRL: lambda2 of its closed form */
+    float momentum;
+    float beta1, beta2, epsilon;
+    float decay;       /* decoupled */
+    float l1;          /* FTRL: lambda1 */
+    float ftrl_beta;   /* FTRL: beta of its per-coordinate rate */
+    float accumulator; /* Adagrad: sum of squares at the start */
 };
 
 struct dp_table_spec {
@@ -55,7 +69,7 @@ struct dp_table_spec {
     struct dp_optimizer_spec optimizer;
 };
 
-/* Widely used settings of a kind: Adam 0.9, 0.999, 1e-8; Adagrad epsilon 1e-10; FTRL beta 1. */
+/* Widely used settings of a kind. */
 struct dp_optimizer_spec dp_optimizer_defaults(enum dp_optimizer_kind kind);
 
 /* DP_ARGUMENT, with the field, unless every field is within its range. */

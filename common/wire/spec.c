@@ -1,4 +1,6 @@
 #include "common/wire/spec.h"
+
+#include "common/model/optimizer_kinds.h"
 #include "common/wire/header.h"
 
 void dp_spec_to_wire(const struct dp_table_spec *spec, Downpour__TableSpec *out)
@@ -48,7 +50,7 @@ enum dp_status dp_spec_from_wire(const Downpour__TableSpec *wire, struct dp_tabl
     /* Here, not in dp_table_check, so that no enum ever holds a number it does not have. */
     if (wire->init_kind > DP_INIT_HE)
         return dp_fail(err, DP_INVALID, "spec.init_kind: %u is not known", wire->init_kind);
-    if (wire->optimizer_kind > DP_OPT_FTRL)
+    if (!dp_optimizer_is_kind(wire->optimizer_kind))
         return dp_fail(err, DP_INVALID, "spec.optimizer_kind: %u is not known", wire->optimizer_kind);
     out->init.kind = (enum dp_init_kind)wire->init_kind;
     out->optimizer.kind = (enum dp_optimizer_kind)wire->optimizer_kind;

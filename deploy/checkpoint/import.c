@@ -11,6 +11,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"
+#include "common/model/optimizer_kinds.h"
 #include "common/tensors/npy_read.h"
 #include "common/tensors/tensor_read.h"
 #include "deploy/cli/path.h"
@@ -181,10 +182,13 @@ static enum dp_status import(struct import_asked *a, struct dp_error *err)
            made.number, a->cluster->model, a->tables.count, made.rows,
            a->tables.slots ? "the optimizer's slots included" : "the optimizer begins anew",
            dp_amount_bytes(made.bytes, bytes), (double)(dp_now_ms() - began_ms) / 1000, a->to, made.number);
-    if (!a->tables.slots && a->cluster->training.optimizer.kind == DP_OPT_FTRL)
-        fprintf(stderr, "downpour: import: ftrl makes its weights of its slots: without them a training "
-                        "begins with none of "
-                        "these weights; predictions have them\n");
+    const struct dp_optimizer_traits *traits = dp_optimizer_traits(&a->cluster->training.optimizer);
+    if (!a->tables.slots && traits->weights_in_slots)
+        fprintf(
+            stderr,
+            "downpour: import: %s makes its weights from its slots: without them a training begins with none "
+            "of these weights; predictions have them\n",
+            traits->name);
     return DP_OK;
 }
 

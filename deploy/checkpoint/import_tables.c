@@ -1,7 +1,7 @@
 #include "deploy/checkpoint/import_tables.h"
 
+#include "common/model/optimizer_kinds.h"
 #include "common/model/row.h"
-#include "deploy/cli/inspect_show.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -261,11 +261,10 @@ static enum dp_status take_keys(const struct import_making *m, uint64_t *rows, s
     return st == DP_OK ? check_once(t->name, m->part->keys, *rows, err) : st;
 }
 
-/* Its root is taken at the next push: of Adam's v, Adagrad's squares, FTRL's n. */
+/* Its root is taken at the next push. */
 static bool is_of_squares(const struct dp_optimizer_spec *optimizer, uint32_t slot)
 {
-    return optimizer->kind == DP_OPT_ADAGRAD ||
-           (slot == 1 && (optimizer->kind == DP_OPT_ADAM || optimizer->kind == DP_OPT_FTRL));
+    return dp_optimizer_traits(optimizer)->squares == slot + 1;
 }
 
 static enum dp_status check_squares(const struct import_making *m, const struct dp_tensor_in *t,
@@ -285,7 +284,7 @@ static enum dp_status take_slots(const struct import_making *m, uint64_t rows, u
     if (st == DP_OK)
         st = read_numbers(m, part->step, false, NULL, err);
     for (uint32_t s = 0; st == DP_OK && s < slots; s++) {
-        const char *name = dp_show_slot_name(&part->spec.optimizer, s);
+        const char *name = dp_row_slot_name(&part->spec.optimizer, s);
         st = take_floats(m, name, rows, width, &part->slot[s], err);
         if (st == DP_OK && is_of_squares(&part->spec.optimizer, s))
             st = check_squares(m, part->slot[s], 0, part->slot[s]->elements, err);

@@ -11,7 +11,6 @@
 
 #include "common/env/atomic_file.h"
 #include "common/model/row.h"
-#include "deploy/cli/inspect_show.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,14 +52,16 @@ static const struct dp_command command = {
     .usage = "--from DIR --to FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
     .summary =
         "Writes the weights of a run, whose directory may have been moved, copied or made read-only, or of a "
-        "checkpoint (with names\nwhere it was made beside the run's directory).\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has "
+        "checkpoint (with names\nwhere it was made beside the run's directory).\nnpy: a matrix of f32 for "
+        "NumPy; FILE.names.tsv has "
         "the name, key and further "
         "names of each row; in a directory TABLE.keys.npy\nhas the keys alone, and with --slots there is one "
-        "file for each of the arrays below ('downpour import' takes it back).\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
+        "file for each of the arrays below ('downpour import' takes it back).\ntext: lines 'NAME WEIGHT "
+        "WEIGHT ...'; for skipgram in word2vec's form, "
         "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nsafetensors: all tables in one "
         "file: layers by name; of a table with keys TABLE.keys (ascending, of rows that\nwere pushed) and "
-        "TABLE.weights; with --slots TABLE.step, .m and .v (Adam), .velocity, .squares (Adagrad), .z "
-        "and .n (FTRL).\nRows are in the order of "
+        "TABLE.weights; with --slots TABLE.step and what the optimizer keeps (adam: TABLE.m, TABLE.v).\nRows "
+        "are in the order of "
         "the names (words by frequency, ids "
         "ascending, features as in the file), then\nkeys without a name. A word, user or item that "
         "was never pushed has its initial weights. Dense layers have\nthe shape [inputs, outputs].",
@@ -268,7 +269,7 @@ static json_t *slot_files(const struct dp_parameter *parameter)
     json_t *files = json_pack("[o]", json_sprintf("%s.step.npy", table->name));
     for (uint32_t s = 0; s < dp_row_slots(&table->optimizer); s++)
         (void)json_array_append_new(
-            files, json_sprintf("%s.%s.npy", table->name, dp_show_slot_name(&table->optimizer, s)));
+            files, json_sprintf("%s.%s.npy", table->name, dp_row_slot_name(&table->optimizer, s)));
     if (!parameter->sparse && (uint64_t)parameter->rows * parameter->width % table->dim != 0)
         (void)json_array_append_new(files, json_sprintf("%s.padding.npy", table->name));
     return files;

@@ -4,7 +4,6 @@
 #include "common/model/row.h"
 #include "common/tensors/npy_files.h"
 #include "common/tensors/tensor_file.h"
-#include "deploy/cli/inspect_show.h"
 #include "deploy/cli/slot_rows.h"
 
 #include <inttypes.h>
@@ -73,7 +72,7 @@ static enum dp_status add_part(struct tensor_export *e, const struct dp_paramete
     if (st == DP_OK && e->slots)
         st = add(e, part, "step", DP_TENSOR_I64, count, 0, &part->step, err);
     for (uint32_t s = 0; st == DP_OK && s < slots; s++)
-        st = add(e, part, dp_show_slot_name(&p->table.optimizer, s), DP_TENSOR_F32, rows, p->width,
+        st = add(e, part, dp_row_slot_name(&p->table.optimizer, s), DP_TENSOR_F32, rows, p->width,
                  &part->slot[s], err);
     uint64_t behind = padding_of(part);
     return st == DP_OK && behind > 0 && e->slots

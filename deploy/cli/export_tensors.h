@@ -3,8 +3,8 @@
  *     sparse  TABLE.keys; TABLE.weights (a directory: TABLE): [keys, width], in their order. One file: the keys of all rows that were
  *             pushed, ascending. A directory: in the order of run_tables.h, those that have a name first, pushed or not
  *     slots   TABLE.step: how many pushes were applied to each row (dense: to each block of `dim` elements, the last one may
- *             reach past the end), and what the optimizer keeps, in the shape of the weights: TABLE.m and .v (Adam),
- *             .velocity (SGD with momentum), .squares (Adagrad), .z and .n (FTRL)
+ *             reach past the end), and what the optimizer keeps, in the shape of the weights: TABLE.SLOT, with the
+ *             slots' names (common/model/optimizer_kinds.c)
  *             dense, where its last block reaches past the end: TABLE.padding, [1 + slots, floats]: what lies there, in the order of
  *             weights and slots. No model reads it; an import needs it for equal bits
  * Keys are I64 where all are below 2^63, else U64. `downpour import` takes both forms back.

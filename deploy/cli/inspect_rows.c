@@ -23,15 +23,6 @@ struct finding {
     json_t *list; /* NULL: as text */
 };
 
-const char *dp_show_slot_name(const struct dp_optimizer_spec *optimizer, uint32_t slot)
-{
-    static const char *const names[][2] = {[DP_OPT_SGD] = {"velocity", ""},
-                                           [DP_OPT_ADAGRAD] = {"squares", ""},
-                                           [DP_OPT_ADAM] = {"m", "v"},
-                                           [DP_OPT_FTRL] = {"z", "n"}};
-    return names[optimizer->kind][slot];
-}
-
 static void show_values(const char *name, const float *values, uint32_t count)
 {
     printf("  %-9s", name);
@@ -72,7 +63,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
                                 (json_int_t)dp_row_step(row), "lsn", (json_int_t)dp_row_lsn(row), "weights",
                                 values_of(values, dim));
         for (uint32_t s = 0; s < slots; s++)
-            (void)json_object_set_new(one, dp_show_slot_name(&f->spec.optimizer, s),
+            (void)json_object_set_new(one, dp_row_slot_name(&f->spec.optimizer, s),
                                       values_of(values + (size_t)dim * (s + 1), dim));
         (void)json_array_append_new(f->list, one);
     } else {
@@ -80,7 +71,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
                dp_row_step(row), dp_row_lsn(row), f->directory);
         show_values("weights", values, dim);
         for (uint32_t s = 0; s < slots; s++)
-            show_values(dp_show_slot_name(&f->spec.optimizer, s), values + (size_t)dim * (s + 1), dim);
+            show_values(dp_row_slot_name(&f->spec.optimizer, s), values + (size_t)dim * (s + 1), dim);
     }
     free(values);
     return f->only ? DP_STOPPING : DP_OK;

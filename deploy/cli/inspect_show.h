@@ -35,8 +35,6 @@ struct dp_show_rows {
 DP_MUST_USE
 enum dp_status dp_show_rows(const struct dp_show_rows *rows, struct dp_error *err);
 
-/* What a slot of an optimizer is called: "m"; slot < dp_row_slots(). */
-const char *dp_show_slot_name(const struct dp_optimizer_spec *optimizer, uint32_t slot);
 /* "adamw" is adam with decay, "momentum" sgd with it. */
 const char *dp_show_optimizer_name(const struct dp_optimizer_spec *optimizer);
 

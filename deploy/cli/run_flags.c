@@ -1,6 +1,7 @@
 #include "deploy/cli/run_flags.h"
 
 #include "common/model/mode.h"
+#include "common/model/table.h"
 #include "worker/compute/models/model_help.h"
 
 #include <assert.h>
@@ -100,18 +101,19 @@ static const struct dp_option options[] = {
      "examples per minibatch; default 0: 128, or fewer (at least 4) for less than 4,096 examples",
      "training.batch", NULL},
     {"--rate", "X", "learning rate; default 0.001", "training.rate", NULL},
-    {"--optimizer", "NAME", "sgd, momentum, adagrad, adam, adamw or ftrl; default adam",
-     "training.optimizer.kind", NULL},
+    {"--optimizer", "NAME", DP_OPTIMIZER_NAMES "; default adam", "training.optimizer.kind", NULL},
     {"--l2", "X", "L2 regularization (all optimizers); default 0", "training.optimizer.l2", NULL},
     {"--l1", "X", "L1 regularization (ftrl); default 0", "training.optimizer.l1", NULL},
-    {"--decay-weight", "X", "decoupled weight decay (adam, adamw); default 0, adamw 0.01",
+    {"--decay-weight", "X",
+     "decoupled weight decay, of optimizers that have it; default 0, with --optimizer adamw 0.01",
      "training.optimizer.decay", NULL},
     {"--momentum", "X", "momentum of sgd; default 0, with --optimizer momentum 0.9",
      "training.optimizer.momentum", NULL},
-    {"--beta1", "X", "beta1 of adam; default 0.9", "training.optimizer.beta1", NULL},
-    {"--beta2", "X", "beta2 of adam; default 0.999", "training.optimizer.beta2", NULL},
-    {"--epsilon", "X", "epsilon of adam and adagrad; default 1e-8 and 1e-10", "training.optimizer.epsilon",
+    {"--beta1", "X", "beta1, of optimizers that have it; default 0.9", "training.optimizer.beta1", NULL},
+    {"--beta2", "X", "beta2, of optimizers that have it; adam's default 0.999", "training.optimizer.beta2",
      NULL},
+    {"--epsilon", "X", "epsilon, of optimizers that have it; default of adam 1e-8, of adagrad 1e-10",
+     "training.optimizer.epsilon", NULL},
     {"--warmup", "N", "minibatches (of all workers) over which the rate rises to its value; default 0",
      "training.warmup_steps", NULL},
     {"--decay", "KIND", "decay of the rate: none, linear, cosine or inverse-sqrt; default none",

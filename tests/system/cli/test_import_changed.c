@@ -4,9 +4,9 @@
 #include "deploy/checkpoint/import_tables.h"
 
 #include "common/base/bytes.h"
+#include "common/model/row.h"
 #include "common/tensors/npy_files.h"
 #include "common/tensors/npy_read.h"
-#include "deploy/cli/inspect_show.h"
 #include "server/checkpoint/listing.h"
 #include "tests/lib/test.h"
 #include "worker/compute/models/model.h"
@@ -44,7 +44,7 @@ static void add_table(const struct dp_parameter *p)
     add(table, "", DP_TENSOR_F32, rows, p->width);
     add(table, "step", DP_TENSOR_I64, blocks, 0);
     for (uint32_t s = 0; s < SLOTS; s++)
-        add(table, dp_show_slot_name(&p->table.optimizer, s), DP_TENSOR_F32, rows, p->width);
+        add(table, dp_row_slot_name(&p->table.optimizer, s), DP_TENSOR_F32, rows, p->width);
     if (blocks * dim > floats)
         add(table, "padding", DP_TENSOR_F32, SLOTS + 1, blocks * dim - floats);
 }

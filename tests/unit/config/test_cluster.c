@@ -2,6 +2,8 @@
  * wrong in a file is refused by file, line and key. */
 #include "tests/unit/config/cluster_text.h"
 
+#include "common/model/optimizer_kinds.h"
+
 static void least_file_has_the_defaults(void **state)
 {
     (void)state;
@@ -289,8 +291,7 @@ static void example_file_is_read_and_has_every_key(void **state)
     assert_int_equal(dp_cluster_shards(c), 4);
     static const char *const kinds[] = {"sgd", "adagrad", "adam", "ftrl"};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        c->training.optimizer =
-            dp_optimizer_defaults((enum dp_optimizer_kind)dp_optimizer_from_name(kinds[k]));
+        assert_true(dp_optimizer_named(kinds[k], &c->training.optimizer));
         assert_int_equal(dp_cluster_write(c, file_path, &err), DP_OK);
         char *written = strdup(slurp(file_path)), *next = written;
         const char *example = slurp("deploy/cluster.example.conf");

@@ -2,6 +2,7 @@
  * and names are pinned; a record's size follows from its optimizer. */
 #include "tests/lib/test.h"
 
+#include "common/model/optimizer_kinds.h"
 #include "common/model/row.h"
 #include "common/model/table.h"
 
@@ -197,20 +198,50 @@ static void tables_that_differ_are_named_with_both_values(void **state)
     }
 }
 
+/* DP_OPTIMIZER_NAMES has each name that is known; a spec goes by the name that it was made of. */
 static void names_go_both_ways(void **state)
 {
     (void)state;
-    for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++)
-        assert_int_equal(dp_optimizer_from_name(dp_optimizer_name((enum dp_optimizer_kind)kind)), kind);
+    char names[] = DP_OPTIMIZER_NAMES, *rest = names;
+    uint32_t kinds = 0;
+    for (const char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        struct dp_table_spec spec = spec_of(DP_OPT_SGD);
+        if (strcmp(name, "or") == 0)
+            continue;
+        assert_true(dp_optimizer_named(name, &spec.optimizer));
+        assert_string_equal(dp_optimizer_traits(&spec.optimizer)->name, name);
+        allowed(&spec);
+        bool kind = strcmp(dp_optimizer_name(spec.optimizer.kind), name) == 0;
+        assert_int_equal(dp_optimizer_from_name(name), kind ? (int)spec.optimizer.kind : -1);
+        kinds += kind;
+    }
+    assert_true(kinds > 0 && dp_optimizer_is_kind(kinds - 1) && !dp_optimizer_is_kind(kinds));
     assert_string_equal(dp_optimizer_name(DP_OPT_ADAM), "adam");
     assert_string_equal(dp_init_name(DP_INIT_HE), "he");
-    assert_int_equal(dp_optimizer_from_name("adamw"), -1);
-    assert_int_equal(dp_optimizer_from_name(""), -1);
+    struct dp_optimizer_spec spec;
+    assert_false(dp_optimizer_named("", &spec));
+    assert_false(dp_optimizer_named("Adam", &spec));
     assert_int_equal(dp_optimizer_from_name(NULL), -1);
     int unknown = -1;
-    enum dp_optimizer_kind kind;
-    memcpy(&kind, &unknown, sizeof unknown);
-    assert_null(dp_optimizer_name(kind));
+    memcpy(&spec.kind, &unknown, sizeof unknown);
+    assert_null(dp_optimizer_name(spec.kind));
+    assert_null(dp_optimizer_traits(&spec));
+}
+
+/* Each has a name, those of squares among them; no name twice in one kind. */
+static void slots_have_names(void **state)
+{
+    (void)state;
+    for (int kind = 0; dp_optimizer_is_kind((uint32_t)kind); kind++) {
+        const struct dp_optimizer_spec spec = dp_optimizer_defaults((enum dp_optimizer_kind)kind);
+        const struct dp_optimizer_traits *traits = dp_optimizer_traits(&spec);
+        uint32_t slots = dp_row_slots(&spec);
+        assert_true(traits->squares <= slots);
+        assert_true((traits->squares == 0) == (traits->square_factor == NULL));
+        assert_null(dp_row_slot_name(&spec, slots));
+        if (slots == 2)
+            assert_string_not_equal(dp_row_slot_name(&spec, 0), dp_row_slot_name(&spec, 1));
+    }
 }
 
 static void ids_are_pinned(void **state)
@@ -244,6 +275,7 @@ int main(void)
         cmocka_unit_test(hyperparameters_keep_their_ranges),
         cmocka_unit_test(tables_that_differ_are_named_with_both_values),
         cmocka_unit_test(names_go_both_ways),
+        cmocka_unit_test(slots_have_names),
         cmocka_unit_test(ids_are_pinned),
         cmocka_unit_test(records_hold_their_slots),
     };
