@@ -36,9 +36,22 @@ static const char usage[] =
     "standard error; 128 + number of the signal that "
     "stopped it.\n";
 
-static int say(const char *text)
+static void print_usage(FILE *file)
 {
-    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+    fputs("Usage: downpour COMMAND [FLAGS]\n\n", file);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(file, "  %-11s  %s\n", commands[i].name, commands[i].summary);
+    fputs("\n  --help       this text; with a command: its flags, their units and defaults\n"
+          "  --version    the version\n\n"
+          "Exit code: 0 on success; 1 if status finds a server that does not serve; 2 with cause and remedy "
+          "on\n"
+          "standard error; 128 + number of the signal that stopped it.\n",
+          file);
+}
+
+static int shown(void)
+{
+    if (!ferror(stdout) && fflush(stdout) == 0)
         return 0;
     fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
     return 2;
@@ -46,44 +59,26 @@ static int say(const char *text)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        int (*run)(int argc, char *const *argv);
-    } commands[] = {
-        {"run", dp_command_run},
-        {"predict", dp_command_predict},
-        {"status", dp_command_status},
-        {"export", dp_command_export},
-        {"neighbours", dp_command_neighbours},
-        {"inspect", dp_command_inspect},
-        {"bench", dp_bench},
-        {"generate", dp_command_generate},
-        {"checkpoint", dp_deploy_checkpoint},
-        {"checkpoints", dp_deploy_checkpoints},
-        {"verify", dp_deploy_verify},
-        {"restore", dp_deploy_restore},
-        {"compare", dp_compare_compare},
-        {"report", dp_compare_report},
-        {"import", dp_deploy_import},
-    };
-    static const char *const words[] = {"run",     "predict",  "status",   "export",     "neighbours",
-                                        "inspect", "bench",    "generate", "checkpoint", "checkpoints",
-                                        "verify",  "restore",  "compare",  "report",     "import",
-                                        "--help",  "--version"};
-    const char *word = argc > 1 ? argv[1] : "";
+    const char *word = argc > 1 ? argv[1] : "", *words[COMMANDS + 2] = {"--help", "--version"};
     (void)dp_limits_begin();
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+    for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(word, commands[i].name) == 0)
             return commands[i].run(argc - 2, argv + 2);
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-        return say(usage);
-    if (strcmp(word, "--version") == 0)
-        return say("downpour " DOWNPOUR_VERSION "\n");
+        words[i + 2] = commands[i].name;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        print_usage(stdout);
+        return shown();
+    }
+    if (strcmp(word, "--version") == 0) {
+        puts("downpour " DOWNPOUR_VERSION);
+        return shown();
+    }
     if (argc < 2) {
-        fputs(usage, stderr);
+        print_usage(stderr);
         return 2;
     }
-    const char *near = dp_nearest(word, words, sizeof words / sizeof words[0]);
+    const char *near = dp_nearest(word, words, COMMANDS + 2);
     fprintf(stderr, "downpour: unknown command '%s'%s%s%s; 'downpour --help' lists them\n", word,
             near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     return 2;

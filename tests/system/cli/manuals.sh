@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Manual pages and bash completion have every command and flag that --help has. usage: manuals.sh DOWNPOUR
+. "$(dirname "$0")/lib.sh"
+. deploy/completion.bash
+
+# offers WORDS...: what the completion offers for the last of them
+offers() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _downpour "$downpour" "${!#}"
+    echo "${COMPREPLY[*]}"
+}
+
+commands=$("$downpour" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+[ "$(wc -w <<<"$commands")" -ge 10 ] || fail "few commands: $commands"
+[ "$(offers downpour ru)" = run ] || fail "ru: $(offers downpour ru)"
+[ "$(offers downpour run --train-l)" = --train-labels ] || fail "run --train-l: $(offers downpour run --train-l)"
+[ -z "$(offers downpour run --train a)" ] || fail "not left to file names"
+for command in $commands; do
+    flags=$("$downpour" "$command" --help | grep -oE '^  --[a-z0-9-]+' | xargs)
+    [ "$(offers downpour "$command" -)" = "$flags" ] || fail "$command: $(offers downpour "$command" -), not $flags"
+done
+
+if ! command -v help2man >/dev/null; then
+    expect 0 "help2man is missing" deploy/docs/manuals "$(dirname "$downpour")" "$dir/man1"
+    echo "not looked at: manual pages (no help2man)"
+    exit
+fi
+expect 0 "" deploy/docs/manuals "$(dirname "$downpour")" "$dir/man1"
+for command in $commands; do
+    page=$dir/man1/downpour-$command.1
+    for flag in $("$downpour" "$command" --help | grep -oE '^  --[a-z0-9-]+'); do
+        grep -qF -e "${flag//-/\\-}" "$page" || fail "$page lacks $flag"
+    done
+done
