@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # deploy/install, build and demo on machines that lack something. What they call is fake. usage: commands.sh REPOSITORY
 . "$(dirname "$0")/lib.sh"
-tools_but apt-get dpkg-query sudo id cmake ninja pkg-config cc tput
+tools_but apt-get dpkg-query sudo id cmake ninja pkg-config cc tput ccache
 mkdir "$dir/fake"
 export PATH=$dir/fake:$dir/tools
 
@@ -74,6 +74,10 @@ says_no Detecting
 [ "$(wc -l <"$dir/said")" -le 15 ] || fail "more than a few lines"
 expect 0 "build: done" "$build" --programs "$dir/b"
 calls "cmake --build $dir/b --target programs"
+fake ccache </dev/null
+expect 0 "build: $dir/b, with ccache" "$build" "$dir/b" -DX=Y
+calls "cmake -S $source -B $dir/b -G Ninja -DCMAKE_C_COMPILER_LAUNCHER=ccache -DX=Y"
+rm "$dir/fake/ccache"
 # One line that is rewritten: between the first file and the last there is no end of a line.
 if command -v script >/dev/null; then
     TERM=vt100 expect 0 "build: done" script -qec "$build '$dir/b'" /dev/null
