@@ -38,7 +38,7 @@ struct dp_table_status {
     uint64_t rows, bytes;
 };
 
-/* Heap memory of its own: dp_status_report_free. */
+/* Heap memory of its own, which dp_reply_clear frees. */
 struct dp_status_report {
     uint32_t shard, shards;
     uint32_t tables, counters;

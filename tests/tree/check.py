@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the tree promises about its own form (README.md beside this file says how to read and mend what it finds).
+"""Checks the form of the tree (README.md next to this file says how to read and mend the findings).
 
     tests/tree/check.py [--build DIR]      DIR: a finished build, whose objects say which file calls which
 
-Each finding is one line `rule subject ...`. What stands in allowed.txt is known and bears with a number or a name; a
-finding that is not there fails, and so does a line there that finds nothing any more: the list only shrinks."""
+Each finding is one line `rule subject ...`. allowed.txt lists known findings, some with a number. A finding that is not
+listed fails, and so does a line there without a finding: the list only shrinks. totals.txt has the sizes of the tree."""
 import argparse
 import collections
 import json
@@ -16,9 +16,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.dirname(os.path.abspath(__file__))
 PRODUCT = ("common", "server", "worker", "deploy", "proto")
-FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
-README_LINES_MAX = 150
+COMMENT_COLUMNS = 110  # of a line of code or comment, as .clang-format and .editorconfig have it
+PROSE_COLUMNS = 120  # of a line of a manual; tables, code and links may be wider
 USERS_MAX = 8  # files of a header's own room that include it
 CODE = (".c", ".h", ".cu", ".cuh")
 
@@ -34,10 +34,11 @@ class Tree:
                 folders[:] = sorted(f for f in folders if not f.startswith(("build", ".", "__")))
                 self.files += [os.path.relpath(os.path.join(folder, n), root) for n in sorted(names)]
         self.files.append("README.md")
+        self.manuals = [f for f in self.files if f.endswith(".md")]
         self.code = [f for f in self.files if f.endswith(CODE)]
         self.product = [f for f in self.code if f.startswith(PRODUCT)]
-        self.text = {f: read(os.path.join(root, f)) for f in self.code}
-        self.bare = {f: strip(t) for f, t in self.text.items()}
+        self.text = {f: read(os.path.join(root, f)) for f in self.code + self.manuals}
+        self.bare = {f: strip(self.text[f]) for f in self.code}
 
 
 def read(path):
@@ -235,17 +236,9 @@ def find_header_users(tree, included, out):
 
 def find_lengths(tree, out):
     for file in tree.code:
-        lines = tree.text[file].count("\n")
-        if lines > FILE_LINES_MAX:
-            out.add("file-lines", file, f"{lines} lines", lines)
         for name, _, length in functions(tree.bare[file]):
             if length > FUNCTION_LINES_MAX:
                 out.add("function-lines", f"{file}:{name}", f"{length} lines", length)
-    for file in tree.files:
-        if os.path.basename(file) == "README.md":
-            lines = read(os.path.join(tree.root, file)).count("\n")
-            if lines > README_LINES_MAX:
-                out.add("readme-lines", file, f"{lines} lines", lines)
 
 
 def find_tags(tree, out):
@@ -311,6 +304,103 @@ def find_strstr(tree, out):
                 out.add("strstr", f"{file}:{needle}", "a decision on a text: make it a status or a field")
 
 
+def prose(text):
+    """The lines of a manual that are text: no table, no code"""
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        if not fenced and not line.startswith(("```", "|", "    ")):
+            yield line
+
+
+FILE = re.compile(r"(?<![\w./*<>-])((?:[\w-]+/)*[\w.-]+\.(?:c|h|cu|cuh|py|sh|proto))(?![\w*])")
+SYMBOL = re.compile(r"\b(dp_\w+|test_\w+)(\*?)")
+
+
+def listed(text):
+    """The files that the tables of a README list: a first column with the heading `file`"""
+    listing = False
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) < 3:
+            listing = False
+        elif listing and not cells[1].startswith("---"):
+            yield from (word.rstrip("_") for word in re.findall(r"[\w.*]+", cells[1]) if "*" not in word)
+        listing = listing or (len(cells) > 2 and cells[1] == "file")
+
+
+def find_stale_names(tree, out):
+    """A file, function or test that a README or a header's comment names must be there."""
+    ends = set()
+    for file in tree.files:
+        parts = file.split("/")
+        ends.update("/".join(parts[i:]) for i in range(len(parts)))
+    words, systems = set(), set()
+    for file in tree.files:
+        if file.endswith(CODE):
+            words.update(re.findall(r"\w+", tree.bare[file]))
+            systems.update(name for path in re.findall(r"#\s*include\s*<([^>]+)>", tree.text[file]) for name in (path, os.path.basename(path)))
+        elif file.endswith((".txt", ".sh", ".py", ".cmake")):
+            words.update(re.findall(r"\w+", read(os.path.join(tree.root, file))))
+    words.update(os.path.splitext(os.path.basename(f))[0] for f in tree.files)
+    walks = [f for f in tree.manuals if f.endswith("ADDING.md")]  # of names that the reader gives
+    for file in [f for f in tree.manuals if f not in walks]:
+        here = {os.path.basename(f) for f in tree.files if f.startswith(os.path.dirname(file))}
+        here |= {os.path.splitext(name)[0] for name in here} | {"and"}
+        for name in sorted(set(listed(tree.text[file])) - here):
+            if not name.startswith("_"):
+                out.add("stale-name", f"{file}:{name}", "its table lists a file that this folder lacks")
+    for file in [f for f in tree.manuals if f not in walks] + [f for f in tree.code if f.endswith((".h", ".cuh"))]:
+        text = tree.text[file] if file.endswith(".md") else "\n".join(re.findall(r"/\*.*?\*/", tree.text[file], re.S))
+        for name in sorted(set(FILE.findall(text))):
+            if name not in ends and name not in systems and not name.endswith("pb-c.h"):
+                out.add("stale-name", f"{file}:{name}", "no file has that name")
+        for name, star in sorted(set(SYMBOL.findall(text))):
+            if not (any(w.startswith(name) for w in words) if star or name.endswith("_") else name in words):
+                out.add("stale-name", f"{file}:{name}", "nothing has that name")
+
+
+def totals(tree):
+    """What totals.txt bounds"""
+    counts = collections.Counter()
+    for file in tree.code:
+        part = "bench" if file.startswith(("deploy/bench/", "tests/bench/")) else "tests" if file.startswith("tests/") else "product"
+        counts[part] += tree.text[file].count("\n")
+        counts["wide-code"] += sum(len(line) > COMMENT_COLUMNS for line in tree.text[file].splitlines())
+    for file in tree.manuals:
+        counts["wide-prose"] += sum(len(line) > PROSE_COLUMNS for line in prose(tree.text[file]))
+    return counts
+
+
+def find_totals(tree, bounds, out):
+    for name, count in sorted(totals(tree).items()):
+        if name in bounds and count > bounds[name]:
+            out.add("total", name, f"{count} lines, {bounds[name]} in totals.txt; raise that only with a reason in the commit's body", count)
+
+
+def read_totals(path):
+    return {name: int(number) for name, number in (line.split("#")[0].split() for line in read(path).splitlines() if line.split("#")[0].strip())}
+
+
+def write_totals(path, counts):
+    lines = [re.sub(r"^(\S+ +)\d+", lambda m: m.group(1) + str(counts[m.group(1).strip()]), line) for line in read(path).splitlines(True)]
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+def find_silent_raise(root, path, out):
+    """The last commit that raised a number of totals.txt must name the file in its body."""
+    git = lambda *words: subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
+    last = git("log", "-1", "--format=%H", "--", path).stdout.strip()
+    if not last or git("rev-parse", "-q", "--verify", f"{last}^").returncode != 0:
+        return
+    old = dict(re.findall(r"^(\S+) +(\d+)", git("show", f"{last}^:{path}").stdout, re.M))
+    new = dict(re.findall(r"^(\S+) +(\d+)", git("show", f"{last}:{path}").stdout, re.M))
+    raised = [name for name in new if name in old and int(new[name]) > int(old[name])]
+    if raised and "totals.txt" not in git("log", "-1", "--format=%b", last).stdout:
+        out.add("total-raised", last[:12], f"{' '.join(raised)}: the commit's body has no line 'totals.txt: why'")
+
+
 def findings(tree, found):
     """[(rule, subject, text, number)] of the tree; found: source -> object"""
     out = Findings()
@@ -326,18 +416,8 @@ def findings(tree, found):
     find_walls(tree, out)
     find_guards(tree, out)
     find_strstr(tree, out)
+    find_stale_names(tree, out)
     return out.all
-
-
-def product_lines(tree):
-    """Lines that are neither blank nor comment alone, without deploy/bench: of all code, and of .c files"""
-    counts = collections.Counter()
-    for file in tree.product:
-        if not file.startswith("deploy/bench/"):
-            lines = sum(1 for line in uncomment(tree.text[file]).splitlines() if line.strip())
-            counts["all"] += lines
-            counts[os.path.splitext(file)[1]] += lines
-    return counts
 
 
 def allowance(line):
@@ -359,7 +439,7 @@ def shrink(path, met):
 
 
 def judge(findings, allowed):
-    """The failures: what is not allowed or has grown, and what is allowed and gone."""
+    """The failures: findings that are not allowed or have grown, and allowed ones that are mended."""
     failures, met = [], set()
     for rule, subject, text, number in findings:
         met.add((rule, subject))
@@ -376,20 +456,24 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--build", default=os.path.join(ROOT, "build"))
     options.add_argument("--list", action="store_true", help="print every finding, allowed ones too")
-    options.add_argument("--shrink", action="store_true", help="take out of allowed.txt what is mended")
+    options.add_argument("--shrink", action="store_true", help="remove mended findings from allowed.txt, lower totals.txt")
     options = options.parse_args()
     tree = Tree(ROOT)
     found, missing = objects(tree, options.build)
     if missing:
         print(f"tree: not built yet: {' '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}; run ninja -C {options.build}")
         return 1
-    all_found = findings(tree, found)
+    bounds, sizes = os.path.join(HERE, "totals.txt"), Findings()
+    find_totals(tree, read_totals(bounds), sizes)
+    find_silent_raise(ROOT, os.path.relpath(bounds, ROOT), sizes)
+    all_found = findings(tree, found) + sizes.all
     if options.list:
         for rule, subject, text, _ in sorted(all_found):
             print(f"{rule} {subject}  ({text})")
-    counts = product_lines(tree)
-    print(f"tree: product lines without deploy/bench: {counts['all']}, of which in .c files: {counts['.c']}")
+    counts = totals(tree)
+    print("tree: lines: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
     if options.shrink:
+        write_totals(bounds, {name: min(counts[name], bound) for name, bound in read_totals(bounds).items()})
         shrink(os.path.join(HERE, "allowed.txt"), {(rule, subject) for rule, subject, _, _ in all_found})
     allowed = read_allowed(os.path.join(HERE, "allowed.txt"))
     failures = judge(all_found, allowed)

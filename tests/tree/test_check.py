@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants one fault of each kind in a small tree, in turn, and wants the check to find that fault and no other."""
+"""Plants one fault of each kind in a small tree, in turn. The check must find that fault and no other."""
 import os
 import subprocess
 import sys
@@ -71,11 +71,38 @@ class Planted(unittest.TestCase):
 
     def test_lengths(self):
         body = "    (void)0;\n" * check.FUNCTION_LINES_MAX
-        files = {"common/base/long.c": f"int dp_long_get(void)\n{{\n{body}    return 1;\n}}\n" + "\n" * check.FILE_LINES_MAX,
-                 "common/base/README.md": "line\n" * (check.README_LINES_MAX + 1)}
+        files = {"common/base/long.c": f"int dp_long_get(void)\n{{\n{body}    return 1;\n}}\n"}
+        self.assertEqual(self.found(files=files), [("function-lines", "common/base/long.c:dp_long_get")])
+
+    def test_a_name_that_nothing_has(self):
+        files = {"common/base/README.md": "See `low.c`, `dp_low_get`, `lost.c`, dp_low_lost.\n\n| file | what |\n|---|---|\n| low, away | |\n",
+                 "common/base/low.h": "/* As base/low.h, and gone.h. */\n"}
         self.assertEqual(sorted(self.found(files=files)),
-                         [("file-lines", "common/base/long.c"), ("function-lines", "common/base/long.c:dp_long_get"),
-                          ("readme-lines", "common/base/README.md")])
+                         [("stale-name", "common/base/README.md:away"), ("stale-name", "common/base/README.md:dp_low_lost"),
+                          ("stale-name", "common/base/README.md:lost.c"), ("stale-name", "common/base/low.h:gone.h")])
+
+    def test_totals(self):
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "common"))
+            with open(os.path.join(root, "README.md"), "w", encoding="utf-8") as out:
+                out.write("w" * 121 + "\n| " + "t" * 121 + " |\n    " + "c" * 121 + "\n")
+            with open(os.path.join(root, "common", "low.c"), "w", encoding="utf-8") as out:
+                out.write("int dp_low;\n// " + "w" * 110 + "\n")
+            found = check.Findings()
+            check.find_totals(check.Tree(root), {"product": 1, "wide-code": 0, "wide-prose": 1}, found)
+            self.assertEqual([(rule, subject, number) for rule, subject, _, number in found.all],
+                             [("total", "product", 2), ("total", "wide-code", 1)])
+
+    def test_a_total_that_is_raised_without_a_reason(self):
+        with tempfile.TemporaryDirectory() as root:
+            for number, message in ((2, "begin"), (1, "smaller"), (3, "larger"), (4, "larger\n\ntotals.txt: a new format")):
+                with open(os.path.join(root, "totals.txt"), "w", encoding="utf-8") as out:
+                    out.write(f"product {number}  # lines\n")
+                for words in (("init", "-q"), ("add", "."), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", message)):
+                    subprocess.run(["git", "-C", root, *words], check=True)
+                found = check.Findings()
+                check.find_silent_raise(root, "totals.txt", found)
+                self.assertEqual([rule for rule, _, _, _ in found.all], ["total-raised"] if number == 3 else [])
 
     def test_a_tag_and_a_prefix_taken_twice(self):
         files = {"server/journal/twice.c": "struct low {\n    int b;\n};\nint dp_low_twice(void)\n{\n    return 1;\n}\n"}
@@ -89,15 +116,15 @@ class Planted(unittest.TestCase):
         files = {"common/base/low.c": '#include <string.h>\nint dp_low_is(const char *a)\n{\n    return !!strstr(a, "b c");\n}\n'}
         self.assertEqual(self.found(files=files), [("strstr", 'common/base/low.c:"b_c"')])
 
-    def test_a_vendor_behind_its_wall(self):
+    def test_a_vendor_outside_its_room(self):
         files = {"common/base/net.h": GUARD.format("DP_BASE_NET_H", "#include <zmq.h>")}
         self.assertEqual(self.found(files=files), [("vendor-wall", "common/base/net.h:zmq.h")])
 
-    def test_what_is_allowed_only_shrinks(self):
-        allowed = {("file-lines", "a.c"): 700, ("strstr", "b.c:x"): None}
-        self.assertEqual(check.judge([("file-lines", "a.c", "", 700), ("strstr", "b.c:x", "", 0)], allowed), [])
-        self.assertRegex(check.judge([("file-lines", "a.c", "", 701), ("strstr", "b.c:x", "", 0)], allowed)[0], "grown")
-        self.assertRegex(check.judge([("file-lines", "a.c", "", 650)], allowed)[0], "mended: strstr")
+    def test_the_list_of_allowed_findings_only_shrinks(self):
+        allowed = {("header-users", "a.h"): 12, ("strstr", "b.c:x"): None}
+        self.assertEqual(check.judge([("header-users", "a.h", "", 12), ("strstr", "b.c:x", "", 0)], allowed), [])
+        self.assertRegex(check.judge([("header-users", "a.h", "", 13), ("strstr", "b.c:x", "", 0)], allowed)[0], "grown")
+        self.assertRegex(check.judge([("header-users", "a.h", "", 10)], allowed)[0], "mended: strstr")
         self.assertRegex(check.judge([("guard", "c.h", "", 0)], {})[0], "new: guard")
 
 
