@@ -51,7 +51,7 @@ static enum dp_status discard_shard(const char *directory, uint32_t shard, uint6
     if (st != DP_OK || !is_lost(store.text, cluster, &d))
         return st;
     dp_log(DP_LOG_WARN, "shard %" PRIu32 ": its store %s, not closed cleanly, is thrown away (--discard)%s%s",
-           shard, store.text, d.checkpoint[0] ? "; what is left of it is checkpoint " : "", d.checkpoint);
+           shard, store.text, d.checkpoint[0] ? "; the rest of it is checkpoint " : "", d.checkpoint);
     if (rename(store.text, aside.text) != 0)
         return dp_checkpoint_failed(err, "cannot rename", store.text);
     st = dp_checkpoint_sync_directory(directory, err);

@@ -46,27 +46,27 @@ enum dp_status dp_identity_refuse(const struct dp_identity_case *it, enum dp_ide
                        "shard %" PRIu32 ": there is no store in %.200s, and the cluster has one for it "
                        "(%08" PRIx32
                        "): was it removed, or its disk not mounted? Put it back, " OR_RESTORE OR_REPLACE
-                       "begin this shard anew: %s",
+                       "start this shard empty: %s",
                        it->shard, directory, known, loss);
     case DP_IDENTITY_OTHER:
         return dp_fail(err, DP_GENERATION,
                        "shard %" PRIu32 ": %.200s holds another store (%08" PRIx32
                        ") than the one that the cluster has for it (%08" PRIx32
-                       "). Put the right one back, " OR_RESTORE OR_REPLACE "go on with this one: %s",
+                       "). Put the right one back, " OR_RESTORE OR_REPLACE "continue with this one: %s",
                        it->shard, directory, DP_STORE_ID_SHORT(it->found.id), known, loss);
     case DP_IDENTITY_OLDER:
         return dp_fail(err, DP_GENERATION,
                        "shard %" PRIu32 ": either the store in %.105s is not the copy that was opened last "
                        "(it is older, or another copy is used in its place), or server 0's store, with the "
                        "register, is an older copy. Put back the latest of both, or copies of all servers' "
-                       "stores from one time; " OR_REPLACE "go on with these: %s",
+                       "stores from one time; " OR_REPLACE "continue with these: %s",
                        it->shard, directory, loss);
     case DP_IDENTITY_REGISTER_OLDER:
         return dp_fail(err, DP_GENERATION,
                        "shard %" PRIu32
                        ": server 0's store, with the register, is an older copy: it does not "
                        "know the store in %.160s, which was registered. Put server 0's latest "
-                       "store back; " OR_REPLACE "go on with the older one: %s",
+                       "store back; " OR_REPLACE "continue with the older one: %s",
                        it->shard, directory, loss);
     case DP_IDENTITY_REGISTER_OTHER:
         return dp_fail(err, DP_GENERATION,
@@ -74,7 +74,7 @@ enum dp_status dp_identity_refuse(const struct dp_identity_case *it, enum dp_ide
                        ", and the first server has register %08" PRIx32
                        ": was one of the two lost, swapped, not mounted, or replaced? Put back server 0's "
                        "store and this one as they were last used together; " OR_REPLACE
-                       "go on with these: %s",
+                       "continue with these: %s",
                        it->shard, directory, DP_STORE_ID_SHORT(it->found.register_id),
                        DP_STORE_ID_SHORT(it->stores->register_id), loss);
     case DP_IDENTITY_KNOWN:
@@ -93,11 +93,11 @@ const char *dp_identity_loss(enum dp_identity verdict)
     case DP_IDENTITY_OTHER:
         return "the rows of that one are lost";
     case DP_IDENTITY_OLDER:
-        return "what was pushed to a later copy is lost";
+        return "the pushes to a later copy are lost";
     case DP_IDENTITY_REGISTER_OLDER:
-        return "what was pushed to server 0 since, and what its register knew of runs since, is lost";
+        return "the pushes to server 0 since, and its register's knowledge of runs since, are lost";
     case DP_IDENTITY_REGISTER_OTHER:
-        return "what the other register knew of runs (plans, decisions of early stopping) is lost";
+        return "the other register's knowledge of runs (plans, decisions of early stopping) is lost";
     case DP_IDENTITY_KNOWN:
     case DP_IDENTITY_JOINS:
         break;

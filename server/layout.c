@@ -120,13 +120,12 @@ enum dp_status dp_layout_check_stores(const char *directory, const struct dp_lay
     for (uint32_t i = layout->first; i < layout->first + layout->count; i++) {
         (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", directory, i);
         if (access(path, F_OK) != 0)
-            return dp_fail(
-                err, DP_CORRUPT,
-                "%s is not there: shard %" PRIu32
-                " has lost its store: was it removed, or its disk not mounted? Put it back; or, with "
-                "--replace-store on `downpour run` or the server, begin this shard anew: all its rows are "
-                "lost",
-                path, i);
+            return dp_fail(err, DP_CORRUPT,
+                           "%s is not there: shard %" PRIu32
+                           " has lost its store: was it removed, or its disk not mounted? Put it back; or, "
+                           "with --replace-store on `downpour run` or the server, start this shard empty: "
+                           "all its rows are lost",
+                           path, i);
     }
     return DP_OK;
 }

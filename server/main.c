@@ -453,7 +453,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st != DP_OK && closed != DP_OK) /* main logs err */
         dp_log(DP_LOG_ERROR, "%s", closing.text);
     if (st == DP_OK && closed == DP_OK)
-        dp_log(DP_LOG_INFO, all_clean ? "closed cleanly" : "closed; the next start recovers what is left");
+        dp_log(DP_LOG_INFO, all_clean ? "closed cleanly" : "closed; the next start recovers the rest");
     if (signal_fd >= 0)
         (void)close(signal_fd);
     if (server->opened_fd >= 0)

@@ -119,7 +119,7 @@ static bool says(void *context, struct dp_error *err)
 static void begin_stores(struct registration_place *place, const struct dp_error *why)
 {
     uint64_t register_id = place->stores->register_id;
-    dp_log(DP_LOG_WARN, "shard %" PRIu32 " writes the value anew, as --replace-store says: %s", place->shard,
+    dp_log(DP_LOG_WARN, "shard %" PRIu32 " writes the value again, as --replace-store says: %s", place->shard,
            why->text);
     *place->stores = (struct dp_stores){.register_id = register_id, .shards = place->all->options.total};
     place->rewrites = true;
@@ -493,9 +493,9 @@ enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, 
     uint64_t known_to = remembered(directory, count);
     if (known_to != 0 && !replaces)
         return dp_fail(err, DP_GENERATION,
-                       "%.200s: its file '%s' is gone, and its stores are known to a register (%08" PRIx32
+                       "%.200s: its file '%s' is missing, and its stores are known to a register (%08" PRIx32
                        "): bring it back; or, with --replace-store on `downpour run` or the server and with "
-                       "no way back, begin another: %s. Each server then needs that flag once",
+                       "no way back, start another: %s. Each server then needs that flag once",
                        directory, DP_REGISTER_FILE, DP_STORE_ID_SHORT(known_to), loss);
     if (replaces)
         dp_log(DP_LOG_WARN,

@@ -7,7 +7,7 @@
 #define AGAIN_NS UINT64_C(600000000000)
 
 #define REMEDY                                                                                               \
-    "Restart every server once with --replace-store: the value is written anew, and the stores keep their "  \
+    "Restart every server once with --replace-store: the value is written again, and the stores keep their " \
     "rows; that a store was lost or exchanged before is not noticed"
 
 void dp_unread_stores_init(struct dp_unread_stores *unread, uint32_t shard)
@@ -53,7 +53,7 @@ void dp_unread_stores_warn(const struct dp_error *why, uint64_t now_ns, uint64_t
         return;
     dp_log(
         DP_LOG_WARN,
-        "this server goes on, but does not see whether another copy of a store here is opened: %s. " REMEDY,
+        "this server continues, but does not see whether another copy of a store here is opened: %s. " REMEDY,
         why->text);
     *said_ns = now_ns;
 }

@@ -15,8 +15,8 @@ enum dp_status dp_parse_u64(const char *text, uint64_t min, uint64_t max, const 
     errno = 0;
     unsigned long long v = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
     if (!end || *end != '\0' || errno != 0 || v < min || v > max)
-        return dp_fail(err, DP_ARGUMENT, "%s: '%.64s' is not a whole number from %" PRIu64 " to %" PRIu64,
-                       what, text, min, max);
+        return dp_fail(err, DP_ARGUMENT, "%s: '%.64s' is not an integer from %" PRIu64 " to %" PRIu64, what,
+                       text, min, max);
     *out = v;
     return DP_OK;
 }

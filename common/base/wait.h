@@ -35,7 +35,7 @@
     X(NONE, 0, NEVER, "nothing that is known")                                                               \
     X(STORE, 1, NEVER, "rows to be read from the store")                                                     \
     X(ROOM, 2, NEVER, "room in the row cache")                                                               \
-    X(DISK, 3, NEVER, "a disk that is behind or full")                                                       \
+    X(DISK, 3, NEVER, "a disk that is slow or full")                                                         \
     X(MARK, 4, NEVER, "a mark to be made durable")                                                           \
     X(STREAMS, 5, NEVER, "streams to be reserved")                                                           \
     X(GAP, 6, ALWAYS, "an earlier push of its stream")                                                       \

@@ -59,8 +59,7 @@ static enum dp_status take_silences(struct dp_call *call, uint32_t server, const
     uint32_t members = parcel->request.beat.members;
     const struct dp_frame *frame = &(*message)->frame[1];
     if (frame->size != (size_t)members * PLACE_BYTES)
-        return dp_fail(err, DP_INVALID, "tells the silences of %u members in %zu bytes", members,
-                       frame->size);
+        return dp_fail(err, DP_INVALID, "has the silences of %u members in %zu bytes", members, frame->size);
     for (uint32_t rank = 0; call->bits && rank < members; rank++)
         call->bits[rank] = dp_load_u64le((const char *)frame->data + (size_t)rank * PLACE_BYTES);
     return DP_OK;

@@ -33,7 +33,7 @@ static enum dp_status keep_numbers(struct dp_call *call, uint32_t server, const 
         uint64_t number = dp_load_u64le((const char *)frame->data + i * 8);
         if (number >= parcel->request.lease.total || frame->size / 8 > parcel->request.lease.want)
             return dp_fail(err, DP_INVALID,
-                           "gave %zu leases, among them of number %" PRIu64 ", to who wants %" PRIu32
+                           "gave %zu leases, among them of number %" PRIu64 ", to a request for %" PRIu32
                            " of %" PRIu64,
                            frame->size / 8, number, parcel->request.lease.want, parcel->request.lease.total);
     }

@@ -168,13 +168,13 @@ static void lose_place(struct dp_client *client, const struct dp_view *view)
     if (left) /* as a shard says it (server/durable/steps.c) */
         replaced.wait = (struct dp_wait){
             .reason = DP_WAIT_VIEW, .subject = view->run, .done = view->number, .total = view->number + 1};
-    (void)dp_fail_wait(
-        &replaced, DP_REPLACED, replaced.wait,
-        left ? "run %" PRIu32 " goes on without worker %" PRIu32
-               ", as it was silent for longer than --worker-timeout (training.worker_timeout): it has to "
-               "join again"
-             : "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
-        place->run, place->rank);
+    (void)dp_fail_wait(&replaced, DP_REPLACED, replaced.wait,
+                       left ? "run %" PRIu32 " continues without worker %" PRIu32
+                              ": it was silent for longer than --worker-timeout (training.worker_timeout) "
+                              "and has to join again"
+                            : "run %" PRIu32 ": another process joined as worker %" PRIu32
+                              "; this process ends",
+                       place->run, place->rank);
     dp_client_session_replace(&client->session, &replaced);
 }
 
@@ -300,9 +300,8 @@ static enum dp_status check_register(struct dp_client *client, const struct seat
         st = dp_fail(
             err, DP_DATA,
             "the register has view %" PRIu64 " of run %" PRIu32 ", but the shards act on view %" PRIu64
-            ": the first server's store was lost or is an old copy, and with it who takes part in the run. "
-            "Bring the right one back, or train further under a higher run number (downpour run "
-            "--continue)",
+            ": the first server's store, which has the run's members, was lost or is an old copy. Bring the "
+            "right one back, or train on under a higher run number (downpour run --continue)",
             value.version, client->place.run, acts_on);
     dp_register_value_clear(&value);
     return st;

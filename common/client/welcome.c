@@ -54,7 +54,7 @@ enum dp_status dp_link_learn_generation(struct dp_link *link, const struct dp_re
     if (link->boot != 0) /* it has welcomed this client before */
         return dp_fail(err, DP_GENERATION,
                        "is at generation %" PRIu64 " (history %016" PRIx64 "), and was at %" PRIu64
-                       ": the cluster was restored since this client opened; open it anew",
+                       ": the cluster was restored since this client opened; open it again",
                        reply->generation, reply->history, session->generation);
     char other[32];
     bool control = session->generation_from == session->shards;

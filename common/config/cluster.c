@@ -276,12 +276,12 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
                      dp_setting_name(names, "data.validation", other),
                      dp_setting_name(names, "data.validation_share", third));
     if (st == DP_OK && t->keep == DP_KEEP_BEST && !dp_cluster_has_best(cluster))
-        st = dp_fail(
-            err, DP_ARGUMENT,
-            "%s is \"best\", but nothing tells which epoch is the best: give %s a file or %s a share, or "
-            "leave it out",
-            dp_setting_name(names, "training.keep", name), dp_setting_name(names, "data.validation", other),
-            dp_setting_name(names, "data.validation_share", third));
+        st = dp_fail(err, DP_ARGUMENT,
+                     "%s is \"best\", but no metric decides which epoch is the best: give %s a file or %s a "
+                     "share, or leave it out",
+                     dp_setting_name(names, "training.keep", name),
+                     dp_setting_name(names, "data.validation", other),
+                     dp_setting_name(names, "data.validation_share", third));
     return st;
 }
 
@@ -366,9 +366,8 @@ static enum dp_status check_work(const struct dp_cluster_training *t, const stru
     if (t->work == DP_CLUSTER_FIXED || !dp_cluster_rule_waits(dp_cluster_rule_of(t)))
         return DP_OK;
     return dp_fail(err, DP_ARGUMENT,
-                   "%s is leased, where each worker trains what it comes to, but %s is %s, where all take "
-                   "part in each step: "
-                   "leave one of them out",
+                   "%s is leased and %s is %s: leased workers train different numbers of minibatches, but "
+                   "all workers take part in each step. Leave one of them out",
                    dp_setting_name(names, "training.work", work),
                    dp_setting_name(names, "training.consistency", mode), t->consistency);
 }

@@ -98,7 +98,7 @@ static enum dp_status check_by_step(const struct dp_cluster *cluster, const stru
                        training->fetch_every);
     if (cluster->durability == DP_CLUSTER_NONE)
         return dp_fail(err, DP_ARGUMENT,
-                       "%s is %s, whose pushes are kept in a journal until a step is whole, but %s is none: "
+                       "%s is %s, which keeps pushes in a journal until a step is complete, but %s is none: "
                        "give it machine or process",
                        what, text, dp_setting_name(names, "durability", other));
     if (training->rate_by_staleness)
@@ -137,7 +137,7 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const str
     if (dp_cluster_rule_backups(rule) >= training->workers)
         return dp_fail(err, DP_ARGUMENT,
                        "%s is %s, whose steps do not wait for the slowest %" PRIu32 ", but %s is %" PRIu32
-                       ": give it more workers, or wait for more of them",
+                       ": give more workers, or wait for more of them",
                        what, text, rule.slack, dp_setting_name(names, "training.workers", other),
                        training->workers);
     if (steps - 1 > dp_mode_ahead(rule.mode, rule.slack))

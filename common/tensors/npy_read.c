@@ -154,8 +154,7 @@ static enum dp_status settle_size(uint64_t data, uint64_t file_bytes, struct dp_
                        ": the file is cut off, write it again",
                        file_bytes - data, bytes);
     if (bytes < file_bytes - data)
-        return dp_fail(err, DP_DATA,
-                       "%" PRIu64 " bytes stand behind its array: one array a file (numpy.save), no more",
+        return dp_fail(err, DP_DATA, "%" PRIu64 " bytes follow its array: save one array a file (numpy.save)",
                        file_bytes - data - bytes);
     out->begin = data;
     out->end = data + bytes;

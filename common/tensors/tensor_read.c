@@ -96,10 +96,9 @@ static enum dp_status check_places(const struct dp_tensor_set *set, uint64_t dat
                          err);
         end = set->one[i].end;
     }
-    return end == data_bytes
-               ? DP_OK
-               : dp_fail(err, DP_DATA, "%" PRIu64 " bytes behind the last tensor belong to none",
-                         data_bytes - end);
+    return end == data_bytes ? DP_OK
+                             : dp_fail(err, DP_DATA, "%" PRIu64 " bytes after the last tensor belong to none",
+                                       data_bytes - end);
 }
 
 /* data: where the data begin in the file. Offsets become places in the file. */

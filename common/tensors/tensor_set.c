@@ -66,7 +66,7 @@ enum dp_status dp_tensor_set_read(const struct dp_tensor_set *set, size_t source
         if (n == 0)
             return dp_fail(err, DP_DATA,
                            "the file was cut off at byte %" PRIu64
-                           " while it was read: use a file that nobody is writing",
+                           " while it was read: use a file that no program is writing",
                            at);
         next += n;
         at += (uint64_t)n;
@@ -106,8 +106,8 @@ enum dp_status dp_tensor_set_unchanged(const struct dp_tensor_set *set, const st
                 is.st_mtim.tv_nsec == from->changed.tv_nsec;
     return same ? DP_OK
                 : dp_fail(err, DP_DATA,
-                          "tensor '%.64s': its file was changed while it was read: use a file that nobody "
-                          "is writing",
+                          "tensor '%.64s': its file was changed while it was read: use a file that no "
+                          "program is writing",
                           tensor->name);
 }
 

@@ -240,7 +240,7 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
         least = dp_checkpoint_frames(reply->checkpoint.stage);
     uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
     if (frames < least || frames > most)
-        return dp_fail(err, DP_INVALID, "reply has %u frames behind its header, expected %u to %u", frames,
+        return dp_fail(err, DP_INVALID, "reply has %u frames after its header, expected %u to %u", frames,
                        least, most);
     for (uint32_t i = 1; i <= frames; i++)
         if (message->frame[i].size > DP_FRAME_BYTES_MAX)

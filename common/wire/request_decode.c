@@ -98,7 +98,7 @@ static enum dp_status take_member(const Downpour__Member *wire, struct dp_reques
     if (wire->rank >= DP_MEMBERS_MAX)
         return dp_fail(err, DP_INVALID, "member.rank: %u, the limit is %u", wire->rank, DP_MEMBERS_MAX - 1);
     if (wire->step >= UINT64_MAX - 1)
-        return dp_fail(err, DP_INVALID, "member.step: %" PRIu64 " has none behind it", wire->step);
+        return dp_fail(err, DP_INVALID, "member.step: %" PRIu64 " has no next one", wire->step);
     if (wire->examples > DP_EXAMPLES_MAX)
         return dp_fail(err, DP_INVALID, "member.examples: %" PRIu64 ", the limit is %llu", wire->examples,
                        DP_EXAMPLES_MAX);
@@ -176,7 +176,7 @@ static enum dp_status take_register_set(const struct dp_message *message, const 
     if (wire->nonce == 0)
         return dp_fail(err, DP_INVALID, "nonce: 0, expected a random number");
     if (wire->expected == UINT64_MAX)
-        return dp_fail(err, DP_INVALID, "expected: %" PRIu64 " has no version behind it", wire->expected);
+        return dp_fail(err, DP_INVALID, "expected: %" PRIu64 " has no next version", wire->expected);
     return take_note(message, wire->name, "value", DP_REGISTER_VALUE_BYTES_MAX, out, err);
 }
 
@@ -187,7 +187,7 @@ static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct 
     out->number = wire->from;
     out->numbers = wire->count;
     if (wire->stream == 0)
-        return dp_fail(err, DP_INVALID, "stream: 0 is nobody's");
+        return dp_fail(err, DP_INVALID, "stream: 0 belongs to no client");
     if (wire->count == 0 || wire->count > DP_POSITIONS_MAX)
         return dp_fail(err, DP_INVALID, "count: %u, expected 1 to %u", wire->count, DP_POSITIONS_MAX);
     if (wire->from > UINT64_MAX - wire->count)
@@ -307,7 +307,8 @@ static enum dp_status check_missing(const struct dp_checkpoint_ask *ask, struct 
                        (stream == dp_load_u64le(at - 16) && number > dp_load_u64le(at - 8));
         if (stream == 0 || !ascends)
             return dp_fail(err, DP_INVALID, "missing[%u]: push %" PRIu64 " of stream %" PRIx64 " %s", i,
-                           number, stream, stream == 0 ? "is nobody's" : "is not above the one before it");
+                           number, stream,
+                           stream == 0 ? "belongs to no client" : "is not above the one before it");
     }
     return DP_OK;
 }

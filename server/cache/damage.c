@@ -28,8 +28,9 @@ void dp_damage_found(struct dp_damage *damage, const struct dp_error *err)
     damage->told = true;
     damage->told_ns = now;
     dp_log(DP_LOG_ERROR,
-           "shard %" PRIu32 ": its store is damaged: %s; what touches that is refused, all else goes on: "
-           "stop the server, see what else is with downpour inspect --verify, and restore copies of all "
-           "servers' stores from one time, or a checkpoint (downpour restore --overwrite)",
+           "shard %" PRIu32
+           ": its store is damaged: %s; requests that touch it are refused, others are served. Stop the "
+           "server, look for more damage with downpour inspect --verify, and restore copies of all servers' "
+           "stores from one time, or a checkpoint (downpour restore --overwrite)",
            damage->base->index, err->text);
 }

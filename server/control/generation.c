@@ -79,6 +79,6 @@ enum dp_status dp_control_generation_check(const struct dp_control_generation *o
     return dp_fail(err, DP_GENERATION,
                    "this server is at generation %" PRIu64 " (history %016" PRIx64
                    "), the request at %" PRIu64 " (history %016" PRIx64
-                   "): the cluster was restored since this client opened; open it anew",
+                   "): the cluster was restored since this client opened; open it again",
                    own->number, own->history, request->generation, request->history);
 }

@@ -170,10 +170,10 @@ static enum dp_status damaged(struct dp_error *err, const char *what)
 {
     return dp_fail(
         err, DP_CORRUPT,
-        "file '" DP_REGISTER_FILE "' is damaged (%s). Restore the latest copy, or a checkpoint (downpour "
-        "restore --overwrite); or remove the file and start each server once with "
-        "--replace-store, which loses what the register knew of runs (plans, decisions of early stopping), "
-        "with no way back",
+        "file '" DP_REGISTER_FILE
+        "' is damaged (%s). Restore the latest copy, or a checkpoint (downpour restore --overwrite); or "
+        "remove the file and start each server once with --replace-store, which loses the register's "
+        "knowledge of runs (plans, decisions of early stopping), with no way back",
         what);
 }
 

@@ -138,7 +138,7 @@ static enum dp_status read_plan(const void *bytes, size_t size, struct plan *pla
     if (rest % 8 != 1 || rest / 8 == 0 || rest / 8 > WORKERS_MAX || (unsigned char)end[rest] > 1)
         return dp_fail(
             err, DP_INVALID,
-            "%zu bytes behind its settings, expected 8 for each of up to %u workers and a last one of 0 or 1",
+            "%zu bytes after its settings, expected 8 for each of up to %u workers and a last one of 0 or 1",
             rest, WORKERS_MAX);
     *plan = (struct plan){.text = text,
                           .text_bytes = (size_t)(end - text),

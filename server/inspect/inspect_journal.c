@@ -198,9 +198,8 @@ static enum dp_status check_page(struct check *check, size_t i, struct dp_error 
     char name[DP_JOURNAL_NAME_BYTES];
     dp_journal_segment_name(name, file->segment.number);
     (void)dp_fail(&what, DP_CORRUPT,
-                  "%s/%s, offset 0: its page fails its checksum, so that nobody can say what was in it; "
-                  "restore the last "
-                  "checkpoint, or bring the file back",
+                  "%s/%s, offset 0: its page fails its checksum, so its contents are unknown; restore the "
+                  "last checkpoint, or bring the file back",
                   check->options->directory, name);
     check->options->damaged(check->options->context, &what);
     return st;

@@ -61,9 +61,9 @@ static enum dp_status check_shard(const struct dp_inspect_view *view, const char
         return DP_OK;
     dp_layout_name(layout, name);
     return dp_fail(err, DP_CORRUPT,
-                   "%s/layout says %s, which is not what shard-%04" PRIu32
-                   " says of itself: the file is damaged, or the shard is another server's; bring the right "
-                   "one back",
+                   "%s/layout says %s, but shard-%04" PRIu32
+                   " says otherwise of itself: the file is damaged, or the shard is another server's; bring "
+                   "the right one back",
                    directory, name, shard);
 }
 

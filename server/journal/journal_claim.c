@@ -63,7 +63,7 @@ static void take_page(struct dp_journal *journal, enum dp_journal_kind kind, uin
 
 static enum dp_status fail_claim(struct dp_journal *journal, enum dp_status st, struct dp_error *err)
 {
-    (void)dp_wrap(err, st, "journal: cannot claim what is durable");
+    (void)dp_wrap(err, st, "journal: cannot claim the durable records");
     dp_journal_poison(journal, err);
     return st;
 }

@@ -15,7 +15,7 @@
 #define REMEDY                                                                                               \
     "or a copy of the store made since its server last ended (an earlier one lacks pushes), or a "           \
     "checkpoint (downpour restore --overwrite); without one, move the store away and start with "            \
-    "--replace-store, which begins it anew"
+    "--replace-store, which starts it empty"
 
 #define WINDOW_BYTES (4u << 20)
 
@@ -222,7 +222,7 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
     else if (is_short)
         return dp_fail(err, DP_CORRUPT,
                        "journal: segment %016" PRIx64 " has %" PRIu64 " of its %" PRIu64
-                       " bytes: it was cut short, perhaps by an incomplete copy; restore the whole file",
+                       " bytes: it was cut short, perhaps by an incomplete copy; restore the complete file",
                        file->segment.number, file->segment.bytes, file->page.bytes);
     return DP_OK;
 }
@@ -397,12 +397,12 @@ static enum dp_status refuse_later(const struct dp_journal_options *options,
 {
     char name[DP_JOURNAL_NAME_BYTES];
     dp_journal_segment_name(name, found->files[found->stop - 1].segment.number);
-    return dp_fail(
-        err, DP_CORRUPT,
-        "journal: the store was closed cleanly at lsn %" PRIu64 ", but its journal goes on to lsn %" PRIu64
-        " (%s): the store is an older copy than the journal; restore the store that belongs to it, or "
-        "move the journal's files away to continue from the older copy",
-        options->replay_after, found->chain_lsn, name);
+    return dp_fail(err, DP_CORRUPT,
+                   "journal: the store was closed cleanly at lsn %" PRIu64
+                   ", but its journal continues to lsn %" PRIu64
+                   " (%s): the store is an older copy than the journal; restore the store that belongs to "
+                   "it, or move the journal's files away to continue from the older copy",
+                   options->replay_after, found->chain_lsn, name);
 }
 
 enum dp_status dp_journal_look(const struct dp_journal_options *options, struct dp_journal_found *found,
@@ -430,10 +430,11 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
     if (found->is_live) /* what is claimed and written behind it changes meanwhile */
         found->claimed = options->read_until;
     if (found->is_live && found->chain_lsn < options->read_until) {
-        st = dp_fail(err, DP_CORRUPT,
-                     "journal: record lsn %" PRIu64
-                     ", which was durable, cannot be read beside its writer: it was released, or is damaged",
-                     found->chain_lsn + 1);
+        st = dp_fail(
+            err, DP_CORRUPT,
+            "journal: record lsn %" PRIu64
+            ", which was durable, cannot be read while its writer runs: it was released, or is damaged",
+            found->chain_lsn + 1);
         goto done;
     }
     if (found->claimed > found->chain_lsn) {
@@ -446,7 +447,7 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
     }
     if (options->must_be_there && found->incarnation < options->incarnation) {
         st = dp_fail(err, DP_CORRUPT,
-                     "journal: opening %" PRIu64 " wrote to it, but what is there ends with opening %" PRIu64
+                     "journal: opening %" PRIu64 " wrote to it, but it ends with opening %" PRIu64
                      ": files were removed, or are an older copy; restore them, " REMEDY,
                      options->incarnation, found->incarnation);
         goto done;

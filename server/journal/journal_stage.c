@@ -108,7 +108,7 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     if (cached)
         (void)dp_blocking_set(before);
     if (st != DP_OK) {
-        (void)dp_wrap(&why, st, "journal: cannot write what was appended");
+        (void)dp_wrap(&why, st, "journal: cannot write the appended records");
         dp_journal_poison(journal, &why);
         (void)dp_fail(err, st, "%s", why.text);
     }
@@ -176,7 +176,7 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
     /* The stage holds complete records: when they are written, durable advances and wakes the shard. */
     journal->want_round = true;
     (void)pthread_cond_signal(&journal->wanted);
-    return dp_fail(err, DP_BEHIND, "journal: the disk is %zu MiB behind the appended records",
+    return dp_fail(err, DP_BEHIND, "journal: %zu MiB of appended records wait for the disk",
                    (size_t)DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES >> 20);
 }
 

@@ -132,9 +132,8 @@ static enum looked look_id(struct dp_shard *shard, const struct dp_request *requ
         dp_push_ids_use(shard->ids, request->stream);
         (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_GAP, .subject = request->stream},
                            "push %" PRIu64 " of stream %016" PRIx64
-                           " is over %u ahead of one that is missing: whoever makes that is away or far "
-                           "behind (larger minibatches, --batch, or more of them a push, --push-every, "
-                           "make epochs of fewer pushes)",
+                           " is over %u ahead of a push that has not arrived: its worker is down or far "
+                           "behind. Use fewer pushes an epoch (--batch, --push-every)",
                            request->number, request->stream, DP_PUSH_WINDOW);
         return LOOKED_REFUSED;
     case DP_PUSH_TOO_OLD:

@@ -32,8 +32,8 @@ static const struct rule {
          .hands_on = true,
          .ends_late = true,
          .late = DP_AGAIN,
-         .late_text = "its journal's disk is behind: this push waited for it until its deadline, and was not "
-                      "applied",
+         .late_text =
+             "its journal's disk is slow: this push waited for it until its deadline, and was not applied",
          .woken_by = "journaling.c, the first: the disk took more, the journal failed, or a second passed"},
     [DP_WAIT_STEP] =
         {.known = true,

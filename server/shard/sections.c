@@ -48,7 +48,7 @@ enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct 
         st = check_section(base, tables, section, &table, err);
         for (uint32_t before = 0; before < s && st == DP_OK; before++)
             if (lookup->section[before].table == table)
-                st = dp_fail(err, DP_INVALID, "table '%s' stands in two sections of one request",
+                st = dp_fail(err, DP_INVALID, "table '%s' is in two sections of one request",
                              table->spec.name);
         lookup->section[s].table = table;
         lookup->section[s].keys = section->keys;

@@ -327,7 +327,7 @@ static enum dp_status check_cluster(const struct dp_shard *shard, const struct d
     return dp_fail(err, DP_GENERATION,
                    "shard %" PRIu32 " is at generation %" PRIu64 " (history %016" PRIx64
                    "), the request at %" PRIu64 " (history %016" PRIx64
-                   "): the cluster was restored since this client opened; open it anew",
+                   "): the cluster was restored since this client opened; open it again",
                    shard->base.index, shard->options.generation, shard->options.history, request->generation,
                    request->history);
 }
@@ -343,7 +343,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
     if (shard->draining)
         return dp_snapshots_stopping(&shard->snapshots, err);
     if (request->sequence == UINT64_MAX)
-        return dp_fail(err, DP_INVALID, "there is no number behind %" PRIu64 ": start another session",
+        return dp_fail(err, DP_INVALID, "there is no number after %" PRIu64 ": start another session",
                        request->sequence);
     if (request->sequence > session->expected)
         return dp_fail(err, DP_ORDER, "request %" PRIu64 " came before request %" PRIu64, request->sequence,
@@ -430,7 +430,7 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
         (void)dp_snapshots_stopping(&shard->snapshots, &err);
     else if (kind == DP_REQUEST_VIEW_PUT && shard->options.read_only)
         (void)dp_fail(&err, DP_UNSUPPORTED,
-                      "shard %" PRIu32 " serves its store read-only: nobody can train on it",
+                      "shard %" PRIu32 " serves its store read-only: it takes no training",
                       shard->base.index);
     else if (kind == DP_REQUEST_VIEW_PUT)
         put_view(shard, waiting, &err);

@@ -74,7 +74,7 @@ static enum dp_status check_reach(const struct dp_view_requests *requests, const
     if (view->number > known && view->number - known > JUMP_MAX)
         return dp_fail(err, DP_INVALID,
                        "view %" PRIu64 " of run %" PRIu32 ": the last one known here is %" PRIu64
-                       ", and nobody can have made more than %" PRIu64 " since",
+                       ", and no process can have made more than %" PRIu64 " since",
                        view->number, view->run, known, JUMP_MAX);
     return view->run > own->run ? dp_admission_check(requests->admission, dp_stream_of_run(view->run, 0), err)
                                 : DP_OK;

@@ -12,10 +12,10 @@
 #define DP_STORE_RESTORE                                                                                     \
     "a copy of the store made since its server last ended (an earlier one lacks pushes), or a checkpoint "   \
     "(downpour restore --overwrite); without one, move it away and start with --replace-store, which "       \
-    "begins it anew"
+    "starts it empty"
 #define DP_STORE_RESTORE_ALL                                                                                 \
     "restore copies of all servers' stores from one time, or a checkpoint (downpour restore --overwrite), "  \
-    "or move this one away and start with --replace-store, which begins it anew"
+    "or move this one away and start with --replace-store, which starts it empty"
 
 #include <stdbool.h>
 

@@ -228,7 +228,7 @@ static uint32_t number(int argc, char **argv, int at, uint32_t otherwise, uint32
     long value = argc > at ? strtol(argv[at], NULL, 10) : (long)otherwise;
     if (value >= 1 && value <= (long)high)
         return (uint32_t)value;
-    (void)fprintf(stderr, "hogwild_bench: '%s' is not a whole number from 1 to %u\n", argv[at], high);
+    (void)fprintf(stderr, "hogwild_bench: '%s' is not an integer from 1 to %u\n", argv[at], high);
     exit(2);
 }
 

@@ -147,7 +147,7 @@ static void the_last_weights_stay(void **state)
     assert_string_equal(digest(place, "last"), expected(place, last));
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", dp_place_path(place, "no"), "--model",
                                "logistic", "--train", dp_place_path(place, "train"), "--keep", "best"),
-                  "nothing tells which epoch is the best");
+                  "no metric decides which epoch is the best");
 }
 
 /* No push of the run that comes next is taken for one that was counted before the stores went back. (Its minibatches are those of

@@ -147,7 +147,7 @@ static void expect_no_discard_without_register(const struct unsaved *u)
     for (int i = 0; i < 2; i++)
         dp_place_says(
             dp_place_try(u->place, 2, "downpour-server", "--cluster", u->conf, "--server", "0", "--discard"),
-            "its file 'register' is gone");
+            "its file 'register' is missing");
     assert_int_equal(rename(kept, file), 0);
     dp_place_says(dp_place_try(u->place, 2, "downpour-server", "--cluster", u->conf, "--server", "0",
                                "--discard", "--existing-store"),
@@ -174,7 +174,7 @@ static void killed_it_names_its_checkpoint_or_starts_empty(void **state)
         &u, dp_place_path(u.place, "checkpoints/checkpoint-000001")); /* the one it was restored from */
     start_with_discard(&u);
     for (uint32_t i = 0; i < 2; i++)
-        dp_place_says(u.server[i], "is thrown away (--discard); what is left of it is checkpoint");
+        dp_place_says(u.server[i], "is thrown away (--discard); the rest of it is checkpoint");
     u.worker = dp_place_worker(u.place, u.conf, 0);
     const char *end = digest_of_the_end(&u);
     start_with_discard(&u); /* what was closed cleanly stays */

@@ -72,7 +72,7 @@ expect 2 "--fetch-every is 5, which pulls the weights of up to 5 steps at once, 
     "${ok[@]}" --consistency ssp:3 --fetch-every 5
 expect 2 "--consistency is sync, which pulls the weights of each step, but --fetch-every is 2: leave it out" \
     "${ok[@]}" --consistency sync --fetch-every 2
-expect 2 "--consistency is sync, whose pushes are kept in a journal until a step is whole, but --durability is none: give it machine or process" \
+expect 2 "--consistency is sync, which keeps pushes in a journal until a step is complete, but --durability is none: give it machine or process" \
     "${ok[@]}" --consistency sync --durability none
 expect 2 "--accumulate is 2, which is both fetched and pushed together: leave --fetch-every and --push-every out" "${ok[@]}" --accumulate 2 --push-every 2
 expect 2 "the name of a file or directory is empty" bash -c "cd '$dir' && '$downpour' run --model logistic --train '$dir/file' --dir ''"

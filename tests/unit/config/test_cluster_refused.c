@@ -56,10 +56,10 @@ static const struct bad wrong_files[] = {
     /* consistency */
     {TRAIN("work = \"lent\";"), ".conf", "'training.work'"},
     {TRAIN("work = \"leased\"; consistency = \"ssp:3\";"), ".conf",
-     "'training.work' is leased, where each worker trains what it comes to, but 'training.consistency' is "
-     "ssp:3"},
+     "'training.work' is leased and 'training.consistency' is ssp:3: leased workers train different numbers "
+     "of minibatches"},
     {TRAIN("work = \"leased\"; consistency = \"sync:1\"; workers = 3;"), ".conf",
-     "is sync:1, where all take part"},
+     "is sync:1: leased workers"},
     {TRAIN("consistency = \"bsp\";"), ".conf", "'training.consistency' is \"bsp\", but must be async, ssp:S"},
     {TRAIN("consistency = \"\";"), ".conf", "'training.consistency' is \"\", but must be async, ssp:S"},
     {TRAIN("consistency = \"synch\";"), ".conf", "did you mean 'sync'?"},
@@ -88,12 +88,12 @@ static const struct bad wrong_files[] = {
      "'training.consistency' is ssp:2: give it 3 steps or more"},
     {TRAIN("consistency = \"ssp:0\"; fetch_every = 2; push_every = 3;"), ".conf", "up to 2 steps at once"},
     {TRAIN("worker_timeout = 5;"), ".conf",
-     "'training.worker_timeout' is 5 s, but 'training.consistency' is async, where nobody waits for a "
-     "worker"},
+     "'training.worker_timeout' is 5 s, but 'training.consistency' is async, where no worker waits for "
+     "another"},
     {TRAIN("consistency = \"sync\"; workers = 1025;"), ".conf",
      "'training.consistency' is sync, which takes 1024 workers at most, but 'training.workers' is 1025"},
     {"durability = \"none\";\n" TRAIN("consistency = \"sync\";"), ".conf",
-     "'training.consistency' is sync, whose pushes are kept in a journal until a step is whole, but "
+     "'training.consistency' is sync, which keeps pushes in a journal until a step is complete, but "
      "'durability' is none"},
     {TRAIN("consistency = \"sync\"; rate_by_staleness = true;"), ".conf",
      "'training.consistency' is sync, which applies a step at one rate and has no stale pushes, but "

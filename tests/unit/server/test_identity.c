@@ -46,7 +46,7 @@ static const struct row rows[] = {
      ID,
      OPENED,
      DP_IDENTITY_LOST,
-     {"there is no store in /stores/shard-0001", "begin this shard anew"}},
+     {"there is no store in /stores/shard-0001", "start this shard empty"}},
     {"another",
      FOUND(ID + 1, REGISTER, OPENED, 30),
      false,

@@ -100,7 +100,7 @@ static void what_cannot_be_is_told(void **state)
         {1, "{'descr': '<f4", 0, "is not understood"},
         {1, "", 0, "is not understood"},
         {1, WHOLE("'<f4'", "False", "(3, 4)"), 47, "has 47 bytes of data, and its shape needs 48"},
-        {1, WHOLE("'<f4'", "False", "(3, 4)"), 49, "1 bytes stand behind its array"},
+        {1, WHOLE("'<f4'", "False", "(3, 4)"), 49, "1 bytes follow its array"},
         {1, WHOLE("'<f4'", "False", "(4294967296, 4294967296)"), 8, "a number that cannot be"},
         {1, WHOLE("'<i8'", "False", "(4611686018427387904,)"), 8, "a number that cannot be"},
         {3, WHOLE("'<f4'", "False", "(3, 4)"), 48, "version 3.0"},

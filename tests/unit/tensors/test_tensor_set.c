@@ -67,9 +67,8 @@ static void a_file_that_is_cut_off_is_an_error(void **state)
     assert_int_equal(truncate(path, 4096), 0);
     assert_int_equal(dp_tensor_set_get(&set, w, 0, got, 100, &err), DP_OK);
     assert_int_equal(dp_tensor_set_get(&set, w, 0, got, sizeof got, &err), DP_DATA);
-    assert_string_equal(err.text,
-                        "tensor 'w': the file was cut off at byte 4096 while it was read: use a file "
-                        "that nobody is writing");
+    assert_string_equal(err.text, "tensor 'w': the file was cut off at byte 4096 while it was read: use a "
+                                  "file that no program is writing");
     assert_int_equal(dp_tensor_set_unchanged(&set, w, &err), DP_DATA);
 }
 
@@ -81,9 +80,9 @@ static void a_file_that_is_written_again_is_told(void **state)
     const struct dp_tensor_in *w = dp_tensor_set_find(&set, "w");
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     assert_int_equal(dp_tensor_set_unchanged(&set, w, &err), DP_DATA);
-    assert_string_equal(err.text,
-                        "tensor 'w': its file was changed while it was read: use a file that nobody "
-                        "is writing");
+    assert_string_equal(
+        err.text,
+        "tensor 'w': its file was changed while it was read: use a file that no program is writing");
 }
 
 int main(void)

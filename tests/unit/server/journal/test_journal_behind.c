@@ -189,7 +189,7 @@ static void a_disk_that_is_behind_is_waited_for(void **state)
         dp_journal_commit(bench.journal);
     }
     assert_int_equal(st, DP_BEHIND);
-    assert_non_null(strstr(err.text, "MiB behind the appended records"));
+    assert_non_null(strstr(err.text, "MiB of appended records wait for the disk"));
     assert_true(bench.lsn >= 3);
     assert_int_equal(durable(), 0);
     open_gate();

@@ -213,7 +213,7 @@ static void a_journal_that_goes_beyond_a_clean_store_is_refused(void **state)
     append_some(4);
     world_crash(&world, DP_SIM_NOTHING);
     assert_int_equal(world_open(&world, &err), DP_CORRUPT);
-    assert_non_null(strstr(err.text, "closed cleanly at lsn 8, but its journal goes on to lsn 12"));
+    assert_non_null(strstr(err.text, "closed cleanly at lsn 8, but its journal continues to lsn 12"));
     world.options.clean = false;
     world_recover(&world, 0);
     assert_int_equal(world.last, 12);

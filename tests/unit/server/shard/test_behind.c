@@ -246,7 +246,7 @@ static void a_deadline_ends_a_push_that_is_not_first(void **state)
     bed->now_ns += SECOND / 1000;
     turn(bed);
     assert_int_equal(bed->replies, answers + 1);
-    assert_non_null(strstr(bed_expect(bed, third, DP_AGAIN)->reply.reason, "disk is behind"));
+    assert_non_null(strstr(bed_expect(bed, third, DP_AGAIN)->reply.reason, "disk is slow"));
     bed_expect_wait(bed, third, DP_AGAIN, DISK);
     assert_null(bed_reply_to(bed, behind));
     assert_int_equal(disk.tried, tried); /* nothing has changed for who is first */
@@ -277,7 +277,7 @@ static void a_deadline_ends_the_first_push_too(void **state)
     turn(bed);
     bed->now_ns += SECOND * 3 / 10 + 1;
     turn(bed);
-    assert_non_null(strstr(bed_expect(bed, second, DP_AGAIN)->reply.reason, "disk is behind"));
+    assert_non_null(strstr(bed_expect(bed, second, DP_AGAIN)->reply.reason, "disk is slow"));
     assert_null(bed_reply_to(bed, third));
     memset(&disk, 0, sizeof disk);
     turn(bed);

@@ -130,7 +130,7 @@ static uint64_t told(struct bench *b, struct dp_wait (*say)(uint64_t ms), struct
         /* The words mean nothing. */
         st = dp_fail_wait(
             err, DP_TIMEOUT, say((b->now_ns - begun) / MS),
-            "AGAIN: shard 1 is recovering: %u, is opening its store, ahead of one that is missing",
+            "AGAIN: shard 1 is recovering: %u, is opening its store, ahead of a push that has not arrived",
             (unsigned)(b->now_ns / MS));
     } while (dp_retry_more(&retry, &st, err));
     assert_int_equal(st, DP_TIMEOUT);
