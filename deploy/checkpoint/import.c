@@ -33,8 +33,8 @@ static const struct dp_option options[] = {
      NULL, NULL},
     {"--to", "DIR", "directory for checkpoints (required); it is made if missing", NULL, NULL},
     {"--like", "DIR",
-     "what it is a model of (required): the directory of a run, a checkpoint, or a cluster file, whose "
-     "model, optimizer, seed and other settings it gets; it is only read",
+     "source of model, optimizer, seed and other settings (required): the directory of a run, a checkpoint, "
+     "or a cluster file; it is only read",
      NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -42,12 +42,12 @@ static const struct dp_option options[] = {
 static const struct dp_command command = {
     .name = "import",
     .usage = "--from FILE --to DIR --like DIR",
-    .summary = "Makes a checkpoint DIR/checkpoint-N of a file of tensors, or of .npy files. Layers: TABLE, "
-               "F32, in the shape that 'downpour export'\ngives them; tables with keys: TABLE.keys (I64 or "
-               "U64) and TABLE.weights (F32 [keys, width]). In a directory:\nTABLE.npy and "
-               "TABLE.keys.npy, little-endian, C order. With slots (export --slots) the rows are those of "
-               "before,\nbit for bit; without, the optimizer begins anew. Then: downpour run --from DIR, or "
-               "restore.",
+    .summary =
+        "Makes a checkpoint DIR/checkpoint-N of a file of tensors, or of .npy files. Layers: TABLE, F32, in "
+        "the shape that 'downpour export'\ngives them; tables with keys: TABLE.keys (I64 or U64) and "
+        "TABLE.weights (F32 [keys, width]). In a directory:\nTABLE.npy and TABLE.keys.npy, little-endian, C "
+        "order. With slots (export --slots) the rows equal the exported\nones, bit for bit. Without slots "
+        "the optimizer starts from zero. Then: downpour run --from DIR, or restore.",
     .options = options,
     .count = OPTIONS,
 };
@@ -180,7 +180,7 @@ static enum dp_status import(struct import_asked *a, struct dp_error *err)
     printf("checkpoint %" PRIu32 " of %s: %" PRIu32 " tables, %" PRIu64
            " rows, %s, %s, in %.1f s  %s/checkpoint-%06" PRIu32 "\n",
            made.number, a->cluster->model, a->tables.count, made.rows,
-           a->tables.slots ? "the optimizer's slots included" : "the optimizer begins anew",
+           a->tables.slots ? "the optimizer's slots included" : "the optimizer starts from zero",
            dp_amount_bytes(made.bytes, bytes), (double)(dp_now_ms() - began_ms) / 1000, a->to, made.number);
     const struct dp_optimizer_traits *traits = dp_optimizer_traits(&a->cluster->training.optimizer);
     if (!a->tables.slots && traits->weights_in_slots)

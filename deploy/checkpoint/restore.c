@@ -22,7 +22,7 @@ static const struct dp_option options[] = {
      NULL, NULL},
     {"--dir", "RUN",
      "directory of a run ('downpour run --dir RUN'), instead of --cluster; 'run --dir RUN --resume' then "
-     "goes on",
+     "continues",
      NULL, NULL},
     {"--overwrite", NULL,
      "replace stores that are there; without it they are refused, and those of another training are in any "
@@ -110,10 +110,10 @@ static enum dp_status restore(struct restore_asked *a, struct dp_error *err)
         show_others(a);
     if (a->has_folder && is_all) {
         dp_run_resume_command(&a->folder, next, sizeof next);
-        printf("To go on: %s\n", next);
+        printf("To continue: %s\n", next);
         if (position->known && position->run != a->cluster->training.run)
             printf("The run's cluster file is of run %" PRIu32 ", the checkpoint of run %" PRIu32
-                   ": what goes on is run %" PRIu32 ", from its beginning, on the checkpoint's weights.\n",
+                   ": it continues as run %" PRIu32 ", from its beginning, on the checkpoint's weights.\n",
                    a->cluster->training.run, position->run, a->cluster->training.run);
     }
     return DP_OK;
@@ -146,8 +146,8 @@ static enum dp_status check_run(const struct restore_asked *a, struct dp_error *
         return DP_OK;
     return dp_fail(err, DP_EXISTS,
                    "checkpoint %" PRIu32
-                   " is of another training than the run in %.120s, which stays as it is. To go on from the "
-                   "checkpoint in another directory: downpour run --dir NEW --from %s",
+                   " is of another training than the run in %.120s, which stays as it is. To continue from "
+                   "the checkpoint in another directory: downpour run --dir NEW --from %s",
                    a->from.number, a->folder.path, dp_path_quote(a->from.checkpoint.text, from));
 }
 

@@ -23,7 +23,7 @@ void dp_saved_logs_read(const struct dp_cluster *cluster, struct dp_saved_logs *
         if (dp_step_log_path(training->steps, w, path, sizeof path, &err) != DP_OK || access(path, F_OK) != 0)
             continue;
         if (dp_file_bytes_read(path, &log->bytes, &log->size, &err) != DP_OK) {
-            fprintf(stderr, "downpour: warning: %s; what is restored will lack its figures\n", err.text);
+            fprintf(stderr, "downpour: warning: %s; a restored run will lack its metrics\n", err.text);
             free(log->bytes);
             *log = (struct dp_saved_logs_one){0};
         }
