@@ -25,9 +25,8 @@
 
 static const struct dp_option options[] = {
     {"--from", "DIR",
-     "what to export (required): a run's directory (its --dir), a checkpoint (DIR/checkpoint-N), or a "
-     "directory "
-     "of checkpoints: its last one",
+     "source (required): a run's directory (its --dir), a checkpoint (DIR/checkpoint-N), or a directory of "
+     "checkpoints: its last one",
      NULL, NULL},
     {"--to", "FILE",
      "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or a "
@@ -41,8 +40,7 @@ static const struct dp_option options[] = {
     {"--format", "FORMAT", "npy, text or safetensors; default: from the ending of FILE, npy in a directory",
      NULL, NULL},
     {"--slots", NULL,
-     "safetensors, and npy in a directory: also what the optimizer keeps, and the rows' step counts", NULL,
-     NULL},
+     "safetensors, and npy in a directory: add the optimizer's slots and the rows' step counts", NULL, NULL},
     {"--no-names", NULL, "write keys as numbers if the names of the run are missing", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])

@@ -240,9 +240,10 @@ int dp_command_generate(int argc, char *const *argv)
     if (help)
         return dp_options_show_help(&command);
     if (!clicks)
-        st = named ? dp_fail(&err, DP_ARGUMENT, "there is no '%.60s'; what can be generated: clicks", argv[0])
+        st = named ? dp_fail(&err, DP_ARGUMENT,
+                             "cannot generate '%.60s'; 'downpour generate clicks' generates clicks", argv[0])
                    : dp_fail(&err, DP_ARGUMENT,
-                             "name what to generate, as in 'downpour generate clicks --rows 1000'");
+                             "give the kind of data, as in 'downpour generate clicks --rows 1000'");
     if (st == DP_OK)
         st = generate(&g, &err);
     if (st != DP_OK)

@@ -20,8 +20,8 @@ static const struct dp_option options[] = {
      "and values of each row (finite?); name each damaged place; exit code 2 if there is one",
      NULL, NULL},
     {"--digest", NULL,
-     "print a digest of all rows, for each table and in total. It depends on what rows hold (key, step, "
-     "weights, slots) only: not on the number of shards, files and write-backs",
+     "print a digest of all rows, for each table and in total. It depends only on the rows' key, step, "
+     "weights and slots, not on the number of shards, files and write-backs",
      NULL, NULL},
     {"--as-stored", NULL,
      "with --digest: also of a store that is in use or was not closed cleanly (else refused), by its stored "
@@ -34,8 +34,8 @@ static const struct dp_option options[] = {
      NULL},
     {"--limit", "N", "with --rows: at most N rows, 1 .. 1000000; default 20", NULL, NULL},
     {"--all", NULL,
-     "also show which push numbers of each run's workers and of each client are used: a push whose number is "
-     "used is not applied again",
+     "also show which push numbers of each run's workers and of each client are used: a push with a used "
+     "number is not applied again",
      NULL, NULL},
     {"--json", NULL, "print one JSON object instead of text; keys above 2^63-1 are strings in it", NULL,
      NULL},
@@ -45,13 +45,12 @@ static const struct dp_option options[] = {
 static const struct dp_command command = {
     .name = "inspect",
     .usage = "DIR... [FLAGS]",
-    .summary =
-        "Shows what stores hold: tables, rows and the journal. An lsn (log sequence number) is a push's "
-        "place in the order in\nwhich a shard took them. DIR is the directory of a shard, of a server (its "
-        "store) or of a 'downpour run'; several are combined.\ninspect reads "
-        "all rows, and changes, creates and locks nothing.\nBeside a running server it shows the rows "
-        "that were last written back, without those in the server's memory, and does\nnot verify the "
-        "journal. If the server removes a file meanwhile, try again.",
+    .summary = "Shows the contents of stores: tables, rows and the journal. An lsn (log sequence number) is "
+               "a push's position in the\norder of its shard. DIR is the directory of a shard, of a server "
+               "(its store) or of a 'downpour run'; several are combined.\ninspect reads all rows, and "
+               "changes, creates and locks nothing.\nWhile a server runs, it shows the rows that were last "
+               "written back, without those in the server's memory, and does\nnot verify the journal. If the "
+               "server removes a file during that, try again.",
     .options = options,
     .count = OPTIONS,
 };

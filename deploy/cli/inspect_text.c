@@ -38,9 +38,9 @@ static void show_own(const struct dp_inspect_view *view)
     static const char *const meaning[] = {
         [DP_STORE_VIEW_NEW] = "nothing was ever stored in it",
         [DP_STORE_VIEW_CLEAN] = "closed cleanly, its rows are complete",
-        [DP_STORE_VIEW_OPEN_JOURNALED] =
-            "in use or killed: what its journal has to replay is not in its rows",
-        [DP_STORE_VIEW_OPEN] = "in use or killed, without a journal: what was not written back is lost"};
+        [DP_STORE_VIEW_OPEN_JOURNALED] = "in use or killed: its journal has pushes that its rows lack",
+        [DP_STORE_VIEW_OPEN] =
+            "in use or killed, without a journal: pushes that were not written back are lost"};
     const struct dp_store_view_own *own = &view->own;
     printf("store %s\n", view->directory);
     if (!view->opened) {

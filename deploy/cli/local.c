@@ -108,7 +108,7 @@ void dp_local_close(struct dp_local **local)
 /* Between fork and exec: async-signal-safe calls only, as other threads may have held any lock. */
 static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_t parent, int at_death)
 {
-    static const char failed[] = "cannot be executed; is it beside the downpour command?\n";
+    static const char failed[] = "cannot be executed; is it in the directory of the downpour command?\n";
     struct sigaction ordinary = {.sa_handler = SIG_DFL};
     sigset_t none;
     int empty = open("/dev/null", O_RDONLY);
@@ -212,7 +212,7 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
     struct child *child = &local->child[local->children];
     local->ending = false;
     if (local->children == CHILDREN_MAX)
-        return dp_fail(err, DP_FULL, "more than %d processes: start them by hand from one cluster file",
+        return dp_fail(err, DP_FULL, "more than %d processes: start them manually from one cluster file",
                        CHILDREN_MAX);
     *child = (struct child){.role = role, .log = strdup(log), .argv = copy_argv(argv), .keep_fd = keep_fd};
     (void)snprintf(child->name, sizeof child->name, "%s", name);
@@ -287,9 +287,10 @@ static void how_it_ended(const struct child *child, char *text, size_t size)
         (void)snprintf(text, size, "%s was killed by signal %d (%s)", child->name, WTERMSIG(child->status),
                        strsignal(WTERMSIG(child->status)));
     else if (!child->stopping && WEXITSTATUS(child->status) == 128 + SIGTERM)
-        (void)snprintf(text, size, "%s was asked to end by somebody's SIGTERM (status 143)", child->name);
+        (void)snprintf(text, size, "%s was ended by a SIGTERM from another program (status 143)",
+                       child->name);
     else if (!child->stopping && child->role == DP_LOCAL_SERVER && WEXITSTATUS(child->status) == 0)
-        (void)snprintf(text, size, "%s was asked to end by somebody's SIGTERM, and closed its store",
+        (void)snprintf(text, size, "%s was ended by a SIGTERM from another program, and closed its store",
                        child->name);
     else
         (void)snprintf(text, size, "%s ended with status %d", child->name, WEXITSTATUS(child->status));
@@ -387,7 +388,7 @@ static void tell_spared(struct dp_local *local, const struct child *child)
     if (!child->spared || !ended_badly(child))
         return;
     how_it_ended(child, text, sizeof text);
-    (void)snprintf(line, sizeof line, "%s; the others go on without it", text);
+    (void)snprintf(line, sizeof line, "%s; the others continue without it", text);
     tell(local, line);
 }
 

@@ -213,8 +213,8 @@ static void print_left(const json_t *root, FILE *file)
                     w, number_in(left, "step"), number_in(left, "epoch"), number_in(left, "minibatches"));
         if (json_is_true(json_object_get(worker, "absent")))
             fprintf(file,
-                    "Left out:  worker %zu, which gave no sign at the end: others did its work. The figures "
-                    "lack what it trained in the epoch in which it fell silent\n",
+                    "Left out:  worker %zu, which was silent at the end: others did its work. The metrics "
+                    "lack its part of its last epoch\n",
                     w);
     }
 }

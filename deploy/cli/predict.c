@@ -252,9 +252,9 @@ static void tell_untrained(const struct predict *p)
     }
     if (initial > 0)
         fprintf(stderr,
-                "downpour: %" PRIu64 " of the %" PRIu64 " weights that were looked up (%.2g%%) were never "
-                "trained: what the training did not see (new users, items, categories, features) is scored "
-                "with initial weights\n",
+                "downpour: %" PRIu64 " of the %" PRIu64
+                " weights that were looked up (%.2g%%) were never trained: users, items, categories and "
+                "features that are new to the training are scored with initial weights\n",
                 initial, pulled, 100.0 * (double)initial / (double)pulled);
 }
 

@@ -106,8 +106,8 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
     *out = NULL;
     if (!file->name)
         return dp_fail(err, DP_NOT_FOUND,
-                       "the checkpoint %s has no cluster file, which says what was trained: restore it with "
-                       "'downpour restore --cluster FILE'",
+                       "the checkpoint %s has no cluster file, so its model and settings are unknown: "
+                       "restore it with 'downpour restore --cluster FILE'",
                        restored->checkpoint.text);
     enum dp_status st = path_of(restored, file, &path, err);
     if (st == DP_OK)

@@ -33,8 +33,9 @@ enum dp_status dp_servers_program(const char *name, char *out, struct dp_error *
     if (snprintf(out, DP_PATH_MAX + 1, "%s/%s", self, name) > DP_PATH_MAX)
         return dp_fail(err, DP_ARGUMENT, "the path of this program is too long");
     if (access(out, X_OK) != 0)
-        return dp_fail(err, DP_NOT_FOUND, "cannot execute '%s': %s; it belongs beside the downpour command",
-                       out, strerror(errno));
+        return dp_fail(err, DP_NOT_FOUND,
+                       "cannot execute '%s': %s; it belongs in the directory of the downpour command", out,
+                       strerror(errno));
     return DP_OK;
 }
 
@@ -173,7 +174,7 @@ enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster 
     while ((closed = closed_port(cluster)) != 0) {
         if (dp_now_ms() >= deadline)
             return dp_fail(err, DP_TIMEOUT,
-                           "the servers were started, but nobody listens at 127.0.0.1:%" PRIu32
+                           "the servers were started, but none listens at 127.0.0.1:%" PRIu32
                            " after %" PRIu32 " ms: see their logs",
                            closed, timeout_ms);
         dp_local_wait(local, LOOK_MS);

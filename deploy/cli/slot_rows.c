@@ -36,11 +36,11 @@ static enum dp_status open_store(const char *server, uint32_t shard, struct dp_s
     (void)snprintf(store, sizeof store, "%s/shard-%04" PRIu32, server, shard);
     enum dp_status st = dp_store_view_open(store, NULL, out, err);
     if (st == DP_OK && dp_store_view_own(*out)->state != DP_STORE_VIEW_CLEAN)
-        st = dp_fail(err, DP_UNCLEAN,
-                     "--slots: store %s was not closed cleanly, and its journal has what it lacks: resume "
-                     "the run ('downpour run --dir DIR --resume'), or start and stop its servers once, "
-                     "then export again",
-                     store);
+        st = dp_fail(
+            err, DP_UNCLEAN,
+            "--slots: store %s was not closed cleanly, and its journal has pushes that it lacks: resume the "
+            "run ('downpour run --dir DIR --resume'), or start and stop its servers once, then export again",
+            store);
     return st;
 }
 

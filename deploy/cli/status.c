@@ -132,7 +132,7 @@ static bool print_ended(const struct status_asked *a, const struct dp_status_vie
     if (state.finished) {
         printf("Run %" PRIu32 " in %s is finished, and its servers are stopped.\n", run, folder.path);
         dp_outcome_uses(a->cluster->model, folder.path, stdout);
-        printf("What its store holds:    downpour inspect %s\n", dp_path_quote(folder.path, next));
+        printf("Contents of its store:   downpour inspect %s\n", dp_path_quote(folder.path, next));
     } else if (state.known) {
         const struct dp_run_place place = dp_run_place(&folder, a->cluster);
         dp_run_place_text(&place, a->cluster, text);

@@ -76,10 +76,9 @@ void dp_page_again(struct dp_page_maker *maker, const json_t *origin, const char
     if (command)
         dp_page_command(maker->to, command);
     else
-        dp_page_paragraph(
-            maker->to, NULL,
-            "The directory does not keep the command: it is of an older version, or the processes "
-            "were started by hand. The settings are below.");
+        dp_page_paragraph(maker->to, NULL,
+                          "The directory does not keep the command: it is of an older version, or the "
+                          "processes were started manually. The settings are below.");
     free(command);
     dp_page_maker_text(maker, NULL, dp_summary_origin(origin));
     dp_page_columns_begin(maker->to);

@@ -385,7 +385,7 @@ void dp_agreement_put(FILE *to, const json_t *here, const json_t *there)
         fprintf(to, " Of %zu it is not known: they take two values on both sides.", a.unknown);
     fprintf(to, "\n%s", results ? results : "");
     fprintf(to,
-            json_object_size(a.differs) > 0 ? "What differs in settings, data, build and machine:\n%s"
+            json_object_size(a.differs) > 0 ? "Differences in settings, data, build and machine:\n%s"
                                             : "Settings, data, build and machine are the same.\n%s",
             settings ? settings : "");
     json_decref(a.differs);

@@ -380,8 +380,7 @@ static enum dp_status take_earlier(struct comparing *c, struct dp_error *err)
         if (name && c->plan.values[i] && strcmp(name, "--dir") != 0 && strcmp(name, "--resume") != 0)
             return dp_fail(
                 err, DP_ARGUMENT,
-                "%s: --resume goes on by the flags that the comparison was begun with: give only --dir "
-                "beside it",
+                "%s: --resume takes the flags with which the comparison was started: give no flag but --dir",
                 name);
     }
     enum dp_status st = dp_path_absolute(dir ? dir : "downpour-compare", c->dir, err);
@@ -446,8 +445,8 @@ int dp_compare_compare(int argc, char *const *argv)
         char quoted[DP_PATH_QUOTED];
         const char *dir = dp_path_quote(c->plan.dir, quoted);
         fprintf(stderr,
-                "To go on with it:                     downpour compare --dir %s --resume\n"
-                "A page of the runs that have ended:   downpour report %s\n",
+                "To continue it:                       downpour compare --dir %s --resume\nA page of the "
+                "runs that have ended:   downpour report %s\n",
                 dir, dir);
     }
     free(c);

@@ -364,7 +364,7 @@ static void put_answer(const struct dp_answer *a)
     } else if (is_met_untrained(a)) {
         fputs("Weights that are not trained meet the target, ", a->to);
         dp_answer_put_goal(a);
-        fputs(", so it tells no modes apart: set another (--target).", a->to);
+        fputs(", so it distinguishes no modes: set another (--target).", a->to);
         dp_answer_put_ends(a);
     } else if (a->fits == 1)
         put_alone(a);

@@ -16,8 +16,7 @@ static const char *text_of(const json_t *from, const char *key)
 
 static enum dp_status no_command(const struct dp_compare_earlier *earlier, struct dp_error *err)
 {
-    return dp_fail(err, DP_DATA,
-                   "'%.300s' does not tell the comparison's command: begin it anew, with --overwrite",
+    return dp_fail(err, DP_DATA, "'%.300s' lacks the comparison's command: start it again, with --overwrite",
                    earlier->comparison.path);
 }
 
@@ -59,13 +58,11 @@ static enum dp_status check_origin(const struct dp_compare_earlier *earlier, str
     bool is_same = is_of(json_object_get(root, "machine"), json_object_get(here, "machine")) &&
                    json_equal(json_object_get(root, "version"), json_object_get(here, "version"));
     json_decref(here);
-    return is_same
-               ? DP_OK
-               : dp_fail(
-                     err, DP_EXISTS,
-                     "'%.300s' was begun on another machine, or by another version, and times are compared: "
-                     "begin it anew, with --overwrite",
-                     earlier->comparison.path);
+    return is_same ? DP_OK
+                   : dp_fail(err, DP_EXISTS,
+                             "'%.300s' was started on another machine, or by another version, and times are "
+                             "compared: start it again, with --overwrite",
+                             earlier->comparison.path);
 }
 
 static enum dp_status check_rest(const struct dp_compare_earlier *earlier, struct dp_error *err)

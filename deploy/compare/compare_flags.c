@@ -17,8 +17,8 @@ static const struct dp_option own[] = {
     {"--seeds", "N", "runs of each mode, with the seeds --seed, --seed + 1, ...: 1 .. 99; default 5", NULL,
      NULL},
     {"--target", "METRIC:VALUE",
-     "what is to be reached on the test set, as --stop-at of run has it: accuracy:0.95; default, chosen "
-     "afterwards: 95% of the way from the best constant to what the best mode keeps at its end",
+     "value to reach on the test set, in the form of run's --stop-at: accuracy:0.95; default, chosen "
+     "afterwards: 95% of the way from the best constant to the value that the best mode keeps at its end",
      NULL, NULL},
     {"--sample-every", "TIME",
      "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms", NULL,
@@ -32,9 +32,8 @@ static const struct dp_option own[] = {
     {"--dir", "DIR", "directory for report, page and runs; default ./downpour-compare", NULL, NULL},
     {"--overwrite", NULL, "replace a comparison that is in DIR", NULL, NULL},
     {"--resume", NULL,
-     "go on with the comparison in DIR that was cut off, by its own flags (give only --dir beside it); runs "
-     "that "
-     "ended well are kept",
+     "continue the interrupted comparison in DIR with its own flags (give no other flag but --dir); runs "
+     "that ended well are kept",
      NULL, NULL},
     {"--like", "REPORT",
      "make the comparison of this report.json (or of its directory) again, here, with its flags; flags that "
@@ -123,16 +122,13 @@ const struct dp_command *dp_compare_command(void)
     static struct dp_command command = {
         .name = "compare",
         .usage = "--model MODEL --train FILE --test FILE [--modes A,B,...] [--workers N] [--seeds N] [...]",
-        .summary =
-            "Trains the same job in several modes on this machine, each with several seeds, in turns; "
-            "samples "
-            "the weights\nmeanwhile, scores them on the test set afterwards, and makes a page "
-            "(DIR/report.html) and DIR/report.json:\nwhich mode reaches the target first in time and in "
-            "examples, where it ends, how stale its updates were,\nwhere the time went, and how sure that "
-            "is. "
-            "A mode that fails leaves the others' results.\nExample: downpour compare --modes "
-            "async,ssp:4,sync --workers 4 --pace 10ms --straggler 3:4x\n         --model mlp:784-128-10 "
-            "--train train-images --test t10k-images --epochs 3",
+        .summary = "Trains the same job in several modes on this machine, each with several seeds, in turns; "
+                   "samples the weights\nduring the runs, scores them on the test set afterwards, and makes "
+                   "a page (DIR/report.html) and DIR/report.json:\nwhich mode reaches the target first in "
+                   "time and in examples, where it ends, how stale its updates were,\nwhere the time went, "
+                   "and how sure that is. A mode that fails leaves the others' results.\nExample: downpour "
+                   "compare --modes async,ssp:4,sync --workers 4 --pace 10ms --straggler 3:4x\n         "
+                   "--model mlp:784-128-10 --train train-images --test t10k-images --epochs 3",
         .options = all,
     };
     if (command.count == 0) {

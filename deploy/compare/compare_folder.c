@@ -97,10 +97,10 @@ enum dp_status dp_compare_folder_open(const char *dir, enum dp_compare_earlier_i
     if (st != DP_OK || is_empty(dir))
         return st;
     if (earlier == DP_COMPARE_REFUSED)
-        return dp_fail(err, DP_EXISTS,
-                       "a comparison is in '%.300s' already: name another --dir, or give --overwrite to "
-                       "replace it, or --resume "
-                       "to go on with one that was cut off ('downpour report' makes its page again)",
-                       dir);
+        return dp_fail(
+            err, DP_EXISTS,
+            "a comparison is in '%.300s' already: name another --dir, or give --overwrite to replace it, or "
+            "--resume to continue an interrupted one ('downpour report' makes its page again)",
+            dir);
     return earlier == DP_COMPARE_REMOVED ? remove_earlier(dir, err) : DP_OK;
 }

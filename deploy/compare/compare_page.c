@@ -110,24 +110,21 @@ static void put_results(struct dp_page_maker *maker, const json_t *root)
         put_result(to, root, &claims, m);
     dp_page_table_end(to);
     dp_claims_clear(&claims);
-    dp_page_paragraph(to, "note",
-                      "Of good runs: means over the seeds (geometric ones; of shares such as an accuracy, by "
-                      "their logits) and, "
-                      "in brackets, 95% intervals of them by Student's t. The column beside the first mode "
-                      "is paired by seed, and "
-                      "its interval is that of a claim. The target is reached between the last sample of the "
-                      "weights below it "
-                      "and the first that is there, and the interval covers both. Applied: examples whose "
-                      "gradients the servers "
-                      "applied.");
+    dp_page_paragraph(
+        to, "note",
+        "Of good runs: means over the seeds (geometric ones; of shares such as an accuracy, by their logits) "
+        "and, in brackets, 95% intervals of them by Student's t. The column for the difference from the "
+        "first mode is paired by seed, and its interval is that of a claim. The target is reached between "
+        "the last sample below it and the first at or above it, and the interval covers both. Applied: "
+        "examples whose gradients the servers applied.");
 }
 
 static void put_promises(struct dp_page_maker *maker, const json_t *root)
 {
-    static const char *const headings[] = {"mode", "what it promises", "where its rule was the limit"};
+    static const char *const headings[] = {"mode", "promise", "where its rule was the limit"};
     const json_t *modes = json_object_get(root, "modes");
     FILE *to = maker->to;
-    dp_page_section(to, "What each mode promises");
+    dp_page_section(to, "Promise of each mode");
     dp_page_table_begin(to, headings, 3, 3);
     for (size_t m = 0; m < json_array_size(modes); m++) {
         char *limit = dp_compare_words_limit(root, m);
@@ -306,11 +303,10 @@ static void put_course(struct dp_page_maker *maker, const json_t *root)
     dp_compare_plot_to_loss(maker, root);
     dp_page_figures_end(to);
     if (!maker->no_plots)
-        dp_page_paragraph(
-            to, "note",
-            "Lines are means over the seeds of good runs, on the scored set; bands and error bars are 95% "
-            "intervals of them. Lines around dots are the intervals of claims. A sample's time is that of "
-            "training without what came before the first push.");
+        dp_page_paragraph(to, "note",
+                          "Lines are means over the seeds of good runs, on the scored set; bands and error "
+                          "bars are 95% intervals of them. Lines around dots are the intervals of claims. A "
+                          "sample's time is training time since the first push.");
     put_runs(maker, root);
     put_data_links(maker, root);
 }
@@ -339,11 +335,10 @@ static void put_work(struct dp_page_maker *maker, const json_t *root)
         dp_page_row_end(to);
     }
     dp_page_table_end(to);
-    dp_page_paragraph(
-        to, "note",
-        "Examples are shares of those of all epochs. A gradient that comes too late for its step "
-        "is dropped. A worker that is behind does not compute those of steps that are over. The "
-        "least seconds are what a run takes if nothing but its injected delays takes time.");
+    dp_page_paragraph(to, "note",
+                      "Examples are shares of those of all epochs. A gradient that comes too late for its "
+                      "step is dropped. A worker that is behind does not compute those of steps that are "
+                      "over. The least seconds are a run's time if only its injected delays take time.");
 }
 
 static void put_time(struct dp_page_maker *maker, const json_t *root)

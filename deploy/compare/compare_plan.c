@@ -180,14 +180,14 @@ static enum dp_status check_files(const struct dp_compare_plan *plan, struct dp_
             return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour compare --help' lists all flags",
                            required[i]);
     if (!dp_compare_plan_flag(plan, "--test") && !dp_compare_plan_flag(plan, "--holdout"))
-        return dp_fail(err, DP_ARGUMENT,
-                       "--test FILE is required: it is what the samples of the weights are "
-                       "scored on (pairs: --holdout)");
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--test FILE is required: the samples of the weights are scored on it (pairs: --holdout)");
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         const char *path = dp_compare_plan_flag(plan, files[i]);
         if (path && dp_spool_is_stream(path))
             return dp_fail(err, DP_ARGUMENT,
-                           "%s: '%.200s' is a stream, but each run reads it anew: name a file", files[i],
+                           "%s: '%.200s' is a stream, but each run reads it again: name a file", files[i],
                            path);
         if (path && access(path, R_OK) != 0)
             return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", files[i], path, strerror(errno));

@@ -59,10 +59,11 @@ static json_t *settings_of(const struct dp_compare_plan *plan, const struct dp_c
     const char *test = dp_compare_plan_flag(plan, "--test"),
                *workers = dp_compare_plan_flag(plan, "--workers");
     json_t *out = json_pack("{s:s, s:s}", "model", cluster->model, "train", cluster->data.train);
-    (void)json_object_set_new(
-        out, "score",
-        test ? json_string(test)
-             : json_sprintf("what --holdout %s leaves out of the training file", cluster->data.holdout));
+    (void)json_object_set_new(out, "score",
+                              test
+                                  ? json_string(test)
+                                  : json_sprintf("the part of the training file that --holdout %s leaves out",
+                                                 cluster->data.holdout));
     dp_json_set_u64(out, "workers", workers ? strtoull(workers, NULL, 10) : 1);
     dp_json_set_u64(out, "servers", servers ? strtoull(servers, NULL, 10) : 1);
     (void)json_object_set_new(out, "optimizer",

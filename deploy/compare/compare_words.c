@@ -243,9 +243,8 @@ static void put_target(FILE *to, const json_t *target)
         fputs(". ", to);
     else if (isfinite(keeps) && isfinite(baseline))
         fprintf(to,
-                ", chosen afterwards: 95%% of the way from the baseline (%.4g) to what the best mode keeps "
-                "at its "
-                "end (%.4g); --target sets another. ",
+                ", chosen afterwards: 95%% of the way from the baseline (%.4g) to the value that the best "
+                "mode keeps at its end (%.4g); --target sets another. ",
                 baseline, keeps);
     else
         fputs(", chosen afterwards; --target sets another. ", to);

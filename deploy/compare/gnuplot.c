@@ -96,7 +96,7 @@ static enum dp_status read_output(struct gnuplot_child *child, struct dp_error *
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return dp_fail(err, DP_IO, "cannot read what gnuplot writes: %s", strerror(errno));
+            return dp_fail(err, DP_IO, "cannot read the output of gnuplot: %s", strerror(errno));
         if (n == 0)
             return DP_OK;
         child->size += (size_t)n;

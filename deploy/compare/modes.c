@@ -62,10 +62,9 @@ static enum dp_status take_own(struct dp_compare_mode *mode, const char *const *
         if (!values[i])
             continue;
         if (strcmp(option->name, "--no-overlap") == 0)
-            return dp_fail(
-                err, DP_ARGUMENT,
-                "--modes: '%s': a mode pulls ahead of its push only with +prefetch behind its name",
-                mode->name);
+            return dp_fail(err, DP_ARGUMENT,
+                           "--modes: '%s': a mode pulls ahead of its push only with +prefetch after its name",
+                           mode->name);
         if (is_of_all(option))
             return dp_fail(err, DP_ARGUMENT,
                            "--modes: '%s': %s is the same for all modes that are compared, or part of a "
@@ -142,7 +141,7 @@ static enum dp_status parse_workers(char *text, uint32_t workers, uint32_t *out,
     if (!at)
         return DP_OK;
     *at = '\0';
-    enum dp_status st = dp_parse_u64(at + 1, 1, WORKERS_MAX, "--modes: the workers behind @", &value, err);
+    enum dp_status st = dp_parse_u64(at + 1, 1, WORKERS_MAX, "--modes: the workers after @", &value, err);
     if (st == DP_OK)
         *out = (uint32_t)value;
     return st;

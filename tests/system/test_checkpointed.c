@@ -213,7 +213,7 @@ static void a_run_in_its_directory(void **state)
                                       dp_place_path(s.place, "run/store/server-1"));
     dp_place_says(
         dp_place_try(s.place, 0, "downpour", "restore", "--from", s.to, "--dir", dir, "--overwrite"),
-        "To go on: downpour run --dir");
+        "To continue: downpour run --dir");
     assert_int_equal(count_names(again, "server-0."), 0);
     struct dp_process *resumed = dp_place_try(s.place, 0, "downpour", "run", "--dir", dir, "--resume");
     assert_null(strstr(dp_process_out(resumed), "replaced")); /* no figure is of steps that were taken back */

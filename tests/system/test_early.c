@@ -339,8 +339,8 @@ static void clicks_are_generated(void **state)
     static const struct {
         const char *flags[4];
         const char *says;
-    } cases[] = {{{"click", "--rows", "3"}, "there is no 'click'"},
-                 {{"--rows", "3"}, "name what to generate"},
+    } cases[] = {{{"click", "--rows", "3"}, "cannot generate 'click'"},
+                 {{"--rows", "3"}, "give the kind of data"},
                  {{"clicks"}, "--rows N is required"},
                  {{"clicks", "--rows", "0"}, "--rows"},
                  {{"clicks", "--rows", "3", "--features=1"}, "--features"},

@@ -397,7 +397,7 @@ static void a_run_ends_without_them(void **state)
     assert_int_equal(kill(worker_of(place, run, 1), SIGSTOP), 0);
     assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
     dp_place_ended(run, 0);
-    dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others go on without it");
+    dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others continue without it");
     dp_place_says(run, "worker 1 did not stop on request and is killed");
     dp_place_says(run, "Left:      worker 1 before step ");
     dp_place_says(run, "Left:      worker 2 before step ");
@@ -439,9 +439,9 @@ static void a_leased_run_ends_without_them(void **state)
     dp_place_ended(run, 0);
     dp_place_says(run, "the training is finished; workers that still run are ended");
     dp_place_says(run, "worker 1 did not stop on request and is killed");
-    dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others go on without it");
-    dp_place_says(run, "Left out:  worker 1, which gave no sign at the end");
-    dp_place_says(run, "Left out:  worker 2, which gave no sign at the end");
+    dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others continue without it");
+    dp_place_says(run, "Left out:  worker 1, which was silent at the end");
+    dp_place_says(run, "Left out:  worker 2, which was silent at the end");
 }
 
 /* One that cannot begin is waited for, so the run ends at once with its cause. */

@@ -86,7 +86,7 @@ static void imported_and_exported(struct dp_place *place, const char *cluster)
     struct dp_process *import =
         dp_place_try(place, 0, "downpour", "import", "--from", all, "--to", checkpoints, "--like", cluster);
     dp_place_says(import, "4 tables");
-    dp_place_says(import, "the optimizer begins anew");
+    dp_place_says(import, "the optimizer starts from zero");
     dp_place_try(place, 0, "downpour", "export", "--from", checkpoints, "--to", again);
     assert_true(distance(place, all, again) == 0);
     dp_place_says(dp_place_try(place, 0, "downpour", "run", "--from", checkpoints, "--dir",

@@ -169,7 +169,7 @@ grep -q "server 0 is killed, as a second signal asks" "$dir/err" || fail "killin
 unsaid "ends with"
 gone "two interrupts"
 printf '#!/bin/sh\nexec sleep 1000\n' >"$fake/downpour-server"
-expect 2 "nobody listens at 127.0.0.1:" "${with_fake[@]}" --timeout 1
+expect 2 "none listens at 127.0.0.1:" "${with_fake[@]}" --timeout 1
 gone "a server that never answered"
 rm -rf "$dir/run"
 

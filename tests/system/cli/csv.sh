@@ -76,7 +76,7 @@ unsaid "never trained"
 # A category that the training did not see has a score, and is counted: once, though in two rows.
 head -n 5 "$dir/text.test.csv" | sed '2,3s/gov\|private\|self/retired/' >"$dir/new.csv"
 expect 0 "downpour: 1 of the " "$downpour" predict --from "$dir/text" --data "$dir/new.csv"
-said "were never trained: what the training did not see"
+said "were never trained: users, items, categories and features that are new to the training"
 text "$dir/test.csv" no yes >"$dir/other.csv"
 expect 0 "" "$downpour" predict --from "$dir/text" --data "$dir/other.csv" # its labels are not looked at
 cmp -s "$dir/out" "$dir/scores" || fail "other scores where labels are other texts"

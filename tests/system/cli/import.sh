@@ -44,7 +44,7 @@ expect 0 "checkpoint 2 of mf:4" "$downpour" import --from "$dir/adam.safetensors
 
 # Weights alone, of another program: a training begins on them, with slots of its own.
 python3 "$files" weights "$dir/layers.safetensors" "$dir/torch.safetensors"
-expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/torch.safetensors" --to "$dir/C.torch" --like "$dir/layers"
+expect 0 "the optimizer starts from zero" "$downpour" import --from "$dir/torch.safetensors" --to "$dir/C.torch" --like "$dir/layers"
 expect 0 "" "$downpour" export --from "$dir/C.torch" --to "$dir/torch.again" --format safetensors
 for layer in w1 b1 w2 b2; do
     expect 0 "" "$downpour" export --from "$dir/layers" --to "$dir/$layer.npy" --table mlp.$layer
@@ -52,12 +52,12 @@ for layer in w1 b1 w2 b2; do
 done
 expect 0 "Run 1 goes on from checkpoint 1 (no run in it" "$downpour" run --from "$dir/C.torch" --dir "$dir/trained"
 python3 "$files" weights "$dir/adam.safetensors" "$dir/weights.safetensors"
-expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/weights.safetensors" --to "$dir/C.weights" --like "$dir/adam"
+expect 0 "the optimizer starts from zero" "$downpour" import --from "$dir/weights.safetensors" --to "$dir/C.weights" --like "$dir/adam"
 python3 "$files" backward "$dir/adam.safetensors" "$dir/backward.safetensors"
-expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/backward.safetensors" --to "$dir/C.backward" --like "$dir/adam"
+expect 0 "the optimizer starts from zero" "$downpour" import --from "$dir/backward.safetensors" --to "$dir/C.backward" --like "$dir/adam"
 [ "$(restored "$dir/C.backward" "$dir/adam" 3)" = "$(restored "$dir/C.weights" "$dir/adam" 3)" ] || fail "keys in another order give other rows"
 if python3 "$files" library "$dir/adam.safetensors" "$dir/library.safetensors"; then
-    expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/library.safetensors" --to "$dir/C.library" --like "$dir/adam"
+    expect 0 "the optimizer starts from zero" "$downpour" import --from "$dir/library.safetensors" --to "$dir/C.library" --like "$dir/adam"
     [ "$(restored "$dir/C.library" "$dir/adam" 3)" = "$(restored "$dir/C.weights" "$dir/adam" 3)" ] || fail "the library's file gives other rows"
 else
     echo "skipped: a file written by the library safetensors, which is not installed"
@@ -94,7 +94,7 @@ expect 0 "" "$downpour" export --from "$dir/adam" --to "$dir/npy.adam"
 [ -e "$dir/npy.adam/mf.item.v.npy" ] && fail "files of an earlier export are left"
 python3 "$files" npy "$dir/adam.safetensors" "$dir/npy.hand"
 for form in adam hand; do
-    expect 0 "the optimizer begins anew" "$downpour" import --from "$dir/npy.$form" --to "$dir/N.$form.weights" --like "$dir/adam"
+    expect 0 "the optimizer starts from zero" "$downpour" import --from "$dir/npy.$form" --to "$dir/N.$form.weights" --like "$dir/adam"
     [ "$(restored "$dir/N.$form.weights" "$dir/adam" 3)" = "$(restored "$dir/C.weights" "$dir/adam" 3)" ] || fail "$form: other rows"
 done
 

@@ -60,7 +60,7 @@ left | xargs -r kill -STOP # at once: a server whose parent dies first would clo
 left | xargs -r kill -KILL
 wait "$pid" 2>/dev/null
 gone
-expect 2 "was not closed cleanly, and its journal has what it lacks" "$downpour" export --from "$dir/K" --to "$dir/K.safetensors" --slots
+expect 2 "was not closed cleanly, and its journal has pushes that it lacks" "$downpour" export --from "$dir/K" --to "$dir/K.safetensors" --slots
 [ -e "$dir/K.safetensors" ] && fail "a file of what was refused"
 expect 0 "" "$downpour" export --from "$dir/K" --to "$dir/K.safetensors" # weights, with the journal's pushes
 tensors "$dir/K.safetensors" library

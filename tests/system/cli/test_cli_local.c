@@ -96,7 +96,7 @@ static void who_is_spared_may_end_anyhow(void **state)
     assert_false(dp_local_news(local, text, sizeof text));
     dp_local_spare_worker(local, 1);
     assert_true(dp_local_news(local, text, sizeof text));
-    assert_non_null(strstr(text, "ended with status 3; the others go on without it"));
+    assert_non_null(strstr(text, "ended with status 3; the others continue without it"));
     assert_true(dp_local_failed(local));
     assert_non_null(strstr(explained(local), "ended with status 4"));
     dp_local_spare_worker(local, 2);

@@ -110,12 +110,12 @@ grep -q "This comparison is not finished" "$dir/stopped/report.html" || fail "th
 
 # --- gone on with: what had ended well is kept, as it was; by no other flags, and on no other machine
 grep -q "downpour compare --dir $dir/stopped --resume" "$dir/run.err" || fail "a stopped comparison does not say how to go on"
-expect 2 "give only --dir beside it" "$downpour" compare --dir "$dir/stopped" --resume --seeds 4
+expect 2 "give no flag but --dir" "$downpour" compare --dir "$dir/stopped" --resume --seeds 4
 expect 2 "cannot read '$dir/nowhere/report.json'" "$downpour" compare --dir "$dir/nowhere" --resume
 if command -v python3 >/dev/null; then
     mkdir "$dir/other"
     sed 's/"processor": ".*"/"processor": "of another"/' "$dir/stopped/report.json" >"$dir/other/report.json"
-    expect 2 "was begun on another machine" "$downpour" compare --dir "$dir/other" --resume
+    expect 2 "was started on another machine" "$downpour" compare --dir "$dir/other" --resume
     first=$(of "$dir/stopped/report.json" 'r["runs"][0]["wall_seconds"], r["began"], r["command"]')
 fi
 touch "$dir/stopped/runs/sync/seed-1/mine" # of a run that is kept

@@ -138,7 +138,7 @@ expect 2 "cannot read './-train.gz', --train of the report: No such file or dire
     "$downpour" compare --like "$dir/sent.json" --dir "$dir/else/no"
 expect 2 "--train: 'tests/data/digits.test.libsvm.gz' has other bytes than the report's file: BLAKE2b" "$downpour" compare \
     --like "$dir/sent.json" --train tests/data/digits.test.libsvm.gz --test "$dir/else/test.gz" --dir "$dir/else/no"
-expect 2 "give only --dir beside it" "$downpour" compare --like "$dir/sent.json" --resume
+expect 2 "give no flag but --dir" "$downpour" compare --like "$dir/sent.json" --resume
 [ ! -e "$dir/else/no" ] || fail "a comparison with other data was begun"
 expect 0 "Page:" sh -c 'cd "$1/else" && exec "$0" compare --like "$1/sent.json" --train train.gz --dir one' "$downpour" "$dir"
 said "As in $dir/sent.json: Made with Downpour "

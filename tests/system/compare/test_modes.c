@@ -60,8 +60,8 @@ static void what_is_no_mode_is_named(void **state)
     refused("ssp", "ssp needs its bound, as ssp:4");
     refused("sync,ssp@2", "ssp needs its bound, as ssp:4");
     refused("async[batch=4,sync", "the ] of its [ is missing");
-    refused("sync@0", "the workers behind @");
-    refused("sync@x", "the workers behind @");
+    refused("sync@0", "the workers after @");
+    refused("sync@x", "the workers after @");
     refused("sync,async,sync", "'sync' is given twice");
     refused("async@1,async@2,async@3,async@4,async@5,async@6,async@7,async@8,async@9", "at most 8");
     refused("ssp:99999999999999999999999999999999999999999999", "is no mode");

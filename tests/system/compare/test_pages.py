@@ -135,7 +135,7 @@ def check_runs(bed, page, root, right):
 
 def check_limits(bed, page, root, right):
     """The sentences are the command's, their numbers the runs'."""
-    table = page.table("mode", "what it promises", "where its rule was the limit")
+    table = page.table("mode", "promise", "where its rule was the limit")
     compare_tables(bed.check, "promises", table, [[m["name"], m["promise"], None] for m in root["modes"]])
     for mode, row in zip(right.modes, table[1:]):
         waited = right.shares(mode)
