@@ -226,12 +226,11 @@ static void tell_again(const struct dp_cluster *cluster, const struct round *rou
                "them again",
                cluster->training.worker_timeout);
     else
-        dp_log(
-            DP_LOG_WARN,
-            "the servers are of another generation than %" PRIu64
-            ", at which this worker trained: it drops what was under way, asks for its position and goes on "
-            "from there (%s)",
-            round->generation, round->why.text);
+        dp_log(DP_LOG_WARN,
+               "the servers are of another generation than %" PRIu64
+               ", at which this worker trained: it drops its unanswered requests, asks for its position and "
+               "continues from there (%s)",
+               round->generation, round->why.text);
 }
 
 static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags,

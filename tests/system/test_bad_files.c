@@ -68,10 +68,10 @@ static void pairs(void **state)
 {
     static const struct bad bad[] = {
         {PAIR, BYTES(PAIRS "-4 10\n"), 6,
-         "expected the id of a user, a whole number from 0 or a name, found '-4'"},
+         "expected the id of a user, an integer from 0 or a name, found '-4'"},
         {PAIR, BYTES(PAIRS "4 -10\n"), 6,
-         "expected the id of an item, a whole number from 0 or a name, found '-10'"},
-        {PAIR, BYTES("-1 10\n" PAIRS), 1, "a whole number from 0 or a name, found '-1'"},
+         "expected the id of an item, an integer from 0 or a name, found '-10'"},
+        {PAIR, BYTES("-1 10\n" PAIRS), 1, "an integer from 0 or a name, found '-1'"},
         {PAIR, BYTES(PAIRS "1 12\n"), 6,
          "user 1 has met all 3 items of the file, so none can be sampled: leave this user out"},
         {PAIR, BYTES(PAIRS "4 1.5\n"), 6, "found '1.5'"},
@@ -94,7 +94,7 @@ static void ranked_lists(void **state)
         {PAIR, BYTES("(1,12) 10 11\n"), 0, "ends after 1 lines"},
         {PAIR, BYTES("(1,12) 10\n(2,11) 10\n(3,11) 10\n"), 3, "a line too many"},
         {PAIR, BYTES("(1,12) 10 11\n(2,12) 10\n"), 2, "expected (2,11), which is pair 2"},
-        {PAIR, BYTES("(1,12) 10 11\n(2,11) -10\n"), 2, "a whole number from 0 or a name, found '-10'"},
+        {PAIR, BYTES("(1,12) 10 11\n(2,11) -10\n"), 2, "an integer from 0 or a name, found '-10'"},
         {PAIR, BYTES("(1,12) 10 11\n(2,11) 11\n"), 2, "item 11 is to be ranked among others"},
         {PAIR, BYTES("(1,12) 10 11\n(2,11)"), 2, "expected items that 11 is ranked among"},
         {PAIR, BYTES("(1,12) 10 11\n(2,11) 1\0000\n"), 2, "is NUL"},
@@ -293,9 +293,8 @@ static void a_model_that_is_not_the_stores(void **state)
     process = dp_place_worker(place, conf, 0);
     dp_place_ended(process, 2);
     dp_place_says(process, "table 'mf.user' has dim 4, 8 was asked for; tables keep the settings");
-    dp_place_says(
-        process,
-        "give the --model, --optimizer and --seed of then, or start anew (--fresh, or another --dir;");
+    dp_place_says(process, "give the --model, --optimizer and --seed of that time, or start with new tables "
+                           "(--fresh, or another --dir;");
     dp_place_stops_cleanly(server);
 }
 

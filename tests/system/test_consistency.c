@@ -411,7 +411,7 @@ static void a_backup_takes_a_stopped_workers_place(void **state)
     worker[1] = dp_place_worker(place, conf, 1);
     dp_place_awaits(worker[1], "epoch 3 of 40");
     worker[2] = dp_place_worker(place, conf, 2);
-    dp_place_awaits(worker[2], "was closed without this worker: it goes on at step");
+    dp_place_awaits(worker[2], "was committed without this worker: it continues at step");
     dp_process_signal(worker[2], SIGSTOP);
     dp_place_awaits(worker[0], "epoch 40 of 40");
     dp_place_awaits(worker[1], "epoch 40 of 40");

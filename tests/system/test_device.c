@@ -82,7 +82,7 @@ static void a_device_that_is_behind_passes_over(void **state)
     worker[1] = dp_place_worker(place, conf, 1);
     dp_place_awaits(worker[0], "epoch 1 of");
     worker[2] = dp_place_start(place, late, "--cluster", conf, "--worker", "2", "--device", "cuda:0", NULL);
-    dp_place_awaits(worker[2], "was closed without this worker");
+    dp_place_awaits(worker[2], "was committed without this worker");
     for (int i = 0; i < 3; i++) {
         dp_process_signal(worker[2], SIGSTOP);
         dp_process_pause();

@@ -237,9 +237,10 @@ static void all_items_are_ranked(void **state)
                 print_message("%s: %s %.4f\n", models[m], keys[t][k], told);
                 assert_true(told > of_all.low[t][k] - 1e-9 && told < of_all.high[t][k] + 1e-9);
             }
-            assert_true(strstr(dp_place_read(place, dp_place_path(place, "run/log/worker-0.log"), NULL),
-                               "2 pairs are not ranked: 2 whose user or item is not in the training set") !=
-                        NULL);
+            assert_true(
+                strstr(dp_place_read(place, dp_place_path(place, "run/log/worker-0.log"), NULL),
+                       "2 pairs are not ranked: 2 have a user or an item that is not in the training set") !=
+                NULL);
         }
 }
 

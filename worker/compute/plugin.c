@@ -20,7 +20,7 @@ static enum dp_status find(char *path, size_t size, struct dp_error *err)
     if (len < 0) /* not DP_NOT_FOUND: there may be a plugin, and "auto" would fall back */
         return dp_fail(err, DP_IO,
                        "cannot find this program's directory, and so not whether " NAME
-                       " is beside it: /proc/self/exe: %s; is /proc mounted?",
+                       " is in its directory: /proc/self/exe: %s; is /proc mounted?",
                        strerror(errno));
     program[len] = '\0';
     const char *slash = strrchr(program, '/');
@@ -33,7 +33,8 @@ static enum dp_status find(char *path, size_t size, struct dp_error *err)
             return DP_OK;
     }
     return dp_fail(err, DP_NOT_FOUND,
-                   "this build has no CUDA backend (" NAME " beside the program, or in " DP_PLUGIN_FOLDER
+                   "this build has no CUDA backend (" NAME
+                   " in the program's directory, or in " DP_PLUGIN_FOLDER
                    " from there): build where nvcc is");
 }
 
@@ -62,7 +63,7 @@ static enum dp_status check_layout(const char *path, const struct dp_cuda_layout
                        path, has->version, ours.version);
     enum dp_status st = check_size(path, "the table of operations", has->operations, ours.operations, err);
     if (st == DP_OK)
-        st = check_size(path, "what it is opened with", has->options, ours.options, err);
+        st = check_size(path, "the structs that it is opened with", has->options, ours.options, err);
     if (st == DP_OK)
         st = check_size(path, "a list of entries", has->entries, ours.entries, err);
     if (st == DP_OK)

@@ -143,7 +143,7 @@ static bool differ(const char *text, const char *theirs, size_t size, bool head,
 static const char *hint(const struct difference *d)
 {
     return strncmp(d->mine, PUSH_EVERY, strlen(PUSH_EVERY)) == 0
-               ? " (--push-every, or what --threads or --accumulate push together)"
+               ? " (--push-every, or the minibatches that --threads or --accumulate push together)"
                : "";
 }
 

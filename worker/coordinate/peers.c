@@ -322,7 +322,7 @@ enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const
     st = judge_sign(peers, worker, what, &why);
     peers->absent[worker] = st != DP_OK;
     if (st != DP_OK)
-        dp_log(DP_LOG_WARN, "training goes on without worker %" PRIu32 ", whose work others do: it %s",
+        dp_log(DP_LOG_WARN, "training continues without worker %" PRIu32 "; others do its work: it %s",
                worker,
                st == DP_TIMEOUT ? "has given no sign for as long as --timeout, training.timeout_ms, says"
                                 : "failed or was stopped, and its own messages say why");

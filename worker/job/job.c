@@ -168,13 +168,11 @@ static enum dp_status table_is_there(struct dp_job *job, const char *name, struc
 static void tell_other_settings(const struct dp_job *job, struct dp_error *err)
 {
     const struct dp_error cause = *err;
-    (void)dp_fail(
-        err, DP_EXISTS,
-        "%.220s; tables keep the settings that they were made with: instead of model '%.40s' with these, "
-        "give "
-        "the --model, --optimizer and --seed of then, or start anew (--fresh, or another --dir; without "
-        "downpour run, another 'servers.store')",
-        cause.text, job->cluster->model);
+    (void)dp_fail(err, DP_EXISTS,
+                  "%.220s; tables keep the settings of their creation. Instead of model '%.40s' with these, "
+                  "give the --model, --optimizer and --seed of that time, or start with new tables (--fresh, "
+                  "or another --dir; without downpour run, another 'servers.store')",
+                  cause.text, job->cluster->model);
 }
 
 enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
@@ -307,8 +305,8 @@ enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from,
     if (st == DP_TOO_OLD && dp_job_run_forgotten(job, dp_stream_run(stream)))
         return dp_fail(err, DP_ARGUMENT,
                        "run %" PRIu32
-                       " cannot be told from one that the servers have forgotten: to train, set "
-                       "training.run to %" PRIu32 " or higher",
+                       " may be one that the servers have forgotten: to train, set training.run to %" PRIu32
+                       " or higher",
                        dp_stream_run(stream), dp_stream_run(dp_client_too_old(job->client)) + 1);
     return st;
 }

@@ -156,8 +156,8 @@ static enum dp_status too_old(const struct dp_job *job, enum dp_status st, struc
     if (st != DP_TOO_OLD)
         return st;
     return dp_fail(err, DP_ARGUMENT,
-                   "the first server has forgotten what was decided in run %" PRIu32
-                   ", for later runs: to train, give training.run a higher number than theirs",
+                   "the first server has dropped the decisions of run %" PRIu32
+                   " to make space for later runs: to train, give training.run a higher number than theirs",
                    job->cluster->training.run);
 }
 

@@ -15,8 +15,8 @@ void dp_behind_hears(struct dp_behind *behind, uint64_t step, uint64_t open, con
     if (behind->told_ns != 0 && now - behind->told_ns < TELL_NS)
         return;
     dp_log(DP_LOG_INFO,
-           "step %" PRIu64 " was closed without this worker: it goes on at step %" PRIu64
-           ", and what it has of the steps between is dropped",
+           "step %" PRIu64 " was committed without this worker: it continues at step %" PRIu64
+           ", and its gradients of the steps between are dropped",
            step, open);
     behind->told_ns = now;
 }

@@ -13,7 +13,7 @@
 #define TELLS   8u    /* in a row: each is answered with what the shards have */
 #define FIRST   2u    /* portions, before their time is known */
 
-_Static_assert(PIECE % 64 == 0 && PIECE <= DP_POSITIONS_MAX, "a piece is whole words of one request");
+_Static_assert(PIECE % 64 == 0 && PIECE <= DP_POSITIONS_MAX, "a piece is complete words of one request");
 
 struct dp_portions {
     struct dp_portions_options options;
@@ -227,8 +227,8 @@ enum dp_status dp_portions_ask(struct dp_portions *portions, uint32_t least, boo
         }
     }
     if (st == DP_OK && given.state == DP_LEASE_TELL)
-        return dp_fail(err, DP_INVALID, "the first server asked %u times in a row what is done of an epoch",
-                       TELLS);
+        return dp_fail(err, DP_INVALID,
+                       "the first server asked %u times in a row which numbers of an epoch are done", TELLS);
     if (!patient && (st == DP_TIMEOUT || st == DP_UNAVAILABLE)) {
         given = (struct dp_leased){.state = DP_LEASE_WAIT, .wait_ms = AWAY_MS};
         if (err)

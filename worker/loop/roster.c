@@ -44,8 +44,8 @@ static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool 
     if (returns && seat.missed > 0)
         dp_log(DP_LOG_WARN,
                "takes part from step %" PRIu64 ", in epoch %" PRIu64
-               ": the others went on without it for %" PRIu64
-               " steps in all, and what it missed is not trained",
+               ": the others continued without it for %" PRIu64
+               " steps in all, and its minibatches of these steps are not trained",
                seat.from, job->cluster->training.first_epoch + seat.from / rounds->count + 1, seat.missed);
 }
 

@@ -444,8 +444,8 @@ enum dp_status dp_stand_in_check(const struct dp_cluster_training *training, con
         return dp_fail(err, DP_ARGUMENT,
                        "--worker-timeout (training.worker_timeout) is %" PRIu32 " s, but %" PRIu32
                        " workers are more than the %" PRIu64
-                       " minibatches, and who has none cannot go on without one that left: give "
-                       "fewer workers (--workers), smaller minibatches (--batch), or no --worker-timeout",
+                       " minibatches, and a worker without minibatches cannot take over. Give fewer workers "
+                       "(--workers), smaller minibatches (--batch), or no --worker-timeout",
                        training->worker_timeout, share->workers, share->batches);
     if (pushes > DP_PUSH_WINDOW)
         return dp_fail(

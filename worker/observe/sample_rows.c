@@ -25,11 +25,10 @@ static enum dp_status pull(void *of, int parameter, const uint64_t *mixed, size_
     for (size_t i = 0; i < n; i++) {
         uint64_t at = place_of(table, mixed[i]);
         if (at == table->count || table->keys[at] != mixed[i])
-            return dp_fail(
-                err, DP_DATA,
-                "the sample lacks a row of table %s that this test set reads: its keys are those of "
-                "another set; make them anew (--score-keys)",
-                table->name);
+            return dp_fail(err, DP_DATA,
+                           "the sample lacks a row of table %s that this test set reads: its keys are those "
+                           "of another set; make them again (--score-keys)",
+                           table->name);
         memcpy(rows + i * table->dim, from + at * table->dim, table->dim * sizeof *rows);
     }
     return DP_OK;

@@ -63,8 +63,9 @@ enum dp_status dp_sample_keys_fit(const struct dp_sample_keys *keys, const struc
         const struct dp_table_spec *spec = &dp_graph_parameter(graph, (int)t)->table;
         fits = strcmp(keys->table[t].name, spec->name) == 0 && keys->table[t].dim == spec->dim;
     }
-    return fits ? DP_OK
-                : dp_fail(err, DP_DATA, "'%s' was made for another model: make it anew (--score-keys)", path);
+    return fits
+               ? DP_OK
+               : dp_fail(err, DP_DATA, "'%s' was made for another model: make it again (--score-keys)", path);
 }
 
 uint64_t dp_sample_keys_due(const struct dp_sample_keys *keys, uint64_t examples)

@@ -60,13 +60,13 @@ enum dp_status dp_csv_record_split(struct dp_csv_record *r, char separator, cons
             behind = behind ? behind : end;
             *cell = (struct dp_cell){at, behind};
             if (memchr(at, '"', (size_t)(behind - at)))
-                return dp_lines_unexpected("quotes around a whole field only, each inside doubled", at,
+                return dp_lines_unexpected("quotes around a complete field only, each inside doubled", at,
                                            behind, err);
         }
         if (behind < end && *behind != separator)
-            return dp_lines_unexpected(separator == ','   ? "a comma behind a quoted field"
-                                       : separator == ';' ? "a semicolon behind a quoted field"
-                                                          : "a tab behind a quoted field",
+            return dp_lines_unexpected(separator == ','   ? "a comma after a quoted field"
+                                       : separator == ';' ? "a semicolon after a quoted field"
+                                                          : "a tab after a quoted field",
                                        behind, end, err);
         if (behind == end)
             return DP_OK;

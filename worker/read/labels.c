@@ -38,11 +38,10 @@ static enum dp_status map_binary(struct dp_label_rule *rule, float label, float 
     rule->has_minus = rule->has_minus || label == -1;
     if ((label != 0 && label != 1 && label != -1 && !top) ||
         (rule->has_top && (rule->has_zero || rule->has_minus)))
-        return dp_fail(
-            err, DP_DATA,
-            "label %g: expected 0 or 1, or -1 or +1, or 1 or 2 in the whole file (models that take "
-            "others: mlp:... several classes, fm:8,loss=squared any number)",
-            (double)label);
+        return dp_fail(err, DP_DATA,
+                       "label %g: expected 0 or 1, or -1 or +1, or 1 or 2 in all of the file (mlp:... takes "
+                       "several classes, fm:8,loss=squared any number)",
+                       (double)label);
     if (rule->has_zero && rule->has_minus)
         return dp_fail(err, DP_DATA,
                        "label %g: the file has both -1 and 0: expected either 0 and 1 or -1 and +1",
@@ -65,7 +64,7 @@ static enum dp_status map_class(struct dp_label_rule *rule, float label, float *
                        "label %g: expected a class from %g to %g%s; --label-base (data.label_base) sets the "
                        "number of class 0",
                        (double)label, (double)base, (double)top - 1,
-                       found_out ? ", or from 1 in the whole file" : "");
+                       found_out ? ", or from 1 in all of the file" : "");
     *out = label == base ? 0 : label - base; /* -0 is class 0 */
     return DP_OK;
 }

@@ -169,8 +169,8 @@ static bool is_id(struct pairs_field f)
 static enum dp_status take_id(struct dp_pairs *p, int side, struct pairs_field f, uint64_t *key,
                               struct dp_error *err)
 {
-    static const char *const wanted[] = {"the id of a user, a whole number from 0 or a name",
-                                         "the id of an item, a whole number from 0 or a name"};
+    static const char *const wanted[] = {"the id of a user, an integer from 0 or a name",
+                                         "the id of an item, an integer from 0 or a name"};
     if (!is_id(f))
         return dp_lines_unexpected(wanted[side], f.at, f.end, err);
     return dp_ids_take(&p->names[side], f.at, (size_t)(f.end - f.at), key, err);
@@ -236,9 +236,10 @@ static void drop_header(struct pairs_reader *r)
 static enum dp_status tell_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
 {
     const struct dp_error cause = err ? *err : (struct dp_error){0};
-    return dp_fail(err, st,
-                   "%s%s: pairs are lines 'user item' or 'user,item', a rating and a time behind them or not",
-                   cause.text, p->header ? " (the line before was taken for a header)" : "");
+    return dp_fail(
+        err, st,
+        "%s%s: pairs are lines 'user item' or 'user,item', with or without a rating and a time after them",
+        cause.text, p->header ? " (the line before was taken for a header)" : "");
 }
 
 static enum dp_status add_names(struct pairs_reader *r, const char *at, const char *end, uint64_t line,
@@ -258,7 +259,7 @@ static enum dp_status add_names(struct pairs_reader *r, const char *at, const ch
     while (st == DP_OK && at < end) {
         f = next_field(p->separator, &at, end);
         if (!is_value(f))
-            st = dp_lines_unexpected("a number, a date, or nothing, behind user and item", f.at, f.end, err);
+            st = dp_lines_unexpected("a number, a date, or nothing, after user and item", f.at, f.end, err);
     }
     if (st != DP_OK)
         return p->count == 0 ? tell_shape(p, st, err) : st;

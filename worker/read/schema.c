@@ -129,7 +129,7 @@ static enum dp_status take_number(const struct dp_cell *cells, size_t count, uin
 {
     uint64_t value = 0;
     if (count != 1 || dp_number_index(cells[0].at, cells[0].end, &value) != cells[0].end || value > max)
-        return dp_fail(err, DP_DATA, "expected one whole number up to %" PRIu64, max);
+        return dp_fail(err, DP_DATA, "expected one integer up to %" PRIu64, max);
     *out = (uint32_t)value;
     return DP_OK;
 }
@@ -165,7 +165,7 @@ static enum dp_status take(struct dp_schema *schema, enum key key, const struct 
         return take_kinds(schema, cells, count, err);
     case KEY_TRIMMED:
         schema->trimmed = true;
-        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing behind 'trimmed'");
+        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing after 'trimmed'");
     case KEY_MEANS:
     case KEY_DEVIATIONS:
         return take_moments(schema, key == KEY_DEVIATIONS, cells, count, err);
@@ -174,7 +174,7 @@ static enum dp_status take(struct dp_schema *schema, enum key key, const struct 
     case KEY_BASE:
         return take_number(cells, count, 1u << 24, &schema->label_base, err);
     case KEY_END:
-        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing behind 'end'");
+        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing after 'end'");
     }
     return st;
 }
@@ -196,7 +196,7 @@ static enum dp_status take_keyed(struct parser *p, struct dp_error *err)
         return dp_fail(err, DP_DATA, "expected the file's version first");
     for (size_t later = key; later < KEYS; later++)
         if (p->seen[later])
-            return dp_fail(err, DP_DATA, "'%s' behind '%s': expected each line once, and before it",
+            return dp_fail(err, DP_DATA, "'%s' after '%s': expected each line once, and before it",
                            key_names[key], key_names[later]);
     p->seen[key] = true;
     return take(p->schema, (enum key)key, record->cells + 1, record->count - 1, err);
@@ -228,18 +228,18 @@ static enum dp_status check(struct parser *p, const char *name, struct dp_error 
     if (p->first_version)
         memcpy(schema->format, "csv", sizeof "csv");
     if (p->lines == 0)
-        return dp_fail(err, DP_DATA, "%s: has no header: restore the whole file", name);
+        return dp_fail(err, DP_DATA, "%s: has no header: restore the complete file", name);
     if (!p->first_version && !p->seen[KEY_END])
-        return dp_fail(err, DP_DATA, "%s: ends before its last line: restore the whole file", name);
+        return dp_fail(err, DP_DATA, "%s: ends before its last line: restore the complete file", name);
     if (schema->format[0] == '\0')
-        return dp_fail(err, DP_DATA, "%s: lacks the line of the format: restore the whole file", name);
+        return dp_fail(err, DP_DATA, "%s: lacks the line of the format: restore the complete file", name);
     if (strcmp(schema->format, "csv") != 0)
         return DP_OK;
     if (!p->seen[KEY_NAMES] || !p->seen[KEY_KINDS])
-        return dp_fail(err, DP_DATA, "%s: lacks the line of the columns' %s: restore the whole file", name,
+        return dp_fail(err, DP_DATA, "%s: lacks the line of the columns' %s: restore the complete file", name,
                        p->seen[KEY_NAMES] ? "kinds" : "names");
     if (p->seen[KEY_MEANS] != p->seen[KEY_DEVIATIONS])
-        return dp_fail(err, DP_DATA, "%s: lacks the line of the %s: restore the whole file", name,
+        return dp_fail(err, DP_DATA, "%s: lacks the line of the %s: restore the complete file", name,
                        p->seen[KEY_MEANS] ? "deviations" : "means");
     for (uint32_t i = 0; i < schema->columns; i++)
         labels += schema->column[i].kind == DP_COLUMN_LABEL;

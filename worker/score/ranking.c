@@ -88,7 +88,8 @@ static enum dp_status reserve(struct ranking *r, struct dp_error *err)
     }
     if (missing)
         return dp_fail(err, DP_NOMEM,
-                       "no memory to rank %" PRIu32 " items: their rows must fit beside the data", items);
+                       "no memory to rank %" PRIu32 " items: their rows must fit in memory with the data",
+                       items);
     return dp_keys_new(&r->keys, err);
 }
 

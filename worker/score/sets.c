@@ -20,13 +20,13 @@ static void tell_ranked(const struct dp_job *job, const struct dp_rank_set *set,
     if (set->unseen + set->known > 0)
         dp_log(DP_LOG_WARN,
                "%s: %" PRIu64 " pairs are not ranked: %" PRIu64
-               " whose user or item is not in the training set, %" PRIu64 " that are themselves in it",
+               " have a user or an item that is not in the training set, %" PRIu64 " are in it themselves",
                path, set->unseen + set->known, set->unseen, set->known);
     if (!dp_ranking_is_of_all(job, set))
         dp_log(DP_LOG_WARN,
                "%s: %" PRIu32 " users times %" PRIu32
                " items are too many to rank all items with this model: only %" PRIu32
-               " sampled items are scored beside each pair; mf ranks all, --test-negatives names items",
+               " sampled items are scored with each pair; mf ranks all, --test-negatives names items",
                path, set->user_count, set->item_count, set->sampled);
 }
 

@@ -127,8 +127,8 @@ static enum dp_status open_train(struct top *t, struct dp_error *err)
         return DP_OK;
     if (access(path, F_OK) != 0)
         return dp_fail(err, DP_NOT_FOUND,
-                       "the training file '%s', which says what items each user met, is missing: restore it, "
-                       "or rank all items with --with-seen",
+                       "the training file '%s', with the items of each user, is missing: restore it, or rank "
+                       "all items with --with-seen",
                        path);
     return dp_dataset_open(&options, &t->train, err);
 }

@@ -66,8 +66,8 @@ static void what_helps(const struct dp_report *report, char *text, size_t size)
         (void)snprintf(
             cause, sizeof cause, "%s: weights had changed by %.1f pushes between a pull and its push",
             far ? "the rate, and asynchrony adds to it" : "asynchrony at this rate", staleness_of(report));
-    int n = snprintf(text, size, " The likely cause is %s. What usually helps: --rate %.3g%s (it was %g)",
-                     cause, rate, far ? ", the default" : "", t->rate);
+    int n = snprintf(text, size, " The likely cause is %s. Try --rate %.3g%s (it was %g)", cause, rate,
+                     far ? ", the default" : "", t->rate);
     if (n < 0 || (size_t)n >= size)
         return;
     if (stale)
@@ -155,18 +155,15 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
     if (figures && isfinite(figures->auc) && figures->auc > 0.6)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model ranks examples well (AUC %.3f), but its probabilities are far too extreme. "
-                       "What usually helps: "
-                       "fewer --epochs, --l2, --validation-share 0.1 --patience 2; %s.",
+                       "Try fewer --epochs, --l2, --validation-share 0.1 --patience 2; %s.",
                        figures->auc, help);
     else if (dp_losses_fall(c) >= FALLING || c->epochs < FEW_EPOCHS)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
-                       "the model has learned too little so far. What usually helps: more --epochs, %s.",
-                       help);
+                       "the model has learned too little so far. Try more --epochs, %s.", help);
     else
-        (void)snprintf(
-            text + n, DP_ADVICE_BYTES - (size_t)n,
-            "the model has learned nothing useful. What usually helps: another --rate (it was %g), %s, --l2.",
-            rate, help);
+        (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
+                       "the model has learned nothing useful. Try another --rate (it was %g), %s, --l2.",
+                       rate, help);
     return true;
 }
 
@@ -215,7 +212,7 @@ static bool pushed_seldom(const struct dp_report *report, char text[DP_ADVICE_BY
     (void)snprintf(
         text, DP_ADVICE_BYTES,
         "With --threads %" PRIu32 " a push has the gradients of %" PRIu32
-        " minibatches, so the whole training made %" PRIu64
+        " minibatches, so the training made %" PRIu64
         " pushes. If it has learned little: --fetch-every %" PRIu32
         " makes them of as many as there are threads, and a higher --rate (it was %g) makes more of each.",
         t->threads, together, pushes, t->threads, t->rate);

@@ -86,7 +86,8 @@ static void a_kernel_that_finds_no_memory_fails_open(void **state)
         for (enum dp_status st; (st = open_with(models[m], n, false, &err)) != DP_OK; n += 1 + n / 4) {
             assert_int_equal(st, DP_NOMEM);
             says(&err, "the first step, of zeros, on the device: out of device memory");
-            says(&err, "end what else uses the device (nvidia-smi), or take a smaller batch or model");
+            says(&err,
+                 "end other programs that use the device (nvidia-smi), or use a smaller batch or model");
         }
         assert_true(n > 5);
     }

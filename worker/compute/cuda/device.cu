@@ -74,7 +74,7 @@ static enum dp_status check_device(int device, enum dp_precision precision, stru
     if (code == cudaSuccess)
         code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     if (code != cudaSuccess)
-        return dp_cuda_fail(err, code, "asking what the device can do");
+        return dp_cuda_fail(err, code, "asking for the device's properties");
     if (major < 8 && precision == DP_PRECISION_BF16)
         return dp_fail(err, DP_UNSUPPORTED,
                        "CUDA device %d has no bf16: its compute capability is %d.%d, bf16 came with 8.0",

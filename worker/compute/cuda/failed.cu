@@ -66,8 +66,8 @@ enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *
     // Kernels are loaded when they are first launched: a launch can lack memory, too.
     if (code == cudaErrorMemoryAllocation)
         return dp_fail(err, DP_NOMEM,
-                       "out of device memory: CUDA, %s: %s (%s); end what else uses the device (nvidia-smi), "
-                       "or take a smaller batch or model",
+                       "out of device memory: CUDA, %s: %s (%s); end other programs that use the device "
+                       "(nvidia-smi), or use a smaller batch or model",
                        what, cudaGetErrorString(code), cudaGetErrorName(code));
     // Not DP_NOT_FOUND: the GPU is there, and it was of use until the driver was replaced under it.
     if (code == cudaErrorSystemDriverMismatch)
@@ -96,11 +96,10 @@ enum dp_status dp_cuda_fail_blas(struct dp_error *err, int device, cublasStatus_
         (void)cudaGetLastError();
     if (code == CUBLAS_STATUS_ALLOC_FAILED ||
         (code == CUBLAS_STATUS_NOT_INITIALIZED && known && left < static_cast<size_t>(512) << 20))
-        return dp_fail(
-            err, DP_NOMEM,
-            "out of device memory: cuBLAS, %s (%s): device %d has %zu of its %zu bytes free; end what else "
-            "uses it (nvidia-smi), or take a smaller batch or model",
-            what, cublasGetStatusString(code), device, left, all);
+        return dp_fail(err, DP_NOMEM,
+                       "out of device memory: cuBLAS, %s (%s): device %d has %zu of its %zu bytes free; end "
+                       "other programs that use it (nvidia-smi), or use a smaller batch or model",
+                       what, cublasGetStatusString(code), device, left, all);
     bool not_here = code == CUBLAS_STATUS_NOT_SUPPORTED || code == CUBLAS_STATUS_ARCH_MISMATCH;
     return dp_fail(err, not_here ? DP_UNSUPPORTED : DP_IO, "cuBLAS, %s: %s", what,
                    cublasGetStatusString(code));

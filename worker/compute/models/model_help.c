@@ -50,7 +50,7 @@ static const struct dp_model_help models[] = {
     {"neumf",
      "neumf:K-W-...-LAST",
      "neumf:16-64-32-16",
-     "neural collaborative filtering: products of factors beside dense layers (He et al. 2017)",
+     "neural collaborative filtering: products of factors, with dense layers (He et al. 2017)",
      "K: factors of the products; W: input of the layers, half of it from the user's row and half from the "
      "item's (even); then the width of each layer",
      "pairs of users and items that met",
@@ -58,7 +58,7 @@ static const struct dp_model_help models[] = {
     {"wide-deep",
      "wide-deep:R-W-...-LAST",
      "wide-deep:16-256-128",
-     "a linear part beside dense layers over the rows of categories and the numbers (Cheng et al. 2016)",
+     "a linear part, with dense layers over the rows of categories and the numbers (Cheng et al. 2016)",
      "R: width of a category's row; then the width of each hidden layer",
      CLICKS_READS,
      {CLICKS_OPTIONS}},
@@ -77,7 +77,7 @@ static const struct dp_model_help models[] = {
      "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers "
      "(1 at least) and categories; labels 0 and 1",
      {{"bottom", "W-...", "512-256", "widths of the layers that the numbers go through"},
-      {"top", "W-...", "512-256", "widths of the layers behind the products"},
+      {"top", "W-...", "512-256", "widths of the layers after the products"},
       {"tables", "one|fields", "one", "fields: each category has a table of its own (31 at most)"},
       {"fields", "N", "26", COUNTS_CRITEO " (1 .. 4096)"},
       {"columns", "N", "13", "how many numbers an example has (1 .. 65536)"}}},

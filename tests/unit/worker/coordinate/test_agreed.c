@@ -79,7 +79,8 @@ static void what_decides_is_compared(void **state)
     now.training.push_every = 1; /* then it is that of threads, which nobody gave by that name */
     assert_int_equal(second(&now, 0xabc, 60000, &err), DP_EXISTS);
     assert_non_null(strstr(
-        err.text, "'push_every 16' (--push-every, or what --threads or --accumulate push together): "));
+        err.text,
+        "'push_every 16' (--push-every, or the minibatches that --threads or --accumulate push together): "));
     now = usual();
     now.training.epochs = 11;
     expect(&now, "epochs 10", "epochs 11");

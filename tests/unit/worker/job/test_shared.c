@@ -41,7 +41,7 @@ static void who_is_far_behind_has_lost(void **state)
     assert_false(won);
     assert_int_equal(err.status, DP_OK);
     assert_int_equal(dp_shared_get(&job, "plan", 0, 0, &value, &err), DP_ARGUMENT);
-    assert_non_null(strstr(err.text, "forgotten what was decided in run 12"));
+    assert_non_null(strstr(err.text, "dropped the decisions of run 12"));
     answer = DP_IO;
     assert_int_equal(dp_shared_set(&job, "plan", 3, "x", 1, &won, &err), DP_IO);
     assert_false(won);

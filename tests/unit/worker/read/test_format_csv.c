@@ -299,7 +299,7 @@ static void separators(void **state)
         assert_string_equal(dp_dataset_schema(a)->column[0].name, "a;b;c,d");
         dp_dataset_close(&a);
     }
-    formats_refused(&dir, options, "y;a\n1;2\n0;\"3\"x\n", 3, DP_DATA, "a semicolon behind a quoted field");
+    formats_refused(&dir, options, "y;a\n1;2\n0;\"3\"x\n", 3, DP_DATA, "a semicolon after a quoted field");
     formats_refused(&dir, options, "y;a\n1;2\n0;3;4\n", 3, DP_DATA, "expected 2 columns");
     formats_refused(&dir, options, "y;a\n1;2\n0;1,5\n", 3, DP_DATA,
                     "column 'a': '1,5' is a number with a comma: write a point for the decimals");
@@ -455,8 +455,8 @@ static void bad_files_are_refused(void **state)
         {"y,,a\n", 1, "column 2 has no name"},
         {"y,a\n1,2\n1\n", 3, "expected 2 columns, as the header has, found 1"},
         {"y,a\n1,2\n1,2,3\n", 3, "found 3"},
-        {"y,a\n1,\"2\"x\n", 2, "expected a comma behind a quoted field, found 'x'"},
-        {"y,a\n1,2\"\"\n", 2, "expected quotes around a whole field only"},
+        {"y,a\n1,\"2\"x\n", 2, "expected a comma after a quoted field, found 'x'"},
+        {"y,a\n1,2\"\"\n", 2, "expected quotes around a complete field only"},
         {"w\f\"x\"\n1,2\n", 1, "byte 2 of the line is no text: is the file complete, and UTF-8 text?"},
         {"y,a\n1,2\n1,\"2\n", 3, "a field begins with a quote that is not closed"},
         {"y,a\n2,2\n", 2, "column 'y': label 2: expected 0 or 1"},

@@ -244,15 +244,15 @@ static void bad_files_are_refused(void **state)
         unsigned line;
         const char *words;
     } bad[] = {
-        {"1 2\n-1 3\n", 2, "expected the id of a user, a whole number from 0 or a name, found '-1'"},
-        {"1 2\n1 -3\n", 2, "expected the id of an item, a whole number from 0 or a name, found '-3'"},
-        {"1 2\n1\n", 2, "expected the id of an item, a whole number from 0 or a name, found ''"},
+        {"1 2\n-1 3\n", 2, "expected the id of a user, an integer from 0 or a name, found '-1'"},
+        {"1 2\n1 -3\n", 2, "expected the id of an item, an integer from 0 or a name, found '-3'"},
+        {"1 2\n1\n", 2, "expected the id of an item, an integer from 0 or a name, found ''"},
         {"1.5 2\n", 1, "found '1.5'"},
-        {"1 2 good\n", 1, "expected a number, a date, or nothing, behind user and item, found 'good'"},
+        {"1 2 good\n", 1, "expected a number, a date, or nothing, after user and item, found 'good'"},
         {"1 2 nan\n", 1, "found 'nan'"},
-        {"a b\nc\n", 2, "expected the id of an item, a whole number from 0 or a name, found ''"},
-        {"a,b\nc d\n", 2, "expected the id of an item, a whole number from 0 or a name, found ''"},
-        {"\ta\t3\n", 1, "expected the id of a user, a whole number from 0 or a name, found ''"},
+        {"a b\nc\n", 2, "expected the id of an item, an integer from 0 or a name, found ''"},
+        {"a,b\nc d\n", 2, "expected the id of an item, an integer from 0 or a name, found ''"},
+        {"\ta\t3\n", 1, "expected the id of a user, an integer from 0 or a name, found ''"},
         {"#\n\n", 0, "holds no pairs"},
         {"1 2\n4 2\n\n1 3\n4 4\n1 4\n4 4\n", 6, "user 1 has met all 3 items"},
         {"", 0, "is empty"},
@@ -321,17 +321,15 @@ static void what_is_no_pairs_is_refused(void **state)
         const char *words;
     } bad[] = {
         {"the quick brown fox\njumps over the lazy dog\n", 2,
-         "expected a number, a date, or nothing, behind user and item, found 'the' (the line before was "
-         "taken for a "
-         "header): pairs are lines"},
+         "expected a number, a date, or nothing, after user and item, found 'the' (the line before was taken "
+         "for a header): pairs are lines"},
         {"to be, or not to be,\nthat is\n", 2,
-         "expected the id of an item, a whole number from 0 or a name, found ''"},
-        {"1,,2\n", 1,
-         "expected the id of an item, a whole number from 0 or a name, found '': pairs are lines"},
-        {"1,2,x\n", 1, "expected a number, a date, or nothing, behind user and item, found 'x'"},
-        {"u,i\n1,2\n3\n", 3, ":3: expected the id of an item, a whole number from 0 or a name, found ''"},
+         "expected the id of an item, an integer from 0 or a name, found ''"},
+        {"1,,2\n", 1, "expected the id of an item, an integer from 0 or a name, found '': pairs are lines"},
+        {"1,2,x\n", 1, "expected a number, a date, or nothing, after user and item, found 'x'"},
+        {"u,i\n1,2\n3\n", 3, ":3: expected the id of an item, an integer from 0 or a name, found ''"},
         {"(1,2) 7 8\n(2,2) 5\n", 1, "found '(1'"},
-        {"-1 2\n", 1, ":1: expected the id of a user, a whole number from 0 or a name, found '-1'"},
+        {"-1 2\n", 1, ":1: expected the id of a user, an integer from 0 or a name, found '-1'"},
         {"1 2 3 4 5\n2 2 3 4 5\n", 1,
          "5 numbers in a line: if these are a user and its items, give the format 'lists'"},
         {"user,item\n", 0, "holds no pairs: expected lines of 'user item' or 'user,item'"},

@@ -64,7 +64,7 @@ static void bases(void **state)
         {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {0, 2, 9, 0}, 0, ""},
         {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {0, 3, 9, 0}, -1, "label 3: expected a class from 0 to 2"},
         {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 3, 0, 9}, -1, "label 0: expected a class from 0 to 2"},
-        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 4, 9, 0}, -1, "or from 1 in the whole file"},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 4, 9, 0}, -1, "or from 1 in all of the file"},
         {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {3, 2, 9, 0}, -2, "labels of 3, but of neither 0 nor 1"},
         {DP_LABELS_CLASS, 0, {1, 3, 9, 0}, -1, "label 3: expected a class from 0 to 2"},
         {DP_LABELS_CLASS, 5, {5, 7, 9, 0}, 5, ""},

@@ -128,7 +128,7 @@ static void few_pushes_of_threads_are_told(void **state)
         uint64_t pushes;
         const char *wanted;
     } cases[] = {
-        {2, 1, 7, "gradients of 16 minibatches, so the whole training made 15 pushes"},
+        {2, 1, 7, "gradients of 16 minibatches, so the training made 15 pushes"},
         {2, 1, 91, "made 99 pushes. If it has learned little: --fetch-every 2 makes"},
         {2, 1, 92, NULL}, /* with the 8 of the other worker */
         {1, 16, 7, NULL}, /* no threads */
