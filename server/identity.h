@@ -1,10 +1,12 @@
-/* Identity: whether a shard's store is the one that the cluster trained on. Pure: what the store says (store_id.h) beside what
- * the register's value "stores" says.
+/* Identity: whether a shard's store is the one that the cluster trained on. Pure: compares the store's
+ * identity (store_id.h) with the register's value "stores".
  *     found, stores -> judge -> the store as it is from now on, and the value with it      or: refused, and why
- * Why       A disk that was lost, not mounted or put in another's place leaves an empty directory, or another store. Made anew, or
- *           taken for the right one, it would train on with a part of the model missing, and nobody would be told.
- * Promise   A store is known again where its id is the register's, and its last opening, or the one before that, is the last one
- *           that was registered. A copy of it fits no longer once the other was opened. One that the register has no store for joins.
+ * Why       A disk that was lost, not mounted or put in another's place leaves an empty directory, or
+ *           another store. A new store there, or the wrong one, would silently train on with a part of the
+ *           model missing.
+ * Promise   A store is known again where its id is the register's, and its last opening, or the one before
+ *           that, is the last one that was registered. A copy of it fits no longer once the other was
+ *           opened. One that the register has no store for joins.
  * Thread    Any. Memory: the caller's. */
 #ifndef DP_SERVER_IDENTITY_H
 #define DP_SERVER_IDENTITY_H

@@ -1,12 +1,13 @@
-/* Layout: which shards lie in a server's directory, kept there in the file `layout` from the day all of them served.
+/* Layout: which shards lie in a server's directory, kept there in the file `layout` from the day all of them
+ * served.
  *     check (before a shard is opened) -> shards open -> all serve -> put
- * Why       A shard's store knows its own range and nothing of its neighbours. In another server's directory, or after
- *           shards went from one server to another, the ones that are missing would be made anew, empty, beside or
- *           instead of those that have the rows.
- * Promise   A directory whose shards are others, or of which one is gone, is refused with both layouts named; nothing is
- *           changed. Put is durable when it returns, and replaces the file whole.
+ * Why       A shard's store knows its own range and nothing of its neighbours. In another server's
+ *           directory, or after shards moved from one server to another, missing shards would be created
+ *           empty, next to or instead of those that have the rows.
+ * Promise   A directory with other shards, or with a missing one, is refused with both layouts named;
+ *           nothing is changed. Put is durable when it returns, and replaces the file atomically.
  * Thread    Any; one at a time.
- * Failure   DP_EXISTS another layout; DP_CORRUPT a shard that is gone, a file that is no layout; DP_IO, DP_FULL. */
+ * Failure   DP_EXISTS another layout; DP_CORRUPT a missing shard, a file that is no layout; DP_IO, DP_FULL. */
 #ifndef DP_SERVER_LAYOUT_H
 #define DP_SERVER_LAYOUT_H
 

@@ -1,16 +1,19 @@
-/* Registration: this server's stores beside those that the first server's register knows.
+/* Registration: this server's stores, compared with those of the first server's register.
  *     for each shard, as it opens: admit (asked, judged) -> recovers -> entered (registered) -> serves; then all are watched
- * Promise   No shard serves before the register has its store's id and its opening, durably; until the first server answers the shard
- *           waits, and the log says for whom. Once all serve, a change of the register (another server opened a copy of a store
- *           here, the register is another one) is told: `lost`.
+ * Promise   No shard serves before the register has its store's id and its opening, durably; until the first
+ *           server answers the shard waits, and the log names that server. Once all serve, a change of the
+ *           register (another server opened a copy of a store here, the register is another one) sets
+ *           `lost`.
  *           A server that only reads registers nothing, and watches nothing.
- *           All stores of a server are of one generation, and of that of the first server's: a store that a restore missed
- *           is refused by name. A new store gets theirs.
- * Thread    new, watch, stop, free: main's. gate: used by the thread that opens that shard. lost, endings: any.
- *           A value "stores" that cannot be read (builds before the register checked what is set accepted any bytes) ends no
- *           server. A shard that opens waits until it can be read, and says so with the remedy; with `replaces` it writes
- *           the value anew. A server that serves goes on, and says that nobody watches whether another copy of a store is opened.
- * Failure   DP_GENERATION: a store that the register does not know as this shard's (identity.h). DP_STOPPING after stop. */
+ *           All stores of a server are of one generation, and of that of the first server's: a store that a
+ *           restore missed is refused by name. A new store gets theirs.
+ * Thread    new, watch, stop, free: main's. gate: used by the thread that opens that shard. lost, endings:
+ *           any. A value "stores" that cannot be read (older builds accepted any bytes) ends no server. A
+ *           shard that opens waits until it can be read, and says so with the remedy; with `replaces` it
+ *           writes the value again. A serving server continues, and says that it cannot see whether another
+ *           copy of a store is opened.
+ * Failure   DP_GENERATION: a store that the register does not know as this shard's (identity.h). DP_STOPPING
+ *           after stop. */
 #ifndef DP_SERVER_REGISTRATION_H
 #define DP_SERVER_REGISTRATION_H
 

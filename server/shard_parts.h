@@ -1,8 +1,8 @@
-/* Shard parts: what a shard stands on: its store, its journal's disk, its logic. Opened all or none.
+/* Shard parts: the parts of a shard: its store, its journal's disk, its logic. Opened all or none.
  *     store -> journal's directory -> tables, push ids -> journal replayed
  * Promise   A store that was clean and could not be opened further stays clean: it is marked open last.
- * Thread    open and close: any one, not at the same time. progress: open writes, any reads; stop may be set by any,
- *           and open then gives DP_STOPPING soon. */
+ * Thread    open and close: any one, not at the same time. progress: open writes, any reads; stop may be set
+ *           by any, and open then gives DP_STOPPING soon. */
 #ifndef DP_SERVER_SHARD_PARTS_H
 #define DP_SERVER_SHARD_PARTS_H
 

@@ -1,5 +1,5 @@
-/* Unread stores: what is said while the register's value "stores" cannot be read (builds before the register checked what
- * is set accepted any bytes): the cause and the remedy.
+/* Unread stores: the message while the register's value "stores" cannot be read (older builds accepted any
+ * bytes): the cause and the remedy.
  * Thread    put: the one that opens the shard. says: any.
  * Memory    The caller's struct: init, clear. */
 #ifndef DP_SERVER_UNREAD_STORES_H

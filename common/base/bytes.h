@@ -1,5 +1,5 @@
-/* Bytes: explicit-width little-endian loads and stores (what disk and wire hold), and big-endian u32/u64 for
- * keys whose byte order must be their numeric order. No alignment is needed.                            */
+/* Bytes: explicit-width little-endian loads and stores (for disk and wire), and big-endian u32/u64 for keys
+ * whose byte order must be their numeric order. No alignment is needed. */
 #ifndef DP_BASE_BYTES_H
 #define DP_BASE_BYTES_H
 

@@ -1,6 +1,7 @@
-/* Log: one line an event on stderr: time, level, who, text. Lines of all threads are whole.
- * Promise   It never waits: a line that stderr has no room for (a pipe that nobody reads) is lost, and counted in the log later.
- * Thread    Any. dp_log_start: before the other threads.                                            */
+/* Log: one line an event on stderr: time, level, program, text. Lines of threads do not mix.
+ * Promise   It never waits: a line that stderr does not take (a full pipe) is lost, and counted in the log
+ *           later.
+ * Thread    Any. dp_log_start: before the other threads. */
 #ifndef DP_BASE_LOG_H
 #define DP_BASE_LOG_H
 

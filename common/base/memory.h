@@ -1,5 +1,5 @@
 /* Memory: aligned heap blocks, and page blocks that ask for 2 MB pages. Zero-filled both.
- * Failure   NULL; the caller says what it wanted (DP_NOMEM).                                         */
+ * Failure   NULL; the caller names the purpose (DP_NOMEM). */
 #ifndef DP_BASE_MEMORY_H
 #define DP_BASE_MEMORY_H
 

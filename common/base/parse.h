@@ -1,5 +1,5 @@
-/* Parse: numbers from a person's text (flags, files), the whole string or nothing.
- * `what` names the flag or key in the message.                                                      */
+/* Parse: numbers from a person's text (flags, files), the complete string or nothing.
+ * `what` names the flag or key in the message. */
 #ifndef DP_BASE_PARSE_H
 #define DP_BASE_PARSE_H
 

@@ -1,7 +1,7 @@
-/* Queue: a bounded queue of pointers between threads; what is put belongs to the queue until it is taken.
+/* Queue: a bounded queue of pointers between threads; an item belongs to the queue from put to take.
  * Promise   First in, first out. Never holds more than `len_max`. After dp_queue_close() puts are refused
- *           and takes drain what is left, then say so.
- * Thread    Any number of putters and takers. free: when all of them are gone.
+ *           and takes drain the rest, then say so.
+ * Thread    Any number of putters and takers. free: after all of them have ended.
  * Failure   DP_TIMEOUT when a wait outlasts its deadline, DP_STOPPING when closed (and, for take, empty). */
 #ifndef DP_BASE_QUEUE_H
 #define DP_BASE_QUEUE_H

@@ -1,4 +1,4 @@
-/* Search: the first place in an ascending array that is not below what is wanted, `count` if all are. */
+/* Search: the first place in an ascending array that is not below the wanted value, `count` if all are. */
 #ifndef DP_BASE_SEARCH_H
 #define DP_BASE_SEARCH_H
 

@@ -1,8 +1,8 @@
 /* Status: every failure this program can name, and the text that goes with one.
  * Numbers go on the wire and into logs: add, never renumber.
- * The class says who acts: RETRY the caller, later; CALLER mends its request, file or flag; LOCAL this
- * process sheds load or is given resources; FATAL the shard or process stops.
- * Thread    Everything here may be called from any thread; a dp_error belongs to its caller.        */
+ * The class says which side acts: RETRY the caller, later; CALLER mends its request, file or flag; LOCAL
+ * this process sheds load or is given resources; FATAL the shard or process stops.
+ * Thread    Everything here may be called from any thread; a dp_error belongs to its caller. */
 #ifndef DP_BASE_STATUS_H
 #define DP_BASE_STATUS_H
 

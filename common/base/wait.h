@@ -1,12 +1,14 @@
-/* Wait: why a request waits, or has to come again, as data: beside a status (AGAIN, STOPPING, TIMEOUT) in a Reply, and in the
- * dp_error that the client library gives. Programs decide on this and never on the words beside it.
- * Numbers go on the wire: add, never renumber. A number that this build does not know reads as NONE.
- * The sign says what a client may conclude while the server repeats the reason: NEVER: nothing, its timeout goes on. MOVES: the
- * server is at work whenever done or total changed. ALWAYS: the server obeys a rule; each time it says so it shows life.
- *   reason      who waits, and for what                                      subject, done and total (0 where nothing is said)
+/* Wait: why a request waits, or has to be sent again, as data: next to a status (AGAIN, STOPPING, TIMEOUT)
+ * in a Reply, and in the dp_error that the client library gives. Programs decide on this and never on the
+ * words next to it. Numbers go on the wire: add, never renumber. A number that this build does not know
+ * reads as NONE. The sign says how a client may read a repeated reason. NEVER: as nothing, its timeout goes
+ * on. MOVES: the server is at work whenever done or total changed. ALWAYS: the server obeys a rule; each
+ * repetition shows life.
+ *   reason      waiting request: what it waits for                           subject, done and total (0: none)
  *   STORE       a pull or push: rows that are being read from the store
  *   ROOM        a pull or push: room in the row cache's budget
- *   DISK        a push: the journal's disk is behind or full, or the journal is full until rows are written back; an opening: room
+ *   DISK        a push: a slow or full disk, or a journal that is full until
+ *               rows are written back; an opening: disk space
  *   MARK        a request that needs a mark which is being made durable       subject: the table's id; 0: the journal's mark
  *   STREAMS     a hello: streams being reserved; a push: its stream is new    subject: the stream
  *               and the shard takes no more new ones at once, or not yet
@@ -14,13 +16,13 @@
  *   QUEUE       a request: a queue of the server is full
  *   OPENING     all requests: the server opens its store
  *   RECOVERING  all requests: the server replays its journal                  subject: 1 checked, 2 replayed; bytes
- *   SNAPSHOT    whoever ordered a snapshot: rows to be written back before    subject: run << 32 | epoch; rows
+ *   SNAPSHOT    the order of a snapshot: rows to be written back before      subject: run << 32 | epoch; rows
  *   STOPPING    all requests: the server shuts down
  *   REGISTER    all requests: the server waits for the register
- *   FAULT       a request: what the server lacks and time alone does not bring: memory, a disk that works
- *   STEP        a pull that the consistency mode holds, beside HELD; a push   subject: rank of the member waited for; steps that it
- *               of a synchronous step that is not open yet or is being closed; has finished, and must have
- *               what would show a close that is not durable yet
+ *   FAULT       a request: memory, or a disk that works
+ *   STEP        a pull that the mode blocks, next to HELD; a push             subject: rank of the member waited for; steps that it
+ *               of a synchronous step that is not open or is being committed; has finished, and must have
+ *               a request that would show a step commit that is not durable yet
  *   VIEW        a pull or push: its view, which the shard does not have yet;  subject: run; the shard's view, and the one named
  *               next to REPLACED: a view that has the member again, which left
  *   UNREAD      a pull: earlier answers that its client, or all clients,      total: bytes of its answer

@@ -1,7 +1,9 @@
-/* Beats: a member tells the first server that it lives, and hears for how long the others have not.
+/* Heartbeats: a member shows the first server that it lives, and learns how long the others have been
+ * silent.
  *     (now and then: a beat) | silences: a beat whose answer is waited for
- * Promise   Each beat is a request of its own: one that is not answered is given up for the next, and never sent again after a pause that
- *           grew with the silence of the server; so a server that comes back hears all members soon.
+ * Promise   Each beat is a request of its own: an unanswered one is given up for the next, and never resent
+ *           after a pause that grew with the server's silence. So a server that comes back hears all members
+ *           soon.
  * Thread    The client's. */
 #ifndef DP_CLIENT_BEATS_H
 #define DP_CLIENT_BEATS_H

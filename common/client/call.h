@@ -1,6 +1,6 @@
-/* Call: what a ticket stands for: parcels under way and what became of them.
- * A call is done when no parcel waits, or at the first refusal: it is then let go of by the parcels that are
- * still under way (they go on, for the order of the session, and nobody hears of them).                */
+/* Call: the work behind a ticket: shard requests under way and their results.
+ * A call is done when no shard request waits, or at the first refusal. Its other shard requests go on, for
+ * the order of the session; their answers are dropped. */
 #ifndef DP_CLIENT_CALL_H
 #define DP_CLIENT_CALL_H
 

@@ -1,9 +1,9 @@
-/* Checkpoint, over a client: orders of a checkpoint to all shards at once, and a copy of the register. For programs that drive a
- * checkpoint; not part of the public API.
+/* Checkpoint, over a client: orders of a checkpoint to all shards at once, and a copy of the register. For
+ * programs that drive a checkpoint; not part of the public API.
  * Memory    Answers' frames are the caller's: dp_client_checkpoint_clear, also after a failure.
  * Thread    The client's.
- * Failure   The first shard's that refuses or does not answer, named. The others may have done what they were asked: all orders can be
- *           sent again (proto/README.md). */
+ * Failure   That of the first shard that refuses or does not answer, named. The others may have carried out
+ *           the order: all orders can be sent again (proto/README.md). */
 #ifndef DP_CLIENT_CHECKPOINT_H
 #define DP_CLIENT_CHECKPOINT_H
 

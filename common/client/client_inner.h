@@ -1,4 +1,4 @@
-/* Client, from inside: what its files share. One file a verb: client (open, progress, wait, close), pull,
+/* Client, from inside: shared by its files. One file a verb: client (open, progress, wait, close), pull,
  * push, tables, notes, register, status; member (join, leave). */
 #ifndef DP_CLIENT_CLIENT_INNER_H
 #define DP_CLIENT_CLIENT_INNER_H

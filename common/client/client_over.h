@@ -1,5 +1,4 @@
-/* The client over a given transport and clock: what dp_client_open does with sockets, tests do with their
- * own. */
+/* The client over a given transport and clock: dp_client_open uses sockets, tests use their own. */
 #ifndef DP_CLIENT_CLIENT_OVER_H
 #define DP_CLIENT_CLIENT_OVER_H
 

@@ -1,4 +1,4 @@
-/* Session: who this client is to its servers, and what its links share. One thread's.                   */
+/* Session: this client's identity at its servers, and the data that its links share. One thread's. */
 #ifndef DP_CLIENT_CLIENT_SESSION_H
 #define DP_CLIENT_CLIENT_SESSION_H
 

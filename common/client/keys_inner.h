@@ -1,5 +1,5 @@
-/* Keys, from inside: what pull and push read of a key set.
- *     given position order[j], starts[d] <= j < starts[d + 1]   has the distinct key mixed[d]          */
+/* Keys, from inside: the parts of a key set that pull and push read.
+ *     given position order[j], starts[d] <= j < starts[d + 1]   has the distinct key mixed[d] */
 #ifndef DP_CLIENT_KEYS_INNER_H
 #define DP_CLIENT_KEYS_INNER_H
 

@@ -1,13 +1,14 @@
 /* Link: one server as this client sees it: greeting, the window of requests under way, sequence numbers,
  * sending again.
  *     put -> (greet) -> send in order -> answer -> the parcel's call
- * Promise   Parcels reach the shard's logic in the order of put: go-back-N. `cursor` is the first parcel
- *           that is to be sent; a loss, a busy shard or a new session moves it back, and all from there are
- *           sent again, in order, at the same sequence numbers.
- * Why       The shard executes a session's requests in order and nothing else, so what follows a missing
- *           one is refused anyway.
- * Held      A member's pull that the shard holds has used up its number: what follows is answered before it. It stays in the list, is
- *           passed over by the retry timer, and sent again alone when the shard no longer says that it holds it.
+ * Promise   Shard requests reach the shard's logic in the order of put: go-back-N. `cursor` is the next one
+ *           to send; a loss, a busy shard or a new session moves it back, and all from there are sent again,
+ *           in order, at the same sequence numbers.
+ * Why       The shard executes a session's requests in order and nothing else, so requests after a missing
+ *           one are refused anyway.
+ * Held      A member's pull that the shard blocks has used up its number: later requests are answered before
+ *           it. It stays in the list, does not count for the retry timer, and is resent alone when the shard
+ *           no longer reports it as blocked.
  * Thread    The client's.
  * Memory    Takes parcels over.
  * Failure   A refused greeting refuses every parcel that is under way, with the reason; the next put greets

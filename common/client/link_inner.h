@@ -1,4 +1,4 @@
-/* Link, from inside: what its two files share. link: putting and sending; link_replies: what comes in. */
+/* Link, from inside: shared by its two files. link: putting and sending; link_replies: incoming replies. */
 #ifndef DP_CLIENT_LINK_INNER_H
 #define DP_CLIENT_LINK_INNER_H
 

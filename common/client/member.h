@@ -1,4 +1,4 @@
-/* Member: this client's place in a run, and what its pulls and pushes say of it. */
+/* Member: this client's place in a run, as its pulls and pushes carry it. */
 #ifndef DP_CLIENT_MEMBER_H
 #define DP_CLIENT_MEMBER_H
 

@@ -1,8 +1,9 @@
-/* View watch: a member whose pull is held for long looks whether the view has changed.
+/* View watch: a member with a pull that is blocked for long looks whether the view has changed.
  *     a pull is held for 2 s -> register_get, answered when there is a newer view -> handed to every shard
- * Why       Who joins or leaves hands its view to all shards. If it dies before it has, a shard would wait for a member that has left,
- *           or for a process that another took the place of: those who wait know it from the register.
- * Promise   One request for the register at a time, which waits there. Nothing is waited for here.
+ * Why       A process that joins or leaves hands its view to all shards. If it dies before that, a shard
+ *           would wait for a member that has left, or for a process that was replaced. A waiting member
+ *           learns it from the register.
+ * Promise   One request for the register at a time, which waits there. It never waits.
  * Thread    The client's. */
 #ifndef DP_CLIENT_VIEW_WATCH_H
 #define DP_CLIENT_VIEW_WATCH_H

@@ -1,5 +1,5 @@
-/* Cluster: the file that servers, workers and the command read: where each process is, what is trained, and
- * how.
+/* Cluster: the file that servers, workers and the command read: the place of each process, and the
+ * training's settings.
  * Format    libconfig (the only room that sees it); deploy/cluster.example.conf explains every key.
  * Failure   DP_ARGUMENT naming file, line and key: a key that is not known, missing, of a wrong type or out
  *           of range. DP_IO naming the file.

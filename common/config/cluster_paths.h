@@ -1,6 +1,6 @@
 /* Cluster paths: the paths of a cluster whose file says relative_to "file".
  *     file -> resolve -> paths in memory -> shorten -> file
- * Promise   What is shortened against a file's directory resolves to the same path against that directory. */
+ * Promise   A path that was shortened against a file's directory resolves to the same path against it. */
 #ifndef DP_CONFIG_CLUSTER_PATHS_H
 #define DP_CONFIG_CLUSTER_PATHS_H
 

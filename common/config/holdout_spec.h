@@ -1,4 +1,5 @@
-/* Holdout spec: what of a training file of pairs is its test set, as people write it: "leave-one-out", or a share, "0.2".
+/* Holdout spec: which part of a training file of pairs is its test set, as people write it: "leave-one-out",
+ * or a share, "0.2".
  * Thread    Any: plain functions. */
 #ifndef DP_CONFIG_HOLDOUT_SPEC_H
 #define DP_CONFIG_HOLDOUT_SPEC_H

@@ -1,9 +1,10 @@
 /* Injection: delays that a user asks for, to compare consistency modes under stragglers on one machine.
  *     pace       "20ms": a minibatch takes at least this time
- *     jitter     by what the pace is multiplied, minibatch by minibatch; mean 1:
+ *     jitter     the factor of the pace, minibatch by minibatch; mean 1:
  *                exp: the exponential distribution; uniform: 0 .. 2
  *     straggler  "3:10x,1:50ms": worker 3's minibatches take 10 times as long, worker 1's 50 ms longer
- * Formula   A minibatch whose computing takes c takes  max(c, pace x d) x times + longer,  times and longer being its worker's, and
+ * Formula   A minibatch whose computing takes c takes max(c, pace x d) x times + longer, times and longer
+ *           being its worker's, and
  *               d = 1 (none), -ln u (exp), 2 u (uniform)
  *               u = (floor(h / 2^11) + 1/2) / 2^53
  *               h = mix(g + number + mix(g + epoch + mix(g + seed)))          modulo 2^64

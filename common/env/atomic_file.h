@@ -1,15 +1,17 @@
 /* Atomic file: a file that appears under its name when all of it is written, or not at all.
  *     open -> (write to stream)* -> commit | drop
- * Promise   The name holds the old file or all of the new one, whatever ends the writer. The new one is written to a temp file
- *           beside it, TARGET.new-PID-TIME, which is locked (flock) as long as its writer lives. A writer that was killed
- *           leaves it; the next one of the same target removes it.
- *           A symbolic link stays one: the file that it names is replaced. A file that is there keeps its permissions and,
- *           where allowed, its owner and group; without the group, the group's permissions go. One that may not be written
- *           is refused.
- *           A pipe, a terminal or a device is opened and written as it is. /dev/stdout, /dev/stderr and /dev/fd/N are this
- *           process's own descriptors, so a log that they lead to is appended to.
- * Thread    Any, each with its own file. Several processes may write one target at once: the last commit wins.
- * Failure   DP_IO, DP_FULL, DP_NOMEM, DP_ARGUMENT (an empty name), naming the path and the cause. Nothing is left behind. */
+ * Promise   The name holds the old file or all of the new one, whatever ends the writer. The new one is
+ *           written to a temp file next to it, TARGET.new-PID-TIME, which is locked (flock) as long as its
+ *           writer lives. A writer that was killed leaves it; the next one of the same target removes it.
+ *           A symbolic link stays one: the file that it names is replaced. A file that is there keeps its
+ *           permissions and, where allowed, its owner and group; without the group, the group's permissions
+ *           go. One that may not be written is refused.
+ *           A pipe, a terminal or a device is opened and written directly. /dev/stdout, /dev/stderr and
+ *           /dev/fd/N are this process's own descriptors, so a log that they lead to is appended to.
+ * Thread    Any, each with its own file. Several processes may write one target at once: the last commit
+ *           wins.
+ * Failure   DP_IO, DP_FULL, DP_NOMEM, DP_ARGUMENT (an empty name), naming the path and the cause. No file is
+ *           left. */
 #ifndef DP_ENV_ATOMIC_FILE_H
 #define DP_ENV_ATOMIC_FILE_H
 

@@ -1,10 +1,10 @@
-/* Awake clock: the time in which this process ran. A suspension (Ctrl-Z, a debugger, a virtual machine that is paused) takes time on
- * the clock below, and hardly any here.
- * Promise   Between two looks it goes on as the clock below does, by most_ns at most: so much a suspension counts, wherever between two
- *           looks it begins. It starts at the time of the clock below, and never goes back.
- * Why       A deadline in this time needs no care after a suspension. A long gap is cut short and not left out: deadlines come, though
- *           late, also where every look is late (a machine with too much to do).
- * Use       Who waits looks every most_ns.
+/* Awake clock: the time in which this process ran. A suspension (Ctrl-Z, a debugger, a virtual machine that
+ * is paused) takes time on the clock below, and hardly any here.
+ * Promise   Between two looks it follows the clock below, by at most most_ns: a suspension counts for no
+ *           more, wherever it begins. It starts at the time of the clock below, and never goes back.
+ * Why       A deadline in this time needs no care after a suspension. A long gap is cut short and not left
+ *           out: deadlines come, though late, also where every look is late (a machine with too much to do).
+ * Use       A caller that waits looks every most_ns.
  * Thread    One. */
 #ifndef DP_ENV_AWAKE_H
 #define DP_ENV_AWAKE_H

@@ -1,4 +1,4 @@
-/* Clock: time as a struct of functions, so that a test or the simulator can be the one who decides it. */
+/* Clock: time as a struct of functions, so that a test or the simulator can set it. */
 #ifndef DP_ENV_CLOCK_H
 #define DP_ENV_CLOCK_H
 

@@ -1,12 +1,13 @@
 /* Disk: the few file operations that durable logs are made of, as a struct of functions: the real disk in a
  * program, a simulated one in a test (tests/lib/sim_disk.h), which cuts the power at any operation.
- * Promise   What was written is durable after sync of that file; a file's existence and name after
+ * Promise   Written bytes are durable after sync of that file; a file's existence and name after
  *           sync_directory. Before that a power cut may keep any part of it: nothing, all, or some of its
  *           512-byte sectors. Files are named inside the one directory that the disk was opened on.
  * Thread    Different files: any. One file: write and sync may run on two threads at the same time.
  * Memory    Pieces are the caller's, for the call only.
- * Failure   DP_IO, DP_FULL (no space, or no more files may be open, which changed nothing), DP_NOT_FOUND; the
- *           text names file and cause. After a failed sync it is unknown what of the file is durable. */
+ * Failure   DP_IO, DP_FULL (no space, or no more files may be open, which changed nothing), DP_NOT_FOUND;
+ *           the text names file and cause. After a failed sync it is unknown which part of the file is
+ *           durable. */
 #ifndef DP_ENV_DISK_H
 #define DP_ENV_DISK_H
 

@@ -1,5 +1,6 @@
-/* Limits: what a shell, a batch system or a container lets this process use (ulimit). A library that meets one of
- * them aborts, or the kernel ends the process; so what is needed is compared with the limits before it is used.
+/* Limits: the bounds that a shell, a batch system or a container sets for this process (ulimit). A library
+ * that meets one of them aborts, or the kernel ends the process. So the needs are compared with the limits
+ * before.
  * Thread    dp_limits_begin and dp_limits_check: the first one, before there are others. The rest: any. */
 #ifndef DP_ENV_LIMITS_H
 #define DP_ENV_LIMITS_H

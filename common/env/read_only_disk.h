@@ -1,5 +1,5 @@
-/* Read-only disk: env/disk.h on a real directory, for reading only: whatever would change it is DP_UNSUPPORTED, and the
- * directory is not made.
+/* Read-only disk: env/disk.h on a real directory, for reading only: an operation that would change it is
+ * DP_UNSUPPORTED, and the directory is not made.
  * Failure   DP_NOT_FOUND: no such directory. */
 #ifndef DP_ENV_READ_ONLY_DISK_H
 #define DP_ENV_READ_ONLY_DISK_H

@@ -1,5 +1,5 @@
-/* Optimizer forms: what the portable and the AVX2 form of each optimizer share; inside this room only.
- * The scalars of a call (dependent on rate and step) are worked out here, once for both forms.       */
+/* Optimizer forms: shared by the portable and the AVX2 form of each optimizer; inside this room only. The
+ * scalars of a call (dependent on rate and step) are worked out here, once for both forms. */
 #ifndef DP_MODEL_OPTIMIZER_FORMS_H
 #define DP_MODEL_OPTIMIZER_FORMS_H
 

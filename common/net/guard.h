@@ -1,11 +1,11 @@
-/* Guard: bounds what the peers of a listener have sent and the listener has not taken yet. Private to the
- * room.
+/* Guard: bounds the bytes that the peers of a listener have sent and the listener has not taken yet. Private
+ * to the room.
  *     accepted -> (received by the kernel - taken from the socket > a bound?) -> shut the connection down ->
  *     ZeroMQ frees what it held
  * Why       ZeroMQ keeps the frames of a message until the last one arrives, and counts neither them nor
  *           their bytes against its queue, so a message that never ends would fill the memory. It has no
- *           limit for that. But it tells which descriptor it accepted (its monitor) and which one a message
- *           came from, and the kernel counts each one's bytes.
+ *           limit for that. But it names the descriptor that it accepted (its monitor) and which one a
+ *           message came from, and the kernel counts each one's bytes.
  * Promise   A peer loses its connection if its waiting bytes exceed DP_PEER_WAITING_MAX, or if it has read
  *           nothing for DP_STALL_MS although bytes wait for it. While the waiting bytes of all peers exceed
  *           DP_ALL_WAITING_MAX, the peer with the greatest product of waiting bytes and waiting time loses

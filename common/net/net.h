@@ -1,10 +1,10 @@
-/* Net: sockets that carry messages. The only room that sees zmq.h.
+/* Net: sockets that carry messages. Only this room includes zmq.h.
  *     listener    a server's end (ROUTER): from any peer, to one peer
  *     connection  a client's end (DEALER): to and from one server; reconnects by itself, with back-off
  * Promise   Frames move between message and socket without a copy. Neither send nor receive blocks; waits
  *           have a deadline. A peer that breaks ZMTP or sends a frame over the limit loses its connection,
- *           with no other effect. Messages to a peer that is gone, does not read, or has a full queue are
- *           dropped and counted: the client's resend repairs that.
+ *           with no other effect. Messages to a peer that has disconnected, does not read, or has a full
+ *           queue are dropped and counted: the client's resend repairs that.
  * Thread    A socket stays with the thread that opened it. dp_net: open first, close last, on any thread.
  * Endpoints "tcp://127.0.0.1:5701", "ipc:///path". */
 #ifndef DP_NET_NET_H

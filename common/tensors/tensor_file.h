@@ -1,8 +1,9 @@
 /* Tensor file: named tensors in one file of the safetensors format, as other programs read them.
  *     add (each tensor) -> open (layout, header) -> put (any part, in any order) -> commit | drop
- * Format    u64 bytes of the header, little endian | header: JSON, padded with blanks to a multiple of 8 | data. The header has
- *           for each tensor {"dtype", "shape", "data_offsets": [begin, end)} and "__metadata__", texts by name. Tensors lie one
- *           behind the other without gaps, those of 8 bytes an element first, so each is aligned to its elements.
+ * Format    u64 bytes of the header, little endian | header: JSON, padded with blanks to a multiple of 8 |
+ *           data. The header has for each tensor {"dtype", "shape", "data_offsets": [begin, end)} and
+ *           "__metadata__", texts by name. Tensors lie one after the other without gaps, those of 8 bytes an
+ *           element first, so each is aligned to its elements.
  * Promise   As atomic_file.h: the file is there whole or not at all. Its disk space is reserved by open.
  * Thread    One.
  * Failure   DP_FULL, DP_IO naming the file; DP_ARGUMENT: not a regular file. */

@@ -1,7 +1,9 @@
-/* Tensor set: named tensors of files that are read, of whatever format (tensor_read.h, npy_read.h): what there is, and any part of it.
+/* Tensor set: named tensors of files in any of the formats (tensor_read.h, npy_read.h): their list, and any
+ * part of each.
  *     a format's open or parse -> find, get parts of each tensor -> unchanged -> close
- * Promise   A part is the bytes that the file has there. A file that became shorter is an error, and nothing is mapped: no file that is
- *           changed by somebody else can end the process. What was checked once holds while dp_tensor_set_unchanged says so.
+ * Promise   A part is the bytes that the file has there. A file that became shorter is an error, and nothing
+ *           is mapped: another program that changes a file cannot end the process. A check holds while
+ *           dp_tensor_set_unchanged says so.
  * Memory    Tensors live until close. Their data stay in the files.
  * Thread    One.
  * Failure   DP_DATA: a file was changed, with the name of a tensor in it; DP_IO. */

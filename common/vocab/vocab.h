@@ -1,13 +1,16 @@
-/* Vocabulary: the names that keys of a run's tables have (words, ids, features, columns), as a file beside its store.
+/* Vocabulary: the names that keys of a run's tables have (words, ids, features, columns), as a file next to
+ * its store.
  *     write:  begin -> add, add, ... -> commit | drop          read:  open -> entries, key, find -> close
- * File      Lines of tab-separated fields. First "downpour names 1", "run N", "source HEX" (what the names were made from); then for each
- *           name its group, key and text, in the order in which tables are exported; last "end N", "all" or "cut", and a sum of all
- *           bytes before. In a text, control characters and the backslash are written \xHH; other bytes stay.
- * Promise   A file is there whole or not at all. A reader takes only what the writer wrote: a file that is damaged, cut or of another run
- *           is refused by name.
+ * File      Lines of tab-separated fields. First "downpour names 1", "run N", "source HEX" (what the names
+ *           were made from); then for each name its group, key and text, in the order in which tables are
+ *           exported; last "end N", "all" or "cut", and a sum of all bytes before. In a text, control
+ *           characters and the backslash are written \xHH; other bytes stay.
+ * Promise   A file is there whole or not at all. A reader accepts only an intact file: one that is damaged,
+ *           cut or of another run is refused by name.
  * Thread    A writer: one. A vocabulary is constant after open.
  * Memory    Reading: the file's bytes, and 24 bytes a name. Texts are the vocabulary's own, and end in 0.
- * Failure   DP_NOT_FOUND: there is no such file; DP_DATA: damaged, or of another run; DP_IO, DP_FULL, DP_NOMEM. */
+ * Failure   DP_NOT_FOUND: there is no such file; DP_DATA: damaged, or of another run; DP_IO, DP_FULL,
+ *           DP_NOMEM. */
 #ifndef DP_VOCAB_VOCAB_H
 #define DP_VOCAB_VOCAB_H
 

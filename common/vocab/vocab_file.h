@@ -1,4 +1,4 @@
-/* What writing and reading a file of names have in common. Private to this room. */
+/* Shared by writing and reading a file of names. Private to this room. */
 #ifndef DP_VOCAB_VOCAB_FILE_H
 #define DP_VOCAB_VOCAB_FILE_H
 

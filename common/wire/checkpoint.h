@@ -1,5 +1,5 @@
-/* Checkpoint: what a shard is ordered to do for a checkpoint, and how far it is (proto/README.md, "Checkpoints").
- * Numbers go on the wire.
+/* Checkpoint: the orders of a checkpoint to a shard, and how far the shard is (proto/README.md,
+ * "Checkpoints"). Numbers go on the wire.
  * Memory    An ask lends its missing pushes from its message. */
 #ifndef DP_WIRE_CHECKPOINT_H
 #define DP_WIRE_CHECKPOINT_H

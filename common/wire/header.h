@@ -1,4 +1,4 @@
-/* Header: what requests and replies share in packing and checking their first frame. Of this room only. */
+/* Header: packing and checking of the first frame, shared by requests and replies. Of this room only. */
 #ifndef DP_WIRE_HEADER_H
 #define DP_WIRE_HEADER_H
 

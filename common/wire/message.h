@@ -1,5 +1,6 @@
-/* Message: an ordered list of frames (bytes and who frees them), as it comes from or goes to a socket.
- * Nothing here knows ZeroMQ: the net room fills and drains messages without copying, tests make their own.
+/* Message: an ordered list of frames (bytes and the function that frees them), as it comes from or goes to a
+ * socket. Nothing here knows ZeroMQ: the net room fills and drains messages without copying, tests make
+ * their own.
  * Memory    A message owns its frames; a frame's bytes live until dp_frame_release. A message that is
  *           handed on (struct dp_message **) is set to NULL.
  * Thread    None is shared: a message belongs to one thread at a time. release may run on another thread

@@ -1,5 +1,5 @@
-/* Reply: what a server answers, as a plain struct, and its frames.
- * Decoding (on the client) trusts a server no more than a server trusts a client.                       */
+/* Reply: the answer of a server, as a plain struct, and its frames.
+ * Decoding (on the client) trusts a server no more than a server trusts a client. */
 #ifndef DP_WIRE_REPLY_H
 #define DP_WIRE_REPLY_H
 

@@ -1,10 +1,11 @@
-/* View: who takes part in a run, and by which consistency mode: a numbered value that the register keeps
+/* View: the members of a run, and its consistency mode: a numbered value that the register keeps
  * (`run/N/view`, its number is the value's version), that clients hand to shards, and that shards journal.
  * Little endian:
  *     format u32 (2) | run u32 | number u64 | mode u32 | slack u32 | first_step u64 | members u32 | 0 u32 |
  *     members times, by rank: incarnation u64 | until u64 | from u64 | missed u64
- * Format 1, of registers and journals of before members could return, ends after `until` and is read with from = first_step.
- * Promise   What unpack accepts can be acted on: known mode, run, number and members from 1, sizes that fit.
+ * Format 1, of registers and journals of before members could return, ends after `until` and is read with
+ * from = first_step.
+ * Promise   An unpacked view can be acted on: known mode, run, number and members from 1, sizes that fit.
  * Memory    A view's members are on the heap: dp_view_clear. */
 #ifndef DP_WIRE_VIEW_H
 #define DP_WIRE_VIEW_H

@@ -1,12 +1,13 @@
-/* Cache budget: how many bytes the rows in memory may take, who gets of it, and what is evicted for it.
+/* Cache budget: how many bytes the rows in memory may take, which table gets them, and which rows are
+ * evicted.
  *     need -> it is there -> go on
  *          -> rows of the same tables are evicted -> find again (some may have been one's own)
  *          -> none is clean: clean rows are wanted, another table shrinks, the request is parked, first come
  *             first served, and tries again when something changed
- * Promise   What is taken is within the budget, reads under way with all that they may bring included. No row that is
- *           dirty, due, or under way to the store is evicted (row_cache.h).
- * Thread    The shard's. Memory: lookups are lent, from want to forget. Row numbers and states of keys found before a call
- *           that evicts are not valid after it: find them again. */
+ * Promise   Memory stays within the budget, including reads under way with all that they may bring. No row
+ *           that is dirty, due, or under way to the store is evicted (row_cache.h).
+ * Thread    The shard's. Memory: lookups are lent, from want to forget. Row numbers and states of keys found
+ *           before a call that evicts are not valid after it: find them again. */
 #ifndef DP_CACHE_CACHE_BUDGET_H
 #define DP_CACHE_CACHE_BUDGET_H
 

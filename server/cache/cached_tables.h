@@ -1,5 +1,5 @@
 /* The tables of a shard, found by id, each with its rows in memory.
- * Holds     Ascending by id. What the cache lacks of a table's stored rows is `away`.
+ * Holds     Ascending by id. `away` counts the stored rows of a table that the cache lacks.
  * Thread    The shard's. Memory: the tables, from add to remove; a table that is durable stays till clear. */
 #ifndef DP_CACHE_CACHED_TABLES_H
 #define DP_CACHE_CACHED_TABLES_H

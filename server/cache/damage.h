@@ -1,6 +1,6 @@
-/* Damage that the store found, in a row that somebody asked for or while it counted, and rows that show that the journal has
- * lost its end: what touches them is refused by who asked; the operator sees it in the log and in the status (store_damage),
- * for nobody may ever ask for a damaged row.
+/* Damage: rows that the store found damaged, in a read or a count, and rows that show that the journal has
+ * lost its end. Requests that touch them are refused. The operator sees them in the log and in the status
+ * (store_damage), since no request may ever touch a damaged row.
  * Thread    The shard's. */
 #ifndef DP_CACHE_DAMAGE_H
 #define DP_CACHE_DAMAGE_H

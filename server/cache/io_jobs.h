@@ -1,6 +1,6 @@
-/* A shard's jobs at its store: each comes back to whoever submitted it.
+/* A shard's jobs at its store: each returns to its submitter.
  *     new -> submit -> (the store) -> take: done(context, job), which takes it over -> free
- * Holds     under_way: what was submitted and did not come back.
+ * Holds     under_way: submitted jobs that have not returned.
  * Thread    The shard's. Memory: a job is its submitter's until submit gave DP_OK, and from done() on. */
 #ifndef DP_CACHE_IO_JOBS_H
 #define DP_CACHE_IO_JOBS_H

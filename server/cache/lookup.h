@@ -1,4 +1,4 @@
-/* Lookup: the keys of one request, and what became of them in the cache.
+/* Lookup: the keys of one request, and their state in the cache.
  * Holds     to_read = sum of unknown, to_make = sum of fresh: of the last time that misses.c looked.
  * Memory    Its owner's, keys included; budget and misses lend it (dp_cache_budget_forget). */
 #ifndef DP_CACHE_LOOKUP_H

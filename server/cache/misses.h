@@ -1,8 +1,9 @@
 /* Misses: finding the rows of a lookup, and reading those that only the store has.
  *     find -> (some unknown: room for them (cache_budget.h), one read for all of them: park) -> read -> (some rows a turn)
  *     found: into the cache, else: ABSENT -> all are: ended() -> parked requests try again
- * Promise   One read a key is under way at a time. A row that is in the cache is never overwritten by a read. A failed read is
- *           told to the lookup that asked; others that waited for it ask for themselves.
+ * Promise   One read a key is under way at a time. A row that is in the cache is never overwritten by a
+ *           read. A failed read is reported to the lookup that asked; other waiting lookups ask for
+ *           themselves.
  * Thread    The shard's. Memory: keys of a lookup are copied into its read. */
 #ifndef DP_CACHE_MISSES_H
 #define DP_CACHE_MISSES_H

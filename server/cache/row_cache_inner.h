@@ -1,4 +1,5 @@
-/* What row_cache.c and row_evict.c share: the index and the lists of free rows of row_cache.h. Nothing else includes it. */
+/* Shared by row_cache.c and row_evict.c: the index and the lists of free rows of row_cache.h. Nothing else
+ * includes it. */
 #ifndef DP_CACHE_ROW_CACHE_INNER_H
 #define DP_CACHE_ROW_CACHE_INNER_H
 

@@ -1,5 +1,5 @@
-/* What the nouns of one shard share: which one it is, its clock, its counters. Set once, at its opening; only the counters
- * change, each through DP_COUNT by whoever does what is counted.
+/* Shared by the nouns of one shard: its number, its clock, its counters. Set once, at its opening. Only the
+ * counters change, through DP_COUNT.
  * Thread    The shard's. */
 #ifndef DP_CACHE_SHARD_BASE_H
 #define DP_CACHE_SHARD_BASE_H

@@ -1,12 +1,13 @@
-/* Beats: for how long the first server has not heard of each member of a run.
+/* Heartbeats: how long each member of a run has been silent.
  *     take* -> (the socket is empty) -> answer: to all who asked, the silence of every member
- * Promise   Whoever beat before anything is answered counts as heard: after a pause of this server, what has come meanwhile is heard
- *           first. Of the newest run only, until it is silent for DP_BEATS_OVER_NS: a process that was refused may have beaten for a
- *           run that nobody began. Who has never beaten counts from when that run was first heard of, and so does everybody after a
- *           start of this server.
- * Why       No member counts the silence of another: it cannot know whether that one or the server between them was away. Nothing
- *           is decided here (worker/loop/stand_in.h).
- * Clock     Passed in: time in which this server ran (common/env/awake.h), so that its own pauses are nobody's silence.
+ * Promise   After a pause of this server, all heartbeats that have come are heard before any is answered. Of
+ *           the newest run only, until it is silent for DP_BEATS_OVER_NS: a refused process may have sent
+ *           one for a run that never began. A member without a heartbeat counts from the first heartbeat of
+ *           that run. After a start of this server every member does.
+ * Why       No member counts the silence of another: it cannot know whether that one or the server between
+ *           them was away. Nothing is decided here (worker/loop/stand_in.h).
+ * Clock     Passed in: time in which this server ran (common/env/awake.h), so that its own pauses count as
+ *           no member's silence.
  * Thread    The control thread. In memory alone. */
 #ifndef DP_CONTROL_BEATS_H
 #define DP_CONTROL_BEATS_H

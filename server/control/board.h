@@ -7,7 +7,7 @@
  *           every few seconds, so a run that is idle for so long has ended. A note without a run is dropped
  *           in the same way, on its own.
  * Thread    The control thread.
- * Memory    The board copies what it is given. */
+ * Memory    The board copies its arguments. */
 #ifndef DP_CONTROL_BOARD_H
 #define DP_CONTROL_BOARD_H
 

@@ -1,9 +1,10 @@
-/* Generation: of which restore this server's rows are, as its control thread answers with it: a number, and random bits
- * (history) that tell restores with the same number apart; history 0: never restored.
+/* Generation: which restore this server's rows come from, as its control thread answers: a number, and
+ * random bits (history) that distinguish restores with the same number; history 0: never restored.
  *     (unknown) -> the stores tell theirs, or that all of them are new -> settle -> known, and stays so
- * Why       The stores keep it, and open after control: until they tell, whoever asks for more than status waits.
- *           The first server also keeps a history in its register's value "generation", so that stores that are made
- *           anew beside it (--replace-store) do not begin a history of their own. Where a store tells, the store is right.
+ * Why       The stores keep it, and open after control: until they answer, every request but status waits.
+ *           The first server also keeps a history in its register's value "generation", so that new stores
+ *           of other servers (--replace-store) do not begin a history of their own. If a store has one, the
+ *           store is right.
  * Thread    The control thread. */
 #ifndef DP_CONTROL_GENERATION_H
 #define DP_CONTROL_GENERATION_H

@@ -1,23 +1,28 @@
 /* Leases: which process trains which push numbers of an epoch, where processes take them one after the other
- * (training.work "leased") instead of by a share of their own. Soft: a table in memory, made of what processes say.
+ * (training.work "leased") instead of by a share of their own. Soft: a table in memory, made of the
+ * processes' reports.
  *     ask -> GIVEN numbers | WAIT | OVER | TELL (what every shard has) -> told -> ...
- * Why       What is leased twice costs a computation and counts once on each shard (push ids), so a lease needs no
- *           expiry, no disk and no agreement: a lost table is asked for again, a slow or dead process is worked around.
- * Promise   A number is done when some process said that every shard has it; OVER is answered only when all are. A
- *           number is given to a process that does not hold it. Whoever holds nothing is given, when no number is
- *           free, the one that others have held longest, as soon as that is longer than DP_LEASES_BACKUP times the
- *           mean (MapReduce's backup tasks, Dean and Ghemawat 2004): so the numbers of a dead process are done, and
- *           the last ones of an epoch do not wait for a slow one. No number is given that is
- *           DP_LEASES_SPAN or more above the lowest that is not done: the window of push numbers on the shards
- *           (push_ids.h) never fills, and their streams stay narrow.
- *           A process is a session. What it says it holds is all that it holds; other leases of its are free. A new
- *           process of a rank frees those of the one before, which hears REPLACED from then on, in every epoch of the run. The same
- *           request (session and id) has the same answer; an older one than the last changes nothing but what is done.
- * But       After a restart, or where all its tables are forgotten, an earlier process counts as new: of two in one place stays who asks last.
- * Bounds    DP_LEASES_TABLES_MAX epochs of all runs; the one that was asked for least recently is forgotten, as after a restart.
- *           Of each: two bits a number, and DP_LEASES_HOLDERS_MAX processes.
+ * Why       A number that is leased twice costs a computation and counts once on each shard (push ids). So a
+ *           lease needs no expiry, no disk and no agreement: a lost table is rebuilt, a slow or dead process
+ *           is worked around.
+ * Promise   A number is done when some process said that every shard has it; OVER is answered only when all
+ *           are. A number is given to a process that does not hold it. If no number is free, a process
+ *           without numbers gets the one that others have held longest, as soon as that is longer than
+ *           DP_LEASES_BACKUP times the mean (MapReduce's backup tasks, Dean and Ghemawat 2004): so the
+ *           numbers of a dead process are done, and the last ones of an epoch do not wait for a slow one. No
+ *           number is given that is DP_LEASES_SPAN or more above the lowest that is not done: the window of
+ *           push numbers on the shards (push_ids.h) never fills, and their streams stay narrow.
+ *           A process is a session. Its list of held numbers is complete; its other leases become free. A
+ *           new process of a rank frees those of the one before, which gets REPLACED from then on, in every
+ *           epoch of the run. The same request (session and id) has the same answer; an older one than the
+ *           last changes only which numbers are done.
+ * But       After a restart, or where all its tables are forgotten, an earlier process counts as new: of two
+ *           in one place the last one to ask stays.
+ * Bounds    DP_LEASES_TABLES_MAX epochs of all runs; the one that was asked for least recently is forgotten,
+ *           as after a restart. Of each: two bits a number, and DP_LEASES_HOLDERS_MAX processes.
  * Thread    The control thread's. No clock: times are the caller's.
- * Failure   DP_INVALID: another total for an epoch that is known, or two ranks of one session. DP_REPLACED. DP_NOMEM. */
+ * Failure   DP_INVALID: another total for an epoch that is known, or two ranks of one session. DP_REPLACED.
+ *           DP_NOMEM. */
 #ifndef DP_CONTROL_LEASES_H
 #define DP_CONTROL_LEASES_H
 

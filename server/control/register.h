@@ -10,7 +10,7 @@
  *           or an older one fail with DP_TOO_OLD, so a dropped value is never mistaken for one that was never
  *           set. Values without a run are never dropped. Space for the value "stores" is always reserved.
  * Thread    The control thread.
- * Memory    The register copies what it is given. An entry is borrowed until the next set.
+ * Memory    The register copies its arguments. An entry is borrowed until the next set.
  * Failure   A set that fails changes nothing in memory and may be sent again. After a loss of power its value
  *           may be there all the same, as won. DP_FULL: the register or the disk is full. DP_IO: the disk
  *           failed.

@@ -1,13 +1,14 @@
-/* Import: a checkpoint made of rows that come from elsewhere, and not of a running cluster.
+/* Import: a checkpoint made of rows from another program, not of a running cluster.
  *     lock, making-<order> -> a store of one shard in it, written as a restore writes one -> linked -> the link's files into the pool ->
  *     ids (none), register (empty), cluster file -> manifest -> the store goes -> published, verified
- * Promise   As server/checkpoint/making.h: until the manifest is in place nothing counts, and from then on all of it does. Every file was
- *           read back with its checksum. The checkpoint has no run: a training on it begins with its first push.
- * Rows      Each gets lsn 1; journals of stores that are restored begin behind it.
+ * Promise   As server/checkpoint/making.h: until the manifest is in place nothing counts, and from then on
+ *           all of it does. Every file was read back with its checksum. The checkpoint has no run: a
+ *           training on it begins with its first push.
+ * Rows      Each gets lsn 1; journals of restored stores begin after it.
  * Thread    One, which waits for the store.
  * Memory    16 bytes for each row of the largest table, and two portions of 4 MB.
- * Failure   DP_FULL, DP_IO, DP_NOMEM, DP_ARGUMENT (a place where no checkpoint may lie), DP_IN_USE, and what `fill` and `unchanged`
- *           say. What was made is removed. */
+ * Failure   DP_FULL, DP_IO, DP_NOMEM, DP_ARGUMENT (a place where no checkpoint may lie), DP_IN_USE, and the
+ *           statuses of `fill` and `unchanged`. Its files are removed. */
 #ifndef DP_IMPORT_IMPORT_H
 #define DP_IMPORT_IMPORT_H
 

@@ -1,13 +1,13 @@
-/* Digest of rows: 128 bits that depend on what rows hold, and on nothing else.
+/* Digest of rows: 128 bits that depend on the rows' contents, and on nothing else.
  *     digest of a table = sum over its rows, modulo 2^128, of BLAKE2b-128(key u64 | step u32 | weights | slots)
  *     digest of all     = BLAKE2b-128 over its tables, ascending by name: name 48 | dim u32 | rows u64 | digest 16
- * Order     Addition modulo 2^128 is associative and commutative: rows may come in any order, from any number of shards
- *           and files, and sums of parts add up to the sum of all. The key (the user's, unmixed) is hashed with the
- *           row, so rows that change places change the sum; keys are unique in a table, so none is counted twice.
- *           lsn, row format, shard and file are not hashed.
- * Strength  BLAKE2b is a cryptographic hash (RFC 7693), so sums of different contents are equal with a chance of about
- *           2^-128. Who chooses contents on purpose can find equal sums with less work (generalised birthdays): it
- *           tells accidents, it is no signature.
+ * Order     Addition modulo 2^128 is associative and commutative: rows may come in any order, from any
+ *           number of shards and files, and sums of parts add up to the sum of all. The key (the user's,
+ *           unmixed) is hashed with the row, so rows that change places change the sum; keys are unique in a
+ *           table, so none is counted twice. lsn, row format, shard and file are not hashed.
+ * Strength  BLAKE2b is a cryptographic hash (RFC 7693), so sums of different contents are equal with a
+ *           chance of about 2^-128. An attacker can find equal sums with less work (generalised birthdays):
+ *           the digest detects accidents and is no signature.
  * Thread    Any, each with a digest of its own. */
 #ifndef DP_INSPECT_INSPECT_DIGEST_H
 #define DP_INSPECT_INSPECT_DIGEST_H

@@ -1,11 +1,11 @@
 /* Inspect journal: a shard's journal, looked at without changing a byte of it.
- * Promise   What an opening would find (journal_replay.h decides it, the same code): which records it would replay, where
- *           the torn tail begins, whether it would refuse. Files are opened for reading only, and not locked. Beside a
- *           running server, which writes and renames meanwhile, the answer may be wrong; the caller asks
- *           dp_store_view_in_use() and says so.
+ * Promise   The same result as an opening's, by the same code (journal_replay.h): which records it would
+ *           replay, where the torn tail begins, whether it would refuse. Files are opened for reading only,
+ *           and not locked. While a server runs, which writes and renames, the answer may be wrong; the
+ *           caller asks dp_store_view_in_use() and says so.
  * Thread    One.
  * Memory    All that is lent is lent for the call.
- * Failure   What an opening would refuse with (DP_CORRUPT, DP_UNSUPPORTED, DP_IO), after the segments were visited. */
+ * Failure   An opening's refusals (DP_CORRUPT, DP_UNSUPPORTED, DP_IO), after the segments were visited. */
 #ifndef DP_INSPECT_INSPECT_JOURNAL_H
 #define DP_INSPECT_INSPECT_JOURNAL_H
 

@@ -1,5 +1,6 @@
-/* Inspect layout: what lies beside the shards of a server: the file `layout`, checked against what the shards' own marks say, and the
- * first server's `register`, checked as that server checks it. What is wrong is damage of the first view of that directory. */
+/* Inspect layout: the files next to a server's shards: `layout`, checked against the shards' own marks, and
+ * the first server's `register`, checked as that server checks it. A fault is damage of the first view of
+ * that directory. */
 #ifndef DP_INSPECT_INSPECT_LAYOUT_H
 #define DP_INSPECT_INSPECT_LAYOUT_H
 

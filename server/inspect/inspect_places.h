@@ -1,7 +1,7 @@
-/* Inspect places: the shards' directories that a directory stands for: itself, or below it shard-N, server-N/shard-N, or
- * store/server-N/shard-N (a run's), in the order of their names.
- * Memory    clear frees what add has made.
- * Failure   DP_NOT_FOUND: none, with what was looked for; DP_IO. */
+/* Inspect places: the shards' directories that a directory stands for: itself, or below it shard-N,
+ * server-N/shard-N, or store/server-N/shard-N (a run's), in the order of their names.
+ * Memory    clear frees the places that add has made.
+ * Failure   DP_NOT_FOUND: none, with the names that were tried; DP_IO. */
 #ifndef DP_INSPECT_INSPECT_PLACES_H
 #define DP_INSPECT_INSPECT_PLACES_H
 

@@ -1,7 +1,6 @@
-/* Inspect view: what is known of one shard's store: read once, then shown as text or JSON.
+/* Inspect view: all that is known of one shard's store: read once, then shown as text or JSON.
  *     own marks -> marks -> journal (its end bounds the rows' lsn) -> rows
- * Promise   Nothing of the store is changed. Whatever is damaged is in `damage`, named; what could be read in spite of it is
- *           in the rest.
+ * Promise   The store is not changed. `damage` names all damage; the rest has all that could still be read.
  * Memory    clear frees all that gather has made, also after a failure.
  * Failure   Only where there is nothing to look at: NOT_FOUND, UNSUPPORTED, IO, NOMEM. Damage is none. */
 #ifndef DP_INSPECT_INSPECT_VIEW_H

@@ -8,13 +8,14 @@
  *           below the highest one seen is refused before anything is replayed (DP_CORRUPT, naming file,
  *           offset and lsn); damage beyond it is the torn tail and is cut. An idle journal claims its last
  *           record in the same way. Records are durable before they are replayed.
- * Segments  The first one has first_bytes, and each is twice as large as the one before, up to segment_bytes.
- *           They are reserved ahead of need, and recycled by rename once every record in them is below what
- *           dp_journal_release() named. The file format is in this room's README.md.
+ * Segments  The first one has first_bytes, and each is twice as large as the one before, up to
+ *           segment_bytes. They are reserved ahead of need, and recycled by rename once every record in them
+ *           is below the lsn of dp_journal_release(). The file format is in this room's README.md.
  * Thread    The shard's thread calls append, durable, synced, last, commit, sync, release and figures; none
  *           of them waits (mode process writes to the page cache). One commit thread inside writes, syncs
- *           (once for all that waits), makes segments and calls wake(context). With options.commit_thread
- *           false there is no such thread: dp_journal_commit() does one round (for the simulator).
+ *           (once for all waiting records), makes segments and calls wake(context). With
+ *           options.commit_thread false there is no such thread: dp_journal_commit() does one round (for the
+ *           simulator).
  * Memory    append copies the record. A replayed record is borrowed for the callback.
  * Failure   A failed write or sync poisons the handle: every later call returns that status. Close, reopen
  *           and replay. (A failed fsync may have dropped pages, so a later success would prove nothing.) */

@@ -1,7 +1,7 @@
-/* Journal cut: classifies, block by block, what an opening finds after the last record that counts.
+/* Journal cut: classifies, block by block, the bytes after the last record that counts.
  *     cut_of(where the chain ends) -> see, see, ... (each block after it, in order) -> cut
- * Why       A torn write and damage to an unclaimed record look the same, so both are cut; only the log tells
- *           the operator of the second. The former content of a recycled segment must not look like either.
+ * Why       A torn write and damage to an unclaimed record look the same, so both are cut; only the log
+ *           reports the second. The former content of a recycled segment must not look like either.
  * Thread    One. */
 #ifndef DP_JOURNAL_JOURNAL_CUT_H
 #define DP_JOURNAL_JOURNAL_CUT_H

@@ -1,4 +1,4 @@
-/* Journal replay: finds, checks and replays what is in the journal's files.
+/* Journal replay: finds, checks and replays the records of the journal's files.
  *     look (reads and checks everything, changes nothing) -> harden -> replay
  * Promise   look fails (DP_CORRUPT, naming file, offset and lsn) if a record that was durable, or that
  *           follows replay_after, is missing or damaged. harden makes every record that replay will pass on
