@@ -1,6 +1,7 @@
-/* Asks: what every shard of a cluster says of itself, and what the workers noted, asked of all at once.
- * Promise   One deadline for all: a server that is down costs no more than the timeout, however many are. Who says that it is busy (it
- *           opens, or recovers) has answered. No server needs to be up.
+/* Asks: the status of every shard of a cluster, and the notes of its workers, asked of all at once.
+ * Promise   One deadline for all: a server that is down costs no more than the timeout, however many are. A
+ *           shard that reports that it is busy (it opens, or recovers) has answered. No server needs to be
+ *           up.
  * Thread    One.
  * Memory    Cleared by dp_asks_clear, also after a failure.
  * Failure   DP_NOMEM; DP_IO, DP_ARGUMENT: no socket could be made. A server's silence is no failure. */

@@ -1,6 +1,6 @@
-/* Commands: one function for each subcommand. argv: what follows its name.
+/* Commands: one function for each subcommand. argv: the words after its name.
  * Returns   The exit code: 0, 2 (with a line on stderr that says cause and remedy), or 128 + the signal's
- *           number.                                                                                      */
+ *           number. */
 #ifndef DP_CLI_COMMANDS_H
 #define DP_CLI_COMMANDS_H
 

@@ -1,8 +1,10 @@
-/* Epochs: those of a run as they end, read in its report while worker 0 writes it, a line each (epoch_table.h).
+/* Epochs: those of a run as they end, read in its report while worker 0 writes it, a line each
+ * (epoch_table.h).
  *     init (before a worker starts) -> look, look, ... -> end
- * Promise   What the report notes before the end (of the data) is shown once, on the stream of the line. What stands in a line is what the report says. Each epoch
- *           has one; on a terminal, of a long training, those of epoch_choice.h have, and the end adds the last and the best. A report that is not there, or still that of
- *           before init, has none: watching never stops a training. */
+ * Promise   What the report notes before the end (of the data) is shown once, on the stream of the line. A
+ *           line has the report's numbers. Each epoch has one; on a terminal, of a long training, those of
+ *           epoch_choice.h have, and the end adds the last and the best. A report that is not there, or
+ *           still that of before init, has none: watching never stops a training. */
 #ifndef DP_CLI_EPOCHS_H
 #define DP_CLI_EPOCHS_H
 

@@ -2,9 +2,11 @@
  *     npy   a matrix of little-endian f32, row-major (NumPy's format 1.0); the names of its rows, where they have some, beside it:
  *           FILE.names.tsv (without .npy) has for each row, in their order, its name, its key and further names of that key
  *     text  for each row its name and its weights, blanks between; with a line "ROWS WIDTH" in front where `head` (word2vec's form)
- * Names     In both, control characters and the backslash are written \xHH; in text blanks and a # in front are, too.
- * Promise   A file is there whole or not at all; the names before what they belong to. Equal runs give equal bytes.
- * Failure   DP_IO, DP_FULL naming the file, and what run_tables.h says. */
+ * Names     In both, control characters and the backslash are written \xHH; in text blanks and a # in front
+ *           are, too.
+ * Promise   A file is there whole or not at all; the names before their weights. Equal runs give equal
+ *           bytes.
+ * Failure   DP_IO, DP_FULL naming the file, and the failures of run_tables.h. */
 #ifndef DP_CLI_EXPORT_FILE_H
 #define DP_CLI_EXPORT_FILE_H
 

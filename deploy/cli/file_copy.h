@@ -1,5 +1,5 @@
-/* Copy: a file's bytes into a stream that is open: how what was written whole goes to a pipe or a device.
- * Failure   DP_IO naming the file, or `name`, which is what the stream goes to ("standard output"). */
+/* Copy: a file's bytes into a stream that is open: how a complete file goes to a pipe or a device.
+ * Failure   DP_IO naming the file, or `name`, the stream's destination ("standard output"). */
 #ifndef DP_CLI_FILE_COPY_H
 #define DP_CLI_FILE_COPY_H
 

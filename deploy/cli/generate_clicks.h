@@ -1,11 +1,13 @@
-/* Generate, clicks: rows in the form of Criteo's logs (label, 13 integers, 26 categories) from a model that is known.
+/* Generate, clicks: rows in the form of Criteo's logs (label, 13 integers, 26 categories) from a model that
+ * is known.
  *     log odds = bias + integers, each a slope on about log2(1 + x) + a weight of each category
  *                + 8 pairs of categories, each the inner product of two vectors of 4
- * An empty integer counts as 0, an empty category is one of its own. Categories come by Zipf's law: the k-th has a share
- * in proportion to 1/k, k^-1.25 or k^-1.5, by column; labels are 1 in about a quarter of the rows.
- * Promise   Row n is a function of (seed, features, n) alone: any can be had without those before it, and further rows of the
- *           same model are those of higher numbers. Only + - * / and square roots decide what is in a row, which IEEE 754
- *           rounds alike everywhere: equal bytes on every machine.
+ * An empty integer counts as 0, an empty category is one of its own. Categories come by Zipf's law: the k-th
+ * has a share in proportion to 1/k, k^-1.25 or k^-1.5, by column; labels are 1 in about a quarter of the
+ * rows.
+ * Promise   Row n is a function of (seed, features, n) alone: any can be had without those before it, and
+ *           further rows of the same model are those of higher numbers. Only + - * / and square roots decide
+ *           a row's contents. IEEE 754 rounds them alike everywhere: equal bytes on every machine.
  * Thread    Constant after new: any.
  * Memory    12 bytes a category of each different column, 12 MiB at 100,000 features; nothing a row. */
 #ifndef DP_CLI_GENERATE_CLICKS_H

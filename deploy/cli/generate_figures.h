@@ -1,7 +1,9 @@
-/* Generate, figures: what the true probabilities of generated labels are worth, row by row, in a fixed room: the loss and AUC
- * that no model of the rows beats by more than chance, and those of a constant, which every model should beat.
- * Promise   The loss is exact. AUC counts two log odds as equal that fall into one bin of 1/2048: within 1e-4 of the exact.
- * Thread    Each struct is one thread's.                                                                                */
+/* Generate, figures: the quality of the true probabilities of generated labels, row by row, in fixed memory:
+ * the loss and AUC that no model of the rows beats by more than chance, and those of a constant, which every
+ * model should beat.
+ * Promise   The loss is exact. AUC counts two log odds as equal that fall into one bin of 1/2048: within
+ *           1e-4 of the exact.
+ * Thread    Each struct is one thread's. */
 #ifndef DP_CLI_GENERATE_FIGURES_H
 #define DP_CLI_GENERATE_FIGURES_H
 

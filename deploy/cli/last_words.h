@@ -1,4 +1,4 @@
-/* Last words: what the log of a child says at its end.
+/* Last words: the end of a child's log.
  * from: where this run's part of the log begins. A log that cannot be read says nothing.
  * Thread    Any: plain functions. */
 #ifndef DP_CLI_LAST_WORDS_H

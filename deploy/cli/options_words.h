@@ -1,5 +1,5 @@
-/* Words: what stands among a subcommand's flags and is no flag (DIR, WORD), and the values of one flag that may be given several
- * times; the rest is what dp_options_parse takes.
+/* Words: the arguments of a subcommand that are no flags (DIR, WORD), and the values of one flag that may be
+ * given several times; the rest is for dp_options_parse.
  * Memory    The texts are argv's; clear frees the lists. */
 #ifndef DP_CLI_OPTIONS_WORDS_H
 #define DP_CLI_OPTIONS_WORDS_H

@@ -1,4 +1,4 @@
-/* Path: names of files as users give them and as they are told to users.
+/* Path: names of files as users give them and as messages show them.
  * Thread    Any. */
 #ifndef DP_CLI_PATH_H
 #define DP_CLI_PATH_H

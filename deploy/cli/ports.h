@@ -1,8 +1,8 @@
 /* Ports: free TCP ports of this machine for the servers of a local cluster.
- * Promise   Each server gets a control port and one for each shard behind it, free a moment ago and apart
- *           from all others. Not reserved: whoever is faster may take one; the server then says so.
+ * Promise   Each server gets a control port and the next ones for its shards, free a moment ago and apart
+ *           from all others. Not reserved: another program may take one; the server then says so.
  * Why       They lie below 32768, where Linux starts to hand out ports to outgoing connections: one of
- *           those could take a port between here and the server's own bind.                              */
+ *           those could take a port between here and the server's own bind. */
 #ifndef DP_CLI_PORTS_H
 #define DP_CLI_PORTS_H
 

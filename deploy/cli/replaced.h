@@ -1,6 +1,7 @@
-/* Replaced: what a run with --replace-store is about to give up, said before any server starts: afterwards there is no way back.
- * How       The servers' own rules (server/identity.h) over the stores and the register's file as they lie there. The servers judge
- *           again, and say what is damaged. */
+/* Replaced: the losses of a run with --replace-store, listed before any server starts: afterwards there is
+ * no way back.
+ * How       The servers' own rules (server/identity.h) over the stores and the register's file as they lie
+ *           there. The servers judge again, and name the damage. */
 #ifndef DP_CLI_REPLACED_H
 #define DP_CLI_REPLACED_H
 

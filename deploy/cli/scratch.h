@@ -1,4 +1,5 @@
-/* Scratch: a directory of this command's own, in TMPDIR or /tmp, for what must not lie in a directory that is only read.
+/* Scratch: a directory of this command's own, in TMPDIR or /tmp, for files that must not lie in a directory
+ * that is only read.
  * Failure   DP_IO naming the path. */
 #ifndef DP_CLI_SCRATCH_H
 #define DP_CLI_SCRATCH_H

@@ -1,6 +1,6 @@
 /* Servers: the server processes of a local cluster, from start to the first answer of each.
- * Failure   DP_STOPPING: a signal asked to stop, or a child ended (dp_local_failed tells). DP_TIMEOUT naming
- *           the server that did not answer.                                                              */
+ * Failure   DP_STOPPING: a signal asked to stop, or a child ended (dp_local_failed says which). DP_TIMEOUT
+ *           naming the server that did not answer. */
 #ifndef DP_CLI_SERVERS_H
 #define DP_CLI_SERVERS_H
 

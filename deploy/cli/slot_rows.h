@@ -1,7 +1,10 @@
-/* Slot rows: the rows of a run's tables as its stores have them, with step counts and slots, which no server tells.
+/* Slot rows: the rows of a run's tables as its stores have them, with step counts and slots, which no server
+ * sends.
  *     check -> visit
- * Promise   Each row that is listed is told once: as it is stored, or, where it was never pushed, as it would be before its first push.
- * Slots     are read off the stores, which must have been closed cleanly: what only a journal has is in no store.
+ * Promise   Each listed row is visited once: as it is stored, or, if it was never pushed, as it would be
+ *           before its first push.
+ * Slots     are read off the stores, which must have been closed cleanly: pushes that only a journal has are
+ *           in no store.
  * Thread    One.
  * Memory    17 bytes for each row of all tables.
  * Failure   DP_UNCLEAN naming the store that was not closed cleanly; DP_CORRUPT: a row that is not listed. */

@@ -1,8 +1,9 @@
-/* Spool: data from a pipe or standard input, written to a file before anything is started: workers read it several times, and each by
- * itself.
+/* Spool: data from a pipe or standard input, written to a file before anything is started: workers read it
+ * several times, and each by itself.
  *     plan -> (all that can refuse the run) -> fill
- * Promise   What is under a spool's name is all that came, or what was there before. How much came is said.
- * Failure   DP_FULL, DP_IO naming the place and the flag; DP_ARGUMENT: standard input for two flags, or nothing came. */
+ * Promise   A spool's name holds all bytes that came, or the earlier file. How much came is said.
+ * Failure   DP_FULL, DP_IO naming the place and the flag; DP_ARGUMENT: standard input for two flags, or
+ *           nothing came. */
 #ifndef DP_CLI_SPOOL_H
 #define DP_CLI_SPOOL_H
 

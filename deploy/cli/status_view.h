@@ -1,7 +1,8 @@
-/* Status view: what a person asks of a running cluster, a line for each server and each worker, out of what its shards and workers say.
+/* Status view: the state of a running cluster for a person, a line for each server and each worker, from the
+ * answers of its shards and workers.
  *     gather (of answers; earlier: of a moment before, for rates) -> print, or JSON
  * Thread    One.
- * Memory    The view is the caller's; dp_status_view_clear frees what it holds. */
+ * Memory    The view is the caller's; dp_status_view_clear frees its memory. */
 #ifndef DP_CLI_STATUS_VIEW_H
 #define DP_CLI_STATUS_VIEW_H
 

@@ -1,5 +1,7 @@
-/* Stored keys: which keys of a table have rows in a run's stores, those of pushes that only a journal has included.
- * Promise   The stores are looked at only (server/store/store_view.h). Nobody may write them meanwhile: the caller has the run's lock.
+/* Stored keys: which keys of a table have rows in a run's stores, those of pushes that only a journal has
+ * included.
+ * Promise   The stores are looked at only (server/store/store_view.h). No process may write them during
+ *           that: the caller has the run's lock.
  * Thread    One.
  * Memory    8 bytes a key, twice that while the journal of a store that was not closed cleanly is read.
  * Failure   DP_CORRUPT, DP_IO naming the store; DP_NOMEM. */

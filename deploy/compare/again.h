@@ -1,5 +1,6 @@
-/* Again: the part of a page that says how its training or comparison is made again: command, build, machine, files of data.
- * Promise   The command runs as it stands, in any directory; it works in a new one. */
+/* Again: the part of a page that says how its training or comparison is made again: command, build, machine,
+ * files of data.
+ * Promise   The command runs as printed, in any directory; it works in a new one. */
 #ifndef DP_COMPARE_AGAIN_H
 #define DP_COMPARE_AGAIN_H
 

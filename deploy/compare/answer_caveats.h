@@ -1,6 +1,7 @@
-/* Answer caveats: what keeps a comparison's answer (compare_answer.h) from saying what it seems to say: rates at the edge of those that
- * were tried, a loss that went up, trainings too short to have a time.
- * put_edges and put_losses write complete sentences, a space before each, or nothing; put_short begins the answer. root: of a comparison. */
+/* Answer caveats: the reservations about a comparison's answer (compare_answer.h): rates at the edge of
+ * those that were tried, a loss that went up, trainings too short to have a time.
+ * put_edges and put_losses write complete sentences, a space before each, or nothing; put_short begins the
+ * answer. root: of a comparison. */
 #ifndef DP_COMPARE_ANSWER_CAVEATS_H
 #define DP_COMPARE_ANSWER_CAVEATS_H
 

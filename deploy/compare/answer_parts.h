@@ -1,6 +1,6 @@
 /* Answer parts: the clauses of which the first paragraph of a comparison's page (compare_answer.h) is made.
- * Promise   Each writes to the stream of the answer; what it says of two modes is a claim that holds (claims.h), or an interval of one that
- *           is not shown, called that.
+ * Promise   Each writes to the stream of the answer; a statement about two modes is a claim that holds
+ *           (claims.h), or the interval of one that is not shown, marked as such.
  * Memory    The caller's: claims are borrowed. */
 #ifndef DP_COMPARE_ANSWER_PARTS_H
 #define DP_COMPARE_ANSWER_PARTS_H

@@ -6,10 +6,11 @@
  *               test.
  *     Holm      p values in order, the k-th of N tested at 0.05 / (N - k + 1), up to the first that fails (Holm 1979): a page of modes that do
  *               not differ claims anything with a probability of 5% at most.
- * Promise   A claim and its printed interval are one: the interval has the level of the claim's step, so it excludes "no difference"
- *           exactly if the difference is claimed.
+ * Promise   A claim and its printed interval are one: the interval has the level of the claim's step, so it
+ *           excludes "no difference" exactly if the difference is claimed.
  *           A mode with a run that diverged or failed is in no claim; nor are fewer than three pairs.
- * Instrument  The interval of a ratio of times to the target goes from that of (last sample below) / (first sample there) to that of the
+ * Instrument  The interval of a ratio of times to the target goes from that of (last sample below) / (first
+ *             sample there) to that of the
  *           opposite; that of accuracies is at least as wide as the quantile times the test set's standard error. An accuracy whose
  *           difference is the same with each seed shows nothing where the size of the test set is not known.
  * Memory    of fills a struct of {0}; clear frees it. */

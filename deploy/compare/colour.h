@@ -1,6 +1,7 @@
-/* Colour: the colours of Okabe and Ito (2008), which readers with colour blindness can tell apart. Each has a mark, a dash pattern and
- * a hatch of its own, so that series are told apart in print without colours, too.
- * Promise   A mode has the same colour on every page as far as one page can have it: two modes of a page never share one.
+/* Colour: the colours of Okabe and Ito (2008), which readers with colour blindness can distinguish. Each has
+ * a mark, a dash pattern and a hatch of its own, so that series also differ in print without colours.
+ * Promise   A mode has the same colour on every page as far as one page can have it: two modes of a page
+ *           never share one.
  * Thread    Any: plain functions. */
 #ifndef DP_COMPARE_COLOUR_H
 #define DP_COMPARE_COLOUR_H

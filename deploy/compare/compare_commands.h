@@ -1,4 +1,5 @@
-/* Compare commands: the subcommands `downpour compare` and `downpour report`. argv and what it returns: as those of deploy/cli/commands.h. */
+/* Compare commands: the subcommands `downpour compare` and `downpour report`. argv and result: as those of
+ * deploy/cli/commands.h. */
 #ifndef DP_COMPARE_COMPARE_COMMANDS_H
 #define DP_COMPARE_COMPARE_COMMANDS_H
 

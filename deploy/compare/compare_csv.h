@@ -1,8 +1,8 @@
-/* Compare CSV: the numbers of a comparison as tables for other programs (RFC 4180, with \n at the end of a line). A value that is not known is
- * empty.
+/* Compare CSV: the numbers of a comparison as tables for other programs (RFC 4180, with \n at the end of a
+ * line). A value that is not known is empty.
  *     curves   mode, seed, seconds, examples, pushes, metrics of each sample
  *     runs     mode, seed, status, error, metric and loss at the end, times, throughput, staleness, rate of each run
- * Failure   None of its own: the stream has what could not be written. */
+ * Failure   None of its own: the stream keeps a failed write. */
 #ifndef DP_COMPARE_COMPARE_CSV_H
 #define DP_COMPARE_COMPARE_CSV_H
 

@@ -1,10 +1,11 @@
-/* Compare earlier: what a comparison that was cut off has left in its report, for `--resume`: its command, and runs that ended well.
- *     read -> command -> run, try of what is kept
- * Promise   Only what ended well is kept; the rest is made anew. Times are compared with each other, so a report of another machine, or
- *           of another version, is refused.
+/* Compare earlier: the results of an interrupted comparison in its report, for `--resume`: its command, and
+ * runs that ended well.
+ *     read -> command -> run, try (kept ones)
+ * Promise   Only runs that ended well are kept; the others run again. Times are compared with each other, so
+ *           a report of another machine, or of another version, is refused.
  * Memory    read fills a struct of {0}; clear frees it. The command's words are the report's.
- * Failure   DP_NOT_FOUND, DP_DATA (damaged, or without its command), DP_EXISTS: nothing is left to do, or it is of another
- *           machine or version. */
+ * Failure   DP_NOT_FOUND, DP_DATA (damaged, or without its command), DP_EXISTS: nothing is left to do, or it
+ *           is of another machine or version. */
 #ifndef DP_COMPARE_COMPARE_EARLIER_H
 #define DP_COMPARE_COMPARE_EARLIER_H
 

@@ -1,5 +1,5 @@
 /* Efficiency: the least time in which a run can train with its injected delays, and how near it came.
- *     least_seconds   what the run takes if nothing but the delays (common/config/injection.h) takes time. Each minibatch takes what was
+ *     least_seconds   the run's time if only the delays (common/config/injection.h) take time. Each minibatch takes what was
  *                     drawn for it, and each mode waits as its rule says:
  *                       async, fixed work   each worker for itself; the slowest one ends the run
  *                       ssp:S               step t of a worker begins when all have finished step t - S - 1
@@ -11,7 +11,8 @@
  *                       threads             a free thread takes the next minibatch of the push
  *     efficiency      least_seconds / seconds of training. With leased work and with threads the order of work is not that of the run, so
  *                     it may be slightly above 1.
- * Promise   A run without injected delays has neither, nor has one whose report lacks a setting that they follow from.
+ * Promise   A run without injected delays has neither, nor has one whose report lacks a setting that they
+ *           follow from.
  * Thread    Any: plain functions. */
 #ifndef DP_COMPARE_COMPARE_EFFICIENCY_H
 #define DP_COMPARE_COMPARE_EFFICIENCY_H

@@ -1,6 +1,6 @@
-/* Compare's flags: those of its own, and those of `downpour run` that say what is trained and with what, as one table for parser and
- * --help. Flags of `run` that compare sets itself (mode, directory), or that would end runs at moments of their own, are not among
- * them. */
+/* Compare's flags: those of its own, and those of `downpour run` for the model, the data and the training,
+ * as one table for parser and --help. Flags of `run` that compare sets itself (mode, directory), or that
+ * would end runs at moments of their own, are not among them. */
 #ifndef DP_COMPARE_COMPARE_FLAGS_H
 #define DP_COMPARE_COMPARE_FLAGS_H
 

@@ -1,7 +1,8 @@
 /* Compare folder: the directory of a comparison: lock  report.json  report.html  figures/  curves.csv  runs.csv  cache/
  *     runs/MODE/seed-N/  grid/MODE/RATE-seed-N/
- * Promise   One comparison at a time works in it. What is there and is no comparison's is never removed.
- * Failure   DP_EXISTS: a comparison, or something else, is there. DP_IN_USE: another one is at work in it. DP_IO naming the path. */
+ * Promise   One comparison at a time works in it. A file that is no comparison's is never removed.
+ * Failure   DP_EXISTS: a comparison, or something else, is there. DP_IN_USE: another one is at work in it.
+ *           DP_IO naming the path. */
 #ifndef DP_COMPARE_COMPARE_FOLDER_H
 #define DP_COMPARE_COMPARE_FOLDER_H
 

@@ -1,4 +1,5 @@
-/* Compare machine: what the machine did for others while a run trained, from /proc. Linux only; what cannot be read is left out.
+/* Compare machine: the machine's other load while a run trained, from /proc. Linux only; unreadable values
+ * are left out.
  *     begin -> (the run, whose processes are waited for) -> end
  * Thread    Any: plain functions. */
 #ifndef DP_COMPARE_COMPARE_MACHINE_H

@@ -1,5 +1,6 @@
-/* Compare page: a comparison as a page (page_maker.h): what was found, plots, tables, what each mode promises, how it is made again, and
- * settings. Next to it: figures/, curves.csv (each sample), runs.csv (each run). */
+/* Compare page: a comparison as a page (page_maker.h): the findings, plots, tables, the promise of each
+ * mode, the command that makes it again, and settings. Next to it: figures/, curves.csv (each sample),
+ * runs.csv (each run). */
 #ifndef DP_COMPARE_COMPARE_PAGE_H
 #define DP_COMPARE_COMPARE_PAGE_H
 

@@ -1,7 +1,7 @@
-/* Compare plan: what a comparison trains, settled from its flags before anything is made or started.
+/* Compare plan: the trainings of a comparison, derived from its flags before anything is made or started.
  *     flags -> modes, seeds, rates, target -> settings of each mode, checked as a run checks them
  * Memory    The texts are argv's. A plan is the caller's {0}; nothing is to be freed.
- * Failure   DP_ARGUMENT, DP_IO: what a run of any mode would refuse by its flags alone, by their names. */
+ * Failure   DP_ARGUMENT, DP_IO: flags that a run of any mode would refuse, by their names. */
 #ifndef DP_COMPARE_COMPARE_PLAN_H
 #define DP_COMPARE_COMPARE_PLAN_H
 

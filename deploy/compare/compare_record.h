@@ -1,6 +1,8 @@
-/* Compare record: DIR/report.json of a comparison, as it grows: settings, modes, runs, and at the end metric, target and statistics.
+/* Compare record: DIR/report.json of a comparison, as it grows: settings, modes, runs, and at the end
+ * metric, target and statistics.
  *     open -> (add a run -> write)* -> finish -> write -> close
- * Promise   The file is whole at any time (common/env/atomic_file.h); "finished" is true only after finish.
+ * Promise   The file is complete at any time (common/env/atomic_file.h); "finished" is true only after
+ *           finish.
  * Format    deploy/compare/README.md, which comparison.h reads.
  * Failure   DP_NOMEM; write: DP_IO, DP_FULL naming the file. */
 #ifndef DP_COMPARE_COMPARE_RECORD_H

@@ -1,7 +1,7 @@
-/* Compare settings: what a comparison asked of a run, against what the run's own report says that it did.
- * Promise   Each setting that differs among the runs of a comparison is checked: seed, the mode's consistency, work, workers and
- *           threads, whether ranks added the gradients, whether it pulled ahead, the learning rate, injected delays; and the settings of
- *           the mode's own that reports have.
+/* Compare settings: the settings that a comparison asked of a run, against those in the run's own report.
+ * Promise   Each setting that differs among the runs of a comparison is checked: seed, the mode's
+ *           consistency, work, workers and threads, whether ranks added the gradients, whether it pulled
+ *           ahead, the learning rate, injected delays; and the settings of the mode's own that reports have.
  * Thread    Any: a plain function. */
 #ifndef DP_COMPARE_COMPARE_SETTINGS_H
 #define DP_COMPARE_COMPARE_SETTINGS_H

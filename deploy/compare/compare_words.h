@@ -1,7 +1,7 @@
-/* Compare words: what a comparison found, in sentences for people (the first one: compare_answer.h); each number with its interval,
- * in brackets.
- * Promise   No mode is called better or faster than another unless claims.h shows it; a mode with runs that did not end well is compared
- *           with none, and what was not reached is not given a number.
+/* Compare words: the findings of a comparison, in sentences (the first one: compare_answer.h); each number
+ * with its interval, in brackets.
+ * Promise   No mode is called better or faster than another unless claims.h shows it; a mode with runs that
+ *           did not end well is not compared, and a target that was not reached has no number.
  * Memory    Texts are malloc'd; "" if there is nothing to say; NULL without memory. */
 #ifndef DP_COMPARE_COMPARE_WORDS_H
 #define DP_COMPARE_COMPARE_WORDS_H

@@ -1,5 +1,5 @@
-/* Compare work: what each mode of a comparison trained on, how near it came to the time that its injected delays allow, and what disturbed
- * it.
+/* Compare work: the data that each mode of a comparison trained on, how near it came to the time that its
+ * injected delays allow, and disturbances.
  * Memory    Texts are malloc'd; "" or NULL: there is nothing to say.
  * Thread    Any: plain functions. root: of a comparison. */
 #ifndef DP_COMPARE_COMPARE_WORK_H

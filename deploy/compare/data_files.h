@@ -1,6 +1,8 @@
-/* Data files: which files a comparison reads, with their sizes and digests, so that another one can tell whether its own are the same.
+/* Data files: which files a comparison reads, with their sizes and digests, so that another one can check
+ * that its own are the same.
  *     [{"flag": "--train", "path": "...", "bytes": N, "blake2b": "32 hex digits"}, ...]
- * Promise   A digest is of the bytes of the file (server/checkpoint/checksum.h), as they are when the comparison begins.
+ * Promise   A digest is of the bytes of the file (server/checkpoint/checksum.h), as they are when the
+ *           comparison begins.
  * Failure   DP_NOT_FOUND, DP_IO naming the file; DP_NOMEM. */
 #ifndef DP_COMPARE_DATA_FILES_H
 #define DP_COMPARE_DATA_FILES_H

@@ -1,11 +1,11 @@
 /* Ending: how a run of a comparison ended: well, diverged, or failed.
  *     diverged  It says so itself ("diverged" of the run), or it was trained to its end and its last weights are not finite, are worse than
  *               the baseline (the best constant, which is in the run's report), or are worse than those that it began with.
- *     failed    All else that did not end well, and a run whose weights were not scored.
- * Promise   A run that diverged is a result: it did not reach the target, and ranks last at the end. No mode with such a run, or with one
- *           that failed, is compared by its other runs (claims.h).
- * Margin    A baseline of another set than the scored one, and a first sample of weights that had been trained already, are passed by 5%
- *           before they count. */
+ *     failed    All other bad ends, and a run whose weights were not scored.
+ * Promise   A run that diverged is a result: it did not reach the target, and ranks last at the end. No mode
+ *           with such a run, or with one that failed, is compared by its other runs (claims.h).
+ * Margin    A baseline of another set than the scored one, and a first sample of weights that had been
+ *           trained already, are passed by 5% before they count. */
 #ifndef DP_COMPARE_ENDING_H
 #define DP_COMPARE_ENDING_H
 

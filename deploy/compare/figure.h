@@ -1,7 +1,8 @@
 /* Figure: a plot with its legend, in a page and as a file of its own.
- * Promise   A legend shows a series as the plot does: colour, dash and mark, or hatch. A file is SVG for papers: on white, with its legend, and
- *           without what some programs do not know (CSS, variables, references but to its own hatches).
- * Failure   None of its own: the stream has what could not be written. */
+ * Promise   A legend shows a series as the plot does: colour, dash and mark, or hatch. A file is SVG for
+ *           papers: on white, with its legend, and without features that some programs lack (CSS, variables,
+ *           references but to its own hatches).
+ * Failure   None of its own: the stream keeps a failed write. */
 #ifndef DP_COMPARE_FIGURE_H
 #define DP_COMPARE_FIGURE_H
 

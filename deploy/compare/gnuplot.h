@@ -1,8 +1,9 @@
-/* gnuplot: a child process that draws one plot as SVG. Its commands are a temp file that it reads as standard input, so nothing
- * passes through a shell, and nothing has to be written while it runs.
- * Promise   It ends, or is killed, within timeout_ms. What it wrote has gone through dp_svg_take.
+/* gnuplot: a child process that draws one plot as SVG. Its commands are a temp file that it reads as
+ * standard input, so nothing passes through a shell, and nothing has to be written while it runs.
+ * Promise   It ends, or is killed, within timeout_ms. Its output has gone through dp_svg_take.
  * Thread    One at a time; it waits for its own child only.
- * Failure   DP_NOT_FOUND: there is no gnuplot. DP_TIMEOUT. DP_DATA: it failed, with its first words, or wrote no SVG. */
+ * Failure   DP_NOT_FOUND: there is no gnuplot. DP_TIMEOUT. DP_DATA: it failed, with its first words, or
+ *           wrote no SVG. */
 #ifndef DP_COMPARE_GNUPLOT_H
 #define DP_COMPARE_GNUPLOT_H
 

@@ -1,4 +1,5 @@
-/* Modes: what `downpour compare` trains beside each other, as people write it: "async,async:leased,ssp:4,sync@8[batch=4],hogwild@2+prefetch".
+/* Modes: the modes of `downpour compare`, as users write them:
+ * "async,async:leased,ssp:4,sync@8[batch=4],hogwild@2+prefetch".
  *     async, ssp:S, sync, sync:B   a run with that --consistency
  *     async:leased                 async with --work leased
  *     hogwild                      one worker process whose threads share its weights without locks (--threads)
@@ -6,8 +7,8 @@
  *     MODE@W                       that mode with W workers (threads, ranks)
  *     MODE@W[KEY=VALUE,KEY,...]    with settings of its own: flags of `run`, without --, with _ or -
  *     MODE@W[...]+prefetch         it pulls the next minibatch before it pushes the current one, which adds one step of own staleness
- * Settings  Those of dp_run_command, checked as a run checks them. One that would change what is compared (model, data, seed, ...) is
- *           refused by its name.
+ * Settings  Those of dp_run_command, checked as a run checks them. One that would change the comparison
+ *           (model, data, seed, ...) is refused by its name.
  * Thread    Any: plain functions. */
 #ifndef DP_COMPARE_MODES_H
 #define DP_COMPARE_MODES_H

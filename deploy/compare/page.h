@@ -1,8 +1,9 @@
 /* Page: a self-contained HTML page, written as it is made: no network, no script, no font of elsewhere.
  *     begin -> (title, section, paragraph, table, figure)* -> end
- * Promise   All text that the verbs below take is escaped (markup.h): names, paths and commands of users show as they are.
- *           One column at 400 pixels, two plots in a row at 1,400; light and dark as the reader has it.
- * Failure   None of its own: whoever commits the file sees what failed while it was written. */
+ * Promise   All text that the verbs below take is escaped (markup.h): names, paths and commands of users
+ *           show as they are. One column at 400 pixels, two plots in a row at 1,400; light and dark as the
+ *           reader has it.
+ * Failure   None of its own: committing the file reports a failed write. */
 #ifndef DP_COMPARE_PAGE_H
 #define DP_COMPARE_PAGE_H
 

@@ -1,7 +1,8 @@
-/* Page maker: how a page comes into being, whatever it is of: a training (training_page.h) or a comparison (compare_page.h).
+/* Page maker: the steps of making any page: of a training (training_page.h) or a comparison
+ * (compare_page.h).
  *     report -> content, by the verbs of page.h and those below -> an atomic file;  figures and tables as files next to it
- * Promise   A page is replaced when all of the new one is written. The first plot that cannot be drawn ends plotting: the tables stand for
- *           all of them, and the page and standard error say why.
+ * Promise   A page is replaced when all of the new one is written. The first plot that cannot be drawn ends
+ *           plotting: the tables replace all of them, and the page and standard error say why.
  * Thread    One page at a time: gnuplot.h.
  * Failure   DP_ARGUMENT: --out is the report itself, or too long. DP_IO, DP_FULL naming the file. */
 #ifndef DP_COMPARE_PAGE_MAKER_H

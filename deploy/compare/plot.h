@@ -1,8 +1,9 @@
-/* Plot: what is to be drawn, as gnuplot's commands: lines (with bands), bars, stacked bars, forests (dots with intervals).
- * Promise   Texts are quoted so that gnuplot takes nothing in them for a command. A value that is not finite leaves a gap: the line is
- *           not joined across it, also where only some of many points are drawn.
- *           Colour, dash and mark come from the series (colour.h), so that one has the same in all plots of a page. There is no legend:
- *           figure.h has it.
+/* Plot: a drawing, as gnuplot's commands: lines (with bands), bars, stacked bars, forests (dots with
+ * intervals).
+ * Promise   Texts are quoted so that gnuplot takes nothing in them for a command. A value that is not finite
+ *           leaves a gap: the line is not joined across it, also where only some of many points are drawn.
+ *           Colour, dash and mark come from the series (colour.h), so that one has the same in all plots of
+ *           a page. There is no legend: figure.h has it.
  * Memory    All lent. */
 #ifndef DP_COMPARE_PLOT_H
 #define DP_COMPARE_PLOT_H

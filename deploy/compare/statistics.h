@@ -1,9 +1,12 @@
-/* Statistics: what runs with several seeds say of one mode: mean and 95% interval of the mean over its good runs (ending.h).
+/* Statistics: one mode over runs with several seeds: mean and 95% interval of the mean over its good runs
+ * (ending.h).
  *     value -> scale -> mean +- t sd / sqrt(n) -> back
- * Scale     Times, examples, rates, losses: the logarithm, so the mean is the geometric one. Shares in [0, 1] (accuracy, AUC, HR@10, ...):
- *           the logit. No interval leaves the range of its quantity. A share at 0 or 1 counts as half a test example from there, or 1e-6
- *           where the size of the test set is not known.
- * Instrument  Time and examples to a target are known to lie between the last sample below and the first that is there, so the interval
+ * Scale     Times, examples, rates, losses: the logarithm, so the mean is the geometric one. Shares in [0,
+ *           1] (accuracy, AUC, HR@10, ...): the logit. No interval leaves the range of its quantity. A share
+ *           at 0 or 1 counts as half a test example from there, or 1e-6 where the size of the test set is
+ *           not known.
+ * Instrument  Time and examples to a target are known to lie between the last sample below and the first
+ *             that is there, so the interval
  *           goes from that of the former to that of the latter. That of an accuracy is at least as wide as z times the binomial
  *           standard error of the test set; those of other metrics have no such floor, as it does not follow from their value alone.
  * Promise   Of one run there is a mean and no interval. */

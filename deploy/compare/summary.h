@@ -1,4 +1,4 @@
-/* Summary: what a training's report says, in some sentences for people. Each number in them is the report's.
+/* Summary: a training's report in a few sentences. Each number in them is the report's.
  * Failure   "" where there is no memory. */
 #ifndef DP_COMPARE_SUMMARY_H
 #define DP_COMPARE_SUMMARY_H

@@ -1,7 +1,7 @@
-/* SVG: a drawing of gnuplot's made fit to stand in a page.
- * Promise   Only elements and attributes that draw are taken over: no script, style, identifier or declaration of a namespace, and no
- *           reference but to the page's hatches. What gnuplot draws in the colours below follows the page, in light and dark. The
- *           drawing scales (viewBox).
+/* SVG: a drawing of gnuplot's made fit for a page.
+ * Promise   Only elements and attributes that draw are taken over: no script, style, identifier or
+ *           declaration of a namespace, and no reference but to the page's hatches. Parts in the colours
+ *           below follow the page, in light and dark. The drawing scales (viewBox).
  * Failure   DP_DATA: it is no SVG, or elements are not closed. DP_NOMEM. */
 #ifndef DP_COMPARE_SVG_H
 #define DP_COMPARE_SVG_H

@@ -1,7 +1,9 @@
-/* Training: what the report of one training says, as pages show it.
- * Promise   Nothing is made up: a figure that is missing, of another type or not finite is NaN, and has no place in a page.
+/* Training: the report of one training, as pages show it.
+ * Promise   Nothing is made up: a figure that is missing, of another type or not finite is NaN, and has no
+ *           place in a page.
  * Memory    read fills a struct of {0}; clear frees it.
- * Failure   DP_NOT_FOUND: the directory or the report is not there. DP_DATA: it is damaged, or is no report. Each names the file. */
+ * Failure   DP_NOT_FOUND: the directory or the report is not there. DP_DATA: it is damaged, or is no report.
+ *           Each names the file. */
 #ifndef DP_COMPARE_TRAINING_H
 #define DP_COMPARE_TRAINING_H
 

@@ -1,4 +1,5 @@
-/* Training page: one training as a page (page_maker.h): what was found, plots and their numbers, settings, and how it is made again. */
+/* Training page: one training as a page (page_maker.h): findings, plots and their numbers, settings, and the
+ * command that makes it again. */
 #ifndef DP_COMPARE_TRAINING_PAGE_H
 #define DP_COMPARE_TRAINING_PAGE_H
 

@@ -1,5 +1,5 @@
-/* Training tables: the numbers of a training's page. open: they stand for plots, which are missing; else those behind a plot are
- * folded away. */
+/* Training tables: the numbers of a training's page. open: they replace missing plots; else the tables of
+ * plots are folded away. */
 #ifndef DP_COMPARE_TRAINING_TABLES_H
 #define DP_COMPARE_TRAINING_TABLES_H
 

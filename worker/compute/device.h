@@ -1,6 +1,6 @@
 /* Device: a backend by its name in the settings.
  *     "cpu"          always there
- *     "cuda"         the first GPU; "cuda:1" the second. An error names what is missing (plugin, driver,
+ *     "cuda"         the first GPU; "cuda:1" the second. An error names the missing part (plugin, driver,
  *                    device)
  *     "cuda:each"    the GPU with the worker's number modulo the GPUs of its machine, so that each worker has
  *                    its own if there are enough; *used says which

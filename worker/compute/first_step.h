@@ -3,7 +3,7 @@
  * this room.
  * Promise   It leaves no trace but the loaded operations: later steps give the same bits as without it, and
  *           its time is not counted. The batch is as large as the worst one.
- * Failure   Whatever the step failed with. */
+ * Failure   The status of the failed step. */
 #ifndef DP_COMPUTE_FIRST_STEP_H
 #define DP_COMPUTE_FIRST_STEP_H
 

@@ -1,4 +1,4 @@
-/* Graph: a model as a static list of operations, whose backward pass is derived, never written by hand.
+/* Graph: a model as a static list of operations, with a derived backward pass.
  *     declare (each call adds a node, inputs before users)  ->  check  ->  program.h runs it
  * A node is a matrix [examples, width] of f32. A parameter is a table on the servers:
  *     sparse  the rows of a group's distinct keys, [distinct, width]; its gradient is the sparse gradient

@@ -4,7 +4,7 @@
  * Failure   DP_NOT_FOUND: there is none, or it cannot be loaded and the machine has no NVIDIA driver
  *           (libcuda.so.1); DP_VERSION: it is from another build; DP_IO: the machine has a driver but the
  *           plugin cannot be loaded (CUDA's libraries are missing, the file is damaged), or the program's
- *           directory is unknown; else whatever opening returns. */
+ *           directory is unknown; else the status of the opening. */
 #ifndef DP_COMPUTE_PLUGIN_H
 #define DP_COMPUTE_PLUGIN_H
 

@@ -8,7 +8,7 @@
  * Memory    forward borrows batch and weights until backward returns or the next forward: a backend with host
  *           memory computes on them in place.
  * Failure   DP_ARGUMENT, DP_DATA: nothing was computed. A loss that is NaN or infinite is not a failure:
- *           *loss has it, and the gradients are whatever the arithmetic gives. */
+ *           *loss has it, and the gradients are those of the arithmetic. */
 #ifndef DP_COMPUTE_PROGRAM_H
 #define DP_COMPUTE_PROGRAM_H
 

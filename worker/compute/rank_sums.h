@@ -5,7 +5,7 @@
  *                 (place from 0), divided by its greatest possible value (Jarvelin and Kekalainen 2002, as
  *                 LightGCN computes it). Means over users. Equal scores count against test items.
  *     sampled     For each test pair: HR@10 and NDCG@10 among sampled items, as for the lists of metrics.h.
- *     loss        Of each test pair and the sampled items beside it: logloss and accuracy; for a model that
+ *     loss        Of each test pair and its sampled items: logloss and accuracy; for a model that
  *                 only ranks BPR's, the mean of log(1 + e^(other - it)).
  * Thread    One. */
 #ifndef DP_COMPUTE_RANK_SUMS_H

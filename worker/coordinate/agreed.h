@@ -1,14 +1,15 @@
 /* Agreed: a text of the settings that all workers of a run must share.
  *     text -> (the same worker before: check; another worker: same)
- *     head -> (what the weights were trained by: scores)
+ *     head -> (the settings that the weights were trained with: scores)
  * Why       Two models can have the same tables (wide-deep and deepfm; two dropout rates; two losses), and
  *           workers that mix them train neither. Data and settings determine which examples push 7 of an
  *           epoch stands for, so a worker that restarts with other settings would skip the wrong minibatches
  *           without notice. Workers that evaluate other metrics would stop after different epochs, or wait
  *           for each other.
- * Promise   One line "name value" for each setting that matters; the model as written; consistency or work is
- *           the last line, and absent if they are async and fixed, as in the texts of earlier versions. Settings that may
- *           change between two starts (rate, fetch_every, threads, timeouts, paths) are left out.
+ * Promise   One line "name value" for each setting that matters; the model as written; consistency or work
+ *           is the last line, and absent if they are async and fixed, as in the texts of earlier versions.
+ *           Settings that may change between two starts (rate, fetch_every, threads, timeouts, paths) are
+ *           left out.
  * Thread    Any: plain functions. */
 #ifndef DP_COORDINATE_AGREED_H
 #define DP_COORDINATE_AGREED_H

@@ -1,7 +1,7 @@
-/* Decision: what the workers of a run decided at its epoch barriers, as one value of the register:
+/* Decision: the decisions of a run's workers at its epoch barriers, as one value of the register:
  *     run/<run>/verdict    JSON:
  *                          {"resting":3,"decider":0,"epoch":2,"why":0,...,"from":1,"figures":[[...],...]}
- * Promise   unpack gives what pack was given. A value has at most DP_DECISION_BYTES: of a long training the
+ * Promise   unpack returns the packed values. A value has at most DP_DECISION_BYTES: of a long training the
  *           metrics of the first epochs are left out (`from`), early stopping's state never is. Worker 0's
  *           step log keeps all metrics (remember.h).
  * Memory    The struct owns `figures`: init allocates, clear frees. */

@@ -1,6 +1,6 @@
-/* Peers: how far each worker of a run has come and what it hands to the others, by notes on the first server:
+/* Peers: how far each worker of a run has come and its parts for the others, by notes on the first server:
  *     run/<run>/stage/<worker / 100>/<worker>.  four u32, little endian: for each kind the last epoch reached
- *     run/<run>/<kind>/<worker>                 what it hands over ("part", "test", "trained"): epoch (u32),
+ *     run/<run>/<kind>/<worker>                 its part ("part", "test", "trained"): epoch (u32),
  *                                               bytes
  *     open -> reach(kind, epoch, bytes)* , look, fetch, check, wait -> close
  * Promise   When the first server has lost notes of this worker, look and wait put them again: those handed
@@ -8,14 +8,15 @@
  *           (fetch), so that its owner puts both again. A wait ends when all have reached the epoch, or when
  *           a worker that has not reached it has failed, was stopped, or has made no progress (progress.h)
  *           for training.timeout_ms (10 times that while it reads its data); that worker is named. A worker
- *           that is still training may take as long as it needs. A failure that was there before this process
- *           began belongs to an earlier process of that worker, which may have been restarted too: it has
- *           timeout_ms to show so. A worker that has left for its silence (dp_job_is_gone) is not waited for, and hands
- *           nothing over: what it would have is its reader's to make up for. Once all others have reached what is waited for, the first
- *           server is asked whether it came back; then it is waited for.
- *           Where workers take their work from one list (training.work "leased"), others do what a worker does not: one that
- *           failed, was stopped or gives no sign for so long is absent (dp_job_is_gone) until it shows that it has reached what
- *           is waited for. Worker 0 writes the report: it is waited for.
+ *           that is still training may take as long as it needs. A failure that was there before this
+ *           process began belongs to an earlier process of that worker, which may have been restarted too:
+ *           it has timeout_ms to show so. A worker that has left for its silence (dp_job_is_gone) is not
+ *           waited for, and hands nothing over: what it would have is its reader's to make up for. Once all
+ *           others have reached what is waited for, the first server is asked whether it came back; then it
+ *           is waited for.
+ *           With leased work (training.work "leased") others do a missing worker's part: one that failed,
+ *           was stopped or gives no sign for so long is absent (dp_job_is_gone) until it shows that it has
+ *           reached what is waited for. Worker 0 writes the report: it is waited for.
  * Thread    The client's. */
 #ifndef DP_COORDINATE_PEERS_H
 #define DP_COORDINATE_PEERS_H

@@ -1,14 +1,14 @@
 /* Retry policy: how long a worker goes on asking servers that do not answer: training.timeout_ms, in slices,
- * so that a signal is seen and, every 10 s, the log says who is waited for and why.
+ * so that a signal is seen and, every 10 s, the log names the server and the reason.
  *     begin  ->  (a try of slice_ms  ->  more?)*
  * Promise   more() is false when timeout_ms have passed since begin, or since a try last heard a sign of
- *           life: what its error waits for (err->wait) has the sign ALWAYS, or MOVES and its done or total
- *           changed (common/base/wait.h). At the latest when DP_RETRY_MOST times timeout_ms have passed since
- *           begin, or 5 s after a signal. A try that waits for another worker by the rule of the run
- *           (DP_WAIT_STEP) has no limit, as that worker may be started again at any time, and ends at once at a
- *           signal. Meanwhile the job's progress is told. Time in which this process
- *           was suspended (Ctrl-Z, a laptop that sleeps) is nobody's silence: wherever a suspension begins,
- *           it counts as the rest of its slice at most, or as a quarter of a second between two
+ *           life: the reason in its error (err->wait) has the sign ALWAYS, or MOVES and its done or total
+ *           changed (common/base/wait.h). At the latest when DP_RETRY_MOST times timeout_ms have passed
+ *           since begin, or 5 s after a signal. A try that waits for another worker by the rule of the run
+ *           (DP_WAIT_STEP) has no limit, as that worker may be started again at any time, and ends at once
+ *           at a signal. The job's progress is reported during the wait. Time in which this process was
+ *           suspended (Ctrl-Z, a laptop that sleeps) counts as no server's silence: wherever a suspension
+ *           begins, it counts as the rest of its slice at most, or as a quarter of a second between two
  *           (common/env/awake.h). */
 #ifndef DP_JOB_RETRY_H
 #define DP_JOB_RETRY_H

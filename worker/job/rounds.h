@@ -1,11 +1,12 @@
-/* Rounds: the steps of a run. A step of a worker is what it pushes together (group.h). Where workers do not
- * wait for each other they have as many as their minibatches make. Where they do (ssp, sync:
- * common/config/consistency.h) every member has the same number of steps in an epoch, those of the member with
- * the most minibatches, and step s of the run is a round of all members: a member without a minibatch in it
- * pushes an empty step.
- * Holds     own <= count <= own + 1: shares differ by one minibatch, so an empty step is the last of its epoch.
+/* Rounds: the steps of a run. A step of a worker is the group that it pushes together (group.h). Where
+ * workers do not wait for each other they have as many as their minibatches make. Where they do (ssp, sync:
+ * common/config/consistency.h) every member has the same number of steps in an epoch, those of the member
+ * with the most minibatches, and step s of the run is a round of all members: a member without a minibatch
+ * in it pushes an empty step.
+ * Holds     own <= count <= own + 1: shares differ by one minibatch, so an empty step is the last of its
+ *           epoch.
  * Why       Workers that have no minibatch at all, because there are more workers than minibatches, are no
- *           members: nobody has to wait for them.
+ *           members: no worker has to wait for them.
  * Thread    Any: plain functions. */
 #ifndef DP_JOB_ROUNDS_H
 #define DP_JOB_ROUNDS_H

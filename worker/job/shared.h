@@ -1,4 +1,4 @@
-/* Shared: what the workers of a run share through the first server.
+/* Shared: the data that the workers of a run share through the first server.
  *     notes            run/<run>/<what>/<worker>.       in its memory: lost when its process ends
  *     register values  run/<run>/<what>                 durable, changed by compare-and-set
  * Promise   A call waits for the first server by the retry policy (retry.h): DP_TIMEOUT and DP_UNAVAILABLE

@@ -2,8 +2,8 @@
  *     take (batches)  ->  issue  ->  wait  ->  for each batch in order: of, step
  * Of dense parameters a fetch has all blocks, with keys prepared once; of sparse ones the union of the
  * batches' distinct keys, group by group. With one minibatch in a fetch (the hot path) the batch lends its
- * keys and `of` returns what the pull wrote: nothing is copied. With several, `of` gathers the batch's rows
- * from the local copy, and `step` moves the local copy by plain SGD, as Downpour SGD does between two fetches
+ * keys and `of` returns the pull's rows: nothing is copied. With several, `of` gathers the batch's rows from
+ * the local copy, and `step` moves the local copy by plain SGD, as Downpour SGD does between two fetches
  * (Dean et al. 2012, algorithm 7.1).
  * Memory    All buffers are allocated by new. Taken batches must live until the last `of`. Between issue and
  *           wait the client owns the buffers, also after a failed wait: close the client before they are

@@ -1,12 +1,12 @@
-/* Weights view: what one thread has of weights that several threads use at once (Hogwild!, Niu et al. 2011).
+/* Weights view: one thread's view of weights that several threads use at once (Hogwild!, Niu et al. 2011).
  *     at (batch)  ->  of  ->  the thread computes  ->  step
- * `at` finds where the rows of a minibatch are; `of` copies them, and all dense parameters, out of the local copy
- * of a fetch; `step` moves the local copy by w -= rate * g, without locks.
- * Promise   Alone, a view gives the bits of dp_weights_of and dp_weights_step. Among others each component is
- *           read and written as a whole, by relaxed atomic loads and stores, and nothing more: `of` may see a
- *           part of another's step, and of two steps of one component at the same time one may be lost. That
- *           costs the local copy little where minibatches seldom meet in a component (the paper's condition),
- *           and servers nothing: each thread sums its own gradients.
+ * `at` finds where the rows of a minibatch are; `of` copies them, and all dense parameters, out of the local
+ * copy of a fetch; `step` moves the local copy by w -= rate * g, without locks.
+ * Promise   Alone, a view gives the bits of dp_weights_of and dp_weights_step. Among others each component
+ *           is read and written completely, by relaxed atomic loads and stores, and nothing more: `of` may
+ *           see a part of another's step, and of two steps of one component at the same time one may be
+ *           lost. That costs the local copy little where minibatches seldom meet in a component (the paper's
+ *           condition), and servers nothing: each thread sums its own gradients.
  * Why       A load and a store, not a compare-and-swap: with two threads on imdb_bow that takes 1.7 times the
  *           time, to the same loss (tests/bench/README.md).
  * Thread    One thread uses one view; dp_weights_take and what fills the weights happen before.

@@ -1,5 +1,5 @@
-/* Samples: a file of a training's weights at some moments, of the rows that an evaluation reads. A sample is taken at a time, or
- * after a number of examples (enum dp_sample_by).
+/* Samples: a file of a training's weights at some moments, of the rows that an evaluation reads. A sample is
+ * taken at a time, or after a number of examples (enum dp_sample_by).
  *     writer: open -> append, append, ... -> close            reader: open -> read(i), ... -> close
  * File      Little endian; hash: dp_hash_bytes, from DP_HASH_BEGIN.
  *             header   magic u64 | version u32 | tables u32 | bytes of the header u64 | each u64 |
@@ -8,12 +8,13 @@
  *             frame    magic u64 | number u64, from 0 | monotonic_ns, wall_ns, began_ns, pushes, examples, by: u64 |
  *                      rows of each table f32[count][dim] | hash of the header's hash and all that u64
  *           A file of keys is one without frames: which rows an evaluation reads, to be sampled.
- * Promise   A writer that ends at any moment leaves a file whose whole frames are readable; part of a frame at its end is left out.
- *           A frame with another byte than was written is DP_CORRUPT, wherever it is. A power failure may cost the frames of the
- *           last moments: nothing is synced, since a training ends with its machine.
+ * Promise   A writer that ends at any moment leaves a file whose complete frames are readable; part of a
+ *           frame at its end is left out. A frame with another byte than was written is DP_CORRUPT, wherever
+ *           it is. A power failure may cost the frames of the last moments: nothing is synced, since a
+ *           training ends with its machine.
  * Thread    Each handle is one thread's.
- * Failure   DP_FULL and DP_IO name the file and the cause; after a failed append the file ends behind the last whole frame.
- *           DP_DATA: it is no file of samples. */
+ * Failure   DP_FULL and DP_IO name the file and the cause; after a failed append the file ends after the
+ *           last complete frame. DP_DATA: it is no file of samples. */
 #ifndef DP_OBSERVE_SAMPLES_H
 #define DP_OBSERVE_SAMPLES_H
 

@@ -1,7 +1,7 @@
-/* Scoring: the two ends of what is observed: which rows an evaluation reads, and the metrics of samples of them. Both compute on
- * this machine alone, without servers.
+/* Scoring: the two ends of what is observed: which rows an evaluation reads, and the metrics of samples of
+ * them. Both compute on this machine alone, without servers.
  * Thread    One.
- * Failure   DP_STOPPING after a signal. What is written is whole or absent. */
+ * Failure   DP_STOPPING after a signal. A written file is complete or absent. */
 #ifndef DP_OBSERVE_SCORING_H
 #define DP_OBSERVE_SCORING_H
 

@@ -10,7 +10,7 @@
  *           wins, and all files are equal. A process that has mapped an older file keeps it.
  * Memory    The mapped arrays are the file's pages, shared by all processes of the machine. At most 8 bytes
  *           an element.
- * Failure   Whatever decoding returns. */
+ * Failure   The status of the decoding. */
 #ifndef DP_READ_CACHE_H
 #define DP_READ_CACHE_H
 

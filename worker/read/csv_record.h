@@ -2,8 +2,9 @@
  *     {0} -> split, split, ... -> clear
  * Promise   Quotes around a cell are taken out, doubled ones inside are one.
  * Thread    One at a time.
- * Memory    Cells lie in the line or, where quotes were taken out, in the record's own text: both only until the next split.
- * Failure   DP_DATA: quotes that are not around a whole cell, with a text that names no line; DP_NOMEM. */
+ * Memory    Cells lie in the line or, where quotes were taken out, in the record's own text: both only until
+ *           the next split.
+ * Failure   DP_DATA: quotes that are not around a complete cell, with a text that names no line; DP_NOMEM. */
 #ifndef DP_READ_CSV_RECORD_H
 #define DP_READ_CSV_RECORD_H
 

@@ -10,8 +10,8 @@
  * Thread    Constant after open: several threads may call fill, each with its own batch.
  * Memory    The decoded examples: 12 bytes an entry and 12 an example (text), 1 byte a pixel (idx). Nothing
  *           of `options` is needed after open.
- * Failure   DP_DATA names the file, the line (text) or byte (idx, a broken compressed stream), and what was
- *           expected; DP_IO names the file; DP_ARGUMENT for options that do not go together. */
+ * Failure   DP_DATA names the file, the line (text) or byte (idx, a broken compressed stream), and the
+ *           expected form; DP_IO names the file; DP_ARGUMENT for options that do not go together. */
 #ifndef DP_READ_DATASET_H
 #define DP_READ_DATASET_H
 

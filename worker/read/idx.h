@@ -4,8 +4,7 @@
  *           not with what a header claims.
  * Thread    One at a time.
  * Memory    The caller frees the arrays with free().
- * Failure   DP_DATA ("name: byte N: what was expected"; N counts decoded bytes from 0), DP_NOMEM, or
- *           unpack's. */
+ * Failure   DP_DATA ("name: byte N: expected form"; N counts decoded bytes from 0), DP_NOMEM, or unpack's. */
 #ifndef DP_READ_IDX_H
 #define DP_READ_IDX_H
 

@@ -1,7 +1,7 @@
 /* Labels: which labels a file may have, and their values in a batch: numbers by a rule, texts of a CSV by
  * names.
  *     numbers:  map, map, ... -> settle          texts: see, see, ... -> names;  find
- * Thread    One at a time: rule and texts remember what the file has. find: any.
+ * Thread    One at a time: rule and texts remember the labels of the file. find: any.
  * Failure   DP_DATA, with a text that the caller wraps with the place; DP_NOMEM. */
 #ifndef DP_READ_LABELS_H
 #define DP_READ_LABELS_H

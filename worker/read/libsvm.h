@@ -7,7 +7,7 @@
  * Thread    One at a time.
  * Memory    The longest line that a block's edge cuts (over DP_LINES_MAX bytes it is refused), and the
  *           longest example. An example is lent to `visit` for that call only.
- * Failure   DP_DATA ("name:line: what was expected"), DP_NOMEM, or what `visit` returns, with "name:line"
+ * Failure   DP_DATA ("name:line: expected form"), DP_NOMEM, or the status of `visit`, with "name:line"
  *           before its text. After a failure only free may follow. */
 #ifndef DP_READ_LIBSVM_H
 #define DP_READ_LIBSVM_H

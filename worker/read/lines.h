@@ -7,7 +7,7 @@
  * Memory    The longest line that a block's edge cuts; a line of over DP_LINES_MAX bytes is refused. A quoted
  *           field of over DP_LINES_QUOTED_MAX bytes is refused, so an unclosed quote costs no more than that.
  *           A line is lent to `visit` for that call only, without its end.
- * Failure   What `visit` returns, with "name:line" before its text; DP_DATA, with the line, for an unclosed
+ * Failure   The status of `visit`, with "name:line" before its text; DP_DATA, with the line, for an unclosed
  *           quote, a NUL byte or a line that is too long; DP_NOMEM. After a failure only free may follow. */
 #ifndef DP_READ_LINES_H
 #define DP_READ_LINES_H

@@ -3,9 +3,9 @@
  *           does, dp_number_f64 the f64 as strtod does. The grammar is [+-] digits [. digits] [e [+-]
  *           digits]: no hexadecimal, no "nan", no "inf".
  * Thread    Pure.
- * Failure   Returns NULL when no number starts there, when it is longer than DP_NUMBER_LEN_MAX characters (if
- *           they matter), or not finite as f32. Otherwise returns the place after the number; the caller
- *           checks what follows. */
+ * Failure   Returns NULL when no number starts there, when it is longer than DP_NUMBER_LEN_MAX characters
+ *           (if they matter), or not finite as f32. Otherwise returns the place after the number; the caller
+ *           checks the next characters. */
 #ifndef DP_READ_NUMBER_H
 #define DP_READ_NUMBER_H
 

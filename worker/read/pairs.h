@@ -1,12 +1,12 @@
-/* Pairs: users and items that met, read from a text.
+/* Pairs: interactions of users and items, read from a text.
  *     {0} -> read -> (read_negatives) -> clear
  * Pairs     Lines "user item", optionally followed by numbers or dates. Fields are separated by tabs, "::",
  *           semicolons, commas or blanks, the first of these that the first line has, and may be in double
  *           quotes; lines of integers may mix blanks and commas. A header is left out, and the log says so.
- * Lists     Lines "user item item item ...", as in LightGCN's data; a user alone met nothing.
+ * Lists     Lines "user item item item ...", as in LightGCN's data; a user alone has no interactions.
  * Both      Ids are integers or names (ids.h). Empty lines and lines that begin with '#' are ignored.
  * Thread    One at a time.
- * Failure   DP_DATA with the line and what was expected; DP_NOMEM. After a failure only clear may follow. */
+ * Failure   DP_DATA with the line and the expected form; DP_NOMEM. After a failure only clear may follow. */
 #ifndef DP_READ_PAIRS_H
 #define DP_READ_PAIRS_H
 

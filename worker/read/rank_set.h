@@ -1,10 +1,10 @@
 /* Rank set: a test set of pairs whose items are ranked among all items that can be recommended.
  *     new(training set, test set) -> free
- * Items     All items of the training set except those that the user met there. A test pair whose user or
- *           item the training set lacks cannot be ranked, and a pair that the training set has is known: both
- *           are left out and counted.
- * Sampled   Other items beside each test pair, drawn without repetition by (seed, user, item) from those that
- *           the user met neither in training nor in the test set; all of them if there are too few.
+ * Items     All items of the training set without an interaction of the user there. A test pair whose user
+ *           or item the training set lacks cannot be ranked, and a pair that the training set has is known:
+ *           both are left out and counted.
+ * Sampled   Other items for each test pair, drawn without repetition by (seed, user, item) from those
+ *           without an interaction of the user in training and test set; all of them if there are too few.
  * Thread    Constant after new.
  * Memory    Borrows the training set's content, which must outlive it. 4 bytes a pair, 24 a user.
  * Failure   DP_DATA when no pair is left; DP_NOMEM. */

@@ -1,5 +1,5 @@
 /* Schema: how a training read its file: the format, the columns of a CSV file, how its numbers are
- * standardized, and what its labels mean. Test files and files to be scored are read by it.
+ * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
  * Format    A CSV of lines that begin with a key: version (2), format, names, kinds (number, category,
  *           label), trimmed (categories are read without the blanks around them; absent: with them, as older
@@ -11,8 +11,7 @@
  * Promise   parse gives the schema that was written, bit for bit.
  * Thread    Any: constant after parse.
  * Memory    It owns its names and texts.
- * Failure   DP_DATA names the file, the line and what was expected; DP_IO. On failure the schema is
- *           cleared. */
+ * Failure   DP_DATA names the file, the line and the expected form; DP_IO. On failure the schema is cleared. */
 #ifndef DP_READ_SCHEMA_H
 #define DP_READ_SCHEMA_H
 

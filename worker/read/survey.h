@@ -1,4 +1,4 @@
-/* Survey: reads a whole CSV training file for the means and deviations of its numbers, and its labels.
+/* Survey: reads a complete CSV training file for the means and deviations of its numbers, and its labels.
  * Private to this room.
  * Promise   A function of the file alone: f64, in the order of its lines (Welford, "Note on a method for
  *           calculating corrected sums of squares and products", 1962), over the cells that hold a number.

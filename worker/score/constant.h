@@ -7,7 +7,7 @@
  * Shares are (count + 1/2) / (examples + classes / 2), so that a class that only the evaluated set has costs
  * a finite loss. If labels are drawn as minibatches are filled (negatives, windows of a text), they are taken
  * from up to 512 minibatches of the first epoch.
- * Thread    Any, while nobody closes the data sets.
+ * Thread    Any, while the data sets are open.
  * Failure   DP_NOMEM. */
 #ifndef DP_SCORE_CONSTANT_H
 #define DP_SCORE_CONSTANT_H

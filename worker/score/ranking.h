@@ -1,9 +1,9 @@
 /* Ranking: a worker's part of a rank set (read/rank_set.h): every workers-th user.
  *     pull all items once  ->  for a block of users: pull them -> scores -> places, sums
- * Scores    A model of factors is scored by one matrix product on the CPU, whatever the device. Any other
- *           model is scored by its program, a minibatch of items for each user; beyond DP_RANKING_PAIRS_MAX
- *           users times items only the test items and the sampled items beside them are scored, and nothing
- *           is ranked among all items.
+ * Scores    A model of factors is scored by one matrix product on the CPU, on any device. Any other model is
+ *           scored by its program, a minibatch of items for each user; beyond DP_RANKING_PAIRS_MAX users
+ *           times items only the test items and their sampled items are scored, and nothing is ranked among
+ *           all items.
  * Thread    The client's.
  * Memory    A row of each parameter for each item, and a block of scores.
  * Failure   DP_NOT_FINITE: the training has diverged. The client is closed (progress.h), as pulls may be

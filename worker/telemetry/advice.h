@@ -1,4 +1,5 @@
-/* Advice: what is wrong with a finished training according to its metrics, in words, and what usually helps.
+/* Advice: the faults of a finished training according to its metrics, in words, and settings that usually
+ * help.
  *     it has diverged (divergence.h); of stale gradients nothing was learned; or the loss rose by 10% or more and not for noise
  *                                         asynchrony at this rate, where gradients were stale, else the rate. The next three are not
  *                                         given then: more epochs would not help

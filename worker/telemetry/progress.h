@@ -1,13 +1,15 @@
-/* Progress: what a worker is doing, put as the note run/<run>/progress/<worker>. on the first server at most
+/* Progress: a worker's progress, put as the note run/<run>/progress/<worker>. on the first server at most
  * twice a second:
  *     {"state":"training","first_epoch":0,"epoch":2,"epochs":10,"examples":..,"examples_total":..,"loss":..,
  *      "loss_examples":..,"examples_per_s":..,"staleness_mean":..,"dropped":..,"beat":17,"process":..,"at":..}
- * epoch and epochs count those of this run, first_epoch those of earlier runs on the same store. examples are
- * this worker's, dropped those of them that no server used (sync:B). loss is the mean over loss_examples of the epoch so far, as the report has it at the end.
- * diverged: the epoch, counted as `epoch`, in which the worker ended since a loss, gradient or output was not finite; else left out.
- * awaited: whom or what the worker waits for, in words, once that takes 2 s; else left out.
- * at: when, in seconds since 1970, by this machine's clock. The rate is the mean since the previous note. beat counts the notes, so that a worker that waits for this
- * one sees that it lives. process differs from that of every earlier process of the worker.
+ * epoch and epochs count those of this run, first_epoch those of earlier runs on the same store. examples
+ * are this worker's, dropped those of them that no server used (sync:B). loss is the mean over loss_examples
+ * of the epoch so far, as the report has it at the end. diverged: the epoch, counted as `epoch`, in which
+ * the worker ended since a loss, gradient or output was not finite; else left out. awaited: the worker or
+ * server that it waits for, in words, once that takes 2 s; else left out.
+ * at: when, in seconds since 1970, by this machine's clock. The rate is the mean since the previous note.
+ * beat counts the notes, so that a worker that waits for this one sees that it lives. process differs from
+ * that of every earlier process of the worker.
  * Promise   A failed note never stops the training: it is logged, and the next one is tried later.
  * Thread    The client's. */
 #ifndef DP_TELEMETRY_PROGRESS_H

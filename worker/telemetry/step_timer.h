@@ -1,5 +1,5 @@
 /* Step timer: where the time of a worker's steps went. A lap adds the time since the previous lap to one
- * phase, so the host's phases add up to the whole time, with nothing counted twice.
+ * phase, so the host's phases add up to all of the time, with nothing counted twice.
  *     read        for the reader's minibatch
  *     pull        keys, and requests sent            waiting_pull     for the rows of a minibatch
  *     compute     operations, on the host            waiting_rule     for another worker (ssp, sync), by the

@@ -1,5 +1,5 @@
-/* Worker stats: what one worker measured in its training. Each worker puts its own as a note, and worker 0
- * makes the report of all. */
+/* Worker stats: the measurements of one worker. Each worker puts its own as a note, and worker 0 makes the
+ * report of all. */
 #ifndef DP_TELEMETRY_WORKER_STATS_H
 #define DP_TELEMETRY_WORKER_STATS_H
 

@@ -2,7 +2,7 @@
  * Promise   There is an entry for each model that dp_model_open knows, with each of its options; the examples
  *           open. (A test compares.)
  * Thread    Constant.
- * Links     A library of its own without the models, so that the command does not link what computes. */
+ * Links     A library of its own without the models, so that the command does not link the operations. */
 #ifndef DP_COMPUTE_MODELS_MODEL_HELP_H
 #define DP_COMPUTE_MODELS_MODEL_HELP_H
 
