@@ -19,7 +19,7 @@ install=$source/deploy/install
 build=$source/deploy/build
 : >"$dir/file"
 
-expect 2 "this system has no apt-get; install what these Debian packages hold" "$install"
+expect 2 "this system has no apt-get; install the software of these Debian packages" "$install"
 fake apt-get </dev/null
 fake dpkg-query <<<'echo installed'
 expect 0 "everything needed is here" "$install" --tests
