@@ -198,11 +198,10 @@ static enum dp_status check_sets(const struct dp_cluster_data *data, const struc
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].value[0] && !parts[i].of_value[0])
-            return dp_fail(err, DP_ARGUMENT,
-                           "%s names a file, but %s none that it belongs to: name that, too, or leave the "
-                           "first out",
-                           dp_setting_name(names, parts[i].key, name),
-                           dp_setting_name(names, parts[i].of, other));
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "%s names a file, but %s, which it belongs to, names none: name both, or leave the first out",
+                dp_setting_name(names, parts[i].key, name), dp_setting_name(names, parts[i].of, other));
     const char *const files[] = {data->train, data->test, data->validation};
     const char *const kept[] = {data->columns, data->names}, *const kept_keys[] = {"columns", "names"};
     for (size_t i = 0; i < 2 * sizeof files / sizeof files[0]; i++)
@@ -259,7 +258,7 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
         st = dp_metric_parse(t->patience_metric, dp_setting_name(names, "training.patience_metric", name),
                              &metric, err);
     if (st == DP_OK && t->patience_metric[0] && t->patience == 0)
-        st = dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but %s says no number of epochs",
+        st = dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but %s gives no number of epochs",
                      dp_setting_name(names, "training.patience_metric", name), t->patience_metric,
                      dp_setting_name(names, "training.patience", other));
     if (st == DP_OK)
@@ -271,7 +270,7 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
     if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
         data->validation_share == 0 && !data->test[0] && !(data->holdout[0] && data->holdout_evaluated))
         st = dp_fail(err, DP_ARGUMENT,
-                     "%s looks at a figure, but there is nothing to evaluate: give %s a file or %s a share",
+                     "%s needs a metric, but there is nothing to evaluate: give %s a file or %s a share",
                      dp_setting_name(names, t->stop_at[0] ? "training.stop_at" : "training.patience", name),
                      dp_setting_name(names, "data.validation", other),
                      dp_setting_name(names, "data.validation_share", third));
@@ -333,12 +332,11 @@ static enum dp_status check_threads(const struct dp_cluster_training *t, const s
                        "%s is %" PRIu32 ", threads that compute on the CPU, but %s is %s: leave one out",
                        what, t->threads, dp_setting_name(names, "training.device", other), t->device);
     if (t->accumulate > 1)
-        return dp_fail(err, DP_ARGUMENT,
-                       "%s is %" PRIu32 ", threads that move the weights that they share, but %s is %" PRIu32
-                       ", minibatches on weights that do not move: leave one out (%s: threads of matrix "
-                       "products)",
-                       what, t->threads, dp_setting_name(names, "training.accumulate", other), t->accumulate,
-                       products);
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s is %" PRIu32 ", threads that change the weights that they share, but %s is %" PRIu32
+            ", minibatches on unchanged weights: leave one out (%s: threads of matrix products)",
+            what, t->threads, dp_setting_name(names, "training.accumulate", other), t->accumulate, products);
     if (t->blas_threads > 1)
         return dp_fail(err, DP_ARGUMENT,
                        "%s is %" PRIu32 ", and %s is %" PRIu32

@@ -40,11 +40,10 @@ enum dp_status dp_metric_parse(const char *name, const char *what, enum dp_metri
         return DP_OK;
     }
     const char *near = dp_nearest(name, names, DP_METRICS);
-    return dp_fail(
-        err, DP_ARGUMENT,
-        "%s: there is no metric '%s'%s%s%s; those that there are: loss, logloss, rmse, accuracy, auc, "
-        "hr@10, ndcg@10, recall@K, ndcg@K",
-        what, name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    return dp_fail(err, DP_ARGUMENT,
+                   "%s: there is no metric '%s'%s%s%s; the metrics are: loss, logloss, rmse, accuracy, auc, "
+                   "hr@10, ndcg@10, recall@K, ndcg@K",
+                   what, name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
 enum dp_status dp_goal_parse(const char *text, const char *what, struct dp_goal *out, struct dp_error *err)
@@ -52,8 +51,8 @@ enum dp_status dp_goal_parse(const char *text, const char *what, struct dp_goal 
     char name[32];
     const char *colon = strchr(text, ':');
     if (!colon || colon == text || (size_t)(colon - text) >= sizeof name)
-        return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be METRIC:VALUE, as auc:0.8 or logloss:0.45",
-                       what, text);
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is '%s', but must be METRIC:VALUE, such as auc:0.8 or logloss:0.45", what, text);
     (void)snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
     enum dp_status st = dp_metric_parse(name, what, &out->metric, err);
     out->top = st == DP_OK ? dp_metric_top(name) : 0;

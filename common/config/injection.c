@@ -126,9 +126,8 @@ enum dp_status dp_injection_check(const struct dp_cluster_training *training,
     enum dp_status st = parse_pace(training, dp_setting_name(names, "training.pace", name), &pace_ns, err);
     if (st == DP_OK && training->jitter != DP_JITTER_NONE && pace_ns == 0)
         st = dp_fail(err, DP_ARGUMENT,
-                     "%s is %s, by which the time of a minibatch is multiplied, but %s gives none: give it "
-                     "one (20ms), "
-                     "or leave the first out",
+                     "%s is %s, which multiplies the time of a minibatch, but %s gives no time: give one "
+                     "(20ms), or leave the first out",
                      dp_setting_name(names, "training.jitter", other),
                      dp_cluster_jitter_name(training->jitter), dp_setting_name(names, "training.pace", name));
     return st == DP_OK && !is_none(training->straggler) ? check_stragglers(training, names, pace_ns, err)

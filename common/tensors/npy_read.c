@@ -170,8 +170,8 @@ static enum dp_status find_text(const unsigned char *bytes, size_t size, uint64_
     if (bytes[6] < 1 || bytes[6] > 2 || bytes[7] != 0)
         return dp_fail(
             err, DP_DATA,
-            "its format is version %u.%u, and 1.0 and 2.0 are read: save an array of plain numbers", bytes[6],
-            bytes[7]);
+            "its format is version %u.%u, and this build reads 1.0 and 2.0: save an array of plain numbers",
+            bytes[6], bytes[7]);
     *begin = bytes[6] == 1 ? 10 : 12;
     if (size < *begin)
         return dp_fail(err, DP_DATA, "it is cut off in its header: write it again");
@@ -203,7 +203,7 @@ enum dp_status dp_npy_read_head(const void *bytes, size_t size, uint64_t file_by
     st = settle_type(&fields, out, err);
     if (st == DP_OK && fields.fortran && out->dimensions > 1)
         st = dp_fail(err, DP_DATA,
-                     "it is in Fortran order, and C order is read: numpy.save of numpy.ascontiguousarray(a)");
+                     "it is in Fortran order, and only C order is read: save numpy.ascontiguousarray(a)");
     return st == DP_OK ? settle_size(begin + len, file_bytes, out, err) : st;
 }
 

@@ -72,7 +72,7 @@ static enum dp_status take_tensor(const char *name, const json_t *value, uint64_
                        " of the data, of which the file has %" PRIu64 ": the file is cut off",
                        name, t->end, data_bytes);
     if (__builtin_mul_overflow(t->elements, bytes_of(t->type), &bytes) || bytes != t->end - t->begin)
-        return wrong(name, "it has other bytes than its shape and type need", err);
+        return wrong(name, "its number of bytes does not fit its shape and type", err);
     return DP_OK;
 }
 

@@ -76,7 +76,7 @@ enum dp_status dp_observed_plan(const char *const *values, struct dp_cluster *cl
     enum dp_status st = dp_parse_time(every, EVERY_MAX_NS, "--sample-every", &every_ns, err);
     out->every_ms = (uint32_t)(every_ns / 1000000);
     if (st == DP_OK && out->every_ms == 0)
-        st = dp_fail(err, DP_ARGUMENT, "--sample-every is '%.40s': from 1ms on", every);
+        st = dp_fail(err, DP_ARGUMENT, "--sample-every is '%.40s', but must be 1ms or more", every);
     const char *score = dp_options_value(&dp_run_command, values, parts[0]);
     out->validation = score && strcmp(score, "validation") == 0;
     if (st == DP_OK && !out->validation)

@@ -222,7 +222,7 @@ static void print_server(const struct dp_status_server *s, uint32_t number, FILE
             short_number((double)s->disk_bytes, 1000, "B", disk),
             short_number((double)s->disk_free_bytes, 1000, "B", left));
     if (s->pulls_held > 0)
-        fprintf(to, "%*s%" PRIu64 " pulls are held until other workers have come as far\n", INDENT, "",
+        fprintf(to, "%*s%" PRIu64 " pulls are blocked until other workers have come as far\n", INDENT, "",
                 s->pulls_held);
 }
 

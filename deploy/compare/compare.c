@@ -195,7 +195,7 @@ static void tell_gave_up(struct comparing *c, size_t mode)
                        c->diverged[mode] ? "it diverged" : "no finite metric");
     else
         (void)snprintf(c->gave_up[mode], sizeof c->gave_up[mode],
-                       "no rate that was tried has a metric: %.200s", error);
+                       "none of the tried rates has a metric: %.200s", error);
 }
 
 static enum dp_status seek_rates(struct comparing *c, struct dp_error *err)
@@ -315,7 +315,7 @@ static enum dp_status finish(struct comparing *c, struct dp_error *err)
     if (st == DP_OK)
         st = dp_compare_make_page(c->plan.dir, NULL, err);
     if (st == DP_OK && c->good == 0)
-        st = dp_fail(err, DP_DATA, "no run of any mode ended well: %.200s/report.json says why of each",
+        st = dp_fail(err, DP_DATA, "no run of any mode ended well: %.200s/report.json says why for each",
                      c->plan.dir);
     return st;
 }
@@ -405,10 +405,9 @@ static enum dp_status parse(struct comparing *c, int argc, char *const *argv, bo
 {
     for (int i = 0; i < argc; i++)
         if (strcmp(argv[i], "--against") == 0 || strncmp(argv[i], "--against=", 10) == 0)
-            return dp_fail(
-                err, DP_ARGUMENT,
-                "unknown flag '--against': two comparisons that have ended are held against each other "
-                "with 'downpour report DIR --against REPORT'");
+            return dp_fail(err, DP_ARGUMENT,
+                           "unknown flag '--against': two finished comparisons are compared with 'downpour "
+                           "report DIR --against REPORT'");
     return dp_options_parse(dp_compare_command(), argc, argv, c->plan.values, help, err);
 }
 

@@ -25,8 +25,7 @@ static enum dp_status take_lock(const char *dir, int *lock, struct dp_error *err
     return flock(*lock, LOCK_EX | LOCK_NB) == 0
                ? DP_OK
                : dp_fail(err, DP_IN_USE,
-                         "another comparison is at work in '%.300s': wait for its end, or name "
-                         "another --dir",
+                         "another comparison is running in '%.300s': wait for its end, or name another --dir",
                          dir);
 }
 
@@ -91,7 +90,7 @@ enum dp_status dp_compare_folder_open(const char *dir, enum dp_compare_earlier_i
         return dp_fail(err, DP_ARGUMENT, "--dir: the name is too long");
     enum dp_status st = dp_directory_make(dir, err);
     if (st == DP_OK && !is_empty(dir) && !has_comparison(dir))
-        return dp_fail(err, DP_EXISTS, "'%.300s' has files of something else: name another --dir", dir);
+        return dp_fail(err, DP_EXISTS, "'%.300s' has other files: name another --dir", dir);
     if (st == DP_OK)
         st = take_lock(dir, lock, err);
     if (st != DP_OK || is_empty(dir))

@@ -336,8 +336,8 @@ static void put_work(struct dp_page_maker *maker, const json_t *root)
     }
     dp_page_table_end(to);
     dp_page_paragraph(to, "note",
-                      "Examples are shares of those of all epochs. A gradient that comes too late for its "
-                      "step is dropped. A worker that is behind does not compute those of steps that are "
+                      "Examples are shares of the examples of all epochs. A gradient that comes too late for "
+                      "its step is dropped. A slow worker does not compute the gradients of steps that are "
                       "over. The least seconds are a run's time if only its injected delays take time.");
 }
 

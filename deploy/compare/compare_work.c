@@ -87,10 +87,9 @@ static void warn_slow(const json_t *root, FILE *to)
             dp_comparison_runs(root), 100 * DP_COMPARE_EFFICIENT, low > 1 ? "; the worst" : "");
     fprintf(to, "%s with seed %.0f took %.2f times its least time. ",
             json_string_value(json_object_get(worst, "mode")), dp_json_get_real(worst, "seed"), 1 / least);
-    fputs(
-        "The rest went into computing, servers and waiting for a processor, so times depend on this machine; "
-        "with leased work also into portions that a slow worker held. ",
-        to);
+    fputs("The rest went into computing, servers and waiting for a processor, so times depend on this "
+          "machine; with leased work also into leases of a slow worker. ",
+          to);
 }
 
 /* With delays workers sleep, and their efficiency says whether the processors sufficed. */

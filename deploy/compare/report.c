@@ -25,13 +25,10 @@ static const struct dp_command command = {
     .usage = "DIR [--out FILE | --against REPORT]",
     .summary =
         "Makes a page (HTML) of one training, or of a comparison, from the report in DIR (the --dir of run "
-        "or compare), which may still "
-        "be in "
-        "progress:\nwhat was found, in words; loss and metrics over epochs and time, throughput, staleness, "
-        "where the "
-        "time went; settings,\nmachine, and the command that makes it again. The page needs no network. "
-        "Plots are "
-        "gnuplot's; where that is not\ninstalled the page has tables (Debian: apt-get install gnuplot-nox).",
+        "or compare), which may still be in progress:\nthe findings, in words; loss and metrics over epochs "
+        "and time, throughput, staleness, where the time went; settings,\nmachine, and the command that "
+        "makes it again. The page needs no network. Plots are gnuplot's; where that is not\ninstalled the "
+        "page has tables (Debian: apt-get install gnuplot-nox).",
     .options = options,
     .count = sizeof options / sizeof options[0],
 };

@@ -73,7 +73,7 @@ static void pairs(void **state)
          "expected the id of an item, an integer from 0 or a name, found '-10'"},
         {PAIR, BYTES("-1 10\n" PAIRS), 1, "an integer from 0 or a name, found '-1'"},
         {PAIR, BYTES(PAIRS "1 12\n"), 6,
-         "user 1 has met all 3 items of the file, so none can be sampled: leave this user out"},
+         "user 1 has all 3 items of the file, so none can be sampled: leave this user out"},
         {PAIR, BYTES(PAIRS "4 1.5\n"), 6, "found '1.5'"},
         {PAIR, BYTES(PAIRS "4 "), 6, "expected the id of an item"},
         {PAIR, BYTES(PAIRS "4 1\0000\n"), 6, "byte 4 of the line is NUL"},

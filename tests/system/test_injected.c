@@ -190,8 +190,7 @@ static void what_cannot_be_is_refused_by_its_flag(void **state)
         const char *flags[4], *says;
     } cases[] = {
         {{"--jitter", "exp"},
-         "--jitter is exp, by which the time of a minibatch is multiplied, but --pace gives none: give it "
-         "one"},
+         "--jitter is exp, which multiplies the time of a minibatch, but --pace gives no time: give one"},
         {{"--straggler", "3:10x"},
          "--straggler has \"3:10x\", but the workers are 0 .. 2: name one of them, or raise --workers"},
         {{"--straggler", "1:0x"}, "--straggler has \"1:0x\", but must be WORKER:FACTORx"},

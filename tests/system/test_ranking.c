@@ -287,7 +287,7 @@ static void ratings_alone(void **state)
                   "--holdout is 'leave-two-out', but must be leave-one-out, or the share");
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--fresh", "--model", "mf:4",
                                "--train", train, "--holdout", "0.3", "--stop-at", "auc:0.9"),
-                  "auc is no figure of items that are ranked");
+                  "ranked items have no auc");
 }
 
 static void what_cannot_be_ranked_is_refused(void **state)
@@ -304,7 +304,7 @@ static void what_cannot_be_ranked_is_refused(void **state)
                   "and 4 were trained on");
     ended = dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4", "--train", full,
                          "--durability", "none");
-    dp_place_says(ended, "full:2: user 1 has met all 2 items of the file");
+    dp_place_says(ended, "full:2: user 1 has all 2 items of the file");
 }
 
 struct reached {

@@ -43,7 +43,7 @@ static enum dp_status check_list(const struct dp_program *program, const struct 
             (room->each != 0 && list->offsets[i + 1] - list->offsets[i] != room->each))
             return dp_fail(err, DP_ARGUMENT,
                            "list %" PRIu32 " goes from entry %" PRIu32 " to %" PRIu32 " in example %" PRIu32
-                           ", %" PRIu32 " are wanted (0: any number)",
+                           ", expected %" PRIu32 " (0: any number)",
                            l, list->offsets[i], list->offsets[i + 1], i, room->each);
     uint32_t entries = list->offsets[batch->examples], most = 0;
     if (entries > room->entries)

@@ -21,45 +21,38 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels,
                                   const struct dp_early_stop_set *set, struct dp_error *err)
 {
     if (metric == DP_METRIC_AUC && set->ranked)
-        return dp_fail(err, DP_ARGUMENT,
-                       "auc is no figure of items that are ranked: look at recall, ndcg or loss");
+        return dp_fail(err, DP_ARGUMENT, "ranked items have no auc: use recall, ndcg or loss");
     const char *name = dp_metric_name(metric);
     switch (metric) {
     case DP_METRIC_LOGLOSS:
     case DP_METRIC_ACCURACY:
         return labels != DP_LABELS_ANY
                    ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT, "%s is a figure of models of classes, which this is not",
-                             name);
+                   : dp_fail(err, DP_ARGUMENT, "this model has no classes, so no %s", name);
     case DP_METRIC_AUC:
         return labels == DP_LABELS_BINARY
                    ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT, "%s is a figure of models of two classes, which this is not",
-                             name);
+                   : dp_fail(err, DP_ARGUMENT, "this model does not have two classes, so no %s", name);
     case DP_METRIC_RMSE:
         return labels == DP_LABELS_ANY && set->lists == 0 && !set->ranked
                    ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT, "%s is a figure of models of numbers, which this is not",
-                             name);
+                   : dp_fail(err, DP_ARGUMENT, "this model does not predict numbers, so it has no %s", name);
     case DP_METRIC_RECALL:
     case DP_METRIC_NDCG:
-        return set->all
-                   ? DP_OK
-                   : dp_fail(
-                         err, DP_ARGUMENT,
-                         "%s is a figure of users' items ranked among all: give a test or validation set of "
-                         "pairs without negatives, or --holdout; not of a model with layers and over 100 "
-                         "million users times items",
-                         name);
+        return set->all ? DP_OK
+                        : dp_fail(err, DP_ARGUMENT,
+                                  "%s needs users' items that are ranked among all: give a test or "
+                                  "validation set of pairs without negatives, or --holdout (not with a model "
+                                  "with layers and over 100 million users times items)",
+                                  name);
     case DP_METRIC_HR10:
     case DP_METRIC_NDCG10:
-        return set->lists > 0
-                   ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT,
-                             "%s is a figure of ranked lists: name the file of the items that each pair is "
-                             "ranked among (--validation-negatives or --test-negatives, "
-                             "data.validation_negatives or data.test_negatives)",
-                             name);
+        return set->lists > 0 ? DP_OK
+                              : dp_fail(err, DP_ARGUMENT,
+                                        "%s needs ranked lists: name the file of the items that each pair is "
+                                        "ranked among (--validation-negatives or --test-negatives, "
+                                        "data.validation_negatives or data.test_negatives)",
+                                        name);
     case DP_METRIC_LOSS:
     case DP_METRICS:
         return DP_OK;

@@ -54,7 +54,7 @@ expect 2 "bad.conf:2: unknown key 'modle'; did you mean 'model'?" "$downpour" st
 expect 2 "cannot read cluster file" "$downpour" status --cluster /nonexistent
 expect 2 "is not the directory of a run" "$downpour" predict --from "$dir" --data "$dir/file"
 expect 2 "--data: cannot read" "$downpour" predict --from "$dir" --data /nonexistent
-expect 2 "--test-labels names a file, but --test none" "${ok[@]}" --test-labels "$dir/file"
+expect 2 "--test-labels names a file, but --test, which it belongs to, names none" "${ok[@]}" --test-labels "$dir/file"
 expect 2 "--test-negatives names a file" "${ok[@]}" --test-negatives "$dir/file"
 expect 2 "--validation-labels names a file" "${ok[@]}" --validation-labels "$dir/file"
 expect 2 "--validation-negatives names a file" "${ok[@]}" --validation-share 0.1 --validation-negatives "$dir/file"
@@ -66,7 +66,7 @@ expect 2 "--consistency is \"bsp\", but must be async, ssp:S (S: steps that a wo
 expect 2 "--consistency is \"\", but must be async" "${ok[@]}" --consistency ''
 expect 2 "did you mean 'sync'?" "${ok[@]}" --consistency synch
 expect 2 "--consistency is \"sync:0\", but must be" "${ok[@]}" --consistency sync:0
-expect 2 "--consistency is sync:2, whose steps do not wait for the slowest 2, but --workers is 2: give it more" \
+expect 2 "--consistency is sync:2, whose steps do not wait for the slowest 2, but --workers is 2: give more" \
     "${ok[@]}" --consistency sync:2 --workers 2
 expect 2 "--fetch-every is 5, which pulls the weights of up to 5 steps at once, but --consistency is ssp:3: give it 4 steps or more" \
     "${ok[@]}" --consistency ssp:3 --fetch-every 5

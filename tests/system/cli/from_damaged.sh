@@ -96,7 +96,7 @@ said_text "checkpoint 1 has 1 damaged place: $dir/D/$at/register"
 # A prune says what it did not count.
 truncate -s -1 "$dir/P/checkpoint-000003/register"
 expect 0 "1 checkpoint removed, " "$downpour" checkpoint --to "$dir/P" --prune 1
-said_text "damaged, so kept and not counted: 1 (the first is checkpoint 3; 'downpour verify $dir/P 3' says what is damaged)"
+said_text "damaged, so kept and not counted: 1 (the first is checkpoint 3; 'downpour verify $dir/P 3' names the damage)"
 [ -e "$dir/P/checkpoint-000002/manifest.json" ] || fail "the last good checkpoint is removed"
 
 # Rows of tables that the workers of this cluster file do not have, over rows that they do.

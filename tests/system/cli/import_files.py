@@ -97,7 +97,7 @@ def bad(tensors, directory):
         "gap": (placed(first[0] + 8, first[1] + 8), "mf.item"),
         "outside": (placed(2 ** 40, 2 ** 40 + 8 * number), "the file is cut off"),
         "backward": (placed(first[1], first[0]), "no two ascending numbers"),
-        "size": (placed(first[0], first[1] - 8), "other bytes than its shape and type need"),
+        "size": (placed(first[0], first[1] - 8), "its number of bytes does not fit its shape and type"),
         "overflow": (headed(json.dumps({keys: {"dtype": "I64", "shape": [2 ** 62, 2 ** 62], "data_offsets": [0, 8]}}).encode()),
                      "a number that cannot be"),
         "dtype": (headed(json.dumps({**header, keys: {**header[keys], "dtype": "I65"}}).encode()), "its type 'I65' is unknown"),

@@ -148,7 +148,7 @@ static void held_pulls_are_told(void **state)
     s->counter[1][8].value = 3;
     view = gather(s, 0, NULL);
     text = print(&view);
-    assert_non_null(strstr(text, "\n        5 pulls are held until other workers have come as far\n"));
+    assert_non_null(strstr(text, "\n        5 pulls are blocked until other workers have come as far\n"));
     free(text);
     text = dp_status_view_json(&view, NULL);
     assert_non_null(strstr(text, "\"pulls_held\":5"));

@@ -24,7 +24,7 @@ expect 2 "there is no model 'mpl'" "$downpour" compare --dir "$dir/no" "${job[@]
 [ ! -e "$dir/no" ] || fail "a refused comparison left a directory"
 mkdir "$dir/mine"
 echo mine >"$dir/mine/report.json"
-expect 2 "has files of something else" "$downpour" compare --dir "$dir/mine" "${job[@]}" --overwrite
+expect 2 "has other files" "$downpour" compare --dir "$dir/mine" "${job[@]}" --overwrite
 [ "$(cat "$dir/mine/report.json")" = mine ] || fail "somebody's file was replaced"
 
 expect 2 "mode async: --straggler 1:10x multiplies --pace, which is not given: add --pace TIME" "$downpour" compare --dir "$dir/no" \

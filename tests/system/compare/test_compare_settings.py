@@ -190,7 +190,7 @@ def the_cause_of_failed_tries_is_said(bed):
     tries = report["modes"][1]["grid"]
     bed.check("a try has a cause", tries[0]["error"] != "", True)
     bed.check("the runs of a mode whose tries failed", [run["error"] for run in report["runs"] if run["mode"] == "sync"],
-              [f"no rate that was tried has a metric: {tries[0]['error']}"])
+              [f"none of the tried rates has a metric: {tries[0]['error']}"])
 
 
 def main():

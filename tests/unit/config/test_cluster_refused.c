@@ -41,12 +41,12 @@ static const struct bad wrong_files[] = {
     /* threads */
     {TRAIN("threads = 0;"), ":6: ", "'training.threads' is 0, but must be 1 .. 256"},
     {TRAIN("threads = 2; consistency = \"sync\";"), ".conf",
-     "'training.consistency' is sync, which computes a step on the weights that were pulled: leave one out "
+     "'training.consistency' is sync, which computes a step on unchanged weights: leave one out "
      "('training.blas_threads': threads of"},
     {TRAIN("threads = 2; device = \"auto\";"), ".conf",
      "'training.threads' is 2, threads that compute on the CPU, but 'training.device' is auto"},
     {TRAIN("threads = 2; accumulate = 4;"), ".conf",
-     "but 'training.accumulate' is 4, minibatches on weights"},
+     "but 'training.accumulate' is 4, minibatches on unchanged weights"},
     {TRAIN("threads = 2; blas_threads = 3;"), ".conf",
      "'training.threads' is 2, and 'training.blas_threads' is 3: give the first for sparse models"},
     {TRAIN("threads = 2; fetch_every = 8; push_every = 4;"), ".conf",
@@ -77,7 +77,7 @@ static const struct bad wrong_files[] = {
     {TRAIN("consistency = \"sync:1024\"; workers = 1024;"), ".conf", "but must be async, ssp:S"},
     {TRAIN("consistency = \"sync:2\"; workers = 2;"), ".conf",
      "'training.consistency' is sync:2, whose steps do not wait for the slowest 2, but 'training.workers' is "
-     "2: give it more"},
+     "2: give more"},
     {TRAIN("consistency = \"sync:1\"; workers = 2; fetch_every = 2; push_every = 2;"), ".conf",
      "'training.consistency' is sync:1, which pulls the weights of each step, but 'training.fetch_every' is "
      "2"},
@@ -105,10 +105,9 @@ static const struct bad wrong_files[] = {
     {TRAIN("pace = \"61s\";"), ".conf", "of 60 s at most"},
     {TRAIN("jitter = \"gauss\";"), ":6: ", "but must be none, exp or uniform"},
     {TRAIN("jitter = \"exp\";"), ".conf",
-     "'training.jitter' is exp, by which the time of a minibatch is multiplied, but 'training.pace' gives "
-     "none: "
-     "give it one (20ms)"},
-    {TRAIN("jitter = \"exp\"; pace = \"0\";"), ".conf", "but 'training.pace' gives none"},
+     "'training.jitter' is exp, which multiplies the time of a minibatch, but 'training.pace' gives no time: "
+     "give one (20ms)"},
+    {TRAIN("jitter = \"exp\"; pace = \"0\";"), ".conf", "but 'training.pace' gives no time"},
     {TRAIN("straggler = \"2:10x\"; workers = 2;"), ".conf",
      "'training.straggler' has \"2:10x\", but the workers are 0 .. 1: name one of them, or raise "
      "'training.workers'"},
@@ -148,14 +147,14 @@ static const struct bad wrong_files[] = {
     {TRAIN("stop_at = \"logloss:-1\";"), ".conf", "logloss is never 0 or below"},
     {TRAIN("stop_at = \"logloss:nan\";"), ".conf", "'training.stop_at'"},
     {TRAIN("stop_at = \"logloss:0.4\";"), ".conf", "there is nothing to evaluate"},
-    {TRAIN("patience = 3;"), ".conf", "'training.patience' looks at a figure"},
-    {TRAIN("patience_metric = \"auc\";"), ".conf", "says no number of epochs"},
-    {TRAIN("patience = 1; patience_metric = \"zzz\";"), ".conf", "no metric 'zzz'; those that there are"},
+    {TRAIN("patience = 3;"), ".conf", "'training.patience' needs a metric"},
+    {TRAIN("patience_metric = \"auc\";"), ".conf", "gives no number of epochs"},
+    {TRAIN("patience = 1; patience_metric = \"zzz\";"), ".conf", "no metric 'zzz'; the metrics are"},
     {TOP SERVERS "data = { train = \"a\"; validation = \"b\"; validation_share = 0.1; };", ".conf",
      "give one of them"},
     /* of a file that is not named */
     {TOP SERVERS "data = { train = \"a\"; test_labels = \"b\"; };", ".conf",
-     "'data.test_labels' names a file, but 'data.test' none"},
+     "'data.test_labels' names a file, but 'data.test', which it belongs to, names none"},
     {TOP SERVERS "data = { train = \"a\"; columns = \"a\"; };", ".conf",
      "'data.columns' is \"a\", a file of the data"},
     {TOP SERVERS "data = { train = \"a\"; test = \"b\"; names = \"b\"; };", ".conf",

@@ -46,7 +46,8 @@ static const struct dp_model_help models[] = {
      "K: factors of each user and item (1 .. 65536); 16 to 64 are usual",
      "pairs of users and items that met",
      {{"loss", "logistic|bpr", "logistic",
-       "logistic: met or drawn at random; bpr: a met item ranks above another one (Rendle et al. 2009)"}}},
+       "logistic: an interaction or a random draw; bpr: an item with an interaction ranks above another one "
+       "(Rendle et al. 2009)"}}},
     {"neumf",
      "neumf:K-W-...-LAST",
      "neumf:16-64-32-16",

@@ -110,7 +110,7 @@ static enum dp_status all_met(const struct pairs_builder *b, uint64_t user, stru
         if (b->content->codes[2 * i] == user)
             line = b->pairs.lines[i];
     return dp_fail(err, DP_DATA,
-                   "%s:%" PRIu64 ": user %s has met all %" PRIu64
+                   "%s:%" PRIu64 ": user %s has all %" PRIu64
                    " items of the file, so none can be sampled: leave this user out",
                    b->options->path, line, shown, b->content->facts[ITEMS]);
 }

@@ -254,7 +254,7 @@ static void bad_files_are_refused(void **state)
         {"a,b\nc d\n", 2, "expected the id of an item, an integer from 0 or a name, found ''"},
         {"\ta\t3\n", 1, "expected the id of a user, an integer from 0 or a name, found ''"},
         {"#\n\n", 0, "holds no pairs"},
-        {"1 2\n4 2\n\n1 3\n4 4\n1 4\n4 4\n", 6, "user 1 has met all 3 items"},
+        {"1 2\n4 2\n\n1 3\n4 4\n1 4\n4 4\n", 6, "user 1 has all 3 items"},
         {"", 0, "is empty"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
