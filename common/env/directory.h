@@ -1,4 +1,4 @@
-/* Directory: made with its parents, so that it outlasts a power cut.
+/* Directory: makes a directory and its parents, and syncs their names, so that they outlast a power cut.
  * Thread    Any.
  * Failure   DP_IO, DP_FULL, DP_ARGUMENT (an empty name), naming the path. */
 #ifndef DP_ENV_DIRECTORY_H

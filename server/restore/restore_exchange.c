@@ -265,11 +265,10 @@ static enum dp_status refuse_half(const struct exchange *e, struct dp_error *err
                        "there is no %s, because a restore was interrupted: start its servers once without "
                        "--read-only, which completes it",
                        e->place.store);
-    return dp_fail(
-        err, DP_UNCLEAN,
-        "there is no %s, because a restore was interrupted, and what it had built is missing, too: run "
-        "the restore again; or, if no other server was restored, rename %s to it",
-        e->place.store, e->place.before);
+    return dp_fail(err, DP_UNCLEAN,
+                   "a restore was interrupted: %s is missing, and so is its new store. Run the restore "
+                   "again; or, if no other server was restored, rename %s to it",
+                   e->place.store, e->place.before);
 }
 
 static enum dp_status start_first(struct exchange *e, struct dp_error *err)

@@ -1,11 +1,12 @@
-/* Awaited: tells the user whom a held pull waits for.
+/* Awaited: the log lines that name the worker that a blocked pull waits for.
  *     held for 2 s -> a line in the log -> another every 10 s, while it is held
- * The line has the shard's own words (whom, which step), and what the progress note of that worker says of it
- * (worker/telemetry/progress.h): that it failed or was stopped, or is still reading its data.
- * From then on the job's `awaited` has the same words, also where a server does not answer: its progress note shows them.
+ * The line has the shard's own text (worker and step), and that worker's progress note
+ * (worker/telemetry/progress.h): it failed, was stopped, or is still reading its data.
+ * From then on the job's `awaited` has the same words, also where a server does not answer: its progress
+ * note shows them.
  * Promise   At most a line in 10 s, over all waits of the job: steps of 3 s do not fill the log.
  * Thread    The client's.
- * Failure   A first server that does not answer within a second leaves out what the note says. */
+ * Failure   A first server that does not answer within a second leaves out the note. */
 #ifndef DP_LOOP_AWAITED_H
 #define DP_LOOP_AWAITED_H
 

@@ -1,6 +1,6 @@
-/* Behind: how a worker goes on whose steps the servers closed without it, as they do with backups (sync:B). A pull
- * hears that a later step is open: the steps before it are passed over. Their minibatches are not computed, and
- * their pushes are empty, since their numbers have to be used up.
+/* Behind: how a worker continues after steps that the servers committed without it, with backups (sync:B). A
+ * pull hears that a later step is open: the steps before it are passed over. Their minibatches are not
+ * computed, and their pushes are empty, since their numbers have to be used up.
  *     hears (what the pull of a step said) -> is (a step below the open one)?
  * Holds     The open step never falls.
  * Thread    hears: the client's; is: the reader's too. */

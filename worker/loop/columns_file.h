@@ -1,4 +1,4 @@
-/* Columns file: how the training file was read (worker/read/schema.h), kept beside the weights
+/* Columns file: how the training file was read (worker/read/schema.h), kept next to the weights
  * (data.columns).
  * Promise   The file is complete or absent. A file with the same content is left alone, so that a worker that
  *           restarts on a full disk needs no space.

@@ -1,6 +1,6 @@
-/* Evaluation: what a training evaluates and what it decides by it. It evaluates the validation set, or else
- * the test set, at the end of each epoch while all workers rest (epoch_barrier.h), and a test set beside a
- * validation set once, at the end. It also decides which epoch's weights stay.
+/* Evaluation: the evaluated sets of a training, and the decisions by them. It evaluates the validation set,
+ * or else the test set, at the end of each epoch while all workers rest (epoch_barrier.h), and a test set in
+ * addition to a validation set once, at the end. It also decides which epoch's weights stay.
  *     plan -> begin -> (an epoch -> epoch)* -> end -> tidy -> close
  * Failure   plan: DP_ARGUMENT, DP_DATA or DP_FULL, with the remedy, when the metrics of the rule cannot be
  *           computed on this set.

@@ -1,7 +1,8 @@
-/* Fetch wait: the wait for the rows of a fetch, and which phase of the step timer it is. Where workers wait for
- * each other (worker/job/rounds.h) the shards hold a pull until its step may begin, and say so at once and
- * every quarter of a second: that time is a rule's, not the network's or the disk's.
- * Promise   A wait for another worker has no limit, but ends at a signal (retry.h). Who is waited for is told (awaited.h).
+/* Fetch wait: the wait for the rows of a fetch, and which phase of the step timer it is. Where workers wait
+ * for each other (worker/job/rounds.h) the shards hold a pull until its step may begin, and say so at once
+ * and every quarter of a second: that time is a rule's, not the network's or the disk's.
+ * Promise   A wait for another worker has no limit, but ends at a signal (retry.h). The log names the
+ *           awaited worker (awaited.h).
  * Thread    The client's. */
 #ifndef DP_LOOP_FETCH_WAIT_H
 #define DP_LOOP_FETCH_WAIT_H

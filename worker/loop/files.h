@@ -1,6 +1,7 @@
-/* Files: what a training writes for people and other programs beside its store: what the columns of its data are, what its
- * keys are called, the report.
- * Promise   A full disk is waited for, for training.timeout_ms, and said once: it must not cost a training or its report.
+/* Files: the files of a training for people and other programs next to its store: the columns of its data,
+ * the names of its keys, the report.
+ * Promise   A full disk is waited for, for training.timeout_ms, and said once: it must not cost a training
+ *           or its report.
  * Thread    The client's.
  * Failure   As the file's own `put`; DP_FULL when the disk stayed full. */
 #ifndef DP_LOOP_FILES_H

@@ -1,11 +1,11 @@
-/* Gradients: what up to batches_max minibatches push together, of every parameter of the graph.
+/* Gradients: the sum of up to batches_max minibatches for one push, of every parameter of the graph.
  *     for each batch: next -> (a backward pass writes) -> add;   push sends the sum and starts anew
  * With one minibatch in a push (the hot path) the batch lends its keys, and the client copies from the output
  * of the backward pass. With several, sparse gradients are written one batch after the other and the client
  * sums equal keys, in the order of the batches; dense gradients are added here.
  *     united: begin (keys) -> for each batch: next -> (a backward pass writes) -> add_at;   push, or merge
- * United gradients are those of one fetch, whose keys are known: equal keys are summed as they come, so a push
- * has nothing to sort. Several threads have one each, and one of them pushes what all have summed.
+ * United gradients are those of one fetch, whose keys are known: equal keys are summed as they come, so a
+ * push has nothing to sort. Several threads have one each, and one of them pushes the sum of all.
  * Promise   The staleness of a push is counted from the pull of its first minibatch, the oldest.
  * Memory    All buffers are allocated by new. A batch must live until its push when batches_max is 1, else
  *           until add.

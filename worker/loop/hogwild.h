@@ -1,16 +1,16 @@
-/* Hogwild!: threads of one worker that share the local copy of one fetch without locks (Niu, Recht, Re and Wright
- * 2011, "Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent").
+/* Hogwild!: threads of one worker that share the local copy of one fetch without locks (Niu, Recht, Re and
+ * Wright 2011, "Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent").
  *     each thread, while there are any:  next minibatch -> copy its rows -> compute -> step the local copy
  *                                        -> add to its own sum
  *     then                               the sums of all threads, in their order, are one push
- * Promise   Every minibatch is computed once, and its whole gradient is in the sum, whatever the local copy loses
- *           (weights_view.h). One thread gives the bits of a worker without threads.
+ * Promise   Every minibatch is computed once, and its complete gradient is in the sum, even if the local
+ *           copy loses steps (weights_view.h). One thread gives the bits of a worker without threads.
  * Why       Each thread has a program of its own, and BLAS one thread: where an example has few features, a
  *           minibatch is too little work to be divided, and minibatches seldom meet in a weight.
- * Thread    The client's, which computes too; options.threads - 1 others inside, between start and finish. Until
- *           finish nobody else touches the weights and batches of the work.
- * Failure   DP_NOT_FINITE: a loss is NaN or infinite. DP_STOPPING: a signal came, and some minibatches were not
- *           computed. Threads then take no further minibatch, and the sum is not to be pushed. */
+ * Thread    The client's, which computes too; options.threads - 1 others inside, between start and finish.
+ *           Until finish no other thread touches the weights and batches of the work.
+ * Failure   DP_NOT_FINITE: a loss is NaN or infinite. DP_STOPPING: a signal came, and some minibatches were
+ *           not computed. Threads then take no further minibatch, and the sum is not to be pushed. */
 #ifndef DP_LOOP_HOGWILD_H
 #define DP_LOOP_HOGWILD_H
 

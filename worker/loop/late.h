@@ -1,9 +1,10 @@
-/* Late: a minibatch that is computed for a step which every shard has closed without this worker (sync:B). Nobody takes its gradients, so it is
- * given up: between two operations, or in an injected delay.
+/* Late: a minibatch that is computed for a step which every shard has closed without this worker (sync:B).
+ * No shard takes its gradients, so it is given up: between two operations, or in an injected delay.
  *     begin (the pull of the next step is on its way) -> looks, while it computes -> is it late?
- * Why       A shard answers the pull of a later step once it has closed the one at hand. That all have, before this worker has pushed,
- *           says that none waits for its push.
- * Promise   A look costs a reading of the clock, and once a millisecond what the client does between two requests.
+ * Why       A shard answers the pull of a later step once it has closed the one at hand. That all have,
+ *           before this worker has pushed, says that none waits for its push.
+ * Promise   A look costs a reading of the clock, and once a millisecond what the client does between two
+ *           requests.
  * Thread    The client's.
  * Failure   A pull that fails makes it late, too, with the status in `failed`. */
 #ifndef DP_LOOP_LATE_H

@@ -1,4 +1,4 @@
-/* Names file: the names that the training file gives to the keys of a run's tables, kept beside the weights
+/* Names file: the names that the training file gives to the keys of a run's tables, kept next to the weights
  * (data.names, common/vocab/vocab.h).
  * Promise   The file is complete or absent. A file of this run and this data is left alone, so that a worker
  *           that restarts reads nothing.

@@ -1,14 +1,15 @@
-/* Portions: what this worker has taken of an epoch's work, where workers have no shares of their own (training.work "leased").
- * A portion is what is pushed together under one push number: the same minibatches as with fixed shares (group.h, push_id.h),
- * whoever trains them.
+/* Portions: this worker's leases of an epoch's work, where workers have no shares of their own
+ * (training.work "leased"). A portion has the minibatches of one push number: the same as with fixed shares
+ * (group.h, push_id.h), in any worker.
  *     begin (epoch) -> ask -> (next minibatch)* -> ... -> answered (portion) -> ask -> ... -> OVER
- * Promise   Each ask tells the first server all portions that this worker holds, and those that were answered since the last ask
- *           that succeeded. Minibatches come portion by portion, each in ascending order. As many portions are asked for as take
- *           about DP_PORTIONS_AHEAD_NS, so that one asks seldom, and holds little when the epoch ends. When the first server does not
- *           know what is done, the shards are asked, and it is told.
+ * Promise   Each ask lists all portions that this worker holds, and those that were answered since the last
+ *           successful ask. Minibatches come portion by portion, each in ascending order. The worker asks
+ *           for portions of about DP_PORTIONS_AHEAD_NS, so that it seldom asks, and holds few when the epoch
+ *           ends. If the first server does not know which numbers are done, the worker asks the shards and
+ *           reports it.
  * Thread    The client's.
- * Failure   ask: those of dp_client_lease, by the retry policy (retry.h) if it is patient; else a first server that is away is
- *           DP_LEASE_WAIT: training goes on with what is held. */
+ * Failure   ask: those of dp_client_lease, by the retry policy (retry.h) if it is patient; else a first
+ *           server that is away is DP_LEASE_WAIT: training goes on with the held portions. */
 #ifndef DP_LOOP_PORTIONS_H
 #define DP_LOOP_PORTIONS_H
 

@@ -3,14 +3,15 @@
  *     find  ->  done(epoch, group)?
  * Promise   A push counts as made when every shard has it; one that reached only some shards is made again.
  *           Epochs before `epoch` are done, later ones have not begun.
- *           A worker that was away and came back (roster.h) takes part from a step of the run on: those below are done, though it did
- *           not make them all. Which ones it made is asked, back to the first epoch of which it missed anything.
+ *           A worker that was away and came back (roster.h) takes part from a step of the run on: those
+ *           below are done, though it did not make them all. Which ones it made is asked, back to the first
+ *           epoch of which it missed anything.
  * Why       A worker's pushes of an epoch reach each shard in ascending order, and an epoch begins when all
  *           pushes of the previous one are answered. So the last push of an epoch shows whether the epoch is
- *           done, and a binary search finds the first one that is not. An epoch whose stream the servers have
- *           forgotten is over: newer ones took its place.
- *           Where all workers take from one list (portions.h), an epoch begins when all pushes of the one before are
- *           on all shards, whoever made them; all are asked for then (worker 0 of 1, in any order).
+ *           done, and a binary search finds the first one that is not. An epoch whose stream the servers
+ *           have forgotten is over: newer ones took its place.
+ *           Where all workers take from one list (portions.h), an epoch begins when all pushes of the one
+ *           before are on all shards, in any worker; all are asked for then (worker 0 of 1, in any order).
  * Thread    Any: plain functions of the answers of `ask`. */
 #ifndef DP_LOOP_POSITION_H
 #define DP_LOOP_POSITION_H

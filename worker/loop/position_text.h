@@ -1,4 +1,4 @@
-/* Position text: how the log tells where a restarted worker continues.
+/* Position text: the log's text of where a restarted worker continues.
  * Thread    Any: plain functions. */
 #ifndef DP_LOOP_POSITION_TEXT_H
 #define DP_LOOP_POSITION_TEXT_H

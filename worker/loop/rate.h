@@ -1,4 +1,4 @@
-/* Rate: the learning rate of a minibatch, a pure function of its place in the whole training: step = epoch *
+/* Rate: the learning rate of a minibatch, a pure function of its place in the training: step = epoch *
  * batches + number. All workers agree on it without communication, and a minibatch that is computed again
  * gets the same rate.
  *     warm-up        rate (step + 1) / warmup                                        while step < warmup

@@ -1,11 +1,11 @@
 /* Roster: a worker's place among those that wait for each other (worker/job/rounds.h), as the shards know
- * it. In async (rounds.members is 0) nobody waits, and a worker joins only so that it is the one process in its place: its pushes are
- * a member's, and those of an earlier process are refused. No step of theirs is counted, and it does not leave.
+ * it. In async (rounds.members is 0) no worker waits. A worker joins only so that it is the one process in
+ * its place: pushes of an earlier process are refused. No step of theirs is counted, and it does not leave.
  *     join -> (a step)* -> leave
- * Promise   Nobody waits for a worker that has left. One that was stopped, was killed or failed has not: the
- *           others wait for it, and its next process takes its place. The process whose place was taken ends
- *           with DP_REPLACED. Where the others let it leave (stand_in.h), its next process comes back: it takes part from a
- *           step on that no shard has reached.
+ * Promise   No worker waits for one that has left. One that was stopped, was killed or failed has not: the
+ *           others wait for it, and its next process takes its place. A replaced process ends with
+ *           DP_REPLACED. Where the others let it leave (stand_in.h), its next process comes back: it takes
+ *           part from a step on that no shard has reached.
  * Thread    The client's. */
 #ifndef DP_LOOP_ROSTER_H
 #define DP_LOOP_ROSTER_H

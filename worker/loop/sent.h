@@ -1,4 +1,4 @@
-/* Sent: the pushes of a worker that are not answered, oldest first, and what their answers add to its stats.
+/* Sent: the pushes of a worker that are not answered, oldest first, and the stats of their answers.
  *     (wait for a place -> push to the ticket of `next` -> added)* -> wait for all
  * Thread    The client's.
  * Failure   A wait that fails leaves the push that it waited for as the oldest. */

@@ -1,19 +1,24 @@
-/* Stand-in: a member that is silent for longer than training.worker_timeout leaves, so that the others go on without it.
+/* Stand-in: removal and takeover. A member that is silent for longer than training.worker_timeout is
+ * removed, so that the others continue without it.
  *     (this worker waits for others) -> ask the first server who is silent -> nobody at three looks in a row: back to the wait
  *     -> the register shows that it has left: nobody waits for it any more
  *     -> else the lowest live rank stands in, over a client of its own:
  *        join in its place (its process, if it lives, hears DP_REPLACED) -> its position -> pushes that some shard has are made again,
  *        from their minibatches and under their ids, so that every shard has them -> leave at the first step that no shard has
- * Promise   Of its pushes each is on all shards or on none. Its minibatches stay undone until it comes back (roster.h), and the report says
- *           how many. Who came back is waited for again: it is seen here, and asked for (dp_job_recheck_gone) where nobody may be
- *           overlooked, as before an evaluation. While the
- *           first server is away nothing is decided. Whoever comes back in its place before it has left keeps the place: the
- *           stand-in gives up. A stand-in that dies is followed by the next, which finds the position anew. Two that stand in at
- *           once (the silences that they heard differ) are two processes in one place: the first one hears DP_REPLACED and gives up.
- *           A process that stood still itself hears here that it was let leave (DP_REPLACED), where it waits at a barrier and pulls nothing.
- * Why three Where all workers were suspended and the first server was not, all are silent at the first look, which may come before their
+ * Promise   Of its pushes each is on all shards or on none. Its minibatches stay undone until it comes back
+ *           (roster.h), and the report says how many. A member that came back is waited for again: it is
+ *           seen here, and asked for (dp_job_recheck_gone) where none may be overlooked, as before an
+ *           evaluation. While the first server is away nothing is decided. A process that comes back in its
+ *           place before it has left keeps the place: the takeover is given up. A takeover that dies is
+ *           followed by the next, which finds the position again. Two that stand in at once (the silences
+ *           that they heard differ) are two processes in one place: the first one gets DP_REPLACED and gives
+ *           up. A process that stood still itself hears here that it was let leave (DP_REPLACED), where it
+ *           waits at a barrier and pulls nothing.
+ * Why three Where all workers were suspended and the first server was not, all are silent at the first look,
+ * which may come before their
  *           first beats; these are no further apart than two looks.
- * But       Worker 0 does not leave: it writes the report and leaves the best weights. Who has not joined yet is waited for, too.
+ * But       Worker 0 does not leave: it writes the report and leaves the best weights. A worker that has not
+ *           joined yet is waited for, too.
  * sync:B    A shard may have closed a step without this member, so there its unfinished pushes are ended by empty ones.
  * Thread    The client's.
  * Failure   Of open: DP_ARGUMENT of the check, DP_NOMEM. */

@@ -1,5 +1,5 @@
-/* Step, from inside: what step.c (what a worker computes and pushes), step_open.c (what a loop is made of), step_fetch.c (what it reads and
- * pulls) and step_leased.c (the same, of what the first server gives) share. */
+/* Step, from inside: shared by step.c (computing and pushing), step_open.c (the parts of a loop),
+ * step_fetch.c (reading and pulling) and step_leased.c (the same with leased work). */
 #ifndef DP_LOOP_STEP_INNER_H
 #define DP_LOOP_STEP_INNER_H
 

@@ -1,5 +1,6 @@
-/* Tally: how much of a worker's share its pushes stand for, and how much it missed because it was away (position.h).
- * Exact     In epochs that the servers have forgotten every minibatch counts as that of a whole one.
+/* Tally: how much of a worker's share its pushes have, and how much it missed because it was away
+ * (position.h).
+ * Exact     In epochs that the servers have forgotten every minibatch counts as that of a complete one.
  * Thread    Any: plain functions. */
 #ifndef DP_LOOP_TALLY_H
 #define DP_LOOP_TALLY_H
