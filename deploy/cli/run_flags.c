@@ -19,13 +19,13 @@ static const struct dp_option options[] = {
      "training data (required): libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', "
      "Criteo's logs, CSV, text; plain, .gz, .zst, .xz, .bz2 or .zip; - for standard input",
      "data.train", NULL},
-    {"--test", "FILE", "test data, evaluated after each epoch while all workers wait; default: none",
+    {"--test", "FILE", "test data, evaluated after each epoch while all workers rest; default: none",
      "data.test", NULL},
     {"--train-labels", "FILE", "labels of idx images; default: found by the name of the images",
      "data.train_labels", NULL},
     {"--test-labels", "FILE", "labels of --test", "data.test_labels", NULL},
     {"--test-negatives", "FILE",
-     "pairs: lines '(user,item) item item ...': the items that each pair of --test is ranked among",
+     "pairs: file of lines '(user,item) item item ...': the items among which each pair of --test is ranked",
      "data.test_negatives", NULL},
     {"--validation", "FILE",
      "validation data, evaluated after each epoch for early stopping; --test is then evaluated once, at the "
@@ -70,15 +70,12 @@ static const struct dp_option options[] = {
      "CSV: replace numbers by (x - mean) / deviation of the column in the training file; default yes",
      "data.standardize", NULL},
     {"--sample-every", "TIME",
-     "sample the weights beside the training every TIME (200ms) and 16 times an epoch, and score the samples "
-     "when it is over, so that no worker stops to evaluate: DIR/samples.json has the metrics over time, on "
-     "--score, else on "
-     "--test "
-     "or --holdout (which is then not evaluated after each epoch)",
+     "sample the weights during the training, every TIME (200ms) and 16 times an epoch, and score the "
+     "samples afterwards, so that no worker stops to evaluate. DIR/samples.json has the metrics over time, "
+     "on --score, else on --test or --holdout (which is then not evaluated after each epoch)",
      NULL, NULL},
     {"--score", "FILE|validation",
-     "with --sample-every: the data that the samples are scored on, as --test; or the validation set", NULL,
-     NULL},
+     "with --sample-every: the data for scoring the samples, like --test; or the validation set", NULL, NULL},
     {"--score-labels", "FILE", "labels of --score", NULL, NULL},
     {"--score-negatives", "FILE", "as --test-negatives, for --score", NULL, NULL},
     DP_OPTION_HEADING("Training"),
@@ -94,7 +91,7 @@ static const struct dp_option options[] = {
     {"--patience-metric", "METRIC", "metric for --patience; default: that of --stop-at, else the loss",
      "training.patience_metric", NULL},
     {"--keep", "WHICH",
-     "which epoch's weights the store has at the end: best or last; default best with a validation set, "
+     "weights in the store at the end: of the best or the last epoch; default best with a validation set, "
      "--stop-at or --patience, else last",
      "training.keep", NULL},
     {"--batch", "N",
@@ -127,9 +124,8 @@ static const struct dp_option options[] = {
      "training.accumulate", NULL},
     {"--consistency", "MODE", "how far workers may be apart: " DP_MODE_HELP, "training.consistency", NULL},
     {"--work", "fixed|leased",
-     "which minibatches a worker trains: a fixed share, or those that it takes from a common list, so that "
-     "fast "
-     "workers do more and others do what a dead one left (async only); default fixed",
+     "minibatches of a worker: a fixed share, or leases from a common list, so that fast workers do more and "
+     "others do the part of a dead one (async only); default fixed",
      "training.work", NULL},
     {"--rate-by-staleness", NULL,
      "divide the learning rate of a push by the number of pushes that a shard applied since its pull, if "
@@ -168,10 +164,9 @@ static const struct dp_option options[] = {
      NULL},
     {"--timeout", "SECONDS", "longest wait for a server without progress, 1 .. 600; default 30", NULL, NULL},
     {"--worker-timeout", "SECONDS",
-     "with ssp and sync: a worker other than the first that is silent for so long (longer than a restart "
-     "takes) leaves, and the others go "
-     "on without it until it comes back; what it misses is not trained; default 0: "
-     "they wait for it",
+     "with ssp and sync: remove a worker after so many seconds of silence (longer than a restart takes). It "
+     "may rejoin; its missed minibatches are not trained. Worker 0 is never removed. Default 0: the others "
+     "wait for it",
      "training.worker_timeout", NULL},
     {"--restarts", "N",
      "restart processes that crash or are killed up to N times within 10 minutes, 0 .. 10000; default 20. A "
@@ -179,10 +174,9 @@ static const struct dp_option options[] = {
      NULL, NULL},
     DP_OPTION_HEADING("Injected delays, to compare modes under stragglers"),
     {"--pace", "TIME",
-     "least time of a minibatch (20ms), so that two processors carry four workers: a wait that counts as "
+     "least time of a minibatch (20ms), so that two processors carry four workers. The wait counts as "
      "computing and changes no weights of a sync run. A minibatch that is computed in c takes max(c, TIME x "
-     "draw) x FACTOR + "
-     "TIME of --straggler; default 0: none",
+     "draw) x FACTOR + TIME of --straggler; default 0: none",
      "training.pace", NULL},
     {"--jitter", "exp|uniform",
      "multiply --pace by a draw of mean 1 for each minibatch: with --pace 20ms exp is the exponential "
@@ -196,28 +190,27 @@ static const struct dp_option options[] = {
      "training.straggler", NULL},
     DP_OPTION_HEADING("Files"),
     {"--dir", "DIR",
-     "directory for cluster file, logs, store and report; default ./downpour-run. An existing store there is "
-     "trained further if data, model and settings are the same (another --workers, --threads, --work or "
-     "--consistency is told, not refused)",
+     "directory for cluster file, logs, store and report; default ./downpour-run. A second run there "
+     "continues from its weights. Data, model and settings must match; a different --workers, --threads, "
+     "--work or --consistency is allowed and reported",
      NULL, NULL},
     {"--from", "CHECKPOINT",
-     "go on from a checkpoint (DIR/checkpoint-000001, or DIR: its last one) in --dir, which has no run yet, "
-     "on any --servers and --shards; other flags as with --resume, or with --continue too, which trains "
-     "further with other settings; --train says where the training file is now",
+     "continue from a checkpoint (DIR/checkpoint-000001, or DIR: its last one) in --dir, which has no run "
+     "yet, on any --servers and --shards. Other flags as with --resume; with --continue also other settings. "
+     "--train gives the present place of the training file",
      NULL, NULL},
     {"--resume", NULL,
-     "finish the run in DIR that was stopped, was killed or failed, from exactly where it was; no other flag "
-     "is needed, and flags that would change the training are refused",
+     "finish the run in DIR that was stopped, was killed or failed, from exactly where it was. No other flag "
+     "is needed; flags that would change the training are refused",
      NULL, NULL},
     {"--continue", NULL,
-     "train further from the weights in DIR, whether that run is finished or not; other flags change its "
-     "data and settings (the model must fit), those that are not given stay as they were",
+     "train on from the weights in DIR, even if that run is not finished. Other flags change its data and "
+     "settings (the model must fit); settings without a flag stay",
      NULL, NULL},
     {"--fresh", NULL,
-     "start anew in DIR: files of earlier runs, their store included, are removed once this run trains "
-     "(decoded data in DIR/cache stays). Without --model, --train and --cluster: with the settings of the "
-     "run "
-     "there, which other flags change",
+     "start with new weights in DIR. Files of earlier runs, with their store, are removed once this run "
+     "trains (decoded data in DIR/cache stays). Without --model, --train and --cluster it takes the settings "
+     "of the run there, which other flags change",
      NULL, NULL},
     {"--report", "FILE",
      "JSON report, rewritten after each epoch; - for standard output, at the end; default DIR/report.json",
@@ -228,14 +221,12 @@ static const struct dp_option options[] = {
      NULL, NULL},
     DP_OPTION_HEADING("Rarely needed: when a store is lost"),
     {"--replace-store", NULL,
-     "continue although a store in DIR is lost (its shard starts anew), older or another one; what is lost "
-     "is "
-     "said first, and there is no way back",
+     "continue although a store in DIR is lost (its shard starts empty), older or another one. The losses "
+     "are listed first; there is no way back",
      NULL, NULL},
     {"--discard", NULL,
      "with --resume: stores without a journal (--durability none) that were not closed cleanly start empty, "
-     "and "
-     "what they had is trained again",
+     "and their minibatches are trained again",
      NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
