@@ -64,6 +64,14 @@ static void kill_one(struct dp_process *process)
     dp_place_ended(process, -SIGKILL);
 }
 
+/* It may have trained to its end before. */
+static void kill_worker(struct dp_process *worker)
+{
+    dp_process_signal(worker, SIGKILL);
+    if (dp_process_end(worker, 2 * DP_SOON_MS) != 0)
+        dp_place_ended(worker, -SIGKILL);
+}
+
 static const char *to(const struct torn *t)
 {
     return dp_place_path(t->place, "%s-checkpoints", t->cluster.file);
@@ -148,7 +156,7 @@ static void checkpoint_torn(struct torn *t)
     assert_null(strstr(dp_process_out(made), "some shards only"));
     dp_place_says(dp_place_try(t->place, 0, "downpour", "verify", to(t)), "all as their manifests say");
     for (uint32_t i = 0; i < WORKERS; i++)
-        kill_one(t->worker[i]);
+        kill_worker(t->worker[i]);
     for (uint32_t i = 0; i < t->cluster.servers; i++)
         kill_one(t->server[i]);
 }
