@@ -31,14 +31,22 @@ bool dp_rocks_batch_join(struct dp_rocks_batch *batch, const struct dp_store_job
 static enum dp_status write_rows(struct dp_rocks_db *db, const struct dp_rocks_batch *batch,
                                  struct dp_error *err)
 {
-    enum dp_status st = dp_space_check(db->directory, batch->bytes + batch->bytes / 8, err);
+    enum dp_status st = dp_space_check(db->directory, batch->bytes + batch->bytes / 8, DP_SPACE_ROWS, err);
     return st == DP_OK ? dp_rows_write(db, batch->job, batch->count, err) : st;
+}
+
+static enum dp_status put_marks(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < job->count; i++)
+        bytes += job->marks[i].key_bytes + job->marks[i].value_bytes;
+    enum dp_status st = dp_space_check(db->directory, 2 * bytes, DP_SPACE_MARKS, err);
+    return st == DP_OK ? dp_marks_put(db, job->marks, job->count, err) : st;
 }
 
 enum dp_status dp_rocks_batch_write(struct dp_rocks_db *db, const struct dp_rocks_batch *batch,
                                     struct dp_error *err)
 {
-    return batch->job[0]->kind == DP_STORE_WRITE
-               ? write_rows(db, batch, err)
-               : dp_marks_put(db, batch->job[0]->marks, batch->job[0]->count, err);
+    return batch->job[0]->kind == DP_STORE_WRITE ? write_rows(db, batch, err)
+                                                 : put_marks(db, batch->job[0], err);
 }

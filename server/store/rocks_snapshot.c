@@ -187,7 +187,7 @@ static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path,
 
 enum dp_status dp_rocks_snapshot_copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err)
 {
-    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, err);
+    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, DP_SPACE_ROWS, err);
     if (st == DP_OK)
         st = checkpoint(db, path, err);
     return st == DP_OK ? dp_marks_file_copy(db->marks, path, NULL, err) : st;
@@ -250,7 +250,7 @@ enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_s
         return too_long(directory, err);
     if (access(path.text, F_OK) != 0)
         return dp_fail(err, DP_NOT_FOUND, "store %s: there is no %s", directory, name);
-    enum dp_status st = dp_space_check(directory, TAKE_BYTES, err);
+    enum dp_status st = dp_space_check(directory, TAKE_BYTES, DP_SPACE_ROWS, err);
     if (st == DP_OK)
         st = bring_marks(directory, path.text, mark, err);
     return st == DP_OK ? move(directory, name, to, err) : st;

@@ -382,7 +382,7 @@ static void rocks_stats(void *self, struct dp_store_stats *out)
 static enum dp_status rocks_room(void *self, uint64_t bytes, struct dp_error *err)
 {
     const struct rocks_store *store = self;
-    return dp_space_check(store->db.directory, bytes, err);
+    return dp_space_check(store->db.directory, bytes, DP_SPACE_ROWS, err);
 }
 
 static bool rocks_holds(void *self, struct dp_store_snapshot snapshot)

@@ -10,13 +10,16 @@ static uint64_t reserve_of(uint64_t disk_bytes)
     return reserve > DP_SPACE_MIN ? reserve : DP_SPACE_MIN;
 }
 
-enum dp_status dp_space_check(const char *directory, uint64_t bytes, struct dp_error *err)
+enum dp_status dp_space_check(const char *directory, uint64_t bytes, enum dp_space_use use,
+                              struct dp_error *err)
 {
     struct statvfs disk;
     if (statvfs(directory, &disk) != 0)
         return DP_OK;
     uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
     uint64_t reserve = reserve_of((uint64_t)disk.f_blocks * disk.f_frsize);
+    if (use == DP_SPACE_MARKS)
+        reserve /= 2;
     if (left >= bytes + reserve)
         return DP_OK;
     return dp_fail(

@@ -66,7 +66,7 @@ static bool ends_with(const char *name, const char *end)
 
 static bool is_of_database(const char *name)
 {
-    return ends_with(name, ".sst") || ends_with(name, ".log") || strncmp(name, "MANIFEST-", 9) == 0 ||
+    return ends_with(name, ".sst") || strcmp(name, "marks") == 0 || strncmp(name, "MANIFEST-", 9) == 0 ||
            strncmp(name, "OPTIONS-", 8) == 0 || strcmp(name, "CURRENT") == 0;
 }
 
