@@ -11,30 +11,28 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] =
-    "Usage: downpour COMMAND [FLAGS]\n\n  run         train on this machine: start servers and workers, stop "
-    "them, print the result\n  predict     score the examples in a file with a trained model, or list the "
-    "best items "
-    "of users\n  export      write the weights of a run or a checkpoint as files for other programs, with "
-    "the names of "
-    "words, "
-    "users, features\n  neighbours  show the words or items most similar to a given one\n  status      show "
-    "the state of a running cluster, or whether a run is finished\n  compare     train a job in several "
-    "modes, and make a page of what differs\n  report      make a page (HTML) of a "
-    "training: plots, numbers, settings\n  generate    write clicks from a hidden "
-    "model, and print the best result that "
-    "is possible\n  inspect     show or verify what a store on disk holds, or print a digest of its rows\n  "
-    "checkpoint  make a checkpoint of a running cluster, once or every so often\n  checkpoints list "
-    "checkpoints\n  "
-    "verify      read checkpoints and compare every file with its checksum\n  restore     build stores from "
-    "a checkpoint, for "
-    "any number of servers\n  import      make a checkpoint of a file of tensors, of 'export' or PyTorch\n  "
-    "bench       compare the pulls and pushes of one server on this machine with "
-    "bare sockets\n\n  "
-    "--help      this text; with a command: its flags, their units and defaults\n  --version   the "
-    "version\n\nExit code: 0; 1 if status finds a server that does not serve; 2 with cause and remedy on "
-    "standard error; 128 + number of the signal that "
-    "stopped it.\n";
+static const struct {
+    const char *name;
+    int (*run)(int argc, char *const *argv);
+    const char *summary;
+} commands[] = {
+    {"run", dp_command_run, "train on this machine: start servers and workers, print the result"},
+    {"predict", dp_command_predict, "score the examples in a file, or list the best items of users"},
+    {"export", dp_command_export, "write the weights of a run or a checkpoint as files, with names"},
+    {"import", dp_deploy_import, "make a checkpoint from a file of tensors (export, PyTorch, NumPy)"},
+    {"neighbours", dp_command_neighbours, "show the words or items most similar to a given one"},
+    {"status", dp_command_status, "show the state of a running cluster, or whether a run is finished"},
+    {"compare", dp_compare_compare, "train a job in several modes, and make a page of the differences"},
+    {"report", dp_compare_report, "make a page (HTML) of a training: plots, numbers, settings"},
+    {"generate", dp_command_generate, "write clicks from a hidden model, and print the best possible result"},
+    {"inspect", dp_command_inspect, "show or verify a store, or print a digest of its rows"},
+    {"checkpoint", dp_deploy_checkpoint, "make a checkpoint of a running cluster, once or repeatedly"},
+    {"checkpoints", dp_deploy_checkpoints, "list checkpoints"},
+    {"verify", dp_deploy_verify, "read checkpoints and compare every file with its checksum"},
+    {"restore", dp_deploy_restore, "build stores from a checkpoint, for any number of servers"},
+    {"bench", dp_bench, "compare the pulls and pushes of one server on this machine with bare sockets"},
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_usage(FILE *file)
 {
