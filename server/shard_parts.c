@@ -120,7 +120,6 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .salt = o->salt,
         .store = &parts->store,
         .copier = parts->copier.self ? &parts->copier : NULL,
-        .revert_failed = options->revert_failed,
         .journaled = o->journal.journaled,
         .recovers = *store->recovers,
         .read_only = o->read_only,

@@ -40,8 +40,7 @@ struct dp_shard_parts_options {
     void (*wake)(void *context); /* from threads of store and journal */
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
     bool (*may_reply)(void *context, const struct dp_peer *to, uint64_t bytes);
-    void *context;                 /* of both */
-    struct dp_error revert_failed; /* shard.h */
+    void *context; /* of both */
 };
 
 DP_MUST_USE

@@ -36,11 +36,7 @@ struct dp_shard_thread {
     enum dp_status started_status; /* under the lock, as what follows */
     struct dp_error lacks;         /* FULL: the opening waits for room, and this is what is missing */
     pthread_cond_t stop_changed;   /* parts.progress.stop was set */
-    /* Of the opening under way: to which snapshot its store is to go back before; run 0: none. */
-    struct dp_store_snapshot reverts;
-    char reverted[DP_SHARD_REVERTED_BYTES];
-    struct dp_store_mark mark;
-    enum dp_status status; /* the thread's, until it has ended */
+    enum dp_status status;         /* the thread's, until it has ended */
     struct dp_error error;
 };
 
@@ -107,19 +103,6 @@ static bool wait_for_room(struct dp_shard_thread *thread, const struct dp_error 
     return !atomic_load(&thread->parts.progress.stop);
 }
 
-/* The store is as it was, where it cannot be done: that is opened again, and whoever asked hears why. */
-static struct dp_error revert(struct dp_shard_thread *thread)
-{
-    struct dp_error err = {0};
-    if (thread->reverts.run == 0 ||
-        dp_rocks_store_revert(thread->directory, thread->reverts, &thread->mark, &err) == DP_OK)
-        return (struct dp_error){0};
-    dp_log(DP_LOG_ERROR,
-           "shard %" PRIu32 " has its last rows still, not those of run %" PRIu32 ", epoch %" PRIu32 ": %s",
-           thread->options.index, thread->reverts.run, thread->reverts.epoch, err.text);
-    return err;
-}
-
 /* A full disk ends no server: one that was killed, and started again by whoever watches over it, would end for good what waits
  * for it. Each try begins anew, as a new start would. */
 static void *open_parts(void *arg)
@@ -130,8 +113,7 @@ static void *open_parts(void *arg)
                                              .wake = wake,
                                              .reply = send_reply,
                                              .may_reply = may_reply,
-                                             .context = thread,
-                                             .revert_failed = revert(thread)};
+                                             .context = thread};
     uint32_t pause_ms = ROOM_MS;
     while ((thread->status = dp_shard_parts_open(&thread->parts, &options, &thread->error)) == DP_FULL) {
         dp_shard_parts_close(&thread->parts);
@@ -236,7 +218,7 @@ static void receive_some(struct dp_shard_thread *thread, bool *more)
     *more = n == RECEIVE_MAX;
 }
 
-/* Serves until it was told to drain, or to go back to a snapshot, and has drained. */
+/* Serves until it was told to drain, and has drained. */
 static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct dp_error *err)
 {
     enum dp_status st = DP_AGAIN;
@@ -249,7 +231,7 @@ static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct 
         }
         receive_some(thread, &more_messages);
         more_work = dp_shard_turn(thread->parts.shard);
-        if (draining || dp_shard_reverts(thread->parts.shard).run > 0)
+        if (draining)
             st = dp_shard_drained(thread->parts.shard, err);
         if (st == DP_AGAIN && !more_messages && !more_work)
             wait_for_input(thread, dp_shard_rest_ms(thread->parts.shard));
@@ -289,37 +271,6 @@ static void close_parts(struct dp_shard_thread *thread)
     dp_shard_parts_close(&thread->parts);
 }
 
-/* It has drained, and its store is clean: opened again, with the rows of the snapshot. */
-static enum dp_status go_back(struct dp_shard_thread *thread)
-{
-    pthread_t opening;
-    thread->reverts = dp_shard_reverts(thread->parts.shard);
-    thread->mark = dp_shard_reverted_mark(thread->parts.shard, thread->reverted);
-    close_parts(thread);
-    atomic_store(&thread->parts.progress.phase, DP_SHARD_OPENING);
-    enum dp_status st = start_opening(thread, &opening);
-    if (st == DP_OK)
-        st = end_opening(thread, opening);
-    thread->reverts = (struct dp_store_snapshot){0};
-    say_opened(thread, st);
-    return st;
-}
-
-static enum dp_status serve_until_told(struct dp_shard_thread *thread)
-{
-    for (;;) {
-        enum dp_status st = turn_until_drained(thread, &thread->error);
-        /* The shard first: what it holds is in the store by now, or is named in the error. */
-        if (st == DP_OK && !thread->options.read_only)
-            st = end_cleanly(thread);
-        bool goes_back = dp_shard_reverts(thread->parts.shard).run > 0 && !atomic_load(&thread->drain);
-        if (st == DP_OK && goes_back)
-            st = go_back(thread);
-        if (st != DP_OK || !goes_back)
-            return st;
-    }
-}
-
 static void *serve(void *arg)
 {
     struct dp_shard_thread *thread = arg;
@@ -331,7 +282,10 @@ static void *serve(void *arg)
     if (thread->started_status == DP_OK)
         say_opened(thread, st);
     if (st == DP_OK)
-        st = serve_until_told(thread);
+        st = turn_until_drained(thread, &thread->error);
+    /* The shard first: what it holds is in the store by now, or is named in the error. */
+    if (st == DP_OK && !thread->options.read_only)
+        st = end_cleanly(thread);
     close_parts(thread);
     dp_listener_close(&thread->listener);
     thread->status = st; /* read after the join */

@@ -1,8 +1,6 @@
 /* Shard thread: one shard with its socket, its store and the loop that turns it.
  *     start: socket bound -> (every request: AGAIN, how far it is) store opened, journal replayed -> opened ->
  *     turns ... -> drain -> rows written back -> store marked clean -> journal closed -> join
- * A shard that is ordered to go back to a snapshot does the same in between: drained, closed, its store
- * reverted, opened again.
  * Thread    Functions: the server's main thread. counters, state: any, before the drain.
  * Failure   start gives why the socket could not be bound. A disk without room for the opening is waited
  *           for: the opening is tried again, and requests get the missing resource. A shard that could not

@@ -3,7 +3,6 @@
 #include "common/base/log.h"
 #include "common/base/parse.h"
 #include "common/env/limits.h"
-#include "worker/coordinate/keep.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/job/stop_signal.h"
 #include "worker/loop/train.h"
@@ -184,8 +183,9 @@ static enum dp_status check_history(const struct round *before, const struct rou
     return before->why.status;
 }
 
-static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, bool resumes,
-                                 const struct dp_push_extra *extra, struct round *round, struct dp_error *err)
+static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, const struct flags *flags,
+                                 bool resumes, const struct dp_push_extra *extra, struct round *round,
+                                 struct dp_error *err)
 {
     char name[32];
     struct dp_job job;
@@ -196,6 +196,7 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     if (st != DP_OK)
         return st;
     dp_client_generation(job.client, &round->generation, &round->history);
+    job.cluster_file = flags->cluster;
     job.resumes = resumes;
     job.extra = extra;
     st = check_history(&before, round, err);
@@ -247,12 +248,12 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
     char name[32];
     (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
     dp_log_start(name, DP_LOG_INFO);
-    st = train_once(cluster, (uint32_t)worker, flags->resume, extra, &round, err);
+    st = train_once(cluster, (uint32_t)worker, flags, flags->resume, extra, &round, err);
     /* Each round is of one more silence, or of one more restore. */
     while (round.again != AGAIN_NOT) {
         tell_again(cluster, &round);
         *err = (struct dp_error){0};
-        st = train_once(cluster, (uint32_t)worker, true, extra, &round, err);
+        st = train_once(cluster, (uint32_t)worker, flags, true, extra, &round, err);
     }
     return st;
 }
@@ -274,8 +275,6 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     dp_stop_signal_catch();
     if (st == DP_OK)
         st = dp_training_plan_check_scores(&job, err);
-    if (st == DP_OK)
-        st = dp_keep_settle(&job, false, err);
     if (st == DP_OK)
         st = flags->top ? dp_top(&job, &top, err)
                         : dp_predict(&job, flags->predict, flags->labels, flags->out, err);

@@ -16,7 +16,6 @@
  *   QUEUE       a request: a queue of the server is full
  *   OPENING     all requests: the server opens its store
  *   RECOVERING  all requests: the server replays its journal                  subject: 1 checked, 2 replayed; bytes
- *   SNAPSHOT    the order of a snapshot: rows to be written back before      subject: run << 32 | epoch; rows
  *   STOPPING    all requests: the server shuts down
  *   REGISTER    all requests: the server waits for the register
  *   FAULT       a request: memory, or a disk that works
@@ -44,7 +43,6 @@
     X(QUEUE, 7, NEVER, "a place in a queue")                                                                 \
     X(OPENING, 8, ALWAYS, "the store to be opened")                                                          \
     X(RECOVERING, 9, MOVES, "the journal to be replayed")                                                    \
-    X(SNAPSHOT, 10, MOVES, "a snapshot to be taken")                                                         \
     X(STOPPING, 11, NEVER, "the server to be started again")                                                 \
     X(REGISTER, 12, NEVER, "the register")                                                                   \
     X(FAULT, 13, NEVER, "memory, or a disk that works")                                                      \

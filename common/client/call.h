@@ -36,7 +36,6 @@ struct dp_call {
     struct dp_pulled_at *pulled_at;           /* pull: the caller's, or NULL */
     uint64_t *bits;                           /* pushed: the caller's */
     struct dp_checkpoint_answer *checkpoints; /* checkpoint: the caller's, of each shard */
-    struct dp_snapshot_state *snapshots;      /* snapshot: the caller's, of each shard */
     struct dp_call_view *view;                /* view: the caller's */
     struct dp_reply kept;                     /* status, notes, register: the answer, with its heap parts */
     struct dp_message *message;               /* notes, register */

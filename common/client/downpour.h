@@ -31,7 +31,6 @@ extern "C" {
 #include "common/base/status.h"
 #include "common/model/table.h"
 #include "common/wire/lease.h"
-#include "common/wire/snapshot.h"
 #include "common/wire/view.h"
 
 struct dp_client;
@@ -288,35 +287,6 @@ struct dp_leased {
 DP_MUST_USE
 enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *ask, uint32_t timeout_ms,
                                struct dp_leased *out, struct dp_error *err);
-
-/* A shard's state of snapshots: rows of the end of an epoch, kept beside its store (proto/README.md). */
-struct dp_snapshot_state {
-    bool held;           /* the shard has the snapshot that was named */
-    uint32_t run, epoch; /* the last one that it reverted to; 0, 0: none */
-};
-struct dp_snapshot_order {
-    enum dp_snapshot_action action;
-    uint32_t run, epoch; /* from 1; drop: 0, 0 */
-    uint32_t keeps;      /* take: another epoch whose snapshot is kept; 0: none */
-    /* [shards]: true: this shard gets no order and its state is left alone; NULL: all get it */
-    const bool *spares;
-};
-/* Gives the order to all shards and returns when all have carried it out: states[dp_client_shards]. No client
- * may push meanwhile. The order may be repeated, also by another client. DP_NOT_FOUND: a shard that should
- * revert has no such snapshot. DP_INVALID: a later run has pushed to a shard that should revert. */
-DP_MUST_USE
-enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snapshot_order *order,
-                                  struct dp_snapshot_state *states, uint32_t timeout_ms,
-                                  struct dp_error *err);
-
-/* From the states of all shards after LOOK: the shard with the newest revert. Runs ascend, and each reverts
- * at most once, at its end. */
-uint32_t dp_snapshot_newest(const struct dp_snapshot_state *states, uint32_t shards);
-/* From the states after LOOK for the snapshot `to`: the first shard that has yet to revert to it; `shards`:
- * none has. A shard that neither has the snapshot nor has reverted to it need not: its store was replaced,
- * since a snapshot is kept until its shard reverts, or until all have reverted and train on. */
-uint32_t dp_snapshot_behind(const struct dp_snapshot_state *states, uint32_t shards,
-                            struct dp_snapshot_state to);
 
 /* After DP_TOO_OLD: streams of the same kind up to this one are too old, unless the shard knows them. A
  * training stream consists of (run, epoch). If this is an epoch of the requested run, the run is known and

@@ -239,7 +239,9 @@ bool dp_cluster_has_best(const struct dp_cluster *cluster)
 
 bool dp_cluster_keeps_best(const struct dp_cluster *cluster)
 {
-    return cluster->training.keep != DP_KEEP_LAST && dp_cluster_has_best(cluster);
+    const struct dp_cluster_training *t = &cluster->training;
+    bool can = t->best[0] && cluster->durability != DP_CLUSTER_NONE;
+    return dp_cluster_has_best(cluster) && (t->keep == DP_KEEP_BEST || (t->keep == DP_KEEP_AUTO && can));
 }
 
 static enum dp_status check_stop(const struct dp_cluster *cluster, const struct dp_setting_names *names,
@@ -281,6 +283,12 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
                      dp_setting_name(names, "training.keep", name),
                      dp_setting_name(names, "data.validation", other),
                      dp_setting_name(names, "data.validation_share", third));
+    if (st == DP_OK && t->keep == DP_KEEP_BEST && cluster->durability == DP_CLUSTER_NONE)
+        st = dp_fail(
+            err, DP_ARGUMENT,
+            "%s is \"best\", and %s is \"none\": the best epoch is a checkpoint, which needs a journal; "
+            "choose another durability, or \"last\"",
+            dp_setting_name(names, "training.keep", name), dp_setting_name(names, "durability", other));
     return st;
 }
 

@@ -81,7 +81,7 @@ struct dp_cluster_data {
     bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
 
-/* Whose weights a training leaves in the store. AUTO: the best epoch's where something tells which one that
+/* Whose weights are the result of a training. AUTO: the best epoch's where something tells which one that
  * is (dp_cluster_keeps_best). */
 enum dp_cluster_keep { DP_KEEP_AUTO, DP_KEEP_BEST, DP_KEEP_LAST };
 
@@ -130,6 +130,8 @@ struct dp_cluster_training {
     /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the
      * servers do */
     char steps[DP_PATH_MAX + 1];
+    char best[DP_PATH_MAX +
+              1]; /* directory of the best epoch's checkpoint (coordinate/best_epoch.h); empty: none */
     /* Epochs that earlier runs trained on the same store: shuffling and shown numbers go on from it. */
     uint32_t first_epoch;
 };
@@ -180,8 +182,8 @@ void dp_cluster_free(struct dp_cluster **cluster);
 DP_MUST_USE
 enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const char *text, const char *what,
                               struct dp_error *err);
-/* Whether the training ends with the weights of its best epoch: by the validation set, or by what stop_at or
- * patience look at. */
+/* Whether the training keeps the weights of its best epoch, by the validation set, or by what stop_at or
+ * patience look at. Where training.keep does not ask for it, not without a journal, which a checkpoint needs. */
 bool dp_cluster_keeps_best(const struct dp_cluster *cluster);
 bool dp_cluster_has_best(
     const struct dp_cluster *cluster); /* something is looked at that tells which epoch is the best */

@@ -165,6 +165,7 @@ static const struct dp_field training[] = {
      .max = sizeof((struct dp_cluster_training *)0)->straggler - 1},
     PATH(dp_cluster_training, report),
     PATH(dp_cluster_training, steps),
+    PATH(dp_cluster_training, best),
     INTEGER(dp_cluster_training, first_epoch, DP_FIELD_U32, 0, INT32_MAX),
 };
 static const char *const training_groups[] = {"optimizer"};

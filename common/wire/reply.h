@@ -15,8 +15,7 @@ enum dp_reply_kind {
     DP_REPLY_STATUS,
     DP_REPLY_NOTES,
     DP_REPLY_POSITIONS, /* frame 1: u64 words of bits, how many the asker knows */
-    DP_REPLY_SNAPSHOT,
-    DP_REPLY_REGISTER, /* frame 1: the value's bytes */
+    DP_REPLY_REGISTER,  /* frame 1: the value's bytes */
     DP_REPLY_VIEW,
     DP_REPLY_SILENCES,   /* frame 1: u64[members], ms */
     DP_REPLY_LEASED,     /* frame 1: the numbers, u64s */
@@ -74,17 +73,15 @@ struct dp_reply {
     uint64_t gap;                /* pushed: steps ahead of the slowest member */
     uint64_t rows, changed_rows; /* pushed: of its rows, those changed since the pull; 0, 0: not measured */
     float rate;                  /* pushed: at which it was applied; 0: it was not, or not yet */
-    bool held;                   /* snapshot: it is there */
-    uint32_t run,
-        epoch; /* snapshot: the last that was reverted to; welcome of a shard: run, of the members that it knows; 0: none */
-    uint64_t version;          /* register: 0: never set; view: the number the shard acts on */
-    bool begun;                /* view: of a member that returns (downpour.proto) */
-    uint64_t begin;            /* view: likewise */
-    bool won;                  /* register: of a set (downpour.proto) */
-    bool whole;                /* register: a copy of all of it */
-    enum dp_lease_state lease; /* leased */
-    uint32_t wait_ms;          /* leased */
-    uint64_t done;             /* leased */
+    uint32_t run;                /* welcome of a shard: of the members that it knows; 0: none */
+    uint64_t version;            /* register: 0: never set; view: the number the shard acts on */
+    bool begun;                  /* view: of a member that returns (downpour.proto) */
+    uint64_t begin;              /* view: likewise */
+    bool won;                    /* register: of a set (downpour.proto) */
+    bool whole;                  /* register: a copy of all of it */
+    enum dp_lease_state lease;   /* leased */
+    uint32_t wait_ms;            /* leased */
+    uint64_t done;               /* leased */
     struct dp_checkpoint_state checkpoint;
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */

@@ -197,12 +197,6 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
     case DOWNPOUR__REPLY__BODY_POSITIONS:
         out->kind = DP_REPLY_POSITIONS;
         return DP_OK;
-    case DOWNPOUR__REPLY__BODY_SNAPSHOT_STATE:
-        out->kind = DP_REPLY_SNAPSHOT;
-        out->held = wire->snapshot_state->held;
-        out->run = wire->snapshot_state->run;
-        out->epoch = wire->snapshot_state->epoch;
-        return DP_OK;
     case DOWNPOUR__REPLY__BODY_REGISTER_VALUE:
         out->kind = DP_REPLY_REGISTER;
         out->version = wire->register_value->version;

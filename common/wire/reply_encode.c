@@ -16,7 +16,6 @@ struct reply_parts {
         Downpour__StatusReport report;
         Downpour__Notes notes;
         Downpour__Positions positions;
-        Downpour__SnapshotState snapshot;
         Downpour__RegisterValue register_value;
         Downpour__ViewState view_state;
         Downpour__Silences silences;
@@ -102,17 +101,6 @@ static void put_notes(const struct dp_reply *reply, struct reply_parts *parts)
     parts->body.notes.n_names = reply->notes;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_NOTES;
     parts->head.notes = &parts->body.notes;
-}
-
-static void put_snapshot(const struct dp_reply *reply, struct reply_parts *parts)
-{
-    Downpour__SnapshotState *state = &parts->body.snapshot;
-    downpour__snapshot_state__init(state);
-    state->held = reply->held;
-    state->run = reply->run;
-    state->epoch = reply->epoch;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_SNAPSHOT_STATE;
-    parts->head.snapshot_state = state;
 }
 
 static void put_view(const struct dp_reply *reply, struct reply_parts *parts)
@@ -227,9 +215,6 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         downpour__positions__init(&parts->body.positions);
         parts->head.body_case = DOWNPOUR__REPLY__BODY_POSITIONS;
         parts->head.positions = &parts->body.positions;
-        break;
-    case DP_REPLY_SNAPSHOT:
-        put_snapshot(reply, parts);
         break;
     case DP_REPLY_REGISTER:
         put_register(reply, parts);

@@ -11,7 +11,6 @@
 #include "common/wire/lease.h"
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
-#include "common/wire/snapshot.h"
 #include "common/wire/view.h"
 
 #include <stdbool.h>
@@ -33,7 +32,6 @@ enum dp_request_kind {
     DP_REQUEST_NOTE_PUT,
     DP_REQUEST_NOTES_GET,
     DP_REQUEST_POSITIONS_GET,
-    DP_REQUEST_SNAPSHOT,
     DP_REQUEST_REGISTER_GET,
     DP_REQUEST_REGISTER_SET,
     DP_REQUEST_VIEW_PUT,
@@ -90,9 +88,7 @@ struct dp_request {
     uint32_t sections;           /* pull, push */
     struct dp_section section[DP_SECTIONS_MAX];
 
-    enum dp_snapshot_action action; /* snapshot */
-    uint32_t run, epoch,
-        keeps; /* snapshot: from 1, drop: epoch 0; keeps: 0 none; lease: run from 1, epoch from 0 */
+    uint32_t run, epoch; /* lease: run from 1, epoch from 0 */
 
     char name[DP_NOTE_NAME_MAX +
               1];     /* note_put, register_get, register_set: the name; notes_get: the prefix */

@@ -196,22 +196,6 @@ static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct 
     return DP_OK;
 }
 
-static enum dp_status take_snapshot(const Downpour__Snapshot *wire, struct dp_request *out,
-                                    struct dp_error *err)
-{
-    bool is_drop = wire->action == DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP;
-    if (wire->action > DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP)
-        return dp_fail(err, DP_INVALID, "action: %d is none that is known here", (int)wire->action);
-    if (wire->run == 0 || is_drop == (wire->epoch > 0))
-        return dp_fail(err, DP_INVALID, "run, epoch: %u, %u, expected %s", wire->run, wire->epoch,
-                       is_drop ? "the run that drops all snapshots, and 0" : "1 or more");
-    out->action = (enum dp_snapshot_action)wire->action;
-    out->run = wire->run;
-    out->epoch = wire->epoch;
-    out->keeps = wire->keeps;
-    return DP_OK;
-}
-
 static enum dp_status take_beat(const Downpour__Beat *wire, struct dp_request *out, struct dp_error *err)
 {
     out->beat = (struct dp_beat){.run = wire->run, .rank = wire->rank, .members = wire->members};
@@ -322,6 +306,7 @@ static enum dp_status take_checkpoint(const struct dp_message *message, const Do
     ask->cut = wire->cut;
     ask->step = wire->step;
     ask->full = wire->full;
+    ask->link = wire->link;
     ask->rate = wire->rate;
     ask->missing = wire->missing;
     ask->number = wire->number;
@@ -361,8 +346,6 @@ static enum dp_status take_short(const struct dp_message *message, const Downpou
         return take_positions(wire->positions_get, out, err);
     case DP_REQUEST_BEAT:
         return take_beat(wire->beat, out, err);
-    case DP_REQUEST_SNAPSHOT:
-        return take_snapshot(wire->snapshot, out, err);
     case DP_REQUEST_REGISTER_GET:
         out->version = wire->register_get->above;
         out->wait_ms =
@@ -391,9 +374,6 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_POSITIONS_GET:
         out->kind = DP_REQUEST_POSITIONS_GET;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_SNAPSHOT:
-        out->kind = DP_REQUEST_SNAPSHOT;
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_PULL:
         out->kind = DP_REQUEST_PULL;

@@ -14,7 +14,6 @@ struct request_parts {
         Downpour__NotePut note_put;
         Downpour__NotesGet notes_get;
         Downpour__PositionsGet positions_get;
-        Downpour__Snapshot snapshot;
         Downpour__RegisterGet register_get;
         Downpour__RegisterSet register_set;
         Downpour__ViewPut view_put;
@@ -122,18 +121,6 @@ static void put_positions_get(const struct dp_request *request, struct request_p
     parts->head.positions_get = get;
 }
 
-static void put_snapshot(const struct dp_request *request, struct request_parts *parts)
-{
-    Downpour__Snapshot *snapshot = &parts->body.snapshot;
-    downpour__snapshot__init(snapshot);
-    snapshot->action = (Downpour__SnapshotAction)request->action;
-    snapshot->run = request->run;
-    snapshot->epoch = request->epoch;
-    snapshot->keeps = request->keeps;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_SNAPSHOT;
-    parts->head.snapshot = snapshot;
-}
-
 static void put_view(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__ViewPut *put = &parts->body.view_put;
@@ -205,6 +192,7 @@ static void put_checkpoint(const struct dp_request *request, struct request_part
     checkpoint->cut = ask->cut;
     checkpoint->step = ask->step;
     checkpoint->full = ask->full;
+    checkpoint->link = ask->link;
     checkpoint->rate = ask->rate;
     checkpoint->missing = ask->missing;
     checkpoint->number = ask->number;
@@ -247,9 +235,6 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         return 0;
     case DP_REQUEST_POSITIONS_GET:
         put_positions_get(request, parts);
-        return 0;
-    case DP_REQUEST_SNAPSHOT:
-        put_snapshot(request, parts);
         return 0;
     case DP_REQUEST_REGISTER_GET:
         put_register_get(request, parts);

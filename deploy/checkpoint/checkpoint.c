@@ -49,6 +49,11 @@ static const struct dp_option options[] = {
      "each; servers are not needed",
      NULL, NULL},
     {"--full", NULL, "write every file anew, also those that an earlier checkpoint has", NULL, NULL},
+    {"--best", "RUN:EPOCH",
+     "what worker processes ask for: the end of this epoch, from 1, of this run, in place of the checkpoint "
+     "in DIR; "
+     "refused if a later one has pushed; on the stores' file system their files are linked, not copied",
+     NULL, NULL},
     {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
      NULL, NULL},
     {"--wait", "TIME",
@@ -80,6 +85,7 @@ struct checkpoint_asked {
     char conf[DP_PATH_MAX + 1], to[DP_PATH_MAX + 1];
     struct dp_cluster *cluster;
     uint64_t every_s, wait_s, keep, prune, rate;
+    uint64_t best_run, best_epoch; /* --best; 0: none */
     bool full;
 };
 
@@ -179,6 +185,8 @@ static enum dp_status make_one(const struct checkpoint_asked *a, struct dp_error
                                              .file = a->file,
                                              .directory = a->to,
                                              .full = a->full,
+                                             .best_run = (uint32_t)a->best_run,
+                                             .best_epoch = (uint32_t)a->best_epoch,
                                              .rate = a->rate,
                                              .wait_ms = (uint32_t)a->wait_s * 1000,
                                              .stopped = is_stopped,
@@ -241,6 +249,18 @@ static enum dp_status make_all(const struct checkpoint_asked *a, struct dp_error
     }
 }
 
+static enum dp_status take_best(const char *text, struct checkpoint_asked *a, struct dp_error *err)
+{
+    char run[16];
+    const char *colon = strchr(text, ':');
+    if (!colon || (size_t)(colon - text) >= sizeof run)
+        return dp_fail(err, DP_ARGUMENT, "--best: '%.100s' is no RUN:EPOCH", text);
+    (void)snprintf(run, sizeof run, "%.*s", (int)(colon - text), text);
+    a->keep = 1;
+    enum dp_status st = dp_parse_u64(run, 1, INT32_MAX, "--best", &a->best_run, err);
+    return st == DP_OK ? dp_parse_u64(colon + 1, 1, INT32_MAX, "--best", &a->best_epoch, err) : st;
+}
+
 static enum dp_status take_numbers(const char *const *values, struct checkpoint_asked *a,
                                    struct dp_error *err)
 {
@@ -248,7 +268,8 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
                *wait = dp_options_value(&command, values, "--wait"),
                *keep = dp_options_value(&command, values, "--keep"),
                *prune = dp_options_value(&command, values, "--prune"),
-               *rate = dp_options_value(&command, values, "--rate");
+               *rate = dp_options_value(&command, values, "--rate"),
+               *best = dp_options_value(&command, values, "--best");
     enum dp_status st = DP_OK;
     a->wait_s = WAIT_DEFAULT;
     if (every)
@@ -257,6 +278,8 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
         st = dp_amount_time(wait, "--wait", &a->wait_s, err);
     if (st == DP_OK && keep)
         st = dp_parse_u64(keep, 1, 1000000, "--keep", &a->keep, err);
+    if (st == DP_OK && best)
+        st = take_best(best, a, err);
     if (st == DP_OK && prune)
         st = dp_parse_u64(prune, 1, 1000000, "--prune", &a->prune, err);
     if (st == DP_OK && rate)

@@ -54,12 +54,10 @@ static enum dp_status check_answers(const struct checkpoint_course *c, struct dp
             return dp_fail(err, state->why_status == DP_FULL ? DP_FULL : DP_UNAVAILABLE,
                            "shard %" PRIu32 " gave the checkpoint up: %s", i, state->why);
         if (state->stage == DP_CHECKPOINT_NONE)
-            return dp_fail(
-                err, DP_UNAVAILABLE,
-                "shard %" PRIu32
-                " does not know the checkpoint any more: its server was started again, or went back to a "
-                "training's best weights at its end; try again",
-                i);
+            return dp_fail(err, DP_UNAVAILABLE,
+                           "shard %" PRIu32
+                           " does not know the checkpoint any more: its server was started again; try again",
+                           i);
     }
     return DP_OK;
 }
@@ -76,6 +74,7 @@ static enum dp_status order(struct checkpoint_course *c, enum dp_checkpoint_acti
         if (action == DP_CHECKPOINT_BEGIN) {
             (void)snprintf(ask->directory, sizeof ask->directory, "%s", c->o->directory);
             ask->full = c->o->full;
+            ask->link = c->o->best_run > 0;
             ask->rate = c->o->rate;
         } else if (action == DP_CHECKPOINT_END) {
             ask->number = c->manifest.number;
@@ -246,6 +245,18 @@ static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
     return st;
 }
 
+/* Whoever asks for an epoch's end may have been suspended since: what is there stays. */
+static enum dp_status check_best(const struct checkpoint_course *c, struct dp_error *err)
+{
+    const struct dp_union *of = &c->cut_of_all;
+    if (c->o->best_run == 0 || (of->last_run == c->o->best_run && of->last_epoch + 1 == c->o->best_epoch))
+        return DP_OK;
+    return dp_fail(err, DP_INVALID,
+                   "--best: epoch %" PRIu32 " of run %" PRIu32
+                   " was asked for, and the last push is of epoch %" PRIu32 " of run %" PRIu32,
+                   c->o->best_epoch, c->o->best_run, of->last_epoch + 1, of->last_run);
+}
+
 /* DP_AGAIN: the register changed meanwhile, an epoch or a run begins, or a worker has ended within the open step. */
 static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err)
 {
@@ -262,6 +273,8 @@ static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err
     if (st == DP_OK)
         st = unite(c, err);
     const struct dp_judged_position position = {c->cut_of_all.last_run, c->cut_of_all.last_epoch};
+    if (st == DP_OK)
+        st = check_best(c, err);
     if (st == DP_OK)
         st = dp_judged_register(&before, &behind, &position, c->cut < CUTS_MAX, &c->registered, err);
     dp_register_value_clear(&before);

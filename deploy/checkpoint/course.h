@@ -22,6 +22,9 @@ struct dp_course_options {
     const char *file;      /* its file */
     const char *directory; /* DIR, absolute */
     bool full;
+    /* 0, or: the cut is to be the end of this epoch, from 1, and nothing that was pushed later; files are links where the
+     * file system can */
+    uint32_t best_run, best_epoch;
     uint64_t rate;    /* bytes a second of a server; 0: no limit */
     uint32_t wait_ms; /* for pushes that a shard lacks */
     bool (*stopped)(void *context);

@@ -6,8 +6,6 @@
 #include "deploy/cli/export_tensors.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/options.h"
-#include "deploy/cli/restored.h"
-#include "deploy/cli/scratch.h"
 
 #include "common/env/atomic_file.h"
 #include "common/model/row.h"
@@ -70,7 +68,6 @@ static const struct dp_command command = {
 struct export
 {
     const char *values[OPTIONS];
-    char restored[DP_PATH_MAX + 1]; /* of a checkpoint: its stores, as a run's directory; else "" */
     struct dp_run_tables run;
     char out[DP_PATH_MAX + 1];
     const char *table; /* NULL: what the model's text is */
@@ -227,7 +224,7 @@ static enum dp_status copy_columns(const struct export *e, char *out, struct dp_
     const struct dp_cluster_data *data = &e->run.served.cluster->data;
     struct dp_atomic_file file;
     out[0] = '\0';
-    bool of_checkpoint = e->restored[0] && !data->columns[0];
+    bool of_checkpoint = e->run.served.restored[0] && !data->columns[0];
     if (!data->label[0] || (!data->columns[0] && !of_checkpoint))
         return DP_OK;
     if (of_checkpoint || access(data->columns, F_OK) != 0) {
@@ -434,15 +431,6 @@ static enum dp_status export(struct export *e, struct dp_error *err) {
     return st == DP_OK && !e->out[0] ? dp_file_copy(path, true, stdout, "standard output", err) : st;
 }
 
-/* A checkpoint is restored beside, so that it is only read. */
-static enum dp_status open_tables(struct export *e, struct dp_error *err)
-{
-    const char *from = flag(e, "--from");
-    bool is_checkpoint = dp_restored_is_checkpoint(from), named = !flag(e, "--no-names") && !e->tensors;
-    enum dp_status st = is_checkpoint ? dp_restored_scratch(from, named, e->restored, err) : DP_OK;
-    return st == DP_OK ? dp_run_tables_open(is_checkpoint ? e->restored : from, named, &e->run, err) : st;
-}
-
 int dp_command_export(int argc, char *const *argv)
 {
     struct export e = {.run.served = {.folder.lock = -1, .scratch.lock = -1}};
@@ -452,12 +440,11 @@ int dp_command_export(int argc, char *const *argv)
     if (st == DP_OK && help)
         return dp_options_show_help(&command);
     if (st == DP_OK)
-        st = open_tables(&e, &err);
+        st = dp_run_tables_open(flag(&e, "--from"), !flag(&e, "--no-names") && !e.tensors, &e.run, &err);
     if (st == DP_OK)
         st = export(&e, &err);
     int code = dp_run_tables_end(&e.run, st, &err);
     dp_run_tables_clear(&e.run);
     json_decref(e.tables);
-    dp_scratch_remove(e.restored);
     return code;
 }

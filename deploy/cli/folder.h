@@ -1,8 +1,8 @@
 /* Folder: the directory of a local run, and what this command has made in it.
  *     lock  failure.json  cache/  current -> runs/2
- *     runs/2/  cluster.conf  report.json  run.json  origin.json  columns.csv  names.tsv  steps-0.log  samples.json  log/
+ *     runs/2/  cluster.conf  report.json  run.json  origin.json  columns.csv  names.tsv  steps-0.log  samples.json  log/  best/
  *              store/server-0 (or store -> ../1/store, of the run that it continues)  cache -> ../../cache
- *     cluster.conf  report.json  log  store  samples.json: links through `current`
+ *     cluster.conf  report.json  log  store  samples.json  best: links through `current`
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended.
  *           `current` leads to a run that has trained, or to the only one. It is renamed once, when the servers have accepted a new
@@ -18,10 +18,11 @@
 #include "deploy/cli/path.h"
 
 /* Of the run's files: what its CSV file's columns are (data.columns), what its keys are called (data.names), and where its workers
- * keep their steps (training.steps). */
+ * keep their steps (training.steps) and have a checkpoint of the best epoch made (training.best). */
 #define DP_FOLDER_COLUMNS "columns.csv"
 #define DP_FOLDER_NAMES   "names.tsv"
 #define DP_FOLDER_STEPS   "steps"
+#define DP_FOLDER_BEST    "best"
 
 struct dp_folder {
     char path[DP_PATH_MAX + 1]; /* absolute */
@@ -102,6 +103,9 @@ DP_MUST_USE
 enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err);
 /* A file of the current run is reached as path/name, too, unless another file has that name. */
 void dp_folder_show(const struct dp_folder *folder, const char *name);
+/* Removes the checkpoint of the run's best epoch. */
+DP_MUST_USE
+enum dp_status dp_folder_clear_best(const struct dp_folder *folder, struct dp_error *err);
 /* Removes the run's store; where it continues on another run's, only the link. */
 DP_MUST_USE
 enum dp_status dp_folder_clear_store(const struct dp_folder *folder, struct dp_error *err);

@@ -65,7 +65,8 @@ static bool may_go(const struct dp_folder *stays, uint32_t number)
     return !realpath(path, theirs) || strcmp(own, theirs) != 0;
 }
 
-/* Another run's directory, whose store the one that stays continues on, is that of an earlier number, and stays with it. */
+/* Another run's directory, whose store the one that stays continues on, is that of an earlier number, and stays with it, without the
+ * checkpoint of its best epoch: that store began with its weights. */
 static enum dp_status sweep(const struct dp_folder *stays, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 2 * LONGER];
@@ -73,9 +74,12 @@ static enum dp_status sweep(const struct dp_folder *stays, struct dp_error *err)
     DIR *dir = open_runs(stays);
     for (struct dirent *entry = dir ? readdir(dir) : NULL; st == DP_OK && entry; entry = readdir(dir)) {
         uint32_t number = dp_folder_number(entry->d_name);
-        (void)snprintf(path, sizeof path, "%s/runs/%" PRIu32, stays->path, number);
-        if (number > 0 && may_go(stays, number))
-            st = remove_tree(path, err);
+        int size = snprintf(path, sizeof path, "%s/runs/%" PRIu32, stays->path, number);
+        if (number == 0 || number == stays->number)
+            continue;
+        if (!may_go(stays, number))
+            (void)snprintf(path + size, sizeof path - (size_t)size, "/" DP_FOLDER_BEST);
+        st = remove_tree(path, err);
     }
     if (dir)
         (void)closedir(dir);
@@ -189,10 +193,18 @@ enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error 
     if (st == DP_OK && is[0] && strcmp(is, to) != 0) {
         hide(folder, "samples.json");
         hide(folder, "report.html");
+        hide(folder, DP_FOLDER_BEST);
     }
     for (size_t i = 0; st == DP_OK && i < sizeof shown / sizeof shown[0]; i++)
         dp_folder_show(folder, shown[i]);
     return st == DP_OK ? sweep(folder, err) : st;
+}
+
+enum dp_status dp_folder_clear_best(const struct dp_folder *folder, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
+    enum dp_status st = dp_folder_path(folder, path, err, DP_FOLDER_BEST);
+    return st == DP_OK ? remove_tree(path, err) : st;
 }
 
 enum dp_status dp_folder_clear_store(const struct dp_folder *folder, struct dp_error *err)

@@ -3,6 +3,7 @@
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
 #include "common/env/atomic_file.h"
+#include "common/env/installed.h"
 #include "deploy/cli/last_words.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/run_flags.h"
@@ -143,7 +144,7 @@ static enum dp_status start(struct dp_local *local, const struct dp_folder *fold
     const char *all[16] = {program};
     for (size_t i = 0; argv[i]; i++)
         all[i + 1] = argv[i];
-    enum dp_status st = dp_servers_program("downpour-worker", program, err);
+    enum dp_status st = dp_installed_program("downpour-worker", program, sizeof program, err);
     if (st == DP_OK)
         st = dp_folder_path(folder, log, err, "log/%s.log", name);
     return st == DP_OK ? dp_local_start(local, DP_LOCAL_OBSERVER, name, all, log, -1, err) : st;

@@ -13,6 +13,7 @@
 #include "deploy/cli/status_view.h"
 
 #include "common/env/atomic_file.h"
+#include "common/env/installed.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,10 @@
 #define TOP_MAX 100000u
 
 static const struct dp_option options[] = {
-    {"--from", "DIR", "directory of the run, its --dir (required)", NULL, NULL},
+    {"--from", "DIR",
+     "directory of the run, its --dir, or a checkpoint, or a directory of checkpoints: its last one "
+     "(required)",
+     NULL, NULL},
     {"--data", "FILE", "examples in the format of the training data (required, unless --top is given)", NULL,
      NULL},
     {"--data-labels", "FILE", "labels of idx images; default: found by the name of the images", NULL, NULL},
@@ -189,7 +193,7 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
 {
     enum dp_status st = settle_inputs(p, err);
     if (st == DP_OK)
-        st = dp_served_open(flag(p, "--from"), &p->served, err);
+        st = dp_served_open(flag(p, "--from"), false, &p->served, err);
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->served.cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", p->served.folder.path,
                      p->served.cluster->model, flag(p, "--model"));
@@ -221,7 +225,7 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
 static enum dp_status start_worker(struct predict *p, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 1];
-    enum dp_status st = dp_servers_program("downpour-worker", program, err);
+    enum dp_status st = dp_installed_program("downpour-worker", program, sizeof program, err);
     if (st == DP_OK)
         st = dp_folder_path(&p->served.scratch, log, err, "log/worker.log");
     if (st != DP_OK)

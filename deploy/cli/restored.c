@@ -7,6 +7,7 @@
 
 #include "common/config/cluster_paths.h"
 #include "common/env/atomic_file.h"
+#include "common/env/installed.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
 #include "server/restore/restore.h"
@@ -115,7 +116,7 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
     if (st != DP_OK)
         return st;
     char *const kept[] = {(*out)->training.report, (*out)->training.steps, (*out)->data.names,
-                          (*out)->data.columns, (*out)->data.cache};
+                          (*out)->data.columns,    (*out)->data.cache,     (*out)->training.best};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         kept[i][0] = '\0';
     return make_absolute(*out, err);
@@ -152,7 +153,7 @@ static enum dp_status start_one(const struct restored_order *order, struct dp_lo
                                 struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 64], number[16], name[32];
-    enum dp_status st = dp_servers_program("downpour-server", program, err);
+    enum dp_status st = dp_installed_program("downpour-server", program, sizeof program, err);
     (void)snprintf(number, sizeof number, "%" PRIu32, server);
     (void)snprintf(name, sizeof name, "server %" PRIu32,
                    server); /* as in its log, which has its last words */

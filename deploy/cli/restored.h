@@ -26,7 +26,7 @@ bool dp_restored_is_checkpoint(const char *path);
 /* from: DIR/checkpoint-N, or DIR: its last one. DP_CORRUPT: its manifest, cluster file, names or columns are damaged. */
 DP_MUST_USE
 enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err);
-/* The cluster file that the checkpoint keeps, without the paths to which its training wrote: report, steps, names, columns and cache.
+/* The cluster file that the checkpoint keeps, without the paths to which its training wrote: report, steps, best, names, columns and cache.
  * Its other paths are absolute: relative ones are resolved against the current directory. */
 DP_MUST_USE
 enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,

@@ -13,6 +13,7 @@
 #include "deploy/cli/outcome.h"
 #include "deploy/cli/progress.h"
 #include "deploy/cli/replaced.h"
+#include "deploy/cli/run_best.h"
 #include "deploy/cli/run_from.h"
 #include "deploy/cli/run_origin.h"
 #include "deploy/cli/run_plan.h"
@@ -23,6 +24,7 @@
 #include "common/config/consistency.h"
 #include "common/config/injection.h"
 #include "common/env/awake.h"
+#include "common/env/installed.h"
 #include "common/model/stream.h"
 
 #include <errno.h>
@@ -52,8 +54,8 @@ struct cli_run {
     bool all_joined;         /* with --worker-timeout: every worker has, once */
     bool served;             /* all servers have: what was replaced stays so */
     uint64_t first_ended_ms; /* worker 0; 0: not yet */
-    /* Epochs: in which it did by the first worker that says so, and by all that is known at the end; to which the store went back for that. 0: none. */
-    uint32_t noted, diverged, best;
+    /* The epoch in which it did, by the first worker that says so, and by all that is known at the end. 0: it did not. */
+    uint32_t noted, diverged;
 };
 
 /* Whether the servers refuse this number as too old (*next: the first that they accept), have a push of it, or know members of a
@@ -131,7 +133,7 @@ static enum dp_status start_workers(struct cli_run *run, struct dp_error *err)
 {
     set_title(run); /* the number may be another one than before */
     char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], index[16], name[32];
-    enum dp_status st = dp_servers_program("downpour-worker", program, err);
+    enum dp_status st = dp_installed_program("downpour-worker", program, sizeof program, err);
     for (uint32_t i = 0; st == DP_OK && i < run->plan.cluster->training.workers; i++) {
         (void)snprintf(index, sizeof index, "%" PRIu32, i);
         (void)snprintf(name, sizeof name, "worker %" PRIu32, i);
@@ -274,7 +276,7 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
     return st;
 }
 
-/* The best epoch that was kept is then what the run has reached. Where another worker diverged before worker 0 began there is no report. */
+/* Where another worker diverged before worker 0 began there is no report. */
 static void look_diverged(struct cli_run *run)
 {
     const struct dp_cluster_training *t = &run->plan.cluster->training;
@@ -285,13 +287,9 @@ static void look_diverged(struct cli_run *run)
         run->diverged = dp_run_report_diverged(t->report, t->run);
     if (!run->diverged)
         run->diverged = run->noted;
-    if (run->diverged && run->client)
-        run->best = dp_diverged_revert(run->client, run->plan.cluster, run->diverged);
     if (!run->diverged)
         return;
-    run->plan.state.diverged = run->best > 0 ? 0 : run->diverged;
-    run->plan.state.finished = run->best > 0;
-    run->plan.state.epochs = run->best > 0 ? run->best - t->first_epoch : 0;
+    run->plan.state.diverged = run->diverged;
     if (dp_run_state_write(&run->plan.folder, t->run, &run->plan.state, &err) != DP_OK)
         fprintf(stderr, "downpour: %s\n", err.text);
 }
@@ -302,7 +300,7 @@ static enum dp_status stop_all(struct cli_run *run)
     uint32_t grace_ms = dp_local_server_failed(run->local) ? 0 : WORKER_STOP_MS;
     enum dp_status workers = dp_local_stop(run->local, DP_LOCAL_WORKER, grace_ms);
     look_diverged(run);
-    /* Its last sample is of the weights that stay. */
+    /* Its last sample is of the last weights. */
     dp_observed_stop(&run->plan.observed, run->local, &run->plan.folder, !dp_local_server_failed(run->local));
     dp_client_close(&run->client);
     enum dp_status servers = dp_local_stop(run->local, DP_LOCAL_SERVER, SERVER_STOP_MS);
@@ -476,7 +474,7 @@ static void after_failure(struct cli_run *run, bool failed)
                 "lost: go back to a checkpoint (downpour restore --dir), or train again: --resume --discard "
                 "this run, --fresh another one\n");
     else if (run->diverged)
-        dp_diverged_tell(&run->plan.folder, run->plan.cluster, run->diverged, run->best, stderr);
+        dp_diverged_tell(&run->plan.folder, run->plan.cluster, run->diverged, stderr);
     else if (run->plan.resumes || run->plan.continues || trained)
         fprintf(stderr, "downpour: run %" PRIu32 " is not finished: %s. To finish it: %s%s%s\n",
                 run->plan.cluster->training.run, place_of(run, place), resume,
@@ -548,6 +546,10 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
         code = 2;
     if (code > 128 && closed && was_finished(run))
         code = 0;
+    if (code == 0 && dp_run_best_restore(&run->plan.folder, run->plan.cluster, run->local, err) != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+        code = 2;
+    }
     if (run->local && !dp_local_signal(run->local) && (code == 0 || run->trained))
         dp_observed_score(&run->plan.observed, run->local, &run->plan.folder);
     dp_cli_epochs_look(&run->epochs, &run->line); /* what a worker that was asked to stop still had to tell */

@@ -92,7 +92,7 @@ static const struct dp_option options[] = {
      "training.patience_metric", NULL},
     {"--keep", "WHICH",
      "weights in the store at the end: of the best or the last epoch; default best with a validation set, "
-     "--stop-at or --patience, else last",
+     "--stop-at or --patience, else last, and last without a journal (--durability none)",
      "training.keep", NULL},
     {"--batch", "N",
      "examples per minibatch; default 0: 128, or fewer (at least 4) for less than 4,096 examples",

@@ -460,6 +460,8 @@ static enum dp_status set_files(struct dp_run_plan *plan, struct dp_error *err)
     enum dp_status st = dp_folder_path(&plan->folder, c->data.columns, err, DP_FOLDER_COLUMNS);
     if (st == DP_OK)
         st = dp_folder_path(&plan->folder, c->data.names, err, DP_FOLDER_NAMES);
+    if (st == DP_OK)
+        st = dp_folder_path(&plan->folder, c->training.best, err, DP_FOLDER_BEST);
     return st == DP_OK ? dp_folder_path(&plan->folder, c->training.steps, err, DP_FOLDER_STEPS) : st;
 }
 

@@ -143,7 +143,7 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     if (st == DP_OK)
         st = check_stores(second, earlier, &state, err);
     if (st == DP_OK && !second->restores)
-        st = dp_diverged_check(second->folder, earlier, false, err);
+        st = dp_diverged_check(second->folder, earlier, err);
     if (st == DP_OK)
         st = check_meant(second, earlier, &state, cluster, err);
     if (st != DP_OK)
@@ -182,7 +182,7 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
                      "from its weights, give --continue instead",
                      (*cluster)->training.run, folder->path);
     if (st == DP_OK)
-        st = dp_diverged_check(folder, *cluster, true, err);
+        st = dp_diverged_check(folder, *cluster, err);
     if (st != DP_OK)
         dp_cluster_free(cluster);
     return st;

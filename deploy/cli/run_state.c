@@ -209,6 +209,18 @@ uint32_t dp_run_report_epochs(const char *report, uint32_t run)
     return epochs <= INT32_MAX ? (uint32_t)epochs : 0;
 }
 
+uint32_t dp_run_report_kept(const char *report, const struct dp_cluster *cluster)
+{
+    json_t *root = report_of(report, cluster->training.run);
+    const char *kept = json_string_value(json_object_get(root, "kept"));
+    bool is_best = kept && strcmp(kept, "best") == 0 && json_is_true(json_object_get(root, "finished"));
+    json_int_t epoch = json_integer_value(json_object_get(root, "kept_epoch"));
+    json_decref(root);
+    return is_best && epoch > cluster->training.first_epoch && epoch <= INT32_MAX
+               ? (uint32_t)epoch - cluster->training.first_epoch
+               : 0;
+}
+
 bool dp_run_report_finished(const char *report, uint32_t run)
 {
     json_t *root = report_of(report, run);

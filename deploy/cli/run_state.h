@@ -57,6 +57,8 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
 void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch);
 /* Epochs in worker 0's report, if it is there and of this run; else 0. */
 uint32_t dp_run_report_epochs(const char *report, uint32_t run);
+/* The epoch before the last whose weights it says are kept, the best one, counted from 1 in the run; 0: the last ones are. */
+uint32_t dp_run_report_kept(const char *report, const struct dp_cluster *cluster);
 /* Whether that report says that all is trained: the store then has the weights that stay. */
 bool dp_run_report_finished(const char *report, uint32_t run);
 /* The epoch in which it says that the training diverged and failed, as users count; 0: it did not. */

@@ -29,7 +29,7 @@ static enum dp_status open_names(struct dp_run_tables *run, struct dp_error *err
 enum dp_status dp_run_tables_open(const char *path, bool named, struct dp_run_tables *out,
                                   struct dp_error *err)
 {
-    enum dp_status st = dp_served_open(path, &out->served, err);
+    enum dp_status st = dp_served_open(path, named, &out->served, err);
     if (st == DP_OK)
         st = dp_model_open(out->served.cluster->model, &out->model, err);
     if (st == DP_OK)

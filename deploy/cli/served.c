@@ -1,6 +1,8 @@
 #include "deploy/cli/served.h"
 
 #include "deploy/cli/ports.h"
+#include "deploy/cli/restored.h"
+#include "deploy/cli/run_best.h"
 #include "deploy/cli/run_state.h"
 #include "deploy/cli/scratch.h"
 #include "deploy/cli/servers.h"
@@ -46,8 +48,11 @@ static void tell_state(const struct dp_served *served)
     if (diverged) {
         fprintf(stderr,
                 "downpour: run %" PRIu32 " in '%s' has diverged in epoch %" PRIu32
-                ": these are the weights that did\n",
-                run, served->folder.path, diverged);
+                ": these are the weights that did%s\n",
+                run, served->folder.path, diverged,
+                dp_run_best_find(&served->folder, served->cluster) > 0
+                    ? "; those of its best epoch are in the checkpoint " DP_FOLDER_BEST " in it"
+                    : "");
         return;
     }
     const struct dp_run_place place = dp_run_place(&served->folder, served->cluster);
@@ -59,9 +64,12 @@ static void tell_state(const struct dp_served *served)
             run, served->folder.path, text, resume);
 }
 
-enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp_error *err)
+enum dp_status dp_served_open(const char *path, bool named, struct dp_served *out, struct dp_error *err)
 {
-    enum dp_status st = dp_folder_open_to_read(path, &out->folder, err);
+    bool is_checkpoint = dp_restored_is_checkpoint(path);
+    enum dp_status st = is_checkpoint ? dp_restored_scratch(path, named, out->restored, err) : DP_OK;
+    if (st == DP_OK)
+        st = dp_folder_open_to_read(is_checkpoint ? out->restored : path, &out->folder, err);
     if (st == DP_OK)
         st = dp_folder_cluster(&out->folder, &out->cluster, err);
     if (st == DP_OK)
@@ -70,38 +78,6 @@ enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp
     if (st == DP_OK)
         tell_state(out);
     return st == DP_OK ? dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf") : st;
-}
-
-/* In its end a training may take all shards back to its best epoch: cut short, it leaves some with those weights, the others with its
- * last. Neither epoch had both. */
-static enum dp_status check_whole(struct dp_served *served, struct dp_error *err)
-{
-    struct dp_snapshot_order look = {.action = DP_SNAPSHOT_LOOK, .run = 1, .epoch = 1};
-    uint32_t shards = dp_client_shards(served->client), timeout_ms = served->cluster->training.timeout_ms;
-    uint32_t behind = shards;
-    struct dp_snapshot_state newest = {0}, *states = calloc(shards, sizeof *states);
-    char resume[4 * DP_PATH_MAX + 64];
-    if (!states)
-        return dp_fail(err, DP_NOMEM, "no memory for the answers of %" PRIu32 " shards", shards);
-    enum dp_status st = dp_client_snapshot(served->client, &look, states, timeout_ms, err);
-    if (st == DP_OK)
-        newest = states[dp_snapshot_newest(states, shards)];
-    if (st == DP_OK && newest.run > 0) {
-        look.run = newest.run;
-        look.epoch = newest.epoch;
-        st = dp_client_snapshot(served->client, &look, states, timeout_ms, err);
-        behind = dp_snapshot_behind(states, shards, newest);
-    }
-    if (st == DP_OK && behind < shards) {
-        dp_run_resume_command(&served->folder, resume, sizeof resume);
-        st = dp_fail(err, DP_DATA,
-                     "shard %" PRIu32 " still has the last weights of run %" PRIu32
-                     ", while others have those of its best epoch, %" PRIu32
-                     ": that run was interrupted at its end; finish it: %s",
-                     behind, newest.run, newest.epoch, resume);
-    }
-    free(states);
-    return st;
 }
 
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
@@ -117,7 +93,7 @@ enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
                               "--read-only", err);
     if (st == DP_OK)
         st = dp_servers_await(served->local, cluster, cluster->training.timeout_ms, &served->client, err);
-    return st == DP_OK ? check_whole(served, err) : st;
+    return st;
 }
 
 enum dp_status dp_served_await_workers(struct dp_served *served, struct dp_error *err)
@@ -180,5 +156,6 @@ void dp_served_clear(struct dp_served *served)
     if (!served->keeps_logs)
         dp_scratch_remove(served->scratch.path);
     dp_folder_close(&served->folder);
+    dp_scratch_remove(served->restored);
     dp_cluster_free(&served->cluster);
 }

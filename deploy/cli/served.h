@@ -20,11 +20,13 @@ struct dp_served {
     struct dp_local *local;
     struct dp_client *client;
     bool keeps_logs;
+    char restored[DP_PATH_MAX + 1]; /* a checkpoint, as a run's directory (restored.h); "": it is one */
 };
 
-/* {.folder.lock = -1, .scratch.lock = -1} before that. */
+/* {.folder.lock = -1, .scratch.lock = -1} before that. path: a run's directory, or a checkpoint, or a directory of checkpoints (its last one).
+ * named: a checkpoint must have names. */
 DP_MUST_USE
-enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp_error *err);
+enum dp_status dp_served_open(const char *path, bool named, struct dp_served *out, struct dp_error *err);
 /* The cluster may have been changed meanwhile. */
 DP_MUST_USE
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err);

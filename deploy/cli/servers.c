@@ -2,6 +2,7 @@
 
 #include "common/base/deadline.h"
 #include "common/env/awake.h"
+#include "common/env/installed.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,31 +21,12 @@
 #define TELL_MS      10000u
 #define TELL_FULL_MS 60000u /* a full disk is told at once, and again now and then */
 
-enum dp_status dp_servers_program(const char *name, char *out, struct dp_error *err)
-{
-    char self[DP_PATH_MAX + 1];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0)
-        return dp_fail(err, DP_IO, "cannot find this program's own path: %s", strerror(errno));
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    DP_ASSERT(slash);
-    *slash = '\0';
-    if (snprintf(out, DP_PATH_MAX + 1, "%s/%s", self, name) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "the path of this program is too long");
-    if (access(out, X_OK) != 0)
-        return dp_fail(err, DP_NOT_FOUND,
-                       "cannot execute '%s': %s; it belongs in the directory of the downpour command", out,
-                       strerror(errno));
-    return DP_OK;
-}
-
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
                                 const struct dp_cluster *cluster, const char *conf, const char *log,
                                 const char *flag, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], number[16], name[32];
-    enum dp_status st = dp_servers_program("downpour-server", program, err);
+    enum dp_status st = dp_installed_program("downpour-server", program, sizeof program, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
         (void)snprintf(number, sizeof number, "%" PRIu32, i);
         (void)snprintf(name, sizeof name, "server %" PRIu32, i);

@@ -8,10 +8,6 @@
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
 
-/* Path of a program beside this one. out: DP_PATH_MAX + 1. */
-DP_MUST_USE
-enum dp_status dp_servers_program(const char *name, char *out, struct dp_error *err);
-
 /* conf: the cluster file they read. log: "server" makes log/server-0.log, ... flag: one more for each of them, or NULL. */
 DP_MUST_USE
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,

@@ -4,6 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/env/directory.h"
+#include "common/env/installed.h"
 #include "deploy/cli/failure.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/last_words.h"
@@ -358,7 +359,8 @@ static enum dp_status run_allreduce(struct dp_compare_job *job, char *why, struc
     path_of(job, "keys", p.keys);
     path_of(job, "samples", p.samples);
     path_of(job, "samples.json", p.out);
-    if (!find_mpirun(p.mpirun) || dp_servers_program("downpour-allreduce", p.ranks, &missing) != DP_OK) {
+    if (!find_mpirun(p.mpirun) ||
+        dp_installed_program("downpour-allreduce", p.ranks, sizeof p.ranks, &missing) != DP_OK) {
         (void)snprintf(why, sizeof err->text, "%s",
                        missing.text[0]
                            ? "this build has no downpour-allreduce, as there was no MPI: install it "
@@ -366,7 +368,7 @@ static enum dp_status run_allreduce(struct dp_compare_job *job, char *why, struc
                            : "mpirun is not installed (Debian: apt-get install openmpi-bin)");
         return DP_OK;
     }
-    enum dp_status st = dp_servers_program("downpour-worker", p.worker, err);
+    enum dp_status st = dp_installed_program("downpour-worker", p.worker, sizeof p.worker, err);
     if (st == DP_OK)
         st = write_files(job, p.conf, p.scored, err);
     if (st == DP_OK)
@@ -465,7 +467,7 @@ enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, stru
     path_of(job, "", dir);
     enum dp_status st = dp_directory_make(dir, err);
     if (st == DP_OK)
-        st = dp_servers_program("downpour", program, err);
+        st = dp_installed_program("downpour", program, sizeof program, err);
     if (st == DP_OK)
         st = job->mode->kind == DP_COMPARE_ALLREDUCE ? run_allreduce(job, why, err)
                                                      : run_servers(job, program, dir, why, err);

@@ -1,7 +1,6 @@
 #include "server/checkpoint/copy_run.h"
 
 #include "common/model/range.h"
-#include "server/checkpoint/copy_snapshots.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/pool.h"
 #include "server/checkpoint/tail.h"
@@ -63,12 +62,7 @@ static enum dp_status see_file(void *context, const char *name, struct dp_error 
 
 static enum dp_status see_link(struct dp_copy_run *run, struct dp_error *err)
 {
-    uint64_t bytes = 0;
-    enum dp_status st = dp_checkpoint_visit(run->link.text, see_file, run, err);
-    if (st == DP_OK)
-        st = dp_copy_snapshots_find(run->link.text, &run->shard, &bytes, err);
-    atomic_fetch_add(&run->job->all_bytes, bytes);
-    return st;
+    return dp_checkpoint_visit(run->link.text, see_file, run, err);
 }
 
 /* ---- parts */
@@ -101,6 +95,7 @@ static enum dp_status copy_files(struct dp_copy_run *run, struct dp_error *err)
                            .store = run->job->store,
                            .order = run->job->order,
                            .full = run->job->full,
+                           .link = run->job->link,
                            .pace = &run->pace};
     enum dp_status st = dp_pool_open(&pool, err);
     for (size_t i = 0; st == DP_OK && i < run->link_files.count; i++) {
@@ -110,8 +105,6 @@ static enum dp_status copy_files(struct dp_copy_run *run, struct dp_error *err)
         if (st == DP_OK)
             st = dp_pool_put(&pool, from.text, name, &run->shard.files, err);
     }
-    if (st == DP_OK)
-        st = dp_copy_snapshots_put(&pool, run->link.text, &run->shard, err);
     if (st == DP_OK)
         st = dp_pool_sync(&pool, err);
     run->shard.bytes_new += pool.bytes_new;

@@ -1,5 +1,5 @@
 /* Copy run: what a copier does for one job (copier.h), on the thread that calls it.
- *     check the places -> tail -> the link's files, and its snapshots', into the pool -> tables of the link's marks -> the shard's part of the manifest
+ *     check the places -> tail -> the link's files into the pool -> tables of the link's marks -> the shard's part of the manifest
  * Places    The shard's directory has the link (dp_copy_link_name) and `journal`. DIR/making-<order> must be there: the command
  *           made it, so a server that does not see it has another directory of that name (it is not shared, or not mounted).
  * Parts     The tail is one, for which the shard's journal is held; all else is the other. Tails of other shards of a server can come first,

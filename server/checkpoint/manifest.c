@@ -63,19 +63,6 @@ static json_t *put_tables(const struct dp_manifest_tables *tables)
     return out;
 }
 
-static json_t *put_snapshots(const struct dp_manifest_shard *shard)
-{
-    json_t *out = json_array();
-    for (uint32_t i = 0; i < shard->snapshots; i++) {
-        json_t *snapshot = json_object();
-        dp_json_set_u64(snapshot, "run", shard->snapshot[i].run);
-        dp_json_set_u64(snapshot, "epoch", shard->snapshot[i].epoch);
-        json_object_set_new(snapshot, "files", put_files(&shard->snapshot[i].files));
-        json_array_append_new(out, snapshot);
-    }
-    return out;
-}
-
 static json_t *put_shard(const struct dp_manifest_shard *shard)
 {
     json_t *out = json_object(), *tail = json_object();
@@ -94,7 +81,6 @@ static json_t *put_shard(const struct dp_manifest_shard *shard)
     json_object_set_new(out, "tail", tail);
     json_object_set_new(out, "tables", put_tables(&shard->tables));
     json_object_set_new(out, "files", put_files(&shard->files));
-    json_object_set_new(out, "snapshots", put_snapshots(shard));
     dp_json_set_u64(out, "bytes_new", shard->bytes_new);
     return out;
 }

@@ -19,9 +19,6 @@ void dp_manifest_shard_clear(struct dp_manifest_shard *shard)
 {
     dp_manifest_files_clear(&shard->files);
     dp_manifest_files_clear(&shard->tail.files);
-    for (uint32_t i = 0; i < shard->snapshots; i++)
-        dp_manifest_files_clear(&shard->snapshot[i].files);
-    free(shard->snapshot);
     free(shard->tables.table);
     *shard = (struct dp_manifest_shard){0};
 }
@@ -65,15 +62,6 @@ enum dp_status dp_manifest_files_add(struct dp_manifest_files *files, const char
     return DP_OK;
 }
 
-const struct dp_manifest_file *dp_manifest_files_find(const struct dp_manifest_files *files, const char *name,
-                                                      const char *checksum)
-{
-    for (size_t i = 0; i < files->count; i++)
-        if (strcmp(files->file[i].name, name) == 0 && strcmp(files->file[i].checksum, checksum) == 0)
-            return &files->file[i];
-    return NULL;
-}
-
 /* ---- sums */
 
 static uint64_t bytes_of(const struct dp_manifest_files *files)
@@ -81,25 +69,6 @@ static uint64_t bytes_of(const struct dp_manifest_files *files)
     uint64_t bytes = 0;
     for (size_t i = 0; i < files->count; i++)
         bytes += files->file[i].bytes;
-    return bytes;
-}
-
-static bool is_in(const struct dp_manifest_files *files, const struct dp_manifest_file *file)
-{
-    return dp_manifest_files_find(files, file->name, file->checksum) != NULL;
-}
-
-/* Of the files that neither the link nor an earlier snapshot has. */
-static uint64_t bytes_of_snapshot(const struct dp_manifest_shard *shard, uint32_t at)
-{
-    const struct dp_manifest_files *files = &shard->snapshot[at].files;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        bool known = is_in(&shard->files, &files->file[i]);
-        for (uint32_t before = 0; !known && before < at; before++)
-            known = is_in(&shard->snapshot[before].files, &files->file[i]);
-        bytes += known ? 0 : files->file[i].bytes;
-    }
     return bytes;
 }
 
@@ -144,8 +113,6 @@ enum dp_status dp_manifest_sum(struct dp_manifest *manifest, struct dp_error *er
     for (uint32_t i = 0; i < manifest->shards; i++) {
         const struct dp_manifest_shard *shard = &manifest->shard[i];
         manifest->bytes += bytes_of(&shard->files) + bytes_of(&shard->tail.files);
-        for (uint32_t k = 0; k < shard->snapshots; k++)
-            manifest->bytes += bytes_of_snapshot(shard, k);
         manifest->bytes_new += shard->bytes_new;
     }
     return unite(manifest, err);

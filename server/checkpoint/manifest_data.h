@@ -42,24 +42,16 @@ struct dp_manifest_tables {
     size_t count;
 };
 
-/* A snapshot that the store had at the cut (server/store/rocks_snapshot.h): the rows of an epoch's end. Its files are in the pool as the
- * link's are; those that are the same are named by both. */
-struct dp_manifest_snapshot {
-    uint32_t run, epoch;
-    struct dp_manifest_files files;
-};
-
 struct dp_manifest_shard {
     uint32_t index, shards;
     struct dp_range range;
     uint64_t store;      /* id of its store: the directory of its files in the pool */
     uint64_t lsn, after; /* L, A */
     struct dp_manifest_tail tail;
-    struct dp_manifest_files files;        /* of the link: names as the store has them */
-    struct dp_manifest_tables tables;      /* as the link's marks have them */
-    struct dp_manifest_snapshot *snapshot; /* [snapshots], ascending by run and epoch */
-    uint32_t snapshots;
-    uint64_t bytes_new; /* written for this checkpoint: files and tail */
+    struct dp_manifest_files files;   /* of the link: names as the store has them */
+    struct dp_manifest_tables tables; /* as the link's marks have them */
+    uint64_t bytes_new;               /* written for this checkpoint: files and tail */
+    bool had_snapshots; /* of a version before, which counted their files, too; they are not read */
 };
 
 struct dp_manifest_position {
@@ -101,9 +93,6 @@ void dp_manifest_files_clear(struct dp_manifest_files *files);
 DP_MUST_USE
 enum dp_status dp_manifest_sum(struct dp_manifest *manifest, struct dp_error *err);
 
-/* NULL: there is none of that name and checksum. */
-const struct dp_manifest_file *dp_manifest_files_find(const struct dp_manifest_files *files, const char *name,
-                                                      const char *checksum);
 /* Adds a file; names and the list are copied to the heap. */
 DP_MUST_USE
 enum dp_status dp_manifest_files_add(struct dp_manifest_files *files, const char *name, uint64_t bytes,

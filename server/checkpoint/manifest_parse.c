@@ -148,42 +148,6 @@ static void take_tail(struct dp_manifest_json *json, const json_t *shard, struct
     dp_manifest_json_leave(json, before);
 }
 
-static bool is_before(const struct dp_manifest_snapshot *a, const struct dp_manifest_snapshot *b)
-{
-    return a->run < b->run || (a->run == b->run && a->epoch < b->epoch);
-}
-
-static void take_snapshot(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_snapshot *out)
-{
-    out->run = (uint32_t)dp_manifest_json_u64(json, from, "run", UINT32_MAX);
-    out->epoch = (uint32_t)dp_manifest_json_u64(json, from, "epoch", UINT32_MAX);
-    take_files(json, from, "files", &out->files);
-    if (json->status == DP_OK && (out->run == 0 || out->epoch == 0))
-        (void)dp_manifest_json_fail(json, out->run == 0 ? "run" : "epoch", "counted from 1");
-}
-
-/* Absent: there are none. */
-static void take_snapshots(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_shard *out)
-{
-    if (json->status != DP_OK || !json_object_get(from, "snapshots"))
-        return;
-    const json_t *list = dp_manifest_json_array(json, from, "snapshots", DP_STORE_SNAPSHOTS_MAX);
-    size_t count = list ? json_array_size(list) : 0;
-    out->snapshot = count > 0 ? calloc(count, sizeof out->snapshot[0]) : NULL;
-    if (count > 0 && !out->snapshot) {
-        json->status = dp_fail(json->err, DP_NOMEM, "no memory for a manifest of %zu snapshots", count);
-        return;
-    }
-    for (size_t i = 0; json->status == DP_OK && i < count; i++) {
-        size_t before = dp_manifest_json_enter(json, "snapshots", i);
-        take_snapshot(json, json_array_get(list, i), &out->snapshot[i]);
-        out->snapshots++;
-        if (json->status == DP_OK && i > 0 && !is_before(&out->snapshot[i - 1], &out->snapshot[i]))
-            (void)dp_manifest_json_fail(json, "epoch", "above that of the snapshot before");
-        dp_manifest_json_leave(json, before);
-    }
-}
-
 static void take_shard(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_shard *out)
 {
     out->shards = (uint32_t)dp_manifest_json_u64(json, from, "shards", DP_MANIFEST_SHARDS);
@@ -196,8 +160,8 @@ static void take_shard(struct dp_manifest_json *json, const json_t *from, struct
     out->bytes_new = dp_manifest_json_u64(json, from, "bytes_new", INT64_MAX);
     take_tail(json, from, &out->tail);
     take_files(json, from, "files", &out->files);
-    take_snapshots(json, from, out);
     take_tables(json, from, &out->tables);
+    out->had_snapshots = json_array_size(json_object_get(from, "snapshots")) > 0;
     if (json->status != DP_OK)
         return;
     if (out->index >= out->shards)

@@ -50,12 +50,7 @@ static enum dp_status know_files(struct dp_pool *pool, const struct dp_manifest_
 static enum dp_status know_shard(struct dp_pool *pool, const struct dp_manifest_shard *shard,
                                  struct dp_error *err)
 {
-    if (shard->store != pool->store)
-        return DP_OK;
-    enum dp_status st = know_files(pool, &shard->files, err);
-    for (uint32_t i = 0; st == DP_OK && i < shard->snapshots; i++)
-        st = know_files(pool, &shard->snapshot[i].files, err);
-    return st;
+    return shard->store == pool->store ? know_files(pool, &shard->files, err) : DP_OK;
 }
 
 /* A manifest that cannot be read only costs that its files are written anew. */
@@ -258,12 +253,36 @@ static enum dp_status read_back(const char *path, uint64_t bytes, const char *su
     return st;
 }
 
+static enum dp_status sync_file(const char *path, struct dp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool synced = fd >= 0 && fsync(fd) == 0;
+    enum dp_status st = synced ? DP_OK : dp_checkpoint_failed(err, "sync", path);
+    if (fd >= 0)
+        (void)close(fd);
+    return st;
+}
+
+/* *written: the bytes of a copy; 0 for a link. */
+static enum dp_status bring_file(struct dp_pool *pool, const char *from, const char *to, uint64_t *bytes,
+                                 uint64_t *written, char sum[DP_CHECKSUM_TEXT], struct dp_error *err)
+{
+    *written = 0;
+    if (pool->link && link(from, to) == 0) {
+        enum dp_status st = sync_file(to, err);
+        return st == DP_OK ? dp_checksum_file(to, pool->pace, bytes, sum, err) : st;
+    }
+    enum dp_status st = copy_file(pool, from, to, bytes, sum, err);
+    *written = *bytes;
+    return st == DP_OK ? read_back(to, *bytes, sum, err) : st;
+}
+
 enum dp_status dp_pool_put(struct dp_pool *pool, const char *from, const char *name,
                            struct dp_manifest_files *files, struct dp_error *err)
 {
     struct dp_checkpoint_path at, temp, path;
     char sum[DP_CHECKSUM_TEXT];
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, written;
     bool taken;
     enum dp_status st = take_known(pool, from, name, files, &taken, err);
     if (st != DP_OK || taken)
@@ -273,9 +292,7 @@ enum dp_status dp_pool_put(struct dp_pool *pool, const char *from, const char *n
         st = dp_checkpoint_path(&temp, err, "%s/" TEMP "%016" PRIx64 "-%s", at.text, pool->order, name);
     if (st != DP_OK)
         return st;
-    st = copy_file(pool, from, temp.text, &bytes, sum, err);
-    if (st == DP_OK)
-        st = read_back(temp.text, bytes, sum, err);
+    st = bring_file(pool, from, temp.text, &bytes, &written, sum, err);
     if (st == DP_OK)
         st = dp_checkpoint_path_pool(pool->directory, pool->store, name, sum, &path, err);
     if (st == DP_OK && rename(temp.text, path.text) != 0)
@@ -284,7 +301,7 @@ enum dp_status dp_pool_put(struct dp_pool *pool, const char *from, const char *n
         (void)unlink(temp.text);
         return st;
     }
-    pool->bytes_new += bytes;
+    pool->bytes_new += written;
     return dp_manifest_files_add(files, name, bytes, sum, err);
 }
 

@@ -1,7 +1,8 @@
 /* Pool: the files of stores' copies that the checkpoints of a directory share: DIR/files/<store id>/<name>-<checksum>.
  *     open -> put ... -> sync -> close
  * Promise   A file under its name in the pool is whole and durable (after sync), and was read back with the checksum of its
- *           name: it is written under another name, synced, read back, and renamed last.
+ *           name: it is written under another name, synced, read back, and renamed last. With `link` it is a hard link to
+ *           the store's file, if both are on one file system: synced and read once, and no second copy on that disk.
  * Known     A file of which an earlier checkpoint in the directory has one of the same store, name and size is read, and is
  *           taken for that one only if its checksum is the same, too. (RocksDB does not use the number of a file again
  *           within a store.)
@@ -21,12 +22,13 @@ struct dp_pool {
     const char *directory; /* DIR; the caller's */
     uint64_t store, order;
     bool full; /* nothing is taken as known */
+    bool link;
     struct dp_pace *pace;
     struct dp_manifest_files known; /* of this store, in manifests of the directory */
     uint64_t bytes_new;             /* written since open */
 };
 
-/* directory, store, order, full and pace are set. Makes the store's directory in the pool. */
+/* directory, store, order, full, link and pace are set. Makes the store's directory in the pool. */
 DP_MUST_USE
 enum dp_status dp_pool_open(struct dp_pool *pool, struct dp_error *err);
 void dp_pool_close(struct dp_pool *pool);

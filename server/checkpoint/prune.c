@@ -63,8 +63,6 @@ static enum dp_status name_shard(struct named *named, const struct dp_manifest_s
                                  struct dp_error *err)
 {
     enum dp_status st = add_all(named, shard->store, &shard->files, err);
-    for (uint32_t i = 0; st == DP_OK && i < shard->snapshots; i++)
-        st = add_all(named, shard->store, &shard->snapshot[i].files, err);
     return st;
 }
 

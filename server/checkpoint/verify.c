@@ -165,17 +165,14 @@ static void check_surplus(struct verifying *v, const char *path, const struct dp
         tell(v, &what);
 }
 
-/* A file that `but` names, too, is checked with that. */
 static enum dp_status check_pool(struct verifying *v, const struct dp_manifest_shard *shard,
-                                 const struct dp_manifest_files *files, const struct dp_manifest_files *but,
                                  struct dp_error *err)
 {
+    const struct dp_manifest_files *files = &shard->files;
     struct dp_checkpoint_path path;
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < files->count; i++) {
         const struct dp_manifest_file *file = &files->file[i];
-        if (but && dp_manifest_files_find(but, file->name, file->checksum))
-            continue;
         st = dp_checkpoint_path_pool(v->o->directory, shard->store, file->name, file->checksum, &path, err);
         if (st == DP_OK)
             st = check_file(v, path.text, file, err);
@@ -199,9 +196,7 @@ static enum dp_status check_shard(struct verifying *v, const struct dp_manifest_
     if (st == DP_OK && v->o->checksums && v->out->damages == before)
         check_journal(v, shard, tail.text);
     if (st == DP_OK)
-        st = check_pool(v, shard, &shard->files, NULL, err);
-    for (uint32_t i = 0; st == DP_OK && i < shard->snapshots; i++)
-        st = check_pool(v, shard, &shard->snapshot[i].files, &shard->files, err);
+        st = check_pool(v, shard, err);
     return st;
 }
 
@@ -226,7 +221,10 @@ static enum dp_status check_tables(struct verifying *v, struct dp_error *err)
                strcmp(said.table[i].spec.name, m->tables.table[i].spec.name) == 0;
     if (st == DP_OK && !same)
         damaged(v, "%s/" DP_MANIFEST_NAME " has other tables than its shards have", v->at.text);
-    if (st == DP_OK && m->bytes != bytes)
+    bool had_more = false;
+    for (uint32_t i = 0; i < m->shards; i++)
+        had_more = had_more || m->shard[i].had_snapshots;
+    if (st == DP_OK && m->bytes != bytes && !had_more)
         damaged(v, "%s/" DP_MANIFEST_NAME " says %" PRIu64 " bytes, its files have %" PRIu64, v->at.text,
                 bytes, m->bytes);
     free(m->tables.table);

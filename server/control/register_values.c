@@ -199,7 +199,7 @@ enum dp_status dp_control_values_check_plan(const struct dp_control_names_rules 
 /* ---- run/N/verdict: worker/coordinate/decision.h */
 
 struct verdict {
-    uint32_t resting, decider, epoch, why, best_epoch, kept, left, from;
+    uint32_t resting, decider, epoch, why, best_epoch, kept, from;
 };
 
 static bool number(const json_t *root, const char *key, uint32_t most, uint32_t *out, struct dp_error *err)
@@ -216,14 +216,15 @@ static bool number(const json_t *root, const char *key, uint32_t most, uint32_t 
 }
 
 /* worker/telemetry/tested.h: for each epoch null, or a list of 8 that begins with a count. */
-static enum dp_status check_figures(const json_t *figures, uint32_t most, struct dp_error *err)
+static enum dp_status check_figures(const json_t *root, const char *key, uint32_t most, struct dp_error *err)
 {
+    const json_t *figures = json_object_get(root, key);
     if (!json_is_array(figures) || json_array_size(figures) > most)
-        return dp_fail(err, DP_INVALID, "\"figures\": expected a list of at most %" PRIu32 " epochs", most);
+        return dp_fail(err, DP_INVALID, "\"%s\": expected a list of at most %" PRIu32 " epochs", key, most);
     for (size_t i = 0; i < json_array_size(figures); i++) {
         const json_t *row = json_array_get(figures, i);
         if (!json_is_null(row) && (json_array_size(row) != 8 || !json_is_integer(json_array_get(row, 0))))
-            return dp_fail(err, DP_INVALID, "\"figures\": entry %zu is no list of 8 that begins with a count",
+            return dp_fail(err, DP_INVALID, "\"%s\": entry %zu is no list of 8 that begins with a count", key,
                            i);
     }
     return DP_OK;
@@ -237,12 +238,12 @@ static enum dp_status take_verdict(const json_t *root, struct verdict *out, stru
         !number(root, "why", 2, &out->why, err) ||
         !number(root, "best_epoch", out->epoch, &out->best_epoch, err) ||
         !number(root, "kept", out->epoch, &out->kept, err) ||
-        !number(root, "left", out->epoch, &out->left, err) ||
         !number(root, "from", out->epoch + 1, &out->from, err))
         return err->status;
     if (out->from == 0)
         return dp_fail(err, DP_INVALID, "\"from\": 0, epochs are counted from 1");
-    return check_figures(json_object_get(root, "figures"), out->epoch + 1 - out->from, err);
+    enum dp_status st = check_figures(root, "figures", out->epoch + 1 - out->from, err);
+    return st == DP_OK && json_object_get(root, "test") ? check_figures(root, "test", 2, err) : st;
 }
 
 static enum dp_status read_verdict(const void *bytes, size_t size, struct verdict *out, struct dp_error *err)
@@ -259,7 +260,7 @@ static enum dp_status read_verdict(const void *bytes, size_t size, struct verdic
 static bool passes_over(const struct verdict *was, const struct verdict *is)
 {
     return was->resting == 0 && is->resting == 0 && is->epoch >= was->epoch && is->why == 0 &&
-           is->best_epoch == 0 && is->kept == 0 && is->left == 0 && is->from == is->epoch + 1;
+           is->best_epoch == 0 && is->kept == 0 && is->from == is->epoch + 1;
 }
 
 enum dp_status dp_control_values_check_verdict(const struct dp_control_names_rules *rules,
@@ -291,7 +292,5 @@ enum dp_status dp_control_values_check_verdict(const struct dp_control_names_rul
                        "\"best_epoch\" and \"from\": %" PRIu32 " and %" PRIu32 ", after %" PRIu32
                        " and %" PRIu32,
                        is.best_epoch, is.from, was.best_epoch, was.from);
-    if (is.left != was.left && (was.left != 0 || judges))
-        return dp_fail(err, DP_INVALID, "\"left\": %" PRIu32 ", after %" PRIu32, is.left, was.left);
     return DP_OK;
 }

@@ -8,9 +8,8 @@
  *     "released"   u64: openings of the journal up to this one are over, and the store has all their pushes
  *     (written by the
  *                  last cycle of a drain)
- *     "reverted"   snapshots.h
  *     "checkpoint" the last checkpoint (store.h); put when the order ends
- * A write-back cycle ends by putting all of them atomically, except "streams", "journal" and "reverted", and
+ * A write-back cycle ends by putting all of them atomically, except "streams" and "journal", and
  * "released" unless it is the last cycle.
  * Thread    The shard's. */
 #ifndef DP_DURABLE_DURABLE_MARKS_H

@@ -90,12 +90,6 @@ bool dp_write_back_is_past(const struct dp_write_back *w, uint64_t lsn)
     return w->written_lsn >= lsn || (target(w) == w->marked_lsn && w->cycle == DP_CYCLE_IDLE);
 }
 
-/* For a snapshot, which must have all that was pushed. */
-static bool must_store(const struct dp_write_back *w)
-{
-    return w->wanted_cycles == DP_CYCLES_UNTIL_STORED && !dp_write_back_has_all(w);
-}
-
 /* Whether the journal needs a cycle. Without a journal a cycle only serves to free space in the cache. */
 static bool is_due(const struct dp_write_back *w)
 {
@@ -134,10 +128,6 @@ static bool is_time(const struct dp_write_back *w)
 {
     if (w->quiet)
         return !w->last_done;
-    if (w->wanted_cycles == DP_CYCLES_NONE)
-        return false;
-    if (must_store(w))
-        return true;
     if (w->journaling->lsn == w->written_lsn && target(w) == w->marked_lsn)
         return false;
     if (w->journaling->lsn != w->written_lsn &&
@@ -445,7 +435,7 @@ static void rows_turn(struct dp_write_back *w)
     submit_ready(w);
     if (due_table(w) || w->ready || w->again || w->under_way > 0)
         return;
-    if (!has_journal(w) && !w->is_last && !must_store(w)) {
+    if (!has_journal(w) && !w->is_last) {
         end_cycle(w); /* marks would be of no use */
         return;
     }
@@ -504,11 +494,6 @@ void dp_write_back_refuse_all(struct dp_write_back *w)
 void dp_write_back_set_quiet(struct dp_write_back *w, bool quiet)
 {
     w->quiet = quiet;
-}
-
-void dp_write_back_set_cycles(struct dp_write_back *w, enum dp_cycles cycles)
-{
-    w->wanted_cycles = cycles;
 }
 
 void dp_write_back_make_journal_room(struct dp_write_back *w, struct dp_error *err)

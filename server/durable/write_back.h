@@ -22,13 +22,6 @@
 
 enum dp_cycle { DP_CYCLE_IDLE, DP_CYCLE_ROWS, DP_CYCLE_MARKS };
 
-/* When cycles begin, apart from those that free space in the journal or the cache, and the last one. */
-enum dp_cycles {
-    DP_CYCLES_AS_DUE,
-    DP_CYCLES_UNTIL_STORED, /* at once, until the store has all that was pushed */
-    DP_CYCLES_NONE,         /* none, since the store is being copied */
-};
-
 /* Only write_back.c changes the fields; other files may read cycle, stored_lsn, marked_lsn, failed and
  * last_done. */
 struct dp_write_back {
@@ -41,7 +34,6 @@ struct dp_write_back {
     const struct dp_steps *steps;
     const struct dp_kept *kept;
     enum dp_cycle cycle;
-    enum dp_cycles wanted_cycles;
     bool quiet;                /* nothing can change any more: the next cycle is the last */
     uint64_t rows_lsn;         /* when the cycle is done, the store has every push up to it */
     uint64_t marked_lsn;       /* rows_lsn of the last cycle that is done */
@@ -68,7 +60,6 @@ void dp_write_back_start(struct dp_write_back *write_back, uint64_t lsn);
 /* For a read-only store, at the opening: no cycle ever begins, and dp_write_back_refuses says why. */
 void dp_write_back_refuse_all(struct dp_write_back *write_back);
 void dp_write_back_set_quiet(struct dp_write_back *write_back, bool quiet);
-void dp_write_back_set_cycles(struct dp_write_back *write_back, enum dp_cycles cycles);
 
 void dp_write_back_turn(struct dp_write_back *write_back);
 /* whether the next turn has work without input */

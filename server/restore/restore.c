@@ -148,14 +148,6 @@ static bool on_one_disk(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
 }
 
-static uint64_t bytes_of_snapshots(const struct restoring *r, const struct dp_manifest_shard *shard)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < r->from.snapshots; i++)
-        bytes += bytes_of(&dp_restore_from_snapshot(shard, r->from.snapshot[i])->files);
-    return bytes;
-}
-
 /* An estimate, from above but for rows that merge badly. Told before hours of copying. */
 static uint64_t bytes_needed(const struct restoring *r)
 {
@@ -164,11 +156,11 @@ static uint64_t bytes_needed(const struct restoring *r)
     uint64_t bytes = (uint64_t)STORE_ROOM * r->layout.count, most = 0, all = 0;
     for (uint32_t i = 0; i < m->shards; i++) {
         uint64_t tail = bytes_of(&m->shard[i].tail.files), rows = bytes_of(&m->shard[i].files);
-        uint64_t kept = bytes_of_snapshots(r, &m->shard[i]), copy = 2 * tail + (links ? 0 : rows);
+        uint64_t copy = 2 * tail + (links ? 0 : rows);
         bool ours = i - r->layout.first < r->layout.count;
-        bytes += same && ours ? copy + (links ? 0 : kept) : 0;
+        bytes += same && ours ? copy : 0;
         most = copy > most ? copy : most;
-        all += rows + tail + kept;
+        all += rows + tail;
     }
     /* The new rows, and one old shard at a time. */
     return same ? bytes : bytes + most + all / r->layout.total * r->layout.count;
@@ -198,8 +190,6 @@ static enum dp_status copy_shards(const struct restoring *r, struct dp_error *er
         st = dp_checkpoint_path(&path, err, "%s/%s", r->place.building, name);
         if (st == DP_OK)
             st = dp_restore_copy(&r->from, i, &r->own, path.text, err);
-        if (st == DP_OK)
-            st = dp_restore_copy_snapshots(&r->from, i, path.text, err);
         if (st != DP_OK)
             return dp_wrap(err, st, "shard %" PRIu32, i);
         dp_log(DP_LOG_INFO,

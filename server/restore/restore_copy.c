@@ -5,7 +5,6 @@
 #include "server/restore/restore_check.h"
 #include "server/restore/restore_put.h"
 #include "server/store/rocks_adopt.h"
-#include "server/store/snapshot_name.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -80,31 +79,17 @@ static enum dp_status bring_row_file(const struct dp_restore_from *from,
     return dp_restore_file_bring(&one, err);
 }
 
-/* The one beside was checked when it was brought. */
-static bool is_linked(const struct dp_manifest_shard *shard, const struct dp_manifest_file *file,
-                      const char *beside, const char *directory)
-{
-    struct dp_checkpoint_path from, to;
-    return beside && may_link(file->name) &&
-           dp_manifest_files_find(&shard->files, file->name, file->checksum) &&
-           dp_checkpoint_path(&from, NULL, "%s/%s", beside, file->name) == DP_OK &&
-           dp_checkpoint_path(&to, NULL, "%s/%s", directory, file->name) == DP_OK &&
-           link(from.text, to.text) == 0;
-}
-
-/* files: of the shard, or of a snapshot of it. beside: restore_copy.h. */
 static enum dp_status bring_files(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
-                                  const struct dp_manifest_files *files, const char *beside,
                                   const char *directory, struct dp_error *err)
 {
+    const struct dp_manifest_files *files = &shard->files;
     struct dp_clock clock = dp_clock_real();
     struct restore_progress progress = {shard, files, dp_clock_ns(&clock)};
     struct dp_restore_check *check = NULL;
     uint64_t copied = 0;
     enum dp_status st = dp_restore_check_new(say_progress, &progress, &check, err);
     for (size_t i = 0; st == DP_OK && i < files->count; i++) {
-        if (!is_linked(shard, &files->file[i], beside, directory))
-            st = bring_row_file(from, shard, &files->file[i], directory, check, &copied, err);
+        st = bring_row_file(from, shard, &files->file[i], directory, check, &copied, err);
         say_progress(&progress, copied);
     }
     if (st == DP_OK)
@@ -167,40 +152,10 @@ enum dp_status dp_restore_copy(const struct dp_restore_from *from, uint32_t inde
     const struct dp_manifest_shard *shard = &from->manifest.shard[index];
     enum dp_status st = make_directory(directory, err);
     if (st == DP_OK)
-        st = bring_files(from, shard, &shard->files, NULL, directory, err);
+        st = bring_files(from, shard, directory, err);
     if (st == DP_OK)
         st = bring_tail(from, shard, directory, err);
     if (st == DP_OK)
         st = adopt(from, shard, own, directory, err);
     return st == DP_OK ? dp_checkpoint_sync_directory(directory, err) : st;
-}
-
-/* ---- snapshots */
-
-enum dp_status dp_restore_copy_snapshot(const struct dp_restore_from *from, uint32_t index,
-                                        struct dp_store_snapshot snapshot, const char *beside,
-                                        const char *directory, struct dp_error *err)
-{
-    const struct dp_manifest_shard *shard = &from->manifest.shard[index];
-    const struct dp_manifest_snapshot *is = dp_restore_from_snapshot(shard, snapshot);
-    DP_ASSERT(is);
-    enum dp_status st = make_directory(directory, err);
-    if (st == DP_OK)
-        st = bring_files(from, shard, &is->files, beside, directory, err);
-    return st == DP_OK ? dp_checkpoint_sync_directory(directory, err) : st;
-}
-
-enum dp_status dp_restore_copy_snapshots(const struct dp_restore_from *from, uint32_t index,
-                                         const char *directory, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    for (uint32_t i = 0; st == DP_OK && i < from->snapshots; i++) {
-        struct dp_checkpoint_path path;
-        char name[DP_SNAPSHOT_NAME_BYTES];
-        dp_store_snapshot_name(from->snapshot[i], name);
-        st = dp_checkpoint_path(&path, err, "%s/%s", directory, name);
-        if (st == DP_OK)
-            st = dp_restore_copy_snapshot(from, index, from->snapshot[i], directory, path.text, err);
-    }
-    return st == DP_OK && from->snapshots > 0 ? dp_checkpoint_sync_directory(directory, err) : st;
 }

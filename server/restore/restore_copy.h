@@ -19,15 +19,5 @@ struct dp_restore_own {
 DP_MUST_USE
 enum dp_status dp_restore_copy(const struct dp_restore_from *from, uint32_t shard,
                                const struct dp_restore_own *own, const char *directory, struct dp_error *err);
-/* The snapshots that all shards have, into the directory that dp_restore_copy made of this shard: to which it can go back then. */
-DP_MUST_USE
-enum dp_status dp_restore_copy_snapshots(const struct dp_restore_from *from, uint32_t shard,
-                                         const char *directory, struct dp_error *err);
-/* The files of one of them. directory: made here, for dp_store_view_open. beside: a directory that has the shard's own files, to which those
- * that are the same are linked; NULL: there is none. */
-DP_MUST_USE
-enum dp_status dp_restore_copy_snapshot(const struct dp_restore_from *from, uint32_t shard,
-                                        struct dp_store_snapshot snapshot, const char *beside,
-                                        const char *directory, struct dp_error *err);
 
 #endif

@@ -74,35 +74,12 @@ static enum dp_status list_tables(struct dp_restore_from *from, struct dp_error 
     return DP_OK;
 }
 
-const struct dp_manifest_snapshot *dp_restore_from_snapshot(const struct dp_manifest_shard *shard,
-                                                            struct dp_store_snapshot snapshot)
-{
-    for (uint32_t i = 0; i < shard->snapshots; i++)
-        if (shard->snapshot[i].run == snapshot.run && shard->snapshot[i].epoch == snapshot.epoch)
-            return &shard->snapshot[i];
-    return NULL;
-}
-
-static void list_snapshots(struct dp_restore_from *from)
-{
-    const struct dp_manifest *m = &from->manifest;
-    for (uint32_t i = 0; i < m->shard[0].snapshots; i++) {
-        const struct dp_store_snapshot is = {m->shard[0].snapshot[i].run, m->shard[0].snapshot[i].epoch};
-        uint32_t shard = 1;
-        while (shard < m->shards && dp_restore_from_snapshot(&m->shard[shard], is))
-            shard++;
-        if (shard == m->shards)
-            from->snapshot[from->snapshots++] = is;
-    }
-}
-
 enum dp_status dp_restore_from_complete(struct dp_restore_from *from, struct dp_error *err)
 {
     for (uint32_t i = 0; i < from->manifest.shards; i++) {
         uint64_t last = from->manifest.shard[i].tail.last_lsn;
         from->lsn_max = last > from->lsn_max ? last : from->lsn_max;
     }
-    list_snapshots(from);
     return list_tables(from, err);
 }
 

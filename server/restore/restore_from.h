@@ -17,15 +17,8 @@ struct dp_restore_from {
     void *ids, *steps;              /* as in the marks; steps NULL: no run of workers that joined */
     struct dp_restore_table *table; /* of all shards, ascending by id */
     uint32_t tables;
-    /* Those that all shards have, ascending. One that only some have is of an order that had not reached all: it is given again. */
-    struct dp_store_snapshot snapshot[DP_STORE_SNAPSHOTS_MAX];
-    uint32_t snapshots;
     uint64_t lsn_max; /* no shard of it has a greater one */
 };
-
-/* A snapshot as one of its shards has it; NULL: that has it not. */
-const struct dp_manifest_snapshot *dp_restore_from_snapshot(const struct dp_manifest_shard *shard,
-                                                            struct dp_store_snapshot snapshot);
 
 /* checkpoint: DIR/checkpoint-N, or DIR: its last one. */
 DP_MUST_USE

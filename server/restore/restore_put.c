@@ -59,28 +59,10 @@ static enum dp_status see_streams(void *context, const struct dp_store_mark *mar
     return DP_OK;
 }
 
-/* Its lsn is the old shard's: 0 says that pushes came since. */
-static enum dp_status see_reverted(void *context, const struct dp_store_mark *mark, struct dp_error *err)
-{
-    struct dp_restore_seen *seen = context;
-    (void)err;
-    if (mark->value_bytes != DP_SNAPSHOT_MARK_BYTES ||
-        (seen->reverted > 0 && memcmp(seen->reverted_mark, mark->value, 8) != 0))
-        return DP_OK;
-    memcpy(seen->reverted_mark, mark->value, 8);
-    seen->reverted++;
-    return DP_OK;
-}
-
 enum dp_status dp_restore_see(struct dp_restore_seen *seen, const struct dp_store *store,
                               struct dp_error *err)
 {
-    seen->read++;
-    enum dp_status st = store->visit_marks(store->self, "streams", 7, see_streams, seen, err);
-    if (st == DP_OK)
-        st = store->visit_marks(store->self, DP_SNAPSHOT_MARK, sizeof DP_SNAPSHOT_MARK - 1, see_reverted,
-                                seen, err);
-    return st;
+    return store->visit_marks(store->self, "streams", 7, see_streams, seen, err);
 }
 
 static void put_tables(struct dp_restore_marks *marks, const struct dp_restore_from *from,
@@ -107,7 +89,5 @@ void dp_restore_put_new(struct dp_restore_marks *marks, const struct dp_restore_
     put_checkpoint(marks, from);
     if (seen->streams > 0)
         dp_restore_marks_put_u64(marks, "streams", seen->streams);
-    if (seen->reverted > 0 && seen->reverted == seen->read)
-        dp_restore_marks_put_bytes(marks, DP_SNAPSHOT_MARK, seen->reverted_mark, sizeof seen->reverted_mark);
     put_tables(marks, from, rows, target);
 }

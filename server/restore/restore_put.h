@@ -5,16 +5,12 @@
 #ifndef DP_RESTORE_RESTORE_PUT_H
 #define DP_RESTORE_RESTORE_PUT_H
 
-#include "server/durable/snapshots.h"
 #include "server/restore/restore_from.h"
 #include "server/restore/restore_marks.h"
 
 /* What new shards take over from the marks of the old ones. */
 struct dp_restore_seen {
     uint64_t streams; /* no stream from this one on was given out */
-    /* What the old shards that were read last reverted to, if all say the same. */
-    uint32_t read, reverted;
-    char reverted_mark[DP_SNAPSHOT_MARK_BYTES];
 };
 
 /* Ids and steps of all shards, tables that its link lacks, and what makes the tail its journal. */

@@ -92,12 +92,6 @@ static enum dp_status layer_room(void *self, uint64_t bytes, struct dp_error *er
     return s->store.room(s->store.self, bytes, err);
 }
 
-static bool layer_holds(void *self, struct dp_store_snapshot snapshot)
-{
-    struct dp_restore_source *s = self;
-    return s->store.holds(s->store.self, snapshot);
-}
-
 static void layer_close(void *self)
 {
     (void)self; /* the store outlives the shard */
@@ -112,7 +106,6 @@ static struct dp_store layer_of(struct dp_restore_source *s)
                              .visit_rows = layer_visit_rows,
                              .stats = layer_stats,
                              .room = layer_room,
-                             .holds = layer_holds,
                              .close = layer_close,
                              .self = s};
 }

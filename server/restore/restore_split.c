@@ -2,7 +2,6 @@
 
 #include "common/base/log.h"
 #include "server/restore/restore_put.h"
-#include "server/restore/restore_snapshots.h"
 #include "server/restore/restore_source.h"
 #include "server/store/rocks_store.h"
 
@@ -149,8 +148,6 @@ enum dp_status dp_restore_split(const struct dp_restore_split *o, struct dp_erro
     for (uint32_t i = 0; s.store && i < o->count; i++)
         if (s.store[i].close)
             s.store[i].close(s.store[i].self);
-    if (st == DP_OK)
-        st = dp_restore_snapshots_split(o, err);
     for (uint32_t i = 0; st == DP_OK && i < o->count; i++) {
         struct dp_checkpoint_path path;
         st = path_of(&path, o, "shard", o->first + i, err);

@@ -1,6 +1,6 @@
 /* Restore split: a checkpoint of one number of shards becomes the stores of another.
  *     for each old shard whose range meets one of ours: copied (restore_copy.h), recovered (restore_source.h), its rows written into
- *     our stores by range, removed -> marks -> snapshots (restore_snapshots.h)
+ *     our stores by range, removed -> marks
  * Promise   The stores are clean and durable but their names in `building`: they have every row of their ranges, each counted, all tables,
  *           and the ids and steps of all shards. Their journals begin behind the greatest lsn of all old shards, so that a push is newer
  *           than any row.

@@ -6,8 +6,8 @@
  * Order     While it is due all pulls wait (wait STEP): whoever was told that his push is done sees it. It is not waited for to be
  *           durable: the kept pushes are, and make the same close again.
  * Backups   Which pushes a step takes is decided by its close: those kept when it begins. Others of the step wait while it is due or
- *           under way (wait STEP) and are dropped then. Until the close is durable nothing shows it: all pulls wait, snapshots
- *           and views come again.
+ *           under way (wait STEP) and are dropped then. Until the close is durable nothing shows it: all pulls wait, and
+ *           views come again.
  * Failure   Rows that cannot be read: the members that wait for the next step, and pulls of nobody, hear why, and it is tried
  *           again each second. The same where the journal has no room for a second, or at once while the shard drains.
  * Thread    The shard's. */

@@ -179,6 +179,7 @@ static void start_copy(struct dp_cut_requests *r)
     job->missing = r->missing;
     job->missing_count = r->missing_count;
     job->full = r->full;
+    job->link = r->link;
     job->rate_bytes = r->rate;
     r->missing = NULL;
     r->missing_count = r->found = 0;
@@ -316,6 +317,7 @@ static enum dp_status begin(struct dp_cut_requests *r, const struct dp_checkpoin
     r->begin_lsn = r->journaling->lsn;
     r->number = 0;
     r->full = ask->full;
+    r->link = ask->link;
     r->rate = ask->rate;
     memcpy(r->directory, ask->directory, sizeof r->directory);
     r->why = (struct dp_error){0};

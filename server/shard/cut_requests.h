@@ -38,7 +38,7 @@ struct dp_cut_requests {
     uint64_t begin_lsn; /* of the order: preparing writes back all up to it */
     uint32_t number;    /* of the cut that was ordered last */
     char directory[DP_CHECKPOINT_DIRECTORY_MAX + 1];
-    bool full;
+    bool full, link;
     uint64_t rate;
     uint64_t step;                 /* t* */
     struct dp_copy_push *missing;  /* ascending */

@@ -50,12 +50,8 @@ enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err
     return st == DP_OK ? st : dp_wrap(err, st, "shard %" PRIu32, shard->base.index);
 }
 
-struct dp_store_snapshot dp_shard_reverts(const struct dp_shard *shard)
+enum dp_status dp_shard_stopping(const struct dp_shard *shard, struct dp_error *err)
 {
-    return shard->snapshots.reverts;
-}
-
-struct dp_store_mark dp_shard_reverted_mark(const struct dp_shard *shard, char value[DP_SHARD_REVERTED_BYTES])
-{
-    return dp_snapshots_mark(&shard->snapshots, value);
+    return dp_fail_wait(err, DP_STOPPING, (struct dp_wait){.reason = DP_WAIT_STOPPING},
+                        "shard %" PRIu32 " is shutting down", shard->base.index);
 }

@@ -7,5 +7,7 @@
 
 /* It drains, and nothing can change any more. */
 bool dp_shard_is_quiet(const struct dp_shard *shard);
+/* Fails with DP_STOPPING: why a draining shard takes no requests. */
+enum dp_status dp_shard_stopping(const struct dp_shard *shard, struct dp_error *err);
 
 #endif

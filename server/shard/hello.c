@@ -1,6 +1,7 @@
 /* Hello: a client's session, and where it asks for one a stream of its own.
  * Order     A hello has no place in a session's order: it must be answered while the session is stuck. It moves `expected`
  *           forward only, and tells that all below it were answered. */
+#include "server/shard/drain.h"
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 
@@ -111,7 +112,7 @@ void dp_shard_hello(struct dp_shard *shard, struct dp_waiting **waiting)
         st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
                      shard->base.index);
     else if (shard->draining)
-        st = dp_snapshots_stopping(&shard->snapshots, &err);
+        st = dp_shard_stopping(shard, &err);
     else
         st = dp_admission_check_above(&shard->admission, request->stream_above, &err);
     uint64_t stream = stream_due(shard, request);

@@ -5,6 +5,7 @@
  * member that it holds leaves its session's order (held.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
 #include "server/modes/step_rules.h"
+#include "server/shard/drain.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
@@ -78,7 +79,7 @@ static bool must_wait(struct dp_shard *shard, struct dp_waiting *waiting, struct
 {
     enum dp_unread_verdict verdict = dp_unread_check(&shard->unread, waiting, err);
     if (verdict == DP_UNREAD_WAIT && shard->draining) {
-        (void)dp_snapshots_stopping(&shard->snapshots, err);
+        (void)dp_shard_stopping(shard, err);
         return false;
     }
     if (verdict == DP_UNREAD_WAIT)

@@ -25,6 +25,5 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
 
 void dp_shard_hello(struct dp_shard *shard, struct dp_waiting **waiting);
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);
-void dp_shard_snapshot(struct dp_shard *shard, const struct dp_waiting *waiting);
 
 #endif

@@ -40,12 +40,6 @@ static void journal_lost(void *context)
     dp_schedule_wake_first(&shard->schedule, DP_WAIT_DISK); /* who is refused makes way for the next */
 }
 
-static void snapshot_ended(void *context, const struct dp_error *err)
-{
-    struct dp_shard *shard = context;
-    dp_snapshot_askers_end(&shard->askers, err);
-}
-
 static const struct dp_error *cleaner_refuses(void *context)
 {
     const struct dp_shard *shard = context;
@@ -156,11 +150,6 @@ static void join(struct dp_shard *shard)
                                                .kept = &shard->kept};
     shard->count =
         (struct dp_row_count){.base = base, .tables = tables, .jobs = jobs, .damage = &shard->damage};
-    shard->snapshots = (struct dp_snapshots){.base = base,
-                                             .jobs = jobs,
-                                             .write_back = &shard->write_back,
-                                             .ended = snapshot_ended,
-                                             .context = shard};
     shard->replies = (struct dp_replies){.base = base,
                                          .ids = shard->ids,
                                          .cluster = o->cluster,
@@ -179,7 +168,6 @@ static void join(struct dp_shard *shard)
     shard->admission = (struct dp_admission){.base = base, .ids = shard->ids, .wall = &shard->options.wall};
     shard->positions = (struct dp_positions){
         .replies = &shard->replies, .admission = &shard->admission, .journaling = &shard->journaling};
-    shard->askers = (struct dp_snapshot_askers){.replies = &shard->replies, .snapshots = &shard->snapshots};
     join_steps(shard);
     join_cut(shard);
 }
@@ -191,8 +179,6 @@ static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
     struct dp_durable_marks marks;
     enum dp_status st =
         dp_durable_marks_load(store, shard->options.salt, shard->base.range, &shard->tables, &marks, err);
-    if (st == DP_OK)
-        st = dp_snapshots_load(&shard->snapshots, err);
     if (st != DP_OK)
         return st;
     shard->journaling.incarnation = marks.incarnation;
@@ -224,7 +210,7 @@ static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
                                                  .read_only = o->read_only,
                                                  .secret = o->salt};
     enum dp_status st = DP_OK;
-    if (o->recovers || dp_snapshots_is_reverted(&shard->snapshots))
+    if (o->recovers)
         dp_row_count_forget(&shard->count);
     if (o->read_only)
         dp_write_back_refuse_all(&shard->write_back);
@@ -341,7 +327,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
         return dp_fail(err, DP_SESSION, "session unknown to shard %" PRIu32 ": say hello first",
                        shard->base.index);
     if (shard->draining)
-        return dp_snapshots_stopping(&shard->snapshots, err);
+        return dp_shard_stopping(shard, err);
     if (request->sequence == UINT64_MAX)
         return dp_fail(err, DP_INVALID, "there is no number after %" PRIu64 ": start another session",
                        request->sequence);
@@ -421,13 +407,11 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
     else if (kind == DP_REQUEST_STATUS)
         dp_shard_status(shard, waiting);
     else if (kind == DP_REQUEST_POSITIONS_GET && shard->draining)
-        (void)dp_snapshots_stopping(&shard->snapshots, &err);
+        (void)dp_shard_stopping(shard, &err);
     else if (kind == DP_REQUEST_POSITIONS_GET)
         dp_positions_ask(&shard->positions, waiting);
-    else if (kind == DP_REQUEST_SNAPSHOT)
-        dp_shard_snapshot(shard, waiting);
     else if (kind == DP_REQUEST_VIEW_PUT && shard->draining)
-        (void)dp_snapshots_stopping(&shard->snapshots, &err);
+        (void)dp_shard_stopping(shard, &err);
     else if (kind == DP_REQUEST_VIEW_PUT && shard->options.read_only)
         (void)dp_fail(&err, DP_UNSUPPORTED,
                       "shard %" PRIu32 " serves its store read-only: it takes no training",

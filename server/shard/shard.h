@@ -45,9 +45,6 @@ struct dp_shard_options {
     uint32_t requests_max;   /* waiting at once, of all sessions; 0: 1,024 */
     uint32_t taken_rows_max; /* rows of reads that are done, in one turn; 0: 8,192 */
     struct dp_store *store;  /* the caller's, open; outlives the shard */
-    /* Why the store that this opening found could not be reverted to a snapshot, as the opening before had been told to; OK: it
-     * was, or was not told. */
-    struct dp_error revert_failed;
     /* Called by dp_shard_open once it has recovered; a status other than DP_OK ends the opening. NULL: nothing is. */
     enum dp_status (*recovered)(void *context, struct dp_error *err);
     void *recovered_context;
@@ -92,13 +89,6 @@ bool dp_shard_keeps_journal(const struct dp_shard *shard);
  * in them and says so. A crash within, or a failure, leaves some; the next opening removes those. */
 DP_MUST_USE
 enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err);
-/* Once dp_shard_drained gave DP_OK: run > 0: it drained because it is to go back to this snapshot. Its store is to be marked clean,
- * closed and reverted, with this mark, then opened again, and a shard on it. */
-struct dp_store_snapshot dp_shard_reverts(const struct dp_shard *shard);
-#define DP_SHARD_REVERTED_BYTES 16u
-struct dp_store_mark dp_shard_reverted_mark(const struct dp_shard *shard,
-                                            char value[DP_SHARD_REVERTED_BYTES]); /* lends from value */
-
 /* Counters, by name, as metrics have them (counters.h); any thread. Returns how many were filled, at most
  * DP_COUNTERS_MAX. */
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX]);

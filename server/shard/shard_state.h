@@ -5,7 +5,6 @@
 
 #include "server/cache/misses.h"
 #include "server/durable/row_count.h"
-#include "server/durable/snapshots.h"
 #include "server/shard/admission.h"
 #include "server/shard/close.h"
 #include "server/shard/cut_requests.h"
@@ -16,7 +15,6 @@
 #include "server/shard/push_replies.h"
 #include "server/shard/schedule.h"
 #include "server/shard/shard.h"
-#include "server/shard/snapshot_askers.h"
 #include "server/shard/unread.h"
 #include "server/shard/view_requests.h"
 
@@ -36,7 +34,6 @@ struct dp_shard {
     struct dp_journaling journaling;
     struct dp_write_back write_back;
     struct dp_row_count count;
-    struct dp_snapshots snapshots;
     struct dp_cut cut;
 
     struct dp_sessions *sessions; /* requests */
@@ -46,7 +43,6 @@ struct dp_shard {
     struct dp_push_replies push_replies;
     struct dp_admission admission;
     struct dp_positions positions;
-    struct dp_snapshot_askers askers;
     struct dp_cut_requests cut_requests;
     struct dp_view_requests views;
     struct dp_held held;

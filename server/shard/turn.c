@@ -241,20 +241,11 @@ static void check(const struct dp_shard *shard)
     dp_schedule_check(&shard->schedule, wakers);
 }
 
-static void snapshot_turn(struct dp_shard *shard)
-{
-    struct dp_error stopping = {0};
-    if (shard->draining)
-        (void)dp_snapshots_stopping(&shard->snapshots, &stopping);
-    dp_snapshots_turn(&shard->snapshots, shard->draining ? &stopping : NULL);
-    dp_snapshot_askers_turn(&shard->askers);
-}
-
 static void held_turn(struct dp_shard *shard)
 {
     struct dp_error stopping = {0};
     if (shard->draining && shard->held.count > 0)
-        (void)dp_snapshots_stopping(&shard->snapshots, &stopping);
+        (void)dp_shard_stopping(shard, &stopping);
     dp_held_turn(&shard->held, stopping.status != DP_OK ? &stopping : NULL);
 }
 
@@ -298,7 +289,6 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_write_back_turn(&shard->write_back);
     journal_turn(shard); /* its sync may have shown progress */
     dp_close_turn(&shard->close, shard->draining);
-    snapshot_turn(shard);
     dp_cut_requests_turn(&shard->cut_requests, shard->draining);
     dp_close_turn(&shard->close,
                   shard->draining); /* a close that has just become durable hides nothing any more */

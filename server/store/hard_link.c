@@ -13,6 +13,8 @@ static bool a_copy_would_do(int error)
     return error == EPERM || error == ENOSYS || error == EOPNOTSUPP || error == EMLINK || error == EXDEV;
 }
 
+void dp_hard_link_use(void) {}
+
 int dp_hard_link(const char *from, const char *to)
 {
     static atomic_flag is_logged = ATOMIC_FLAG_INIT;
@@ -25,7 +27,7 @@ int dp_hard_link(const char *from, const char *to)
     if (errno != EXDEV && !atomic_flag_test_and_set(&is_logged))
         dp_log(DP_LOG_WARN,
                "cannot make a hard link %s: %s. Files are copied instead: this costs time and, for "
-               "snapshots and checkpoints, disk space",
+               "checkpoints, disk space",
                to, strerror(errno));
     errno = EOPNOTSUPP;
     return -1;

@@ -379,13 +379,3 @@ enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)
     struct dp_store_mark mark = mark_of(key_state, clean, strlen(clean));
     return dp_marks_put(db, &mark, 1, err);
 }
-
-enum dp_status dp_marks_copy(const struct dp_rocks_db *from, const char *to, const struct dp_store_mark *more,
-                             struct dp_error *err)
-{
-    enum dp_store_view_state state;
-    enum dp_status st = load_state(from, &state, err);
-    if (st == DP_NOT_FOUND || (st == DP_OK && state != DP_STORE_VIEW_CLEAN))
-        return dp_fail(err, DP_UNCLEAN, "store %s was not closed cleanly", from->directory);
-    return st == DP_OK ? dp_marks_file_copy(from->marks, to, more, err) : st;
-}

@@ -48,11 +48,6 @@ enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store
 DP_MUST_USE
 enum dp_status dp_marks_set_history(struct dp_rocks_db *db, uint64_t generation, uint64_t history,
                                     struct dp_error *err);
-/* Copies all marks of a store, its own included, and one more mark to another directory, atomically. DP_UNCLEAN: the store was not
- * closed cleanly. */
-DP_MUST_USE
-enum dp_status dp_marks_copy(const struct dp_rocks_db *from, const char *to, const struct dp_store_mark *more,
-                             struct dp_error *err);
 /* Gives a copy of a store its own marks as a store of its own, with a new id, and the adoption's marks, atomically. Checks first of
  * which store it is a copy (DP_CORRUPT). */
 DP_MUST_USE

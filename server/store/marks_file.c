@@ -247,14 +247,13 @@ enum dp_status dp_marks_file_take(struct dp_marks_file *file, const struct dp_st
     return put(file, NULL, mark, 1, err);
 }
 
-enum dp_status dp_marks_file_copy(struct dp_marks_file *file, const char *directory,
-                                  const struct dp_store_mark *more, struct dp_error *err)
+enum dp_status dp_marks_file_copy(struct dp_marks_file *file, const char *directory, struct dp_error *err)
 {
     struct image copy = {0};
     struct dp_rocks_seal seal = {0};
     struct dp_disk disk = {0};
     DP_ASSERT(pthread_mutex_lock(&file->lock) == 0);
-    enum dp_status st = change(&file->image, more, more != NULL, &copy, err);
+    enum dp_status st = change(&file->image, NULL, 0, &copy, err);
     DP_ASSERT(pthread_mutex_unlock(&file->lock) == 0);
     if (st == DP_OK)
         st = dp_disk_open(directory, &disk, err);

@@ -36,10 +36,9 @@ enum dp_status dp_marks_file_put(struct dp_marks_file *file, const struct dp_sto
 DP_MUST_USE
 enum dp_status dp_marks_file_take(struct dp_marks_file *file, const struct dp_store_mark *mark,
                                   struct dp_error *err);
-/* Writes the marks, and one more (NULL: none), to another directory, with the seal of the manifest there. */
+/* Writes the marks to another directory, with the seal of the manifest there. */
 DP_MUST_USE
-enum dp_status dp_marks_file_copy(struct dp_marks_file *file, const char *directory,
-                                  const struct dp_store_mark *more, struct dp_error *err);
+enum dp_status dp_marks_file_copy(struct dp_marks_file *file, const char *directory, struct dp_error *err);
 
 bool dp_marks_file_is_empty(const struct dp_marks_file *file);
 /* false: there is no such mark. */

@@ -1,4 +1,4 @@
-/* Rocks batch: jobs that are written together. A batch is one marks or snapshot job, or several write jobs
+/* Rocks batch: jobs that are written together. A batch is one marks job, or several write jobs
  * whose keys ascend from one to the next: these share one file, because each file costs its own syncs.
  * Thread    The store's writer.
  * Memory    The jobs are borrowed until they are written.

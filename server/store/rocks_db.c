@@ -3,6 +3,8 @@
 #include "common/base/log.h"
 #include "common/env/directory.h"
 #include "common/env/read_only_disk.h"
+#include "server/store/hard_link.h"
+#include "server/store/older.h"
 #include "server/store/rocks_current.h"
 #include "server/store/rocks_error.h"
 #include "server/store/store_directory.h"
@@ -249,10 +251,13 @@ static enum dp_status open_mended(struct dp_rocks_db *db, struct dp_error *err)
 
 enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
 {
+    dp_hard_link_use();
     *out = (struct dp_rocks_db){.writes = true};
     enum dp_status st = name_paths(directory, out, err);
     if (st == DP_OK)
         st = dp_directory_make(directory, err);
+    if (st == DP_OK)
+        st = dp_store_older_check(directory, err);
     if (st == DP_OK)
         st = dp_store_directory_check(directory, err);
     if (st == DP_OK)
@@ -292,7 +297,9 @@ enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db
     make_settings(out);
     /* Otherwise RocksDB would create the directory. */
     rocksdb_options_set_create_if_missing(out->options[DP_ROCKS_DEFAULT], 0);
-    enum dp_status st = dp_rocks_db_open_with(directory, out, &kept, err);
+    enum dp_status st = dp_store_older_check(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_db_open_with(directory, out, &kept, err);
     if (st != DP_OK)
         dp_rocks_db_close(out);
     return st;

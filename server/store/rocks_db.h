@@ -13,6 +13,8 @@
 
 #include <rocksdb/c.h>
 
+#define DP_ROCKS_PLACE_BYTES 1400u /* of a path in a store's directory */
+
 /* default is empty: RocksDB requires it */
 enum dp_rocks_family { DP_ROCKS_DEFAULT, DP_ROCKS_ROWS, DP_ROCKS_FAMILIES };
 extern const char *const dp_rocks_family_names[DP_ROCKS_FAMILIES];

@@ -1,8 +1,10 @@
 #include "server/store/rocks_link.h"
 
 #include "common/base/log.h"
-#include "server/store/rocks_snapshot.h"
-#include "server/store/snapshot_name.h"
+#include "common/env/limits.h"
+#include "server/store/rocks_error.h"
+#include "server/store/space.h"
+#include "server/store/store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,9 +12,66 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SNAPSHOT_PREFIX "snapshot-"         /* of a version before */
+#define MAKE_BYTES      ((uint64_t)4 << 20) /* RocksDB writes logs and a manifest for a link */
+
 static bool is_link(const char *name)
 {
     return strncmp(name, DP_STORE_LINK_PREFIX, sizeof DP_STORE_LINK_PREFIX - 1) == 0;
+}
+
+static bool is_snapshot(const char *name)
+{
+    return strncmp(name, SNAPSHOT_PREFIX, sizeof SNAPSHOT_PREFIX - 1) == 0;
+}
+
+static enum dp_status path_of(const char *directory, const char *name, char out[DP_ROCKS_PLACE_BYTES],
+                              struct dp_error *err)
+{
+    return snprintf(out, DP_ROCKS_PLACE_BYTES, "%s/%s", directory, name) < (int)DP_ROCKS_PLACE_BYTES
+               ? DP_OK
+               : dp_fail(err, DP_IO, "store %s: its path is too long", directory);
+}
+
+static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
+{
+    enum dp_status st = dp_limits_full(errno) ? DP_FULL : DP_IO;
+    return dp_fail(err, st, "store: %s %s: %s%s", what, path, strerror(errno), dp_limits_remedy(errno));
+}
+
+/* A directory of files. */
+static enum dp_status remove_one(const char *directory, const char *name, struct dp_error *err)
+{
+    char at[DP_ROCKS_PLACE_BYTES], path[DP_ROCKS_PLACE_BYTES];
+    enum dp_status st = path_of(directory, name, at, err);
+    DIR *list = st == DP_OK ? opendir(at) : NULL;
+    if (!list)
+        return st != DP_OK || errno == ENOENT || errno == ENOTDIR ? st : failed(err, "list directory", at);
+    for (struct dirent *entry = readdir(list); st == DP_OK && entry; entry = readdir(list)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        st = path_of(at, entry->d_name, path, err);
+        if (st == DP_OK && unlink(path) != 0 && errno != ENOENT)
+            st = failed(err, "remove", path);
+    }
+    (void)closedir(list);
+    return st == DP_OK && rmdir(at) != 0 && errno != ENOENT ? failed(err, "remove", at) : st;
+}
+
+static enum dp_status copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err)
+{
+    char *text = NULL;
+    enum dp_status st = dp_space_check(db->directory, MAKE_BYTES, DP_SPACE_ROWS, err);
+    if (st != DP_OK)
+        return st;
+    rocksdb_checkpoint_t *maker = rocksdb_checkpoint_object_create(db->db, &text);
+    if (maker) {
+        /* UINT64_MAX: there is nothing to flush. */
+        rocksdb_checkpoint_create(maker, path, UINT64_MAX, &text);
+        rocksdb_checkpoint_object_destroy(maker);
+    }
+    st = dp_rocks_error_take(&text, db->directory, "make a link", err);
+    return st == DP_OK ? dp_marks_file_copy(db->marks, path, err) : st;
 }
 
 enum dp_status dp_rocks_link_make(const struct dp_rocks_db *db, const char *name, struct dp_error *err)
@@ -20,31 +79,15 @@ enum dp_status dp_rocks_link_make(const struct dp_rocks_db *db, const char *name
     char path[DP_ROCKS_PLACE_BYTES];
     struct dp_error swept;
     DP_ASSERT(is_link(name) && !strchr(name, '/'));
-    if (snprintf(path, sizeof path, "%s/%s", db->directory, name) >= (int)sizeof path)
-        return dp_fail(err, DP_IO, "store %s: its path is too long", db->directory);
+    enum dp_status st = path_of(db->directory, name, path, err);
+    if (st != DP_OK)
+        return st;
     if (access(path, F_OK) == 0)
         return dp_fail(err, DP_EXISTS, "store %s has a link %s", db->directory, name);
-    enum dp_status st = dp_rocks_snapshot_copy(db, path, err);
-    if (st == DP_OK)
-        st = dp_rocks_snapshot_link(db->directory, path, err);
+    st = copy(db, path, err);
     if (st != DP_OK && dp_rocks_link_remove(db->directory, name, &swept) != DP_OK)
         dp_log(DP_LOG_WARN, "%s; the next opening removes it", swept.text);
     return st;
-}
-
-/* Its snapshots first. */
-static enum dp_status remove_one(const char *directory, const char *name, struct dp_error *err)
-{
-    struct dp_rocks_snapshots there;
-    char path[DP_ROCKS_PLACE_BYTES], inner[DP_SNAPSHOT_NAME_BYTES];
-    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-        return dp_fail(err, DP_IO, "store %s: its path is too long", directory);
-    enum dp_status st = dp_rocks_snapshot_list(path, &there, err);
-    for (uint32_t i = 0; st == DP_OK && i < there.count; i++) {
-        dp_store_snapshot_name(there.snapshot[i], inner);
-        st = dp_rocks_snapshot_remove(path, inner, err);
-    }
-    return st == DP_OK ? dp_rocks_snapshot_remove(directory, name, err) : st;
 }
 
 enum dp_status dp_rocks_link_remove(const char *directory, const char *name, struct dp_error *err)
@@ -52,7 +95,7 @@ enum dp_status dp_rocks_link_remove(const char *directory, const char *name, str
     char temp[128];
     DP_ASSERT(is_link(name) && !strchr(name, '/'));
     (void)snprintf(temp, sizeof temp, "%.100s.tmp", name); /* RocksDB's own temporary name */
-    enum dp_status st = dp_rocks_snapshot_remove(directory, temp, err);
+    enum dp_status st = remove_one(directory, temp, err);
     return st == DP_OK ? remove_one(directory, name, err) : st;
 }
 
@@ -62,7 +105,7 @@ static bool find_link(const char *directory, char *out, size_t size)
     DIR *list = opendir(directory);
     bool found = false;
     for (struct dirent *entry; list && !found && (entry = readdir(list));)
-        if (is_link(entry->d_name) && strlen(entry->d_name) < size) {
+        if ((is_link(entry->d_name) || is_snapshot(entry->d_name)) && strlen(entry->d_name) < size) {
             (void)snprintf(out, size, "%s", entry->d_name);
             found = true;
         }
@@ -75,7 +118,12 @@ enum dp_status dp_rocks_link_sweep(const char *directory, struct dp_error *err)
 {
     char name[96];
     enum dp_status st = DP_OK;
-    while (st == DP_OK && find_link(directory, name, sizeof name))
+    while (st == DP_OK && find_link(directory, name, sizeof name)) {
+        if (is_snapshot(name))
+            dp_log(DP_LOG_INFO,
+                   "store %s: removes %s, which a version before kept: the best epoch is a checkpoint now",
+                   directory, name);
         st = remove_one(directory, name, err);
+    }
     return st;
 }

@@ -8,7 +8,6 @@
 #include "server/store/read_lock.h"
 #include "server/store/rocks_batch.h"
 #include "server/store/rocks_link.h"
-#include "server/store/rocks_snapshot.h"
 #include "server/store/rocks_stats.h"
 #include "server/store/rows.h"
 #include "server/store/space.h"
@@ -83,7 +82,6 @@ struct rocks_store {
     pthread_mutex_t lock;
     pthread_cond_t completed_changed;
     struct ticket *completed, **completed_end;
-    struct dp_rocks_snapshots snapshots;
 };
 
 /* Whether the writer does the job. */
@@ -120,22 +118,6 @@ static void finish_part(struct rocks_store *store, struct ticket *ticket, enum d
         store->wake(store->wake_context);
 }
 
-static enum dp_status take_snapshot(struct rocks_store *store, const struct dp_store_job *job,
-                                    struct dp_error *err)
-{
-    struct dp_rocks_snapshots there;
-    struct dp_error ignored;
-    enum dp_status st = job->snapshot.run ? dp_rocks_snapshot_take(&store->db, job->snapshot, err) : DP_OK;
-    if (st == DP_OK)
-        st = dp_rocks_snapshot_drop(store->db.directory, job->snapshot, job->keeps, err);
-    if (dp_rocks_snapshot_list(store->db.directory, &there, &ignored) == DP_OK) {
-        DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
-        store->snapshots = there;
-        DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
-    }
-    return st;
-}
-
 /* A batch, with the tickets of its jobs. */
 struct ticket_batch {
     struct ticket *ticket[DP_ROCKS_BATCH_MAX];
@@ -161,8 +143,6 @@ static void change(struct rocks_store *store, const struct ticket_batch *all)
         st = fail_again(store, &err);
     else if (first->kind == DP_STORE_LINK)
         st = dp_rocks_link_make(&store->db, first->link_name, &err);
-    else if (first->kind == DP_STORE_SNAPSHOT)
-        st = take_snapshot(store, first, &err);
     else
         st = dp_rocks_batch_write(&store->db, &all->batch, &err);
     if (st != DP_OK && st != DP_FULL && dp_store_kind_poisons(first->kind) && store->failed.status == DP_OK)
@@ -385,18 +365,6 @@ static enum dp_status rocks_room(void *self, uint64_t bytes, struct dp_error *er
     return dp_space_check(store->db.directory, bytes, DP_SPACE_ROWS, err);
 }
 
-static bool rocks_holds(void *self, struct dp_store_snapshot snapshot)
-{
-    struct rocks_store *store = self;
-    bool holds = false;
-    DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
-    for (uint32_t i = 0; i < store->snapshots.count; i++)
-        holds = holds || (store->snapshots.snapshot[i].run == snapshot.run &&
-                          store->snapshots.snapshot[i].epoch == snapshot.epoch);
-    DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
-    return holds;
-}
-
 static void destroy(struct rocks_store *store)
 {
     if (store->changes)
@@ -439,31 +407,23 @@ static enum dp_status start_threads(struct rocks_store *store, const char *direc
 
 static enum dp_status open_db(struct rocks_store *store, const char *directory, struct dp_error *err)
 {
-    char place[DP_ROCKS_PLACE_BYTES];
     enum dp_status st = DP_OK;
     if (store->read_only) {
         st = dp_read_lock_take(directory, &store->read_lock, err);
-        dp_rocks_snapshot_place(directory, place);
-        if (st == DP_OK)
-            st = dp_rocks_db_open_to_read(place, &store->db, err);
-    } else {
-        st = dp_rocks_snapshot_settle(directory, err);
-        if (st == DP_OK)
-            st = dp_rocks_db_open(directory, &store->db, err);
-        if (st == DP_OK) /* behind RocksDB's lock: those of a server that runs stay */
-            st = dp_rocks_link_sweep(directory, err);
+        return st == DP_OK ? dp_rocks_db_open_to_read(directory, &store->db, err) : st;
     }
-    return st == DP_OK ? dp_rocks_snapshot_list(directory, &store->snapshots, err) : st;
+    st = dp_rocks_db_open(directory, &store->db, err);
+    /* After RocksDB's lock: those of a server that runs stay. */
+    return st == DP_OK ? dp_rocks_link_sweep(directory, err) : st;
 }
 
 /* Asks the gate about a directory without a store, before anything is created in it. */
 static enum dp_status admit_new(const struct dp_rocks_store_options *options, struct dp_store_id *id,
                                 struct dp_error *err)
 {
-    char place[DP_ROCKS_PLACE_BYTES], current[DP_ROCKS_PLACE_BYTES + 16];
+    char current[DP_ROCKS_PLACE_BYTES];
     const struct dp_store_id none = {0};
-    dp_rocks_snapshot_place(options->directory, place);
-    (void)snprintf(current, sizeof current, "%s/CURRENT", place);
+    (void)snprintf(current, sizeof current, "%s/CURRENT", options->directory);
     return access(current, F_OK) == 0 ? DP_OK : dp_store_gate_admit(options->gate, &none, true, id, err);
 }
 
@@ -552,7 +512,6 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
                              .visit_rows = rocks_visit_rows,
                              .stats = rocks_stats,
                              .room = rocks_room,
-                             .holds = rocks_holds,
                              .close = rocks_close,
                              .self = store};
     return DP_OK;
@@ -581,10 +540,4 @@ enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error
     enum dp_status st = dp_marks_leave(&self->db, err);
     self->marked_clean = st == DP_OK;
     return st;
-}
-
-enum dp_status dp_rocks_store_revert(const char *directory, struct dp_store_snapshot snapshot,
-                                     const struct dp_store_mark *mark, struct dp_error *err)
-{
-    return dp_rocks_snapshot_revert(directory, snapshot, mark, err);
 }

@@ -53,12 +53,6 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
 DP_MUST_USE
 enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rocks_store_options *options,
                                     struct dp_error *err);
-/* Gives a closed, clean store the rows of one of its snapshots. Its marks stay, and `mark` is added. DP_OK:
- * the revert is durable, and the next opening completes it. DP_NOT_FOUND: there is no such snapshot. A
- * failure changes nothing. */
-DP_MUST_USE
-enum dp_status dp_rocks_store_revert(const char *directory, struct dp_store_snapshot snapshot,
-                                     const struct dp_store_mark *mark, struct dp_error *err);
 /* Records durably that everything is written; only then is the next close a clean one. All jobs must have
  * completed. */
 DP_MUST_USE

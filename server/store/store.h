@@ -47,26 +47,14 @@ static inline bool dp_store_mark_is_own(const struct dp_store_mark *mark)
            memcmp(mark->key, DP_STORE_MARKS_OWN, sizeof DP_STORE_MARKS_OWN - 1) == 0;
 }
 
-/* Names a snapshot, the rows and marks of one moment: after which epoch of which run. Both count from 1. */
-struct dp_store_snapshot {
-    uint32_t run, epoch;
-};
-
-#define DP_STORE_SNAPSHOTS_MAX 4u
-
 enum dp_store_job_kind {
     DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */
     DP_STORE_WRITE, /* keys strictly ascending by (table, mixed), row[i] */
     DP_STORE_MARKS, /* put, atomically, durable when completed */
     /* keys[i].table ascending -> counts[i]: the rows of that table when the job was submitted */
     DP_STORE_COUNT,
-    /* Takes `snapshot` of the store as the writes and marks completed before have left it, durable when
-     * completed. An existing snapshot of that name is kept as it is. All other snapshots except `keeps` are
-     * removed. snapshot.run 0: takes none. A failure leaves the store and its snapshots unchanged and fails
-     * no later job. */
-    DP_STORE_SNAPSHOT,
     /* Makes `link_name`: a hard-linked copy of the store, of its own directory, as all writes and marks submitted before
-     * have left it, with none submitted after it, and of the snapshots that it has then; durable when completed. No link outlives an opening. A failure leaves the
+     * have left it, with none submitted after it; durable when completed. No link outlives an opening. A failure leaves the
      * store unchanged and fails no later job. */
     DP_STORE_LINK,
     DP_STORE_UNLINK, /* removes it, as far as it is there; a failure is as that of a LINK */
@@ -79,8 +67,8 @@ enum dp_store_job_kind {
 /* Whether jobs of this kind are done in the order of their submission. */
 static inline bool dp_store_kind_is_ordered(enum dp_store_job_kind kind)
 {
-    return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS || kind == DP_STORE_SNAPSHOT ||
-           kind == DP_STORE_LINK || kind == DP_STORE_UNLINK;
+    return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS || kind == DP_STORE_LINK ||
+           kind == DP_STORE_UNLINK;
 }
 
 /* Whether a failure of such a job, other than FULL, fails all later ones. */
@@ -97,11 +85,10 @@ struct dp_store_job {
     void *const *rows;               /* [count]: READ: filled; WRITE: read */
     /* [count]: READ, WRITE; a stored row of another length is CORRUPT */
     const uint32_t *row_bytes;
-    bool *found;                              /* [count]: READ */
-    const struct dp_store_mark *marks;        /* [count]: MARKS */
-    uint64_t *counts;                         /* [count]: COUNT; a row of a table not named is CORRUPT */
-    struct dp_store_snapshot snapshot, keeps; /* SNAPSHOT; keeps.run 0: none */
-    char link_name[DP_STORE_LINK_BYTES];      /* LINK, UNLINK */
+    bool *found;                         /* [count]: READ */
+    const struct dp_store_mark *marks;   /* [count]: MARKS */
+    uint64_t *counts;                    /* [count]: COUNT; a row of a table not named is CORRUPT */
+    char link_name[DP_STORE_LINK_BYTES]; /* LINK, UNLINK */
     /* COUNT: a count gives way to all reads and may take long. Once the submitter sets this, the job
      * completes soon, with STOPPING. */
     atomic_bool cancelled;
@@ -144,8 +131,6 @@ struct dp_store {
     /* DP_OK if the store could still take its writes with so many bytes less of free disk space, else
      * DP_FULL. Any thread. NULL: the store cannot tell. */
     enum dp_status (*room)(void *self, uint64_t bytes, struct dp_error *err);
-    /* Whether the store has this snapshot. */
-    bool (*holds)(void *self, struct dp_store_snapshot snapshot);
     /* All jobs must have completed. */
     void (*close)(void *self);
     void *self;

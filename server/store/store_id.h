@@ -7,8 +7,8 @@
  *           The copy that was opened last has it in `opening` or, if that opening ended before it was
  *           registered, in `before`. All other copies have never seen the opening that the register names;
  *           and an older register names one that the current copy no longer has.
- * Promise   The id and the opening are durable before a request is answered. They survive closing, reverting
- *           to a snapshot and moving. A store of a build before ids gets one when it is first opened for
+ * Promise   The id and the opening are durable before a request is answered. They survive closing
+ *           and moving. A store of a build before ids gets one when it is first opened for
  *           writing. */
 #ifndef DP_STORE_STORE_ID_H
 #define DP_STORE_STORE_ID_H

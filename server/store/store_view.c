@@ -7,8 +7,8 @@
 #include "common/env/read_only_disk.h"
 #include "server/store/keys.h"
 #include "server/store/marks.h"
+#include "server/store/older.h"
 #include "server/store/rocks_error.h"
-#include "server/store/rocks_snapshot.h"
 #include "server/store/rocks_text.h"
 
 #include <dirent.h>
@@ -124,6 +124,8 @@ static enum dp_status check_directory(const char *directory, struct dp_error *er
                        "cannot inspect %s: %s; name a store's directory", directory, strerror(errno));
     enum dp_status st = check_kinds(directory, list, err);
     (void)closedir(list);
+    if (st == DP_OK)
+        st = dp_store_older_check(directory, err);
     if (st != DP_OK)
         return st;
     if (!dp_store_view_is_store(directory))
@@ -276,11 +278,9 @@ static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
     return st == DP_NOT_FOUND ? DP_OK : st; /* its state is new */
 }
 
-enum dp_status dp_store_view_open(const char *store, const struct dp_store_view_damage *damaged,
+enum dp_status dp_store_view_open(const char *directory, const struct dp_store_view_damage *damaged,
                                   struct dp_store_view **out, struct dp_error *err)
 {
-    char directory[DP_ROCKS_PLACE_BYTES];
-    dp_rocks_snapshot_place(store, directory); /* for an unfinished revert */
     enum dp_status st = check_directory(directory, err);
     if (st != DP_OK)
         return st;

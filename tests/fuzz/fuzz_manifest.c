@@ -26,14 +26,6 @@ static void check_shard(const struct dp_manifest_shard *shard)
     DP_ASSERT(shard->after <= shard->lsn && shard->lsn <= shard->tail.last_lsn);
     check_files(&shard->files);
     check_files(&shard->tail.files);
-    DP_ASSERT(shard->snapshots <= DP_STORE_SNAPSHOTS_MAX);
-    for (uint32_t i = 0; i < shard->snapshots; i++) {
-        const struct dp_manifest_snapshot *is = &shard->snapshot[i],
-                                          *before = &shard->snapshot[i ? i - 1 : 0];
-        DP_ASSERT(is->run > 0 && is->epoch > 0);
-        DP_ASSERT(i == 0 || before->run < is->run || (before->run == is->run && before->epoch < is->epoch));
-        check_files(&is->files);
-    }
     for (size_t i = 0; i < shard->tables.count; i++)
         DP_ASSERT(dp_table_check(&shard->tables.table[i].spec, NULL) == DP_OK);
 }

@@ -17,11 +17,6 @@ struct map {
     size_t len, len_max;
 };
 
-struct snapshot {
-    struct dp_store_snapshot name; /* run 0: none */
-    struct map rows;
-};
-
 #define LINKS_MAX 8u
 
 struct link {
@@ -32,7 +27,6 @@ struct link {
 struct dp_fake_store {
     uint64_t l0_files;
     struct map rows, marks;
-    struct snapshot snapshot[DP_STORE_SNAPSHOTS_MAX];
     struct link link[LINKS_MAX];
     uint32_t jobs_max, under_way;
     bool open, hold, read_at_submit;
@@ -136,52 +130,6 @@ static bool changes(const struct dp_store_job *job)
     return dp_store_kind_is_ordered(job->kind);
 }
 
-/* ---- snapshots */
-
-static struct snapshot *find_snapshot(struct dp_fake_store *fake, struct dp_store_snapshot name)
-{
-    for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++)
-        if (fake->snapshot[i].name.run == name.run && fake->snapshot[i].name.epoch == name.epoch)
-            return &fake->snapshot[i];
-    return NULL;
-}
-
-static bool fake_holds(void *self, struct dp_store_snapshot name)
-{
-    return name.run > 0 && find_snapshot(self, name) != NULL;
-}
-
-static void take_snapshot(struct dp_fake_store *fake, const struct dp_store_job *job)
-{
-    const struct dp_store_snapshot none = {0};
-    if (job->snapshot.run > 0 && !find_snapshot(fake, job->snapshot)) {
-        struct snapshot *fresh = find_snapshot(fake, none);
-        DP_ASSERT(fresh);
-        *fresh = (struct snapshot){.name = job->snapshot, .rows = map_copy(&fake->rows)};
-    }
-    for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++) {
-        struct snapshot *at = &fake->snapshot[i];
-        if (at != find_snapshot(fake, job->snapshot) && at != find_snapshot(fake, job->keeps)) {
-            map_clear(&at->rows);
-            at->name = none;
-        }
-    }
-}
-
-bool dp_fake_store_revert(struct dp_fake_store *fake, struct dp_store_snapshot name,
-                          const struct dp_store_mark *mark)
-{
-    const struct dp_store_job all = {.kind = DP_STORE_SNAPSHOT};
-    DP_ASSERT(!fake->open);
-    if (!fake_holds(fake, name))
-        return false;
-    map_clear(&fake->rows);
-    fake->rows = map_copy(&find_snapshot(fake, name)->rows);
-    map_put(&fake->marks, mark);
-    take_snapshot(fake, &all); /* which drops all */
-    return true;
-}
-
 /* ---- links */
 
 static struct link *find_link(const struct dp_fake_store *fake, const char *name)
@@ -274,8 +222,6 @@ static void execute(struct dp_fake_store *fake, struct dp_store_job *job)
     job->status = DP_OK;
     if (job->kind == DP_STORE_READ)
         job->status = read_rows(fake, job);
-    if (job->kind == DP_STORE_SNAPSHOT)
-        take_snapshot(fake, job);
     change_links(fake, job);
     for (uint32_t i = 0; i < job->count && changes(job); i++) {
         if (job->kind == DP_STORE_WRITE)
@@ -410,8 +356,6 @@ void dp_fake_store_free(struct dp_fake_store **fake)
     DP_ASSERT(!(*fake)->open);
     map_clear(&(*fake)->rows);
     map_clear(&(*fake)->marks);
-    for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++)
-        map_clear(&(*fake)->snapshot[i].rows);
     for (uint32_t i = 0; i < LINKS_MAX; i++)
         remove_link(&(*fake)->link[i]);
     free(*fake);
@@ -430,7 +374,6 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
                              .visit_marks = fake_visit_marks,
                              .visit_rows = fake_visit_rows,
                              .stats = fake_stats,
-                             .holds = fake_holds,
                              .close = fake_close,
                              .self = fake};
 }

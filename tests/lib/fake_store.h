@@ -50,10 +50,6 @@ size_t dp_fake_store_rows(const struct dp_fake_store *fake);
 const void *dp_fake_store_row(const struct dp_fake_store *fake, struct dp_store_key key, size_t *bytes);
 const void *dp_fake_store_mark(const struct dp_fake_store *fake, const void *key, size_t key_bytes,
                                size_t *bytes);
-/* Of a store that is closed: it has the rows of this snapshot again, its own marks, and one more; no snapshot is left. false:
- * there is none of that name. */
-bool dp_fake_store_revert(struct dp_fake_store *fake, struct dp_store_snapshot name,
-                          const struct dp_store_mark *mark);
 /* Links that are there; a row, a mark of one. */
 uint32_t dp_fake_store_links(const struct dp_fake_store *fake);
 bool dp_fake_store_has_link(const struct dp_fake_store *fake, const char *name);

@@ -1,7 +1,7 @@
 /* Training that is continued from a checkpoint ends as the undisturbed one. Goal: rows, metrics of each epoch, early stop, the epoch whose
  * weights stay, and all of the report that is not time or place. Method: a training that nobody disturbs; another one that is checkpointed
  * at some moments, until all of its processes are killed; each checkpoint restored onto another number of servers or shards, with none of the
- * files of the killed one but the checkpoint, and ended. The order is fixed: one worker, or workers in step. */
+ * files of the killed one but the checkpoint, and that of the best epoch, and ended. The order is fixed: one worker, or workers in step. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
@@ -42,8 +42,10 @@ static void as(struct continued *c, const char *file, uint32_t servers, uint32_t
         .batch = 4,
         .rate = "0.002",
         .timeout_ms = 60000,
-        .training = dp_place_text(c->place, "patience = %u; keep = \"best\"; steps = \"%s\"; %s", PATIENCE,
-                                  dp_place_path(c->place, "%s-steps", file), c->how),
+        .training =
+            dp_place_text(c->place, "patience = %u; keep = \"best\"; steps = \"%s\"; best = \"%s\"; %s",
+                          PATIENCE, dp_place_path(c->place, "%s-steps", file),
+                          dp_place_path(c->place, strcmp(file, "calm") == 0 ? "calm-best" : "best"), c->how),
         .top = "id = 77; journal_bytes = \"64MiB\";"};
     c->conf = dp_place_conf(c->place, &c->cluster);
 }
@@ -214,8 +216,15 @@ static void runs_in_directories(void **state)
                                         dp_place_path(place, "run/store/server-1")),
                         end);
     expect_same_report(place, calm, report);
-    (void)dp_place_try(place, 0, "downpour", "run", "--dir", other, "--from", to, "--servers", "1",
-                       "--shards", "3");
+    /* The best epoch is from before the checkpoint. */
+    struct dp_process *begun = dp_place_start(place, "downpour", "run", "--dir", other, "--from", to,
+                                              "--servers", "1", "--shards", "3", NULL);
+    dp_place_awaits(begun, "goes on from");
+    dp_process_signal(begun, SIGINT);
+    dp_place_ended(begun, 128 + SIGINT);
+    (void)dp_place_try(place, 0, "/bin/cp", "-a", dp_place_path(place, "run/runs/1/best"),
+                       dp_place_path(place, "other/runs/1"));
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", other, "--resume");
     assert_string_equal(dp_place_digest(place, dp_place_path(place, "other/store/server-0"), NULL), end);
     expect_same_report(place, calm, dp_place_path(place, "other/report.json"));
 }

@@ -1,5 +1,5 @@
-/* The weights of the best epoch stay: bit for bit those of a training of just so many epochs, whoever is killed while they are
- * kept, or while the stores go back to them; and where that was cut short, nobody uses half of it.
+/* The weights of the best epoch are the result: bit for bit those of a training of just so many epochs, whichever processes are
+ * killed while their checkpoint is made, or while the stores take them.
  * One worker without overlap, so that a training can be done again with equal bits; its rate does not depend on how many
  * epochs there are. */
 #include "tests/lib/test.h"
@@ -62,25 +62,14 @@ static unsigned kept_epoch(struct dp_place *place, const char *dir)
     return (unsigned)dp_place_number(place, dp_place_path(place, "%s/report.json", dir), "kept_epoch");
 }
 
-/* Whether a shard's directory has a name that begins so. */
-static bool has_name(struct dp_place *place, const char *shard, const char *begin)
+/* The checkpoint of the best epoch alone. */
+static void best_is_a_checkpoint(struct dp_place *place, const char *dir, unsigned epoch)
 {
-    DIR *list = opendir(dp_place_path(place, "%s", shard));
-    bool found = false;
-    assert_non_null(list);
-    for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
-        found = found || strncmp(entry->d_name, begin, strlen(begin)) == 0;
-    (void)closedir(list);
-    return found;
-}
-
-static void nothing_is_left_over(struct dp_place *place, const char *dir)
-{
-    for (unsigned s = 0; s < 2; s++) {
-        const char *shard = dp_place_text(place, "%s/store/server-%u/shard-000%u", dir, s, s);
-        assert_false(has_name(place, shard, "snapshot"));
-        assert_false(has_name(place, shard, "revert"));
-    }
+    const char *best = dp_place_path(place, "%s/best", dir);
+    struct dp_process *list = dp_place_try(place, 0, "downpour", "checkpoints", best, "--json");
+    dp_place_says(list, dp_place_text(place, "\"epoch\":%u,", epoch));
+    assert_null(strstr(strstr(dp_process_out(list), "\"number\":") + 1, "\"number\":"));
+    (void)dp_place_try(place, 0, "downpour", "verify", best);
 }
 
 static void train(struct dp_place *place, const char *dir, const char *durability, const char *epochs,
@@ -99,7 +88,7 @@ static const char *expected(struct dp_place *place, unsigned best)
 
 static void the_best_weights_stay(void **state)
 {
-    static const char *const durabilities[] = {"machine", "none"};
+    static const char *const durabilities[] = {"machine", "process"};
     struct dp_place *place = *state;
     const char *want = NULL, *want_scores = NULL;
     (void)make_train(place);
@@ -115,7 +104,7 @@ static void the_best_weights_stay(void **state)
         assert_int_equal(last, best + 2);
         assert_true(dp_place_number(place, report, "stop.best_epoch") == best);
         assert_non_null(strstr(dp_place_read(place, report, NULL), "\"kept\": \"best\""));
-        nothing_is_left_over(place, dir);
+        best_is_a_checkpoint(place, dir, best);
         if (!want) {
             want = expected(place, best);
             want_scores = scores(place, "calm");
@@ -148,6 +137,14 @@ static void the_last_weights_stay(void **state)
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", dp_place_path(place, "no"), "--model",
                                "logistic", "--train", dp_place_path(place, "train"), "--keep", "best"),
                   "no metric decides which epoch is the best");
+    /* A checkpoint needs a journal. */
+    const char *const best[4] = {"--patience", "2", "--keep", "best"}, *const any[4] = {"--patience", "2"};
+    run = start(place, "none", "none", "30", best);
+    dp_place_ended(run, 2);
+    dp_place_says(run, "--keep is \"best\", and --durability is \"none\"");
+    dp_place_ended(start(place, "none", "none", "30", any), 0);
+    assert_int_equal(kept_epoch(place, "none"), last);
+    assert_int_not_equal(access(dp_place_path(place, "none/best"), F_OK), 0);
 }
 
 /* No push of the run that comes next is taken for one that was counted before the stores went back. (Its minibatches are those of
@@ -161,6 +158,7 @@ static void a_further_run_goes_on_from_them(void **state)
     const char *report = dp_place_path(place, "a/report.json"), *before = digest(place, "a");
     double loss = dp_place_number(place, report, "final.validation.loss");
     dp_place_ended(start(place, "a", "process", "1", more), 0);
+    assert_int_not_equal(access(dp_place_path(place, "a/best"), F_OK), 0); /* that of the run before */
     assert_true(dp_place_number(place, report, "settings.run") == 2);
     assert_true(dp_place_number(place, report, "staleness.repeated") == 0);
     assert_true(dp_place_number(place, report, "staleness.pushes") > 30);
@@ -207,14 +205,16 @@ static struct dp_process *finished(struct dp_place *place, struct dp_process *ru
     return dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "%s", dir), "--resume");
 }
 
-/* Servers, when a snapshot is due and is taken: no push is under way, so that all bits stay. And anybody, when the stores go
- * back: a server, both, worker 0, all three. */
+/* Servers, or the command, when the checkpoint is due and is made: no push is under way, so that all bits stay. And any process at the
+ * end: a server, both, worker 0, all three. */
 static void kills_change_nothing(void **state)
 {
     static const char *const victims[][3] = {{"--server 0"},
                                              {"--server 1", "--server 0"},
                                              {"--worker 0"},
-                                             {"--worker 0", "--server 0", "--server 1"}};
+                                             {"--worker 0", "--server 0", "--server 1"}},
+                             *const makers[][3] = {
+                                 {"--server 0"}, {"--server 1", "--server 0"}, {"--best"}, {"--worker 0"}};
     struct dp_place *place = *state;
     const char *const more[4] = {"--patience", "2"};
     uint32_t rounds = getenv("DP_LONG") ? 10 : 1;
@@ -224,7 +224,7 @@ static void kills_change_nothing(void **state)
     const char *want = expected(place, best);
     for (uint32_t round = 0; round < rounds * 8; round++) {
         bool ends = round % 2;
-        const char *const *victim = victims[ends ? round / 2 % 4 : round / 2 % 2];
+        const char *const *victim = ends ? victims[round / 2 % 4] : makers[round / 2 % 4];
         const char *dir = dp_place_text(place, "killed-%u", (unsigned)round);
         struct dp_process *run = start(place, dir, "process", "30", more);
         await_log(place, dir,
@@ -239,7 +239,6 @@ static void kills_change_nothing(void **state)
         dp_place_says(run,
                       dp_place_text(place, "Kept:      the weights of epoch %u (validation loss ", best));
         assert_string_equal(digest(place, dir), want);
-        nothing_is_left_over(place, dir);
     }
 }
 
@@ -250,21 +249,15 @@ static void copy(struct dp_place *place, const char *from, const char *to)
                        dp_place_path(place, "%s", to));
 }
 
-/* Both servers, and one life of the worker: to its end, or, with until, until it says so and is killed. */
-static struct dp_process *live(struct dp_place *place, const char *conf, const char *until)
+/* Both servers, and the worker to its end. */
+static void live(struct dp_place *place, const char *conf)
 {
     struct dp_process *server[2];
     for (uint32_t s = 0; s < 2; s++)
         server[s] = dp_place_server(place, conf, s);
-    struct dp_process *worker = dp_place_worker(place, conf, 0);
-    if (until) {
-        dp_place_awaits(worker, until);
-        dp_process_signal(worker, SIGKILL);
-    }
-    dp_place_ended(worker, until ? -SIGKILL : 0);
+    dp_place_ended(dp_place_worker(place, conf, 0), 0);
     for (uint32_t s = 0; s < 2; s++)
         dp_place_stops_cleanly(server[s]);
-    return worker;
 }
 
 static const char *digest_by_hand(struct dp_place *place)
@@ -272,87 +265,77 @@ static const char *digest_by_hand(struct dp_place *place)
     return dp_place_digest(place, dp_place_path(place, "c-0"), dp_place_path(place, "c-1"));
 }
 
-/* The second server's store is another copy than the register knows. */
-static void register_half(struct dp_place *place, const char *conf)
+/* Servers close their stores when the command is killed. */
+static void await_nobody(const struct dp_process *process)
 {
-    struct dp_process *first = dp_place_server(place, conf, 0);
-    struct dp_process *second =
-        dp_place_start(place, "downpour-server", "--cluster", conf, "--server", "1", "--replace-store", NULL);
-    dp_place_awaits(second, "ready:");
-    dp_place_stops_cleanly(second);
-    dp_place_stops_cleanly(first);
+    uint64_t until = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+    while (dp_process_left(process) > 0) {
+        if (dp_process_now_ms() > until)
+            fail_msg("%u processes still run", (unsigned)dp_process_left(process));
+        dp_process_pause();
+    }
 }
 
-/* One store went back and the other did not, as when all are killed in between: a prediction refuses it by name, the next run
- * ends it, and trains on what a whole return gives. */
-static void half_of_a_return_is_seen(void **state)
+/* The command is killed while it ends: what was cut short is completed, and never half of it is used. */
+static void a_command_that_is_killed_is_resumed(void **state)
 {
     struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {.model = "fm:8",
-                                       .train = make_train(place),
-                                       .test = "",
-                                       .servers = 2,
-                                       .epochs = 30,
-                                       .rate = "0.05",
-                                       .training = dp_place_text(place,
-                                                                 "overlap = false; patience = 2; seed = 3; "
-                                                                 "steps = \"%s\";",
-                                                                 dp_place_path(place, "steps")),
-                                       .data = "validation_share = 0.3;",
-                                       .top = "durability = \"process\"; journal_bytes = \"16MiB\";"};
-    const char *conf = dp_place_conf(place, &cluster);
-    (void)live(place, conf, "epoch 2, validation: ");
-    copy(place, "c-1", "half");
-    (void)live(place, conf, NULL);
-    double kept = dp_place_number(place, dp_place_path(place, "c.json"), "kept_epoch");
-    assert_true(has_name(place, "half/shard-0001", dp_place_text(place, "snapshot-1-%.0f", kept)));
-    copy(place, "c-0", "whole-0");
-    copy(place, "c-1", "whole-1");
-    cluster.run = 2;
-    cluster.epochs = 1;
-    conf = dp_place_conf(place, &cluster);
-    (void)live(place, conf, NULL);
-    const char *want = digest_by_hand(place);
-    copy(place, "whole-0", "c-0");
-    copy(place, "half", "c-1");
-    register_half(place, conf);
+    const char *const more[4] = {"--patience", "2"};
+    uint32_t rounds = getenv("DP_LONG") ? 60 : 6;
+    (void)make_train(place);
+    train(place, "best", "process", "30", "--patience", "2");
+    const char *want = expected(place, kept_epoch(place, "best"));
+    for (uint32_t round = 0; round < rounds; round++) {
+        const char *dir = dp_place_text(place, "cut-%u", (unsigned)round),
+                   *path = dp_place_path(place, "%s", dir);
+        struct dp_process *run = start(place, dir, "process", "30", more);
+        await_log(place, dir, "stops after epoch");
+        pause_for(100 * (round % 12) + round / 12);
+        dp_process_signal(run, SIGKILL);
+        (void)dp_process_wait(run, 2 * DP_SOON_MS);
+        await_nobody(run);
+        struct dp_process *again = dp_place_start(place, "downpour", "run", "--dir", path, "--resume", NULL);
+        bool was_finished = dp_process_wait(again, 2 * DP_SOON_MS) == 2;
+        dp_place_ended(again, was_finished ? 2 : 0);
+        if (was_finished)
+            dp_place_says(again, "is finished, so there is nothing to resume");
+        assert_string_equal(digest(place, dir), want);
+    }
+}
+
+/* The stores keep the last weights; who started the servers takes the best ones from the checkpoint. */
+static void servers_that_were_started_manually_leave_a_checkpoint(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {
+        .model = "fm:8",
+        .train = make_train(place),
+        .test = "",
+        .servers = 2,
+        .epochs = 30,
+        .rate = "0.05",
+        .training =
+            dp_place_text(place, "overlap = false; patience = 2; seed = 3; steps = \"%s\"; best = \"%s\";",
+                          dp_place_path(place, "steps"), dp_place_path(place, "manual/best")),
+        .data = "validation_share = 0.3;",
+        .top = "durability = \"process\"; journal_bytes = \"16MiB\";"};
+    (void)dp_place_try(place, 0, "/bin/mkdir", dp_place_path(place, "manual"));
+    const char *conf = dp_place_conf(place, &cluster), *best = dp_place_path(place, "manual/best");
     struct dp_process *server[2];
+    live(place, conf);
+    const char *last = digest_by_hand(place);
+    best_is_a_checkpoint(place, "manual",
+                         (unsigned)dp_place_number(place, dp_place_path(place, "c.json"), "kept_epoch"));
+    (void)dp_place_try(place, 0, "downpour", "restore", "--cluster", conf, "--from", best, "--overwrite");
     for (uint32_t s = 0; s < 2; s++)
         server[s] = dp_place_server(place, conf, s);
-    struct dp_process *predict =
-        dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--predict",
-                     dp_place_path(place, "train"), "--out", dp_place_path(place, "scores"));
-    dp_place_says(predict, "shard 1 still has the last weights of run 1");
     for (uint32_t s = 0; s < 2; s++)
         dp_place_stops_cleanly(server[s]);
-    dp_place_says(live(place, conf, NULL),
-                  dp_place_text(place, "shard 1 now reverts to the weights of epoch %.0f", kept));
-    assert_string_equal(digest_by_hand(place), want);
+    assert_string_not_equal(digest_by_hand(place), last);
+    (void)dp_place_try(place, 0, "downpour", "predict", "--from", best, "--data", cluster.train);
 }
 
-/* Weights of two epochs are no model: nothing that reads a run's store takes them for one. */
-static void half_of_a_return_is_not_read(void **state)
-{
-    struct dp_place *place = *state;
-    const char *const more[4] = {"--patience", "25"};
-    const char *dir = dp_place_path(place, "cut"), *data = make_train(place);
-    struct dp_process *run = start(place, "cut", "process", "60", more);
-    await_log(place, "cut", "epoch 2, validation: ");
-    dp_process_signal(run, SIGINT);
-    dp_place_ended(run, 128 + SIGINT);
-    copy(place, "cut/store/server-1", "half");
-    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dir, "--resume");
-    copy(place, "half", "cut/store/server-1");
-    register_half(place, dp_place_path(place, "cut/cluster.conf"));
-    const char *says =
-        "shard 1 still has the last weights of run 1, while others have those of its best epoch";
-    dp_place_says(
-        dp_place_try(place, 2, "downpour", "export", "--from", dir, "--to", dp_place_path(place, "weights")),
-        says);
-    dp_place_says(dp_place_try(place, 2, "downpour", "predict", "--from", dir, "--data", data), says);
-}
-
-/* What the model of a directory gives: no message about a return that was cut short. */
+/* What the model of a directory gives. */
 static void is_read(struct dp_place *place, const char *dir)
 {
     (void)scores(place, dir);
@@ -360,8 +343,8 @@ static void is_read(struct dp_place *place, const char *dir)
                        dp_place_path(place, "%s.weights", dir));
 }
 
-/* A store that began anew behind the end of a run that kept its best weights has nothing to go back to, and lacks nothing. */
-static void a_replaced_store_has_nothing_to_go_back_to(void **state)
+/* A store that began anew after the end of a run that kept its best weights lacks nothing. */
+static void a_replaced_store_lacks_nothing(void **state)
 {
     static const char *const epochs[] = {"1", "30"}; /* the best one is the last; is not */
     struct dp_place *place = *state;
@@ -394,10 +377,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_last_weights_stay, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_further_run_goes_on_from_them, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(kills_change_nothing, dp_place_setup, dp_place_teardown),
-        cmocka_unit_test_setup_teardown(half_of_a_return_is_seen, dp_place_setup, dp_place_teardown),
-        cmocka_unit_test_setup_teardown(half_of_a_return_is_not_read, dp_place_setup, dp_place_teardown),
-        cmocka_unit_test_setup_teardown(a_replaced_store_has_nothing_to_go_back_to, dp_place_setup,
+        cmocka_unit_test_setup_teardown(a_command_that_is_killed_is_resumed, dp_place_setup,
                                         dp_place_teardown),
+        cmocka_unit_test_setup_teardown(servers_that_were_started_manually_leave_a_checkpoint, dp_place_setup,
+                                        dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_replaced_store_lacks_nothing, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,8 @@ enum dp_status dp_allreduce_check(const struct dp_cluster *cluster, uint32_t ran
         {t->threads > 1, "training.threads (--threads): one thread computes; take more ranks"},
         {t->bf16_values, "training.bf16_values: gradients are added as f32"},
         {t->first_epoch > 0, "training.first_epoch: it begins with initial weights, never with a store's"},
-        {t->stop_at[0] || t->patience > 0 || cluster->data.validation[0] || dp_cluster_keeps_best(cluster),
+        {t->stop_at[0] || t->patience > 0 || cluster->data.validation[0] ||
+             (t->keep != DP_KEEP_LAST && dp_cluster_has_best(cluster)),
          "a choice of the best epoch (--validation, --stop-at, --patience): nothing is evaluated"},
     };
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)

@@ -26,7 +26,7 @@ static void check(const struct dp_decision *d)
 {
     const struct dp_early_stop *s = &d->state;
     DP_ASSERT(s->best_epoch <= s->epoch && s->kept <= s->epoch && s->epoch <= d->epochs);
-    DP_ASSERT(d->resting <= s->epoch + 1 && d->left <= s->epoch && d->decider < d->workers);
+    DP_ASSERT(d->resting <= s->epoch + 1 && d->decider < d->workers);
 }
 
 static void set_number(json_t *root, const char *key, uint32_t value)
@@ -46,8 +46,10 @@ static char *text_of(const struct dp_decision *d)
     dp_json_set_real(root, "best", s->best);
     set_number(root, "best_epoch", s->best_epoch);
     set_number(root, "kept", s->kept);
-    set_number(root, "left", d->left);
     set_number(root, "from", d->from);
+    const struct dp_tested test[] = {d->test_kept, d->test_last};
+    if (d->test_kept.known || d->test_last.known)
+        (void)json_object_set_new(root, "test", dp_tested_json(test, 2));
     json_t *figures = dp_tested_json(d->figures + d->from - 1, d->state.epoch + 1 - d->from);
     char *text = json_object_set_new(root, "figures", figures) == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
@@ -84,13 +86,18 @@ static bool read_decision(const json_t *root, struct dp_decision *out)
         !number(root, "resting", s->epoch < epochs ? s->epoch + 1 : epochs, &out->resting) ||
         !number(root, "why", DP_EARLY_STOP_PATIENCE, &why) ||
         !number(root, "best_epoch", s->epoch, &s->best_epoch) || !number(root, "kept", s->epoch, &s->kept) ||
-        !number(root, "left", s->epoch, &out->left) || !number(root, "from", s->epoch + 1, &out->from) ||
-        out->from == 0)
+        !number(root, "from", s->epoch + 1, &out->from) || out->from == 0)
         return false;
     s->why = (enum dp_early_stop_why)why;
     s->value = dp_json_get_real(root, "value");
     s->best = dp_json_get_real(root, "best");
     memset(out->figures, 0, known * sizeof *out->figures);
+    struct dp_tested test[2] = {0};
+    const json_t *tested = json_object_get(root, "test");
+    if (tested && !dp_tested_read(tested, 2, test))
+        return false;
+    out->test_kept = test[0];
+    out->test_last = test[1];
     return dp_tested_read(json_object_get(root, "figures"), s->epoch + 1 - out->from,
                           out->figures + out->from - 1);
 }

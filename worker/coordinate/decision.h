@@ -20,10 +20,11 @@ struct dp_decision {
     uint32_t resting; /* the last epoch that all workers ended, being evaluated or judged; 0: none */
     uint32_t decider; /* the worker that judges it */
     struct dp_early_stop state; /* of the last epoch that was judged */
-    uint32_t left;              /* the epoch whose weights stay in the store at the end; 0: not known yet */
     uint32_t workers;           /* of the run */
     uint32_t epochs, from;      /* from: the first epoch with metrics, counted from 1 */
     struct dp_tested *figures;  /* [epochs], metrics of the set that is evaluated after each epoch */
+    /* Where the best epoch is kept: metrics of a test set other than that set. */
+    struct dp_tested test_kept, test_last; /* of epoch state.kept; of epoch state.epoch */
 };
 
 DP_MUST_USE

@@ -89,38 +89,52 @@ static enum dp_status gather(struct dp_epoch_barrier *b, uint32_t epoch, struct 
     return store(b, err);
 }
 
-static enum dp_status give_part(struct dp_epoch_barrier *b, uint32_t epoch, struct dp_error *err)
+static enum dp_status give_one(struct dp_epoch_barrier *b, enum dp_peers_kind kind, uint32_t epoch,
+                               struct dp_error *err)
 {
     void *bytes = NULL;
     size_t size = 0;
-    enum dp_status st = b->ops.part(b->context, b->peers->job->worker, epoch, &bytes, &size, err);
+    enum dp_status st = b->ops.part(b->context, kind, b->peers->job->worker, epoch, &bytes, &size, err);
     dp_progress_enter(b->peers->progress, "waiting");
     if (st == DP_OK)
-        st = dp_peers_reach(b->peers, DP_PEERS_PART, epoch, bytes, size, err);
+        st = dp_peers_reach(b->peers, kind, epoch, bytes, size, err);
     free(bytes);
+    return st;
+}
+
+/* The judged set last: its part says that both are there. */
+static enum dp_status give_part(struct dp_epoch_barrier *b, uint32_t epoch, struct dp_error *err)
+{
+    enum dp_status st = b->ops.tests ? give_one(b, DP_PEERS_TEST, epoch, err) : DP_OK;
+    if (st == DP_OK)
+        st = give_one(b, DP_PEERS_PART, epoch, err);
     b->evaluated = epoch;
     return st;
 }
 
-/* Of workers that have left. */
-static enum dp_status make_up(struct dp_epoch_barrier *b, uint32_t epoch, struct dp_shared_note *parts,
-                              struct dp_error *err)
+/* All parts of one set, those of workers that have left made up for. */
+static enum dp_status collect(struct dp_epoch_barrier *b, enum dp_peers_kind kind, uint32_t epoch,
+                              struct dp_shared_note *parts, bool *all, struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
-    for (uint32_t w = 0; st == DP_OK && w < b->peers->job->cluster->training.workers; w++)
+    enum dp_status st = dp_peers_fetch(b->peers, kind, epoch, parts, all, err);
+    for (uint32_t w = 0; st == DP_OK && *all && w < b->peers->job->cluster->training.workers; w++)
         if (dp_job_is_gone(b->peers->job, w) && !parts[w].bytes)
-            st = b->ops.part(b->context, w, epoch, &parts[w].bytes, &parts[w].size, err);
+            st = b->ops.part(b->context, kind, w, epoch, &parts[w].bytes, &parts[w].size, err);
     dp_progress_enter(b->peers->progress, "waiting");
     return st;
 }
 
+/* parts, tests: [workers] */
 static enum dp_status judge(struct dp_epoch_barrier *b, uint32_t epoch, const struct dp_shared_note *parts,
-                            struct dp_error *err)
+                            const struct dp_shared_note *tests, struct dp_error *err)
 {
     struct dp_decision *d = &b->decision;
     struct dp_early_stop next = d->state;
     struct dp_figures figures;
-    enum dp_status st = b->ops.merge(b->context, epoch, parts, &figures, err);
+    struct dp_tested test = {.known = b->ops.tests};
+    enum dp_status st = b->ops.merge(b->context, DP_PEERS_PART, epoch, parts, &figures, err);
+    if (st == DP_OK && b->ops.tests)
+        st = b->ops.merge(b->context, DP_PEERS_TEST, epoch, tests, &test.figures, err);
     if (st == DP_OK)
         st = dp_early_stop_judge(&b->rule, &next, &figures, err);
     /* Before any worker can go on: the weights are still those of this epoch. */
@@ -131,6 +145,9 @@ static enum dp_status judge(struct dp_epoch_barrier *b, uint32_t epoch, const st
     DP_ASSERT(next.epoch == epoch && d->resting == epoch);
     d->state = next;
     d->figures[epoch - 1] = (struct dp_tested){.known = true, .figures = figures};
+    d->test_last = test;
+    if (next.kept == epoch)
+        d->test_kept = test;
     return store(b, err);
 }
 
@@ -139,20 +156,20 @@ static enum dp_status decide(struct dp_epoch_barrier *b, uint32_t epoch, uint32_
                              struct dp_error *err)
 {
     uint32_t workers = b->peers->job->cluster->training.workers;
-    struct dp_shared_note *parts = calloc(workers, sizeof *parts);
+    struct dp_shared_note *parts = calloc((size_t)2 * workers, sizeof *parts);
     bool all = false;
     if (!parts)
         return dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
     enum dp_status st = dp_peers_look(b->peers, DP_PEERS_PART, epoch, &all, err);
     if (st == DP_OK && all)
-        st = dp_peers_fetch(b->peers, DP_PEERS_PART, epoch, parts, &all, err);
+        st = collect(b, DP_PEERS_PART, epoch, parts, &all, err);
+    if (st == DP_OK && all && b->ops.tests)
+        st = collect(b, DP_PEERS_TEST, epoch, parts + workers, &all, err);
     if (st == DP_OK && all)
-        st = make_up(b, epoch, parts, err);
-    if (st == DP_OK && all)
-        st = judge(b, epoch, parts, err);
+        st = judge(b, epoch, parts, parts + workers, err);
     else if (st == DP_OK)
         st = dp_peers_check(b->peers, DP_PEERS_PART, epoch, NOBODY, err);
-    dp_peers_clear(parts, workers);
+    dp_peers_clear(parts, 2 * workers);
     free(parts);
     if (st != DP_OK || all)
         return st;
@@ -233,29 +250,4 @@ enum dp_status dp_epoch_barrier_open(struct dp_epoch_barrier *b, uint32_t epochs
 void dp_epoch_barrier_close(struct dp_epoch_barrier *b)
 {
     dp_decision_clear(&b->decision);
-}
-
-enum dp_status dp_epoch_barrier_leave(struct dp_epoch_barrier *b, uint32_t left, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    DP_ASSERT(left > 0 && left <= b->decision.state.epoch);
-    while (st == DP_OK && b->decision.left == 0) {
-        b->decision.left = left;
-        st = store(b, err);
-    }
-    return st;
-}
-
-enum dp_status dp_epoch_barrier_await_left(struct dp_epoch_barrier *b, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    bool all;
-    while (st == DP_OK && b->decision.left == 0) {
-        st = wait_change(b, WAIT_MS, err);
-        if (st == DP_OK && b->decision.left == 0)
-            st = dp_peers_look(b->peers, DP_PEERS_ENDED, 0, &all, err);
-        if (st == DP_OK && b->decision.left == 0)
-            st = dp_peers_check_one(b->peers, 0, "the end of the training", err);
-    }
-    return st;
 }

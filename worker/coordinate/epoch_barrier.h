@@ -1,7 +1,7 @@
 /* Epoch barrier: where all workers come to rest after an epoch, evaluate the validation or test set together,
  * and go on, or stop, by one decision. Without an early-stopping rule they always go on, and only the metrics
  * are wanted.
- *     open -> (an epoch -> wait)* -> leave -> close
+ *     open -> (an epoch -> wait)* -> close
  *     all have ended (peers.h) -> resting (the last to come) -> every worker's part -> judged (the decider)
  * Promise   All workers stop after the same epoch, and the metrics are those of weights that no worker was
  *           changing. Whichever processes are killed and restarted, the first server included, every epoch is
@@ -22,14 +22,16 @@
 
 /* What a worker does at the barrier. part: evaluates a worker's share (its own, and the decider those of workers that
  * have left), into malloc'd bytes. merge: parts[workers] ->
- * metrics. keep: keeps the weights of an epoch that is the best so far, before that is decided, and sets
+ * metrics. kind: DP_PEERS_PART, the set that is judged, or, with `tests`, DP_PEERS_TEST, the test set.
+ * keep: keeps the weights of an epoch that is the best so far, before that is decided, and sets
  * state->kept; NULL: no weights are kept. */
 struct dp_epoch_barrier_ops {
-    enum dp_status (*part)(void *context, uint32_t worker, uint32_t epoch, void **bytes, size_t *size,
-                           struct dp_error *err);
-    enum dp_status (*merge)(void *context, uint32_t epoch, const struct dp_shared_note *parts,
-                            struct dp_figures *out, struct dp_error *err);
+    enum dp_status (*part)(void *context, enum dp_peers_kind kind, uint32_t worker, uint32_t epoch,
+                           void **bytes, size_t *size, struct dp_error *err);
+    enum dp_status (*merge)(void *context, enum dp_peers_kind kind, uint32_t epoch,
+                            const struct dp_shared_note *parts, struct dp_figures *out, struct dp_error *err);
     enum dp_status (*keep)(void *context, uint32_t epoch, struct dp_early_stop *state, struct dp_error *err);
+    bool tests;
 };
 
 struct dp_epoch_barrier {
@@ -59,11 +61,5 @@ static inline bool dp_epoch_barrier_stops(const struct dp_epoch_barrier *barrier
     const struct dp_early_stop *state = &barrier->decision.state;
     return state->why != DP_EARLY_STOP_NO && state->epoch == epoch;
 }
-/* At the end of the training worker 0 records that the weights of epoch `left` stay in the store; the other
- * workers await it. Both return when the decision holds it. */
-DP_MUST_USE
-enum dp_status dp_epoch_barrier_leave(struct dp_epoch_barrier *barrier, uint32_t left, struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_epoch_barrier_await_left(struct dp_epoch_barrier *barrier, struct dp_error *err);
 
 #endif

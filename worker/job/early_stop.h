@@ -27,7 +27,8 @@ struct dp_early_stop {
     double value; /* the goal's metric of `epoch`; without a goal that of patience */
     double best;  /* the best value so far of the metric of patience; without patience that of the goal */
     uint32_t best_epoch;
-    uint32_t kept; /* the epoch whose weights are kept (keep.h), or that is the last one; 0: none */
+    uint32_t
+        kept; /* the epoch whose weights are kept (coordinate/best_epoch.h), or that is the last one; 0: none */
 };
 
 /* training: of a checked cluster. */

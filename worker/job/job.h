@@ -35,6 +35,7 @@ struct dp_push_extra {
 
 struct dp_job {
     const struct dp_cluster *cluster;
+    const char *cluster_file;          /* of a training: for a command that it starts (best_epoch.h) */
     uint32_t worker;                   /* predict: 0 */
     const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
     const struct dp_push_extra *extra; /* or NULL */

@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/config/consistency.h"
-#include "worker/coordinate/keep.h"
+#include "worker/coordinate/best_epoch.h"
 #include "worker/score/evaluate.h"
 #include "worker/score/ranking.h"
 
@@ -93,6 +93,10 @@ enum dp_status dp_evaluation_plan(struct dp_evaluation *v, struct dp_job *job, u
                                 .data = valid ? valid : test,
                                 .barrier = {.rule = rule}};
     DP_ASSERT(v->data || !dp_early_stop_looks(&rule)); /* the cluster file was checked */
+    if (dp_cluster_keeps_best(job->cluster) && !job->cluster->training.best[0])
+        return dp_fail(err, DP_ARGUMENT,
+                       "training.keep is \"best\", but training.best names no directory for the best epoch's "
+                       "checkpoint");
     enum dp_status st = alloc_tested(v, err);
     if (st != DP_OK || !v->data)
         return st;
@@ -119,29 +123,34 @@ void dp_evaluation_close(struct dp_evaluation *v)
 
 /* ---- the end of an epoch */
 
-static enum dp_status part(void *context, uint32_t worker, uint32_t epoch, void **bytes, size_t *size,
-                           struct dp_error *err)
+static const struct dp_dataset *set_of(const struct dp_evaluation *v, enum dp_peers_kind kind)
+{
+    return kind == DP_PEERS_TEST ? v->test : v->data;
+}
+
+static enum dp_status part(void *context, enum dp_peers_kind kind, uint32_t worker, uint32_t epoch,
+                           void **bytes, size_t *size, struct dp_error *err)
 {
     struct dp_evaluation *v = context;
-    return dp_evaluate_part(v->job, v->peers->progress, worker, v->data, epoch, bytes, size, err);
+    return dp_evaluate_part(v->job, v->peers->progress, worker, set_of(v, kind), epoch, bytes, size, err);
 }
 
-static enum dp_status merge(void *context, uint32_t epoch, const struct dp_shared_note *parts,
-                            struct dp_figures *out, struct dp_error *err)
+static enum dp_status merge(void *context, enum dp_peers_kind kind, uint32_t epoch,
+                            const struct dp_shared_note *parts, struct dp_figures *out, struct dp_error *err)
 {
     const struct dp_evaluation *v = context;
-    return dp_evaluate_merge(v->job, v->data, epoch, parts, out, err);
+    return dp_evaluate_merge(v->job, set_of(v, kind), epoch, parts, out, err);
 }
 
-/* The weights of the last epoch are in the store anyway. A full disk does not stop the training: the previous
- * best weights stay kept. */
+/* The store has the weights of the last epoch anyway. A failure, such as a full disk, does not stop the training:
+ * the previous best epoch stays kept. */
 static enum dp_status keep_best(void *context, uint32_t epoch, struct dp_early_stop *state,
                                 struct dp_error *err)
 {
     struct dp_evaluation *v = context;
     enum dp_status st = DP_OK;
     if (state->why == DP_EARLY_STOP_NO && epoch < v->job->cluster->training.epochs)
-        st = dp_keep_take(v->job, epoch, state->kept, err);
+        st = dp_best_epoch_save(v->job, epoch, err);
     if (st == DP_OK)
         state->kept = epoch;
     if (st == DP_OK || st == DP_STOPPING)
@@ -182,8 +191,11 @@ enum dp_status dp_evaluation_begin(struct dp_evaluation *v, struct dp_peers *pee
     if (!v->data)
         return DP_OK;
     b->peers = peers;
-    b->ops = (struct dp_epoch_barrier_ops){
-        .part = part, .merge = merge, .keep = dp_cluster_keeps_best(v->job->cluster) ? keep_best : NULL};
+    bool keeps = dp_cluster_keeps_best(v->job->cluster);
+    b->ops = (struct dp_epoch_barrier_ops){.part = part,
+                                           .merge = merge,
+                                           .keep = keeps ? keep_best : NULL,
+                                           .tests = keeps && v->test && v->valid};
     b->context = v;
     uint32_t ended = away ? 0 : position->epoch, begun = away ? 0 : position->epoch + (position->made > 0);
     enum dp_status st = dp_epoch_barrier_open(b, v->job->cluster->training.epochs, ended, begun, err);
@@ -221,24 +233,6 @@ enum dp_status dp_evaluation_epoch(struct dp_evaluation *v, uint32_t epoch, bool
 
 /* ---- the end of the training */
 
-/* All workers have finished: makes the weights that stay those of the store. */
-static enum dp_status leave_best(struct dp_evaluation *v, uint32_t epochs, struct dp_error *err)
-{
-    const struct dp_decision *d = &v->barrier.decision;
-    uint32_t left = 0;
-    enum dp_status st = DP_OK;
-    if (v->job->worker != 0)
-        st = dp_epoch_barrier_await_left(&v->barrier, err);
-    else if (d->left == 0 && dp_cluster_rule_waits(dp_cluster_rule_of(&v->job->cluster->training)))
-        /* Shards keep the rows of open steps: they revert when no worker can have one (roster.h). */
-        st = dp_peers_await(v->peers, DP_PEERS_TRAINED, epochs, err);
-    if (st == DP_OK && v->job->worker == 0 && d->left == 0 &&
-        (st = dp_keep_end(v->job, d->state.kept, epochs, &left, err)) == DP_OK)
-        st = dp_epoch_barrier_leave(&v->barrier, left, err);
-    v->left = d->left;
-    return st;
-}
-
 /* The shares of workers that have left. */
 static enum dp_status make_up_test(struct dp_evaluation *v, uint32_t epochs, struct dp_shared_note *parts,
                                    struct dp_error *err)
@@ -251,7 +245,7 @@ static enum dp_status make_up_test(struct dp_evaluation *v, uint32_t epochs, str
     return st;
 }
 
-/* Evaluates a test set beside a validation set, with the weights that stay: this worker's share; worker 0
+/* Evaluates a test set other than the validation set, on the last weights: this worker's share; worker 0
  * merges all shares. */
 static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, struct dp_error *err)
 {
@@ -283,13 +277,34 @@ static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, st
     return st;
 }
 
+/* Which epoch is the result; the barriers have evaluated the test set for it. */
+static void take_kept(struct dp_evaluation *v, uint32_t epochs)
+{
+    const struct dp_decision *d = &v->barrier.decision;
+    if (v->job->worker != 0) /* it writes the report */
+        return;
+    if (d->state.kept && (d->state.kept == epochs || dp_best_epoch_is_there(v->job, d->state.kept)))
+        v->left = d->state.kept;
+    else if (d->state.kept)
+        dp_log(DP_LOG_WARN,
+               "%s has no checkpoint of epoch %" PRIu32
+               ", the best one: the weights of the last epoch are the result",
+               v->job->cluster->training.best, v->job->cluster->training.first_epoch + d->state.kept);
+    const struct dp_tested *test = v->left == epochs ? &d->test_last : &d->test_kept;
+    if (!test->known)
+        return;
+    v->tested[v->left - 1] = *test;
+    log_figures(v->job->cluster->training.first_epoch + v->left, "test", &test->figures);
+}
+
 enum dp_status dp_evaluation_end(struct dp_evaluation *v, uint32_t epochs, struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
     v->left = epochs;
     if (v->barrier.ops.keep)
-        st = leave_best(v, epochs, err);
-    return st == DP_OK && v->test && v->valid ? evaluate_test(v, epochs, err) : st;
+        take_kept(v, epochs);
+    else if (v->test && v->valid)
+        return evaluate_test(v, epochs, err);
+    return DP_OK;
 }
 
 void dp_evaluation_tidy(struct dp_evaluation *v)

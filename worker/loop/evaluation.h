@@ -1,6 +1,6 @@
 /* Evaluation: the evaluated sets of a training, and the decisions by them. It evaluates the validation set,
- * or else the test set, at the end of each epoch while all workers rest (epoch_barrier.h), and a test set in
- * addition to a validation set once, at the end. It also decides which epoch's weights stay.
+ * or else the test set, at the end of each epoch while all workers rest (epoch_barrier.h). A test set in
+ * addition to a validation set is evaluated once, at the end, or, where the best epoch is kept, at each barrier.
  *     plan -> begin -> (an epoch -> epoch)* -> end -> tidy -> close
  * Failure   plan: DP_ARGUMENT, DP_DATA or DP_FULL, with the remedy, when the metrics of the rule cannot be
  *           computed on this set.
@@ -20,7 +20,7 @@ struct dp_evaluation {
     struct dp_epoch_barrier barrier;       /* with data */
     struct dp_tested *tested, *validated;  /* [epochs] of the sets, heap */
     uint64_t batches;                      /* of the training set, in an epoch */
-    uint32_t left;                         /* after end: the epoch whose weights stay in the store */
+    uint32_t left;                         /* after end: the epoch whose weights are the result */
 };
 
 /* Call before the job's program is made. test, valid: lent. batches: of the training set, in an epoch. */

@@ -1,7 +1,6 @@
 #include "worker/loop/train.h"
 
 #include "common/base/log.h"
-#include "worker/coordinate/keep.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/job/rounds.h"
 #include "worker/loop/asked_position.h"
@@ -298,8 +297,6 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     t->epochs = t->settings->epochs;
     if (st == DP_OK)
         st = dp_worker_stats_init(&t->stats, job->worker, t->settings->epochs, err);
-    if (st == DP_OK)
-        st = dp_keep_settle(job, true, err);
     if (st == DP_OK)
         st = dp_remember_open(&t->remember, job, err);
     if (st == DP_OK)

@@ -8,6 +8,8 @@
 #include "server/checkpoint/manifest.h"
 #include "server/inspect/inspect_view.h"
 
+#include "common/env/installed.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -198,7 +200,7 @@ static enum dp_status restore(struct checkpoint_layout *l, struct dp_error *err)
                                 "0",        "--restore", l->checkpoint.text,      "--history",
                                 "downpour", NULL};
     remove_all(run->server.cluster->server[0].store);
-    enum dp_status st = dp_servers_program("downpour-server", program, err);
+    enum dp_status st = dp_installed_program("downpour-server", program, sizeof program, err);
     if (st == DP_OK)
         st = dp_folder_path(&run->server.folder, log, err, "log/restore.log");
     if (st == DP_OK)

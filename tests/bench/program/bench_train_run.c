@@ -4,6 +4,8 @@
 #include "deploy/cli/servers.h"
 #include "tests/bench/program/bench_train_hidden.h"
 
+#include "common/env/installed.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -80,7 +82,7 @@ static enum dp_status work(struct dp_local *local, const struct dp_folder *folde
 {
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 1];
     const char *const argv[] = {program, "--cluster", folder->conf, "--worker", "0", NULL};
-    enum dp_status st = dp_servers_program("downpour-worker", program, err);
+    enum dp_status st = dp_installed_program("downpour-worker", program, sizeof program, err);
     if (st == DP_OK)
         st = dp_folder_path(folder, log, err, "log/worker-0.log");
     if (st == DP_OK)

@@ -83,28 +83,19 @@ expect 0 "" "$downpour" predict --from "$dir/poor" --data "$dir/two" --out "$dir
 unsaid diverged
 [ "$(report "$dir/poor" diverged)" = None ] || fail "the rate that is advised is too high as well"
 
-# --- the best epoch, where one is kept, is what such a run leaves
-for mode in async ssp:2; do
-    kept=("${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 --consistency "$mode" --fresh)
-    expect 2 "again, the best one" "${kept[@]}" --rate 0.01 --warmup 20000 --epochs 15
-    best=$(grep -o "the weights of epoch [0-9]* again" "$dir/err" | grep -o "[0-9]*")
-    on=$(advised --continue)
-    expect 0 "" "$downpour" predict --from "$dir/kept" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
-    unsaid "diverged|not finished"
-    expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/kept" --resume
-    # As if it had been killed before it could note that.
-    cp -a "$dir/kept" "$dir/killed.$mode"
-    sed -i 's/"finished": true/"finished": false/' "$dir/killed.$mode/current/run.json"
-    sed -i "s|$dir/kept|$dir/killed.$mode|" "$dir/killed.$mode/current/cluster.conf"
-    expect 2 "its store is back at the weights of epoch $best, the best one" "$downpour" run --dir "$dir/killed.$mode" --resume
-    expect 0 "this is run " "$downpour" run --dir "$dir/killed.$mode" --continue --rate 0.0001 --epochs 1
-    works "$on" 0
-    [ "$(report "$dir/kept" first_epoch)" = "$best" ] || fail "it did not go on from epoch $best"
+# --- the checkpoint of the best epoch, where there is one, is what such a run leaves
+for mode in sync async; do
+    expect 2 "are in the checkpoint $dir/kept/best" "${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 \
+        --consistency "$mode" --fresh --rate 0.01 --warmup 20000 --epochs 15
 done
-# A synchronous step stays open.
-kept=("${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 --consistency sync --fresh)
-expect 2 "weights that are of no use" "${kept[@]}" --rate 0.01 --epochs 3
+best=$(grep -o "Those of epoch [0-9]*, the best one" "$dir/err" | grep -o "[0-9]*")
+on=$(advised --from)
+expect 0 "" "$downpour" predict --from "$dir/kept/best" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+unsaid "diverged|not finished"
 expect 2 "nothing was started" "$downpour" run --dir "$dir/kept" --continue --rate 0.0001
+said_text "downpour run --from $dir/kept/best"
+works "$on" 0
+[ "$(report "$dir/kept-rate-0.001" first_epoch)" = "$((best - 1))" ] || fail "it did not go on from epoch $best"
 
 # --- later: a checkpoint from before is named
 begin "${train[@]}" --dir "$dir/later" --rate 0.01 --warmup 20000 --epochs 12 --pace 5ms

@@ -103,45 +103,6 @@ static void the_register_is_copied(void **state)
     done(&b);
 }
 
-struct ordered {
-    enum dp_snapshot_action action;
-    uint32_t run, epoch, keeps, times;
-};
-
-static enum dp_status hears_order(void *context, uint32_t shard, const struct dp_request *r,
-                                  struct dp_reply *reply)
-{
-    struct ordered *ordered = context;
-    if (r->kind != DP_REQUEST_SNAPSHOT)
-        return DP_OK;
-    (void)snprintf(reply->reason, sizeof reply->reason, "heard");
-    ordered[shard] =
-        (struct ordered){r->action, r->run, r->epoch, r->keeps, .times = ordered[shard].times + 1};
-    return DP_INVALID;
-}
-
-/* What is kept beside the new one, too: else a shard would remove it at once. */
-static void each_shard_hears_what_it_keeps(void **state)
-{
-    (void)state;
-    struct bench b = opened(SHARDS, false);
-    struct ordered ordered[SHARDS] = {{0}};
-    struct dp_snapshot_state states[SHARDS];
-    bool spares[SHARDS] = {false, true, false};
-    const struct dp_snapshot_order order = {
-        .action = DP_SNAPSHOT_TAKE, .run = 4, .epoch = 9, .keeps = 7, .spares = spares};
-    b.net->refuse = hears_order;
-    b.net->context = ordered;
-    assert_int_equal(dp_client_snapshot(b.client, &order, states, WAIT_MS, &b.err), DP_INVALID);
-    for (uint32_t i = 0; i < SHARDS; i++) {
-        const struct ordered *o = &ordered[i];
-        assert_int_equal(o->times, i != 1);
-        if (i != 1)
-            assert_true(o->action == DP_SNAPSHOT_TAKE && o->run == 4 && o->epoch == 9 && o->keeps == 7);
-    }
-    done(&b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,7 +110,6 @@ int main(void)
         cmocka_unit_test(each_shard_hears_what_it_lacks),
         cmocka_unit_test(a_refusal_and_a_silence_name_the_shard),
         cmocka_unit_test(the_register_is_copied),
-        cmocka_unit_test(each_shard_hears_what_it_keeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

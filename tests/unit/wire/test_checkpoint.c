@@ -31,14 +31,15 @@ static void requests_come_back_as_they_went(void **state)
     struct dp_request got, want = ask_of(DP_CHECKPOINT_BEGIN);
     memset(want.checkpoint.directory, 'd', DP_CHECKPOINT_DIRECTORY_MAX);
     want.checkpoint.directory[0] = '/';
-    want.checkpoint.full = true;
+    want.checkpoint.full = want.checkpoint.link = true;
     want.checkpoint.rate = UINT64_MAX;
     struct dp_message *message = encode(&want, NULL, 0);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
     assert_head(&got, &want);
     assert_string_equal(got.checkpoint.directory, want.checkpoint.directory);
     assert_true(got.checkpoint.action == DP_CHECKPOINT_BEGIN && got.checkpoint.order == UINT64_MAX - 1);
-    assert_true(got.checkpoint.full && got.checkpoint.rate == UINT64_MAX && got.checkpoint.cut == 0);
+    assert_true(got.checkpoint.full && got.checkpoint.link && got.checkpoint.rate == UINT64_MAX &&
+                got.checkpoint.cut == 0);
     dp_message_free(&message);
     want = ask_of(DP_CHECKPOINT_FINISH);
     want.checkpoint.step = 9;
@@ -168,28 +169,6 @@ static void a_copy_of_the_register_may_be_longer_than_a_value(void **state)
     assert_int_equal(answer(&want, 1, DP_REGISTER_VALUE_BYTES_MAX + 1, &got), DP_INVALID);
 }
 
-static void kept_weights_come_back_as_they_went(void **state)
-{
-    (void)state;
-    struct dp_error err = {0};
-    for (int action = DP_SNAPSHOT_LOOK; action <= DP_SNAPSHOT_DROP; action++) {
-        struct dp_request got, want = request_of(DP_REQUEST_SNAPSHOT);
-        want.action = (enum dp_snapshot_action)action;
-        want.run = 5;
-        want.epoch = action == DP_SNAPSHOT_DROP ? 0 : 8;
-        want.keeps = 6;
-        struct dp_message *message = encode(&want, NULL, 0);
-        assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-        assert_head(&got, &want);
-        assert_true((int)got.action == action && got.run == 5 && got.epoch == want.epoch && got.keeps == 6);
-        dp_message_free(&message);
-    }
-    struct dp_reply got,
-        want = {.kind = DP_REPLY_SNAPSHOT, .id = 3, .held = true, .run = 5, .epoch = UINT32_MAX};
-    assert_int_equal(answer(&want, 0, 0, &got), DP_OK);
-    assert_true(got.kind == DP_REPLY_SNAPSHOT && got.held && got.run == 5 && got.epoch == UINT32_MAX);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,7 +176,6 @@ int main(void)
         cmocka_unit_test(what_breaks_a_limit_is_refused),
         cmocka_unit_test(answers_come_back_as_they_went),
         cmocka_unit_test(a_copy_of_the_register_may_be_longer_than_a_value),
-        cmocka_unit_test(kept_weights_come_back_as_they_went),
     };
     return cmocka_run_group_tests_name("checkpoints on the wire", tests, NULL, NULL);
 }

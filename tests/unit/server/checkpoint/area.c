@@ -104,32 +104,12 @@ static void fill_link(const struct area *area, uint32_t shard)
     area_put_file(path, bytes, 16);
 }
 
-/* One of its files is the link's, one is its own, and one has the name of the link's and other bytes. */
-static void fill_snapshot(const struct area *area, uint32_t shard)
-{
-    static char bytes[7000];
-    char name[DP_COPY_LINK_BYTES], snapshot[220], path[300], from[300];
-    dp_copy_link_name(area->order, 1, name);
-    (void)snprintf(snapshot, sizeof snapshot, "%s/%s/snapshot-1-4", area->shard[shard], name);
-    assert_int_equal(mkdir(snapshot, 0777), 0);
-    (void)snprintf(from, sizeof from, "%s/%s/000010.sst", area->shard[shard], name);
-    (void)snprintf(path, sizeof path, "%s/000010.sst", snapshot);
-    assert_int_equal(link(from, path), 0);
-    memset(bytes, 'p' + (int)shard, sizeof bytes);
-    (void)snprintf(path, sizeof path, "%s/000005.sst", snapshot);
-    area_put_file(path, bytes, sizeof bytes);
-    (void)snprintf(path, sizeof path, "%s/CURRENT", snapshot);
-    area_put_file(path, bytes, 16);
-}
-
 void area_change(struct area *area)
 {
     area->version++;
     area->order++;
-    for (uint32_t i = 0; i < AREA_SHARDS; i++) {
+    for (uint32_t i = 0; i < AREA_SHARDS; i++)
         fill_link(area, i);
-        fill_snapshot(area, i);
-    }
 }
 
 /* ---- checkpoints */
@@ -148,6 +128,7 @@ struct dp_copy_job *area_job(const struct area *area, uint32_t shard)
     job->lsn = area->lsn;
     job->until = area->until;
     job->full = area->full;
+    job->link = area->link;
     job->missing = malloc(sizeof job->missing[0]);
     job->missing[0] = (struct dp_copy_push){7, RECORDS - 1};
     job->missing_count = 1;

@@ -1,4 +1,4 @@
-/* Area: a directory of checkpoints, and a cluster of two shards without a server: their links, each with a snapshot, are plain files and their journals real, so
+/* Area: a directory of checkpoints, and a cluster of two shards without a server: their links are plain files and their journals real, so
  * that the room's files run as they do beside a shard.
  *     new -> change -> make ... -> free
  * Thread    The test's own. */
@@ -21,7 +21,7 @@ struct area {
     uint64_t order, cluster; /* cluster: in manifests; prunes keep those of others; 0: there is one */
     uint32_t version;        /* of what the links hold */
     uint64_t after, lsn, until;
-    bool full;
+    bool full, link;
     struct dp_manifest_shard copied[AREA_SHARDS]; /* by the last make */
 };
 

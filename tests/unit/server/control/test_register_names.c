@@ -381,40 +381,37 @@ static struct value verdict_value(const char *fields)
 }
 
 #define RESTS_1                                                                                              \
-    "\"resting\":1,\"decider\":1,\"epoch\":0,\"why\":0,\"best_epoch\":0,\"kept\":0,\"left\":0,\"from\":1,"   \
+    "\"resting\":1,\"decider\":1,\"epoch\":0,\"why\":0,\"best_epoch\":0,\"kept\":0,\"from\":1,"              \
     "\"figures\":[]"
 #define JUDGES_1                                                                                             \
-    "\"resting\":1,\"decider\":1,\"epoch\":1,\"why\":0,\"best_epoch\":1,\"kept\":1,\"left\":0,\"from\":1,"   \
+    "\"resting\":1,\"decider\":1,\"epoch\":1,\"why\":0,\"best_epoch\":1,\"kept\":1,\"from\":1,"              \
     "\"figures\":[null]"
 #define RESTS_2                                                                                              \
-    "\"resting\":2,\"decider\":0,\"epoch\":1,\"why\":0,\"best_epoch\":1,\"kept\":1,\"left\":0,\"from\":1,"   \
+    "\"resting\":2,\"decider\":0,\"epoch\":1,\"why\":0,\"best_epoch\":1,\"kept\":1,\"from\":1,"              \
     "\"figures\":[null]"
 #define STOPS_2                                                                                              \
-    "\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":2,\"kept\":2,\"left\":0,\"from\":2,"   \
-    "\"figures\":[null]"
-#define LEAVES_2                                                                                             \
-    "\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":2,\"kept\":2,\"left\":2,\"from\":2,"   \
-    "\"figures\":[]"
+    "\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":2,\"kept\":2,\"from\":2,"              \
+    "\"figures\":[null],\"test\":[null]"
 #define EARLIER_5                                                                                            \
-    "\"resting\":0,\"decider\":0,\"epoch\":5,\"why\":0,\"best_epoch\":0,\"kept\":0,\"left\":0,\"from\":6,"   \
+    "\"resting\":0,\"decider\":0,\"epoch\":5,\"why\":0,\"best_epoch\":0,\"kept\":0,\"from\":6,"              \
     "\"figures\":[]"
 
 static void a_verdict_follows_from_the_one_before(void **state)
 {
     (void)state;
-    static const char *const steps[] = {RESTS_1, JUDGES_1, RESTS_2, STOPS_2, LEAVES_2};
+    static const char *const steps[] = {RESTS_1, JUDGES_1, RESTS_2, STOPS_2};
     const struct value earlier = verdict_value(EARLIER_5);
     struct value was, is;
     takes(0, "run/7/verdict", 0, NULL, &earlier);
-    for (uint64_t i = 0; i < 5; i++) {
+    for (uint64_t i = 0; i < 4; i++) {
         is = verdict_value(steps[i]);
         takes(0, "run/7/verdict", i, i ? &was : NULL, &is);
         refuses_junk(0, "run/7/verdict", i, i ? &was : NULL, &is);
         was = is;
     }
     /* Every step that is not the next one. */
-    for (int from = 0; from < 5; from++)
-        for (int to = 0; to < 5; to++) {
+    for (int from = 0; from < 4; from++)
+        for (int to = 0; to < 4; to++) {
             struct dp_error err;
             was = verdict_value(steps[from]);
             is = verdict_value(steps[to]);
@@ -426,29 +423,27 @@ static void a_verdict_follows_from_the_one_before(void **state)
     refuses(0, "run/7/verdict", 3, &was, &earlier, "\"epoch\": 5, after 1");
     is = verdict_value(STOPS_2);
     refuses(0, "run/7/verdict", 0, NULL, &is, "\"epoch\": 2, after 0");
-    was = verdict_value(
-        "\"resting\":3,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":1,\"kept\":0,\"left\":0,"
-        "\"from\":1,\"figures\":[]");
-    is = verdict_value(
-        "\"resting\":3,\"decider\":0,\"epoch\":3,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,"
-        "\"from\":1,\"figures\":[]");
+    was = verdict_value("\"resting\":3,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":1,\"kept\":0,"
+                        "\"from\":1,\"figures\":[]");
+    is = verdict_value("\"resting\":3,\"decider\":0,\"epoch\":3,\"why\":0,\"best_epoch\":1,\"kept\":0,"
+                       "\"from\":1,\"figures\":[]");
     refuses(0, "run/7/verdict", 5, &was, &is, "the training has stopped");
     was = verdict_value(RESTS_2);
-    is = verdict_value(
-        "\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":0,\"kept\":0,\"left\":0,"
-        "\"from\":1,\"figures\":[]");
+    is = verdict_value("\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":0,\"kept\":0,"
+                       "\"from\":1,\"figures\":[]");
     refuses(0, "run/7/verdict", 5, &was, &is, "\"best_epoch\" and \"from\": 0 and 1, after 1 and 1");
     was = verdict_value(STOPS_2);
-    is = verdict_value(
-        "\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":2,\"kept\":2,\"left\":0,"
-        "\"from\":1,\"figures\":[]");
+    is = verdict_value("\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":1,\"best_epoch\":2,\"kept\":2,"
+                       "\"from\":1,\"figures\":[]");
     refuses(0, "run/7/verdict", 5, &was, &is, "2 and 1, after 2 and 2");
     /* An earlier version's epochs are passed over only as it left them. */
     static const struct {
         const char *field, *is;
-    } not_earlier[] = {{"\"why\":0", "\"why\":1"},   {"\"best_epoch\":0", "\"best_epoch\":5"},
-                       {"\"kept\":0", "\"kept\":5"}, {"\"left\":0", "\"left\":5"},
-                       {"\"from\":6", "\"from\":5"}, {"\"resting\":0", "\"resting\":6"}};
+    } not_earlier[] = {{"\"why\":0", "\"why\":1"},
+                       {"\"best_epoch\":0", "\"best_epoch\":5"},
+                       {"\"kept\":0", "\"kept\":5"},
+                       {"\"from\":6", "\"from\":5"},
+                       {"\"resting\":0", "\"resting\":6"}};
     for (size_t i = 0; i < sizeof not_earlier / sizeof not_earlier[0]; i++) {
         char text[512];
         const char *at = strstr(EARLIER_5, not_earlier[i].field);
@@ -478,12 +473,13 @@ static void fields_of_a_verdict_are_in_range(void **state)
         {"\"why\":0", "\"why\":1", "why"},
         {"\"best_epoch\":0", "\"best_epoch\":1", "best_epoch"},
         {"\"kept\":0", "\"kept\":18446744073709551615", "JSON"},
-        {"\"left\":0", "\"left\":1", "left"},
         {"\"from\":1", "\"from\":0", "from"},
         {"\"from\":1", "\"from\":2", "from"},
         {"\"from\":1", "\"form\":1", "from"},
         {"\"figures\":[]", "\"figures\":[null]", "figures"},
         {"\"figures\":[]", "\"figures\":{}", "figures"},
+        {"\"figures\":[]", "\"figures\":[],\"test\":{}", "test"},
+        {"\"figures\":[]", "\"figures\":[],\"test\":[null,null,null]", "test"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[512];

@@ -16,8 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH            900u
-#define MADE_EPOCHS_MAX 9u
+#define PATH 900u
 
 static void path_of(char to[PATH], const char *format, ...) DP_PRINTF(2, 3);
 static void path_of(char to[PATH], const char *format, ...)
@@ -101,21 +100,6 @@ static void pool_files(const struct made *made, const char *store, uint64_t id,
         free(bytes);
     }
     (void)closedir(list);
-}
-
-static void pool_rows(const struct made *made, const char *store, struct dp_manifest_shard *out)
-{
-    char path[PATH];
-    pool_files(made, store, out->store, &out->files);
-    out->snapshot = calloc(MADE_EPOCHS_MAX, sizeof out->snapshot[0]);
-    for (uint32_t epoch = 1; epoch <= MADE_EPOCHS_MAX; epoch++) {
-        path_of(path, "%s/snapshot-1-%" PRIu32, store, epoch);
-        if (access(path, F_OK) != 0)
-            continue;
-        struct dp_manifest_snapshot *snapshot = &out->snapshot[out->snapshots++];
-        *snapshot = (struct dp_manifest_snapshot){.run = 1, .epoch = epoch};
-        pool_files(made, path, out->store, &snapshot->files);
-    }
 }
 
 /* ---- the tail */
@@ -253,7 +237,7 @@ static void make_shard(const struct made *made, const char *checkpoint, uint32_t
             out->tables.table[at] = out->tables.table[at - 1];
         out->tables.table[at] = (struct dp_manifest_table){view.table[i].spec, UINT64_MAX};
     }
-    pool_rows(made, link, out);
+    pool_files(made, link, out->store, &out->files);
     now.rows_lsn = view.rows_lsn;
     make_tail(checkpoint, made->shard[index], &now, out);
     dp_inspect_view_clear(&view);

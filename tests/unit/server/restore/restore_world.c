@@ -3,7 +3,6 @@
 #include "common/base/bytes.h"
 #include "common/model/stream.h"
 #include "server/control/register.h"
-#include "server/durable/snapshots.h"
 #include "server/durable/table_mark.h"
 #include "server/inspect/inspect_view.h"
 #include "server/restore/restore_exchange.h"
@@ -55,31 +54,6 @@ static void train(struct world *world, const char *store, uint32_t shard, uint32
     live_close(&live, end);
 }
 
-static void wake(void *context)
-{
-    (void)context;
-}
-
-static void keep(struct world *world, uint32_t shard, uint32_t epoch)
-{
-    struct dp_error err = {0};
-    struct dp_store store;
-    const struct dp_rocks_store_options options = {.directory = world->made.shard[shard],
-                                                   .cluster = LIVE_CLUSTER,
-                                                   .range = dp_range_of_shard(shard, world->made.shards),
-                                                   .journaled = true,
-                                                   .wake = wake};
-    struct dp_store_job job = {
-        .kind = DP_STORE_SNAPSHOT, .snapshot = {1, epoch}, .keeps = {1, WORLD_KEPT_EPOCH}};
-    assert_int_equal(dp_rocks_store_open(&options, &store, &err), DP_OK);
-    assert_int_equal(store.submit(store.self, &job), DP_OK);
-    while (!store.completed(store.self))
-        store.wait(store.self);
-    assert_int_equal(job.status, DP_OK);
-    assert_int_equal(dp_rocks_store_mark_clean(&store, &err), DP_OK);
-    store.close(store.self);
-}
-
 /* It goes on after the checkpoint, which tells the rows of then. */
 static void as_trained(struct world *world)
 {
@@ -119,22 +93,13 @@ struct world *world_new(uint32_t shards)
     for (uint32_t i = 0; i < shards; i++) {
         (void)snprintf(world->made.shard[i], sizeof world->made.shard[i], "%s/trained-%u/shard-%04u",
                        world->directory, (unsigned)shards, (unsigned)i);
-        train(world, world->made.shard[i], i, 0, WORLD_PUSHES / 2, LIVE_CLEAN);
-        keep(world, i, WORLD_KEPT_EPOCH);
-    }
-    as_trained(world);
-    world_digest(world, world->kept);
-    for (uint32_t i = 0; i < shards; i++) {
-        train(world, world->made.shard[i], i, WORLD_PUSHES / 2, WORLD_PUSHES - 1, LIVE_CLEAN);
-        if (i == 0)
-            keep(world, i, WORLD_KEPT_EPOCH + 1);
+        train(world, world->made.shard[i], i, 0, WORLD_PUSHES - 1, LIVE_CLEAN);
         train(world, world->made.shard[i], i, WORLD_PUSHES - 1, WORLD_PUSHES, LIVE_KILLED);
     }
     made_checkpoint(&world->made);
     (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/checkpoint-000001", world->directory);
     as_trained(world);
     world_digest(world, world->digest);
-    assert_string_not_equal(world->digest, world->kept);
     assert_int_equal(world->rows, WORLD_ROWS);
     return world;
 }
@@ -254,37 +219,4 @@ void world_expect_restored(struct world *world)
     char digest[DP_DIGEST_TEXT];
     world_digest(world, digest);
     assert_string_equal(digest, world->digest);
-}
-
-static bool has_snapshot(const char *shard, uint32_t epoch)
-{
-    char path[800];
-    (void)snprintf(path, sizeof path, "%s/snapshot-1-%u", shard, (unsigned)epoch);
-    return access(path, F_OK) == 0;
-}
-
-/* As a shard does it when it is ordered to. */
-void world_expect_kept(struct world *world)
-{
-    const struct dp_inspect_view_options options = {0};
-    const struct dp_store_snapshot kept = {1, WORLD_KEPT_EPOCH};
-    char digest[DP_DIGEST_TEXT], path[700], value[DP_SNAPSHOT_MARK_BYTES];
-    for (uint32_t i = 0; i < dp_cluster_shards(&world->cluster); i++) {
-        struct dp_inspect_view view;
-        struct dp_error err = {0};
-        struct live *live = world_live(world, i);
-        live_close(&live, LIVE_CLEAN);
-        assert_int_equal(dp_inspect_view_gather(world_shard(world, i, path), &options, &view, &err), DP_OK);
-        dp_store_u32le(value, kept.run);
-        dp_store_u32le(value + 4, kept.epoch);
-        dp_store_u64le(value + 8, view.rows_lsn);
-        dp_inspect_view_clear(&view);
-        const struct dp_store_mark mark = {DP_SNAPSHOT_MARK, value, strlen(DP_SNAPSHOT_MARK), sizeof value};
-        assert_true(has_snapshot(path, WORLD_KEPT_EPOCH));
-        assert_false(has_snapshot(path, WORLD_KEPT_EPOCH + 1)); /* one shard had it not */
-        if (dp_rocks_store_revert(path, kept, &mark, &err) != DP_OK)
-            fail_msg("shard %u: %s", (unsigned)i, err.text);
-    }
-    world_digest(world, digest);
-    assert_string_equal(digest, world->kept);
 }

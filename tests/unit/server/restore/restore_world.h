@@ -15,9 +15,6 @@
 #define WORLD_ELSEWHERE 1000u
 #define WORLD_ROWS      792u /* of both tables: not every key is in a push to each */
 
-/* When they had half of the pushes, the shards kept their rows as those of this epoch; one of them has kept those of the next, too. */
-#define WORLD_KEPT_EPOCH 3u
-
 struct world {
     char directory[256];
     struct dp_push_ids *ids;
@@ -29,7 +26,6 @@ struct world {
     struct dp_cluster_server server[4];
     char digest[DP_DIGEST_TEXT]; /* of the rows at the checkpoint */
     uint64_t rows;               /* of the last digest */
-    char kept[DP_DIGEST_TEXT];   /* of the rows that were kept */
 };
 
 struct dp_table_spec world_table(const char *name, uint32_t dim, enum dp_optimizer_kind kind);
@@ -51,7 +47,5 @@ struct live *world_live(struct world *world, uint32_t shard);
 void world_digest(struct world *world, char digest[DP_DIGEST_TEXT]);
 /* It has the checkpoint's rows. */
 void world_expect_restored(struct world *world);
-/* It goes back to those that were kept. */
-void world_expect_kept(struct world *world);
 
 #endif

@@ -5,7 +5,6 @@
 #include "common/model/mix.h"
 #include "common/model/row.h"
 #include "server/control/register_file.h"
-#include "server/durable/snapshots.h"
 #include "server/layout.h"
 #include "server/restore/restore_place.h"
 #include "server/store/rocks_store.h"
@@ -97,7 +96,6 @@ static void the_same_number_of_shards(void **state)
     expect_register(world);
     world_expect_restored(world);
     expect_push_counts(world, 3, WORLD_PUSHES);
-    world_expect_kept(world);
 }
 
 /* Servers without a journal could not replay one: the stores are whole when they are there. */
@@ -152,7 +150,6 @@ static void more_shards_and_fewer(void **state)
     world_expect_restored(world);
     expect_push_counts(world, 3, WORLD_PUSHES + 3);
     expect_push_counts(world, 380, WORLD_PUSHES + 4);
-    world_expect_kept(world); /* from the snapshots of 3 shards, which were those of 2 */
 }
 
 /* A table came to one shard before the cut, and to the other one behind its link, whose tail has pushes to it all the same. */
@@ -196,76 +193,6 @@ static void a_table_that_a_link_lacks(void **state)
                     assert_true(live_value(live, &late, key) < -0.9f);
             live_close(&live, LIVE_CLEAN);
         }
-    }
-}
-
-static void wake(void *context)
-{
-    (void)context;
-}
-
-/* A closed store gets the mark of a shard that went back to the end of this epoch. */
-static void put_reverted(const char *directory, uint32_t index, uint32_t epoch)
-{
-    char value[DP_SNAPSHOT_MARK_BYTES] = {0};
-    struct dp_error err = {0};
-    struct dp_store store;
-    const struct dp_rocks_store_options options = {.directory = directory,
-                                                   .cluster = LIVE_CLUSTER,
-                                                   .range = dp_range_of_shard(index, 2),
-                                                   .journaled = true,
-                                                   .wake = wake};
-    assert_int_equal(dp_rocks_store_open(&options, &store, &err), DP_OK);
-    dp_store_u32le(value, 1);
-    dp_store_u32le(value + 4, epoch);
-    dp_store_u64le(value + 8, 12);
-    const struct dp_store_mark mark = {DP_SNAPSHOT_MARK, value, strlen(DP_SNAPSHOT_MARK), sizeof value};
-    struct dp_store_job job = {.kind = DP_STORE_MARKS, .count = 1, .marks = &mark};
-    assert_int_equal(store.submit(store.self, &job), DP_OK);
-    while (!store.completed(store.self))
-        store.wait(store.self);
-    assert_int_equal(job.status, DP_OK);
-    assert_int_equal(dp_rocks_store_mark_clean(&store, &err), DP_OK);
-    store.close(store.self);
-}
-
-static enum dp_status see_reverted(void *context, const struct dp_store_mark *mark, struct dp_error *err)
-{
-    (void)err;
-    assert_int_equal(mark->value_bytes, DP_SNAPSHOT_MARK_BYTES);
-    *(uint32_t *)context = dp_load_u32le((const char *)mark->value + 4);
-    assert_int_equal(dp_load_u64le((const char *)mark->value + 8),
-                     0); /* pushes came since, for all that is known */
-    return DP_OK;
-}
-
-/* The epoch that the restored shards say they went back to; 0: none. */
-static uint32_t reverted_of(struct world *world, uint32_t shard)
-{
-    struct dp_store_view *view = NULL;
-    struct dp_error err = {0};
-    char path[700];
-    uint32_t epoch = 0;
-    assert_int_equal(dp_store_view_open(world_shard(world, shard, path), NULL, &view, &err), DP_OK);
-    assert_int_equal(dp_store_view_marks(view, DP_SNAPSHOT_MARK, see_reverted, &epoch, &err), DP_OK);
-    dp_store_view_close(&view);
-    return epoch;
-}
-
-/* What all old shards went back to, the new ones did, too: an order of it that is repeated is known. */
-static void what_they_went_back_to_is_kept(void **state)
-{
-    struct world *world = *state;
-    for (uint32_t differs = 0; differs < 2; differs++) {
-        for (uint32_t i = 0; i < 2; i++)
-            put_reverted(world->made.shard[i], i, differs && i == 1 ? 4 : 3);
-        world->made.number = 2 + differs;
-        made_checkpoint(&world->made);
-        (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%.400s/checkpoint-%06u",
-                       world->directory, (unsigned)world->made.number);
-        world_restore(world, differs ? "differs" : "went", WORLD_AS(1));
-        assert_int_equal(reverted_of(world, 0), differs ? 0 : 3);
-        world_expect_restored(world);
     }
 }
 
@@ -522,7 +449,6 @@ int main(void)
         RESTORE_TEST(the_same_shards_on_other_servers),
         RESTORE_TEST(more_shards_and_fewer),
         RESTORE_TEST(a_table_that_a_link_lacks),
-        RESTORE_TEST(what_they_went_back_to_is_kept),
         RESTORE_TEST(the_stores_are_others),
         RESTORE_TEST(the_history_is_one_for_all_servers),
         RESTORE_TEST(a_store_is_replaced_only_when_told),

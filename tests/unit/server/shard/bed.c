@@ -146,18 +146,6 @@ void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark)
     bed_open_shard(bed);
 }
 
-void bed_go_back(struct bed *bed)
-{
-    char value[DP_SHARD_REVERTED_BYTES];
-    struct dp_error err = {0};
-    assert_int_equal(bed_drained(bed, &err), DP_OK);
-    const struct dp_store_snapshot to = dp_shard_reverts(bed->host.shard);
-    const struct dp_store_mark mark = dp_shard_reverted_mark(bed->host.shard, value);
-    shard_bed_close(&bed->host);
-    assert_true(to.run > 0 && dp_fake_store_revert(bed->fake, to, &mark));
-    bed_open_shard(bed);
-}
-
 void bed_restart(struct bed *bed)
 {
     bed_restart_on(bed, NULL);
@@ -266,14 +254,6 @@ uint64_t bed_pull(struct bed *bed, uint64_t session, uint64_t sequence, const ch
                                  .section = {{.table = dp_table_id(table), .rows = n}}};
     struct dp_frame frame = dp_frame_copy(keys, n * sizeof *keys);
     return bed_send(bed, &request, &frame, 1);
-}
-
-uint64_t bed_snapshot(struct bed *bed, enum dp_snapshot_action action, uint32_t run, uint32_t epoch,
-                      uint32_t keeps)
-{
-    struct dp_request request = {
-        .kind = DP_REQUEST_SNAPSHOT, .action = action, .run = run, .epoch = epoch, .keeps = keeps};
-    return bed_send(bed, &request, NULL, 0);
 }
 
 uint64_t bed_push(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,

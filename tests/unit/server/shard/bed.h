@@ -65,8 +65,6 @@ void bed_close(struct bed *bed);
 void bed_restart(struct bed *bed);
 /* The same; this mark is put while it is closed. */
 void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark);
-/* A shard that goes back to a snapshot: drained, its store reverted, opened again. Sessions are gone. */
-void bed_go_back(struct bed *bed);
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
 /* Turns until it has drained; AGAIN: it does not. */
 enum dp_status bed_drained(struct bed *bed, struct dp_error *err);
@@ -84,8 +82,6 @@ uint64_t bed_hello(struct bed *bed, uint64_t session, uint64_t next_sequence, bo
 uint64_t bed_create(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec);
 uint64_t bed_pull(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,
                   const uint64_t *keys, uint32_t n);
-uint64_t bed_snapshot(struct bed *bed, enum dp_snapshot_action action, uint32_t run, uint32_t epoch,
-                      uint32_t keeps);
 uint64_t bed_push(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,
                   const uint64_t *keys, uint32_t n, uint32_t dim, float gradient, uint64_t stream,
                   uint64_t number);

@@ -51,12 +51,6 @@ static void stats(void *self, struct dp_store_stats *out)
     rest->store.stats(rest->store.self, out);
 }
 
-static bool holds(void *self, struct dp_store_snapshot snapshot)
-{
-    const struct rest *rest = self;
-    return rest->store.holds(rest->store.self, snapshot);
-}
-
 static void close_store(void *self)
 {
     const struct rest *rest = self;
@@ -72,7 +66,6 @@ struct dp_store rest_open(struct rest *rest, struct dp_fake_store *fake)
                              .visit_marks = visit_marks,
                              .visit_rows = visit_rows,
                              .stats = stats,
-                             .holds = holds,
                              .close = close_store,
                              .self = rest};
 }

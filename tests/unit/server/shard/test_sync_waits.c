@@ -1,5 +1,5 @@
 /* Goal    What stands between a synchronous step and its close: rows that must be read, or cannot be; a journal that others fill; a
- *         store that is open read-only; snapshots.
+ *         store that is open read-only.
  * Method  The members of sync_bed.h, on a store that holds or fails its reads. */
 #include "tests/unit/server/shard/sync_bed.h"
 
@@ -102,10 +102,6 @@ static void test_rows_cannot_be_read(void **state)
     bed_turn(&s->bed);
     const struct bed_reply *reply = bed_expect(&s->bed, next, DP_AGAIN);
     assert_non_null(strstr(reply->reply.reason, "cannot close step 6"));
-    /* Nor would a snapshot have that step. */
-    next = bed_snapshot(&s->bed, DP_SNAPSHOT_TAKE, 3, 1, 0);
-    bed_turn(&s->bed);
-    assert_non_null(strstr(bed_expect(&s->bed, next, DP_AGAIN)->reply.reason, "has not closed step 6 yet: "));
     s->bed.now_ns += UINT64_C(1100000000);
     for (uint32_t i = 0; i < 4; i++)
         bed_turn(&s->bed);
@@ -385,34 +381,6 @@ static void test_read_only(void **state)
     sync_free(s);
 }
 
-/* A snapshot has the rows of the steps closed; there is no way back to it before all have left. */
-static void test_snapshots(void **state)
-{
-    (void)state;
-    for (uint32_t backups = 0; backups < 2; backups++) {
-        struct sync *s = sync_new_with_backups(2, backups, SYNC_STEPS, 2, DP_DURABILITY_MACHINE);
-        sync_train(s, 3);
-        uint64_t id = bed_snapshot(&s->bed, DP_SNAPSHOT_TAKE, 3, 1, 0);
-        for (uint32_t i = 0; i < 4; i++)
-            bed_turn(&s->bed);
-        assert_true(bed_expect(&s->bed, id, DP_OK)->reply.held);
-        sync_train(s, 5);
-        sync_let(s, 1u, 6);
-        id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
-        bed_turn(&s->bed);
-        assert_non_null(strstr(bed_expect(&s->bed, id, DP_AGAIN)->reply.reason, "worker 1 still takes part"));
-        sync_train(s, 6);
-        sync_leave(s);
-        id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
-        bed_expect(&s->bed, id, DP_STOPPING);
-        bed_go_back(&s->bed);
-        bed_expect(&s->bed, bed_hello(&s->bed, 1, 1, false), DP_OK);
-        s->sequence = 1;
-        sync_check(s, 3);
-        sync_free(s);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,7 +395,6 @@ int main(void)
         cmocka_unit_test(test_journal_that_refused_pushes_fill),
         cmocka_unit_test(test_queue_that_others_fill),
         cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_snapshots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

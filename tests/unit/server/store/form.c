@@ -99,17 +99,6 @@ void form_close(struct form *form, bool clean)
     form->open = false;
 }
 
-enum dp_status form_revert(struct form *form, struct dp_store_snapshot snapshot,
-                           const struct dp_store_mark *mark, struct dp_error *err)
-{
-    assert_false(form->open);
-    if (form->rocks)
-        return dp_rocks_store_revert(form->directory, snapshot, mark, err);
-    return dp_fake_store_revert(form->fake, snapshot, mark)
-               ? DP_OK
-               : dp_fail(err, DP_NOT_FOUND, "the fake store has no such snapshot");
-}
-
 void form_submit(struct form *form, struct dp_store_job *job)
 {
     assert_int_equal(form->store.submit(form->store.self, job), DP_OK);
@@ -208,12 +197,6 @@ void batch_expect(const struct batch *batch, uint32_t version)
             if (((const unsigned char *)batch->rows[i])[at] != byte_of(batch->keys[i], version, at))
                 fail_msg("row %u differs at byte %u", i, at);
     }
-}
-
-struct dp_store_job snapshot_job(uint32_t run, uint32_t epoch, uint32_t keeps)
-{
-    return (struct dp_store_job){
-        .kind = DP_STORE_SNAPSHOT, .snapshot = {run, epoch}, .keeps = {keeps ? run : 0, keeps}};
 }
 
 struct dp_store_job marks_job(const struct dp_store_mark *marks, uint32_t count)

@@ -26,10 +26,6 @@ void form_free(struct form *form); /* closes what is open, not cleanly */
 enum dp_status form_open(struct form *form, struct dp_error *err);
 void form_close(struct form *form, bool clean);
 
-/* Of one that is closed, cleanly: back to this snapshot, with one more mark. */
-enum dp_status form_revert(struct form *form, struct dp_store_snapshot snapshot,
-                           const struct dp_store_mark *mark, struct dp_error *err);
-
 void form_submit(struct form *form, struct dp_store_job *job);
 struct dp_store_job *form_wait(struct form *form);
 /* Submits, waits for it as the only one under way, gives its status. */
@@ -54,7 +50,6 @@ struct dp_store_job *batch_job(struct batch *batch, enum dp_store_job_kind kind)
 void batch_expect(const struct batch *batch, uint32_t version);
 
 struct dp_store_job marks_job(const struct dp_store_mark *marks, uint32_t count);
-struct dp_store_job snapshot_job(uint32_t run, uint32_t epoch, uint32_t keeps);
 struct dp_store_mark mark_text(const char *key, const char *value);
 
 /* An empty directory under $TMPDIR or /tmp. */

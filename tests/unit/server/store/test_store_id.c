@@ -117,14 +117,13 @@ static void is_clean_until_it_is_registered(void **state)
     }
 }
 
-/* Closed, cleanly or not, and taken back to a snapshot. */
+/* Closed, cleanly or not. */
 static void stays(void **state)
 {
     struct form *form = form_new(true);
     const struct dp_store_id is = {.id = 11, .register_id = 22, .opening = 33, .before = 44};
     struct guard guard = {.put = is};
     const struct dp_store_gate gate = {.admit = admit, .entered = entered, .context = &guard};
-    const struct dp_store_mark mark = mark_text("reverted", "1-1");
     struct dp_error err = {0};
     (void)state;
     form->options.gate = &gate;
@@ -138,14 +137,10 @@ static void stays(void **state)
     assert_int_equal(form_open(form, &err), DP_OK);
     assert_false(guard.is_new);
     assert_same(guard.found, (struct dp_store_id){11, 22, 33, 33, 0, 0}); /* it was registered */
-    struct dp_store_job job = snapshot_job(1, 1, 0);
-    assert_int_equal(form_do(form, &job), DP_OK);
     form_close(form, true);
     guard = (struct guard){.put = {.id = 11, .register_id = 22, .opening = 55, .before = 33}};
     assert_int_equal(form_open(form, &err), DP_OK);
     form_close(form, true);
-    /* The snapshot has an older opening; the store's is the last one all the same. */
-    assert_int_equal(form_revert(form, (struct dp_store_snapshot){1, 1}, &mark, &err), DP_OK);
     struct dp_store_id last = {11, 22, 55, 55, 0, 0};
     guard = (struct guard){0};
     assert_int_equal(form_open(form, &err), DP_OK);

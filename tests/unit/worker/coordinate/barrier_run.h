@@ -36,6 +36,7 @@ struct run {
     struct dp_early_stop_rule rule;
     uint32_t epochs;
     double loss[LONG];
+    bool tests;             /* a test set is evaluated, too */
     uint32_t workers, each; /* pushes of all in an epoch */
     uint32_t unknown;       /* epochs that ended in an earlier version: the register knows nothing of them */
     uint64_t pushed, push_ms, processes;

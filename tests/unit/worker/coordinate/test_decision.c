@@ -63,29 +63,29 @@ static void what_is_none_is_refused(void **state)
     static const char *const wrong[] = {
         "{}",
         "[1]",
-        "{\"resting\":3,\"decider\":2,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":3,\"decider\":2,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
         "1,\"figures\":[null,null]}",
-        "{\"resting\":9,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":9,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
         "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":3,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":3,\"best_epoch\":1,\"kept\":0,\"from\":"
         "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":3,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":3,\"kept\":0,\"from\":"
         "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":3,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":3,\"from\":"
         "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":3,\"from\":"
-        "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
+        "1,\"figures\":[],\"test\":[null,null,null]}",
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
         "0,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
         "4,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
         "1,\"figures\":[1]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":9,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,\"from\":"
+        "{\"resting\":2,\"decider\":0,\"epoch\":9,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
         "1,\"figures\":[]}",
     };
     static const char right[] =
-        "{\"resting\":3,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"left\":0,"
+        "{\"resting\":3,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,"
         "\"from\":1,\"figures\":[null,null]}";
     struct dp_decision d;
     struct dp_error err = {0};

@@ -30,14 +30,13 @@ static uint64_t short_or(const struct run *run, uint64_t most)
 
 /* ---- what a worker does at the barrier */
 
-static enum dp_status part(void *context, uint32_t worker, uint32_t epoch, void **bytes, size_t *size,
-                           struct dp_error *err)
+static enum dp_status part(void *context, enum dp_peers_kind kind, uint32_t worker, uint32_t epoch,
+                           void **bytes, size_t *size, struct dp_error *err)
 {
     const struct dp_epoch_barrier *b = context;
     struct run *run = life()->trainee->run;
     uint64_t span[2] = {run->pushed, 0};
-    (void)worker;
-    (void)epoch;
+    (void)kind, (void)worker, (void)epoch;
     for (int i = 0; i < 3; i++) {
         uint64_t slow = b->peers->job->worker > 0 ? run->scan_ms : 0;
         if (!world_step(world_here(), slow ? slow : short_or(run, 900)))
@@ -52,8 +51,8 @@ static enum dp_status part(void *context, uint32_t worker, uint32_t epoch, void 
     return DP_OK;
 }
 
-static enum dp_status merge(void *context, uint32_t epoch, const struct dp_shared_note *parts,
-                            struct dp_figures *out, struct dp_error *err)
+static enum dp_status merge(void *context, enum dp_peers_kind kind, uint32_t epoch,
+                            const struct dp_shared_note *parts, struct dp_figures *out, struct dp_error *err)
 {
     const struct run *run = life()->trainee->run;
     uint64_t span[2];
@@ -67,8 +66,9 @@ static enum dp_status merge(void *context, uint32_t epoch, const struct dp_share
         life()->mixed |= span[0] != life()->at || span[1] != life()->at;
     }
     const double long_text = 1.0 / 3;
+    double loss = run->loss[epoch - 1];
     *out = (struct dp_figures){.examples = 1,
-                               .loss = run->loss[epoch - 1],
+                               .loss = kind == DP_PEERS_TEST ? 2 * loss : loss,
                                .accuracy = long_text,
                                .auc = long_text,
                                .rmse = long_text,
@@ -100,6 +100,11 @@ static void fetched(struct world_seat *seat, const char *name, const void *bytes
     run->fetched += strstr(name, "/part/") != NULL;
 }
 
+static bool is_loss(const struct dp_tested *tested, double loss)
+{
+    return tested->known && tested->figures.loss == loss;
+}
+
 static void decided(struct world_seat *seat, const char *name, const void *bytes, size_t size)
 {
     struct run *run = ((struct trainee *)seat->context)->run;
@@ -128,6 +133,10 @@ static void decided(struct world_seat *seat, const char *name, const void *bytes
     for (uint32_t e = run->epochs == LONG ? next.from : run->unknown + 1; e <= before->epoch; e++)
         if (!next.figures[e - 1].known || next.figures[e - 1].figures.loss != run->loss[e - 1])
             world_fail(run->world, "after epoch %u the figures of epoch %u are lost", s->epoch, e);
+    if (run->tests && s->epoch > run->unknown && !is_loss(&next.test_last, 2 * run->loss[s->epoch - 1]))
+        world_fail(run->world, "the test set's figures of epoch %u are lost", s->epoch);
+    if (run->tests && s->kept > 0 && !is_loss(&next.test_kept, 2 * run->loss[s->kept - 1]))
+        world_fail(run->world, "the test set's figures of epoch %u, which is kept, are lost", s->kept);
     dp_decision_clear(&run->decided);
     run->decided = next;
 }
@@ -153,18 +162,12 @@ static enum dp_status epoch_of(struct dp_progress *progress, uint32_t e, struct 
     return DP_OK;
 }
 
-static enum dp_status finish(struct dp_peers *peers, struct dp_epoch_barrier *b, struct dp_error *err)
+static enum dp_status finish(struct dp_peers *peers, struct dp_error *err)
 {
     const struct trainee *r = life()->trainee;
     struct dp_shared_note trained[WORKERS] = {{0}};
-    uint32_t left = b->decision.state.kept ? b->decision.state.kept : r->stopped;
     enum dp_status st = dp_peers_reach(peers, DP_PEERS_TRAINED, r->stopped, "yes", 3, err);
     dp_progress_enter(peers->progress, "waiting");
-    if (st == DP_OK)
-        st = peers->job->worker == 0 ? dp_epoch_barrier_leave(b, left, err)
-                                     : dp_epoch_barrier_await_left(b, err);
-    if (st == DP_OK && b->decision.left != left)
-        world_fail(r->run->world, "the weights of epoch %u stay, not those of %u", b->decision.left, left);
     if (st == DP_OK && peers->job->worker != 0)
         st = dp_peers_wait_first(peers, err);
     else if (st == DP_OK)
@@ -207,7 +210,7 @@ static enum dp_status train(struct dp_job *job, struct dp_peers *peers, struct d
     if (st != DP_OK)
         return st;
     r->stopped = stopped ? stopped : r->run->epochs;
-    return finish(peers, b, err);
+    return finish(peers, err);
 }
 
 static void tell_alive(void *progress)
@@ -223,7 +226,7 @@ static void process(struct world_seat *seat)
     struct dp_progress progress;
     struct dp_peers peers = {.progress = &progress};
     struct dp_epoch_barrier barrier = {
-        .peers = &peers, .rule = run->rule, .ops = {part, merge, keep}, .context = &barrier};
+        .peers = &peers, .rule = run->rule, .ops = {part, merge, keep, run->tests}, .context = &barrier};
     struct dp_job job = {.cluster = &run->cluster,
                          .worker = seat->number % WORKERS,
                          .stop = &run->never,
@@ -319,6 +322,7 @@ static struct run *begin_long(uint64_t seed, uint32_t epochs)
     run->rule.has_goal = world_random(draws, 3) == 0;
     run->rule.goal.value = 2;
     run->epochs = epochs;
+    run->tests = seed % 2;
     for (uint32_t e = 0; e < epochs; e++)
         run->loss[e] = 1 + (double)world_random(draws, 1000) / 100;
     for (uint32_t s = 0; s < SEATS; s++)

@@ -174,7 +174,7 @@ static void each_reason_is_borne_as_its_sign_says(void **state)
         reason = dp_wait_from_number(number);
         enum dp_wait_sign sign = dp_wait_sign(reason);
         bool always = reason == DP_WAIT_GAP || reason == DP_WAIT_OPENING;
-        bool by_moving = reason == DP_WAIT_RECOVERING || reason == DP_WAIT_SNAPSHOT;
+        bool by_moving = reason == DP_WAIT_RECOVERING;
         assert_int_equal(sign, always ? DP_SIGN_ALWAYS : by_moving ? DP_SIGN_MOVES : DP_SIGN_NEVER);
         uint64_t standing = told(&b, stands, &err), moving = told(&b, moves, &err),
                  without_end = told(&b, moves_for_ever, &err), ended = told(&b, ends, &err);

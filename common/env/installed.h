@@ -1,0 +1,14 @@
+/* Installed: where the programs of this installation are: in the directory of the one that runs.
+ * Thread    Any.
+ * Failure   DP_NOT_FOUND: there is none of that name that can be executed. */
+#ifndef DP_ENV_INSTALLED_H
+#define DP_ENV_INSTALLED_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+
+DP_MUST_USE
+enum dp_status dp_installed_program(const char *name, char *out, size_t size, struct dp_error *err);
+
+#endif
