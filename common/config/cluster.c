@@ -328,13 +328,12 @@ static enum dp_status check_threads(const struct dp_cluster_training *t, const s
     if (t->threads <= 1)
         return DP_OK;
     if (dp_cluster_rule_by_step(dp_cluster_rule_of(t)))
-        return dp_fail(
-            err, DP_ARGUMENT,
-            "%s is %" PRIu32 ", threads that move the weights that they share, but %s is %s, which "
-            "computes a step on the weights that were pulled: leave one out (%s: threads of matrix "
-            "products)",
-            what, t->threads, dp_setting_name(names, "training.consistency", other), t->consistency,
-            products);
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32
+                       ", threads that change the weights that they share, but %s is %s, which computes a "
+                       "step on unchanged weights: leave one out (%s: threads of matrix products)",
+                       what, t->threads, dp_setting_name(names, "training.consistency", other),
+                       t->consistency, products);
     if (strcmp(t->device, "cpu") != 0)
         return dp_fail(err, DP_ARGUMENT,
                        "%s is %" PRIu32 ", threads that compute on the CPU, but %s is %s: leave one out",

@@ -11,7 +11,7 @@ static void promise_async(uint32_t slack, char *out, size_t size)
     (void)slack;
     (void)snprintf(out, size,
                    "No worker waits for another. Each trains a fixed share of every epoch; a gradient may be "
-                   "applied to weights that others have changed meanwhile.");
+                   "applied to weights that others have changed since its pull.");
 }
 
 static void promise_ssp(uint32_t slack, char *out, size_t size)

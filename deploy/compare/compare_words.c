@@ -497,14 +497,15 @@ char *dp_compare_words_limit(const json_t *root, size_t mode)
     if (straggler && rule->by_step && slack == 0)
         fputs("Each step waits for the slowest worker, so all go at its speed. ", to);
     if (straggler && rule->slack == DP_SLACK_AHEAD)
-        fputs("Against a worker that is slow for good the bound helps only at the start: once the others are "
+        fputs("If a worker is always slow, the bound helps only at the start: once the others are "
               "that many steps ahead, "
               "all go at its speed, as in sync. ",
               to);
     if (straggler && !rule->waits && !leased && dp_training_number(of, "threads", NULL) <= 1)
-        fputs("Nobody waits within an epoch, but each has a fixed share of it, so it ends when the slowest "
-              "worker has trained its own. ",
-              to);
+        fputs(
+            "No worker waits within an epoch, but each has a fixed share of it, so it ends when the slowest "
+            "worker has trained its own. ",
+            to);
     if (straggler && leased)
         fputs("The slow worker takes fewer minibatches, and the others take the rest. ", to);
     return done(to, &text);

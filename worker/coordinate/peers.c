@@ -273,8 +273,8 @@ static const char *remedy_of(const struct dp_peers *peers)
     if (peers->absent || training->worker_timeout > 0)
         return "";
     return dp_cluster_rule_waits(dp_cluster_rule_of(training))
-               ? ". With --worker-timeout (training.worker_timeout) the others go on without one that is "
-                 "missing"
+               ? ". With --worker-timeout (training.worker_timeout) the others continue without a missing "
+                 "one"
                : ". With --work leased others do the work of one that is missing";
 }
 

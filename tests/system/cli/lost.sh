@@ -134,7 +134,7 @@ expect 0 "" "${predict[@]}"
 mv "$r/store/server-1" "$dir/kept"
 cp -a "$dir/older/server-1" "$r/store/server-1"
 refused "is not the copy that was opened last" "/store/server-1/shard-000"
-unread "or, with --replace-store on \`downpour run\` or the server and with no way back, go on with these"
+unread "or, with --replace-store on \`downpour run\` or the server and with no way back, continue with these"
 rm -r "$r/store/server-1"
 mv "$dir/kept" "$r/store/server-1"
 mv "$r/store/server-0" "$dir/kept" # nobody can tell whether the first server's or the others' are older
@@ -161,7 +161,7 @@ mv "$dir/kept" "$current"
 manifest=$(ls "$r"/store/server-1/shard-0003/MANIFEST-*)
 cp -p "$manifest" "$dir/kept"
 printf 'xxxxxxxx' | dd of="$manifest" bs=1 seek=40 conv=notrunc 2>/dev/null
-refused "does not fit its contents" "or a checkpoint (downpour restore --overwrite)"
+refused "/MANIFEST-" "or a checkpoint (downpour restore --overwrite)"
 mv "$dir/kept" "$manifest"
 
 # ---- all of it, from a backup, in another place too
@@ -180,7 +180,7 @@ cp -a "$dir/older/server-1" "$r/store/server-1"
 mv "$dir/train.gz" "$dir/right.gz"
 echo "not a number" | gzip >"$dir/train.gz"
 expect 2 "" "${train[@]}" --replace-store --continue
-said "the store in '$r/runs/[0-9]+/store/server-1/shard-0003' takes the place of the one of shard 3, as --replace-store says; what was pushed to a later copy is lost"
+said "the store in '$r/runs/[0-9]+/store/server-1/shard-0003' takes the place of the one of shard 3, as --replace-store says; the pushes to a later copy are lost"
 said "$no_way"
 said "stores were replaced, and stay so: correct the cause above and repeat the command without --replace-store"
 mv "$dir/right.gz" "$dir/train.gz"

@@ -196,7 +196,7 @@ static void nobody_is_first_where_nothing_is_shown(void **state)
     }
     says(dp_compare_answer(root),
          "No difference between async and sync is shown, at one rate for all modes: sync ended with accuracy "
-         "higher by 0.00 [");
+         "different by 0.00 [");
     says(dp_compare_answer(root), " The times vary too much between seeds to be compared");
     says(dp_compare_answer(root),
          "With three seeds a difference of a factor of more than ten in time and about 0.17 in accuracy "
