@@ -123,7 +123,7 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const str
     dp_mode_text(rule.mode, rule.slack, text);
     if (!dp_cluster_rule_waits(rule) && training->worker_timeout > 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "%s is %" PRIu32 " s, but %s is %s, where nobody waits for a worker: leave it out",
+                       "%s is %" PRIu32 " s, but %s is %s, where no worker waits for another: leave it out",
                        dp_setting_name(names, "training.worker_timeout", other), training->worker_timeout,
                        what, text);
     if (!dp_cluster_rule_waits(rule))
