@@ -324,11 +324,16 @@ static void servers_that_were_started_manually_leave_a_checkpoint(void **state)
     struct dp_process *server[2];
     live(place, conf);
     const char *last = digest_by_hand(place);
-    best_is_a_checkpoint(place, "manual",
-                         (unsigned)dp_place_number(place, dp_place_path(place, "c.json"), "kept_epoch"));
+    unsigned kept = (unsigned)dp_place_number(place, dp_place_path(place, "c.json"), "kept_epoch");
+    best_is_a_checkpoint(place, "manual", kept);
     (void)dp_place_try(place, 0, "downpour", "restore", "--cluster", conf, "--from", best, "--overwrite");
     for (uint32_t s = 0; s < 2; s++)
         server[s] = dp_place_server(place, conf, s);
+    /* A worker that was suspended asks for another epoch than the last: what is there stays. */
+    dp_place_says(
+        dp_place_try(place, 2, "downpour", "checkpoint", "--cluster", conf, "--to", best, "--best", "1:29"),
+        "epoch 29 of run 1 was asked for, and the last push is of epoch");
+    best_is_a_checkpoint(place, "manual", kept);
     for (uint32_t s = 0; s < 2; s++)
         dp_place_stops_cleanly(server[s]);
     assert_string_not_equal(digest_by_hand(place), last);
