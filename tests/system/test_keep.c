@@ -158,7 +158,8 @@ static void a_further_run_goes_on_from_them(void **state)
     const char *report = dp_place_path(place, "a/report.json"), *before = digest(place, "a");
     double loss = dp_place_number(place, report, "final.validation.loss");
     dp_place_ended(start(place, "a", "process", "1", more), 0);
-    assert_int_not_equal(access(dp_place_path(place, "a/best"), F_OK), 0); /* that of the run before */
+    assert_int_not_equal(access(dp_place_path(place, "a/best"), F_OK), 0);
+    assert_int_not_equal(access(dp_place_path(place, "a/runs/1/best"), F_OK), 0); /* that of the run before */
     assert_true(dp_place_number(place, report, "settings.run") == 2);
     assert_true(dp_place_number(place, report, "staleness.repeated") == 0);
     assert_true(dp_place_number(place, report, "staleness.pushes") > 30);
