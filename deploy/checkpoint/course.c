@@ -15,6 +15,7 @@
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/union.h"
 #include "server/checkpoint/verify.h"
+#include "server/durable/push_ids.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -185,20 +186,53 @@ static void read_before(struct checkpoint_course *c)
     dp_checkpoint_list_clear(&list);
 }
 
+static bool is_still_partial(const void *context, const struct dp_copy_push *push)
+{
+    const struct checkpoint_course *c = context;
+    struct dp_error unheard = {0};
+    uint64_t bits = 0;
+    enum dp_status st =
+        dp_client_pushed(c->o->client, push->stream, push->number, 1, &bits, ASK_MS, &unheard);
+    return st == DP_TOO_OLD || (st == DP_OK && !(bits & 1));
+}
+
+/* A push that has come to all shards since the cut is acknowledged, so the checkpoint must have it: only others are given up. Each is asked
+ * for once, so that all shards hear the same of it. Where the shards cannot be asked, none is given up. */
+static enum dp_status give_up(struct checkpoint_course *c,
+                              bool (*rule)(const void *known, const struct dp_copy_push *push),
+                              struct dp_error *err)
+{
+    struct dp_copy_pushes gone = {0};
+    enum dp_status st = dp_partial_find(&c->cut_of_all, rule, &c->known, &gone, err);
+    uint32_t still = 0;
+    for (uint32_t i = 0; i < gone.count; i++)
+        if (is_still_partial(c, &gone.push[i]))
+            gone.push[still++] = gone.push[i];
+    gone.count = still;
+    if (st == DP_OK)
+        st = dp_union_give_up(&c->cut_of_all, dp_partial_has, &gone, err);
+    free(gone.push);
+    if (st == DP_OK &&
+        c->cut_of_all.partial.count > DP_REFUSED_MAX) /* a restored shard refuses as many by name */
+        st = dp_fail(err, DP_FULL,
+                     "%" PRIu32
+                     " pushes of clients are on some shards only, and at most %u can be given up: wait until "
+                     "their clients have sent them again",
+                     c->cut_of_all.partial.count, DP_REFUSED_MAX);
+    return st == DP_OK ? order(c, DP_CHECKPOINT_FINISH, err) : st;
+}
+
 static enum dp_status finish(struct checkpoint_course *c, struct dp_error *err)
 {
     read_before(c);
     c->known.last_run = c->cut_of_all.last_run;
-    enum dp_status st = dp_union_give_up(&c->cut_of_all, dp_partial_is_over, &c->known, err);
-    return st == DP_OK ? order(c, DP_CHECKPOINT_FINISH, err) : st;
+    return give_up(c, dp_partial_is_over, err);
 }
 
 /* Pushes of clients that do not train. The shards then lack pushes of workers only. */
 static enum dp_status give_up_clients(struct checkpoint_course *c, struct dp_error *err)
 {
-    enum dp_status st = dp_union_give_up(&c->cut_of_all, dp_partial_is_of_client, NULL, err);
-    if (st == DP_OK)
-        st = order(c, DP_CHECKPOINT_FINISH, err);
+    enum dp_status st = give_up(c, dp_partial_is_of_client, err);
     for (uint32_t i = 0; i < c->shards && st == DP_OK; i++)
         if (c->answers[i].state.lacking > 0)
             st = fail_waiting(c, i, err);
