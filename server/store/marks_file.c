@@ -204,6 +204,14 @@ void dp_marks_file_close(struct dp_marks_file **file)
     *file = NULL;
 }
 
+uint64_t dp_marks_file_bytes(struct dp_marks_file *file)
+{
+    DP_ASSERT(pthread_mutex_lock(&file->lock) == 0);
+    uint64_t bytes = file->image.size;
+    DP_ASSERT(pthread_mutex_unlock(&file->lock) == 0);
+    return bytes;
+}
+
 /* ---- put */
 
 static enum dp_status write_to(const struct dp_disk *disk, struct image *image, struct dp_rocks_seal *seal,

@@ -28,6 +28,8 @@ enum dp_status dp_marks_file_load(const struct dp_disk *disk, struct dp_marks_fi
                                   struct dp_error *err);
 void dp_marks_file_close(struct dp_marks_file **file); /* accepts NULL inside, leaves NULL */
 
+/* Of the file, in bytes. */
+uint64_t dp_marks_file_bytes(struct dp_marks_file *file);
 /* A mark whose value is NULL is removed. Seals the manifest first. */
 DP_MUST_USE
 enum dp_status dp_marks_file_put(struct dp_marks_file *file, const struct dp_store_mark *marks,

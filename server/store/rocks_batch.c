@@ -40,7 +40,9 @@ static enum dp_status put_marks(struct dp_rocks_db *db, const struct dp_store_jo
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < job->count; i++)
         bytes += job->marks[i].key_bytes + job->marks[i].value_bytes;
-    enum dp_status st = dp_space_check(db->directory, 2 * bytes, DP_SPACE_MARKS, err);
+    /* The file is written as a new one next to the old one. */
+    bytes += dp_marks_file_bytes(db->marks);
+    enum dp_status st = dp_space_check(db->directory, bytes, DP_SPACE_MARKS, err);
     return st == DP_OK ? dp_marks_put(db, job->marks, job->count, err) : st;
 }
 

@@ -10,19 +10,24 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define SNAPSHOT_PREFIX "snapshot-"         /* of a version before */
-#define MAKE_BYTES      ((uint64_t)4 << 20) /* RocksDB writes logs and a manifest for a link */
+#define MAKE_BYTES ((uint64_t)4 << 20) /* RocksDB writes logs and a manifest for a link */
 
 static bool is_link(const char *name)
 {
     return strncmp(name, DP_STORE_LINK_PREFIX, sizeof DP_STORE_LINK_PREFIX - 1) == 0;
 }
 
+/* Of a version before: of a run and an epoch, or the begin or the end of one. */
 static bool is_snapshot(const char *name)
 {
-    return strncmp(name, SNAPSHOT_PREFIX, sizeof SNAPSHOT_PREFIX - 1) == 0;
+    unsigned run, epoch;
+    int read = 0;
+    if (sscanf(name, "snapshot-%u-%u%n", &run, &epoch, &read) != 2)
+        return false;
+    return name[read] == '\0' || strcmp(name + read, "-tmp") == 0 || strcmp(name + read, "-drop") == 0;
 }
 
 static enum dp_status path_of(const char *directory, const char *name, char out[DP_ROCKS_PLACE_BYTES],
@@ -39,7 +44,7 @@ static enum dp_status failed(struct dp_error *err, const char *what, const char 
     return dp_fail(err, st, "store: %s %s: %s%s", what, path, strerror(errno), dp_limits_remedy(errno));
 }
 
-/* A directory of files. */
+/* A directory of files, and of such directories: a version before put snapshots in a link. */
 static enum dp_status remove_one(const char *directory, const char *name, struct dp_error *err)
 {
     char at[DP_ROCKS_PLACE_BYTES], path[DP_ROCKS_PLACE_BYTES];
@@ -52,7 +57,7 @@ static enum dp_status remove_one(const char *directory, const char *name, struct
             continue;
         st = path_of(at, entry->d_name, path, err);
         if (st == DP_OK && unlink(path) != 0 && errno != ENOENT)
-            st = failed(err, "remove", path);
+            st = errno == EISDIR ? remove_one(at, entry->d_name, err) : failed(err, "remove", path);
     }
     (void)closedir(list);
     return st == DP_OK && rmdir(at) != 0 && errno != ENOENT ? failed(err, "remove", at) : st;
@@ -100,12 +105,22 @@ enum dp_status dp_rocks_link_remove(const char *directory, const char *name, str
 }
 
 /* Names are looked for anew after each one that was removed. */
+static bool is_directory(const char *directory, const char *name)
+{
+    char path[DP_ROCKS_PLACE_BYTES];
+    struct dp_error unheard = {0};
+    struct stat info;
+    return path_of(directory, name, path, &unheard) == DP_OK && lstat(path, &info) == 0 &&
+           S_ISDIR(info.st_mode);
+}
+
 static bool find_link(const char *directory, char *out, size_t size)
 {
     DIR *list = opendir(directory);
     bool found = false;
     for (struct dirent *entry; list && !found && (entry = readdir(list));)
-        if ((is_link(entry->d_name) || is_snapshot(entry->d_name)) && strlen(entry->d_name) < size) {
+        if ((is_link(entry->d_name) || is_snapshot(entry->d_name)) && strlen(entry->d_name) < size &&
+            is_directory(directory, entry->d_name)) {
             (void)snprintf(out, size, "%s", entry->d_name);
             found = true;
         }

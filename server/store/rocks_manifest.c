@@ -126,8 +126,10 @@ enum dp_status dp_rocks_manifest_seal(const struct dp_disk *disk, struct dp_rock
         st = read_from(disk, next.bytes, true, &of, err);
     if (st == DP_OK) {
         next.bytes = intact(&of, next.bytes);
-        DP_ASSERT(next.number > seal->number || next.bytes >= seal->bytes);
-        *seal = next;
+        if (next.number < seal->number || (next.number == seal->number && next.bytes < seal->bytes))
+            st = dp_fail(err, DP_CORRUPT, "seal: %s has lost records that were durable", of.name);
+        else
+            *seal = next;
     }
     release(&of);
     return st == DP_NOT_FOUND ? dp_wrap(err, DP_IO, "seal") : st;
