@@ -1,5 +1,6 @@
 #include "worker/coordinate/best_epoch.h"
 
+#include "common/base/deadline.h"
 #include "common/env/installed.h"
 
 #include <dirent.h>
@@ -13,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRIES    3u /* a server that was killed may be back at the next one */
 #define FIRST_MS 5u
 #define LOOK_MS  50u
+#define AGAIN_MS 200u
 
 /* Between fork and exec: async-signal-safe calls only, as other threads may have held any lock. */
 static _Noreturn void become(const char *const *argv, pid_t parent)
@@ -63,8 +64,15 @@ enum dp_status dp_best_epoch_save(struct dp_job *job, uint32_t epoch, struct dp_
                                 "--best", which,        NULL};
     (void)snprintf(which, sizeof which, "%" PRIu32 ":%" PRIu32, job->cluster->training.run, epoch);
     enum dp_status st = dp_installed_program("downpour", program, sizeof program, err);
-    for (unsigned i = 0; st == DP_OK && !worked && i < TRIES; i++)
+    /* A server that was killed comes back, and another checkpoint under way ends: the workers rest until then. */
+    const uint64_t end_ms = dp_now_ms() + job->cluster->training.timeout_ms;
+    if (st == DP_OK)
         st = run_once(job, argv, &worked, err);
+    while (st == DP_OK && !worked && dp_now_ms() < end_ms) {
+        st = dp_shared_pause(job, AGAIN_MS, err);
+        if (st == DP_OK)
+            st = run_once(job, argv, &worked, err);
+    }
     if (st == DP_OK && !worked)
         st = dp_fail(
             err, DP_UNAVAILABLE,
