@@ -30,16 +30,6 @@ static inline void dp_store_u64le(void *at, uint64_t v)
 {
     memcpy(at, &v, sizeof v);
 }
-static inline double dp_load_f64le(const void *at)
-{
-    double v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-static inline void dp_store_f64le(void *at, double v)
-{
-    memcpy(at, &v, sizeof v);
-}
 static inline uint32_t dp_load_u32be(const void *at)
 {
     return __builtin_bswap32(dp_load_u32le(at));
