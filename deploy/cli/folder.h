@@ -98,6 +98,8 @@ enum dp_status dp_folder_make_parts(const struct dp_folder *folder, struct dp_er
 /* The directory's cache, which its runs share, as the run's "cache". */
 DP_MUST_USE
 enum dp_status dp_folder_make_cache(const struct dp_folder *folder, struct dp_error *err);
+/* Whether `current` leads to this run. */
+bool dp_folder_is_current(const struct dp_folder *folder);
 /* It is the current run from now on, durably; then runs with other stores are removed. */
 DP_MUST_USE
 enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err);

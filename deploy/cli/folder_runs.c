@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +66,19 @@ static bool may_go(const struct dp_folder *stays, uint32_t number)
     return !realpath(path, theirs) || strcmp(own, theirs) != 0;
 }
 
-/* Another run's directory, whose store the one that stays continues on, is that of an earlier number, and stays with it, without the
- * checkpoint of its best epoch: that store began with its weights. */
+/* Else its stores never had the weights of its best epoch. */
+static bool is_finished(const char *run)
+{
+    char path[DP_PATH_MAX + 3 * LONGER];
+    (void)snprintf(path, sizeof path, "%s/run.json", run);
+    json_t *root = json_load_file(path, 0, NULL);
+    bool is = json_is_true(json_object_get(root, "finished"));
+    json_decref(root);
+    return is;
+}
+
+/* Another run's directory, whose store the one that stays continues on, is that of an earlier number, and stays with it. If that run is
+ * finished, the checkpoint of its best epoch goes: the store began with its weights. */
 static enum dp_status sweep(const struct dp_folder *stays, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 2 * LONGER];
@@ -77,9 +89,12 @@ static enum dp_status sweep(const struct dp_folder *stays, struct dp_error *err)
         int size = snprintf(path, sizeof path, "%s/runs/%" PRIu32, stays->path, number);
         if (number == 0 || number == stays->number)
             continue;
-        if (!may_go(stays, number))
+        if (may_go(stays, number)) {
+            st = remove_tree(path, err);
+        } else if (is_finished(path)) {
             (void)snprintf(path + size, sizeof path - (size_t)size, "/" DP_FOLDER_BEST);
-        st = remove_tree(path, err);
+            st = remove_tree(path, err);
+        }
     }
     if (dir)
         (void)closedir(dir);
@@ -180,6 +195,14 @@ static void hide(const struct dp_folder *folder, const char *name)
     char path[DP_PATH_MAX + LONGER];
     (void)snprintf(path, sizeof path, "%s/%s", folder->path, name);
     (void)unlink(path);
+}
+
+bool dp_folder_is_current(const struct dp_folder *folder)
+{
+    char link[DP_PATH_MAX + LONGER], is[LONGER] = "", own[LONGER];
+    (void)snprintf(link, sizeof link, "%s/current", folder->path);
+    (void)snprintf(own, sizeof own, "runs/%" PRIu32, folder->number);
+    return readlink(link, is, sizeof is - 1) > 0 && strcmp(is, own) == 0;
 }
 
 enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err)

@@ -49,6 +49,7 @@ struct cli_run {
     struct dp_cli_line line;
     struct dp_cli_epochs epochs;
     bool accepted;           /* some worker has trained: it is the directory's current run */
+    bool unaccepted;         /* it could not be made the directory's run, as was said */
     bool trained;            /* some worker has said so */
     bool replaces;           /* --replace-store gives up something */
     bool all_joined;         /* with --worker-timeout: every worker has, once */
@@ -163,8 +164,8 @@ static void accept(struct cli_run *run)
     uint32_t number = run->plan.cluster->training.run;
     if (run->accepted)
         return;
-    run->accepted = true;
     enum dp_status st = dp_folder_accept(&run->plan.folder, &err);
+    run->accepted = st == DP_OK || dp_folder_is_current(&run->plan.folder);
     if (st == DP_OK && run->plan.state.restored) { /* from now on step logs are those of these weights */
         run->plan.state.restored = false;
         /* An older report says that the weights diverged that were replaced. */
@@ -172,8 +173,9 @@ static void accept(struct cli_run *run)
             (void)unlink(report);
         st = dp_run_state_write(&run->plan.folder, number, &run->plan.state, &err);
     }
-    if (st == DP_OK)
+    if (st == DP_OK || run->unaccepted) /* it is tried again at the next look */
         return;
+    run->unaccepted = true;
     dp_cli_line_end(&run->line);
     fprintf(stderr, "downpour: %s\n", err.text);
 }
@@ -555,8 +557,17 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
     dp_cli_epochs_look(&run->epochs, &run->line); /* what a worker that was asked to stop still had to tell */
     if (code == 0)
         accept(run);
-    if (code != 0 && run->local)
+    if (code == 0 && !run->accepted) {
+        fprintf(
+            stderr,
+            "downpour: the training is complete in %s/runs/%" PRIu32
+            ", but it cannot take the place of the run before (why: above). The next run here removes it: "
+            "copy it away, and correct the cause\n",
+            run->plan.folder.path, run->plan.folder.number);
+        code = 2;
+    } else if (code != 0 && run->local) {
         after_failure(run, failed);
+    }
     if (code == 2)
         leave_cause(run, err);
     if (code == 0 && (set_finished(run, err) != DP_OK || tell_result(run, err) != DP_OK)) {

@@ -72,6 +72,13 @@ static enum dp_status check_fits(const struct dp_folder *folder, const struct dp
     return DP_OK;
 }
 
+static bool has_inside(const struct dp_folder *folder, const char *name)
+{
+    char path[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
+    return dp_folder_path(folder, path, &unheard, "%s", name) == DP_OK && access(path, F_OK) == 0;
+}
+
 /* Once there were weights all shards had a store. A server can tell only where the first server's is there to know it. */
 static enum dp_status check_stores(const struct dp_second *second, const struct dp_cluster *earlier,
                                    const struct dp_run_state *state, struct dp_error *err)
@@ -82,7 +89,10 @@ static enum dp_status check_stores(const struct dp_second *second, const struct 
     if (second->restores)
         return DP_OK;
     enum dp_status st = dp_restored_complete(earlier, err);
-    if (st != DP_OK || (state->known && !state->finished && !dp_run_place(second->folder, earlier).known))
+    bool untrained = state->known && !state->finished && !dp_run_place(second->folder, earlier).known &&
+                     !has_inside(second->folder, DP_FOLDER_BEST) &&
+                     access(earlier->training.report, F_OK) != 0;
+    if (st != DP_OK || untrained)
         return st;
     for (uint32_t i = 0; st == DP_OK && i < earlier->server_count; i++) {
         layout.count = earlier->server[i].shards;
