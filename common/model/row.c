@@ -5,7 +5,7 @@
 const char *dp_row_slot_name(const struct dp_optimizer_spec *optimizer, uint32_t slot)
 {
     const struct dp_optimizer_traits *traits = dp_optimizer_traits(optimizer);
-    DP_ASSERT(traits); /* dp_table_check() has passed */
+    DP_ASSERT(traits); /* a table of another kind is refused: dp_table_check */
     return slot < DP_OPTIMIZER_SLOTS_MAX ? traits->slot[slot] : NULL;
 }
 
