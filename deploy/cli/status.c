@@ -35,7 +35,8 @@ static const struct dp_option options[] = {
      "interval, otherwise of the time since each server started",
      NULL, NULL},
     {"--json", NULL, "print one JSON object on one line", NULL, NULL},
-    {"--all", NULL, "also show the tables and counters of each shard, and what each counter counts", NULL, NULL},
+    {"--all", NULL, "also show the tables and counters of each shard, and what each counter counts", NULL,
+     NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

@@ -130,8 +130,9 @@ static void samples_are_scored_like_those_of_servers(void **state)
     struct dp_place *place = *state;
     const char *root = geteuid() == 0 ? "--allow-run-as-root" : "--display-map",
                *metrics[] = {"loss", "accuracy"};
-    const char *cluster = dp_place_path(place, "run/current/score.conf"), *keys = dp_place_path(place, "keys"),
-               *samples = dp_place_path(place, "samples"), *json = dp_place_path(place, "samples.json");
+    const char *cluster = dp_place_path(place, "run/current/score.conf"),
+               *keys = dp_place_path(place, "keys"), *samples = dp_place_path(place, "samples"),
+               *json = dp_place_path(place, "samples.json");
     dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--model", "mlp:64-32-10",
                  "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "3", "--batch", "64",
                  "--workers", "4", "--consistency", "sync", "--rate", "0.01", "--sample-every", "3600s",
