@@ -15,7 +15,6 @@
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/union.h"
 #include "server/checkpoint/verify.h"
-#include "server/durable/push_ids.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -186,39 +185,36 @@ static void read_before(struct checkpoint_course *c)
     dp_checkpoint_list_clear(&list);
 }
 
-static bool is_still_partial(const void *context, const struct dp_copy_push *push)
+/* A push that has come to all shards since the cut is acknowledged, so the checkpoint must have it: those are taken off the list. */
+static enum dp_status keep_partial(const struct checkpoint_course *c, struct dp_copy_pushes *gone,
+                                   struct dp_error *err)
 {
-    const struct checkpoint_course *c = context;
-    struct dp_error unheard = {0};
-    uint64_t bits = 0;
-    enum dp_status st =
-        dp_client_pushed(c->o->client, push->stream, push->number, 1, &bits, ASK_MS, &unheard);
-    return st == DP_TOO_OLD || (st == DP_OK && !(bits & 1));
+    uint32_t still = 0;
+    for (uint32_t i = 0; i < gone->count; i++) {
+        uint64_t bits = 0;
+        enum dp_status st =
+            dp_client_pushed(c->o->client, gone->push[i].stream, gone->push[i].number, 1, &bits, ASK_MS, err);
+        if (st != DP_OK && st != DP_TOO_OLD) /* too old: it comes no more */
+            return dp_wrap(err, st, "cannot ask which pushes all shards have");
+        if (st == DP_TOO_OLD || !(bits & 1))
+            gone->push[still++] = gone->push[i];
+    }
+    gone->count = still;
+    return DP_OK;
 }
 
-/* A push that has come to all shards since the cut is acknowledged, so the checkpoint must have it: only others are given up. Each is asked
- * for once, so that all shards hear the same of it. Where the shards cannot be asked, none is given up. */
+/* Each push is asked for once, so that all shards hear the same of it. */
 static enum dp_status give_up(struct checkpoint_course *c,
                               bool (*rule)(const void *known, const struct dp_copy_push *push),
                               struct dp_error *err)
 {
     struct dp_copy_pushes gone = {0};
-    enum dp_status st = dp_partial_find(&c->cut_of_all, rule, &c->known, &gone, err);
-    uint32_t still = 0;
-    for (uint32_t i = 0; i < gone.count; i++)
-        if (is_still_partial(c, &gone.push[i]))
-            gone.push[still++] = gone.push[i];
-    gone.count = still;
+    enum dp_status st = dp_union_find_lacking(&c->cut_of_all, rule, &c->known, &gone, err);
     if (st == DP_OK)
-        st = dp_union_give_up(&c->cut_of_all, dp_partial_has, &gone, err);
+        st = keep_partial(c, &gone, err);
+    if (st == DP_OK)
+        st = dp_union_give_up(&c->cut_of_all, dp_union_has_push, &gone, err);
     free(gone.push);
-    if (st == DP_OK &&
-        c->cut_of_all.partial.count > DP_REFUSED_MAX) /* a restored shard refuses as many by name */
-        st = dp_fail(err, DP_FULL,
-                     "%" PRIu32
-                     " pushes of clients are on some shards only, and at most %u can be given up: wait until "
-                     "their clients have sent them again",
-                     c->cut_of_all.partial.count, DP_REFUSED_MAX);
     return st == DP_OK ? order(c, DP_CHECKPOINT_FINISH, err) : st;
 }
 

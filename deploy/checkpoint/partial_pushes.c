@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define CLOSE_MS 10000u
 #define DISK_MS  120000u /* then a disk or a server hangs */
@@ -22,43 +21,6 @@ bool dp_partial_is_of_client(const void *unused, const struct dp_copy_push *push
 {
     (void)unused;
     return !dp_stream_is_training(push->stream);
-}
-
-static int by_push(const void *a, const void *b)
-{
-    const struct dp_copy_push *x = a, *y = b;
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-enum dp_status dp_partial_find(const struct dp_union *cut,
-                               bool (*rule)(const void *known, const struct dp_copy_push *push),
-                               const void *known, struct dp_copy_pushes *out, struct dp_error *err)
-{
-    size_t most = 0;
-    uint32_t once = 0;
-    for (uint32_t i = 0; i < cut->shards; i++)
-        most += cut->lacking[i].count;
-    *out = (struct dp_copy_pushes){.push = calloc(most + 1, sizeof *out->push)};
-    if (!out->push)
-        return dp_fail(err, DP_NOMEM, "no memory for %zu pushes", most);
-    for (uint32_t i = 0; i < cut->shards; i++)
-        for (uint32_t k = 0; k < cut->lacking[i].count; k++)
-            if (rule(known, &cut->lacking[i].push[k]))
-                out->push[out->count++] = cut->lacking[i].push[k];
-    qsort(out->push, out->count, sizeof *out->push, by_push);
-    for (uint32_t i = 0; i < out->count; i++)
-        if (once == 0 || by_push(&out->push[once - 1], &out->push[i]) != 0)
-            out->push[once++] = out->push[i];
-    out->count = once;
-    return DP_OK;
-}
-
-bool dp_partial_has(const void *pushes, const struct dp_copy_push *push)
-{
-    const struct dp_copy_pushes *of = pushes;
-    return of->count > 0 && bsearch(push, of->push, of->count, sizeof *of->push, by_push);
 }
 
 uint32_t dp_partial_grace_ms(bool has_sync)

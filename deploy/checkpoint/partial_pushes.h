@@ -8,7 +8,6 @@
 
 #include "common/config/cluster.h"
 #include "server/checkpoint/copier.h"
-#include "server/checkpoint/union.h"
 
 struct dp_partial_known {
     struct dp_copy_pushes before; /* of the last checkpoint in the directory, if it is of this history */
@@ -19,14 +18,6 @@ struct dp_partial_known {
 bool dp_partial_is_over(const void *known, const struct dp_copy_push *push);
 /* Whether it is of a client that does not train. */
 bool dp_partial_is_of_client(const void *unused, const struct dp_copy_push *push);
-/* The pushes of which some shard lacked its part at the cut, and which `rule` names: each once, ascending. The caller frees out->push. */
-DP_MUST_USE
-enum dp_status dp_partial_find(const struct dp_union *cut,
-                               bool (*rule)(const void *known, const struct dp_copy_push *push),
-                               const void *known, struct dp_copy_pushes *out, struct dp_error *err);
-/* pushes: struct dp_copy_pushes, ascending. */
-bool dp_partial_has(const void *pushes, const struct dp_copy_push *push);
-
 struct dp_partial_wait {
     const struct dp_cluster_training *training;
     bool has_sync;

@@ -171,6 +171,30 @@ static void drop_repeated(struct dp_copy_pushes *pushes, uint32_t from)
     pushes->count = once;
 }
 
+enum dp_status dp_union_find_lacking(const struct dp_union *cut,
+                                     bool (*rule)(const void *context, const struct dp_copy_push *push),
+                                     const void *context, struct dp_copy_pushes *out, struct dp_error *err)
+{
+    size_t most = 1;
+    for (uint32_t i = 0; i < cut->shards; i++)
+        most += cut->lacking[i].count;
+    *out = (struct dp_copy_pushes){.push = calloc(most, sizeof *out->push)};
+    if (!out->push)
+        return dp_fail(err, DP_NOMEM, "no memory for pushes that only some shards have");
+    for (uint32_t i = 0; i < cut->shards; i++)
+        for (uint32_t k = 0; k < cut->lacking[i].count; k++)
+            if (rule(context, &cut->lacking[i].push[k]))
+                out->push[out->count++] = cut->lacking[i].push[k];
+    drop_repeated(out, 0);
+    return DP_OK;
+}
+
+bool dp_union_has_push(const void *pushes, const struct dp_copy_push *push)
+{
+    const struct dp_copy_pushes *of = pushes;
+    return of->count > 0 && bsearch(push, of->push, of->count, sizeof *of->push, by_push);
+}
+
 enum dp_status dp_union_give_up(struct dp_union *cut,
                                 bool (*is_given_up)(const void *context, const struct dp_copy_push *push),
                                 const void *context, struct dp_error *err)

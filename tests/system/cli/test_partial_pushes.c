@@ -4,7 +4,6 @@
 #include "deploy/checkpoint/partial_pushes.h"
 #include "tests/lib/test.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void earlier_runs_and_what_was_given_up_are_over(void **state)
@@ -19,27 +18,6 @@ static void earlier_runs_and_what_was_given_up_are_over(void **state)
     assert_false(dp_partial_is_over(&first, &earlier) || dp_partial_is_over(&first, &client));
     assert_true(dp_partial_is_of_client(NULL, &client));
     assert_false(dp_partial_is_of_client(NULL, &now));
-}
-
-/* Planted: a push twice, of two shards; all of them; none of the last shard. */
-static void each_is_found_once(void **state)
-{
-    struct dp_copy_push one[] = {{9, 2}, {dp_stream_of_run(2, 1), 5}, {9, 1}}, two[] = {{9, 1}, {7, 4}};
-    struct dp_copy_pushes lacking[] = {{one, 3}, {two, 2}}, out = {0};
-    const struct dp_union cut = {.shards = 2, .lacking = lacking};
-    const struct dp_copy_push expected[] = {{7, 4}, {9, 1}, {9, 2}};
-    struct dp_error err = {0};
-    (void)state;
-    assert_int_equal(dp_partial_find(&cut, dp_partial_is_of_client, NULL, &out, &err), DP_OK);
-    assert_int_equal(out.count, 3);
-    for (uint32_t i = 0; i < out.count; i++) {
-        assert_true(out.push[i].stream == expected[i].stream && out.push[i].number == expected[i].number);
-        assert_true(dp_partial_has(&out, &expected[i]));
-    }
-    assert_false(dp_partial_has(&out, &one[1]));
-    free(out.push);
-    out = (struct dp_copy_pushes){0};
-    assert_false(dp_partial_has(&out, &one[0]));
 }
 
 static void expect(const struct dp_partial_wait *wait, const char *text)
@@ -77,7 +55,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(earlier_runs_and_what_was_given_up_are_over),
-        cmocka_unit_test(each_is_found_once),
         cmocka_unit_test(the_worker_is_named),
         cmocka_unit_test(else_it_is_the_step_or_the_disk),
     };

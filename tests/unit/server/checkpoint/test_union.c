@@ -328,9 +328,37 @@ static void test_ids_that_are_none(void **unused)
     free_parts(parts, 1);
 }
 
+static bool is_small(const void *unused, const struct dp_copy_push *push)
+{
+    (void)unused;
+    return push->stream < 100;
+}
+
+/* Planted: a push twice, of two shards; all of them; none of the last shard. */
+static void each_is_found_once(void **unused)
+{
+    struct dp_copy_push one[] = {{9, 2}, {100, 5}, {9, 1}}, two[] = {{9, 1}, {7, 4}};
+    struct dp_copy_pushes lacking[] = {{one, 3}, {two, 2}}, out = {0};
+    const struct dp_union cut = {.shards = 2, .lacking = lacking};
+    const struct dp_copy_push expected[] = {{7, 4}, {9, 1}, {9, 2}};
+    struct dp_error err = {0};
+    (void)unused;
+    assert_int_equal(dp_union_find_lacking(&cut, is_small, NULL, &out, &err), DP_OK);
+    assert_int_equal(out.count, 3);
+    for (uint32_t i = 0; i < out.count; i++) {
+        assert_true(out.push[i].stream == expected[i].stream && out.push[i].number == expected[i].number);
+        assert_true(dp_union_has_push(&out, &expected[i]));
+    }
+    assert_false(dp_union_has_push(&out, &one[1]));
+    free(out.push);
+    out = (struct dp_copy_pushes){0};
+    assert_false(dp_union_has_push(&out, &one[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_is_found_once),
         cmocka_unit_test(test_random_pushes),
         cmocka_unit_test(test_forgotten_stream),
         cmocka_unit_test(test_refusals_are_united),
