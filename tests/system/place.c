@@ -167,8 +167,9 @@ void dp_place_drop(struct dp_place *place, struct dp_process **process)
 
 static void show(struct dp_process *process)
 {
-    print_error("standard output:\n%s\nstandard error:\n%s\n", dp_process_out(process),
-                dp_process_err(process));
+    /* cmocka's own printing ends after 1,024 bytes. */
+    fprintf(stderr, "standard output:\n%s\nstandard error:\n%s\n", dp_process_out(process),
+            dp_process_err(process));
 }
 
 void dp_place_ended(struct dp_process *process, int code)
