@@ -5,7 +5,7 @@ struct dp_call *dp_client_draft_all(struct dp_client *client, enum dp_request_ki
 {
     struct dp_call *call = dp_call_new(client, 0, timeout_ms);
     for (uint32_t i = 0; i < client->shards && call; i++) {
-        client->draft[i] = dp_parcel_new(kind, answer);
+        client->draft[i] = dp_shard_request_new(kind, answer);
         if (client->draft[i])
             client->draft[i]->loose = true;
         else

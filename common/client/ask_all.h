@@ -6,10 +6,10 @@
 
 #include "common/client/client_inner.h"
 
-/* A loose parcel for each shard in client->draft, and a call for them. NULL: out of memory. */
+/* A loose shard request for each shard in client->draft, and a call for them. NULL: out of memory. */
 struct dp_call *dp_client_draft_all(struct dp_client *client, enum dp_request_kind kind,
                                     enum dp_reply_kind answer, uint32_t timeout_ms);
-/* Issues the draft and waits; a shard whose parcel was freed is not asked. Takes the call over: NULL fails with
+/* Issues the draft and waits; a shard whose shard request was freed is not asked. Takes the call over: NULL fails with
  * DP_NOMEM. */
 DP_MUST_USE
 enum dp_status dp_client_ask_all(struct dp_client *client, struct dp_call **call, const char *what,

@@ -6,11 +6,11 @@
 
 #include "common/client/client_inner.h"
 
-/* Issues one loose parcel (consumed, with its new call) to a link, waits, and gives the call: read what it
+/* Issues one loose shard request (consumed, with its new call) to a link, waits, and gives the call: read what it
  * kept, then dp_client_end. */
 DP_MUST_USE
-enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, struct dp_parcel **parcel,
-                             const char *what, uint32_t timeout_ms, struct dp_call **out,
-                             struct dp_error *err);
+enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link,
+                             struct dp_shard_request **to_shard, const char *what, uint32_t timeout_ms,
+                             struct dp_call **out, struct dp_error *err);
 
 #endif

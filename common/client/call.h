@@ -5,7 +5,7 @@
 #define DP_CLIENT_CALL_H
 
 #include "common/client/downpour.h"
-#include "common/client/parcel.h"
+#include "common/client/shard_request.h"
 
 struct dp_call_pull {
     struct dp_pull_part part;
@@ -23,14 +23,14 @@ struct dp_call_view {
 struct dp_call {
     struct dp_call *next;
     uint64_t id;
-    uint32_t waiting;     /* parcels that are not answered */
+    uint32_t waiting;     /* shard requests that are not answered */
     uint64_t deadline_ns; /* the latest that its owner named: goes into the requests */
     struct dp_error err;  /* of the first refusal; DP_OK: none */
     bool member;          /* on behalf of a member of a run */
-    /* Takes in an answer of the kind that the parcel wants (message's frames 1.. are the sections'). May take
+    /* Takes in an answer of the kind that the shard request wants (message's frames 1.. are the sections'). May take
      * heap parts of the reply and the message over. Gives why the answer cannot be used. NULL: nothing to do.
      */
-    enum dp_status (*take)(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+    enum dp_status (*take)(struct dp_call *call, uint32_t server, const struct dp_shard_request *to_shard,
                            struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
     struct dp_outcome outcome;                /* push */
     struct dp_pulled_at *pulled_at;           /* pull: the caller's, or NULL */

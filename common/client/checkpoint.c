@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum dp_status take_answer(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status take_answer(struct dp_call *call, uint32_t server,
+                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                  struct dp_message **message, struct dp_error *err)
 {
-    (void)parcel;
+    (void)to_shard;
     struct dp_checkpoint_answer *answer = &call->checkpoints[server];
     uint32_t frames = dp_checkpoint_frames(reply->checkpoint.stage);
     DP_ASSERT(*message && (*message)->frames == frames + 1 && !answer->answered);
@@ -28,12 +29,12 @@ static enum dp_status take_answer(struct dp_call *call, uint32_t server, const s
     return DP_OK;
 }
 
-/* The pushes that a finish names are the parcel's: it may be sent again when the call is over. */
-static bool fill(struct dp_parcel *parcel, const struct dp_checkpoint_ask *ask)
+/* The pushes that a finish names are the shard request's: it may be sent again when the call is over. */
+static bool fill(struct dp_shard_request *to_shard, const struct dp_checkpoint_ask *ask)
 {
     size_t bytes = (size_t)ask->missing * 16;
-    parcel->request.checkpoint = *ask;
-    parcel->request.checkpoint.pushes = NULL;
+    to_shard->request.checkpoint = *ask;
+    to_shard->request.checkpoint.pushes = NULL;
     if (ask->action != DP_CHECKPOINT_FINISH)
         return true;
     struct dp_block *block = dp_block_new(bytes);
@@ -41,7 +42,7 @@ static bool fill(struct dp_parcel *parcel, const struct dp_checkpoint_ask *ask)
         return false;
     if (bytes > 0)
         memcpy(dp_block_bytes(block), ask->pushes, bytes);
-    dp_parcel_add(parcel, block, 0, bytes);
+    dp_shard_request_add(to_shard, block, 0, bytes);
     dp_block_drop(&block);
     return true;
 }
@@ -82,23 +83,23 @@ enum dp_status dp_client_register_copy(struct dp_client *client, uint32_t timeou
     *out = (struct dp_register_value){0};
     if (!client->has_control)
         return dp_fail(err, DP_ARGUMENT, "register: this client was opened without a control endpoint");
-    struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_REGISTER_COPY, DP_REPLY_REGISTER);
+    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_COPY, DP_REPLY_REGISTER);
     struct dp_call *call = dp_call_new(client, 0, timeout_ms);
     enum dp_status st;
-    if (!parcel || !call) {
+    if (!to_shard || !call) {
         dp_call_free(&call);
         st = dp_fail(err, DP_NOMEM, "copy of the register: no memory");
         goto done;
     }
     call->take = dp_call_keep_value;
-    parcel->call = call;
-    st = dp_client_ask(client, &client->link[client->shards], &parcel, "copy of the register", timeout_ms,
+    to_shard->call = call;
+    st = dp_client_ask(client, &client->link[client->shards], &to_shard, "copy of the register", timeout_ms,
                        &call, err);
     if (st != DP_OK)
         goto done;
     st = dp_call_copy_value(call, out, err);
     dp_client_end(client, call);
 done:
-    dp_parcel_free(&parcel);
+    dp_shard_request_free(&to_shard);
     return st;
 }

@@ -115,8 +115,8 @@ void dp_client_progress(struct dp_client *client)
     take_in(client, now_ns);
     if (client->watch.look)
         client->watch.look(client, now_ns);
-    if (client->beats.look)
-        client->beats.look(client, now_ns);
+    if (client->heartbeats.look)
+        client->heartbeats.look(client, now_ns);
     pump(client, now_ns);
 }
 
@@ -171,7 +171,7 @@ enum dp_status dp_client_await_room(struct dp_client *client, const char *what, 
 const struct dp_link *dp_client_pushing(const struct dp_client *client)
 {
     for (uint32_t i = 0; i < client->shards; i++) {
-        for (const struct dp_parcel *p = client->link[i].first; p; p = p->next) {
+        for (const struct dp_shard_request *p = client->link[i].first; p; p = p->next) {
             if (p->request.kind == DP_REQUEST_PUSH)
                 return &client->link[i];
         }
@@ -211,7 +211,7 @@ void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_
 void dp_client_drop_draft(struct dp_client *client)
 {
     for (uint32_t i = 0; i < client->shards; i++)
-        dp_parcel_free(&client->draft[i]);
+        dp_shard_request_free(&client->draft[i]);
 }
 
 static enum dp_status time_is_over(const struct dp_client *client, const struct dp_call *call,
@@ -333,7 +333,7 @@ static enum dp_status fill(struct dp_client *client, const struct dp_client_opti
     client->gives_up_context = options->gives_up_context;
     client->type = options->bf16_values ? DP_BF16 : DP_F32;
     client->link = calloc(options->shard_count + 1, sizeof *client->link);
-    client->draft = calloc(options->shard_count + 1, sizeof(struct dp_parcel *));
+    client->draft = calloc(options->shard_count + 1, sizeof(struct dp_shard_request *));
     if (!client->link || !client->draft)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " shards", options->shard_count);
     client->shards = options->shard_count;
@@ -450,7 +450,7 @@ void dp_client_close(struct dp_client **client)
         return;
     for (uint32_t i = 0; c->link && i <= c->shards; i++)
         dp_link_close(&c->link[i]);
-    /* After the links: their parcels point at calls and blocks; the transport lets go of its frames last. */
+    /* After the links: their shard requests point at calls and blocks; the transport lets go of its frames last. */
     c->session.transport.close(c->session.transport.self);
     while (c->calls) {
         struct dp_call *call = c->calls;

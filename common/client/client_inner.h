@@ -33,8 +33,8 @@ struct dp_client_watch { /* of the view, while pulls are held: view_watch.c */
     struct dp_call *asked;
 };
 
-struct dp_client_beats {                                     /* of a member: beats.c */
-    void (*look)(struct dp_client *client, uint64_t now_ns); /* NULL: it does not beat */
+struct dp_client_heartbeats {                                /* of a member: heartbeats.c */
+    void (*look)(struct dp_client *client, uint64_t now_ns); /* NULL: it does not heartbeat */
     uint64_t every_ns, due_ns;
     struct dp_call *sent;
 };
@@ -43,14 +43,14 @@ struct dp_client {
     struct dp_client_session session;
     struct dp_client_place place;
     struct dp_client_watch watch;
-    struct dp_client_beats beats;
+    struct dp_client_heartbeats heartbeats;
     uint32_t shards;
     bool has_control;
     bool (*gives_up)(void *context);
     void *gives_up_context;
-    enum dp_value_type type;  /* of values on the wire */
-    struct dp_link *link;     /* [shards + 1]; the last: control */
-    struct dp_parcel **draft; /* [shards]: a request being made; NULLs between calls */
+    enum dp_value_type type;         /* of values on the wire */
+    struct dp_link *link;            /* [shards + 1]; the last: control */
+    struct dp_shard_request **draft; /* [shards]: a request being made; NULLs between calls */
     struct dp_call *calls;
     struct dp_client_table *tables;
     struct dp_keys *keys; /* of the simple forms, free between them */
@@ -58,13 +58,14 @@ struct dp_client {
     uint64_t last_call;
 };
 
-/* A call without parcels, not among the client's yet: dp_call_free, or dp_client_issue. */
+/* A call without shard requests, not among the client's yet: dp_call_free, or dp_client_issue. */
 struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms);
 void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
 
 /* A call's `take` for a register value: reply and message stay in the call. */
-enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
+enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server,
+                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                  struct dp_message **message, struct dp_error *err);
 /* What it kept, for the caller. */
 enum dp_status dp_call_copy_value(const struct dp_call *call, struct dp_register_value *out,
                                   struct dp_error *err);
@@ -75,7 +76,7 @@ const struct dp_link *dp_client_pushing(const struct dp_client *client);
 /* Waits until there is none. */
 DP_MUST_USE
 enum dp_status dp_client_await_pushes(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err);
-/* Waits until each shard that the draft has a parcel for has room. `what` names the request. */
+/* Waits until each shard that the draft has a shard request for has room. `what` names the request. */
 DP_MUST_USE
 enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                     struct dp_error *err);
@@ -83,11 +84,11 @@ enum dp_status dp_client_await_room(struct dp_client *client, const char *what, 
 DP_MUST_USE
 enum dp_status dp_client_await_stream(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                       struct dp_error *err);
-/* Puts the draft's parcels on their links and sends; the call is the client's from here on. Cannot fail. */
+/* Puts the draft's shard requests on their links and sends; the call is the client's from here on. Cannot fail. */
 void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_ticket *out);
 /* Frees what the draft holds. */
 void dp_client_drop_draft(struct dp_client *client);
-/* Waits until the call is done; its parcels let go of it when it was refused. The call stays the client's:
+/* Waits until the call is done; its shard requests let go of it when it was refused. The call stays the client's:
  * dp_client_end takes it out and frees it, on any outcome. */
 DP_MUST_USE
 enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, const char *what,

@@ -203,7 +203,7 @@ struct dp_join {
 };
 /* Before joining: this member tells the first server that it lives, several times within timeout_ms (once a second at least; 0: not at
  * all), from calls that wait and from dp_client_progress: who computes for longer calls that meanwhile. */
-void dp_client_beats(struct dp_client *client, uint32_t timeout_ms);
+void dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms);
 /* Asks for how long the first server has not heard of each member: silent_ms[members of the join], by rank. It counts while it serves
  * and is not suspended, and everybody as just heard when it starts. Who has not joined yet counts, too: the register's
  * view (run/<run>/view) tells who has. DP_TIMEOUT: it is away, and nobody knows. */

@@ -24,18 +24,19 @@ static enum dp_status check(const struct dp_client *client, const struct dp_leas
     return DP_OK;
 }
 
-static enum dp_status keep_numbers(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                   struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status keep_numbers(struct dp_call *call, uint32_t server,
+                                   const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                   struct dp_message **message, struct dp_error *err)
 {
     (void)server;
     const struct dp_frame *frame = &(*message)->frame[1]; /* its size was checked */
     for (size_t i = 0; i < frame->size / 8; i++) {
         uint64_t number = dp_load_u64le((const char *)frame->data + i * 8);
-        if (number >= parcel->request.lease.total || frame->size / 8 > parcel->request.lease.want)
-            return dp_fail(err, DP_INVALID,
-                           "gave %zu leases, among them of number %" PRIu64 ", to a request for %" PRIu32
-                           " of %" PRIu64,
-                           frame->size / 8, number, parcel->request.lease.want, parcel->request.lease.total);
+        if (number >= to_shard->request.lease.total || frame->size / 8 > to_shard->request.lease.want)
+            return dp_fail(
+                err, DP_INVALID,
+                "gave %zu leases, among them of number %" PRIu64 ", to a request for %" PRIu32 " of %" PRIu64,
+                frame->size / 8, number, to_shard->request.lease.want, to_shard->request.lease.total);
     }
     call->kept = *reply;
     call->message = *message;
@@ -58,10 +59,10 @@ enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *
         return st;
     uint64_t words = ask->pushed ? (ask->total + 63) / 64 : 0;
     size_t bytes = ((size_t)ask->held_count + ask->done_count) * 8;
-    struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_LEASE, DP_REPLY_LEASED);
+    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_LEASE, DP_REPLY_LEASED);
     struct dp_block *numbers = dp_block_new(bytes), *bits = dp_block_new((size_t)words * 8);
     struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    if (!parcel || !numbers || !bits || !call) {
+    if (!to_shard || !numbers || !bits || !call) {
         dp_call_free(&call);
         st = dp_fail(err, DP_NOMEM, "lease: no memory");
         goto done;
@@ -69,20 +70,20 @@ enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *
     store(dp_block_bytes(numbers), ask->held, ask->held_count);
     store(dp_block_bytes(numbers) + (size_t)ask->held_count * 8, ask->done, ask->done_count);
     store(dp_block_bytes(bits), ask->pushed, words);
-    dp_parcel_add(parcel, numbers, 0, bytes);
+    dp_shard_request_add(to_shard, numbers, 0, bytes);
     if (ask->pushed)
-        dp_parcel_add(parcel, bits, 0, (size_t)words * 8);
-    parcel->request.run = ask->run;
-    parcel->request.epoch = ask->epoch;
-    parcel->request.lease = (struct dp_lease_ask){.total = ask->total,
-                                                  .rank = ask->rank,
-                                                  .want = ask->want,
-                                                  .held = ask->held_count,
-                                                  .done = ask->done_count,
-                                                  .tells = ask->pushed != NULL};
+        dp_shard_request_add(to_shard, bits, 0, (size_t)words * 8);
+    to_shard->request.run = ask->run;
+    to_shard->request.epoch = ask->epoch;
+    to_shard->request.lease = (struct dp_lease_ask){.total = ask->total,
+                                                    .rank = ask->rank,
+                                                    .want = ask->want,
+                                                    .held = ask->held_count,
+                                                    .done = ask->done_count,
+                                                    .tells = ask->pushed != NULL};
     call->take = keep_numbers;
-    parcel->call = call;
-    st = dp_client_ask(client, &client->link[client->shards], &parcel, "lease", timeout_ms, &call, err);
+    to_shard->call = call;
+    st = dp_client_ask(client, &client->link[client->shards], &to_shard, "lease", timeout_ms, &call, err);
     if (st != DP_OK)
         goto done;
     const struct dp_frame *given = &call->message->frame[1];
@@ -96,6 +97,6 @@ enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *
 done:
     dp_block_drop(&numbers);
     dp_block_drop(&bits);
-    dp_parcel_free(&parcel);
+    dp_shard_request_free(&to_shard);
     return st;
 }

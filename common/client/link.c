@@ -36,12 +36,12 @@ enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *sess
     return DP_OK;
 }
 
-static void drop_all(struct dp_parcel **list)
+static void drop_all(struct dp_shard_request **list)
 {
     while (*list) {
-        struct dp_parcel *parcel = *list;
-        *list = parcel->next;
-        dp_parcel_free(&parcel);
+        struct dp_shard_request *to_shard = *list;
+        *list = to_shard->next;
+        dp_shard_request_free(&to_shard);
     }
 }
 
@@ -71,7 +71,7 @@ static struct dp_wait wait_heard(const struct dp_link *link, const struct dp_wai
 
 bool dp_link_holds(const struct dp_link *link, const struct dp_call *call)
 {
-    const struct dp_parcel *p = link->held > 0 ? link->first : NULL;
+    const struct dp_shard_request *p = link->held > 0 ? link->first : NULL;
     while (p && !(p->held && (!call || p->call == call)))
         p = p->next;
     return p && wait_heard(link, &link->hold.wait, link->hold.heard_ns).reason != DP_WAIT_NONE;
@@ -102,17 +102,17 @@ enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call 
 
 static uint64_t oldest_sequence(const struct dp_link *link)
 {
-    const struct dp_parcel *oldest = dp_link_oldest(link);
+    const struct dp_shard_request *oldest = dp_link_oldest(link);
     return oldest ? oldest->request.sequence : link->next_sequence;
 }
 
 bool dp_link_carries(const struct dp_link *link, const struct dp_call *call)
 {
-    for (const struct dp_parcel *p = link->first; p; p = p->next) {
+    for (const struct dp_shard_request *p = link->first; p; p = p->next) {
         if (p->call == call)
             return true;
     }
-    for (const struct dp_parcel *p = link->loose; p; p = p->next) {
+    for (const struct dp_shard_request *p = link->loose; p; p = p->next) {
         if (p->call == call)
             return true;
     }
@@ -121,19 +121,19 @@ bool dp_link_carries(const struct dp_link *link, const struct dp_call *call)
 
 void dp_link_forget(struct dp_link *link, const struct dp_call *call)
 {
-    for (struct dp_parcel *p = link->first; p; p = p->next) {
+    for (struct dp_shard_request *p = link->first; p; p = p->next) {
         if (p->call == call)
             p->call = NULL;
     }
     /* Loose ones hold up nothing: they need not go on. */
-    for (struct dp_parcel **at = &link->loose; *at;) {
-        struct dp_parcel *p = *at;
+    for (struct dp_shard_request **at = &link->loose; *at;) {
+        struct dp_shard_request *p = *at;
         if (p->call != call) {
             at = &p->next;
             continue;
         }
         *at = p->next;
-        dp_parcel_free(&p);
+        dp_shard_request_free(&p);
     }
 }
 
@@ -153,10 +153,10 @@ void dp_link_greet(struct dp_link *link, uint64_t now_ns)
     link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
 }
 
-void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
+void dp_link_put(struct dp_link *link, struct dp_shard_request **to_shard)
 {
-    struct dp_parcel *p = *parcel;
-    *parcel = NULL;
+    struct dp_shard_request *p = *to_shard;
+    *to_shard = NULL;
     p->request.id = dp_client_session_next_id(link->session);
     p->request.cluster = link->session->cluster;
     p->request.session = link->session->id;
@@ -186,20 +186,21 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
 /* A pull need not be answered when its owner has gone; until we would ask again it always has, as the owner
  * may wait anew. What changes rows or tables has no deadline of its own: were it dropped, the requests behind
  * it would overtake it. Nor has a member's pull: the shard holds it for as long as other members need. */
-static uint32_t timeout_of(const struct dp_link *link, const struct dp_parcel *parcel, uint64_t now_ns)
+static uint32_t timeout_of(const struct dp_link *link, const struct dp_shard_request *to_shard,
+                           uint64_t now_ns)
 {
-    if (parcel->request.kind == DP_REQUEST_PUSH || parcel->request.kind == DP_REQUEST_CREATE_TABLE ||
-        parcel->request.member.given)
+    if (to_shard->request.kind == DP_REQUEST_PUSH || to_shard->request.kind == DP_REQUEST_CREATE_TABLE ||
+        to_shard->request.member.given)
         return DP_TIMEOUT_MS_MAX;
-    uint64_t deadline = parcel->call ? parcel->call->deadline_ns : 0;
+    uint64_t deadline = to_shard->call ? to_shard->call->deadline_ns : 0;
     uint64_t least = OVERTAKEN_FACTOR * link->session->retry_ns + transfer_ns(link);
     uint64_t left = dp_link_later(deadline > now_ns ? deadline - now_ns : 0, least) / MS_NS;
     return (uint32_t)dp_link_later(dp_link_sooner(left, DP_TIMEOUT_MS_MAX), 1);
 }
 
-static bool is_sent(const struct dp_link *link, const struct dp_parcel *parcel)
+static bool is_sent(const struct dp_link *link, const struct dp_shard_request *to_shard)
 {
-    return !link->cursor || link->cursor->request.sequence > parcel->request.sequence;
+    return !link->cursor || link->cursor->request.sequence > to_shard->request.sequence;
 }
 
 void dp_link_broke(struct dp_link *link, uint64_t now_ns)
@@ -210,7 +211,7 @@ void dp_link_broke(struct dp_link *link, uint64_t now_ns)
         link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
     }
     link->breaks++;
-    for (struct dp_parcel *p = link->loose; p; p = p->next)
+    for (struct dp_shard_request *p = link->loose; p; p = p->next)
         p->due_ns = p->sends > 0 ? due_ns : p->due_ns;
     if (link->state == DP_LINK_GREETING)
         link->hello_due_ns = dp_link_sooner(link->hello_due_ns, due_ns);
@@ -222,24 +223,24 @@ void dp_link_broke(struct dp_link *link, uint64_t now_ns)
     link->hold_ns = dp_link_later(link->hold_ns, due_ns);
 }
 
-static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t now_ns)
+static bool send_to_shard(struct dp_link *link, struct dp_shard_request *to_shard, uint64_t now_ns)
 {
     struct dp_message *message = NULL;
     struct dp_error err = {0};
-    parcel->request.timeout_ms = timeout_of(link, parcel, now_ns);
-    parcel->request.generation = link->session->generation;
-    parcel->request.history = link->session->history;
-    if (parcel->wait_until_ns)
-        parcel->request.wait_ms = (uint32_t)dp_link_sooner(
-            parcel->wait_until_ns > now_ns ? (parcel->wait_until_ns - now_ns + MS_NS - 1) / MS_NS : 0,
+    to_shard->request.timeout_ms = timeout_of(link, to_shard, now_ns);
+    to_shard->request.generation = link->session->generation;
+    to_shard->request.history = link->session->history;
+    if (to_shard->wait_until_ns)
+        to_shard->request.wait_ms = (uint32_t)dp_link_sooner(
+            to_shard->wait_until_ns > now_ns ? (to_shard->wait_until_ns - now_ns + MS_NS - 1) / MS_NS : 0,
             DP_TIMEOUT_MS_MAX);
-    enum dp_status st = dp_parcel_message(parcel, &message, &err);
+    enum dp_status st = dp_shard_request_message(to_shard, &message, &err);
     if (st == DP_OK)
         st = link->session->transport.send(link->session->transport.self, link->server, &message, &err);
     if (st == DP_OK) {
-        parcel->sends++;
-        parcel->sent_ns = now_ns;
-        parcel->overtaken_ns = 0;
+        to_shard->sends++;
+        to_shard->sent_ns = now_ns;
+        to_shard->overtaken_ns = 0;
     } else if (st != DP_AGAIN) {
         dp_link_forget_reason(link);
         (void)snprintf(link->reason, sizeof link->reason, "sending failed: %.150s", err.text);
@@ -251,7 +252,7 @@ static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t
 static void send_hello(struct dp_link *link, uint64_t now_ns)
 {
     struct dp_client_session *session = link->session;
-    struct dp_parcel *hello = dp_parcel_new(DP_REQUEST_HELLO, DP_REPLY_WELCOME);
+    struct dp_shard_request *hello = dp_shard_request_new(DP_REQUEST_HELLO, DP_REPLY_WELCOME);
     link->hello_due_ns = now_ns + MS_NS;
     if (!hello)
         return;
@@ -270,9 +271,9 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     r->want_stream = wants;
     r->stream_above = wants ? session->stream_above : 0;
     memcpy(r->client, session->name, sizeof r->client);
-    if (send_parcel(link, hello, now_ns))
+    if (send_to_shard(link, hello, now_ns))
         link->hello_due_ns = now_ns + dp_client_session_jitter(session, session->retry_ns);
-    dp_parcel_free(&hello);
+    dp_shard_request_free(&hello);
 }
 
 static uint64_t silence_ns(const struct dp_link *link)
@@ -284,7 +285,7 @@ static uint64_t silence_ns(const struct dp_link *link)
  * bytes pass. */
 static uint64_t silent_ns(const struct dp_link *link)
 {
-    const struct dp_parcel *oldest = dp_link_oldest(link);
+    const struct dp_shard_request *oldest = dp_link_oldest(link);
     if (!oldest || !is_sent(link, oldest))
         return UINT64_MAX;
     uint64_t quiet = dp_link_later(link->heard_ns, oldest->sent_ns) + silence_ns(link);
@@ -299,25 +300,26 @@ static uint64_t silent_ns(const struct dp_link *link)
 static uint64_t renewals_due_ns(const struct dp_link *link)
 {
     uint64_t due = UINT64_MAX;
-    for (const struct dp_parcel *p = link->held > 0 ? link->first : NULL; p && is_sent(link, p); p = p->next)
+    for (const struct dp_shard_request *p = link->held > 0 ? link->first : NULL; p && is_sent(link, p);
+         p = p->next)
         due = p->held ? dp_link_sooner(due, dp_link_later(p->held_ns, p->sent_ns)) : due;
     return due == UINT64_MAX ? due : dp_link_later(due + silence_ns(link), link->hold_ns);
 }
 
-static uint64_t loose_wait_ns(const struct dp_link *link, const struct dp_parcel *parcel)
+static uint64_t loose_wait_ns(const struct dp_link *link, const struct dp_shard_request *to_shard)
 {
-    uint32_t doublings = parcel->sends > 0 ? parcel->sends - 1 : 0;
+    uint32_t doublings = to_shard->sends > 0 ? to_shard->sends - 1 : 0;
     uint32_t most =
-        parcel->wait_until_ns ? 1 : SILENCES_MAX; /* what waits at the server is silent by design */
+        to_shard->wait_until_ns ? 1 : SILENCES_MAX; /* what waits at the server is silent by design */
     return link->session->retry_ns << (doublings < most ? doublings : most);
 }
 
 static void pump_loose(struct dp_link *link, uint64_t now_ns)
 {
-    for (struct dp_parcel *p = link->loose; p; p = p->next) {
+    for (struct dp_shard_request *p = link->loose; p; p = p->next) {
         if (now_ns < p->due_ns)
             continue;
-        p->due_ns = now_ns + (send_parcel(link, p, now_ns)
+        p->due_ns = now_ns + (send_to_shard(link, p, now_ns)
                                   ? dp_client_session_jitter(link->session, loose_wait_ns(link, p))
                                   : MS_NS);
     }
@@ -327,10 +329,10 @@ static void pump_loose(struct dp_link *link, uint64_t now_ns)
 static void renew_held(struct dp_link *link, uint64_t now_ns)
 {
     uint64_t silence = silence_ns(link);
-    for (struct dp_parcel *p = link->first; p && is_sent(link, p); p = p->next) {
+    for (struct dp_shard_request *p = link->first; p && is_sent(link, p); p = p->next) {
         if (!p->held || now_ns < dp_link_later(p->held_ns, p->sent_ns) + silence)
             continue;
-        if (!send_parcel(link, p, now_ns)) {
+        if (!send_to_shard(link, p, now_ns)) {
             link->hold_ns = now_ns + MS_NS;
             return;
         }
@@ -339,16 +341,16 @@ static void renew_held(struct dp_link *link, uint64_t now_ns)
         link->silences++;
 }
 
-/* Whether the answer to the parcel at the cursor, with those that are still to come, is what a server keeps for a peer that
- * does not read: beyond that the parcel waits until one of them has come. Pulls that the shard holds do not count: what it
+/* Whether the answer to the shard request at the cursor, with those that are still to come, is what a server keeps for a peer that
+ * does not read: beyond that the shard request waits until one of them has come. Pulls that the shard holds do not count: what it
  * holds them for may stand behind the cursor. So where this says no, the retry timer of an earlier one runs. */
 static bool may_ask(const struct dp_link *link)
 {
-    const struct dp_parcel *next = link->cursor;
+    const struct dp_shard_request *next = link->cursor;
     uint64_t unread = 0;
     if (next->answer_bytes == 0 || link->largest * link->under_way <= DP_PEER_UNSENT_MAX)
         return true;
-    for (const struct dp_parcel *p = link->first; p != next; p = p->next) {
+    for (const struct dp_shard_request *p = link->first; p != next; p = p->next) {
         unread += p->held ? 0 : p->answer_bytes;
         if (unread > 0 && unread + next->answer_bytes > DP_PEER_UNSENT_MAX)
             return false;
@@ -374,7 +376,7 @@ void dp_link_pump(struct dp_link *link, uint64_t now_ns)
     if (now_ns >= renewals_due_ns(link))
         renew_held(link, now_ns);
     while (link->cursor && now_ns >= link->hold_ns && may_ask(link)) {
-        if (!send_parcel(link, link->cursor, now_ns)) {
+        if (!send_to_shard(link, link->cursor, now_ns)) {
             link->hold_ns = now_ns + MS_NS;
             break;
         }
@@ -385,7 +387,7 @@ void dp_link_pump(struct dp_link *link, uint64_t now_ns)
 uint64_t dp_link_due_ns(const struct dp_link *link)
 {
     uint64_t due = UINT64_MAX;
-    for (const struct dp_parcel *p = link->loose; p; p = p->next)
+    for (const struct dp_shard_request *p = link->loose; p; p = p->next)
         due = dp_link_sooner(due, p->due_ns);
     if (link->control || link->state == DP_LINK_REFUSED)
         return due;

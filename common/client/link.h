@@ -1,6 +1,6 @@
 /* Link: one server as this client sees it: greeting, the window of requests under way, sequence numbers,
  * sending again.
- *     put -> (greet) -> send in order -> answer -> the parcel's call
+ *     put -> (greet) -> send in order -> answer -> the shard request's call
  * Promise   Shard requests reach the shard's logic in the order of put: go-back-N. `cursor` is the next one
  *           to send; a loss, a busy shard or a new session moves it back, and all from there are sent again,
  *           in order, at the same sequence numbers.
@@ -10,8 +10,8 @@
  *           it. It stays in the list, does not count for the retry timer, and is resent alone when the shard
  *           no longer reports it as blocked.
  * Thread    The client's.
- * Memory    Takes parcels over.
- * Failure   A refused greeting refuses every parcel that is under way, with the reason; the next put greets
+ * Memory    Takes shard requests over.
+ * Failure   A refused greeting refuses every shard request that is under way, with the reason; the next put greets
  *           again. A reply that fits nothing under way is counted and changes nothing. */
 #ifndef DP_CLIENT_LINK_H
 #define DP_CLIENT_LINK_H
@@ -24,18 +24,18 @@ enum dp_link_state { DP_LINK_GREETING, DP_LINK_OPEN, DP_LINK_REFUSED };
 struct dp_link {
     struct dp_client_session *session;
     uint32_t server;
-    bool control;   /* takes loose parcels only, needs no greeting */
+    bool control;   /* takes loose shard requests only, needs no greeting */
     char *endpoint; /* own copy */
     enum dp_link_state state;
     struct dp_error refused; /* why, in REFUSED */
     char reason[360];        /* why the server is making us wait, if it said so; "" after an answer */
     struct dp_wait wait;     /* the same as data */
 
-    struct dp_parcel *first, *last, *cursor; /* under way, by sequence; cursor NULL: all are sent */
-    struct dp_parcel *loose;
+    struct dp_shard_request *first, *last, *cursor; /* under way, by sequence; cursor NULL: all are sent */
+    struct dp_shard_request *loose;
     uint32_t under_way, window; /* of those in order */
     uint64_t next_sequence;
-    uint64_t largest; /* bytes: at least those of each parcel that is under way, in order */
+    uint64_t largest; /* bytes: at least those of each shard request that is under way, in order */
 
     uint64_t hello_id, hello_sequence; /* of the greeting now under way */
     bool hello_wants;                  /* a stream */
@@ -71,8 +71,8 @@ static inline bool dp_link_has_room(const struct dp_link *link, enum dp_request_
 {
     return link->under_way - (kind == DP_REQUEST_PULL ? 0 : link->held) < link->window;
 }
-/* There must be room (but for loose parcels, which have no window). */
-void dp_link_put(struct dp_link *link, struct dp_parcel **parcel);
+/* There must be room (but for loose shard requests, which have no window). */
+void dp_link_put(struct dp_link *link, struct dp_shard_request **to_shard);
 /* Says hello (again): tells the shard which sequence number to expect, the oldest that is not answered, and asks for a
  * stream where the session lacks one. */
 void dp_link_greet(struct dp_link *link, uint64_t now_ns);
@@ -88,16 +88,16 @@ void dp_link_broke(struct dp_link *link, uint64_t now_ns);
 /* Makes a reply that did not decode into a refusal, for dp_link_take: of the request that it answers, where
  * that could be read. */
 void dp_link_garbled(struct dp_link *link, struct dp_reply *reply, const struct dp_error *why);
-/* Whether a parcel of the call is under way here. */
+/* Whether a shard request of the call is under way here. */
 bool dp_link_carries(const struct dp_link *link, const struct dp_call *call);
-/* Nobody hears of the call's parcels any more. */
+/* Nobody hears of the call's shard requests any more. */
 void dp_link_forget(struct dp_link *link, const struct dp_call *call);
 /* "shard 1 at tcp://..." / "control at ..." into text. */
 void dp_link_name(const struct dp_link *link, char *text, size_t size);
 /* Hands the session's view to the shard, outside of the order and at once: it is there before what is sent from now on. Nobody waits for
  * the answer: a shard that still lacks it says so again. */
 void dp_link_put_view(struct dp_link *link);
-/* Whether the shard holds a parcel of the call (NULL: of any), and has said so recently. */
+/* Whether the shard holds a shard request of the call (NULL: of any), and has said so recently. */
 bool dp_link_holds(const struct dp_link *link, const struct dp_call *call);
 /* Fails with why nothing came from this server for the call (NULL: none yet), and what to do. */
 enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call *call, enum dp_status why,

@@ -31,9 +31,9 @@ static inline void dp_link_forget_reason(struct dp_link *link)
 
 /* The first that waits for its answer, sent or not. What the shard holds is passed over: its number is used up, and its
  * answer comes when others have come as far, whatever is behind it. */
-static inline struct dp_parcel *dp_link_oldest(const struct dp_link *link)
+static inline struct dp_shard_request *dp_link_oldest(const struct dp_link *link)
 {
-    struct dp_parcel *p = link->first;
+    struct dp_shard_request *p = link->first;
     while (p && p->held)
         p = p->next;
     return p;

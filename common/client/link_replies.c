@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- parcels that end ---- */
+/* ---- shard requests that end ---- */
 
-/* Ends a parcel that is out of its list already. why NULL: answered by the reply. */
-static void finish(struct dp_link *link, struct dp_parcel *parcel, struct dp_reply *reply,
+/* Ends a shard request that is out of its list already. why NULL: answered by the reply. */
+static void finish(struct dp_link *link, struct dp_shard_request *to_shard, struct dp_reply *reply,
                    struct dp_message **message, const struct dp_error *why)
 {
-    struct dp_call *call = parcel->call;
+    struct dp_call *call = to_shard->call;
     char name[256];
     if (call) {
         struct dp_error err = {0};
@@ -19,12 +19,12 @@ static void finish(struct dp_link *link, struct dp_parcel *parcel, struct dp_rep
         if (why) {
             err = *why;
             st = why->status;
-        } else if (reply->kind != parcel->answer) {
+        } else if (reply->kind != to_shard->answer) {
             st = dp_fail(&err, DP_INVALID,
                          "answer of kind %d instead of %d: is it a Downpour server of this version?",
-                         (int)reply->kind, (int)parcel->answer);
+                         (int)reply->kind, (int)to_shard->answer);
         } else if (call->take) {
-            st = call->take(call, link->server, parcel, reply, message, &err);
+            st = call->take(call, link->server, to_shard, reply, message, &err);
         }
         call->waiting--;
         if (st != DP_OK && call->err.status == DP_OK) {
@@ -33,22 +33,22 @@ static void finish(struct dp_link *link, struct dp_parcel *parcel, struct dp_rep
             call->err = err;
         }
     }
-    dp_parcel_free(&parcel);
+    dp_shard_request_free(&to_shard);
 }
 
-static void take_out(struct dp_link *link, struct dp_parcel *before, struct dp_parcel *parcel)
+static void take_out(struct dp_link *link, struct dp_shard_request *before, struct dp_shard_request *to_shard)
 {
-    if (link->cursor == parcel)
-        link->cursor = parcel->next;
-    if (link->last == parcel)
+    if (link->cursor == to_shard)
+        link->cursor = to_shard->next;
+    if (link->last == to_shard)
         link->last = before;
     if (before)
-        before->next = parcel->next;
+        before->next = to_shard->next;
     else
-        link->first = parcel->next;
-    parcel->next = NULL;
+        link->first = to_shard->next;
+    to_shard->next = NULL;
     link->under_way--;
-    link->held -= parcel->held;
+    link->held -= to_shard->held;
 }
 
 static void refuse_all(struct dp_link *link, const struct dp_error *why)
@@ -56,9 +56,9 @@ static void refuse_all(struct dp_link *link, const struct dp_error *why)
     link->state = DP_LINK_REFUSED;
     link->refused = *why;
     while (link->first) {
-        struct dp_parcel *parcel = link->first;
-        take_out(link, NULL, parcel);
-        finish(link, parcel, NULL, NULL, why);
+        struct dp_shard_request *to_shard = link->first;
+        take_out(link, NULL, to_shard);
+        finish(link, to_shard, NULL, NULL, why);
     }
 }
 
@@ -93,7 +93,7 @@ static void refuse_greeting(struct dp_link *link, struct dp_error *why)
 {
     char name[256];
     dp_link_name(link, name, sizeof name);
-    /* The parcels' calls get the name from finish. */
+    /* The shard requests' calls get the name from finish. */
     refuse_all(link, why);
     (void)dp_wrap(&link->refused, why->status, "%s", name);
 }
@@ -101,16 +101,17 @@ static void refuse_greeting(struct dp_link *link, struct dp_error *why)
 void dp_link_put_view(struct dp_link *link)
 {
     struct dp_client_session *session = link->session;
-    for (const struct dp_parcel *p = link->loose; p; p = p->next) {
+    for (const struct dp_shard_request *p = link->loose; p; p = p->next) {
         if (p->request.kind == DP_REQUEST_VIEW_PUT && p->piece[0].block == session->view)
             return;
     }
-    struct dp_parcel *parcel = session->view ? dp_parcel_new(DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW) : NULL;
-    if (!parcel)
+    struct dp_shard_request *to_shard =
+        session->view ? dp_shard_request_new(DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW) : NULL;
+    if (!to_shard)
         return;
-    parcel->loose = true;
-    dp_parcel_add(parcel, session->view, 0, session->view_bytes);
-    dp_link_put(link, &parcel);
+    to_shard->loose = true;
+    dp_shard_request_add(to_shard, session->view, 0, session->view_bytes);
+    dp_link_put(link, &to_shard);
 }
 
 /* Whether the server refused because the request could not name its generation, and that is known now: to be sent
@@ -155,25 +156,25 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
     link->hold_ns = now_ns;
 }
 
-/* Everything from this parcel on is to be sent again, not before hold. Returns whether that was news. */
-static bool rewind_to(struct dp_link *link, struct dp_parcel *parcel, uint64_t hold_ns)
+/* Everything from this shard request on is to be sent again, not before hold. Returns whether that was news. */
+static bool rewind_to(struct dp_link *link, struct dp_shard_request *to_shard, uint64_t hold_ns)
 {
-    if (link->cursor && link->cursor->request.sequence <= parcel->request.sequence)
+    if (link->cursor && link->cursor->request.sequence <= to_shard->request.sequence)
         return false;
-    link->cursor = parcel;
+    link->cursor = to_shard;
     link->hold_ns = dp_link_later(link->hold_ns, hold_ns);
     link->rewound_ns = hold_ns;
     link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
     return true;
 }
 
-static void take_order(struct dp_link *link, const struct dp_parcel *parcel, uint64_t expected,
+static void take_order(struct dp_link *link, const struct dp_shard_request *to_shard, uint64_t expected,
                        uint64_t now_ns)
 {
-    struct dp_parcel *from = link->first;
+    struct dp_shard_request *from = link->first;
     while (from && from->request.sequence < expected)
         from = from->next;
-    if (!from || from->request.sequence != expected || expected > parcel->request.sequence) {
+    if (!from || from->request.sequence != expected || expected > to_shard->request.sequence) {
         dp_link_greet(link, now_ns); /* the shard and we do not mean the same numbers: agree anew */
         return;
     }
@@ -183,14 +184,14 @@ static void take_order(struct dp_link *link, const struct dp_parcel *parcel, uin
                     dp_link_later(now_ns, link->rewound_ns ? link->rewound_ns + link->pause_ns : 0));
 }
 
-static void take_status(struct dp_link *link, struct dp_parcel *parcel, const struct dp_reply *reply,
+static void take_status(struct dp_link *link, struct dp_shard_request *to_shard, const struct dp_reply *reply,
                         uint64_t now_ns)
 {
     remember(link, reply);
     if (reply->wait.reason == DP_WAIT_VIEW)
         dp_link_put_view(link);
-    if (parcel->loose) {
-        parcel->due_ns = now_ns + dp_client_session_jitter(link->session, link->pause_ns);
+    if (to_shard->loose) {
+        to_shard->due_ns = now_ns + dp_client_session_jitter(link->session, link->pause_ns);
         link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
         return;
     }
@@ -199,33 +200,33 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
     if (reply->status == DP_SESSION)
         dp_link_greet(link, now_ns);
     else if (reply->status == DP_ORDER)
-        take_order(link, parcel, reply->sequence, now_ns);
+        take_order(link, to_shard, reply->sequence, now_ns);
     else
-        (void)rewind_to(link, parcel, now_ns + dp_client_session_jitter(link->session, link->pause_ns));
+        (void)rewind_to(link, to_shard, now_ns + dp_client_session_jitter(link->session, link->pause_ns));
 }
 
 /* It has used up its number, and stays at the shard until others have come as far: a sign of life, no answer. */
-static void take_held(struct dp_link *link, struct dp_parcel *parcel, const struct dp_reply *reply,
+static void take_held(struct dp_link *link, struct dp_shard_request *to_shard, const struct dp_reply *reply,
                       uint64_t now_ns)
 {
-    link->held += !parcel->held;
-    parcel->held = true;
-    parcel->held_ns = now_ns;
+    link->held += !to_shard->held;
+    to_shard->held = true;
+    to_shard->held_ns = now_ns;
     link->hold.heard_ns = now_ns;
     link->hold.wait = reply->wait;
     (void)snprintf(link->hold.reason, sizeof link->hold.reason, "%.300s",
                    reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
 }
 
-static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parcel **before)
+static struct dp_shard_request *find(struct dp_link *link, uint64_t id, struct dp_shard_request **before)
 {
     *before = NULL;
-    for (struct dp_parcel *p = link->first; p; *before = p, p = p->next) {
+    for (struct dp_shard_request *p = link->first; p; *before = p, p = p->next) {
         if (p->request.id == id)
             return p;
     }
     *before = NULL;
-    for (struct dp_parcel *p = link->loose; p; *before = p, p = p->next) {
+    for (struct dp_shard_request *p = link->loose; p; *before = p, p = p->next) {
         if (p->request.id == id)
             return p;
     }
@@ -234,26 +235,26 @@ static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parce
 
 /* An answer to what was sent after the oldest: so the oldest has arrived, and is being worked on, or it or its
  * answer is lost. */
-static void note_overtaking(struct dp_link *link, const struct dp_parcel *answered, uint64_t now_ns)
+static void note_overtaking(struct dp_link *link, const struct dp_shard_request *answered, uint64_t now_ns)
 {
-    struct dp_parcel *oldest = dp_link_oldest(link);
+    struct dp_shard_request *oldest = dp_link_oldest(link);
     if (oldest && answered != oldest && oldest->sends > 0 && oldest->overtaken_ns == 0 &&
         answered->sent_ns >= oldest->sent_ns)
         oldest->overtaken_ns = now_ns;
 }
 
 /* The own stream: the next push takes another. */
-static void take_too_old(struct dp_client_session *session, const struct dp_parcel *parcel,
+static void take_too_old(struct dp_client_session *session, const struct dp_shard_request *to_shard,
                          const struct dp_reply *reply)
 {
     session->too_old = reply->too_old;
-    if (parcel->request.kind == DP_REQUEST_PUSH && parcel->request.stream == session->stream)
+    if (to_shard->request.kind == DP_REQUEST_PUSH && to_shard->request.stream == session->stream)
         dp_client_session_refuse_streams(session, dp_link_later(reply->too_old, session->stream));
 }
 
 void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns)
 {
-    struct dp_parcel *before;
+    struct dp_shard_request *before;
     if (reply->session != link->session->id) {
         link->ignored++;
         return;
@@ -267,41 +268,42 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         take_welcome(link, reply, now_ns);
         return;
     }
-    struct dp_parcel *parcel = find(link, reply->id, &before);
-    if (!parcel || parcel->sends == 0) {
+    struct dp_shard_request *to_shard = find(link, reply->id, &before);
+    if (!to_shard || to_shard->sends == 0) {
         link->ignored++;
         return;
     }
-    if (reply->status == DP_HELD && !parcel->loose) {
-        take_held(link, parcel, reply, now_ns);
+    if (reply->status == DP_HELD && !to_shard->loose) {
+        take_held(link, to_shard, reply, now_ns);
         return;
     }
-    if (parcel->loose && tells_generation(link, reply, true)) {
+    if (to_shard->loose && tells_generation(link, reply, true)) {
         /* Else it refuses an earlier copy, sent before the generation was known. */
-        if (parcel->request.generation == 0)
-            parcel->due_ns = now_ns;
+        if (to_shard->request.generation == 0)
+            to_shard->due_ns = now_ns;
         return;
     }
-    note_overtaking(link, parcel, now_ns);
+    note_overtaking(link, to_shard, now_ns);
     if (waits_and_tries_again(reply->status) ||
-        (!parcel->loose && (reply->status == DP_SESSION || reply->status == DP_ORDER))) {
-        take_status(link, parcel, reply, now_ns);
+        (!to_shard->loose && (reply->status == DP_SESSION || reply->status == DP_ORDER))) {
+        take_status(link, to_shard, reply, now_ns);
         return;
     }
-    if (!parcel->loose || parcel->call) { /* a view that nobody waits for tells nothing of what does wait */
+    if (!to_shard->loose ||
+        to_shard->call) { /* a view that nobody waits for tells nothing of what does wait */
         dp_link_forget_reason(link);
         link->pause_ns = dp_link_first_pause(link);
         link->breaks = 0;
     }
-    if (parcel->loose) {
-        *(before ? &before->next : &link->loose) = parcel->next;
-        parcel->next = NULL;
+    if (to_shard->loose) {
+        *(before ? &before->next : &link->loose) = to_shard->next;
+        to_shard->next = NULL;
     } else {
-        take_out(link, before, parcel);
+        take_out(link, before, to_shard);
     }
     struct dp_error why = {0};
     if (reply->status == DP_TOO_OLD)
-        take_too_old(link->session, parcel, reply);
+        take_too_old(link->session, to_shard, reply);
     if (reply->status != DP_OK)
         (void)dp_fail(&why, reply->status, "%s",
                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
@@ -309,5 +311,5 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         why.wait = reply->wait;
         dp_client_session_replace(link->session, &why);
     }
-    finish(link, parcel, reply, message, reply->status != DP_OK ? &why : NULL);
+    finish(link, to_shard, reply, message, reply->status != DP_OK ? &why : NULL);
 }

@@ -8,7 +8,7 @@
  * Holds     A call that was cut short may be repeated: the incarnation is drawn once for a place, so a view that has it needs no change. */
 #include "common/client/member.h"
 
-#include "common/client/beats.h"
+#include "common/client/heartbeats.h"
 #include "common/client/view_watch.h"
 
 #include "common/model/mix.h"
@@ -165,7 +165,7 @@ static void lose_place(struct dp_client *client, const struct dp_view *view)
     const struct dp_client_place *place = &client->place;
     struct dp_error replaced = {0};
     bool left = place->rank < view->members && view->member[place->rank].until != UINT64_MAX;
-    if (left) /* as a shard says it (server/durable/steps.c) */
+    if (left) /* as a shard says it (server/steps/steps.c) */
         replaced.wait = (struct dp_wait){
             .reason = DP_WAIT_VIEW, .subject = view->run, .done = view->number, .total = view->number + 1};
     (void)dp_fail_wait(&replaced, DP_REPLACED, replaced.wait,
@@ -251,8 +251,9 @@ static enum dp_status agree(struct dp_client *client, const struct seat_change *
 
 /* ---- shards ---- */
 
-static enum dp_status take_view(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status take_view(struct dp_call *call, uint32_t server,
+                                const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                struct dp_message **message, struct dp_error *err)
 {
     (void)server;
     (void)message;
@@ -262,10 +263,10 @@ static enum dp_status take_view(struct dp_call *call, uint32_t server, const str
     all->begun &= reply->begun;
     if (reply->begin > STEP_MAX)
         return dp_fail(err, DP_INVALID, "is at step %" PRIu64 ", which no run comes to", reply->begin);
-    if (reply->version < parcel->request.version)
+    if (reply->version < to_shard->request.version)
         return dp_fail(err, DP_INVALID,
                        "acts on view %" PRIu64 " of the run's members, though it was given %" PRIu64,
-                       reply->version, parcel->request.version);
+                       reply->version, to_shard->request.version);
     return DP_OK;
 }
 
@@ -318,7 +319,7 @@ static enum dp_status hand_over(struct dp_client *client, const struct seat_chan
         return st;
     struct dp_call *call = dp_client_draft_all(client, DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW, timeout_ms);
     for (uint32_t i = 0; i < client->shards && call; i++) {
-        dp_parcel_add(client->draft[i], client->session.view, 0, client->session.view_bytes);
+        dp_shard_request_add(client->draft[i], client->session.view, 0, client->session.view_bytes);
         client->draft[i]->request.version = view->number;
         client->draft[i]->request.returns = change->join && change->join->returns;
         client->draft[i]->request.rank = client->place.rank;
@@ -427,7 +428,7 @@ enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *jo
         *place = (struct dp_client_place){
             .run = join->run, .rank = join->rank, .incarnation = draw_incarnation(client)};
     place->members = join->members;
-    st = place->seated ? DP_OK : dp_client_beats_begin(client, timeout_ms, err);
+    st = place->seated ? DP_OK : dp_client_heartbeats_begin(client, timeout_ms, err);
     if (st == DP_OK)
         st = carry_out(client, &change, err);
     place->joined |= st == DP_OK;

@@ -51,10 +51,10 @@ static enum dp_status check_size(const struct dp_partition_part *part, size_t ro
 }
 
 static enum dp_status cut_shard(struct dp_partition *partition, struct dp_client *client, uint32_t shard,
-                                struct dp_parcel *parcel, struct dp_error *err)
+                                struct dp_shard_request *to_shard, struct dp_error *err)
 {
     struct dp_range range = dp_range_of_shard(shard, client->shards);
-    bool push = parcel->request.kind == DP_REQUEST_PUSH;
+    bool push = to_shard->request.kind == DP_REQUEST_PUSH;
     for (uint32_t i = 0; i < partition->count; i++) {
         struct dp_partition_part *part = &partition->part[i];
         size_t row_bytes = dp_value_bytes(client->type) * part->table->spec.dim;
@@ -67,17 +67,17 @@ static enum dp_status cut_shard(struct dp_partition *partition, struct dp_client
         enum dp_status st = check_size(part, rows, row_bytes, err);
         if (st != DP_OK)
             return st;
-        uint32_t n = parcel->request.sections++;
-        parcel->slice[n] = (struct dp_slice){.part = i, .from = from};
-        parcel->request.section[n] =
+        uint32_t n = to_shard->request.sections++;
+        to_shard->slice[n] = (struct dp_slice){.part = i, .from = from};
+        to_shard->request.section[n] =
             (struct dp_section){.table = part->table->id, .rows = (uint32_t)rows, .type = client->type};
-        dp_parcel_add(parcel, part->block, from * sizeof(uint64_t), rows * sizeof(uint64_t));
+        dp_shard_request_add(to_shard, part->block, from * sizeof(uint64_t), rows * sizeof(uint64_t));
         if (push)
-            dp_parcel_add(parcel, part->block, part->values_at + from * row_bytes, rows * row_bytes);
+            dp_shard_request_add(to_shard, part->block, part->values_at + from * row_bytes, rows * row_bytes);
         else
-            parcel->answer_bytes += rows * row_bytes;
+            to_shard->answer_bytes += rows * row_bytes;
     }
-    parcel->bytes += parcel->answer_bytes;
+    to_shard->bytes += to_shard->answer_bytes;
     return DP_OK;
 }
 
@@ -86,15 +86,16 @@ enum dp_status dp_partition_cut(struct dp_partition *partition, struct dp_client
 {
     bool push = kind == DP_REQUEST_PUSH;
     for (uint32_t shard = 0; shard < client->shards; shard++) {
-        struct dp_parcel *parcel = dp_parcel_new(kind, push ? DP_REPLY_PUSHED : DP_REPLY_PULLED);
-        if (!parcel)
+        struct dp_shard_request *to_shard =
+            dp_shard_request_new(kind, push ? DP_REPLY_PUSHED : DP_REPLY_PULLED);
+        if (!to_shard)
             return dp_fail(err, DP_NOMEM, "no memory for a request");
-        client->draft[shard] = parcel;
-        enum dp_status st = cut_shard(partition, client, shard, parcel, err);
+        client->draft[shard] = to_shard;
+        enum dp_status st = cut_shard(partition, client, shard, to_shard, err);
         if (st != DP_OK)
             return st;
-        if (!all && parcel->request.sections == 0)
-            dp_parcel_free(&client->draft[shard]);
+        if (!all && to_shard->request.sections == 0)
+            dp_shard_request_free(&client->draft[shard]);
     }
     return DP_OK;
 }

@@ -1,4 +1,4 @@
-/* Partition: the tables' parts of one pull or push, cut into a parcel a shard. Keys ascend in mixed order and a
+/* Partition: the tables' parts of one pull or push, cut into a shard request a shard. Keys ascend in mixed order and a
  * shard owns an interval of it, so its share of a part is a slice, and its frames are ranges of one block. */
 #ifndef DP_CLIENT_PARTITION_H
 #define DP_CLIENT_PARTITION_H
@@ -27,7 +27,7 @@ enum dp_status dp_partition_add(struct dp_partition *partition, const struct dp_
 /* The part's block, with its keys and room for `value_bytes` a row. */
 DP_MUST_USE
 enum dp_status dp_partition_block(struct dp_partition_part *part, size_t value_bytes, struct dp_error *err);
-/* Fills the client's draft: a parcel for each shard that owns rows, or (all) for each shard. */
+/* Fills the client's draft: a shard request for each shard that owns rows, or (all) for each shard. */
 DP_MUST_USE
 enum dp_status dp_partition_cut(struct dp_partition *partition, struct dp_client *client,
                                 enum dp_request_kind kind, bool all, struct dp_error *err);

@@ -1,4 +1,4 @@
-/* Pull: keys -> a parcel a shard -> answers -> each row from the answer's frame to where it was asked for. */
+/* Pull: keys -> a shard request a shard -> answers -> each row from the answer's frame to where it was asked for. */
 #include "common/client/member.h"
 #include "common/client/partition.h"
 
@@ -31,16 +31,16 @@ static void scatter(const struct dp_keys *keys, size_t from, size_t rows, const 
     }
 }
 
-static enum dp_status check_answer(const struct dp_call *call, const struct dp_parcel *parcel,
+static enum dp_status check_answer(const struct dp_call *call, const struct dp_shard_request *to_shard,
                                    const struct dp_message *message, struct dp_error *err)
 {
-    const struct dp_request *r = &parcel->request;
+    const struct dp_request *r = &to_shard->request;
     if (message->frames != 1 + r->sections)
         return dp_fail(err, DP_INVALID,
                        "answers a pull of %" PRIu32 " sections with %" PRIu32 " frames of values",
                        r->sections, message->frames ? message->frames - 1 : 0);
     for (uint32_t i = 0; i < r->sections; i++) {
-        const struct dp_call_pull *pull = &call->part[parcel->slice[i].part];
+        const struct dp_call_pull *pull = &call->part[to_shard->slice[i].part];
         size_t want = (size_t)r->section[i].rows * pull->dim * dp_value_bytes(r->section[i].type);
         if (message->frame[1 + i].size != want)
             return dp_fail(err, DP_INVALID,
@@ -53,21 +53,22 @@ static enum dp_status check_answer(const struct dp_call *call, const struct dp_p
     return DP_OK;
 }
 
-static enum dp_status take_rows(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status take_rows(struct dp_call *call, uint32_t server,
+                                const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                struct dp_message **message, struct dp_error *err)
 {
-    enum dp_status st = check_answer(call, parcel, *message, err);
+    enum dp_status st = check_answer(call, to_shard, *message, err);
     if (st != DP_OK)
         return st;
-    for (uint32_t i = 0; i < parcel->request.sections; i++) {
-        const struct dp_section *section = &parcel->request.section[i];
-        const struct dp_call_pull *pull = &call->part[parcel->slice[i].part];
-        scatter(pull->part.keys, parcel->slice[i].from, section->rows, (*message)->frame[1 + i].data,
+    for (uint32_t i = 0; i < to_shard->request.sections; i++) {
+        const struct dp_section *section = &to_shard->request.section[i];
+        const struct dp_call_pull *pull = &call->part[to_shard->slice[i].part];
+        scatter(pull->part.keys, to_shard->slice[i].from, section->rows, (*message)->frame[1 + i].data,
                 pull->dim, section->type, pull->part.weights);
     }
-    if (call->pulled_at && parcel->request.sections > 0)
+    if (call->pulled_at && to_shard->request.sections > 0)
         call->pulled_at[server] = (struct dp_pulled_at){.applied = reply->applied, .lsn = reply->lsn};
-    if (parcel->request.member.given && reply->open > call->outcome.open)
+    if (to_shard->request.member.given && reply->open > call->outcome.open)
         call->outcome.open = reply->open;
     return DP_OK;
 }

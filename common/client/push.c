@@ -1,4 +1,4 @@
-/* Push: gradients -> gathered by distinct key, once, in the type of the wire -> all checked -> a parcel a
+/* Push: gradients -> gathered by distinct key, once, in the type of the wire -> all checked -> a shard request a
  * shard.
  * Why       The whole push is checked before any shard hears of it: a NaN never lands on half of the
  *           shards. */
@@ -135,8 +135,9 @@ static enum dp_status make(struct dp_client *client, struct dp_partition *partit
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "push");
 }
 
-static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status take_pushed(struct dp_call *call, uint32_t server,
+                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                  struct dp_message **message, struct dp_error *err)
 {
     (void)server;
     (void)message;
@@ -144,16 +145,16 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
     struct dp_outcome *outcome = &call->outcome;
     /* One that was sent again may be repeated because of that alone: no news for its owner. */
     if (reply->repeated) {
-        outcome->repeated |= parcel->sends == 1;
+        outcome->repeated |= to_shard->sends == 1;
         return DP_OK;
     }
-    if (parcel->request.member.given) {
+    if (to_shard->request.member.given) {
         outcome->dropped += reply->dropped;
         outcome->gaps++;
         outcome->gap_sum += reply->gap;
         outcome->gap_max = reply->gap > outcome->gap_max ? reply->gap : outcome->gap_max;
     }
-    if (!parcel->request.measured || reply->dropped)
+    if (!to_shard->request.measured || reply->dropped)
         return DP_OK;
     outcome->measured++;
     outcome->staleness_sum += reply->staleness;
@@ -161,26 +162,26 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
         outcome->staleness_max = reply->staleness;
     outcome->rows += reply->rows;
     outcome->changed_rows += reply->changed_rows;
-    if (parcel->request.by_staleness && reply->rate > 0) {
+    if (to_shard->request.by_staleness && reply->rate > 0) {
         outcome->divided++;
-        outcome->divisor_sum += (double)parcel->request.rate / (double)reply->rate;
+        outcome->divisor_sum += (double)to_shard->request.rate / (double)reply->rate;
     }
     return DP_OK;
 }
 
 /* A simple push's caller sees no outcome. Its number, of a stream of this client's own, is new to the shard
  * unless somebody else used it: these gradients were not applied. */
-static enum dp_status take_pushed_first(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                        struct dp_reply *reply, struct dp_message **message,
-                                        struct dp_error *err)
+static enum dp_status take_pushed_first(struct dp_call *call, uint32_t server,
+                                        const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                        struct dp_message **message, struct dp_error *err)
 {
-    if (reply->repeated && parcel->sends == 1)
+    if (reply->repeated && to_shard->sends == 1)
         return dp_fail(err, DP_INVALID,
                        "push: number %" PRIu64 " of stream %" PRIu64
                        " was applied before, and this one was not: two clients share a stream; close this "
                        "client and open another",
-                       parcel->request.number, parcel->request.stream);
-    return take_pushed(call, server, parcel, reply, message, err);
+                       to_shard->request.number, to_shard->request.stream);
+    return take_pushed(call, server, to_shard, reply, message, err);
 }
 
 /* Numbers are given last: a push that was not issued uses up none. */

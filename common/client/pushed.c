@@ -10,36 +10,37 @@
 
 #define MS_NS UINT64_C(1000000)
 
-static enum dp_status check_bits(const struct dp_parcel *parcel, const struct dp_message *message,
+static enum dp_status check_bits(const struct dp_shard_request *to_shard, const struct dp_message *message,
                                  struct dp_error *err)
 {
     const struct dp_frame *frame = &message->frame[1];
-    size_t words = (parcel->request.numbers + 63) / 64;
+    size_t words = (to_shard->request.numbers + 63) / 64;
     if (message->frames != 2 || frame->size != words * 8)
         return dp_fail(err, DP_INVALID, "answers about %" PRIu32 " numbers with %zu bytes, not %zu",
-                       parcel->request.numbers, frame->size, words * 8);
+                       to_shard->request.numbers, frame->size, words * 8);
     return DP_OK;
 }
 
-static enum dp_status take_everywhere(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                      struct dp_reply *reply, struct dp_message **message,
-                                      struct dp_error *err)
+static enum dp_status take_everywhere(struct dp_call *call, uint32_t server,
+                                      const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                      struct dp_message **message, struct dp_error *err)
 {
     (void)server;
     (void)reply;
-    enum dp_status st = check_bits(parcel, *message, err);
-    for (size_t w = 0; st == DP_OK && w < (parcel->request.numbers + 63) / 64; w++)
+    enum dp_status st = check_bits(to_shard, *message, err);
+    for (size_t w = 0; st == DP_OK && w < (to_shard->request.numbers + 63) / 64; w++)
         call->bits[w] &= dp_load_u64le((const char *)(*message)->frame[1].data + w * 8);
     return st;
 }
 
-static enum dp_status take_anywhere(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                    struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status take_anywhere(struct dp_call *call, uint32_t server,
+                                    const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                    struct dp_message **message, struct dp_error *err)
 {
     (void)server;
     (void)reply;
-    enum dp_status st = check_bits(parcel, *message, err);
-    for (size_t w = 0; st == DP_OK && w < (parcel->request.numbers + 63) / 64; w++)
+    enum dp_status st = check_bits(to_shard, *message, err);
+    for (size_t w = 0; st == DP_OK && w < (to_shard->request.numbers + 63) / 64; w++)
         call->bits[w] |= dp_load_u64le((const char *)(*message)->frame[1].data + w * 8);
     return st;
 }

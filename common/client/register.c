@@ -21,11 +21,12 @@ static enum dp_status check(const struct dp_client *client, const char *name, si
     return DP_OK;
 }
 
-enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server,
+                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                  struct dp_message **message, struct dp_error *err)
 {
     (void)server;
-    (void)parcel;
+    (void)to_shard;
     (void)err;
     call->kept = *reply;
     call->message = *message;
@@ -51,17 +52,17 @@ enum dp_status dp_call_copy_value(const struct dp_call *call, struct dp_register
     return DP_OK;
 }
 
-static enum dp_status ask(struct dp_client *client, struct dp_parcel **parcel, struct dp_call **call,
+static enum dp_status ask(struct dp_client *client, struct dp_shard_request **to_shard, struct dp_call **call,
                           uint32_t timeout_ms, bool *won, struct dp_register_value *out, struct dp_error *err)
 {
     char what[DP_NOTE_NAME_MAX + 32];
     struct dp_call *done = *call;
     *call = NULL;
-    (void)snprintf(what, sizeof what, "register value '%s'", (*parcel)->request.name);
+    (void)snprintf(what, sizeof what, "register value '%s'", (*to_shard)->request.name);
     done->take = dp_call_keep_value;
-    (*parcel)->call = done;
+    (*to_shard)->call = done;
     enum dp_status st =
-        dp_client_ask(client, &client->link[client->shards], parcel, what, timeout_ms, &done, err);
+        dp_client_ask(client, &client->link[client->shards], to_shard, what, timeout_ms, &done, err);
     if (st != DP_OK)
         return st;
     if (won)
@@ -81,19 +82,19 @@ enum dp_status dp_client_register_get(struct dp_client *client, const char *name
     if (st != DP_OK)
         return st;
     uint32_t all_ms = timeout_ms < UINT32_MAX - wait_ms ? wait_ms + timeout_ms : UINT32_MAX;
-    struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_REGISTER_GET, DP_REPLY_REGISTER);
+    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_GET, DP_REPLY_REGISTER);
     struct dp_call *call = dp_call_new(client, 0, all_ms);
-    if (!parcel || !call) {
+    if (!to_shard || !call) {
         dp_call_free(&call);
         st = dp_fail(err, DP_NOMEM, "register value '%s': no memory", name);
         goto done;
     }
-    memcpy(parcel->request.name, name, strlen(name) + 1);
-    parcel->request.version = above;
-    parcel->wait_until_ns = dp_awake_ns(&client->session.clock) + wait_ms * UINT64_C(1000000);
-    st = ask(client, &parcel, &call, all_ms, NULL, out, err);
+    memcpy(to_shard->request.name, name, strlen(name) + 1);
+    to_shard->request.version = above;
+    to_shard->wait_until_ns = dp_awake_ns(&client->session.clock) + wait_ms * UINT64_C(1000000);
+    st = ask(client, &to_shard, &call, all_ms, NULL, out, err);
 done:
-    dp_parcel_free(&parcel);
+    dp_shard_request_free(&to_shard);
     return st;
 }
 
@@ -115,25 +116,25 @@ static enum dp_status set(struct dp_client *client, uint32_t server_shard, const
     enum dp_status st = check(client, name, size, err);
     if (st != DP_OK)
         return st;
-    struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_REGISTER_SET, DP_REPLY_REGISTER);
+    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_SET, DP_REPLY_REGISTER);
     struct dp_block *block = dp_block_new(size);
     struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    if (!parcel || !block || !call) {
+    if (!to_shard || !block || !call) {
         dp_call_free(&call);
         st = dp_fail(err, DP_NOMEM, "register value '%s': no memory", name);
         goto done;
     }
     if (size > 0)
         memcpy(dp_block_bytes(block), bytes, size);
-    memcpy(parcel->request.name, name, strlen(name) + 1);
-    parcel->request.version = expected;
-    parcel->request.nonce = nonce_of(client, call);
-    parcel->request.server_shard = server_shard;
-    dp_parcel_add(parcel, block, 0, size);
-    st = ask(client, &parcel, &call, timeout_ms, won, now, err);
+    memcpy(to_shard->request.name, name, strlen(name) + 1);
+    to_shard->request.version = expected;
+    to_shard->request.nonce = nonce_of(client, call);
+    to_shard->request.server_shard = server_shard;
+    dp_shard_request_add(to_shard, block, 0, size);
+    st = ask(client, &to_shard, &call, timeout_ms, won, now, err);
 done:
     dp_block_drop(&block);
-    dp_parcel_free(&parcel);
+    dp_shard_request_free(&to_shard);
     return st;
 }
 

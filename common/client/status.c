@@ -3,11 +3,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static enum dp_status keep_report(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+static enum dp_status keep_report(struct dp_call *call, uint32_t server,
+                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                  struct dp_message **message, struct dp_error *err)
 {
     (void)server;
-    (void)parcel;
+    (void)to_shard;
     (void)message;
     (void)err;
     call->kept = *reply;
@@ -20,7 +21,7 @@ static enum dp_status keep_report(struct dp_call *call, uint32_t server, const s
 enum dp_status dp_client_status(struct dp_client *client, uint32_t shard, uint32_t timeout_ms,
                                 struct dp_status_report **out, struct dp_error *err)
 {
-    struct dp_parcel *parcel = NULL;
+    struct dp_shard_request *to_shard = NULL;
     struct dp_call *call = NULL;
     struct dp_status_report *report = NULL;
     enum dp_status st;
@@ -29,16 +30,16 @@ enum dp_status dp_client_status(struct dp_client *client, uint32_t shard, uint32
         return dp_fail(err, DP_ARGUMENT, "status of shard %" PRIu32 ": there are %" PRIu32, shard,
                        client->shards);
     report = malloc(sizeof *report);
-    parcel = dp_parcel_new(DP_REQUEST_STATUS, DP_REPLY_STATUS);
+    to_shard = dp_shard_request_new(DP_REQUEST_STATUS, DP_REPLY_STATUS);
     call = dp_call_new(client, 0, timeout_ms);
-    if (!report || !parcel || !call) {
+    if (!report || !to_shard || !call) {
         dp_call_free(&call);
         st = dp_fail(err, DP_NOMEM, "status: no memory");
         goto done;
     }
     call->take = keep_report;
-    parcel->call = call;
-    st = dp_client_ask(client, &client->link[shard], &parcel, "status", timeout_ms, &call, err);
+    to_shard->call = call;
+    st = dp_client_ask(client, &client->link[shard], &to_shard, "status", timeout_ms, &call, err);
     if (st != DP_OK)
         goto done;
     *report = call->kept.report;
@@ -47,7 +48,7 @@ enum dp_status dp_client_status(struct dp_client *client, uint32_t shard, uint32
     *out = report;
     report = NULL;
 done:
-    dp_parcel_free(&parcel);
+    dp_shard_request_free(&to_shard);
     free(report);
     return st;
 }

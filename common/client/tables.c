@@ -19,7 +19,7 @@ static enum dp_status make(struct dp_client *client, const struct dp_table_spec 
     struct dp_call *call = dp_call_new(client, 0, timeout_ms);
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < client->shards && call; i++) {
-        client->draft[i] = dp_parcel_new(DP_REQUEST_CREATE_TABLE, DP_REPLY_TABLE_CREATED);
+        client->draft[i] = dp_shard_request_new(DP_REQUEST_CREATE_TABLE, DP_REPLY_TABLE_CREATED);
         if (!client->draft[i])
             dp_call_free(&call);
         else

@@ -96,7 +96,7 @@ enum dp_cluster_jitter { DP_JITTER_NONE, DP_JITTER_EXP, DP_JITTER_UNIFORM };
 
 struct dp_cluster_training {
     uint32_t workers;
-    uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/loop/defaults.h) */
+    uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/context/defaults.h) */
     uint64_t seed;
     double rate;
     uint64_t warmup_steps; /* minibatches of all workers */

@@ -65,7 +65,7 @@ struct dp_checkpoint_state {
     uint32_t why_status;         /* number of an enum dp_status; 0: an earlier server, which says none */
 };
 
-/* is_cut: push ids (server/durable/push_ids.h), steps (steps_mark.h; empty: no run); copied: the shard's part of the
+/* is_cut: push ids (server/ids/push_ids.h), steps (steps_mark.h; empty: no run); copied: the shard's part of the
  * manifest, JSON. */
 static inline uint32_t dp_checkpoint_frames(enum dp_checkpoint_stage stage)
 {

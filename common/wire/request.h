@@ -35,7 +35,7 @@ enum dp_request_kind {
     DP_REQUEST_REGISTER_GET,
     DP_REQUEST_REGISTER_SET,
     DP_REQUEST_VIEW_PUT,
-    DP_REQUEST_BEAT,
+    DP_REQUEST_HEARTBEAT,
     DP_REQUEST_LEASE,
     DP_REQUEST_CHECKPOINT,
     DP_REQUEST_REGISTER_COPY,
@@ -61,7 +61,7 @@ struct dp_membership {
 };
 
 /* A member of a run lives, and asks who else does. */
-struct dp_beat {
+struct dp_heartbeat {
     uint32_t run, rank, members; /* from 1; below members; 1 .. DP_MEMBERS_MAX */
 };
 
@@ -104,7 +104,7 @@ struct dp_request {
     uint32_t
         server_shard; /* register_set from a server: the shard whose store it registers, from 1; 0: from a client */
 
-    struct dp_beat beat;
+    struct dp_heartbeat heartbeat;
     struct dp_lease_ask lease; /* its pointers are lent */
     struct dp_checkpoint_ask checkpoint;
 };

@@ -196,13 +196,14 @@ static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct 
     return DP_OK;
 }
 
-static enum dp_status take_beat(const Downpour__Beat *wire, struct dp_request *out, struct dp_error *err)
+static enum dp_status take_heartbeat(const Downpour__Heartbeat *wire, struct dp_request *out,
+                                     struct dp_error *err)
 {
-    out->beat = (struct dp_beat){.run = wire->run, .rank = wire->rank, .members = wire->members};
+    out->heartbeat = (struct dp_heartbeat){.run = wire->run, .rank = wire->rank, .members = wire->members};
     if (wire->run == 0 || wire->members == 0 || wire->members > DP_MEMBERS_MAX || wire->rank >= wire->members)
         return dp_fail(
             err, DP_INVALID,
-            "beat: run %u, rank %u of %u: runs start at 1, a run has 1 to %u members, and ranks are "
+            "heartbeat: run %u, rank %u of %u: runs start at 1, a run has 1 to %u members, and ranks are "
             "below their number",
             wire->run, wire->rank, wire->members, DP_MEMBERS_MAX);
     return DP_OK;
@@ -344,8 +345,8 @@ static enum dp_status take_short(const struct dp_message *message, const Downpou
         return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
     case DP_REQUEST_POSITIONS_GET:
         return take_positions(wire->positions_get, out, err);
-    case DP_REQUEST_BEAT:
-        return take_beat(wire->beat, out, err);
+    case DP_REQUEST_HEARTBEAT:
+        return take_heartbeat(wire->heartbeat, out, err);
     case DP_REQUEST_REGISTER_GET:
         out->version = wire->register_get->above;
         out->wait_ms =
@@ -390,8 +391,8 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
     case DOWNPOUR__REQUEST__BODY_REGISTER_SET:
         out->kind = DP_REQUEST_REGISTER_SET;
         return take_register_set(message, wire->register_set, out, err);
-    case DOWNPOUR__REQUEST__BODY_BEAT:
-        out->kind = DP_REQUEST_BEAT;
+    case DOWNPOUR__REQUEST__BODY_HEARTBEAT:
+        out->kind = DP_REQUEST_HEARTBEAT;
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_VIEW_PUT:
         out->kind = DP_REQUEST_VIEW_PUT;

@@ -17,7 +17,7 @@ struct request_parts {
         Downpour__RegisterGet register_get;
         Downpour__RegisterSet register_set;
         Downpour__ViewPut view_put;
-        Downpour__Beat beat;
+        Downpour__Heartbeat heartbeat;
         Downpour__Lease lease;
         Downpour__Checkpoint checkpoint;
         Downpour__RegisterCopy register_copy;
@@ -131,15 +131,15 @@ static void put_view(const struct dp_request *request, struct request_parts *par
     parts->head.view_put = put;
 }
 
-static void put_beat(const struct dp_request *request, struct request_parts *parts)
+static void put_heartbeat(const struct dp_request *request, struct request_parts *parts)
 {
-    Downpour__Beat *beat = &parts->body.beat;
-    downpour__beat__init(beat);
-    beat->run = request->beat.run;
-    beat->rank = request->beat.rank;
-    beat->members = request->beat.members;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_BEAT;
-    parts->head.beat = beat;
+    Downpour__Heartbeat *heartbeat = &parts->body.heartbeat;
+    downpour__heartbeat__init(heartbeat);
+    heartbeat->run = request->heartbeat.run;
+    heartbeat->rank = request->heartbeat.rank;
+    heartbeat->members = request->heartbeat.members;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_HEARTBEAT;
+    parts->head.heartbeat = heartbeat;
 }
 
 static void put_register_get(const struct dp_request *request, struct request_parts *parts)
@@ -245,8 +245,8 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
     case DP_REQUEST_VIEW_PUT:
         put_view(request, parts);
         return 1;
-    case DP_REQUEST_BEAT:
-        put_beat(request, parts);
+    case DP_REQUEST_HEARTBEAT:
+        put_heartbeat(request, parts);
         return 0;
     case DP_REQUEST_LEASE:
         put_lease(request, parts);

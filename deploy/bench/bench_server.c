@@ -3,7 +3,7 @@
 #include "common/wire/counters.h"
 #include "deploy/bench/bench_cpu.h"
 #include "deploy/bench/bench_load.h"
-#include "deploy/cli/ports.h"
+#include "deploy/run/ports.h"
 
 #include <errno.h>
 #include <ftw.h>

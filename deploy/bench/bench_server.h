@@ -8,7 +8,7 @@
 
 #include "common/wire/reply.h"
 #include "deploy/bench/bench_pin.h"
-#include "deploy/cli/servers.h"
+#include "deploy/run/servers.h"
 
 #define DP_BENCH_TABLE      "bench"
 #define DP_BENCH_SHARDS_MAX 8u

@@ -4,10 +4,10 @@
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/checkpoint/course.h"
 #include "deploy/checkpoint/pruning.h"
-#include "deploy/cli/folder.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/progress.h"
-#include "deploy/cli/servers.h"
+#include "deploy/run/folder.h"
+#include "deploy/run/servers.h"
 
 #include "common/base/deadline.h"
 #include "common/base/parse.h"

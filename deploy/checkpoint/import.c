@@ -7,7 +7,7 @@
 #include "deploy/checkpoint/file_bytes.h"
 #include "deploy/checkpoint/import_tables.h"
 #include "deploy/cli/options.h"
-#include "deploy/cli/restored.h"
+#include "deploy/run/restored.h"
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"

@@ -1,4 +1,4 @@
-/* Import tables: the tables of a model, filled from a set of tensors (tensor_set.h), as cli/export_tensors.h and cli/export_file.h
+/* Import tables: the tables of a model, filled from a set of tensors (tensor_set.h), as weights/export_tensors.h and weights/export_file.h
  * write them and as PyTorch or NumPy do.
  *     dense   TABLE: F32, the model's shape; of one row also a vector
  *     sparse  TABLE.keys: I64 or U64, in any order, each once; TABLE.weights: F32 [keys, width]

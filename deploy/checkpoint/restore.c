@@ -2,10 +2,10 @@
  *     checkpoint -> one history for all servers -> downpour-server --restore for each server of this machine, at once
  *     -> all have built: their stores are exchanged. With servers on other machines the user says when that is. */
 #include "deploy/checkpoint/checkpoint_commands.h"
-#include "deploy/cli/folder.h"
 #include "deploy/cli/options.h"
-#include "deploy/cli/restored.h"
-#include "deploy/cli/run_state.h"
+#include "deploy/run/folder.h"
+#include "deploy/run/restored.h"
+#include "deploy/run/run_state.h"
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"

@@ -2,7 +2,7 @@
 
 #include "deploy/checkpoint/file_bytes.h"
 #include "server/checkpoint/making.h"
-#include "worker/loop/step_log.h"
+#include "worker/history/step_log.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,11 +6,6 @@
 
 #include "common/base/status.h"
 
-int dp_command_run(int argc, char *const *argv);
-int dp_command_predict(int argc, char *const *argv);
-int dp_command_export(int argc, char *const *argv);
-int dp_command_neighbours(int argc, char *const *argv);
-int dp_command_status(int argc, char *const *argv);
 int dp_command_generate(int argc, char *const *argv);
 int dp_command_inspect(int argc, char *const *argv);
 

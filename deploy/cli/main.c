@@ -4,6 +4,8 @@
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/commands.h"
 #include "deploy/compare/compare_commands.h"
+#include "deploy/run/run_commands.h"
+#include "deploy/weights/weights_commands.h"
 
 #include "common/config/nearest.h"
 
@@ -16,12 +18,12 @@ static const struct {
     int (*run)(int argc, char *const *argv);
     const char *summary;
 } commands[] = {
-    {"run", dp_command_run, "train on this machine: start servers and workers, print the result"},
-    {"predict", dp_command_predict, "score the examples in a file, or list the best items of users"},
-    {"export", dp_command_export, "write the weights of a run or a checkpoint as files, with names"},
+    {"run", dp_run_run, "train on this machine: start servers and workers, print the result"},
+    {"predict", dp_weight_predict, "score the examples in a file, or list the best items of users"},
+    {"export", dp_weight_export, "write the weights of a run or a checkpoint as files, with names"},
     {"import", dp_deploy_import, "make a checkpoint from a file of tensors (export, PyTorch, NumPy)"},
-    {"neighbours", dp_command_neighbours, "show the words or items most similar to a given one"},
-    {"status", dp_command_status, "show the state of a running cluster, or whether a run is finished"},
+    {"neighbours", dp_weight_neighbours, "show the words or items most similar to a given one"},
+    {"status", dp_run_status, "show the state of a running cluster, or whether a run is finished"},
     {"compare", dp_compare_compare, "train a job in several modes, and make a page of the differences"},
     {"report", dp_compare_report, "make a page (HTML) of a training: plots, numbers, settings"},
     {"generate", dp_command_generate, "write clicks from a hidden model, and print the best possible result"},

@@ -1,7 +1,7 @@
 #include "deploy/compare/compare_csv.h"
 
 #include "deploy/compare/ending.h"
-#include "deploy/compare/training.h"
+#include "deploy/pages/training.h"
 
 #include <math.h>
 #include <string.h>

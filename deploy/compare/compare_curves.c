@@ -1,6 +1,6 @@
 #include "deploy/compare/compare_curves.h"
 
-#include "deploy/compare/training.h"
+#include "deploy/pages/training.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef DP_COMPARE_COMPARE_CURVES_H
 #define DP_COMPARE_COMPARE_CURVES_H
 
-#include "deploy/compare/colour.h"
 #include "deploy/compare/statistics.h"
+#include "deploy/pages/colour.h"
 
 #define DP_COMPARE_CURVE_POINTS 200u
 

@@ -1,6 +1,6 @@
 #include "deploy/compare/compare_earlier.h"
 
-#include "deploy/cli/run_origin.h"
+#include "deploy/run/run_provenance.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "deploy/compare/compare_flags.h"
 
 #include "common/model/mode.h"
-#include "deploy/cli/run_flags.h"
+#include "deploy/run/run_flags.h"
 
 #include <string.h>
 

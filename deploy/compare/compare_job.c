@@ -5,15 +5,15 @@
 #include "common/base/text.h"
 #include "common/env/directory.h"
 #include "common/env/installed.h"
-#include "deploy/cli/failure.h"
-#include "deploy/cli/folder.h"
-#include "deploy/cli/last_words.h"
-#include "deploy/cli/local.h"
 #include "deploy/cli/path.h"
-#include "deploy/cli/servers.h"
 #include "deploy/compare/compare_efficiency.h"
 #include "deploy/compare/compare_machine.h"
 #include "deploy/compare/compare_settings.h"
+#include "deploy/run/failure.h"
+#include "deploy/run/folder.h"
+#include "deploy/run/local.h"
+#include "deploy/run/log_tail.h"
+#include "deploy/run/servers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,7 +145,7 @@ static enum dp_status run_child(struct dp_compare_job *job, struct args *args, c
     if (st == DP_OK)
         st = wait_for(job, local, log, begun_ms, err);
     if (st == DP_OK && dp_local_failed(local) && !said_why(log, why, size) &&
-        !dp_local_last_words(local, why, size))
+        !dp_local_log_tail(local, why, size))
         (void)snprintf(why, size, "%s failed; its log: %.150s", name, log);
     dp_local_close(&local);
     return st;
@@ -309,7 +309,7 @@ static void take_words_of_ranks(const struct dp_compare_job *job, char *why, siz
     path_of(job, "mpirun.log", log);
     for (uint32_t rank = 0; rank < job->mode->workers; rank++) {
         (void)snprintf(name, sizeof name, "rank %" PRIu32, rank);
-        if (!dp_last_words(log, 0, name, text, sizeof text))
+        if (!dp_end_of_log(log, 0, name, text, sizeof text))
             continue;
         (void)snprintf(why, size, "%.*s", (int)size - 1, text);
         dp_text_clean(why);

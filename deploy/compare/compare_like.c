@@ -1,7 +1,7 @@
 #include "deploy/compare/compare_like.h"
 
 #include "deploy/compare/data_files.h"
-#include "deploy/compare/summary.h"
+#include "deploy/pages/summary.h"
 
 #include <errno.h>
 #include <stdlib.h>

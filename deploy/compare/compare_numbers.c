@@ -1,6 +1,6 @@
 #include "deploy/compare/compare_numbers.h"
 
-#include "deploy/compare/page.h"
+#include "deploy/pages/page.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 #include "deploy/compare/compare_page.h"
 
-#include "deploy/compare/again.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_answer.h"
 #include "deploy/compare/compare_csv.h"
 #include "deploy/compare/compare_plots.h"
 #include "deploy/compare/compare_words.h"
 #include "deploy/compare/compare_work.h"
-#include "deploy/compare/markup.h"
-#include "deploy/compare/page.h"
-#include "deploy/compare/page_plots.h"
+#include "deploy/pages/again.h"
+#include "deploy/pages/markup.h"
+#include "deploy/pages/page.h"
+#include "deploy/pages/page_plots.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef DP_COMPARE_COMPARE_PAGE_H
 #define DP_COMPARE_COMPARE_PAGE_H
 
-#include "deploy/compare/page_maker.h"
+#include "deploy/pages/page_maker.h"
 
 /* Of the comparison in `dir`, as dp_comparison_read and dp_page_make. */
 DP_MUST_USE

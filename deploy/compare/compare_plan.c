@@ -3,7 +3,7 @@
 #include "common/base/parse.h"
 #include "common/config/injection.h"
 #include "deploy/cli/path.h"
-#include "deploy/cli/spool.h"
+#include "deploy/run/spool.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/compute/models/model.h"
 

@@ -3,7 +3,7 @@
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_curves.h"
 #include "deploy/compare/compare_words.h"
-#include "deploy/compare/page_plots.h"
+#include "deploy/pages/page_plots.h"
 
 #include <math.h>
 #include <stdlib.h>

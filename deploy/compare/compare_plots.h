@@ -5,7 +5,7 @@
 #define DP_COMPARE_COMPARE_PLOTS_H
 
 #include "deploy/compare/comparison.h"
-#include "deploy/compare/page_maker.h"
+#include "deploy/pages/page_maker.h"
 
 /* A key of samples ("loss") over "seconds" or "examples": the mean of a mode's runs and its interval, and the target where it is one of this
  * key. Accuracies above 0.9 are drawn as 1 - accuracy, on a logarithmic scale. */

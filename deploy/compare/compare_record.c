@@ -5,11 +5,11 @@
 #include "common/base/parse.h"
 #include "common/config/injection.h"
 #include "common/env/atomic_file.h"
-#include "deploy/cli/run_origin.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_target.h"
 #include "deploy/compare/comparison.h"
 #include "deploy/compare/data_files.h"
+#include "deploy/run/run_provenance.h"
 
 #include <float.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "deploy/compare/answer_caveats.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_work.h"
-#include "deploy/compare/training.h"
+#include "deploy/pages/training.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "deploy/compare/comparison.h"
 
 #include "deploy/cli/path.h"
-#include "deploy/compare/training.h"
+#include "deploy/pages/training.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,8 @@
 #include "common/base/parse.h"
 #include "common/config/consistency.h"
 #include "common/config/nearest.h"
-#include "deploy/cli/run_flags.h"
 #include "deploy/compare/compare_flags.h"
+#include "deploy/run/run_flags.h"
 
 #include <ctype.h>
 #include <inttypes.h>

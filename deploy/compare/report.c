@@ -7,7 +7,7 @@
 #include "deploy/compare/agreement.h"
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/comparison.h"
-#include "deploy/compare/training_page.h"
+#include "deploy/pages/training_page.h"
 
 #include <string.h>
 

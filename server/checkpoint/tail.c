@@ -2,9 +2,9 @@
  * segment gets exactly one; the second appends. Then what is in the directory is read as a restore will read it. */
 #include "server/checkpoint/tail.h"
 
-#include "server/durable/record.h"
 #include "server/journal/journal_record.h"
 #include "server/journal/journal_replay.h"
+#include "server/journal/record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "server/checkpoint/union.h"
 
-#include "server/durable/push_ids_union.h"
-#include "server/durable/steps_mark.h"
+#include "server/ids/push_ids_union.h"
+#include "server/steps/steps_mark.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 #include "common/env/awake.h"
 #include "common/env/clock.h"
 #include "common/env/read_only_disk.h"
-#include "server/control/beats.h"
 #include "server/control/board.h"
 #include "server/control/generation.h"
+#include "server/control/heartbeats.h"
 #include "server/control/leases.h"
 #include "server/control/register_file.h"
 #include "server/control/register_service.h"
@@ -43,10 +43,10 @@ struct dp_control {
     int register_lock;   /* locked descriptor of its directory; -1: none */
     struct dp_control_register *values;
     struct dp_control_register_service *service;
-    struct dp_control_beats *beats;          /* NULL: not the first server */
-    struct dp_control_generation generation; /* the thread's */
+    struct dp_control_heartbeats *heartbeats; /* NULL: not the first server */
+    struct dp_control_generation generation;  /* the thread's */
     struct dp_clock clock, wall;
-    struct dp_awake awake; /* the thread's, for beats and leases */
+    struct dp_awake awake; /* the thread's, for heartbeats and leases */
     pthread_t thread;
     int wake_fd;
     atomic_bool stop;
@@ -197,11 +197,13 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
                            control->first_server);
         return dp_control_register_service_take(control->service, dp_clock_ns(&control->clock), from, request,
                                                 err);
-    case DP_REQUEST_BEAT:
-        if (!control->beats)
-            return dp_fail(err, DP_UNSUPPORTED, "beats go to the first server, at %s; this is another server",
+    case DP_REQUEST_HEARTBEAT:
+        if (!control->heartbeats)
+            return dp_fail(err, DP_UNSUPPORTED,
+                           "heartbeats go to the first server, at %s; this is another server",
                            control->first_server);
-        return dp_control_beats_take(control->beats, dp_awake_ns(&control->awake), from, request, err);
+        return dp_control_heartbeats_take(control->heartbeats, dp_awake_ns(&control->awake), from, request,
+                                          err);
     case DP_REQUEST_LEASE:
         return lease(control, from, request, err);
     default:
@@ -312,21 +314,21 @@ static enum dp_status open_register(struct dp_control *control, struct dp_error 
         .values = control->values, .check = check_set, .answer = send_reply, .context = control};
     if (st == DP_OK)
         st = dp_control_register_service_new(&service, &control->service, err);
-    control->beats = calloc(1, sizeof *control->beats);
-    if (st == DP_OK && !control->beats)
-        st = dp_fail(err, DP_NOMEM, "no memory for the members' beats");
-    control->awake = dp_awake_over(&control->clock, DP_BEATS_LOOK_MS * MS_NS);
+    control->heartbeats = calloc(1, sizeof *control->heartbeats);
+    if (st == DP_OK && !control->heartbeats)
+        st = dp_fail(err, DP_NOMEM, "no memory for the members' heartbeats");
+    control->awake = dp_awake_over(&control->clock, DP_HEARTBEATS_LOOK_MS * MS_NS);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", directory);
 }
 
-/* Answers the register's waiters that are due, and, when no message waits, the beats. Returns how long the thread may sleep. */
+/* Answers the register's waiters that are due, and, when no message waits, the heartbeats. Returns how long the thread may sleep. */
 static uint32_t tick(struct dp_control *control, bool all_heard)
 {
     if (!control->service)
         return WAIT_MS;
     if (all_heard)
-        dp_control_beats_answer(control->beats, dp_awake_ns(&control->awake), send_reply, control);
-    uint32_t wait_ms = control->beats->run ? DP_BEATS_LOOK_MS : WAIT_MS;
+        dp_control_heartbeats_answer(control->heartbeats, dp_awake_ns(&control->awake), send_reply, control);
+    uint32_t wait_ms = control->heartbeats->run ? DP_HEARTBEATS_LOOK_MS : WAIT_MS;
     uint64_t now_ns = dp_clock_ns(&control->clock);
     dp_control_register_service_tick(control->service, now_ns);
     uint64_t due_ns = dp_control_register_service_due_ns(control->service);
@@ -398,7 +400,7 @@ static void *serve(void *arg)
 static void control_free(struct dp_control **control)
 {
     dp_board_free(&(*control)->board);
-    free((*control)->beats);
+    free((*control)->heartbeats);
     dp_leases_free(&(*control)->leases);
     dp_control_register_service_free(&(*control)->service);
     dp_control_register_close(&(*control)->values);

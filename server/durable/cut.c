@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "server/checkpoint/copier.h"
-#include "server/durable/steps_mark.h"
+#include "server/steps/steps_mark.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static enum dp_status pack_without_kept(struct dp_cut *cut, struct dp_error *err
     enum dp_status st = dp_push_ids_new(&copy);
     if (st == DP_OK)
         st = dp_push_ids_unpack(copy, cut->ids_bytes, cut->ids_size, err);
-    for (const struct dp_kept_step *step = cut->kept->first; st == DP_OK && step; step = step->next)
+    for (const struct dp_buffered_step *step = cut->kept->first; st == DP_OK && step; step = step->next)
         for (uint32_t i = 0; i < step->count && st == DP_OK; i++)
             st = dp_push_ids_take_back(copy, step->push[i]->stream, step->push[i]->number);
     free(cut->ids_bytes);
@@ -88,7 +88,7 @@ static enum dp_status note(struct dp_cut *cut, struct dp_error *err)
         dp_steps_mark_pack(steps, cut->steps_bytes);
     if (!cut->ids_bytes || (cut->steps_size > 0 && !cut->steps_bytes))
         st = DP_NOMEM;
-    else if (dp_kept_count(cut->kept) > 0)
+    else if (dp_step_buffer_count(cut->kept) > 0)
         st = pack_without_kept(cut, err);
     return st == DP_OK ? st
                        : dp_fail(err, st, "shard %" PRIu32 " cannot note its push ids for a checkpoint",

@@ -24,7 +24,7 @@ struct dp_cut {
     const struct dp_write_back *write_back;
     const struct dp_push_ids *ids;
     const struct dp_steps *steps;
-    const struct dp_kept *kept;
+    const struct dp_step_buffer *kept;
     uint64_t order;
     uint32_t number;    /* 0: there is none */
     bool linked, holds; /* holds: the journal */

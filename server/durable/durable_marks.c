@@ -1,8 +1,8 @@
 #include "server/durable/durable_marks.h"
 
 #include "common/base/bytes.h"
-#include "server/durable/steps_mark.h"
 #include "server/durable/table_mark.h"
+#include "server/steps/steps_mark.h"
 
 #include <stdlib.h>
 

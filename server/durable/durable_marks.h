@@ -17,8 +17,8 @@
 
 #include "server/cache/cached_tables.h"
 #include "server/cache/io_jobs.h"
-#include "server/durable/push_ids.h"
-#include "server/durable/steps.h"
+#include "server/ids/push_ids.h"
+#include "server/steps/steps.h"
 
 struct dp_durable_marks {
     uint64_t lsn, incarnation, released, streams; /* 0: no such mark */

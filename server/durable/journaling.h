@@ -14,7 +14,7 @@
 #include "server/cache/cached_tables.h"
 #include "server/cache/io_jobs.h"
 #include "server/cache/shard_base.h"
-#include "server/durable/record.h"
+#include "server/journal/record.h"
 
 /* Only journaling.c changes the fields; other files may read journal, lsn, durable, synced and failed. */
 struct dp_journaling {
@@ -80,7 +80,7 @@ enum dp_appended dp_journaling_append_dropped(struct dp_journaling *journaling, 
 DP_MUST_USE
 enum dp_appended dp_journaling_append_close(struct dp_journaling *journaling, const struct dp_record *step,
                                             const struct dp_request *rows, struct dp_error *err);
-/* Appends anew what is kept of synchronous steps (kept_again.h): a push, or the weights of a close that was applied. */
+/* Appends anew what is kept of synchronous steps (reappend.h): a push, or the weights of a close that was applied. */
 DP_MUST_USE
 enum dp_appended dp_journaling_append_step(struct dp_journaling *journaling, const struct dp_record *record,
                                            const struct dp_request *rows, struct dp_error *err);

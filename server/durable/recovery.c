@@ -12,8 +12,8 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/model/row.h"
-#include "server/durable/apply.h"
-#include "server/durable/steps_replay.h"
+#include "server/cache/apply.h"
+#include "server/steps/steps_replay.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@ struct dp_recovery_options {
     struct dp_row_count *count;
     struct dp_push_ids *ids;
     struct dp_steps *steps;
-    struct dp_kept *kept;
+    struct dp_step_buffer *kept;
     const struct dp_journal_options *journal;
     bool recovers;  /* the store was not closed cleanly, the journal has what it lacks */
     bool read_only; /* the journal is read without hardening or a new segment */

@@ -71,7 +71,7 @@ static bool has_journal(const struct dp_write_back *w)
 /* What marks can tell at most. */
 static uint64_t target(const struct dp_write_back *w)
 {
-    uint64_t floor = dp_kept_floor(w->kept);
+    uint64_t floor = dp_step_buffer_floor(w->kept);
     return floor < w->journaling->lsn ? floor : w->journaling->lsn;
 }
 

@@ -4,7 +4,7 @@
  *     this order)
  * Promise   No row and no mark goes to the store before the journal is synced past it. When a cycle is done,
  *           the store has every push up to the cycle's rows_lsn.
- * Floor     rows_lsn is not above that of kept pushes (kept.h), which replay needs, though all rows that had
+ * Floor     rows_lsn is not above that of kept pushes (step_buffer.h), which replay needs, though all rows that had
  *           changed when the cycle began are written.
  * Holds     stored_lsn <= marked_lsn <= rows_lsn <= journaling->lsn; under_way <= 8.
  * Thread    The shard's. A turn copies one portion, so no request waits for a cycle.
@@ -16,9 +16,9 @@
 #include "server/cache/cache_budget.h"
 #include "server/cache/io_jobs.h"
 #include "server/durable/journaling.h"
-#include "server/durable/kept.h"
-#include "server/durable/push_ids.h"
-#include "server/durable/steps.h"
+#include "server/ids/push_ids.h"
+#include "server/steps/step_buffer.h"
+#include "server/steps/steps.h"
 
 enum dp_cycle { DP_CYCLE_IDLE, DP_CYCLE_ROWS, DP_CYCLE_MARKS };
 
@@ -32,7 +32,7 @@ struct dp_write_back {
     struct dp_journaling *journaling;
     struct dp_push_ids *ids;
     const struct dp_steps *steps;
-    const struct dp_kept *kept;
+    const struct dp_step_buffer *kept;
     enum dp_cycle cycle;
     bool quiet;                /* nothing can change any more: the next cycle is the last */
     uint64_t rows_lsn;         /* when the cycle is done, the store has every push up to it */

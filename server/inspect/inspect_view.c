@@ -4,9 +4,9 @@
 #include "common/model/mix.h"
 #include "common/model/optimizer.h"
 #include "common/model/row.h"
-#include "server/durable/record.h"
-#include "server/durable/steps_mark.h"
 #include "server/durable/table_mark.h"
+#include "server/journal/record.h"
+#include "server/steps/steps_mark.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #define DP_INSPECT_INSPECT_VIEW_H
 
 #include "common/wire/view.h"
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 #include "server/inspect/inspect_digest.h"
 #include "server/inspect/inspect_journal.h"
 #include "server/store/store_view.h"

@@ -7,7 +7,7 @@
 #define DP_MODES_STEP_RULES_H
 
 #include "server/durable/journaling.h"
-#include "server/durable/steps.h"
+#include "server/steps/steps.h"
 
 struct dp_section;
 struct dp_shard;

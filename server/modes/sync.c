@@ -1,4 +1,4 @@
-/* sync: pushes of the open step are kept, and its close applies them at once (keeper.h, close.h). A pull for the open step goes; one for a
+/* sync: pushes of the open step are kept, and its close applies them at once (step_buffering.h, close.h). A pull for the open step goes; one for a
  * later step is held; one for the step before, by a process that starts again within it, gets the weights of then.
  * sync:B: the open step is gathered once all of its members but B have pushed it (Chen et al. 2016). A push of a step that was closed without
  * it is dropped; a pull for a closed step goes, and sees the open one.
@@ -91,7 +91,7 @@ static void at_pull(const struct dp_shard *shard, const struct dp_cached_table *
     size_t bytes = (size_t)dim * dp_value_bytes(section->type);
     for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
         uint64_t mixed = dp_load_u64le((const char *)section->keys + (size_t)i * 8);
-        const float *weights = dp_kept_old_weights(&shard->kept, table->id, mixed, &at);
+        const float *weights = dp_step_buffer_old_weights(&shard->kept, table->id, mixed, &at);
         if (weights && section->type == DP_F32)
             memcpy(to, weights, bytes);
         else if (weights)
@@ -109,23 +109,23 @@ static enum dp_step_verdict may_push(const struct dp_shard *shard, struct dp_wai
 {
     const struct dp_membership *member = &waiting->request.member;
     if (!member->given)
-        return dp_keeper_check_other(&shard->keeper, err) == DP_OK ? DP_STEP_GO : DP_STEP_REFUSED;
+        return dp_step_buffering_check_other(&shard->keeper, err) == DP_OK ? DP_STEP_GO : DP_STEP_REFUSED;
     enum dp_step_verdict verdict = push(&shard->steps, member, err);
     if (verdict == DP_STEP_KEEP && member->step == shard->steps.open && dp_close_holds_push(&shard->close))
         return wait_for_close(waiting); /* the close takes no more pushes */
     enum dp_status st = DP_OK;
     if (verdict == DP_STEP_KEEP)
-        st = dp_keeper_check(&shard->keeper, waiting, err);
+        st = dp_step_buffering_check(&shard->keeper, waiting, err);
     else if (verdict == DP_STEP_DROP && dp_steps_is_gathered(&shard->steps)) /* its close needs room */
-        st = dp_keeper_check_other(&shard->keeper, err);
+        st = dp_step_buffering_check_other(&shard->keeper, err);
     return st == DP_OK ? verdict : DP_STEP_REFUSED;
 }
 
 static enum dp_appended at_push(const struct dp_shard *shard, struct dp_waiting *waiting,
                                 enum dp_step_verdict verdict, struct dp_error *err)
 {
-    return verdict == DP_STEP_KEEP ? dp_keeper_keep(&shard->keeper, waiting, err)
-                                   : dp_keeper_drop(&shard->keeper, waiting, err);
+    return verdict == DP_STEP_KEEP ? dp_step_buffering_keep(&shard->keeper, waiting, err)
+                                   : dp_step_buffering_drop(&shard->keeper, waiting, err);
 }
 
 const struct dp_step_rules dp_step_rules_sync = {.pull = pull,

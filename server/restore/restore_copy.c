@@ -4,7 +4,7 @@
 #include "common/env/clock.h"
 #include "server/restore/restore_check.h"
 #include "server/restore/restore_put.h"
-#include "server/store/rocks_adopt.h"
+#include "server/store/repair/rocks_adopt.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 #include "server/restore/restore_from.h"
 
 #include "server/checkpoint/listing.h"
-#include "server/durable/push_ids.h"
-#include "server/durable/steps_mark.h"
+#include "server/ids/push_ids.h"
+#include "server/steps/steps_mark.h"
 
 #include <stdlib.h>
 

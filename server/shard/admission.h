@@ -6,7 +6,7 @@
 #define DP_SHARD_ADMISSION_H
 
 #include "server/cache/shard_base.h"
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 
 struct dp_admission {
     const struct dp_shard_base *base;

@@ -4,7 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/model/row.h"
-#include "server/durable/apply.h"
+#include "server/cache/apply.h"
 #include "server/shard/sections.h"
 
 #include <inttypes.h>
@@ -20,19 +20,19 @@
 /* ---- when */
 
 /* The step that is complete and may be closed once it is durable. NULL: none. */
-static const struct dp_kept_step *complete(const struct dp_close *close)
+static const struct dp_buffered_step *complete(const struct dp_close *close)
 {
     const struct dp_steps *steps = close->steps;
     if (!dp_steps_is_gathered(steps) || close->read_only || close->journaling->failed.status != DP_OK)
         return NULL;
-    return dp_kept_step(close->kept, steps->view.run, steps->open);
+    return dp_buffered_step(close->kept, steps->view.run, steps->open);
 }
 
 /* The step that can be closed: it is complete, and its pushes are durable, as is the view by which it is complete. NULL: none. */
-static const struct dp_kept_step *gathered(const struct dp_close *close)
+static const struct dp_buffered_step *gathered(const struct dp_close *close)
 {
     const struct dp_journaling *j = close->journaling;
-    const struct dp_kept_step *step = complete(close);
+    const struct dp_buffered_step *step = complete(close);
     return step && step->last_lsn <= j->durable && j->view_lsn <= j->durable ? step : NULL;
 }
 
@@ -91,12 +91,12 @@ static void wake_all(struct dp_close *close)
 /* ---- its request */
 
 /* As if no key came twice. */
-static uint32_t rows_most(const struct dp_kept_tables *tables, uint32_t t)
+static uint32_t rows_most(const struct dp_buffered_tables *tables, uint32_t t)
 {
     return tables->rows[t] < DP_ROWS_MAX ? (uint32_t)tables->rows[t] : DP_ROWS_MAX;
 }
 
-static enum dp_status make_room_for_sums(struct dp_close *close, const struct dp_kept_tables *tables)
+static enum dp_status make_room_for_sums(struct dp_close *close, const struct dp_buffered_tables *tables)
 {
     size_t floats = 0;
     for (uint32_t t = 0; t < tables->count; t++) {
@@ -113,8 +113,8 @@ static enum dp_status make_room_for_sums(struct dp_close *close, const struct dp
 }
 
 /* All keys of the step, each once, in the message's frames, and the sums of their gradients. */
-static enum dp_status gather(struct dp_close *close, const struct dp_kept_step *step,
-                             const struct dp_kept_tables *tables, struct dp_waiting *waiting)
+static enum dp_status gather(struct dp_close *close, const struct dp_buffered_step *step,
+                             const struct dp_buffered_tables *tables, struct dp_waiting *waiting)
 {
     struct dp_request *request = &waiting->request;
     enum dp_status st = make_room_for_sums(close, tables);
@@ -125,19 +125,19 @@ static enum dp_status gather(struct dp_close *close, const struct dp_kept_step *
         const struct dp_cached_table *table = dp_cached_tables_find(close->tables, tables->table[t]);
         uint32_t most = rows_most(tables, t);
         struct dp_frame keys = dp_frame_new((size_t)most * 8);
-        struct dp_kept_sum sum;
+        struct dp_buffer_sum sum;
         uint64_t mixed;
         uint32_t rows = 0;
         if (!keys.data)
             return DP_NOMEM;
         dp_message_add(waiting->message, keys);
-        if (dp_kept_sum_init(&sum, step, table->id, table->spec.dim) != DP_OK)
+        if (dp_buffer_sum_init(&sum, step, table->id, table->spec.dim) != DP_OK)
             return DP_NOMEM;
-        for (; dp_kept_sum_next(&sum, &mixed, to); to += table->spec.dim) {
+        for (; dp_buffer_sum_next(&sum, &mixed, to); to += table->spec.dim) {
             DP_ASSERT(rows < most); /* counted when its pushes came */
             dp_store_u64le((char *)keys.data + (size_t)rows++ * 8, mixed);
         }
-        dp_kept_sum_clear(&sum);
+        dp_buffer_sum_clear(&sum);
         DP_ASSERT(rows > 0);
         request->section[request->sections++] =
             (struct dp_section){.table = table->id, .rows = rows, .keys = keys.data};
@@ -145,14 +145,14 @@ static enum dp_status gather(struct dp_close *close, const struct dp_kept_step *
     return DP_OK;
 }
 
-static struct dp_waiting *make(struct dp_close *close, const struct dp_kept_step *step)
+static struct dp_waiting *make(struct dp_close *close, const struct dp_buffered_step *step)
 {
-    struct dp_kept_tables tables = {0};
+    struct dp_buffered_tables tables = {0};
     struct dp_waiting *waiting = calloc(1, sizeof *waiting);
     if (!waiting)
         return NULL;
     if (step->examples > 0) /* else its gradients weigh nothing */
-        dp_kept_tables(step, &tables);
+        dp_buffered_tables(step, &tables);
     DP_ASSERT(tables.count <= DP_SECTIONS_MAX); /* checked when they came */
     waiting->decoded = true;
     waiting->deadline_ns = UINT64_MAX;
@@ -179,7 +179,7 @@ static void fail(struct dp_close *close, const struct dp_error *err)
 }
 
 /* With backups a push more may have come since it was made. */
-static bool is_ready(const struct dp_close *close, const struct dp_kept_step *step)
+static bool is_ready(const struct dp_close *close, const struct dp_buffered_step *step)
 {
     const struct dp_waiting *ready = close->ready;
     return ready && ready->request.member.run == step->run && ready->request.member.step == step->step &&
@@ -189,7 +189,7 @@ static bool is_ready(const struct dp_close *close, const struct dp_kept_step *st
 /* Without memory: when it is due. */
 static void get_ready(struct dp_close *close)
 {
-    const struct dp_kept_step *step = complete(close);
+    const struct dp_buffered_step *step = complete(close);
     if (!step || is_under_way(close) || is_ready(close, step))
         return;
     dp_waiting_free(&close->ready);
@@ -229,7 +229,7 @@ void dp_close_turn(struct dp_close *close, bool draining)
     close->draining = draining;
     if (!dp_steps_is_by_step(close->steps) && !dp_schedule_first(close->schedule, DP_WAIT_STEP))
         return;
-    const struct dp_kept_step *step = gathered(close);
+    const struct dp_buffered_step *step = gathered(close);
     if (!dp_close_will_wake(close))
         wake_all(close);
     bool gives_up = draining && close->steps->stuck.status != DP_OK;
@@ -292,7 +292,7 @@ static enum dp_status prepare(struct dp_close *close, struct dp_waiting *waiting
 }
 
 static enum dp_appended append(struct dp_close *close, const struct dp_waiting *waiting,
-                               const struct dp_kept_step *step, struct dp_error *err)
+                               const struct dp_buffered_step *step, struct dp_error *err)
 {
     struct dp_record record = {.kind = DP_RECORD_CLOSE,
                                .members = step->count,
@@ -314,24 +314,24 @@ static enum dp_appended append(struct dp_close *close, const struct dp_waiting *
 }
 
 /* Its rows have it from now on. */
-static void end_step(struct dp_close *close, struct dp_waiting *waiting, const struct dp_kept_step *step)
+static void end_step(struct dp_close *close, struct dp_waiting *waiting, const struct dp_buffered_step *step)
 {
     uint32_t dims[DP_SECTIONS_MAX];
     for (uint32_t s = 0; s < waiting->request.sections; s++)
         dims[s] = waiting->lookup.section[s].table->spec.dim;
     DP_COUNT(&close->base->counters, examples, step->examples);
-    dp_kept_close(close->kept, step->run, step->step, waiting->request.sections, waiting->request.section,
-                  dims, &waiting->message);
+    dp_step_buffer_close(close->kept, step->run, step->step, waiting->request.sections,
+                         waiting->request.section, dims, &waiting->message);
     dp_steps_closed(close->steps);
     close->lsn = close->journaling->lsn;
     if (!dp_steps_has_open(close->steps) || dp_steps_has_backups(close->steps))
-        dp_kept_forget_old(close->kept); /* nobody asks for them */
+        dp_step_buffer_forget_old(close->kept); /* nobody asks for them */
     DP_COUNT(&close->base->counters, steps_closed, 1);
     close->again_ns = close->no_room_ns = 0;
 }
 
 static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *waiting,
-                                   const struct dp_kept_step *step, struct dp_error *err)
+                                   const struct dp_buffered_step *step, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
     if (prepare(close, waiting, err) != DP_OK)
@@ -369,7 +369,7 @@ static void wait_for_room(struct dp_close *close, const struct dp_error *why)
 bool dp_close_may(struct dp_close *close, struct dp_waiting *waiting)
 {
     const struct dp_membership *of = &waiting->request.member;
-    const struct dp_kept_step *step = gathered(close);
+    const struct dp_buffered_step *step = gathered(close);
     waiting->waits_for = DP_WAIT_NONE;
     if (!step || step->run != of->run || step->step != of->step)
         return false; /* a later run has begun, or the journal failed */
@@ -384,7 +384,7 @@ bool dp_close_may(struct dp_close *close, struct dp_waiting *waiting)
 
 enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting, struct dp_error *err)
 {
-    const struct dp_kept_step *step = gathered(close);
+    const struct dp_buffered_step *step = gathered(close);
     enum dp_appended appended = err->status == DP_AGAIN ? DP_APPEND_NO_ROOM : DP_APPEND_REFUSED;
     if (err->status == DP_OK)
         appended = close_step(close, waiting, step, err);
@@ -425,13 +425,13 @@ void dp_close_clear(struct dp_close *close)
 void dp_close_view(struct dp_close *close)
 {
     const struct dp_steps *steps = close->steps;
-    uint32_t dropped = dp_kept_drop_below(close->kept, steps->view.run, 0);
+    uint32_t dropped = dp_step_buffer_drop_below(close->kept, steps->view.run, 0);
     dp_waiting_free(&close->ready); /* its step may be dropped */
     if (!is_under_way(close))
         free_sums(close);
     if (dp_steps_is_by_step(steps) && !dp_steps_has_open(steps)) {
-        dropped += dp_kept_drop_below(close->kept, steps->view.run, UINT64_MAX);
-        dp_kept_forget_old(close->kept);
+        dropped += dp_step_buffer_drop_below(close->kept, steps->view.run, UINT64_MAX);
+        dp_step_buffer_forget_old(close->kept);
     }
     if (dropped > 0)
         dp_log(DP_LOG_WARN,

@@ -25,7 +25,7 @@ struct dp_close {
     struct dp_misses *misses;
     struct dp_schedule *schedule;
     struct dp_steps *steps;
-    struct dp_kept *kept;
+    struct dp_step_buffer *kept;
     struct dp_journaling *journaling;
     struct dp_write_back *write_back;
     uint64_t lsn; /* of the last close since the opening; 0: none */

@@ -7,8 +7,8 @@
 
 #define HELD_MAX 64u
 
-struct dp_held_positions {
-    struct dp_held_positions *next;
+struct dp_blocked_pulls_positions {
+    struct dp_blocked_pulls_positions *next;
     uint64_t lsn;
     struct dp_asker asker;
     struct dp_error refused; /* DP_OK: the bits */
@@ -17,7 +17,7 @@ struct dp_held_positions {
 };
 
 static void look(const struct dp_positions *p, const struct dp_request *request,
-                 struct dp_held_positions *held)
+                 struct dp_blocked_pulls_positions *held)
 {
     held->words = (request->numbers + 63) / 64;
     if (dp_admission_check(p->admission, request->stream, &held->refused) != DP_OK)
@@ -40,7 +40,7 @@ static void look(const struct dp_positions *p, const struct dp_request *request,
     }
 }
 
-static void answer(const struct dp_positions *p, const struct dp_held_positions *held)
+static void answer(const struct dp_positions *p, const struct dp_blocked_pulls_positions *held)
 {
     struct dp_error err = {0};
     struct dp_reply reply = {.kind = DP_REPLY_POSITIONS};
@@ -61,9 +61,9 @@ static void answer(const struct dp_positions *p, const struct dp_held_positions 
 }
 
 /* Where a new one goes: behind the last, as lsns ascend. NULL: there are too many. */
-static struct dp_held_positions **end_of(struct dp_positions *p)
+static struct dp_blocked_pulls_positions **end_of(struct dp_positions *p)
 {
-    struct dp_held_positions **at = &p->first;
+    struct dp_blocked_pulls_positions **at = &p->first;
     uint32_t n = 0;
     for (; *at; at = &(*at)->next)
         n++;
@@ -73,7 +73,7 @@ static struct dp_held_positions **end_of(struct dp_positions *p)
 void dp_positions_ask(struct dp_positions *p, const struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_held_positions **end = end_of(p), *held = NULL;
+    struct dp_blocked_pulls_positions **end = end_of(p), *held = NULL;
     struct dp_asker asker = dp_asker_of(waiting);
     struct dp_error err = {0};
     if (!dp_journaling_lost(p->journaling, &err) && (!end || !(held = calloc(1, sizeof *held))))
@@ -97,7 +97,7 @@ void dp_positions_turn(struct dp_positions *p)
     struct dp_error err = {0};
     bool lost = dp_journaling_lost(p->journaling, &err);
     while (p->first && (lost || p->first->lsn <= p->journaling->durable)) {
-        struct dp_held_positions *held = p->first;
+        struct dp_blocked_pulls_positions *held = p->first;
         p->first = held->next;
         DP_ASSERT(!p->first || p->first->lsn >= held->lsn);
         if (held->lsn <= p->journaling->durable)
@@ -111,7 +111,7 @@ void dp_positions_turn(struct dp_positions *p)
 void dp_positions_clear(struct dp_positions *p)
 {
     while (p->first) {
-        struct dp_held_positions *held = p->first;
+        struct dp_blocked_pulls_positions *held = p->first;
         p->first = held->next;
         free(held);
     }

@@ -12,13 +12,13 @@
 #include "server/shard/admission.h"
 #include "server/shard/replies.h"
 
-struct dp_held_positions;
+struct dp_blocked_pulls_positions;
 
 struct dp_positions {
     const struct dp_replies *replies;
     const struct dp_admission *admission;
     const struct dp_journaling *journaling;
-    struct dp_held_positions *first; /* oldest first */
+    struct dp_blocked_pulls_positions *first; /* oldest first */
 };
 
 void dp_positions_ask(struct dp_positions *positions, const struct dp_waiting *waiting);

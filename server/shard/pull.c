@@ -2,7 +2,7 @@
  *     would the answer be sent? (unread.h) -> find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
  * The consistency mode is asked first (server/modes): it may let the pull wait, or give it the weights of an earlier step. A pull of a
- * member that it holds leaves its session's order (held.h).
+ * member that it holds leaves its session's order (blocked_pulls.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
 #include "server/modes/step_rules.h"
 #include "server/shard/drain.h"

@@ -13,7 +13,7 @@
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
 
-#include "server/durable/apply.h"
+#include "server/cache/apply.h"
 
 #include <float.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 
 #include "common/wire/reply.h"
 #include "server/cache/shard_base.h"
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 #include "server/shard/sessions.h"
 
 struct dp_replies {
@@ -23,8 +23,8 @@ enum dp_done {
     DP_DONE_ANSWER,  /* to be answered now */
     DP_DONE_REFUSED, /* to be refused now */
     DP_DONE_WAIT,    /* parked, for waiting->waits_for */
-    DP_DONE_HELD,    /* a pull that the consistency mode holds: to leave its session's order (held.h) */
-    DP_DONE_LATER,   /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
+    DP_DONE_HELD, /* a pull that the consistency mode holds: to leave its session's order (blocked_pulls.h) */
+    DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 
 /* Who asked; a refusal names its sequence number. */

@@ -18,7 +18,7 @@ struct dp_waiting {
     struct dp_message *message; /* what the request lends from */
     uint64_t deadline_ns;
     size_t bytes;
-    uint64_t held_since_ns, told_ns; /* while it is held (held.h) */
+    uint64_t held_since_ns, told_ns; /* while it is held (blocked_pulls.h) */
     uint64_t held_ns;                /* in all, before */
     bool decoded;
     bool
@@ -37,7 +37,7 @@ struct dp_session {
     uint64_t done;     /* what has a sequence number up to this was answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
-    uint32_t held;             /* its pulls that a rule holds, outside its order (held.h) */
+    uint32_t held;             /* its pulls that a rule holds, outside its order (blocked_pulls.h) */
     enum dp_wait_reason waits; /* the queue that it is in (schedule.h) */
     bool parked;               /* the first one is not to be tried before it is woken */
     bool runnable;             /* in the run queue */

@@ -67,20 +67,20 @@ static void join_steps(struct dp_shard *shard)
                                              .replies = &shard->replies,
                                              .close = &shard->close,
                                              .admission = &shard->admission};
-    shard->held = (struct dp_held){.base = base,
-                                   .steps = &shard->steps,
-                                   .replies = &shard->replies,
-                                   .schedule = &shard->schedule,
-                                   .sessions = shard->sessions,
-                                   .released_max = (o->requests_max + 1) / 2};
-    shard->keeper = (struct dp_keeper){.base = base,
-                                       .tables = &shard->tables,
-                                       .budget = &shard->budget,
-                                       .journal = &shard->options.journal,
-                                       .steps = &shard->steps,
-                                       .kept = &shard->kept,
-                                       .journaling = &shard->journaling,
-                                       .write_back = &shard->write_back};
+    shard->held = (struct dp_blocked_pulls){.base = base,
+                                            .steps = &shard->steps,
+                                            .replies = &shard->replies,
+                                            .schedule = &shard->schedule,
+                                            .sessions = shard->sessions,
+                                            .released_max = (o->requests_max + 1) / 2};
+    shard->keeper = (struct dp_step_buffering){.base = base,
+                                               .tables = &shard->tables,
+                                               .budget = &shard->budget,
+                                               .journal = &shard->options.journal,
+                                               .steps = &shard->steps,
+                                               .kept = &shard->kept,
+                                               .journaling = &shard->journaling,
+                                               .write_back = &shard->write_back};
     shard->close = (struct dp_close){.base = base,
                                      .tables = &shard->tables,
                                      .misses = &shard->misses,
@@ -275,7 +275,7 @@ void dp_shard_close(struct dp_shard **shard)
     dp_misses_clear(&s->misses);
     dp_io_jobs_clear(&s->jobs);
     dp_schedule_clear(&s->schedule);
-    dp_held_clear(&s->held);
+    dp_blocked_pulls_clear(&s->held);
     dp_close_clear(&s->close);
     dp_cut_requests_clear(&s->cut_requests);
     dp_cut_clear(&s->cut);
@@ -283,7 +283,7 @@ void dp_shard_close(struct dp_shard **shard)
     dp_push_replies_clear(&s->push_replies);
     dp_positions_clear(&s->positions);
     dp_write_back_clear(&s->write_back);
-    dp_kept_clear(&s->kept);
+    dp_step_buffer_clear(&s->kept);
     dp_steps_clear(&s->steps);
     dp_cached_tables_clear(&s->tables);
     dp_push_ids_free(&s->ids);
@@ -458,7 +458,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
         dp_waiting_free(&waiting);
     } else if (sequenced) {
         if (request->sequence == session->expected ||
-            (!dp_held_renew(&shard->held, session, &waiting) && !dp_session_renew(session, &waiting)))
+            (!dp_blocked_pulls_renew(&shard->held, session, &waiting) &&
+             !dp_session_renew(session, &waiting)))
             admit(shard, session, waiting);
     } else {
         do_at_once(shard, waiting);
@@ -467,7 +468,7 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
 
 uint32_t dp_shard_rest_ms(const struct dp_shard *shard)
 {
-    uint32_t held_ms = dp_held_rest_ms(&shard->held), close_ms = dp_close_rest_ms(&shard->close);
+    uint32_t held_ms = dp_blocked_pulls_rest_ms(&shard->held), close_ms = dp_close_rest_ms(&shard->close);
     uint32_t cut_ms = dp_cut_requests_rest_ms(&shard->cut_requests);
     held_ms = held_ms < cut_ms ? held_ms : cut_ms;
     return held_ms < close_ms ? held_ms : close_ms;

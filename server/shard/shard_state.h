@@ -6,15 +6,15 @@
 #include "server/cache/misses.h"
 #include "server/durable/row_count.h"
 #include "server/shard/admission.h"
+#include "server/shard/blocked_pulls.h"
 #include "server/shard/close.h"
 #include "server/shard/cut_requests.h"
-#include "server/shard/held.h"
-#include "server/shard/keeper.h"
 #include "server/shard/measures.h"
 #include "server/shard/positions.h"
 #include "server/shard/push_replies.h"
 #include "server/shard/schedule.h"
 #include "server/shard/shard.h"
+#include "server/shard/step_buffering.h"
 #include "server/shard/unread.h"
 #include "server/shard/view_requests.h"
 
@@ -30,7 +30,7 @@ struct dp_shard {
 
     struct dp_push_ids *ids; /* from applied to safe */
     struct dp_steps steps;
-    struct dp_kept kept;
+    struct dp_step_buffer kept;
     struct dp_journaling journaling;
     struct dp_write_back write_back;
     struct dp_row_count count;
@@ -45,8 +45,8 @@ struct dp_shard {
     struct dp_positions positions;
     struct dp_cut_requests cut_requests;
     struct dp_view_requests views;
-    struct dp_held held;
-    struct dp_keeper keeper;
+    struct dp_blocked_pulls held;
+    struct dp_step_buffering keeper;
     struct dp_close close;
     struct dp_measures measures;
     uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
@@ -61,7 +61,7 @@ struct dp_shard {
  * server between a pull and its push counts as nothing. (A close, a view or a refusal is one too.) */
 static inline uint64_t dp_shard_applied(const struct dp_shard *shard)
 {
-    return shard->journaling.lsn - dp_kept_count(&shard->kept);
+    return shard->journaling.lsn - dp_step_buffer_count(&shard->kept);
 }
 
 #endif

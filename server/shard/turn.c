@@ -140,7 +140,7 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
         /* (A resend of what was done before is not part of the order below: it alone comes again.) */
         first = take_first(shard, session);
         if (done == DP_DONE_HELD)
-            dp_held_add(&shard->held, session, &first);
+            dp_blocked_pulls_add(&shard->held, session, &first);
         dp_waiting_free(&first);
         session->done = sequence > session->done ? sequence : session->done;
         return;
@@ -208,8 +208,8 @@ static bool goes_on(const struct dp_shard *shard)
 {
     const struct dp_session *head = room_head(shard);
     return shard->schedule.run_first || shard->misses.first || dp_write_back_goes_on(&shard->write_back) ||
-           (!shard->draining && dp_keeper_goes_on(&shard->keeper)) || dp_held_goes_on(&shard->held) ||
-           (shard->draining && shard->held.count > 0) ||
+           (!shard->draining && dp_step_buffering_goes_on(&shard->keeper)) ||
+           dp_blocked_pulls_goes_on(&shard->held) || (shard->draining && shard->held.count > 0) ||
            dp_cache_budget_goes_on(&shard->budget, head ? &head->first->lookup : NULL);
 }
 
@@ -246,7 +246,7 @@ static void held_turn(struct dp_shard *shard)
     struct dp_error stopping = {0};
     if (shard->draining && shard->held.count > 0)
         (void)dp_shard_stopping(shard, &stopping);
-    dp_held_turn(&shard->held, stopping.status != DP_OK ? &stopping : NULL);
+    dp_blocked_pulls_turn(&shard->held, stopping.status != DP_OK ? &stopping : NULL);
 }
 
 static void do_requests(struct dp_shard *shard)
@@ -281,7 +281,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_close_turn(&shard->close, shard->draining);
     held_turn(shard);
     if (!shard->draining)
-        dp_keeper_turn(&shard->keeper);
+        dp_step_buffering_turn(&shard->keeper);
     do_requests(shard);
     dp_journaling_commit(&shard->journaling);
     journal_turn(shard);

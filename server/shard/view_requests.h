@@ -12,11 +12,11 @@
 #ifndef DP_SHARD_VIEW_REQUESTS_H
 #define DP_SHARD_VIEW_REQUESTS_H
 
-#include "server/durable/steps.h"
 #include "server/durable/write_back.h"
 #include "server/shard/admission.h"
 #include "server/shard/close.h"
 #include "server/shard/replies.h"
+#include "server/steps/steps.h"
 
 struct dp_view_requests {
     struct dp_shard_base *base;

@@ -7,7 +7,7 @@
 #ifndef DP_STORE_MARKS_H
 #define DP_STORE_MARKS_H
 
-#include "server/store/rocks_adopt.h"
+#include "server/store/repair/rocks_adopt.h"
 #include "server/store/rocks_db.h"
 #include "server/store/store_view.h"
 

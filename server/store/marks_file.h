@@ -15,7 +15,7 @@
 #define DP_STORE_MARKS_FILE_H
 
 #include "common/env/disk.h"
-#include "server/store/rocks_manifest.h"
+#include "server/store/repair/rocks_manifest.h"
 #include "server/store/store.h"
 
 #define DP_MARKS_FILE "marks"

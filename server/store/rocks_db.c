@@ -4,8 +4,8 @@
 #include "common/env/directory.h"
 #include "common/env/read_only_disk.h"
 #include "server/store/hard_link.h"
-#include "server/store/older.h"
-#include "server/store/rocks_current.h"
+#include "server/store/repair/older.h"
+#include "server/store/repair/rocks_current.h"
 #include "server/store/rocks_error.h"
 #include "server/store/store_directory.h"
 

@@ -9,7 +9,7 @@
 #define DP_STORE_ROCKS_DB_H
 
 #include "server/store/marks_file.h"
-#include "server/store/rocks_kept.h"
+#include "server/store/repair/rocks_kept.h"
 
 #include <rocksdb/c.h>
 

@@ -7,9 +7,9 @@
 #include "common/env/read_only_disk.h"
 #include "server/store/keys.h"
 #include "server/store/marks.h"
-#include "server/store/older.h"
+#include "server/store/repair/older.h"
+#include "server/store/repair/rocks_text.h"
 #include "server/store/rocks_error.h"
-#include "server/store/rocks_text.h"
 
 #include <dirent.h>
 #include <errno.h>

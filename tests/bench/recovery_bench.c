@@ -6,8 +6,8 @@
 #include "common/model/init.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
-#include "server/durable/record.h"
 #include "server/durable/table_mark.h"
+#include "server/journal/record.h"
 #include "server/shard/shard.h"
 #include "server/store/rocks_store.h"
 

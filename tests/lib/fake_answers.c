@@ -23,13 +23,13 @@ void dp_fake_answer_status(const struct dp_fake_net *net, uint32_t index, struct
     reply->report.counter->value = shard->pushes;
 }
 
-uint32_t dp_fake_answer_beat(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
-                             struct dp_frame *frames)
+uint32_t dp_fake_answer_heartbeat(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
+                                  struct dp_frame *frames)
 {
-    net->beats++;
+    net->heartbeats++;
     reply->kind = DP_REPLY_SILENCES;
-    frames[0] = dp_frame_new((size_t)r->beat.members * 8);
-    for (uint32_t i = 0; i < r->beat.members; i++)
+    frames[0] = dp_frame_new((size_t)r->heartbeat.members * 8);
+    for (uint32_t i = 0; i < r->heartbeat.members; i++)
         dp_store_u64le((char *)frames[0].data + (size_t)i * 8, 1000 * i);
     return 1;
 }

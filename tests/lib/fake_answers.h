@@ -6,8 +6,8 @@
 
 void dp_fake_answer_status(const struct dp_fake_net *net, uint32_t index, struct dp_reply *reply);
 /* As the client's promise has it: what was applied, one bit each. Gives the number of frames. */
-uint32_t dp_fake_answer_beat(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
-                             struct dp_frame *frames);
+uint32_t dp_fake_answer_heartbeat(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
+                                  struct dp_frame *frames);
 uint32_t dp_fake_answer_positions(struct dp_fake_net *net, uint32_t index, const struct dp_request *r,
                                   struct dp_reply *reply, struct dp_frame *frames);
 uint32_t dp_fake_answer_notes(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,

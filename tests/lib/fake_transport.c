@@ -417,8 +417,8 @@ static bool serve_request(struct dp_fake_net *net, uint32_t index, const struct 
     case DP_REQUEST_STATUS:
         dp_fake_answer_status(net, index, reply);
         return true;
-    case DP_REQUEST_BEAT:
-        *frame_count = dp_fake_answer_beat(net, r, reply, frames);
+    case DP_REQUEST_HEARTBEAT:
+        *frame_count = dp_fake_answer_heartbeat(net, r, reply, frames);
         return true;
     case DP_REQUEST_CHECKPOINT:
         *frame_count = dp_fake_answer_checkpoint(index, r, reply, frames);

@@ -90,7 +90,7 @@ struct dp_fake_net {
         size_t size;
         uint32_t gets, sets;
     } value;
-    uint32_t beats; /* the silence of rank r is r seconds */
+    uint32_t heartbeats; /* the silence of rank r is r seconds */
     bool closed;
 };
 

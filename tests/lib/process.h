@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 
 struct dp_process;
 

@@ -13,7 +13,7 @@ static struct {
                {"appends_behind", 0},
                {"journal_claims", 0},
                {"journals_ended", 0},
-               {"kept_again", 0},
+               {"reappend", 0},
                {"leased", 0},
                {"leased_twice", 0},
                {"tables_told", 0},

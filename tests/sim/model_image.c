@@ -3,7 +3,7 @@
 #include "common/model/mix.h"
 #include "common/model/range.h"
 #include "common/model/row.h"
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 #include "tests/sim/model_inner.h"
 
 #include <inttypes.h>

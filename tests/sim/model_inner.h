@@ -4,7 +4,7 @@
 #define DP_TESTS_SIM_MODEL_INNER_H
 
 #include "common/base/bytes.h"
-#include "server/durable/record.h"
+#include "server/journal/record.h"
 #include "tests/sim/history.h"
 #include "tests/sim/model.h"
 #include "tests/sim/model_steps.h"

@@ -5,7 +5,7 @@
 #ifndef DP_TESTS_SIM_MODEL_STEPS_H
 #define DP_TESTS_SIM_MODEL_STEPS_H
 
-#include "server/durable/record.h"
+#include "server/journal/record.h"
 #include "tests/sim/world.h"
 
 #define SIM_VIEWS_MAX  512u

@@ -114,7 +114,7 @@ static void make_leases(const struct sim_world *world, struct sim_plan *plan)
     plan->steps = (plan->epochs * plan->total + plan->workers - 1) / plan->workers;
 }
 
-/* A synchronous step and its close may take an eighth of the journal (server/shard/keeper.c), and some seeds have no more than that.
+/* A synchronous step and its close may take an eighth of the journal (server/shard/step_buffering.c), and some seeds have no more than that.
  * Where servers start often most have more: each opening begins a segment, before what is kept of an open step can be appended anew. */
 static uint64_t budget_bytes(const struct sim_world *world, const struct sim_plan *plan)
 {

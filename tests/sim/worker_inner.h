@@ -1,5 +1,5 @@
 /* Worker, inside: what its files share. Lives and the audit: worker.c; pulls and pushes: worker_step.c; what a member does: worker_member.c;
- * for one that is silent: worker_stand_in.c; work that the first server hands out: worker_leased.c.
+ * for one that is silent: worker_takeover.c; work that the first server hands out: worker_leased.c.
  * Thread    One. */
 #ifndef DP_TESTS_SIM_WORKER_INNER_H
 #define DP_TESTS_SIM_WORKER_INNER_H

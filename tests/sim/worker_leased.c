@@ -1,4 +1,4 @@
-/* Work that the first server hands out, as worker/loop/portions.c and step_leased.c take it.
+/* Work that the first server hands out, as worker/coordinate/work_leases.c and step_leased.c take it.
  *     ask -> GIVEN: train | TELL: what every shard has -> ask | WAIT -> ask | OVER: the next epoch
  * While it has something to train, a first server that is away is not waited for. What is left when an epoch is over is trained all the
  * same: others did it too. */

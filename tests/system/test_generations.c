@@ -5,7 +5,7 @@
 
 #include "common/client/downpour.h"
 #include "common/config/cluster.h"
-#include "server/store/rocks_history.h"
+#include "server/store/repair/rocks_history.h"
 
 #include <signal.h>
 #include <stdio.h>

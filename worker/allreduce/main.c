@@ -6,7 +6,7 @@
 #include "common/env/limits.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/allreduce/mpi_reducer.h"
-#include "worker/job/stop_signal.h"
+#include "worker/context/stop_signal.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 #define DP_ALLREDUCE_REPLICA_H
 
 #include "worker/compute/graph.h"
-#include "worker/job/row_source.h"
+#include "worker/context/row_source.h"
 
 struct dp_replica;
 

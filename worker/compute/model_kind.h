@@ -18,7 +18,7 @@ struct dp_model {
     uint32_t fields;        /* categories or tokens */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
-    /* For a training whose number of epochs is not given (worker/loop/defaults.h). */
+    /* For a training whose number of epochs is not given (worker/context/defaults.h). */
     uint32_t steps_wanted, epochs_min;
     /* Whether a pair's score is the product of its user's and its item's vectors, plus biases: the
      * parameters, or -1. */

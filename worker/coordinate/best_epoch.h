@@ -10,7 +10,7 @@
 #ifndef DP_COORDINATE_BEST_EPOCH_H
 #define DP_COORDINATE_BEST_EPOCH_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 /* epoch: counted from 1. */
 DP_MUST_USE

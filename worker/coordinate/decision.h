@@ -8,8 +8,8 @@
 #ifndef DP_COORDINATE_DECISION_H
 #define DP_COORDINATE_DECISION_H
 
-#include "worker/job/early_stop.h"
-#include "worker/job/job.h"
+#include "worker/context/job.h"
+#include "worker/schedule/early_stop.h"
 #include "worker/telemetry/tested.h"
 
 /* About 370 epochs of a classifier. Half of the register's limit, since each epoch writes and reads the

@@ -3,7 +3,7 @@
 #include "common/base/bytes.h"
 #include "common/base/log.h"
 #include "common/config/consistency.h"
-#include "worker/job/retry.h"
+#include "worker/context/retry.h"
 
 #include <inttypes.h>
 #include <stdio.h>

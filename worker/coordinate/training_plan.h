@@ -12,8 +12,8 @@
 #ifndef DP_COORDINATE_TRAINING_PLAN_H
 #define DP_COORDINATE_TRAINING_PLAN_H
 
-#include "worker/coordinate/agreed.h"
-#include "worker/job/job.h"
+#include "worker/context/agreed.h"
+#include "worker/context/job.h"
 
 /* Called by a worker before it trains. text: its settings. begun: the run has pushes of this worker;
  * DP_EXISTS when they were made by other settings. DP_ARGUMENT names another worker whose settings differ. */

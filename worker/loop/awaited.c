@@ -1,7 +1,7 @@
 #include "worker/loop/awaited.h"
 
 #include "common/base/log.h"
-#include "worker/job/retry.h"
+#include "worker/context/retry.h"
 #include "worker/telemetry/progress.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #ifndef DP_LOOP_AWAITED_H
 #define DP_LOOP_AWAITED_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 struct dp_awaited {
     uint64_t begun_ns; /* of the wait; 0: not yet */

@@ -7,7 +7,7 @@
 #define DP_LOOP_DELAYS_H
 
 #include "common/config/injection.h"
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 struct dp_delays {
     const struct dp_job *job;

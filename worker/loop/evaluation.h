@@ -9,7 +9,7 @@
 #define DP_LOOP_EVALUATION_H
 
 #include "worker/coordinate/epoch_barrier.h"
-#include "worker/loop/remember.h"
+#include "worker/history/remember.h"
 
 struct dp_evaluation {
     struct dp_job *job;

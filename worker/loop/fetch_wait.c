@@ -1,6 +1,6 @@
 #include "worker/loop/fetch_wait.h"
 
-#include "worker/job/retry.h"
+#include "worker/context/retry.h"
 #include "worker/loop/awaited.h"
 
 #define SLICE_MS 200u

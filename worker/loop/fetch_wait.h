@@ -1,5 +1,5 @@
 /* Fetch wait: the wait for the rows of a fetch, and which phase of the step timer it is. Where workers wait
- * for each other (worker/job/rounds.h) the shards hold a pull until its step may begin, and say so at once
+ * for each other (worker/schedule/rounds.h) the shards hold a pull until its step may begin, and say so at once
  * and every quarter of a second: that time is a rule's, not the network's or the disk's.
  * Promise   A wait for another worker has no limit, but ends at a signal (retry.h). The log names the
  *           awaited worker (awaited.h).
@@ -7,7 +7,7 @@
 #ifndef DP_LOOP_FETCH_WAIT_H
 #define DP_LOOP_FETCH_WAIT_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 #include "worker/telemetry/step_timer.h"
 
 /* The phase of a wait that was last told this; {0}: nothing yet. A step that waits for this worker's own push, or until it is

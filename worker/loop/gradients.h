@@ -16,7 +16,7 @@
 #include "common/client/downpour.h"
 #include "worker/compute/backend.h"
 #include "worker/compute/graph.h"
-#include "worker/job/weights.h"
+#include "worker/context/weights.h"
 #include "worker/read/batch.h"
 
 struct dp_gradients;

@@ -1,6 +1,6 @@
 #include "worker/loop/hogwild.h"
 
-#include "worker/job/weights_view.h"
+#include "worker/context/weights_view.h"
 
 #include <errno.h>
 #include <inttypes.h>

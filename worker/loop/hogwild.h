@@ -14,8 +14,8 @@
 #ifndef DP_LOOP_HOGWILD_H
 #define DP_LOOP_HOGWILD_H
 
-#include "worker/job/job.h"
-#include "worker/job/weights.h"
+#include "worker/context/job.h"
+#include "worker/context/weights.h"
 #include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 

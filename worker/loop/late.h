@@ -10,7 +10,7 @@
 #ifndef DP_LOOP_LATE_H
 #define DP_LOOP_LATE_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 #include "worker/loop/behind.h"
 
 struct dp_late {

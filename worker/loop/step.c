@@ -1,9 +1,9 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
-#include "worker/job/exchange.h"
-#include "worker/job/push_id.h"
+#include "worker/context/exchange.h"
 #include "worker/loop/fetch_wait.h"
+#include "worker/schedule/push_id.h"
 #include "worker/telemetry/advice.h"
 
 #include <inttypes.h>
@@ -103,7 +103,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
                                             .in_step = loop->rounds.members > 0 || loop->job->seated,
                                             .step = clock_of(loop, step),
                                             .examples = loop->examples};
-    struct dp_ticket *ticket = dp_sent_next(&loop->sent);
+    struct dp_ticket *ticket = dp_in_flight_next(&loop->sent);
     remember(loop, step, options.number);
     if (gradients)
         st = push_gradients(loop, gradients, &options, ticket, err);
@@ -112,7 +112,8 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
-    dp_sent_added(&loop->sent, options.number, loop->examples, loop->passed, loop->issued - loop->stands_on);
+    dp_in_flight_added(&loop->sent, options.number, loop->examples, loop->passed,
+                       loop->issued - loop->stands_on);
     begin_next(loop);
     return DP_OK;
 }

@@ -19,9 +19,9 @@
 #ifndef DP_LOOP_STEP_H
 #define DP_LOOP_STEP_H
 
-#include "worker/job/job.h"
-#include "worker/loop/position.h"
-#include "worker/loop/remember.h"
+#include "worker/context/job.h"
+#include "worker/history/position.h"
+#include "worker/history/remember.h"
 #include "worker/telemetry/progress.h"
 #include "worker/telemetry/worker_stats.h"
 

@@ -1,6 +1,6 @@
 #include "worker/loop/step_inner.h"
 
-#include "worker/job/next_batch.h"
+#include "worker/context/next_batch.h"
 #include "worker/loop/fetch_wait.h"
 
 #include <inttypes.h>
@@ -119,7 +119,7 @@ enum dp_status dp_loop_wait_pushes(struct dp_loop *loop, uint32_t leave, struct 
 {
     if (loop->sent.count <= leave)
         return DP_OK;
-    enum dp_status st = dp_sent_wait(&loop->sent, leave, err);
+    enum dp_status st = dp_in_flight_wait(&loop->sent, leave, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PUSH);
     return st == DP_OK ? st : dp_wrap(err, st, "push in epoch %" PRIu32, dp_loop_shown_epoch(loop));
 }

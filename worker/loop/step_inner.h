@@ -3,19 +3,19 @@
 #ifndef DP_LOOP_STEP_INNER_H
 #define DP_LOOP_STEP_INNER_H
 
-#include "worker/job/group.h"
-#include "worker/job/rounds.h"
-#include "worker/job/weights.h"
+#include "worker/context/weights.h"
+#include "worker/coordinate/work_leases.h"
 #include "worker/loop/behind.h"
 #include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/hogwild.h"
+#include "worker/loop/in_flight.h"
 #include "worker/loop/late.h"
-#include "worker/loop/portions.h"
-#include "worker/loop/rate.h"
-#include "worker/loop/sent.h"
 #include "worker/loop/step.h"
 #include "worker/read/reader.h"
+#include "worker/schedule/group.h"
+#include "worker/schedule/rate.h"
+#include "worker/schedule/rounds.h"
 
 /* F minibatches whose parameters were pulled together. */
 struct dp_loop_fetch {
@@ -47,7 +47,7 @@ struct dp_loop {
     struct dp_late late;
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
-    struct dp_portions *portions;     /* NULL: this worker has a share of its own */
+    struct dp_work_leases *portions;  /* NULL: this worker has a share of its own */
     uint64_t wanted;                  /* of them: minibatches that the reader has or reads */
     uint64_t ask_at_ns;               /* for more, not before */
     bool others_ended;                /* all of the epoch is done, what this worker holds included */
@@ -75,7 +75,7 @@ struct dp_loop {
     uint32_t examples; /* of the push that is being gathered, */
     uint32_t passed;   /* and of its minibatches that are not computed (behind.h) */
     double loss_sum;   /* over `examples` */
-    struct dp_sent sent;
+    struct dp_in_flight sent;
     uint32_t epoch;
     uint64_t begun_ns;          /* the epoch under way, */
     double seconds_before;      /* beside what an earlier process trained of it */

@@ -1,10 +1,10 @@
-/* What a worker reads and pulls of an epoch whose minibatches it takes from the first server's list (portions.h), as many as it comes to.
+/* What a worker reads and pulls of an epoch whose minibatches it takes from the first server's list (work_leases.h), as many as it comes to.
  *     ask -> read -> pull -> (step.c: compute -> push -> answered) -> ask ... until the epoch is over
  * It asks before it begins the last that it holds, so that reading and pulling go on meanwhile. When nothing is left to
  * begin, it waits for its own pushes first: whoever holds nothing may be given what others are slow with. */
 #include "worker/loop/step_inner.h"
 
-#include "worker/job/next_batch.h"
+#include "worker/context/next_batch.h"
 
 #include <inttypes.h>
 
@@ -12,9 +12,9 @@
 
 static void want(struct dp_loop *loop)
 {
-    while (dp_portions_left(loop->portions) > 0 && dp_reader_has_room(loop->reader)) {
+    while (dp_work_leases_left(loop->portions) > 0 && dp_reader_has_room(loop->reader)) {
         dp_reader_want(loop->reader, loop->training->first_epoch + loop->epoch,
-                       dp_portions_next(loop->portions));
+                       dp_work_leases_next(loop->portions));
         loop->wanted++;
     }
 }
@@ -22,14 +22,14 @@ static void want(struct dp_loop *loop)
 /* Minibatches that are held and not begun. */
 static uint64_t stock(const struct dp_loop *loop)
 {
-    return loop->wanted + dp_portions_left(loop->portions);
+    return loop->wanted + dp_work_leases_left(loop->portions);
 }
 
 /* One fetch to be pulled and one to be read, and of quick ones more, so that one asks seldom. What a slow worker holds, others come to do at
  * the end of the epoch: it holds no more. */
 static uint64_t enough(const struct dp_loop *loop)
 {
-    uint64_t fetch = loop->fetch_every, ahead = dp_portions_ahead(loop->portions);
+    uint64_t fetch = loop->fetch_every, ahead = dp_work_leases_ahead(loop->portions);
     return ahead < 2 * fetch ? 2 * fetch : ahead < 4 * fetch + 2 ? ahead : 4 * fetch + 2;
 }
 
@@ -38,7 +38,7 @@ static enum dp_status ask(struct dp_loop *loop, bool patient, enum dp_lease_stat
 {
     uint64_t has = stock(loop), wants = enough(loop);
     uint64_t least = wants > has ? (wants - has + loop->push_every - 1) / loop->push_every : 1;
-    enum dp_status st = dp_portions_ask(loop->portions, (uint32_t)least, patient, state, wait_ms, err);
+    enum dp_status st = dp_work_leases_ask(loop->portions, (uint32_t)least, patient, state, wait_ms, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "epoch %" PRIu32, dp_loop_shown_epoch(loop));
     loop->others_ended = *state == DP_LEASE_OVER;
@@ -49,7 +49,7 @@ static enum dp_status ask(struct dp_loop *loop, bool patient, enum dp_lease_stat
 
 void dp_loop_leased_begin(struct dp_loop *loop)
 {
-    dp_portions_begin(loop->portions, loop->epoch);
+    dp_work_leases_begin(loop->portions, loop->epoch);
     loop->ask_at_ns = 0;
     loop->others_ended = false;
 }
@@ -76,7 +76,7 @@ enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err
         loop->wanted--;
     }
     if (st == DP_OK)
-        dp_portions_give_up(loop->portions, loop->sent.count);
+        dp_work_leases_give_up(loop->portions, loop->sent.count);
     return st;
 }
 

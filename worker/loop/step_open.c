@@ -2,7 +2,7 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
-#include "worker/job/exchange.h"
+#include "worker/context/exchange.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -74,17 +74,17 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
 
 static void answered(void *portions, uint64_t number)
 {
-    dp_portions_answered(portions, number);
+    dp_work_leases_answered(portions, number);
 }
 
 static enum dp_status portions_open(struct dp_loop *loop, struct dp_error *err)
 {
-    const struct dp_portions_options options = {.source = dp_portions_of_job(loop->job),
-                                                .clock = loop->job->clock,
-                                                .run = loop->training->run,
-                                                .share = loop->share,
-                                                .every = dp_cluster_pushed_together(loop->training)};
-    enum dp_status st = dp_portions_open(&options, &loop->portions, err);
+    const struct dp_work_leases_options options = {.source = dp_work_leases_of_job(loop->job),
+                                                   .clock = loop->job->clock,
+                                                   .run = loop->training->run,
+                                                   .share = loop->share,
+                                                   .every = dp_cluster_pushed_together(loop->training)};
+    enum dp_status st = dp_work_leases_open(&options, &loop->portions, err);
     loop->sent.answered = answered;
     loop->sent.answered_of = loop->portions;
     return st;
@@ -108,11 +108,11 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
-    loop->sent = (struct dp_sent){.job = job,
-                                  .progress = progress,
-                                  .stats = stats,
-                                  .member = loop->rounds.members > 0,
-                                  .flying = &loop->flying};
+    loop->sent = (struct dp_in_flight){.job = job,
+                                       .progress = progress,
+                                       .stats = stats,
+                                       .member = loop->rounds.members > 0,
+                                       .flying = &loop->flying};
     bool leased = training->work == DP_CLUSTER_LEASED;
     /* Of what is leased the first share has the longest groups. */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
@@ -169,7 +169,7 @@ void dp_loop_close(struct dp_loop **loop)
     for (int i = 0; i < 2; i++)
         dp_loop_fetch_release(l, &l->fetch[i]);
     dp_reader_stop(&l->reader);
-    dp_portions_close(&l->portions);
+    dp_work_leases_close(&l->portions);
     for (int i = 0; i < 2; i++) {
         dp_weights_free(&l->fetch[i].weights);
         free(l->fetch[i].batch);

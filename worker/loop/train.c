@@ -1,20 +1,20 @@
 #include "worker/loop/train.h"
 
 #include "common/base/log.h"
+#include "worker/context/defaults.h"
+#include "worker/coordinate/asked_position.h"
+#include "worker/coordinate/membership.h"
+#include "worker/coordinate/takeover.h"
 #include "worker/coordinate/training_plan.h"
-#include "worker/job/rounds.h"
-#include "worker/loop/asked_position.h"
-#include "worker/loop/columns_file.h"
-#include "worker/loop/defaults.h"
+#include "worker/history/columns_file.h"
+#include "worker/history/files.h"
+#include "worker/history/position_text.h"
+#include "worker/history/remember.h"
+#include "worker/history/tally.h"
 #include "worker/loop/evaluation.h"
-#include "worker/loop/files.h"
-#include "worker/loop/position_text.h"
-#include "worker/loop/remember.h"
-#include "worker/loop/roster.h"
-#include "worker/loop/stand_in.h"
 #include "worker/loop/step.h"
-#include "worker/loop/tally.h"
-#include "worker/score/constant.h"
+#include "worker/schedule/rounds.h"
+#include "worker/score/baseline.h"
 #include "worker/score/sets.h"
 #include "worker/telemetry/interim.h"
 #include "worker/telemetry/report.h"
@@ -43,13 +43,13 @@ struct training {
     bool over;    /* and finished it */
     struct dp_share share;
     struct dp_rounds rounds;
-    struct dp_roster_seat seat; /* as known when `position` was asked for */
-    struct dp_stand_in stand_in;
+    struct dp_membership_seat seat; /* as known when `position` was asked for */
+    struct dp_takeover stand_in;
     struct dp_position position;
     struct dp_remember remember;
     struct dp_interim interim;    /* worker 0 */
     bool began;                   /* the first epoch of this process */
-    bool joined;                  /* roster.h */
+    bool joined;                  /* membership.h */
     char agreed[DP_AGREED_BYTES]; /* the settings that all workers share */
     char labels[320];             /* their meaning, if it is not obvious */
     char doubt[1000];             /* worker 0: dp_dataset_doubt */
@@ -133,7 +133,7 @@ static enum dp_status find_constant(struct training *t, struct dp_error *err)
     if (t->job->worker != 0)
         return DP_OK;
     t->constant.set = test ? "test" : valid ? "validation" : "training";
-    enum dp_status st = dp_constant_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
+    enum dp_status st = dp_baseline_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
     t->constant.known = st == DP_OK && isfinite(t->constant.figures.loss);
     return st;
 }
@@ -234,9 +234,9 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     if (t->joined)
-        t->seat = dp_roster_seat_of(t->job);
+        t->seat = dp_membership_seat_of(t->job);
     else
-        st = dp_roster_look(t->job, &t->rounds, &t->seat, err);
+        st = dp_membership_look(t->job, &t->rounds, &t->seat, err);
     if (st == DP_OK)
         st = dp_asked_position(t->job, &t->rounds, &t->seat, &t->position, err);
     if (st == DP_OK)
@@ -292,7 +292,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     t->share = (struct dp_share){
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
     t->rounds = dp_rounds_of(t->settings, t->share);
-    st = dp_stand_in_open(&t->stand_in, job, t->train, &t->rounds, err);
+    st = dp_takeover_open(&t->stand_in, job, t->train, &t->rounds, err);
     t->progress.examples_total = share_of(t, t->settings->epochs);
     t->epochs = t->settings->epochs;
     if (st == DP_OK)
@@ -320,7 +320,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
 static void training_close(struct training *t)
 {
     t->job->alive = NULL;
-    dp_stand_in_close(&t->stand_in);
+    dp_takeover_close(&t->stand_in);
     dp_loop_close(&t->loop);
     dp_remember_close(&t->remember);
     dp_position_clear(&t->position);
@@ -388,7 +388,7 @@ static void log_epoch(const struct training *t, uint32_t epoch)
 /* An earlier process in this place may have trained until this one joined; or the others had let it leave, and it came back. */
 static enum dp_status look_again(struct training *t, struct dp_error *err)
 {
-    const struct dp_roster_seat seat = dp_roster_seat_of(t->job);
+    const struct dp_membership_seat seat = dp_membership_seat_of(t->job);
     struct dp_position now = {0};
     enum dp_status st = dp_asked_position(t->job, &t->rounds, &seat, &now, err);
     bool same = dp_position_same(&now, &t->position);
@@ -409,7 +409,7 @@ static enum dp_status join(struct training *t, struct dp_error *err)
 {
     enum dp_status st = dp_position_begun(&t->position) ? DP_OK : begin_plan(t, err);
     if (st == DP_OK)
-        st = dp_roster_join(t->job, &t->rounds, true, err);
+        st = dp_membership_join(t->job, &t->rounds, true, err);
     t->joined = st == DP_OK;
     return st == DP_OK ? look_again(t, err) : st;
 }
@@ -417,7 +417,7 @@ static enum dp_status join(struct training *t, struct dp_error *err)
 /* In async a plan may be replaced until the first push. */
 static enum dp_status take_place(struct training *t, struct dp_error *err)
 {
-    enum dp_status st = dp_roster_join(t->job, &t->rounds, false, err);
+    enum dp_status st = dp_membership_join(t->job, &t->rounds, false, err);
     return st == DP_OK && t->job->seated ? look_again(t, err) : st;
 }
 
@@ -440,7 +440,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (t->position.epoch < epochs) {
         st = member ? join(t, err) : take_place(t, err);
     } else if (member && t->stand_in.job) { /* only members hear who is gone */
-        st = dp_roster_join(t->job, &t->rounds, false, err);
+        st = dp_membership_join(t->job, &t->rounds, false, err);
         t->joined = st == DP_OK;
     }
     if (st != DP_OK)
@@ -468,8 +468,8 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     t->epochs = e;
-    dp_stand_in_ends(&t->stand_in, e);
-    st = dp_roster_leave(t->job, &t->rounds, t->joined, e, err);
+    dp_takeover_ends(&t->stand_in, e);
+    st = dp_membership_leave(t->job, &t->rounds, t->joined, e, err);
     if (st != DP_OK)
         return st;
     char spent[256];
@@ -501,7 +501,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
                                            err);
         stats[w].absent = gone && t->rounds.listed > 0;
         if (st == DP_OK && gone)
-            st = dp_stand_in_say(&t->stand_in, w, &stats[w], err);
+            st = dp_takeover_say(&t->stand_in, w, &stats[w], err);
     }
     if (st == DP_OK) {
         struct dp_speed speed;
@@ -578,7 +578,7 @@ enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
         st = finish(&t, err);
     if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
-    job->let_leave = st == DP_REPLACED && dp_roster_was_let_leave(job, &t.rounds);
+    job->let_leave = st == DP_REPLACED && dp_membership_was_let_leave(job, &t.rounds);
     if (st == DP_OK || t.over)
         dp_progress_enter(&t.progress, "done");
     if (st == DP_OK)

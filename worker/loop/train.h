@@ -6,12 +6,12 @@
  * report. evaluation.h says which sets are evaluated, when, and which weights are kept. Worker 0 logs the
  * metrics and, at the end, writes the report.
  * Failure   DP_REPLACED with job->let_leave: the others let this worker leave for its silence; it may join
- *           again (roster.h). DP_STOPPING after a signal, when the pushes are answered. DP_EXISTS when this
+ *           again (membership.h). DP_STOPPING after a signal, when the pushes are answered. DP_EXISTS when this
  *           run is already complete; DP_OK instead with job->resumes. */
 #ifndef DP_LOOP_TRAIN_H
 #define DP_LOOP_TRAIN_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 /* The job's tables are open. */
 DP_MUST_USE

@@ -1,9 +1,9 @@
-/* Key record: a row source (job/row_source.h) that notes which rows it is asked for, and answers zeros.
+/* Key record: a row source (context/row_source.h) that notes which rows it is asked for, and answers zeros.
  * Thread    One. */
 #ifndef DP_OBSERVE_KEY_RECORD_H
 #define DP_OBSERVE_KEY_RECORD_H
 
-#include "worker/job/row_source.h"
+#include "worker/context/row_source.h"
 #include "worker/observe/samples.h"
 
 struct dp_key_record;

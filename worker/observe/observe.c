@@ -3,7 +3,7 @@
 #include "common/base/log.h"
 #include "common/config/consistency.h"
 #include "common/wire/counters.h"
-#include "worker/job/retry.h"
+#include "worker/context/retry.h"
 #include "worker/observe/samples.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
-/* Sample rows: a row source (job/row_source.h) over the rows of one sample.
+/* Sample rows: a row source (context/row_source.h) over the rows of one sample.
  * Thread    Any.
  * Failure   DP_DATA for a row that the sample lacks: its keys are those of another test set. */
 #ifndef DP_OBSERVE_SAMPLE_ROWS_H
 #define DP_OBSERVE_SAMPLE_ROWS_H
 
-#include "worker/job/row_source.h"
+#include "worker/context/row_source.h"
 #include "worker/observe/samples.h"
 
 struct dp_sample_rows {

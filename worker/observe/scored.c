@@ -1,8 +1,8 @@
 #include "worker/observe/scored.h"
 
-#include "worker/job/row_source.h"
-#include "worker/loop/columns_file.h"
-#include "worker/loop/defaults.h"
+#include "worker/context/defaults.h"
+#include "worker/context/row_source.h"
+#include "worker/history/columns_file.h"
 #include "worker/score/evaluate.h"
 
 #include <inttypes.h>

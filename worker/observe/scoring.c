@@ -3,10 +3,10 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/env/atomic_file.h"
-#include "worker/job/early_stop.h"
 #include "worker/observe/key_record.h"
 #include "worker/observe/sample_rows.h"
 #include "worker/observe/scored.h"
+#include "worker/schedule/early_stop.h"
 
 #include <inttypes.h>
 #include <math.h>

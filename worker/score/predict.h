@@ -7,7 +7,7 @@
 #ifndef DP_SCORE_PREDICT_H
 #define DP_SCORE_PREDICT_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 
 #include "common/model/mix.h"
 #include "worker/compute/factors.h"
-#include "worker/job/weights.h"
+#include "worker/context/weights.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 #include "worker/score/scan.h"
 
 #include "worker/compute/pinned.h"
-#include "worker/job/group.h"
-#include "worker/job/next_batch.h"
-#include "worker/job/weights.h"
+#include "worker/context/next_batch.h"
+#include "worker/context/weights.h"
 #include "worker/read/reader.h"
+#include "worker/schedule/group.h"
 
 #include <string.h>
 

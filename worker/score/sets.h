@@ -7,7 +7,7 @@
 #ifndef DP_SCORE_SETS_H
 #define DP_SCORE_SETS_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 struct dp_sets {
     struct dp_dataset *train, *test, *valid; /* test, valid: NULL without one */

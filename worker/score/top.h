@@ -11,7 +11,7 @@
 #ifndef DP_SCORE_TOP_H
 #define DP_SCORE_TOP_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 struct dp_top_options {
     uint32_t count;    /* for each user, 1 or more */

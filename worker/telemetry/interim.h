@@ -10,7 +10,7 @@
 #ifndef DP_TELEMETRY_INTERIM_H
 #define DP_TELEMETRY_INTERIM_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 #include "worker/telemetry/report.h"
 
 struct dp_interim {

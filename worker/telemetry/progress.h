@@ -15,7 +15,7 @@
 #ifndef DP_TELEMETRY_PROGRESS_H
 #define DP_TELEMETRY_PROGRESS_H
 
-#include "worker/job/job.h"
+#include "worker/context/job.h"
 
 struct dp_progress {
     struct dp_job *job;

@@ -8,7 +8,7 @@
 
 #include "common/config/cluster.h"
 #include "worker/compute/metrics.h"
-#include "worker/job/early_stop.h"
+#include "worker/schedule/early_stop.h"
 #include "worker/telemetry/tested.h"
 #include "worker/telemetry/worker_stats.h"
 
@@ -36,7 +36,7 @@ struct dp_report {
         bool known;
         const char *set; /* "test", "validation" or "training" */
         struct dp_figures figures;
-    } constant; /* the best constant's (constant.h) */
+    } constant; /* the best constant's (baseline.h) */
 };
 
 /* Of all workers (report_sums.c): */

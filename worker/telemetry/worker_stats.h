@@ -23,7 +23,7 @@ struct dp_dropped {
     uint64_t passed;   /* those of them that were not computed */
 };
 
-/* A worker that left before its end (worker/loop/stand_in.h). Not packed: whoever merges the stats of all knows it. */
+/* A worker that left before its end (worker/coordinate/takeover.h). Not packed: whoever merges the stats of all knows it. */
 struct dp_worker_left {
     bool is;
     uint64_t step;   /* it took part in the steps of the run below */

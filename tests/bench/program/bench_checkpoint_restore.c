@@ -3,7 +3,7 @@
  * Why       A yardstick and a restore alternate, and both begin with files that are not in the page cache. */
 #include "tests/bench/program/bench_checkpoint_inner.h"
 
-#include "deploy/cli/ports.h"
+#include "deploy/run/ports.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
 #include "server/inspect/inspect_view.h"

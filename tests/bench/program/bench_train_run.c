@@ -1,7 +1,7 @@
 #include "tests/bench/program/bench_train_run.h"
 
-#include "deploy/cli/ports.h"
-#include "deploy/cli/servers.h"
+#include "deploy/run/ports.h"
+#include "deploy/run/servers.h"
 #include "tests/bench/program/bench_train_hidden.h"
 
 #include "common/env/installed.h"

@@ -1,10 +1,10 @@
 /* The command's parts: flags, the progress line, ports, and the directory of a run. */
 #include "tests/lib/test.h"
 
-#include "deploy/cli/folder.h"
 #include "deploy/cli/options.h"
-#include "deploy/cli/ports.h"
 #include "deploy/cli/progress.h"
+#include "deploy/run/folder.h"
+#include "deploy/run/ports.h"
 
 #include <stdio.h>
 #include <stdlib.h>

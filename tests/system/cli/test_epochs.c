@@ -2,8 +2,8 @@
  * Method  reports written as worker 0 writes them, a new file each, and looked at. */
 #include "tests/lib/test.h"
 
-#include "deploy/cli/epochs.h"
-#include "deploy/cli/outcome.h"
+#include "deploy/run/epochs.h"
+#include "deploy/run/outcome.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,36 +61,36 @@ static void each_epoch_has_one_line(void **state)
     size_t size = 0, shown_size = 0;
     FILE *file = open_memstream(&text, &size), *terminal = open_memstream(&shown, &shown_size);
     struct dp_cli_line line = {.file = terminal, .moving = true, .width = 80};
-    struct dp_cli_epochs epochs;
+    struct dp_epochs epochs;
     write_report(7, false, 1); /* an earlier training's */
-    dp_cli_epochs_init(&epochs, report, false, file);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_init(&epochs, report, false, file);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(size, 0);
     write_report(0, true, 1);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(size, 0);
     dp_cli_line_show(&line, "abc", 1);
     write_report(1, true, 1);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_string_equal(text, "epoch  train loss   test loss     seconds  examples/s\n"
                               "    1     0.50000     0.12500        1.50      12,346\n");
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     write_report(2, true, 1);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(count(text, "\n"), 3);
     assert_non_null(strstr(text, "\n    2 "));
     write_report(4, true, 1); /* two at once, and a figure that there was not */
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_non_null(
         strstr(text, "\nepoch  train loss   test loss         AUC     seconds  examples/s\n    3 "));
     assert_int_equal(count(text, "\n"), 6);
-    dp_cli_epochs_init(&epochs, report, true, file); /* gone on with: those were shown */
+    dp_epochs_init(&epochs, report, true, file); /* gone on with: those were shown */
     write_report(5, true, 1);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(fflush(file), 0);
     assert_int_equal(count(text, "\n"), 8);
     (void)unlink(report);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(fclose(terminal), 0);
     assert_string_equal(shown, "\rabc\033[K\r\033[K"); /* it gave way */
     assert_int_equal(fclose(file), 0);
@@ -106,15 +106,15 @@ static void a_checkpoints_epochs_are_not_shown_again(void **state)
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     struct dp_cli_line line = {0};
-    struct dp_cli_epochs epochs;
+    struct dp_epochs epochs;
     write_report(4, true, 1);
-    dp_cli_epochs_init(&epochs, report, true, file);
-    dp_cli_epochs_restored(&epochs, 2);
+    dp_epochs_init(&epochs, report, true, file);
+    dp_epochs_restored(&epochs, 2);
     write_report(2, true, 1);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(size, 0);
     write_report(4, true, 1);
-    dp_cli_epochs_look(&epochs, &line);
+    dp_epochs_look(&epochs, &line);
     assert_int_equal(count(text, "\n    3 "), 1);
     assert_int_equal(count(text, "\n    4 "), 1);
     assert_int_equal(count(text, "\n"), 3);
@@ -135,14 +135,14 @@ static void notes_are_shown_once(void **state)
     size_t size = 0;
     FILE *terminal = open_memstream(&shown, &size), *table = fopen("/dev/null", "we");
     struct dp_cli_line line = {.file = terminal};
-    struct dp_cli_epochs epochs;
-    dp_cli_epochs_init(&epochs, report, false, table);
+    struct dp_epochs epochs;
+    dp_epochs_init(&epochs, report, false, table);
     for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
         FILE *file = fopen(report, "we");
         assert_non_null(file);
         assert_true(fputs(reports[i], file) >= 0);
         assert_int_equal(fclose(file), 0);
-        dp_cli_epochs_look(&epochs, &line);
+        dp_epochs_look(&epochs, &line);
         assert_int_equal(fflush(terminal), 0);
         assert_string_equal(shown, "downpour: a typo?\n");
     }
@@ -220,10 +220,10 @@ static char *terminal(unsigned wants, unsigned has, unsigned best, bool *cut)
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     struct dp_cli_line line = {0};
-    struct dp_cli_epochs epochs;
+    struct dp_epochs epochs;
     (void)unlink(report);
     (void)snprintf(draft, sizeof draft, "%s.d", report);
-    dp_cli_epochs_init(&epochs, report, false, file);
+    dp_epochs_init(&epochs, report, false, file);
     assert_int_equal(epochs.lines_max, 0); /* no terminal */
     epochs.lines_max = 20;
     for (unsigned n = 1; n <= has; n++) {
@@ -233,9 +233,9 @@ static char *terminal(unsigned wants, unsigned has, unsigned best, bool *cut)
         assert_int_equal(json_dump_file(root, draft, 0), 0);
         assert_int_equal(rename(draft, report), 0);
         json_decref(root);
-        dp_cli_epochs_look(&epochs, &line);
+        dp_epochs_look(&epochs, &line);
     }
-    *cut = dp_cli_epochs_end(&epochs);
+    *cut = dp_epochs_end(&epochs);
     assert_int_equal(fclose(file), 0);
     return text;
 }

@@ -1,9 +1,9 @@
 /* Goal: the bytes of a .npy file, the best of many, and what is a flag and what a word.
  * Method: NumPy's format 1.0 written out; sorting; command lines. */
 #include "common/tensors/npy_files.h"
-#include "deploy/cli/best.h"
-#include "deploy/cli/export_file.h"
 #include "deploy/cli/options_words.h"
+#include "deploy/run/best.h"
+#include "deploy/weights/export_file.h"
 #include "tests/lib/test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What `downpour status` makes of answers: lines of at most 100 columns, rates, states, JSON; from answers made by hand. */
-#include "deploy/cli/status_view.h"
+#include "deploy/run/status_view.h"
 #include "tests/lib/test.h"
 
 #include <math.h>
@@ -17,12 +17,12 @@ static const char *const names[COUNTERS] = {
 struct scene {
     struct dp_cluster cluster;
     struct dp_cluster_server server[3];
-    struct dp_asks asks;
+    struct dp_queries asks;
     struct dp_ask shard[4];
     struct dp_table_status table[2];
     struct dp_counter counter[4][COUNTERS];
     struct dp_histogram histogram[2][4]; /* of shards 0 and 1 */
-    struct dp_asks_note note[3];
+    struct dp_queries_note note[3];
     char text[3][256];
 };
 
@@ -66,7 +66,7 @@ static struct scene *scene(void)
     s->cluster.server = s->server;
     s->table[0].rows = 1000;
     s->table[1].rows = 234;
-    s->asks = (struct dp_asks){
+    s->asks = (struct dp_queries){
         .shards = 4, .shard = s->shard, .tried_ms = 2000, .notes_known = true, .note = s->note};
     answer(s, 0, first);
     answer(s, 1, second);

@@ -2,10 +2,10 @@
  * Method  texts that are markup, bytes that are no text, drawings with what must not pass. */
 #include "tests/lib/test.h"
 
-#include "deploy/compare/figure.h"
-#include "deploy/compare/markup.h"
-#include "deploy/compare/page.h"
-#include "deploy/compare/svg.h"
+#include "deploy/pages/figure.h"
+#include "deploy/pages/markup.h"
+#include "deploy/pages/page.h"
+#include "deploy/pages/svg.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  * Method  scripts read as text; programs of that name in a PATH of the test's own; where it is installed, the real one. */
 #include "tests/lib/test.h"
 
-#include "deploy/compare/gnuplot.h"
-#include "deploy/compare/plot.h"
-#include "deploy/compare/plot_axes.h"
-#include "tests/lib/patience.h"
+#include "deploy/pages/gnuplot.h"
+#include "deploy/pages/plot.h"
+#include "deploy/pages/plot_axes.h"
+#include "tests/lib/timeouts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * Method  reports written by hand, read and put into words. */
 #include "tests/lib/test.h"
 
-#include "deploy/compare/summary.h"
-#include "deploy/compare/training.h"
+#include "deploy/pages/summary.h"
+#include "deploy/pages/training.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -105,17 +105,18 @@ static void a_beat_comes_back_as_it_went(void **state)
 {
     (void)state;
     struct dp_error err = {0};
-    struct dp_request got, want = request_of(DP_REQUEST_BEAT);
-    want.beat = (struct dp_beat){.run = UINT32_MAX, .rank = DP_MEMBERS_MAX - 1, .members = DP_MEMBERS_MAX};
+    struct dp_request got, want = request_of(DP_REQUEST_HEARTBEAT);
+    want.heartbeat =
+        (struct dp_heartbeat){.run = UINT32_MAX, .rank = DP_MEMBERS_MAX - 1, .members = DP_MEMBERS_MAX};
     struct dp_message *message = encode(&want, NULL, 0);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
     assert_head(&got, &want);
-    assert_memory_equal(&got.beat, &want.beat, sizeof want.beat);
+    assert_memory_equal(&got.heartbeat, &want.heartbeat, sizeof want.heartbeat);
     dp_message_free(&message);
-    const struct dp_beat broken[] = {{0, 0, 1}, {1, 0, 0}, {1, 1, 1}, {1, 0, DP_MEMBERS_MAX + 1}};
+    const struct dp_heartbeat broken[] = {{0, 0, 1}, {1, 0, 0}, {1, 1, 1}, {1, 0, DP_MEMBERS_MAX + 1}};
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
-        want.beat = broken[i];
-        assert_request_refused(&want, DP_INVALID, "beat");
+        want.heartbeat = broken[i];
+        assert_request_refused(&want, DP_INVALID, "heartbeat");
     }
 }
 

@@ -1,7 +1,7 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "tests/unit/server/checkpoint/area.h"
 
-#include "server/durable/record.h"
+#include "server/journal/record.h"
 
 #include <ftw.h>
 #include <stdio.h>

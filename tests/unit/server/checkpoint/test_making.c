@@ -2,7 +2,7 @@
  * and the next one can be made and removed. Method: each file call of the room is the last one in turn (all behind it fail), or
  * fails once for want of space; then everything that is listed is verified, a checkpoint is made anew, and old ones are pruned. */
 #include "server/checkpoint/checksum.h"
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/checkpoint/area.h"
 
 #include <errno.h>

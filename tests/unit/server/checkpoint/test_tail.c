@@ -2,7 +2,7 @@
  * are ahead of A, and redo compares), behind L only what was lacking. Method: scripts of records in a real journal, of
  * several openings; an independent list of what is expected, compared byte for byte after an opening of the copy. */
 #include "server/checkpoint/tail.h"
-#include "server/durable/record.h"
+#include "server/journal/record.h"
 #include "tests/lib/test.h"
 
 #include <dirent.h>

@@ -3,8 +3,8 @@
 #include "tests/lib/test.h"
 
 #include "server/checkpoint/union.h"
-#include "server/durable/push_ids.h"
-#include "server/durable/push_ids_union.h"
+#include "server/ids/push_ids.h"
+#include "server/ids/push_ids_union.h"
 
 #include <stdio.h>
 #include <stdlib.h>

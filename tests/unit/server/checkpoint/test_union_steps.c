@@ -3,8 +3,8 @@
 #include "tests/lib/test.h"
 
 #include "server/checkpoint/union.h"
-#include "server/durable/push_ids.h"
-#include "server/durable/steps_mark.h"
+#include "server/ids/push_ids.h"
+#include "server/steps/steps_mark.h"
 
 #include <stdlib.h>
 #include <string.h>

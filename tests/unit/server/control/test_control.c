@@ -277,7 +277,8 @@ static void an_endpoint_in_use_is_named(void **state)
 static void beats_are_answered_by_the_first_server_alone(void **state)
 {
     struct bed *bed = *state;
-    struct dp_request request = {.kind = DP_REQUEST_BEAT, .beat = {.run = 1, .rank = 0, .members = 3}};
+    struct dp_request request = {.kind = DP_REQUEST_HEARTBEAT,
+                                 .heartbeat = {.run = 1, .rank = 0, .members = 3}};
     const struct dp_reply *reply = ask(bed, request, NULL, 0);
     assert_true(reply->kind == DP_REPLY_SILENCES && bed->message->frame[1].size == 3 * 8);
     dp_control_stop(&bed->control);

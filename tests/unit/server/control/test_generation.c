@@ -92,7 +92,7 @@ static void what_may_be_done_before_it_is_known(void **state)
         {DP_REQUEST_HELLO, 2, 7, DP_AGAIN, DP_OK},
         {DP_REQUEST_HELLO, 2, 6, DP_AGAIN, DP_GENERATION},
         {DP_REQUEST_HELLO, 0, 7, DP_AGAIN, DP_GENERATION},
-        {DP_REQUEST_BEAT, 1, 7, DP_AGAIN, DP_GENERATION},
+        {DP_REQUEST_HEARTBEAT, 1, 7, DP_AGAIN, DP_GENERATION},
     };
     const struct dp_control_generation known = {2, 7};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -1,8 +1,8 @@
 /* Power goes at every disk operation of scripts, and at random ones of thousands more, while opening too: what was
  * answered as durable is there, in order, with its bytes, and nothing comes back that was cut.
  * DP_TEST_SEED=n runs one seed, DP_TEST_SEEDS=n so many. */
-#include "tests/lib/patience.h"
 #include "tests/lib/test.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/journal/journal_world.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #ifndef DP_TESTS_UNIT_SERVER_RESTORE_MADE_H
 #define DP_TESTS_UNIT_SERVER_RESTORE_MADE_H
 
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 
 #include <stdbool.h>
 #include <stddef.h>

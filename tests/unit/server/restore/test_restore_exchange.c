@@ -9,8 +9,8 @@
 #include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_place.h"
-#include "tests/lib/patience.h"
 #include "tests/lib/test.h"
+#include "tests/lib/timeouts.h"
 
 #include <errno.h>
 #include <stdio.h>

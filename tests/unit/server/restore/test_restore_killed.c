@@ -4,8 +4,8 @@
  * some of the others (with sanitizers fewer); with DP_LONG=1 each. */
 #include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
-#include "tests/lib/patience.h"
 #include "tests/lib/test.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/restore/restore_world.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef DP_TESTS_UNIT_SERVER_SHARD_CUT_BED_H
 #define DP_TESTS_UNIT_SERVER_SHARD_CUT_BED_H
 
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 #include "tests/lib/fake_copier.h"
 #include "tests/unit/server/shard/member_bed.h"
 

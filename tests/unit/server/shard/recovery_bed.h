@@ -7,8 +7,8 @@
 #include "common/model/mix.h"
 #include "common/model/row.h"
 #include "server/cache/row_cache.h"
-#include "server/durable/record.h"
 #include "server/durable/table_mark.h"
+#include "server/journal/record.h"
 #include "tests/unit/server/shard/bed.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "common/base/bytes.h"
 #include "common/model/stream.h"
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #include "tests/unit/server/shard/cut_bed.h"
 
 #include "common/model/row.h"
-#include "server/durable/push_ids_union.h"
-#include "server/durable/record.h"
+#include "server/ids/push_ids_union.h"
+#include "server/journal/record.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Positions: a shard tells which numbers of a stream it has applied, and what it tells outlives the loss of power. Its
  * journal lies on a simulated disk whose sync waits at a gate, so that the test decides when a push is durable. */
-#include "server/durable/push_ids.h"
+#include "server/ids/push_ids.h"
 #include "tests/unit/server/shard/bed.h"
 
 #include <pthread.h>

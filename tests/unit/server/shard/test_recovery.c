@@ -5,7 +5,7 @@
  *           a later one, as a write-back that did not come to its marks leaves them. It is opened, stopped or cut short at
  *           any progress, opened again; then it is drained, and the store must hold the model's rows, lsns and counts.
  * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many. */
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/shard/recovery_bed.h"
 
 static const uint64_t budgets[] = {64u << 20, 1u << 20, 250u << 10};

@@ -9,7 +9,7 @@
  *           all its gradients.
  *           When nothing goes on the shard must rest (rest.h).
  * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many of each variant, behind those that once failed. */
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/shard/crash_bed.h"
 
 #include "common/model/mix.h"

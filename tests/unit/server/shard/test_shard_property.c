@@ -7,7 +7,7 @@
  * Checked   Every request is answered in the end. Each row is the exact sum of the pushes that were answered OK,
  *           each once. A pull sees all that its client pushed before it, nothing that it pushed behind it.
  * Client c of the script pushes small whole numbers into column c with SGD at rate 1: sums are exact in f32. */
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/model/mix.h"

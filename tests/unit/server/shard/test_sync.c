@@ -1,7 +1,7 @@
 /* Goal    Members of a run in mode sync train on a shard as one loop over their sums would, bit for bit, whatever crashes and whenever;
  *         nothing that was answered is lost, nothing counts twice.
  * Method  The members of sync_bed.h, whose every pull is compared with the plain loop. */
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/shard/sync_bed.h"
 
 #include "common/model/optimizer.h"

@@ -3,7 +3,7 @@
  * Method  The members of sync_bed.h, some of which stay behind for a while. Where a close must stay short of durable, the journal's
  *         commits do nothing (journal_seam.h). */
 #include "tests/lib/journal_seam.h"
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/shard/sync_bed.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A copy of a store's database becomes a store of its own. Goal: it has the rows and marks of the copy's moment, but for the marks
  * that are put or removed, another id, and is opened as after a crash; what is not that store's copy is refused, and nothing is
  * changed then. Method: the files of an open store are linked beside it, adopted, and opened; the store goes on meanwhile. */
-#include "server/store/rocks_adopt.h"
+#include "server/store/repair/rocks_adopt.h"
 
 #include "server/store/store_view.h"
 #include "tests/lib/test.h"

@@ -1,7 +1,7 @@
 /* CURRENT names a manifest that is not there: as a loss of power leaves it while RocksDB opens a store, it is pointed back at the
  * manifest before it and nothing is lost; in every other form the store stays refused, and nothing in it is changed. */
 #define _XOPEN_SOURCE 700
-#include "server/store/rocks_current.h"
+#include "server/store/repair/rocks_current.h"
 
 #include "server/store/store_view.h"
 #include "tests/lib/test.h"

@@ -1,6 +1,6 @@
 /* Texts of RocksDB 7.8, as its Status::ToString gives them. */
+#include "server/store/repair/rocks_text.h"
 #include "server/store/rocks_error.h"
-#include "server/store/rocks_text.h"
 #include "tests/lib/test.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * The state is made by hand here: a table is renamed to ingest-tmp. tests/fault/test_store_errors makes it by failing syncs. Any other
  * missing table stays refused, and nothing is changed then. */
 #define _XOPEN_SOURCE 700 /* scandir */
-#include "server/store/rocks_kept.h"
+#include "server/store/repair/rocks_kept.h"
 
 #include "server/store/store_view.h"
 #include "tests/lib/test.h"

@@ -1,7 +1,7 @@
 /* RocksDB's manifest: a write that a loss of power tore is cut off; damage below the seal in the marks is refused before RocksDB sees
  * it, and all other damage by RocksDB. Method: records are put behind those of a real store, whole, torn in each sector, or rotten. */
 #define _XOPEN_SOURCE 700
-#include "server/store/rocks_manifest.h"
+#include "server/store/repair/rocks_manifest.h"
 
 #include "common/base/bytes.h"
 #include "server/journal/crc32c.h"

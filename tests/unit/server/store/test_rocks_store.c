@@ -1,7 +1,7 @@
 /* What RocksDB's form adds to store.h: whose a directory is, how it was left, and a disk that fails. */
 #include "tests/unit/server/store/rocks_bed.h"
 
-#include "server/store/rocks_history.h"
+#include "server/store/repair/rocks_history.h"
 #include "server/store/store_view.h"
 
 /* Names, sizes and times of all files below a directory, added up; what changes changes it. */

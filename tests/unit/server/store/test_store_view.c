@@ -1,6 +1,6 @@
 /* Inspect: what real stores and journals hold is seen, damage is named, nothing is changed; the digest is of contents. */
 #include "server/inspect/inspect_view.h"
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/server/store/view_bed.h"
 
 #include <math.h>

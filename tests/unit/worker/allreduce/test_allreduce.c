@@ -9,7 +9,7 @@
 #include "common/config/injection.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/allreduce/replica.h"
-#include "worker/loop/rate.h"
+#include "worker/schedule/rate.h"
 #include "worker/score/sets.h"
 
 #include <math.h>

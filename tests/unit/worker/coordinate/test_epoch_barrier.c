@@ -9,7 +9,7 @@
 #include "tests/lib/test.h"
 
 #include "common/base/log.h"
-#include "tests/lib/patience.h"
+#include "tests/lib/timeouts.h"
 #include "tests/unit/worker/coordinate/barrier_leaver.h"
 
 #include <math.h>

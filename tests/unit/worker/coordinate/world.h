@@ -7,7 +7,7 @@
 #define DP_TESTS_UNIT_WORKER_COORDINATE_WORLD_H
 
 #include "common/env/clock.h"
-#include "worker/job/shared.h"
+#include "worker/context/shared.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Goal    a push of several minibatches is their sum: dense added, sparse one behind the other under the
  *         user's keys.
  * Method  the backward pass is played by the test.                                                       */
-#include "tests/unit/worker/job/graph_fixture.h"
+#include "tests/unit/worker/context/graph_fixture.h"
 #include "worker/loop/gradients.h"
 
 #include "common/model/mix.h"

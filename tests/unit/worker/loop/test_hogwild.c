@@ -2,7 +2,7 @@
  *         gives the bits of none; a loss that is not finite and a signal stop all threads.
  * Method  random minibatches with many common keys; the pull is played by the test. Under DP_SANITIZE=thread the same
  *         tests show that nothing races.                                                                      */
-#include "tests/unit/worker/job/graph_fixture.h"
+#include "tests/unit/worker/context/graph_fixture.h"
 #include "worker/loop/hogwild.h"
 
 #include "common/model/mix.h"

@@ -1,7 +1,7 @@
 /* Goal    Every row that is asked for is noted once, in order; a sample of these rows answers with its own, and names a table of which it
  *         lacks one.
  * Method  Keys in any order, many of them repeated, over several growths of the record. */
-#include "tests/unit/worker/job/graph_fixture.h"
+#include "tests/unit/worker/context/graph_fixture.h"
 #include "worker/observe/key_record.h"
 #include "worker/observe/sample_rows.h"
 

@@ -5,8 +5,8 @@
 #include "common/client/keys_inner.h"
 #include "common/env/clock.h"
 #include "common/wire/reply.h"
-#include "tests/unit/worker/job/graph_fixture.h"
-#include "worker/job/job.h"
+#include "tests/unit/worker/context/graph_fixture.h"
+#include "worker/context/job.h"
 #include "worker/observe/observe.h"
 #include "worker/observe/samples.h"
 

@@ -2,7 +2,7 @@
  * Method  One small file, read whole, cut at every byte, with every bit turned over; a writer whose disk is full. */
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
-#include "tests/unit/worker/job/graph_fixture.h"
+#include "tests/unit/worker/context/graph_fixture.h"
 #include "worker/observe/samples.h"
 
 #include <errno.h>

@@ -1,0 +1,69 @@
+#include "deploy/pages/colour.h"
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+const struct dp_colour_look *dp_colour_look(enum dp_colour colour)
+{
+    static const struct dp_colour_look looks[DP_COLOURS] = {
+        [DP_COLOUR_BLUE] = {0x0072B2, DP_MARK_DISC, "", ""},
+        [DP_COLOUR_VERMILLION] = {0xD55E00, DP_MARK_SQUARE, "9,4", "M-2,2 L2,-2 M0,8 L8,0 M6,10 L10,6"},
+        [DP_COLOUR_GREEN] = {0x009E73, DP_MARK_TRIANGLE, "2,3", "M0,2 L8,2 M0,6 L8,6"},
+        [DP_COLOUR_ORANGE] = {0xE69F00, DP_MARK_DIAMOND, "9,3,2,3", "M0,4 L8,4 M4,0 L4,8"},
+        [DP_COLOUR_PURPLE] = {0xCC79A7, DP_MARK_RING, "15,4", "M-2,6 L2,10 M0,0 L8,8 M6,-2 L10,2"},
+        [DP_COLOUR_SKY] = {0x56B4E9, DP_MARK_BOX, "5,3", "M2,0 L2,8 M6,0 L6,8"},
+        [DP_COLOUR_YELLOW] = {0xF0E442, DP_MARK_DISC, "", ""},
+        [DP_COLOUR_GREY] = {0x8C8C8C, DP_MARK_CROSS, "9,3,2,3,2,3", "M0,0 L8,8 M0,8 L8,0"},
+        [DP_COLOUR_INK] = {0x010101, DP_MARK_DOWN, "2,6", ""}};
+    DP_ASSERT(colour < DP_COLOURS);
+    return &looks[colour];
+}
+
+/* Exact names before kinds: "ssp:4", a default of compare, has the colour of its kind before "ssp:1" has. */
+static const struct {
+    const char *name;
+    bool exact;
+    enum dp_colour colour;
+} preferred[] = {{"async", true, DP_COLOUR_BLUE},      {"async:leased", true, DP_COLOUR_SKY},
+                 {"ssp:4", true, DP_COLOUR_GREEN},     {"sync", true, DP_COLOUR_VERMILLION},
+                 {"sync:1", true, DP_COLOUR_ORANGE},   {"hogwild", true, DP_COLOUR_PURPLE},
+                 {"allreduce", true, DP_COLOUR_INK},   {"async:leased", false, DP_COLOUR_SKY},
+                 {"async", false, DP_COLOUR_BLUE},     {"ssp", false, DP_COLOUR_GREEN},
+                 {"sync:", false, DP_COLOUR_ORANGE},   {"sync", false, DP_COLOUR_VERMILLION},
+                 {"hogwild", false, DP_COLOUR_PURPLE}, {"allreduce", false, DP_COLOUR_INK}};
+static const enum dp_colour of_lines[DP_COLOUR_MODES_MAX] = {
+    DP_COLOUR_GREY, DP_COLOUR_SKY,        DP_COLOUR_ORANGE, DP_COLOUR_PURPLE,
+    DP_COLOUR_BLUE, DP_COLOUR_VERMILLION, DP_COLOUR_GREEN,  DP_COLOUR_INK};
+
+/* FNV-1a */
+static size_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+void dp_colour_modes(const char *const *name, size_t count, enum dp_colour *out)
+{
+    bool taken[DP_COLOURS] = {false}, has[DP_COLOUR_MODES_MAX] = {false};
+    DP_ASSERT(count <= DP_COLOUR_MODES_MAX);
+    for (size_t p = 0; p < sizeof preferred / sizeof preferred[0]; p++)
+        for (size_t m = 0; m < count; m++) {
+            size_t length = strlen(preferred[p].name) + preferred[p].exact;
+            if (has[m] || taken[preferred[p].colour] || strncmp(name[m], preferred[p].name, length) != 0)
+                continue;
+            has[m] = taken[preferred[p].colour] = true;
+            out[m] = preferred[p].colour;
+        }
+    for (size_t m = 0; m < count; m++)
+        for (size_t i = 0, from = hash_of(name[m]); !has[m] && i < DP_COLOUR_MODES_MAX; i++) {
+            enum dp_colour next = of_lines[(from + i) % DP_COLOUR_MODES_MAX];
+            has[m] = !taken[next];
+            if (has[m])
+                out[m] = next;
+            taken[next] = true;
+        }
+}

@@ -1,0 +1,51 @@
+/* Colour: the colours of Okabe and Ito (2008), which readers with colour blindness can distinguish. Each has
+ * a mark, a dash pattern and a hatch of its own, so that series also differ in print without colours.
+ * Promise   A mode has the same colour on every page as far as one page can have it: two modes of a page
+ *           never share one.
+ * Thread    Any: plain functions. */
+#ifndef DP_PAGES_COLOUR_H
+#define DP_PAGES_COLOUR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum dp_colour {
+    DP_COLOUR_BLUE,
+    DP_COLOUR_VERMILLION,
+    DP_COLOUR_GREEN,
+    DP_COLOUR_ORANGE,
+    DP_COLOUR_PURPLE,
+    DP_COLOUR_SKY,
+    DP_COLOUR_YELLOW, /* for areas only: a yellow line on white cannot be seen */
+    DP_COLOUR_GREY,
+    DP_COLOUR_INK, /* their black: the colour of the page's text */
+    DP_COLOURS
+};
+
+enum dp_mark {
+    DP_MARK_DISC,
+    DP_MARK_SQUARE,
+    DP_MARK_TRIANGLE,
+    DP_MARK_DIAMOND,
+    DP_MARK_DOWN, /* a triangle on its tip */
+    DP_MARK_RING,
+    DP_MARK_BOX,
+    DP_MARK_CROSS,
+    DP_MARKS
+};
+
+struct dp_colour_look {
+    uint32_t rgb; /* 0xRRGGBB */
+    enum dp_mark mark;
+    const char *dash;  /* units drawn and left out, "9,4"; "": solid */
+    const char *hatch; /* path of its lines in a tile of 8 x 8 units; "": none */
+};
+
+const struct dp_colour_look *dp_colour_look(enum dp_colour colour);
+
+#define DP_COLOUR_MODES_MAX 8u /* as many as lines can have */
+/* Colours of a page's modes, by their names: "async" is blue on every page, "ssp:4" is green, ... A mode whose colour another mode of
+ * the page has gets a free one. count: up to DP_COLOUR_MODES_MAX. */
+void dp_colour_modes(const char *const *name, size_t count, enum dp_colour *out);
+
+#endif

@@ -1,0 +1,236 @@
+#include "deploy/pages/page_maker.h"
+
+#include "common/base/text.h"
+#include "common/env/atomic_file.h"
+#include "common/env/directory.h"
+#include "deploy/cli/path.h"
+#include "deploy/pages/figure.h"
+#include "deploy/pages/gnuplot.h"
+#include "deploy/pages/page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLOT_MS 20000u
+
+static enum dp_status page_path(const struct dp_page_source *source, const char *out,
+                                char path[DP_PATH_MAX + 1], struct dp_error *err)
+{
+    if (out && strlen(out) > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "--out: the name is too long");
+    if (!out && snprintf(path, DP_PATH_MAX + 1, "%s/report.html", source->directory) > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT,
+                       "the path of the page would be too long: name a shorter one with --out");
+    if (out)
+        (void)snprintf(path, DP_PATH_MAX + 1, "%s", strcmp(out, "-") == 0 ? "/dev/stdout" : out);
+    return out && dp_path_same(path, source->report)
+               ? dp_fail(err, DP_ARGUMENT, "--out: '%s' is the report itself: name another file", out)
+               : DP_OK;
+}
+
+enum dp_status dp_page_make(const struct dp_page_source *source, const char *out, struct dp_error *err)
+{
+    struct dp_atomic_file file = {0};
+    char path[DP_PATH_MAX + 1];
+    enum dp_status st = page_path(source, out, path, err);
+    if (st == DP_OK)
+        st = dp_atomic_file_open(path, &file, err);
+    if (st != DP_OK)
+        return st;
+    bool to_file = file.temp != NULL;
+    struct dp_page_maker maker = {.to = file.stream,
+                                  .directory = source->files && !out ? source->directory : NULL};
+    source->write(&maker, source->context);
+    if (maker.files != DP_OK) {
+        dp_atomic_file_drop(&file);
+        *err = maker.files_why;
+        return maker.files;
+    }
+    st = dp_atomic_file_commit(&file, err);
+    dp_text_clean(maker.why.text);
+    if (st == DP_OK && maker.no_plots)
+        fprintf(stderr, "downpour: the page has tables instead of plots: %s\n", maker.why.text);
+    if (st == DP_OK && to_file)
+        printf("Page:      %s\n", path);
+    return st;
+}
+
+/* ---- parts of a page */
+
+bool dp_page_maker_file(struct dp_page_maker *maker, const char *name,
+                        void (*put)(FILE *to, const void *context), const void *context)
+{
+    char path[DP_PATH_MAX + 128];
+    struct dp_atomic_file file = {0};
+    if (!maker->directory || maker->files != DP_OK)
+        return false;
+    (void)snprintf(path, sizeof path, "%s/%s", maker->directory, name);
+    maker->files = dp_atomic_file_open(path, &file, &maker->files_why);
+    if (maker->files != DP_OK)
+        return false;
+    put(file.stream, context);
+    maker->files = dp_atomic_file_commit(&file, &maker->files_why);
+    return maker->files == DP_OK;
+}
+
+struct drawing {
+    const struct dp_plot *plot;
+    const char *svg;
+};
+
+static void put_drawing(FILE *to, const void *context)
+{
+    const struct drawing *drawing = context;
+    dp_figure_put_file(to, drawing->plot, drawing->svg);
+}
+
+static bool make_figures(struct dp_page_maker *maker)
+{
+    char path[DP_PATH_MAX + 16];
+    if (!maker->directory || maker->files != DP_OK)
+        return false;
+    (void)snprintf(path, sizeof path, "%s/figures", maker->directory);
+    maker->files = dp_directory_make(path, &maker->files_why);
+    return maker->files == DP_OK;
+}
+
+void dp_page_maker_draw(struct dp_page_maker *maker, const struct dp_plot *plot)
+{
+    char *svg = NULL, name[DP_FIGURE_NAME_BYTES], link[sizeof name + 16];
+    if (maker->no_plots)
+        return;
+    maker->no_plots = dp_gnuplot_draw(plot, PLOT_MS, &svg, &maker->why) != DP_OK;
+    if (!maker->no_plots) {
+        const struct drawing drawing = {plot, svg};
+        (void)snprintf(link, sizeof link, "figures/%s", dp_figure_file(plot->caption, name));
+        bool linked = make_figures(maker) && dp_page_maker_file(maker, link, put_drawing, &drawing);
+        dp_figure_put(maker->to, plot, svg, linked ? link : NULL);
+    }
+    free(svg);
+}
+
+void dp_page_maker_text(struct dp_page_maker *maker, const char *kind, char *text)
+{
+    if (text && text[0])
+        dp_page_paragraph(maker->to, kind, text);
+    free(text);
+}
+
+/* ---- settings */
+
+/* What a key is called; units where its name has none. */
+static void name_of(const char *key, char out[64])
+{
+    static const char *const names[][2] = {{"batch", "minibatch, examples"},
+                                           {"rate", "learning rate"},
+                                           {"rate_end", "learning rate at the end"},
+                                           {"timeout_ms", "timeout, ms"},
+                                           {"worker_timeout", "worker timeout, s"},
+                                           {"sample_every_s", "time between samples, s"},
+                                           {"pushes_max", "pushes in flight, at most"},
+                                           {"batch_by_size", "minibatch chosen by the data's size"},
+                                           {"epochs_by_size", "epochs chosen by the data's size"},
+                                           {"bf16_values", "bf16 on the network"},
+                                           {"blas_threads", "BLAS threads"},
+                                           {"blake2b", "BLAKE2b-128"}};
+    (void)snprintf(out, 64, "%.63s", key);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i][0], key) == 0) {
+            (void)snprintf(out, 64, "%s", names[i][1]);
+            return;
+        }
+    for (char *c = out; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+}
+
+/* An array as its values, with commas. */
+static void put_value(const json_t *value, FILE *to)
+{
+    if (json_is_string(value))
+        fputs(json_string_value(value), to);
+    else if (json_is_boolean(value))
+        fputs(json_is_true(value) ? "yes" : "no", to);
+    else if (json_is_integer(value))
+        fprintf(to, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        fprintf(to, "%.10g", json_real_value(value));
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        fputs(i ? ", " : "", to);
+        put_value(json_array_get(value, i), to);
+    }
+}
+
+/* malloc'd; "": it is an object, or has no value; NULL: no memory. */
+static char *text_of(const json_t *value)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out)
+        put_value(value, out);
+    if (out && fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void put_row(const char *name, const json_t *value, FILE *to)
+{
+    char *text = text_of(value);
+    if (text && text[0]) {
+        dp_page_row(to);
+        dp_page_text_cell(to, name);
+        dp_page_long_cell(to, text);
+        dp_page_row_end(to);
+    }
+    free(text);
+}
+
+void dp_page_maker_setting_of(struct dp_page_maker *maker, const char *key, const json_t *const *object,
+                              size_t count)
+{
+    char name[64];
+    name_of(key, name);
+    dp_page_row(maker->to);
+    dp_page_text_cell(maker->to, name);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(object[i], key);
+        char *text =
+            json_is_object(value) ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(7)) : text_of(value);
+        dp_page_text_cell(maker->to, text && text[0] ? text : "-");
+        free(text);
+    }
+    dp_page_row_end(maker->to);
+}
+
+static void put_rows(const char *within, const json_t *object, unsigned deep, FILE *to)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        char name[64], all[200];
+        name_of(key, name);
+        (void)snprintf(all, sizeof all, "%.130s%s%s", within, within[0] ? " " : "", name);
+        if (json_is_object(value) && deep > 0)
+            put_rows(all, value, deep - 1, to);
+        else
+            put_row(all, value, to);
+    }
+}
+
+void dp_page_maker_settings(struct dp_page_maker *maker, const json_t *object)
+{
+    put_rows("", object, 2, maker->to);
+}
+
+void dp_page_maker_end(struct dp_page_maker *maker)
+{
+    char with[700];
+    (void)snprintf(with, sizeof with, "Made by downpour report, version %s%s%.500s%s", DOWNPOUR_VERSION,
+                   maker->no_plots ? ". There are no plots, as " : ", plots by gnuplot.",
+                   maker->no_plots ? maker->why.text : "",
+                   maker->no_plots ? "; their numbers are in the tables." : "");
+    dp_page_end(maker->to, with);
+}

@@ -1,0 +1,55 @@
+#include "deploy/run/failure.h"
+
+#include "common/config/cluster.h"
+#include "common/env/atomic_file.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* A path that is too long is cut, and names no file. */
+struct failure_path {
+    char text[DP_PATH_MAX + 32];
+};
+
+static struct failure_path path_of(const char *directory)
+{
+    struct failure_path path;
+    (void)snprintf(path.text, sizeof path.text, "%s/failure.json", directory);
+    return path;
+}
+
+void dp_failure_clear(const char *directory)
+{
+    (void)unlink(path_of(directory).text);
+}
+
+enum dp_status dp_failure_write(const char *directory, const struct dp_failure *failure, struct dp_error *err)
+{
+    const struct failure_path path = path_of(directory);
+    struct dp_atomic_file file = {0};
+    json_t *root =
+        json_pack("{s:s, s:b, s:b, s:b}", "error", failure->error, "trained", (int)failure->trained,
+                  "diverged", (int)failure->diverged, "refused", (int)failure->refused);
+    enum dp_status st = root ? dp_atomic_file_open(path.text, &file, err)
+                             : dp_fail(err, DP_INVALID, "the cause of the failure is no text");
+    if (st == DP_OK && json_dumpf(root, file.stream, JSON_INDENT(1)) != 0)
+        st = dp_fail(err, DP_IO, "cannot write '%s'", path.text);
+    if (st == DP_OK)
+        st = dp_atomic_file_commit(&file, err);
+    dp_atomic_file_drop(&file);
+    json_decref(root);
+    return st;
+}
+
+bool dp_failure_read(const char *directory, struct dp_failure *out)
+{
+    json_t *root = json_load_file(path_of(directory).text, 0, NULL);
+    const char *error = json_string_value(json_object_get(root, "error"));
+    *out = (struct dp_failure){.trained = json_is_true(json_object_get(root, "trained")),
+                               .diverged = json_is_true(json_object_get(root, "diverged")),
+                               .refused = json_is_true(json_object_get(root, "refused"))};
+    (void)snprintf(out->error, sizeof out->error, "%s", error ? error : "");
+    json_decref(root);
+    return out->error[0] != '\0';
+}

@@ -1,0 +1,14 @@
+/* Run's flags: what `downpour run` takes, as the table that parser and --help read. */
+#ifndef DP_RUN_RUN_FLAGS_H
+#define DP_RUN_RUN_FLAGS_H
+
+#include "deploy/cli/options.h"
+
+#define DP_RUN_FLAGS 88 /* headings included */
+
+extern const struct dp_command dp_run_command;
+
+/* run --help, run --help models, run --help models fm: on standard output; the exit code. */
+int dp_run_show_help(int argc, char *const *argv);
+
+#endif

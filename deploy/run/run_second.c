@@ -1,0 +1,285 @@
+#include "deploy/run/run_second.h"
+#include "deploy/run/restored.h"
+
+#include "common/config/consistency.h"
+#include "deploy/run/diverged.h"
+#include "deploy/run/run_differs.h"
+#include "server/control/register_file.h"
+#include "server/layout.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMMAND_BYTES (DP_PATH_MAX * 4 + 64)
+
+/* The flag that sets a key, or NULL. */
+static const struct dp_option *flag_of(const struct dp_command *command, const char *key)
+{
+    for (size_t i = 0; i < command->count; i++)
+        if (command->options[i].key && strcmp(command->options[i].key, key) == 0)
+            return &command->options[i];
+    return NULL;
+}
+
+/* A switch is given or not: its key may say the opposite of its name. */
+static const char *value_of(const struct dp_option *flag, const char *value)
+{
+    bool is_switch = flag && !flag->argument && flag->switched;
+    return !is_switch ? value : strcmp(value, flag->switched) == 0 ? "given" : "not given";
+}
+
+static void show(const struct dp_second *second, const struct dp_difference *differences, size_t count)
+{
+    size_t shown = count < DP_DIFFERENCES_MAX ? count : DP_DIFFERENCES_MAX;
+    if (second->restores)
+        (void)fprintf(stderr, "downpour: the checkpoint is of another training:\n");
+    else
+        (void)fprintf(stderr, "downpour: the earlier run in '%s' was another training:\n",
+                      second->folder->path);
+    for (size_t i = 0; i < shown; i++) {
+        const struct dp_option *flag = flag_of(second->command, differences[i].key);
+        (void)fprintf(stderr, "    %-20s %s then, %s now\n", flag ? flag->name : differences[i].key,
+                      value_of(flag, differences[i].before), value_of(flag, differences[i].now));
+    }
+    if (shown < count)
+        (void)fprintf(stderr, "    and %zu more\n", count - shown);
+}
+
+static enum dp_status check_fits(const struct dp_folder *folder, const struct dp_cluster *earlier,
+                                 const struct dp_cluster *c, struct dp_error *err)
+{
+    const char *dir = folder->path;
+    if (earlier->server_count != c->server_count)
+        return dp_fail(err, DP_EXISTS,
+                       "'%s' holds the store of %" PRIu32 " server%s, not %" PRIu32 ": use --servers %" PRIu32
+                       ", another --dir, or --fresh to remove it",
+                       dir, earlier->server_count, earlier->server_count == 1 ? "" : "s", c->server_count,
+                       earlier->server_count);
+    for (uint32_t i = 0; i < c->server_count; i++)
+        if (earlier->server[i].shards != c->server[i].shards)
+            return dp_fail(err, DP_EXISTS,
+                           "'%s' holds a store of %" PRIu32 " shard%s for server %" PRIu32 ", not %" PRIu32
+                           ": use --shards %" PRIu32 ", another --dir, or --fresh to remove it",
+                           dir, earlier->server[i].shards, earlier->server[i].shards == 1 ? "" : "s", i,
+                           c->server[i].shards, earlier->server[i].shards);
+    if (strcmp(earlier->model, c->model) != 0)
+        return dp_fail(
+            err, DP_EXISTS,
+            "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
+            earlier->model, c->model);
+    return DP_OK;
+}
+
+static bool has_inside(const struct dp_folder *folder, const char *name)
+{
+    char path[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
+    return dp_folder_path(folder, path, &unheard, "%s", name) == DP_OK && access(path, F_OK) == 0;
+}
+
+/* Once there were weights all shards had a store. A server can tell only where the first server's is there to know it. */
+static enum dp_status check_stores(const struct dp_second *second, const struct dp_cluster *earlier,
+                                   const struct dp_run_state *state, struct dp_error *err)
+{
+    char server[DP_PATH_MAX + 1];
+    struct dp_layout layout = {.total = dp_cluster_shards(earlier)};
+    bool known;
+    if (second->restores)
+        return DP_OK;
+    enum dp_status st = dp_restored_complete(earlier, err);
+    bool untrained = state->known && !state->finished && !dp_run_place(second->folder, earlier).known &&
+                     !has_inside(second->folder, DP_FOLDER_BEST) &&
+                     access(earlier->training.report, F_OK) != 0;
+    if (st != DP_OK || untrained)
+        return st;
+    for (uint32_t i = 0; st == DP_OK && i < earlier->server_count; i++) {
+        layout.count = earlier->server[i].shards;
+        st = dp_folder_path(second->folder, server, err, "store/server-%" PRIu32, i);
+        if (st == DP_OK)
+            st = dp_layout_check(server, &layout, true, &known, err); /* another server's, swapped with it */
+        for (uint32_t k = 0; st == DP_OK && k < layout.count && !second->replaces; k++)
+            st = dp_folder_check_store(server, layout.first + k, err);
+        layout.first += layout.count;
+    }
+    return st;
+}
+
+/* Epochs that the earlier run trained. A run of an older build says nothing: it is taken for finished. */
+static uint32_t epochs_of(const struct dp_folder *folder, const struct dp_cluster *earlier,
+                          const struct dp_run_state *state)
+{
+    uint32_t reported = dp_run_report_epochs(earlier->training.report, earlier->training.run);
+    if (state->known && state->finished)
+        return state->epochs;
+    if (state->known)
+        return dp_run_place(folder, earlier).whole;
+    return reported ? reported : earlier->training.epochs;
+}
+
+/* Whether it may be trained on without a word of the user's. */
+static enum dp_status check_meant(const struct dp_second *second, const struct dp_cluster *earlier,
+                                  const struct dp_run_state *state, const struct dp_cluster *cluster,
+                                  struct dp_error *err)
+{
+    struct dp_difference differences[DP_DIFFERENCES_MAX];
+    char resume[COMMAND_BYTES], place[DP_RUN_PLACE_BYTES];
+    const struct dp_run_place at = dp_run_place(second->folder, earlier);
+    size_t count = dp_run_differs(earlier, state, cluster, second->now, false, differences);
+    bool unfinished = state->known && !state->finished;
+    if (second->continues || (count == 0 && !unfinished))
+        return DP_OK;
+    dp_run_resume_command(second->folder, resume, sizeof resume);
+    dp_run_place_text(&at, earlier, place);
+    if (count > 0)
+        show(second, differences, count);
+    if (unfinished)
+        return dp_fail(err, DP_EXISTS,
+                       "the earlier run there is not finished (%s): '%.200s' finishes it; --continue trains "
+                       "further from its weights, --fresh replaces it",
+                       place, resume);
+    return dp_fail(
+        err, DP_EXISTS,
+        "to train further from its weights with these settings, add --continue; to replace it, add "
+        "--fresh; to keep it, name another --dir");
+}
+
+enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
+                              struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
+    enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    if (st == DP_OK)
+        st = check_stores(second, earlier, &state, err);
+    if (st == DP_OK && !second->restores)
+        st = dp_diverged_check(second->folder, earlier, err);
+    if (st == DP_OK)
+        st = check_meant(second, earlier, &state, cluster, err);
+    if (st != DP_OK)
+        return st;
+    uint32_t epochs = second->restores ? second->whole : epochs_of(second->folder, earlier, &state),
+             run = earlier->training.run + 1;
+    if (epochs > INT32_MAX - earlier->training.first_epoch)
+        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 epochs: use another --dir", second->folder->path);
+    memcpy(cluster->name, earlier->name, sizeof cluster->name);
+    cluster->id = earlier->id;
+    cluster->training.run = run > second->number ? run : second->number;
+    cluster->training.first_epoch = earlier->training.first_epoch + epochs;
+    return DP_OK;
+}
+
+enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_cluster **cluster,
+                                   struct dp_error *err)
+{
+    *cluster = NULL;
+    enum dp_status st = dp_folder_check_foreign(folder, err);
+    if (st != DP_OK)
+        return st;
+    if (!dp_folder_has_run(folder))
+        return dp_fail(err, DP_NOT_FOUND,
+                       "there is no run to resume in '%.300s': it has no cluster.conf; start one with "
+                       "--model and --train",
+                       folder->path);
+    st = dp_cluster_read(folder->conf, cluster, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "the run in '%.200s' cannot be resumed", folder->path);
+    const struct dp_run_state state = dp_run_state_read(folder, (*cluster)->training.run);
+    if (state.finished)
+        st = dp_fail(err, DP_ARGUMENT,
+                     "run %" PRIu32
+                     " in '%.300s' is finished, so there is nothing to resume: to train further "
+                     "from its weights, give --continue instead",
+                     (*cluster)->training.run, folder->path);
+    if (st == DP_OK)
+        st = dp_diverged_check(folder, *cluster, err);
+    if (st != DP_OK)
+        dp_cluster_free(cluster);
+    return st;
+}
+
+static bool has_register(const struct dp_folder *folder)
+{
+    char path[DP_PATH_MAX + 1];
+    struct dp_error unheard;
+    return dp_folder_path(folder, path, &unheard, "store/server-0/" DP_REGISTER_FILE) == DP_OK &&
+           access(path, F_OK) == 0;
+}
+
+static bool has_any_store(const struct dp_folder *folder, const struct dp_cluster *cluster)
+{
+    char server[DP_PATH_MAX + 1];
+    struct dp_error unheard;
+    uint32_t shard = 0;
+    for (uint32_t i = 0; i < cluster->server_count; i++) {
+        if (dp_folder_path(folder, server, &unheard, "store/server-%" PRIu32, i) != DP_OK)
+            return false;
+        for (uint32_t k = 0; k < cluster->server[i].shards; k++)
+            if (dp_folder_check_store(server, shard++, &unheard) == DP_OK)
+                return true;
+    }
+    return false;
+}
+
+/* The stores that are left know the run's members, and refuse those that a new register would name. */
+static enum dp_status check_register(const struct dp_second *second, const struct dp_cluster *earlier,
+                                     struct dp_error *err)
+{
+    char quoted[DP_PATH_QUOTED];
+    const struct dp_folder *folder = second->folder;
+    if (!second->replaces || has_register(folder) || !has_any_store(folder, earlier) ||
+        !dp_run_place(folder, earlier).known)
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "run %" PRIu32
+        " cannot go on where it was, as server 0's register is lost; nothing is replaced. Go back to "
+        "a checkpoint (downpour restore --overwrite), or train further from the rows that are "
+        "left, as a new run (the rows of missing stores are lost): downpour run --continue "
+        "--replace-store --dir %s",
+        earlier->training.run, dp_path_quote(folder->path, quoted));
+}
+
+/* Its other stores have closed the steps that a new one would need again. */
+static enum dp_status check_steps(const struct dp_second *second, const struct dp_cluster *earlier,
+                                  struct dp_error *err)
+{
+    if (!second->replaces || !dp_cluster_rule_by_step(dp_cluster_rule_of(&earlier->training)))
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "--resume and --replace-store: run %" PRIu32
+        " is synchronous, and cannot go on where it was without one of its stores. If one is lost, "
+        "--continue --replace-store trains further from what is left, as a new run; else omit "
+        "--replace-store",
+        earlier->training.run);
+}
+
+enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cluster *earlier,
+                              const struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dp_difference differences[DP_DIFFERENCES_MAX];
+    const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
+    enum dp_status st = check_steps(second, earlier, err);
+    if (st == DP_OK)
+        st = check_register(second, earlier, err);
+    if (st == DP_OK && strcmp(earlier->model, cluster->model) != 0)
+        st = dp_fail(err, DP_EXISTS, "%s, of model '%s', not '%s': omit --model",
+                     second->restores ? "--from goes on with the run that the checkpoint is of"
+                                      : "--resume finishes the run that is there",
+                     earlier->model, cluster->model);
+    if (st == DP_OK)
+        st = check_fits(second->folder, earlier, cluster, err);
+    if (st == DP_OK)
+        st = check_stores(second, earlier, &state, err);
+    size_t count = st == DP_OK ? dp_run_differs(earlier, &state, cluster, second->now, true, differences) : 0;
+    if (count == 0)
+        return st;
+    show(second, differences, count);
+    const struct dp_option *flag = flag_of(second->command, differences[0].key);
+    return dp_fail(err, DP_EXISTS,
+                   "%s: omit what would change it (%s), or train further from its weights with --continue",
+                   second->restores ? "--from goes on with the run that the checkpoint is of"
+                                    : "--resume finishes the run that is there",
+                   flag ? flag->name : differences[0].key);
+}

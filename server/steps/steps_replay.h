@@ -1,0 +1,40 @@
+/* Steps replay: what the journal's records say of views and steps, taken in again at an opening, in their order.
+ * Promise   Steps, kept pushes and the weights from before the last close are those of before the crash. What the marks tell
+ *           already (steps_mark.h) changes nothing.
+ * Thread    The shard's, at its opening. */
+#ifndef DP_STEPS_STEPS_REPLAY_H
+#define DP_STEPS_STEPS_REPLAY_H
+
+#include "server/cache/cached_tables.h"
+#include "server/cache/shard_base.h"
+#include "server/steps/step_buffer.h"
+#include "server/steps/steps.h"
+
+struct dp_steps_replay {
+    struct dp_shard_base *base;
+    const struct dp_cached_tables *tables;
+    struct dp_steps *steps;
+    struct dp_step_buffer *kept;
+};
+
+DP_MUST_USE
+enum dp_status dp_steps_replay_view(const struct dp_steps_replay *replay, const struct dp_record *record,
+                                    struct dp_error *err);
+/* A push that was applied at once. */
+void dp_steps_replay_push(const struct dp_steps_replay *replay, const struct dp_record *record);
+/* bytes: of the record, in which the push's sections lie; copied. */
+DP_MUST_USE
+enum dp_status dp_steps_replay_kept(const struct dp_steps_replay *replay, const struct dp_record *record,
+                                    const struct dp_request *push, uint64_t lsn, const void *bytes,
+                                    size_t size, struct dp_error *err);
+/* Applies a step to its rows, whose tables are there and which are in the cache or nowhere, and keeps their weights from
+ * before. DP_CORRUPT: its pushes are not those that were closed. */
+DP_MUST_USE
+enum dp_status dp_steps_replay_close(const struct dp_steps_replay *replay, const struct dp_record *close,
+                                     const struct dp_request *rows, uint64_t lsn, const void *bytes,
+                                     size_t size, struct dp_error *err);
+/* All was replayed: what no step needs any more goes. DP_CORRUPT: a push is missing that the steps tell of. */
+DP_MUST_USE
+enum dp_status dp_steps_replay_end(const struct dp_steps_replay *replay, struct dp_error *err);
+
+#endif

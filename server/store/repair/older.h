@@ -1,0 +1,12 @@
+/* Older: what a version before left in a store's directory that only it can complete. Private to the room.
+ * Thread    Any.
+ * Failure   DP_UNSUPPORTED, with the way out. */
+#ifndef DP_STORE_REPAIR_OLDER_H
+#define DP_STORE_REPAIR_OLDER_H
+
+#include "common/base/status.h"
+
+DP_MUST_USE
+enum dp_status dp_store_older_check(const char *directory, struct dp_error *err);
+
+#endif

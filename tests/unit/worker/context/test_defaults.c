@@ -1,0 +1,80 @@
+/* A training that names no minibatch and no number of epochs. Method: sizes of training sets that were measured (the README's and
+ * others), the borders of the rule, and for every size its bounds. */
+#include "tests/lib/test.h"
+#include "worker/context/defaults.h"
+
+static struct dp_cluster_training settled(const char *model, uint64_t examples, uint32_t batch,
+                                          uint32_t epochs)
+{
+    struct dp_cluster_training training = {.batch = batch, .epochs = epochs};
+    struct dp_model m;
+    assert_int_equal(dp_model_open(model, &m, NULL), DP_OK);
+    dp_defaults_settle(&m, examples, &training);
+    dp_model_close(&m);
+    return training;
+}
+
+static void sizes_that_were_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        uint64_t examples;
+        uint32_t batch, epochs;
+    } want[] = {{"mlp:4-16-3", 150, 4, 100},
+                {"logistic", 32561, 128, 40},
+                {"logistic", 25000, 128, 52},
+                {"fm:8", 32561, 128, 10},
+                {"mlp:784-256-10", 60000, 128, 11},
+                {"dlrm:16", 100000, 128, 2},
+                {"dlrm:16", 1000000, 128, 2},
+                {"deepfm:8-64-32", 40000, 128, 3},
+                {"mf:16", 1021370, 128, 10},
+                {"dlrm:16", 45000000, 128, 1},
+                {"logistic", 1, 4, 100}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        struct dp_cluster_training t = settled(want[i].model, want[i].examples, 0, 0);
+        assert_int_equal(t.batch, want[i].batch);
+        assert_int_equal(t.epochs, want[i].epochs);
+    }
+}
+
+static void what_is_given_stays(void **state)
+{
+    (void)state;
+    struct dp_cluster_training t = settled("logistic", 32561, 64, 0);
+    assert_int_equal(t.batch, 64);
+    assert_int_equal(t.epochs, 20);
+    t = settled("logistic", 150, 0, 7);
+    assert_int_equal(t.batch, 4);
+    assert_int_equal(t.epochs, 7);
+    t = settled("logistic", 100000000, 1, 1000000);
+    assert_int_equal(t.batch, 1);
+    assert_int_equal(t.epochs, 1000000);
+}
+
+static void every_size_keeps_the_bounds(void **state)
+{
+    (void)state;
+    uint32_t last = UINT32_MAX;
+    for (uint64_t n = 1; n < UINT64_C(1) << 40; n += 1 + n / 7) {
+        struct dp_cluster_training t = settled("deepfm:8-16", n, 0, 0);
+        assert_in_range(t.batch, 4, 128);
+        assert_true(t.batch == 4 || n / t.batch >= 32);
+        assert_true(t.batch == 128 || n < 4096);
+        assert_in_range(t.epochs, 1, 100);
+        assert_true(t.epochs == 1 || t.epochs * n <= 20000000);
+        assert_true(n < 4096 || t.epochs <= last);
+        last = n < 4096 ? UINT32_MAX : t.epochs;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_that_were_measured),
+        cmocka_unit_test(what_is_given_stays),
+        cmocka_unit_test(every_size_keeps_the_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+#include "worker/context/agreed.h"
+
+#include "common/config/consistency.h"
+#include "common/config/goal.h"
+#include "worker/schedule/early_stop.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONSISTENCY "consistency "
+#define WORK        "work "
+#define PUSH_EVERY  "push_every "
+#define SHOWN       44 /* characters of a line that a message shows */
+
+/* Writes parsed numbers, not their text, so that the notation of the cluster file does not matter. */
+static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set *judged, char *text,
+                   size_t size)
+{
+    const struct dp_early_stop_rule rule = dp_early_stop_rule_of(&cluster->training);
+    char goal[64] = "none", patience[64] = "none";
+    const char *keep = dp_cluster_keeps_best(cluster) ? "best" : "last";
+    if (rule.has_goal)
+        (void)snprintf(goal, sizeof goal, "%s:%.9g", dp_metric_name(rule.goal.metric), rule.goal.value);
+    if (rule.patience > 0)
+        (void)snprintf(patience, sizeof patience, "%" PRIu32 " epochs of %s", rule.patience,
+                       dp_metric_name(rule.metric));
+    if (!judged)
+        return snprintf(text, size, "stop_at %s\npatience %s\nevaluated none\nkeep %s\n", goal, patience,
+                        keep);
+    char top[64] = "";
+    if (judged->ranked)
+        (void)snprintf(top, sizeof top, "top_k %" PRIu32 "\n", cluster->training.top_k);
+    return snprintf(text, size,
+                    "stop_at %s\npatience %s\nheld out %.9g\nevaluated data %016" PRIx64
+                    "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n%skeep %s\n",
+                    goal, patience, cluster->data.validation_share, judged->digest, judged->examples,
+                    judged->lists, top, keep);
+}
+
+/* No line says async, and fixed shares: so does the text of runs that an earlier version began. */
+static int add_consistency(const struct dp_cluster *cluster, char *text, size_t size)
+{
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(&cluster->training);
+    char name[DP_MODE_TEXT_BYTES];
+    if (cluster->training.work == DP_CLUSTER_LEASED)
+        return snprintf(text, size, WORK "%s\n", dp_cluster_work_name(cluster->training.work));
+    if (!dp_cluster_rule_waits(rule))
+        return 0;
+    return snprintf(text, size, CONSISTENCY "%s\n", dp_mode_text(rule.mode, rule.slack, name));
+}
+
+static const char *or_none(const char *text)
+{
+    return text[0] ? text : "(none)"; /* cannot be mistaken for a column of that name: the digests differ */
+}
+
+void dp_agreed_head(const struct dp_cluster *cluster, char text[DP_AGREED_BYTES])
+{
+    const struct dp_cluster_data *data = &cluster->data;
+    int n = snprintf(
+        text, DP_AGREED_BYTES, "model %s\nlabel %s\ncategories %s\nnormalize %d\nhash_bits %" PRIu32 "\n",
+        cluster->model, or_none(data->label), or_none(data->categories), data->normalize, data->hash_bits);
+    DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
+}
+
+/* A digest covers the content of a file, cell by cell, and its format; the settings that turn the content
+ * into examples are lines of their own. */
+void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set *train,
+                    const struct dp_agreed_set *judged, char text[DP_AGREED_BYTES])
+{
+    const struct dp_cluster_training *t = &cluster->training;
+    dp_agreed_head(cluster, text);
+    size_t at = strlen(text);
+    int n = snprintf(
+        text + at, DP_AGREED_BYTES - at,
+        "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32 "\n" PUSH_EVERY
+        "%" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32 "\nwindow %" PRIu32
+        "\nscale %.17g\nindex_base %" PRIu32 "\nfirst_epoch %" PRIu32 "\nstandardize %d\nlabel_base %s\n",
+        train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t), t->epochs,
+        t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale, cluster->data.index_base,
+        t->first_epoch, cluster->data.standardize, cluster->data.label_base);
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
+    at += (size_t)n;
+    n = add_end(cluster, judged, text + at, DP_AGREED_BYTES - at);
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
+    at += (size_t)n;
+    n = add_consistency(cluster, text + at, DP_AGREED_BYTES - at);
+    DP_ASSERT(n >= 0 && at + (size_t)n < DP_AGREED_BYTES);
+}
+
+static size_t line_len(const char *line, size_t left)
+{
+    const char *end = left ? memchr(line, '\n', left) : NULL;
+    return end ? (size_t)(end - line) : left;
+}
+
+/* The first line that differs, shortened for a message. */
+struct difference {
+    char mine[SHOWN + 4], theirs[SHOWN + 4];
+};
+
+/* Shortens a long line to its name and the text around the first difference. other: the line that it differs from. */
+static void show(const char *line, size_t len, size_t same, const char *other, char out[SHOWN + 4])
+{
+    const char *blank = len ? memchr(line, ' ', len) : NULL;
+    size_t name = blank ? (size_t)(blank - line) + 1 : 0, skip = 0;
+    if (len > SHOWN && name < SHOWN / 2 && same > name + SHOWN / 4)
+        skip = same - name - SHOWN / 4;
+    size_t rest = len - name - skip, room = SHOWN - name;
+    if (len == 0) /* the text ends before the line of add_consistency */
+        (void)snprintf(out, SHOWN + 4,
+                       strncmp(other, WORK, strlen(WORK)) == 0 ? WORK "fixed" : CONSISTENCY "async");
+    else
+        (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
+                       (int)(rest < room ? rest : room), line + name + skip);
+}
+
+static bool differ(const char *text, const char *theirs, size_t size, bool head, struct difference *out)
+{
+    const char *mine = text;
+    size_t mine_left = strlen(text), theirs_left = size;
+    while (mine_left > 0 || (theirs_left > 0 && !head)) {
+        size_t a = line_len(mine, mine_left), b = line_len(theirs, theirs_left), same = 0;
+        while (same < a && same < b && mine[same] == theirs[same])
+            same++;
+        if (same < a || same < b) {
+            show(mine, a, same, theirs, out->mine);
+            show(theirs, b, same, mine, out->theirs);
+            return true;
+        }
+        mine += a, mine_left -= a;
+        theirs += b, theirs_left -= b;
+        if (mine_left > 0)
+            mine++, mine_left--;
+        if (theirs_left > 0)
+            theirs++, theirs_left--;
+    }
+    return false;
+}
+
+/* Where the line has not the name of the setting that was changed. */
+static const char *hint(const struct difference *d)
+{
+    return strncmp(d->mine, PUSH_EVERY, strlen(PUSH_EVERY)) == 0
+               ? " (--push-every, or the minibatches that --threads or --accumulate push together)"
+               : "";
+}
+
+enum dp_status dp_agreed_check(const char *text, const char *before, size_t size, uint32_t run,
+                               struct dp_error *err)
+{
+    struct difference d;
+    if (!differ(text, before, size, false, &d))
+        return DP_OK;
+    return dp_fail(err, DP_EXISTS,
+                   "run %" PRIu32
+                   " was begun with '%s', this is '%s'%s: its pushes belong to another training; "
+                   "give training.run a higher number, or restore the old settings and data",
+                   run, d.theirs, d.mine, hint(&d));
+}
+
+enum dp_status dp_agreed_same(const char *text, const char *theirs, size_t size, uint32_t run,
+                              uint32_t worker, struct dp_error *err)
+{
+    struct difference d;
+    if (!differ(text, theirs, size, false, &d))
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "worker %" PRIu32 " trains run %" PRIu32
+                   " with '%s', this one with '%s'%s: give all workers the same settings and data",
+                   worker, run, d.theirs, d.mine, hint(&d));
+}
+
+enum dp_status dp_agreed_scores(const char *head, const char *trained, size_t size, uint32_t run,
+                                struct dp_error *err)
+{
+    struct difference d;
+    if (!differ(head, trained, size, true, &d))
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "run %" PRIu32
+                   " was trained with '%s', the cluster file says '%s': use the cluster file of the "
+                   "training",
+                   run, d.theirs, d.mine);
+}

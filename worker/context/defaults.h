@@ -1,0 +1,22 @@
+/* Defaults: the minibatch size and the number of epochs of a training whose cluster file leaves them 0.
+ *     batch    a power of 2, at most 128, at least 4, such that an epoch has 32 minibatches or more
+ *     epochs   enough for model.steps_wanted minibatches, at least model.epochs_min and at most 100; fewer,
+ *              but at least 1, if there would be over 20 million examples in all
+ * Why       A step moves a weight by about the rate (Adam), however small the training set is: convergence
+ *           takes a number of steps, not of epochs. The upper bounds limit the time, as each epoch costs an
+ *           evaluation.
+ * Promise   A pure function of the model, the number of examples and the given values: all workers find the
+ *           same, before they compare their settings (agreed.h).
+ * Thread    Any. */
+#ifndef DP_CONTEXT_DEFAULTS_H
+#define DP_CONTEXT_DEFAULTS_H
+
+#include "common/config/cluster.h"
+#include "worker/compute/models/model.h"
+
+/* examples: size of the training set without the held-out examples, > 0. Sets training->batch and epochs if
+ * they are 0. */
+void dp_defaults_settle(const struct dp_model *model, uint64_t examples,
+                        struct dp_cluster_training *training);
+
+#endif

@@ -1,0 +1,155 @@
+/* Job: everything that a worker process has open: the cluster file, the model, the client with the model's
+ * tables, and the program that computes. Train and predict use it.
+ * Promise   A wait for the servers ends: with the answer, after training.timeout_ms without a sign of
+ *           progress (retry.h; DP_TIMEOUT names the server), or shortly after a signal (DP_STOPPING). Every
+ *           10 s a line in the log names the server and the cause.
+ * Thread    One.
+ * Failure   A failed open leaves nothing open. A client that failed may still write into the buffers of a
+ *           pull: call dp_job_disconnect before they are freed. */
+#ifndef DP_CONTEXT_JOB_H
+#define DP_CONTEXT_JOB_H
+
+#include "common/client/downpour.h"
+#include "common/config/cluster.h"
+#include "common/env/clock.h"
+#include "worker/compute/models/model.h"
+#include "worker/compute/program.h"
+#include "worker/context/shared.h"
+#include "worker/read/dataset.h"
+
+#include <stdatomic.h>
+
+/* Examples in a minibatch that is only scored, or whose size is not settled yet. */
+#define DP_JOB_BATCH 128u
+
+struct dp_exchange;
+struct dp_job;
+struct dp_row_source;
+
+/* A seam: an extra part of each push of a training, under the same id. Tests count pushes with it. */
+struct dp_push_extra {
+    /* The memory that *out points to lives until the next call. */
+    enum dp_status (*part)(struct dp_job *job, uint32_t epoch, const struct dp_push_options *push,
+                           struct dp_push_part *out, struct dp_error *err);
+};
+
+struct dp_job {
+    const struct dp_cluster *cluster;
+    const char *cluster_file;          /* of a training: for a command that it starts (best_epoch.h) */
+    uint32_t worker;                   /* predict: 0 */
+    const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
+    const struct dp_push_extra *extra; /* or NULL */
+
+    struct dp_clock clock;
+    struct dp_model model;
+    uint32_t shards;
+    struct dp_client *client;
+    struct dp_shared shared; /* over the client */
+    struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
+    const struct dp_exchange
+        *exchange;                    /* what takes the steps of a training (exchange.h); NULL: the client */
+    const struct dp_row_source *rows; /* what evaluations pull from (row_source.h); NULL: the client */
+    struct dp_backend backend;
+    char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */
+    struct dp_program *program;
+    bool keeps_blanks; /* dp_dataset_options */
+    bool seated;       /* in async, after dp_membership_join: its pushes are those of a member of the run */
+    bool resumes;      /* --resume: an earlier process of this worker may have begun the run */
+    /* Called during a wait, so that others see that this worker lives; or NULL. */
+    void (*alive)(void *of);
+    void *alive_of;
+    /* Where a worker that is silent for long leaves (worker/coordinate/takeover.h), else NULL. waits: called during a wait
+     * for other workers; looks after those that are gone. is_gone: whether it has left, and nobody waits for it. */
+    enum dp_status (*waits)(void *of, struct dp_error *err);
+    bool (*is_gone)(const void *of, uint32_t worker);
+    /* Asks the first server whether those that are gone still are; who came back is not any more. */
+    enum dp_status (*recheck)(void *of, struct dp_error *err);
+    void *waits_of;
+    bool
+        let_leave; /* after DP_REPLACED of a training: the others let this process leave, and it may join again */
+    uint64_t awaited_ns; /* when a line last said whom this worker waits for (loop/awaited.h) */
+    char awaited
+        [256]; /* for whom or what it has waited for 2 s and more, for its progress note; "": for nobody */
+    struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */
+    uint64_t process;         /* differs from that of earlier processes of this worker, for its notes */
+    struct dp_batch_shape worst; /* the minibatches that the program was made for */
+};
+
+/* Opens device, model and client, in this order, so that an error of this machine comes before any wait.
+ * name: of this process in the servers' logs: "worker 0", "predict". */
+DP_MUST_USE
+enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
+                           const atomic_int *stop, struct dp_job *out, struct dp_error *err);
+/* Opens device and model only: a job without servers (no client, no tables, no notes), whose data and program are those of any other. */
+DP_MUST_USE
+enum dp_status dp_job_open_alone(const struct dp_cluster *cluster, uint32_t worker, const atomic_int *stop,
+                                 struct dp_job *out, struct dp_error *err);
+void dp_job_close(struct dp_job *job);
+void dp_job_disconnect(struct dp_job *job);
+
+/* What acts for another worker of the same run: this job's model, program and data over a client of its own, to which its tables belong.
+ * It puts no notes. Close it by dp_job_disconnect. */
+DP_MUST_USE
+enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
+                              struct dp_error *err);
+
+/* Opens the model's tables, and creates missing ones; with must_exist a missing one is DP_NOT_FOUND. */
+DP_MUST_USE
+enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err);
+
+DP_MUST_USE
+enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
+                            struct dp_client_table **out, struct dp_error *err);
+
+/* Examples in a minibatch; DP_JOB_BATCH before a training has settled it (defaults.h), or if data is only
+ * scored. */
+uint32_t dp_job_batch(const struct dp_job *job);
+/* The options of a data set for the model and the cluster file. labels: of an idx file; NULL: derived from
+ * its name. */
+struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
+                                      bool shuffle);
+/* Opens the program for the worst minibatch of the data sets; b and c may be NULL. */
+DP_MUST_USE
+enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
+                              const struct dp_dataset *c, struct dp_error *err);
+
+static inline void dp_job_alive(const struct dp_job *job)
+{
+    if (job->alive)
+        job->alive(job->alive_of);
+}
+static inline enum dp_status dp_job_waits(const struct dp_job *job, struct dp_error *err)
+{
+    return job->waits ? job->waits(job->waits_of, err) : DP_OK;
+}
+static inline bool dp_job_is_gone(const struct dp_job *job, uint32_t worker)
+{
+    return job->is_gone && job->is_gone(job->waits_of, worker);
+}
+static inline enum dp_status dp_job_recheck_gone(const struct dp_job *job, struct dp_error *err)
+{
+    return job->recheck ? job->recheck(job->waits_of, err) : DP_OK;
+}
+static inline bool dp_job_stopped(const struct dp_job *job)
+{
+    return atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
+}
+/* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. */
+DP_MUST_USE
+enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                           struct dp_error *err);
+/* The same, of a request that may wait for another worker: looks after those that are gone meanwhile (`waits`). Not while the program
+ * computes: whoever stands in uses it. */
+DP_MUST_USE
+enum dp_status dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                                    struct dp_error *err);
+/* After DP_TOO_OLD: whether the servers may have forgotten the whole run, and not an epoch of it alone, all of whose pushes they had. */
+bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run);
+/* Asks which of `count` pushes every shard has (dp_client_pushed), by the same policy. DP_TOO_OLD when later
+ * epochs of the run have replaced this one. DP_ARGUMENT when the whole run is too old, with the number to
+ * use. */
+DP_MUST_USE
+enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                             struct dp_error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* Row source: where rows come from, if not from the servers: a sample of them (observe/sample_rows.h), the copy
+ * of a program that trains without servers, or what only records which rows are asked for (observe/key_record.h).
+ * Thread    The caller's; a pull returns when the rows are there.
+ * Why       An evaluation then computes what it computes with servers, by the same code. A training has one
+ *           only with an exchange (exchange.h): with servers its requests stay asynchronous. */
+#ifndef DP_CONTEXT_ROW_SOURCE_H
+#define DP_CONTEXT_ROW_SOURCE_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dp_row_source {
+    /* Writes the rows of one parameter of the graph: rows[n][width of its table] for n mixed keys (dp_mix), in any order. */
+    enum dp_status (*pull)(void *of, int parameter, const uint64_t *mixed, size_t n, float *rows,
+                           struct dp_error *err);
+    void *of;
+};
+
+#endif

@@ -1,0 +1,110 @@
+#include "worker/score/baseline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define BATCHES_MAX 512u
+
+/* Statistics of the labels of one set. */
+struct counts {
+    uint64_t examples, *of; /* [classes], NULL in a regression */
+    double mean, squares;   /* of a regression: sum of squared distances from the mean (Welford 1962) */
+};
+
+static void add(struct counts *counts, uint32_t classes, float label)
+{
+    double delta = (double)label - counts->mean;
+    counts->examples++;
+    if (!counts->of) {
+        counts->mean += delta / (double)counts->examples;
+        counts->squares += delta * ((double)label - counts->mean);
+        return;
+    }
+    DP_ASSERT(label >= 0 && label < (float)classes);
+    counts->of[(uint32_t)label]++;
+}
+
+/* Counts the labels of some minibatches, spread evenly over the epoch. */
+static enum dp_status count_batches(const struct dp_dataset *data, uint32_t classes, struct counts *out,
+                                    struct dp_error *err)
+{
+    uint64_t batches = dp_dataset_batches(data), step = batches / BATCHES_MAX + 1;
+    struct dp_batch *batch = NULL;
+    enum dp_status st = dp_batch_new(data, &batch, err);
+    for (uint64_t n = 0; st == DP_OK && n < batches; n += step) {
+        dp_dataset_fill(data, 0, n, batch);
+        for (uint32_t i = 0; i < batch->examples; i++)
+            add(out, classes, batch->labels[i]);
+    }
+    dp_batch_free(&batch);
+    return st;
+}
+
+static enum dp_status count(const struct dp_dataset *data, uint32_t classes, struct counts *out,
+                            struct dp_error *err)
+{
+    float label;
+    *out = (struct counts){0};
+    if (classes > 0) {
+        out->of = calloc(classes, sizeof *out->of);
+        if (!out->of)
+            return dp_fail(err, DP_NOMEM, "no memory to count %u classes", classes);
+    }
+    if (dp_dataset_examples(data) == 0 || !dp_dataset_label(data, 0, &label))
+        return count_batches(data, classes, out, err);
+    for (uint64_t i = 0; i < dp_dataset_examples(data); i++) {
+        (void)dp_dataset_label(data, i, &label);
+        add(out, classes, label);
+    }
+    return DP_OK;
+}
+
+static void of_classes(const struct counts *train, const struct counts *evaluated, uint32_t classes,
+                       struct dp_figures *out)
+{
+    double loss = 0, all = (double)train->examples + 0.5 * classes, n = (double)evaluated->examples;
+    uint32_t top = 0;
+    for (uint32_t c = 0; c < classes; c++) {
+        loss -= (double)evaluated->of[c] * log(((double)train->of[c] + 0.5) / all);
+        if (train->of[c] > train->of[top])
+            top = c;
+    }
+    out->loss = loss / n;
+    out->accuracy = (double)evaluated->of[top] / n;
+}
+
+static void of_numbers(const struct counts *train, const struct counts *evaluated, struct dp_figures *out)
+{
+    double apart = evaluated->mean - train->mean;
+    out->loss = evaluated->squares / (double)evaluated->examples + apart * apart;
+    out->rmse = sqrt(out->loss);
+}
+
+enum dp_status dp_baseline_figures(const struct dp_model *model, const struct dp_dataset *train,
+                                   const struct dp_dataset *evaluated, struct dp_figures *out,
+                                   struct dp_error *err)
+{
+    uint32_t classes = model->labels == DP_LABELS_BINARY  ? 2
+                       : model->labels == DP_LABELS_CLASS ? model->classes
+                                                          : 0;
+    struct counts before = {0}, now = {0};
+    *out = dp_figures_none(dp_dataset_examples(evaluated));
+    if (model->form == DP_FORM_TRIPLES) {
+        out->loss = log(2);
+        return DP_OK;
+    }
+    enum dp_status st = count(train, classes, &before, err);
+    if (st == DP_OK)
+        st = count(evaluated, classes, &now, err);
+    if (st == DP_OK && before.examples > 0 && now.examples > 0) {
+        if (classes > 0)
+            of_classes(&before, &now, classes, out);
+        else
+            of_numbers(&before, &now, out);
+        if (model->labels == DP_LABELS_BINARY && now.of[0] > 0 && now.of[1] > 0)
+            out->auc = 0.5;
+    }
+    free(before.of);
+    free(now.of);
+    return st;
+}
