@@ -510,10 +510,3 @@ const void *dp_fake_store_link_row(const struct dp_fake_store *fake, const char 
     put_key(key_bytes, key);
     return value_of(map_find(&find_link(fake, name)->rows, key_bytes, sizeof key_bytes), bytes);
 }
-
-const void *dp_fake_store_link_mark(const struct dp_fake_store *fake, const char *name, const char *key,
-                                    size_t *bytes)
-{
-    DP_ASSERT(dp_fake_store_has_link(fake, name));
-    return value_of(map_find(&find_link(fake, name)->marks, key, strlen(key)), bytes);
-}

@@ -530,31 +530,6 @@ static bool has_link(const struct scene *s)
     return access(path, F_OK) == 0;
 }
 
-static void a_shard_copies_its_part(void **state)
-{
-    struct scene *s = *state;
-    const struct dp_checkpoint_ask end = {.action = DP_CHECKPOINT_END};
-    static char directory[256], manifest[16384];
-    struct dp_manifest_shard shard = {0};
-    struct dp_error err = {0};
-    start_with_a_table(s);
-    (void)snprintf(directory, sizeof directory, "%s/checkpoints", s->directory);
-    struct dp_checkpoint_state cut = cut_and_finish(s, directory, 0);
-    struct dp_checkpoint_state done = await_stage(s, DP_CHECKPOINT_COPIED, manifest, sizeof manifest);
-    assert_true(done.all_bytes > 0 && done.done_bytes == done.all_bytes);
-    if (dp_manifest_shard_parse(manifest, strlen(manifest), &shard, &err) != DP_OK)
-        fail_msg("%s: %s", err.text, manifest);
-    assert_true(shard.lsn == cut.lsn && shard.after == cut.after && shard.files.count > 0);
-    assert_true(shard.tables.count == 1 && cut.lsn == 1 && shard.tail.records == 1 &&
-                shard.tail.last_lsn == 1);
-    dp_manifest_shard_clear(&shard);
-    assert_int_equal(order(s, &end, NULL, 0).stage, DP_CHECKPOINT_NONE);
-    for (uint32_t i = 0; has_link(s) && i < 1000; i++)
-        (void)ask(s, DP_REQUEST_HELLO);
-    assert_false(has_link(s));
-    assert_int_equal(stop(s), DP_OK);
-}
-
 /* It would take for ever: a byte a second. */
 static void a_drain_ends_a_copy(void **state)
 {
@@ -578,7 +553,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_shard_that_lacks_room_opens_when_there_is_some, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_is_held_hears_so_while_nothing_else_comes, set_up, tear_down),
         cmocka_unit_test(progress_is_told),
-        cmocka_unit_test_setup_teardown(a_shard_copies_its_part, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_drain_ends_a_copy, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEGMENT   (128u << 10)
@@ -156,16 +155,6 @@ static void want(struct source *s, uint64_t lsn)
     memcpy(to->bytes, s->record[lsn].bytes, to->size);
 }
 
-static void want_void(struct source *s)
-{
-    const struct dp_record record = {.kind = DP_RECORD_VOID};
-    struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
-    struct kept_record *to = &s->wanted[++s->wanted_last];
-    to->bytes = malloc(DP_RECORD_HEAD_MAX);
-    (void)dp_record_encode(&record, NULL, to->bytes, pieces);
-    to->size = pieces[0].bytes;
-}
-
 /* ---- copies */
 
 static void cut(struct source *s, uint64_t after, uint64_t lsn, uint64_t until)
@@ -264,92 +253,6 @@ static void up_to_the_cut_nothing_moves_and_behind_it_only_what_is_missing_comes
     want(s, 95);
     assert_int_equal(copy(s), DP_OK);
     assert_int_equal(s->wanted_last, 63); /* renumbered behind the cut only */
-    expect_copy(s);
-    source_free(s);
-}
-
-static void an_open_step_leaves_void_and_closed_ones_come(void **state)
-{
-    struct source *s = source_new();
-    (void)state;
-    (void)view(s);           /*  1 */
-    (void)keep(s, 1, 10);    /*  2 */
-    (void)push(s, 5, 1);     /*  3 */
-    (void)keep(s, 2, 10);    /*  4 */
-    (void)close_step(s, 10); /*  5 */
-    (void)keep(s, 3, 11);    /*  6: t* is 12, so it is in it */
-    (void)push(s, 5, 2);     /*  7: L */
-    (void)keep(s, 4, 11);    /*  8 */
-    (void)push(s, 5, 3);     /*  9 */
-    (void)view(s);           /* 10 */
-    (void)close_step(s, 11); /* 11 */
-    (void)keep(s, 5, 12);    /* 12 */
-    (void)push(s, 5, 4);     /* 13 */
-    (void)close_step(s, 12); /* 14: M */
-    s->job->has_sync = true;
-    s->job->run = RUN;
-    s->job->step = 12;
-    cut(s, 1, 7, 14);
-    for (uint64_t i = 2; i <= 7; i++)
-        want(s, i);
-    lacks(s, 5, 4);
-    lacks(s, 77, 3);
-    lacks(s, 77, 4);
-    s->job->missing_count = 3;
-    want(s, 8);
-    want(s, 11);
-    want(s, 13);
-    assert_int_equal(copy(s), DP_OK);
-    expect_copy(s);
-    source_free(s);
-}
-
-static void a_push_kept_for_the_open_step_becomes_void(void **state)
-{
-    struct source *s = source_new();
-    (void)state;
-    (void)keep(s, 1, 10);    /* 1 */
-    (void)close_step(s, 10); /* 2 */
-    (void)keep(s, 2, 11);    /* 3: of the open step */
-    (void)push(s, 5, 1);     /* 4 */
-    (void)add(s, DP_RECORD_KEPT_PUSH, 60, 1, RUN - 1,
-              99);           /* 5: of an earlier run: it is of no step any more */
-    (void)keep(s, 3, 12);    /* 6: ahead of it: L */
-    (void)close_step(s, 11); /* 7: of the open step */
-    s->job->has_sync = true;
-    s->job->run = RUN;
-    s->job->step = 11;
-    cut(s, 0, 6, 7);
-    want(s, 1);
-    want(s, 2);
-    want_void(s);
-    want(s, 4);
-    want(s, 5);
-    want_void(s);
-    assert_int_equal(copy(s), DP_OK);
-    expect_copy(s);
-    s->job->step = 10; /* but the journal closes it before L */
-    assert_int_equal(copy(s), DP_CORRUPT);
-    source_free(s);
-}
-
-/* The shard was behind: another one had closed the step when this one, which kept its push, was cut. Its ids did not count the push, so it
- * is missing. */
-static void a_push_kept_before_the_cut_of_a_step_closed_behind_it_is_found(void **state)
-{
-    struct source *s = source_new();
-    (void)state;
-    (void)keep(s, 1, 11);    /* 1: L */
-    (void)push(s, 5, 1);     /* 2 */
-    (void)close_step(s, 11); /* 3 */
-    s->job->has_sync = true;
-    s->job->run = RUN;
-    s->job->step = 12;
-    lacks(s, 77, 1);
-    cut(s, 0, 1, 3);
-    want(s, 1);
-    want(s, 3);
-    assert_int_equal(copy(s), DP_OK);
     expect_copy(s);
     source_free(s);
 }
@@ -461,9 +364,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(up_to_the_cut_nothing_moves_and_behind_it_only_what_is_missing_comes),
-        cmocka_unit_test(an_open_step_leaves_void_and_closed_ones_come),
-        cmocka_unit_test(a_push_kept_for_the_open_step_becomes_void),
-        cmocka_unit_test(a_push_kept_before_the_cut_of_a_step_closed_behind_it_is_found),
         cmocka_unit_test(a_run_that_is_not_synchronous_keeps_what_it_has),
         cmocka_unit_test(a_push_that_is_not_there_is_named),
         cmocka_unit_test(a_tail_may_be_empty),

@@ -4,7 +4,6 @@
 #include "common/env/clock.h"
 #include "server/control/control.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,52 +437,6 @@ static void a_damaged_register_is_refused_at_start(void **state)
     assert_null(bed->control);
 }
 
-/* What a value must look like is test_register_names'. */
-static void names_of_servers_are_set_by_servers(void **state)
-{
-    struct bed *bed = *state;
-    const char bytes[24] = {1, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6};
-    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .name = "stores", .nonce = 7};
-    struct dp_frame frame = dp_frame_copy(bytes, sizeof bytes);
-    assert_int_equal(ask(bed, set, &frame, 1)->status, DP_INVALID);
-    assert_non_null(strstr(bed->reply.reason, "register value 'stores': only servers set this value"));
-    set.server_shard = 1;
-    frame = dp_frame_copy(bytes, 16);
-    assert_int_equal(ask(bed, set, &frame, 1)->status, DP_INVALID);
-    frame = dp_frame_copy(bytes, sizeof bytes);
-    assert_true(ask(bed, set, &frame, 1)->won);
-    frame = dp_frame_copy(bytes, sizeof bytes);
-    set = (struct dp_request){.kind = DP_REQUEST_REGISTER_SET, .name = "run/2000000000/mine", .nonce = 8};
-    assert_int_equal(ask(bed, set, &frame, 1)->status, DP_INVALID);
-    assert_non_null(strstr(bed->reply.reason, "accepts new runs up to"));
-}
-
-static enum dp_status set_large(struct bed *bed, const char *format, uint32_t number, uint64_t expected)
-{
-    static const char large[DP_REGISTER_VALUE_BYTES_MAX];
-    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .nonce = 9, .version = expected};
-    struct dp_frame frame = dp_frame_copy(large, sizeof large);
-    (void)snprintf(set.name, sizeof set.name, "%s/%" PRIu32, format, number);
-    return ask(bed, set, &frame, 1)->status;
-}
-
-/* Values without a run are never dropped: they leave half of the register to runs. */
-static void values_without_a_run_leave_space_for_runs(void **state)
-{
-    struct bed *bed = *state;
-    uint32_t mine = 0, of_run = 0;
-    while (mine < 64 && set_large(bed, "mine", mine, 0) == DP_OK)
-        mine++;
-    assert_int_equal(mine, 31); /* a half, and some bytes for each */
-    assert_non_null(strstr(bed->reply.reason, "values that belong to no run"));
-    assert_non_null(strstr(bed->reply.reason, "'mine/31'"));
-    assert_int_equal(bed->reply.status, DP_AGAIN);
-    assert_int_equal(set_large(bed, "mine", 3, 1), DP_OK); /* in its own place */
-    while (of_run < 64 && set_large(bed, "run/9/mine", of_run, 0) == DP_OK)
-        of_run++;
-    assert_true(of_run >= 30);
-}
-
 /* With requests still coming in as fast as they can be sent: stop does not wait for them to end. */
 static void stop_ends_in_time(void **state)
 {
@@ -526,8 +479,6 @@ int main(void)
         IN_BED(others_than_the_first_name_the_first),
         IN_BED(a_read_only_register_answers_and_takes_nothing),
         IN_BED(one_process_has_the_register),
-        IN_BED(names_of_servers_are_set_by_servers),
-        IN_BED(values_without_a_run_leave_space_for_runs),
         IN_BED(a_damaged_register_is_refused_at_start),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);

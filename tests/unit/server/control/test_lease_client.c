@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define TIMEOUT_MS 10000u
-#define TOTAL      130u
 
 struct bed {
     struct dp_net *net;
@@ -91,69 +90,6 @@ static struct dp_leased lease(struct dp_client *client, const struct dp_lease *a
     return out;
 }
 
-static void an_epoch_is_done_by_one_client(void **state)
-{
-    struct bed *bed = *state;
-    uint64_t pushed[(TOTAL + 63) / 64] = {0}, done[DP_LEASE_WANT_MAX];
-    bool seen[TOTAL] = {0};
-    struct dp_lease ask = {.run = 3, .epoch = 1, .total = TOTAL, .want = 40};
-    struct dp_leased got = lease(bed->client, &ask);
-    assert_int_equal(got.state, DP_LEASE_TELL);
-    pushed[2] = 3; /* 128 and 129 */
-    ask.pushed = pushed;
-    got = lease(bed->client, &ask);
-    assert_true(got.done == 2);
-    uint32_t had = 0;
-    while (got.state == DP_LEASE_GIVEN) {
-        assert_true(got.count > 0 && got.count <= 40);
-        for (uint32_t i = 0; i < got.count; i++) {
-            assert_true(got.number[i] < 128 && !seen[got.number[i]]);
-            seen[got.number[i]] = true;
-            done[i] = got.number[i];
-        }
-        had += got.count;
-        ask.pushed = NULL;
-        ask.done = done;
-        ask.done_count = got.count;
-        got = lease(bed->client, &ask);
-    }
-    assert_int_equal(got.state, DP_LEASE_OVER);
-    assert_true(had == 128 && got.done == TOTAL);
-}
-
-/* What the client still holds is known to the server that was started again, and given to no other. */
-static void a_restarted_server_is_told(void **state)
-{
-    struct bed *bed = *state;
-    uint64_t pushed[1] = {0};
-    struct dp_lease ask = {.run = 3, .total = 8, .want = 4, .pushed = pushed};
-    struct dp_leased got = lease(bed->client, &ask);
-    assert_true(got.state == DP_LEASE_GIVEN && got.count == 4 && got.number[3] == 3);
-    start(bed, true);
-    uint64_t held[3] = {got.number[1], got.number[2], got.number[3]};
-    ask = (struct dp_lease){
-        .run = 3, .total = 8, .want = 4, .held = held, .held_count = 3, .done = got.number, .done_count = 1};
-    assert_int_equal(lease(bed->client, &ask).state, DP_LEASE_TELL);
-    pushed[0] = 1;
-    ask.pushed = pushed;
-    ask.want = 0;
-    assert_int_equal(lease(bed->client, &ask).state, DP_LEASE_WAIT);
-    struct dp_client *other = open_client(bed);
-    const struct dp_lease its = {.run = 3, .total = 8, .rank = 1, .want = 8};
-    got = lease(other, &its);
-    assert_true(got.state == DP_LEASE_GIVEN && got.number[0] == 4);
-    dp_client_close(&other);
-    /* A second process of rank 0. */
-    other = open_client(bed);
-    const struct dp_lease again = {.run = 3, .total = 8, .rank = 0, .want = 8};
-    got = lease(other, &again);
-    assert_true(got.state == DP_LEASE_GIVEN && got.number[0] == 1);
-    struct dp_error err = {0};
-    assert_int_equal(dp_client_lease(bed->client, &ask, TIMEOUT_MS, &got, &err), DP_REPLACED);
-    assert_non_null(strstr(err.text, "place of worker 0"));
-    dp_client_close(&other);
-}
-
 static void bad_asks_are_refused(void **state)
 {
     struct bed *bed = *state;
@@ -181,8 +117,6 @@ int main(void)
 {
 #define IN_BED(test) cmocka_unit_test_setup_teardown(test, open_bed, close_bed)
     const struct CMUnitTest tests[] = {
-        IN_BED(an_epoch_is_done_by_one_client),
-        IN_BED(a_restarted_server_is_told),
         IN_BED(bad_asks_are_refused),
     };
     return cmocka_run_group_tests_name("leases of a client", tests, NULL, NULL);

@@ -7,7 +7,6 @@
 #include "server/control/register_file.h"
 #include "tests/lib/sim_disk.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,130 +158,6 @@ static void without_a_file_there_is_nothing_unless_it_may_be_made(void **state)
 enum { SETS = 6 };
 
 /* The script of the sweeps: an opening, then sets of two names. acked: versions that an answer has shown. */
-struct script {
-    uint64_t acked[2];
-    uint32_t failed;
-    bool opened;
-};
-
-static const char *name_of(uint32_t i)
-{
-    return i % 2 ? "run/1/plan" : "stores";
-}
-
-/* Content and nonce of a name's version are fixed: whoever finds one checks it. */
-static const char *text_of(uint32_t name, uint64_t version)
-{
-    static char text[2048]; /* over several sectors, shorter each time, so that old ends would be seen */
-    size_t len = (size_t)(1500 - 300 * version);
-    memset(text, (int)('a' + name * 8 + version), len);
-    text[len] = '\0';
-    return text;
-}
-
-static void run_script(struct bed *bed, struct script *script)
-{
-    script->opened = open_as(bed, true, false) == DP_OK;
-    for (uint32_t i = 0; script->opened && i < SETS; i++) {
-        uint64_t version = script->acked[i % 2];
-        if (set(bed, name_of(i), version, 10 * version + i % 2 + 1, text_of(i % 2, version + 1)) == DP_OK) {
-            assert_true(bed->entry.won);
-            script->acked[i % 2] = version + 1;
-        } else {
-            script->failed++;
-            assert_true(version_of(bed, name_of(i)) == version); /* nothing has changed in memory */
-        }
-    }
-}
-
-/* What is found is what was shown, or one more; and that one is then known as the set that made it. */
-static void check_found(struct bed *bed, const struct script *script)
-{
-    for (uint32_t n = 0; n < 2; n++) {
-        uint64_t found = version_of(bed, name_of(n));
-        assert_true(found >= script->acked[n] && found <= script->acked[n] + 1);
-        if (found > 0)
-            assert_true(has(bed, name_of(n), found, text_of(n, found)));
-        uint64_t last = script->acked[n];
-        assert_int_equal(set(bed, name_of(n), last, 10 * last + n + 1, text_of(n, last + 1)), DP_OK);
-        assert_true(bed->entry.won && bed->entry.version == last + 1);
-    }
-    assert_int_equal(reopen(bed, DP_SIM_NOTHING), DP_OK);
-    for (uint32_t n = 0; n < 2; n++)
-        assert_true(has(bed, name_of(n), script->acked[n] + 1, text_of(n, script->acked[n] + 1)));
-}
-
-static void the_power_goes_at_every_operation(void **state)
-{
-    (void)state;
-    static const enum dp_sim_survival survivals[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
-    uint32_t cuts = 0;
-    bool over = false;
-    for (uint64_t op = 1; !over; op++) {
-        for (uint64_t seed = 1; seed <= 30; seed++) {
-            struct bed bed = started(seed * 1000 + op);
-            struct script script = {0};
-            dp_sim_disk_cut_at(bed.sim, op);
-            run_script(&bed, &script);
-            over = !dp_sim_disk_is_off(bed.sim);
-            dp_control_register_close(&bed.values);
-            dp_sim_disk_restart(bed.sim, survivals[seed % 3]);
-            assert_int_equal(open_as(&bed, !script.opened, false), DP_OK);
-            assert_true(!script.opened || dp_control_register_id(bed.values) == ID);
-            check_found(&bed, &script);
-            end(&bed);
-            cuts++;
-        }
-    }
-    print_message("%" PRIu32 " cuts\n", cuts);
-}
-
-/* One failure at every operation; then a process that dies, or a power cut. */
-static void every_operation_fails(void **state)
-{
-    (void)state;
-    static const enum dp_sim_survival survivals[] = {DP_SIM_PROCESS, DP_SIM_NOTHING, DP_SIM_ALL,
-                                                     DP_SIM_RANDOM};
-    uint32_t failures = 0;
-    for (int kind = 0; kind < DP_SIM_OPERATIONS; kind++) {
-        bool over = false;
-        for (uint64_t nth = 1; !over; nth++) {
-            for (uint64_t seed = 0; seed < 40; seed++) {
-                struct bed bed = started(seed * 1000 + nth);
-                struct script script = {0};
-                dp_sim_disk_fail(bed.sim, (enum dp_sim_operation)kind, nth, seed % 2 + 1,
-                                 seed % 3 ? DP_IO : DP_FULL);
-                run_script(&bed, &script);
-                over = script.opened && script.failed == 0;
-                failures += !over;
-                dp_control_register_close(&bed.values);
-                dp_sim_disk_restart(bed.sim, survivals[seed % 4]);
-                assert_int_equal(open_as(&bed, !script.opened, false), DP_OK);
-                check_found(&bed, &script);
-                end(&bed);
-            }
-        }
-    }
-    assert_true(failures > 0);
-    print_message("%" PRIu32 " failures\n", failures);
-}
-
-/* Killed between rename and the directory's sync: what the next process shows must survive the power. */
-static void what_was_found_is_made_durable(void **state)
-{
-    (void)state;
-    for (uint64_t op = 1; op < 12; op++) {
-        struct bed bed = opened(op);
-        dp_sim_disk_cut_at(bed.sim, op);
-        (void)set(&bed, "stores", 0, 1, "one");
-        assert_int_equal(reopen(&bed, DP_SIM_PROCESS), DP_OK);
-        uint64_t shown = version_of(&bed, "stores");
-        assert_int_equal(reopen(&bed, DP_SIM_NOTHING), DP_OK);
-        assert_true(version_of(&bed, "stores") >= shown);
-        end(&bed);
-    }
-}
-
 static void a_full_disk_is_told_and_left_as_it_was(void **state)
 {
     (void)state;
@@ -515,9 +390,6 @@ int main(void)
         cmocka_unit_test(a_set_wins_on_the_version_it_expects),
         cmocka_unit_test(a_resend_is_known_by_its_nonce),
         cmocka_unit_test(without_a_file_there_is_nothing_unless_it_may_be_made),
-        cmocka_unit_test(the_power_goes_at_every_operation),
-        cmocka_unit_test(every_operation_fails),
-        cmocka_unit_test(what_was_found_is_made_durable),
         cmocka_unit_test(a_full_disk_is_told_and_left_as_it_was),
         cmocka_unit_test(a_damaged_file_is_refused_and_left),
         cmocka_unit_test(what_contradicts_itself_is_refused),

@@ -209,13 +209,3 @@ float live_value(struct live *live, const struct dp_table_spec *spec, uint64_t k
     ask(live, &request, &frame, 1);
     return live->value[0];
 }
-
-uint64_t live_counter(const struct live *live, const char *name)
-{
-    struct dp_counter counters[DP_COUNTERS_MAX];
-    uint32_t n = dp_shard_counters(live->shard, counters), at = 0;
-    while (at < n && strcmp(counters[at].name, name) != 0)
-        at++;
-    assert_true(at < n);
-    return counters[at].value;
-}

@@ -36,6 +36,5 @@ bool live_push(struct live *live, const struct dp_table_spec *spec, uint64_t fir
                uint64_t number, float gradient);
 /* The first weight of a key that is of this shard. */
 float live_value(struct live *live, const struct dp_table_spec *spec, uint64_t key);
-uint64_t live_counter(const struct live *live, const char *name);
 
 #endif

@@ -310,20 +310,3 @@ void made_checkpoint(const struct made *made)
         fail_msg("%s", err.text);
     dp_manifest_clear(&manifest);
 }
-
-void made_pool_file(const struct made *made, uint32_t shard, const char *ending, char *path, size_t size)
-{
-    char manifest_path[PATH], found[PATH] = "";
-    struct dp_manifest manifest;
-    struct dp_error err = {0};
-    path_of(manifest_path, "%s/checkpoint-%06" PRIu32 "/" DP_MANIFEST_NAME, made->directory, made->number);
-    assert_int_equal(dp_manifest_read(manifest_path, &manifest, &err), DP_OK);
-    const struct dp_manifest_shard *of = &manifest.shard[shard];
-    for (size_t i = 0; i < of->files.count; i++)
-        if (ends_with(of->files.file[i].name, ending))
-            path_of(found, "%s/files/%016" PRIx64 "/%s-%s", made->directory, of->store,
-                    of->files.file[i].name, of->files.file[i].checksum);
-    dp_manifest_clear(&manifest);
-    assert_true(found[0] && strlen(found) < size);
-    memcpy(path, found, strlen(found) + 1);
-}

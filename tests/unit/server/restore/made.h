@@ -28,7 +28,5 @@ struct made {
 void made_checkpoint(const struct made *made);
 /* A store's rows and marks, copied into a directory that is made. */
 void made_copy_rows(const char *store, const char *to);
-/* The name of a file of the pool, by its ending before the checksum (".sst"): the first one of a shard. */
-void made_pool_file(const struct made *made, uint32_t shard, const char *ending, char *path, size_t size);
 
 #endif

@@ -18,9 +18,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -398,48 +396,6 @@ static void another_number_than_its_own_is_refused(void **state)
     world_expect_restored(world);
 }
 
-/* ---- damage */
-
-static void flip(const char *path, long at)
-{
-    FILE *file = fopen(path, "r+be");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, at, SEEK_SET), 0);
-    int byte = fgetc(file);
-    assert_int_equal(fseek(file, at, SEEK_SET), 0);
-    assert_true(fputc(byte ^ 4, file) != EOF);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void damage_is_named(void **state)
-{
-    struct world *world = *state;
-    static const char *const files[] = {".sst", "CURRENT", "ids", "register",
-                                        "tail-0001/journal-0000000000000001"};
-    for (uint32_t as = 2; as <= 3; as++) {
-        world_cluster(world, "damaged", as == 2 ? WORLD_AS(2) : WORLD_AS(3));
-        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-            char path[900], away[910];
-            if (i < 2)
-                made_pool_file(&world->made, 1, files[i], path, sizeof path);
-            else
-                (void)snprintf(path, sizeof path, "%s/%s", world->checkpoint, files[i]);
-            (void)snprintf(away, sizeof away, "%s.away", path);
-            const char *name = strrchr(path, '/') + 1;
-            flip(path, 3);
-            expect_refused(world, false, DP_CORRUPT, name);
-            flip(path, 3);
-            assert_int_equal(rename(path, away), 0);
-            expect_refused(world, false, DP_CORRUPT, name);
-            assert_int_equal(rename(away, path), 0);
-            expect_nothing_built(world);
-            assert_int_not_equal(access(world->server[0].store, F_OK), 0);
-        }
-    }
-    world_restore(world, "damaged", WORLD_AS(3));
-    world_expect_restored(world);
-}
-
 int main(void)
 {
 #define RESTORE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -455,7 +411,6 @@ int main(void)
         RESTORE_TEST(other_things_are_not_removed),
         RESTORE_TEST(a_directory_that_is_none_is_refused),
         RESTORE_TEST(another_number_than_its_own_is_refused),
-        RESTORE_TEST(damage_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

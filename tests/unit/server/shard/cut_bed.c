@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void start(struct cut_bed *c, uint32_t index, uint32_t shards, bool journaled)
+static void start(struct cut_bed *c, bool journaled)
 {
     struct dp_table_spec spec = bed_sgd("t", 2);
     *c = (struct cut_bed){.sequence = 2, .number = 1};
@@ -15,8 +15,6 @@ static void start(struct cut_bed *c, uint32_t index, uint32_t shards, bool journ
     bed_init(&c->bed, 16);
     shard_bed_journal(&c->bed.host, dp_sim_disk_new(1), DP_DURABILITY_MACHINE, 64u << 10, 512u << 10);
     c->bed.host.options.journaled = journaled;
-    c->bed.host.options.index = index;
-    c->bed.host.options.shards = shards;
     c->bed.host.options.copier = &c->copier;
     c->bed.host.options.store_id = 77;
     bed_open_shard(&c->bed);
@@ -26,19 +24,14 @@ static void start(struct cut_bed *c, uint32_t index, uint32_t shards, bool journ
     bed_make_table(&c->bed, 1, 1, &spec);
 }
 
-void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards)
-{
-    start(c, index, shards, true);
-}
-
 void cut_bed_start(struct cut_bed *c)
 {
-    start(c, 0, 1, true);
+    start(c, true);
 }
 
 void cut_bed_start_unjournaled(struct cut_bed *c)
 {
-    start(c, 0, 1, false);
+    start(c, false);
 }
 
 void cut_bed_stop(struct cut_bed *c)
@@ -172,18 +165,6 @@ bool cut_bed_has_link(const struct cut_bed *c, uint32_t number)
     char name[DP_COPY_LINK_BYTES];
     dp_copy_link_name(CUT_ORDER, number, name);
     return dp_fake_store_has_link(c->bed.fake, name);
-}
-
-uint64_t cut_bed_link_lsn(const struct cut_bed *c, uint32_t number, uint64_t mixed, float *weight)
-{
-    char name[DP_COPY_LINK_BYTES];
-    size_t bytes = 0;
-    dp_copy_link_name(CUT_ORDER, number, name);
-    const void *row =
-        dp_fake_store_link_row(c->bed.fake, name, (struct dp_store_key){dp_table_id("t"), mixed}, &bytes);
-    if (row && weight)
-        memcpy(weight, (const char *)row + DP_ROW_HEADER, sizeof *weight);
-    return row ? dp_row_lsn(row) : 0;
 }
 
 static enum dp_status count_one(void *context, uint64_t lsn, const void *record, size_t bytes,

@@ -21,8 +21,6 @@ struct cut_bed {
 
 /* Segments of 64 KiB, a budget of 512 KiB. */
 void cut_bed_start(struct cut_bed *c);
-/* One of several shards. */
-void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards);
 /* Of durability none. */
 void cut_bed_start_unjournaled(struct cut_bed *c);
 void cut_bed_stop(struct cut_bed *c);
@@ -50,8 +48,6 @@ enum dp_status cut_bed_refused(struct cut_bed *c, const struct dp_checkpoint_ask
 struct dp_push_ids *cut_bed_ids(struct cut_bed *c);
 uint32_t cut_bed_steps_bytes(const struct cut_bed *c);
 
-/* lsn of the row of a link of this cut; 0: there is none. */
-uint64_t cut_bed_link_lsn(const struct cut_bed *c, uint32_t number, uint64_t mixed, float *weight);
 bool cut_bed_has_link(const struct cut_bed *c, uint32_t number);
 /* Whether the journal has all records after + 1 .. until, read beside the shard as a copier does. */
 bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until);

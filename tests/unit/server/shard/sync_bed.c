@@ -61,7 +61,7 @@ static void gradient_of(bool wild, const float *weights, uint32_t dim, uint32_t 
 
 static bool counts(const struct sync *s, uint32_t rank, uint64_t step)
 {
-    return (step < s->until[rank] || step >= s->back[rank]) && s->counted[step] >> rank & 1;
+    return step < s->until[rank] && s->counted[step] >> rank & 1;
 }
 
 uint64_t sync_examples(const struct sync *s, uint64_t steps)
@@ -151,7 +151,7 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
     shard_bed_journal(&s->bed.host, dp_sim_disk_new(seed), durability, 64u << 10, 512u << 10);
     s->view = member_bed_view(DP_SYNC, 0, members);
     for (uint32_t rank = 0; rank < members; rank++)
-        s->until[rank] = s->back[rank] = UINT64_MAX;
+        s->until[rank] = UINT64_MAX;
     for (uint64_t step = 0; step < SYNC_STEPS; step++)
         s->counted[step] = UINT32_MAX;
     s->spec[0] =
@@ -428,8 +428,6 @@ static bool move(struct sync *s, uint32_t rank, uint64_t steps)
 
 static bool turn(struct sync *s)
 {
-    if (s->writes_back && hash(s->bed.now_ns, 1, 2) % 7 == 0)
-        s->bed.now_ns += UINT64_C(31000000000);
     s->bed.now_ns += 20000000;
     for (uint32_t i = 0; i < 10000 && dp_shard_turn(s->bed.host.shard); i++)
         if (i == 9999)
@@ -441,15 +439,11 @@ void sync_let(struct sync *s, uint32_t members, uint64_t steps)
 {
     for (uint32_t rests = 0, turns = 0; rests < 5 && turns < TURNS; turns++) {
         bool moved = false;
-        bool on = true;
-        for (uint32_t rank = 0; rank < s->members && on; rank++) {
-            if (!(members >> rank & 1))
-                continue;
-            moved = move(s, rank, steps) || moved;
-            on = !s->writes_back || turn(s);
-        }
+        for (uint32_t rank = 0; rank < s->members; rank++)
+            if (members >> rank & 1)
+                moved = move(s, rank, steps) || moved;
         rests = moved ? 0 : rests + 1;
-        if (!on || !turn(s))
+        if (!turn(s))
             break;
     }
     for (uint32_t rank = 0; rank < s->members; rank++) { /* what was answered last is a promise */
@@ -542,29 +536,6 @@ void sync_will_leave(struct sync *s, uint32_t rank, uint64_t until)
 {
     s->until[rank] = until;
     plain_loop(s);
-}
-
-void sync_leave_one(struct sync *s, uint32_t rank)
-{
-    assert_int_equal(s->member[rank].step, s->until[rank]);
-    s->view.view.number++;
-    s->view.member[rank].until = s->until[rank];
-    sync_view(s);
-}
-
-void sync_will_return(struct sync *s, uint32_t rank, uint64_t from)
-{
-    s->back[rank] = from;
-    plain_loop(s);
-}
-
-void sync_return_one(struct sync *s, uint32_t rank)
-{
-    s->view.view.number++;
-    s->view.member[rank].from = s->member[rank].step = s->back[rank];
-    s->view.member[rank].until = s->until[rank] = UINT64_MAX;
-    s->member[rank].pulled = false;
-    sync_view(s);
 }
 
 void sync_leave(struct sync *s)

@@ -32,7 +32,6 @@ struct sync {
     struct bed bed;
     uint32_t members;
     uint64_t steps, until[SYNC_MEMBERS]; /* until: it takes part in the steps below */
-    uint64_t back[SYNC_MEMBERS];         /* and from here on */
     struct member_bed_view view;
     struct dp_table_spec spec[SYNC_TABLES];
     uint64_t mixed[SYNC_KEYS];
@@ -46,7 +45,6 @@ struct sync {
     bool holds_reads; /* of the store: who only reads cannot look after a crash */
     bool wild;        /* some gradients are near the end of f32 */
     uint64_t bounded; /* by the plain loop: rows of steps, of which a value was beyond f32 */
-    bool writes_back; /* time passes, so that there are write-back cycles; and each member has its own turn */
 };
 
 /* Opened, tables made; the view is not handed over yet. cache_bytes 0: all that it wants. */
@@ -73,11 +71,6 @@ void sync_fill(struct sync *s);
 void sync_leave(struct sync *s);
 /* This one will leave after the step before: for the plain loop, from the beginning. */
 void sync_will_leave(struct sync *s, uint32_t rank, uint64_t until);
-/* It leaves. */
-void sync_leave_one(struct sync *s, uint32_t rank);
-/* And takes part again from this step on, likewise. */
-void sync_will_return(struct sync *s, uint32_t rank, uint64_t from);
-void sync_return_one(struct sync *s, uint32_t rank);
 /* What is pulled by nobody's order is what the plain loop has before this step. */
 void sync_check(struct sync *s, uint64_t step);
 /* Of all pushes that the first `steps` steps are of. */

@@ -4,7 +4,6 @@
 
 #include "server/checkpoint/copier.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const struct dp_checkpoint_ask end_it = {.action = DP_CHECKPOINT_END, .order = CUT_ORDER},
@@ -70,108 +69,6 @@ static void an_order_takes_its_course(void **state)
     assert_int_equal(cut_bed_at_once(&c, &end_it)->stage, DP_CHECKPOINT_NONE);
     assert_int_equal(cut_bed_at_once(&c, &end_it)->stage, DP_CHECKPOINT_NONE);
     (void)cut_bed_push(&c, 10);
-    cut_bed_stop(&c);
-}
-
-/* What a link must have of a key, by the lsns of its pushes (model[lsn]: its key). */
-static void check_link(struct cut_bed *c, uint32_t number, const uint64_t *model, uint64_t lsn,
-                       uint64_t after)
-{
-    for (uint64_t key = 1; key <= 8; key++) {
-        float weight = 0, expected = 0;
-        uint64_t at = cut_bed_link_lsn(c, number, key, &weight), due = 0;
-        for (uint64_t l = 1; l <= lsn; l++) {
-            due = model[l] == key && l <= after ? l : due;
-            expected -= model[l] == key && l <= at;
-        }
-        if (at > lsn || at < due || (at > 0 && !(weight >= expected && weight <= expected)))
-            bed_fail(&c->bed, "key %d: a row of lsn %d and %g, expected %d to %d and %g", (int)key, (int)at,
-                     (double)weight, (int)due, (int)lsn, (double)expected);
-    }
-}
-
-/* Pushes, cycles and cuts at random, jobs of the store ended one by one, in their order. */
-static void a_link_has_nothing_newer_than_its_cut(void **state)
-{
-    (void)state;
-    uint32_t ahead = 0, checked = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
-        struct cut_bed c;
-        const uint32_t cuts_max = 16;
-        uint64_t random = seed * 0x9e3779b97f4a7c15u, model[256] = {0}, lsn = 0;
-        cut_bed_start(&c);
-        c.bed.seed = seed;
-        cut_bed_begin(&c);
-        dp_fake_store_hold(c.bed.fake, true);
-        uint32_t cuts = 0;
-        for (int op = 0; op < 150; op++) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            uint32_t what = (uint32_t)(random >> 40) % 16, key = 1 + (uint32_t)(random >> 50) % 8;
-            struct dp_checkpoint_ask cut = {.action = DP_CHECKPOINT_CUT, .order = CUT_ORDER, .cut = cuts + 1};
-            if (what < 8) {
-                (void)cut_bed_send_push(&c, key);
-                model[++lsn] = key;
-                (void)bed_one_turn(&c.bed);
-            } else if (what < 10) {
-                c.bed.now_ns += 16 * CUT_SECOND;
-                (void)cut_bed_at_once(
-                    &c, &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER});
-                (void)bed_one_turn(&c.bed);
-            } else if (what < 15 && dp_fake_store_held(c.bed.fake) > 0) {
-                dp_fake_store_release(c.bed.fake, 0);
-                (void)bed_one_turn(&c.bed);
-            } else if (cuts < cuts_max &&
-                       cut_bed_at_once(
-                           &c, &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER})
-                               ->stage != DP_CHECKPOINT_CUTTING) {
-                (void)cut_bed_at_once(&c, &cut);
-                cuts++;
-                (void)bed_one_turn(&c.bed);
-            }
-            (void)bed_one_turn(&c.bed);
-            const struct dp_checkpoint_state *told = cut_bed_at_once(
-                &c, &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER});
-            if (told->stage != DP_CHECKPOINT_IS_CUT)
-                continue;
-            check_link(&c, told->cut, model, told->lsn, told->after);
-            assert_true(cut_bed_journal_has(&c, told->after, told->lsn));
-            checked++;
-            ahead += lsn > told->lsn;
-        }
-        cut_bed_stop(&c);
-    }
-    assert_true(checked > 100 && ahead > 50);
-}
-
-/* A cycle writes one table's rows in a turn: a cut between two has those of the first, and `after` knows of neither. */
-static void a_cut_within_a_cycle_is_as_of_the_one_before(void **state)
-{
-    struct cut_bed c;
-    struct dp_table_spec spec = bed_sgd("u", 2);
-    const struct dp_checkpoint_ask cut = {.action = DP_CHECKPOINT_CUT, .order = CUT_ORDER, .cut = 1};
-    char name[DP_COPY_LINK_BYTES];
-    const uint64_t key = 10;
-    size_t bytes;
-    (void)state;
-    cut_bed_start(&c);
-    bed_make_table(&c.bed, 1, c.sequence++, &spec);
-    (void)cut_bed_push(&c, key);
-    cut_bed_begin(&c);
-    (void)cut_bed_push(&c, key);
-    uint64_t id = bed_push(&c.bed, 1, c.sequence++, "u", &key, 1, 2, 1, CUT_STREAM, c.number++);
-    cut_bed_turns(&c);
-    bed_expect(&c.bed, id, DP_OK);
-    c.bed.now_ns += 31 * CUT_SECOND;
-    (void)cut_bed_at_once(&c, &cut);
-    assert_true(bed_one_turn(&c.bed)); /* the cycle goes on */
-    const struct dp_checkpoint_state *told = cut_bed_look(&c);
-    assert_true(told->stage == DP_CHECKPOINT_IS_CUT && told->lsn == 3 && told->after == 1);
-    dp_copy_link_name(CUT_ORDER, 1, name);
-    bool has_t = cut_bed_link_lsn(&c, 1, key, NULL) == 2;
-    bool has_u = dp_fake_store_link_row(c.bed.fake, name, (struct dp_store_key){dp_table_id("u"), key},
-                                        &bytes) != NULL;
-    assert_true(has_t != has_u);
-    assert_true(cut_bed_journal_has(&c, 1, 3));
     cut_bed_stop(&c);
 }
 
@@ -532,44 +429,10 @@ static void a_shard_that_cannot_says_why(void **state)
     dp_fake_copier_free(&fake);
 }
 
-/* Links of a shard that died are gone, and nothing of the order is known. */
-static void a_crash_leaves_nothing(void **state)
-{
-    (void)state;
-    for (int stage = 0; stage < 3; stage++) {
-        struct cut_bed c;
-        cut_bed_start(&c);
-        (void)cut_bed_push(&c, 10);
-        cut_bed_begin(&c);
-        (void)cut_bed_cut(&c, 1);
-        if (stage > 0)
-            cut_bed_finish(&c, 1, 0, NULL, 0);
-        cut_bed_turns(&c);
-        if (stage > 1)
-            dp_fake_copier_end(c.fake, 0, DP_OK);
-        member_bed_crash(&c.bed);
-        assert_int_equal(dp_fake_store_links(c.bed.fake), 0);
-        assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_NONE);
-        c.sequence = 1;
-        (void)cut_bed_push(&c, 10);
-        if (stage == 1)
-            dp_fake_copier_end(c.fake, 0, DP_OK); /* what the dead shard had ordered */
-        cut_bed_begin(&c);
-        (void)cut_bed_cut(&c, 1);
-        cut_bed_finish(&c, 1, 0, NULL, 0);
-        cut_bed_turns(&c);
-        dp_fake_copier_end(c.fake, 0, DP_OK);
-        assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPIED);
-        cut_bed_stop(&c);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_takes_its_course),
-        cmocka_unit_test(a_link_has_nothing_newer_than_its_cut),
-        cmocka_unit_test(a_cut_within_a_cycle_is_as_of_the_one_before),
         cmocka_unit_test(the_journal_is_held_until_the_copy_is_done),
         cmocka_unit_test(a_copied_tail_lets_the_journal_go),
         cmocka_unit_test(a_copy_that_hangs_fills_no_journal),
@@ -583,7 +446,6 @@ int main(void)
         cmocka_unit_test(what_is_given_up_is_not_copied),
         cmocka_unit_test(one_order_at_a_time),
         cmocka_unit_test(a_shard_that_cannot_says_why),
-        cmocka_unit_test(a_crash_leaves_nothing),
     };
     return cmocka_run_group_tests_name("cuts", tests, NULL, NULL);
 }

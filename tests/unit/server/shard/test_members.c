@@ -6,37 +6,6 @@
 
 #include <math.h>
 
-static void who_ends_first_holds_nobody(void **state)
-{
-    (void)state;
-    struct bed bed;
-    struct member_bed_view view = member_bed_view(DP_SSP, 1, 2);
-    member_bed_start(&bed, &view);
-    uint64_t sequence = 2;
-    for (uint64_t step = 0; step < 2; step++)
-        (void)member_bed_push_step(&bed, sequence++, 0, step);
-    uint64_t held = member_bed_pull_step(&bed, sequence++, 0, 2);
-    (void)member_bed_push_step(&bed, 1, 1, 0);
-    bed_turn(&bed);
-    assert_true(member_bed_is_answered(&bed, held)); /* one step behind may it be */
-    held = member_bed_pull_step(&bed, sequence++, 0, 9);
-    bed_turn(&bed);
-    assert_false(member_bed_is_answered(&bed, held));
-    for (uint64_t step = 2; step < 8; step++)
-        (void)member_bed_push_step(&bed, sequence++, 0, step);
-    bed_turn(&bed);
-    assert_false(member_bed_is_answered(&bed, held));
-    view.view.number = 2;
-    view.member[1].until = 1; /* it had one step only */
-    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
-    bed_turn(&bed);
-    assert_true(member_bed_is_answered(&bed, held));
-    uint64_t refused = member_bed_push_step(&bed, 2, 1, 1);
-    bed_turn(&bed);
-    bed_expect(&bed, refused, DP_INVALID);
-    bed_close(&bed);
-}
-
 /* Its requests, waiting or new, change nothing; what it would have pushed its successor pushes under the same number. */
 static void a_process_whose_place_was_taken_ends(void **state)
 {
@@ -82,27 +51,6 @@ static void a_repeated_push_counts_as_a_finished_step(void **state)
     bed_turn(&bed);
     assert_true(bed_expect(&bed, same, DP_OK)->reply.repeated);
     bed_expect(&bed, next, DP_OK);
-    bed_close(&bed);
-}
-
-static void what_a_member_finished_survives_a_crash(void **state)
-{
-    (void)state;
-    struct bed bed;
-    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
-    member_bed_start_journaled(&bed, &view);
-    uint64_t pushed = member_bed_push_step(&bed, 2, 0, 0);
-    bed_turn(&bed);
-    bed_expect(&bed, pushed, DP_OK);
-    pushed = member_bed_push_step(&bed, 1, 1, 0);
-    bed_turn(&bed);
-    bed_expect(&bed, pushed, DP_OK);
-    member_bed_crash(&bed);
-    uint64_t goes = member_bed_pull_step(&bed, 1, 0, 1), held = member_bed_pull_step(&bed, 2, 0, 2);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    bed_expect(&bed, goes, DP_OK);
-    assert_false(member_bed_is_answered(&bed, held));
     bed_close(&bed);
 }
 
@@ -330,10 +278,8 @@ static void no_view_shuts_out_later_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_ends_first_holds_nobody),
         cmocka_unit_test(a_process_whose_place_was_taken_ends),
         cmocka_unit_test(a_repeated_push_counts_as_a_finished_step),
-        cmocka_unit_test(what_a_member_finished_survives_a_crash),
         cmocka_unit_test(a_push_that_was_refused_finishes_no_step),
         cmocka_unit_test(who_was_replaced_is_so_after_a_crash),
         cmocka_unit_test(who_returns_hears_whether_it_takes_part),

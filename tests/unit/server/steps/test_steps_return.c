@@ -1,5 +1,5 @@
 /* Steps: members that leave and take part again, on one shard: when a return is accepted, what still counts of before, and what the mark
- * keeps of it. Several shards: test_returns.c. */
+ * keeps of it. Several shards: sim/away. */
 #include "tests/lib/test.h"
 
 #include "common/base/bytes.h"

@@ -350,50 +350,6 @@ static void largest_sst(const struct form *form, char *path, size_t path_bytes)
     assert_true(largest > 1000000);
 }
 
-static void flip_middle(const char *path)
-{
-    FILE *file = fopen(path, "r+b");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    long middle = ftell(file) / 2;
-    assert_int_equal(fseek(file, middle, SEEK_SET), 0);
-    int byte = fgetc(file);
-    assert_int_equal(fseek(file, middle, SEEK_SET), 0);
-    assert_int_not_equal(fputc(byte ^ 0x10, file), EOF);
-    assert_int_equal(fclose(file), 0);
-}
-
-static enum dp_status count_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
-                                struct dp_error *err)
-{
-    (void)key, (void)row, (void)row_bytes, (void)err;
-    ++*(uint64_t *)context;
-    return DP_OK;
-}
-
-static void flipped_bit_is_corrupt(void **state)
-{
-    struct form *form = *state;
-    struct dp_error err = {0};
-    char sst[1100];
-    open_it(form);
-    write_rows(form, 20000, 0, 1);
-    form_close(form, true);
-    largest_sst(form, sst, sizeof sst);
-    flip_middle(sst);
-    open_it(form);
-    assert_int_equal(do_rows(form, DP_STORE_READ, 20000, 0, 1, &err), DP_CORRUPT);
-    assert_int_equal(err.status, DP_CORRUPT);
-    assert_non_null(strstr(err.text, form->directory));
-    assert_non_null(strstr(err.text, strrchr(sst, '/') + 1));
-    expect_rows(form, 100, 0, 1); /* what is whole is read still */
-    uint64_t visited = 0;
-    err = (struct dp_error){0};
-    assert_int_equal(form->store.visit_rows(form->store.self, count_row, &visited, &err), DP_CORRUPT);
-    assert_non_null(strstr(err.text, strrchr(sst, '/') + 1));
-    assert_true(visited > 0 && visited < 20000);
-}
-
 static void missing_rows_are_refused(void **state)
 {
     struct form *form = *state;
@@ -468,7 +424,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_not_there_is_not_made_to_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(directory_is_made_with_its_parents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(file_in_the_way_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(flipped_bit_is_corrupt, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_rows_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_file_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_are_read_bare_beside_a_server, set_up, tear_down),
