@@ -94,11 +94,6 @@ const struct dp_chaos_sums *dp_chaos_sums(const struct dp_chaos *chaos)
     return &chaos->sums;
 }
 
-struct dp_process *dp_chaos_server(struct dp_chaos *chaos, uint32_t server)
-{
-    return chaos->actor[server].process;
-}
-
 struct dp_proxy *dp_chaos_proxy(struct dp_chaos *chaos)
 {
     return chaos->proxy;

@@ -43,10 +43,9 @@ void dp_chaos_compare(struct dp_chaos *chaos, struct dp_ledger_sums *sums);
 const struct dp_chaos_sums *dp_chaos_sums(const struct dp_chaos *chaos);
 void dp_chaos_close(struct dp_chaos **chaos);
 
-/* Of tests that choose their events themselves. The server's process (NULL while it is down), the proxy; a look at all:
+/* Of tests that choose their events themselves. The proxy; a look at all:
  * whoever is due is started, what the proxy has is moved; kill -9, and a new start soon; until clients recorded so many
  * pushes more. */
-struct dp_process *dp_chaos_server(struct dp_chaos *chaos, uint32_t server);
 struct dp_proxy *dp_chaos_proxy(struct dp_chaos *chaos);
 void dp_chaos_tick(struct dp_chaos *chaos);
 void dp_chaos_kill(struct dp_chaos *chaos, uint32_t server);

@@ -366,3 +366,33 @@ double dp_place_counter(struct dp_place *place, const char *conf, const char *co
     }
     return sum;
 }
+
+void dp_place_awaits_file(struct dp_place *place, const char *path, const char *text)
+{
+    uint64_t until = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+    while (access(path, R_OK) != 0 || !strstr(dp_place_read(place, path, NULL), text)) {
+        if (dp_process_now_ms() > until)
+            fail_msg("%s has no '%s'", path, text);
+        dp_process_pause();
+    }
+}
+
+pid_t dp_place_child(const struct dp_process *run, const char *text)
+{
+    pid_t pid = dp_process_find(run, text);
+    if (pid <= 0)
+        fail_msg("there is no process with '%s'", text);
+    return pid;
+}
+
+void dp_place_kill_child(const struct dp_process *run, const char *text)
+{
+    assert_int_equal(kill(dp_place_child(run, text), SIGKILL), 0);
+}
+
+const char *dp_place_run_digest(struct dp_place *place, const char *dir)
+{
+    const char *second = dp_place_text(place, "%s/store/server-1", dir);
+    return dp_place_digest(place, dp_place_text(place, "%s/store/server-0", dir),
+                           access(second, F_OK) == 0 ? second : NULL);
+}

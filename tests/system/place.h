@@ -43,6 +43,11 @@ struct dp_process *dp_place_ended_in(struct dp_place *place, int code, struct dp
 /* Fails, with all that it wrote, unless standard output or error holds the text. */
 void dp_place_says(struct dp_process *process, const char *text);
 void dp_place_awaits(struct dp_process *process, const char *text);
+/* The same of a file that the program writes, there or not yet. */
+void dp_place_awaits_file(struct dp_place *place, const char *path, const char *text);
+/* A process of the program's session whose command line holds the text. */
+pid_t dp_place_child(const struct dp_process *run, const char *text);
+void dp_place_kill_child(const struct dp_process *run, const char *text);
 
 /* A free control port with `count - 1` free ones behind it. */
 uint32_t dp_place_ports(uint32_t count);
@@ -77,6 +82,8 @@ double dp_place_number(struct dp_place *place, const char *json, const char *whe
 /* What `downpour inspect --verify --digest` says of the rows of stores (up to two): "digest ... of all N rows", each
  * table's before it. Every checksum is right, and every row was written back. */
 const char *dp_place_digest(struct dp_place *place, const char *store, const char *other);
+/* The same of a run's directory, of one or two servers. */
+const char *dp_place_run_digest(struct dp_place *place, const char *dir);
 /* Sum over all shards of a counter, as `downpour status` tells it. */
 double dp_place_counter(struct dp_place *place, const char *conf, const char *counter);
 

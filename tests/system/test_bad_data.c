@@ -47,20 +47,11 @@ static void bad_lines(void **state)
     static const struct {
         const char *name, *model, *line, *text;
     } lines[] = {
-        {"letters", MLP, "3 1:x", ":700: "},
         {"no_colon", MLP, "3 17", ":700: "},
-        {"no_label", MLP, "1:3 2:4", ":700: "},
-        {"label_beyond", MLP, "10 1:3", "10"},
         {"label_below", MLP, "-1 1:3", "-1"},
-        {"label_half", MLP, "0.5 1:3", "0.5"},
         {"label_not_binary", "logistic", "7 1:3", "7"},
-        {"index_2_63", "logistic", "1 9223372036854775808:1", "9223372036854775808"},
         {"index_beyond_width", MLP, "1 65:1", "65"},
-        {"index_0", MLP, "1 0:1", ":700: "},
         {"nan", MLP, "1 5:nan", "nan"},
-        {"infinite", MLP, "1 5:inf", "inf"},
-        {"too_large", MLP, "1 5:1e39", "1e39"},
-        {"label_nan", MLP, "nan 5:1", "nan"},
     };
     struct dp_place *place = *state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -154,49 +145,6 @@ static void damaged_zstd(void **state)
     packed(place, "zst", bytes, got);
 }
 
-static void damaged_idx(void **state)
-{
-    struct dp_place *place = *state;
-    static unsigned char images[16 + 10 * 784] = {0, 0, 8, 3, 0, 0, 0, 10, 0, 0, 0, 28, 0, 0, 0, 28};
-    static unsigned char labels[8 + 10] = {0, 0, 8, 1, 0, 0, 0, 10};
-    const char *image = dp_place_path(place, "x-images-idx3-ubyte"), *label;
-    const char *model = "mlp:784-8-10";
-    (void)dp_place_file(place, "x-images-idx3-ubyte", images, sizeof images);
-    refused(place, model, image, dp_place_path(place, "x-labels-idx1-ubyte"), "No such file");
-    label = dp_place_file(place, "x-labels-idx1-ubyte", labels, sizeof labels);
-    dp_place_ended(run(place, model, image, NULL), 0);
-    (void)dp_place_try(place, 0, "/bin/rm", "-rf", dp_place_path(place, "run"));
-    (void)dp_place_file(place, "x-labels-idx1-ubyte", labels, sizeof labels - 1);
-    refused(place, model, image, label, "");
-    labels[12] = 10;
-    (void)dp_place_file(place, "x-labels-idx1-ubyte", labels, sizeof labels);
-    refused(place, model, image, label, "10");
-    labels[12] = 1;
-    labels[7] = 9;
-    (void)dp_place_file(place, "x-labels-idx1-ubyte", labels, sizeof labels - 1);
-    refused(place, model, image, "9", "10");
-    labels[7] = 10;
-    (void)dp_place_file(place, "x-labels-idx1-ubyte", labels, sizeof labels);
-    (void)dp_place_file(place, "x-images-idx3-ubyte", images, sizeof images - 1);
-    refused(place, model, image, image, "");
-    images[3] = 4;
-    (void)dp_place_file(place, "x-images-idx3-ubyte", images, sizeof images);
-    refused(place, model, image, image, "");
-}
-
-static void unknown_models(void **state)
-{
-    static const char *const models[][2] = {{"resnet", "there is no model 'resnet'"},
-                                            {"mlp:64", "one width is not a layer"},
-                                            {"mlp:64-0-10", "width"},
-                                            {"mlp:64-10,activation=selu", "'selu'"},
-                                            {"mlp:64-10,depth=3", "'depth'"},
-                                            {"mlp:64-10,loss=", "loss"}};
-    struct dp_place *place = *state;
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        refused(place, models[i][0], DP_DIGITS_TRAIN, models[i][1], "downpour");
-}
-
 static void bad_flags(void **state)
 {
     static const char *const flags[][3] = {{"downpour-server", "--clutser", "--clutser"},
@@ -245,8 +193,6 @@ int main(void)
         DP_DATA_TEST(missing_unreadable_empty),
         DP_DATA_TEST(damaged_gzip),
         DP_DATA_TEST(damaged_zstd),
-        DP_DATA_TEST(damaged_idx),
-        DP_DATA_TEST(unknown_models),
         DP_DATA_TEST(bad_flags),
         DP_DATA_TEST(bad_data_to_predict),
     };

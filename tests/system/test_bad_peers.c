@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -97,29 +96,6 @@ static void ports_in_use(void **state)
     dp_place_stops_cleanly(dp_place_server(place, conf, 0));
 }
 
-/* A server that runs keeps its ports and its store against a second one, and goes on. */
-static void second_servers(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {.epochs = 1};
-    const char *conf = dp_place_conf(place, &cluster);
-    struct dp_process *first = dp_place_server(place, conf, 0);
-    struct dp_process *second = dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0");
-    dp_place_says(second, "in use");
-    struct dp_place_cluster elsewhere = cluster;
-    elsewhere.file = "c"; /* same stores, other ports */
-    elsewhere.port = 0;
-    const char *other = dp_place_text(place, "%s.first", conf);
-    assert_int_equal(rename(conf, other), 0);
-    conf = dp_place_conf(place, &elsewhere);
-    second = dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0");
-    dp_place_says(second, dp_place_path(place, "c-0: another server is using it"));
-    dp_place_ended(dp_place_worker(place, other, 0), 0);
-    dp_place_stops_cleanly(first);
-    /* And the one that came too late left the store clean. */
-    dp_place_stops_cleanly(dp_place_server(place, conf, 0));
-}
-
 static void a_table_of_another_width(void **state)
 {
     struct dp_place *place = *state;
@@ -202,7 +178,6 @@ int main(void)
         DP_PEERS_TEST(wrong_cluster_files),
         DP_PEERS_TEST(servers_that_are_not_there),
         DP_PEERS_TEST(ports_in_use),
-        DP_PEERS_TEST(second_servers),
         DP_PEERS_TEST(a_table_of_another_width),
         DP_PEERS_TEST(a_run_that_does_not_fit_the_store),
         DP_PEERS_TEST(other_clusters),

@@ -1,6 +1,5 @@
-/* Values of the register that a stranger sets: junk, cut short, older, newer, absurd, for every name that the product
- * keeps, before, during and after a run. No server ends and the run ends well. What an older build accepted makes
- * servers wait and workers say the cause; the remedy that they name works. */
+/* Values of the register that an older build accepted make servers wait and workers say the cause; the remedy that they name works.
+ * A run far ahead leaves higher numbers. (What a stranger sets is refused: tests/unit/server/control/test_register_names.) */
 #include "common/base/bytes.h"
 #include "common/client/register_store.h"
 #include "common/config/cluster.h"
@@ -11,7 +10,6 @@
 #include "tests/system/place.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -132,117 +130,6 @@ struct found { /* a value, as the stranger read it last */
     struct dp_register_value is, older;
 };
 
-static void read_value(struct bed *bed, struct found *found)
-{
-    struct dp_error err = {0};
-    dp_register_value_clear(&found->is);
-    if (dp_client_register_get(bed->client, found->name, 0, 0, WAIT_MS, &found->is, &err) != DP_OK)
-        fail_msg("%s", err.text);
-}
-
-/* Several times, as the run may set the value in between. server_shard: 0, or as a server that forges its own request. */
-static void is_refused(struct bed *bed, struct found *found, const char *what, const void *bytes, size_t size,
-                       uint32_t server_shard)
-{
-    for (int again = 0; again < 1000; again++) {
-        struct dp_error err = {0};
-        bool won = false;
-        read_value(bed, found);
-        enum dp_status st =
-            server_shard ? dp_client_register_store(bed->client, server_shard - 1, found->name,
-                                                    found->is.version, bytes, size, WAIT_MS, &won, NULL, &err)
-                         : dp_client_register_set(bed->client, found->name, found->is.version, bytes, size,
-                                                  WAIT_MS, &won, NULL, &err);
-        if (st == DP_INVALID && strstr(err.text, found->name))
-            return;
-        if (st != DP_OK || won)
-            fail_msg("%s of '%s' (%zu bytes): won %d, '%s'", what, found->name, size, won, err.text);
-    }
-    fail_msg("%s of '%s': the run is always faster", what, found->name);
-}
-
-static void throw_at(struct bed *bed, struct found *found, uint32_t server_shard)
-{
-    static const char *const texts[] = {
-        "{}",
-        "[]",
-        "{\"resting\":4000000000,\"decider\":0,\"epoch\":4000000000,\"why\":1,\"best_epoch\":1,\"kept\":0,"
-        "\"left\":0,\"from\":1,\"figures\":[]}",
-        "{\"resting\":9,\"decider\":0,\"epoch\":9,\"why\":2,\"best_epoch\":9,\"kept\":9,\"left\":9,\"from\":"
-        "9,"
-        "\"figures\":[null]}",
-    };
-    char *bytes = malloc(LARGE);
-    assert_non_null(bytes);
-    for (size_t i = 0; i < LARGE; i++)
-        bytes[i] = (char)(i * 7919 >> 3);
-    is_refused(bed, found, "nothing", bytes, 0, server_shard);
-    is_refused(bed, found, "junk", bytes, 16, server_shard);
-    is_refused(bed, found, "much junk", bytes, LARGE, server_shard);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        is_refused(bed, found, "text", texts[i], strlen(texts[i]), server_shard);
-    read_value(bed, found);
-    size_t size = found->is.size;
-    memcpy(bytes, found->is.bytes, size);
-    if (size > 0)
-        is_refused(bed, found, "a part", bytes, size / 2, server_shard);
-    if (size > 16) {
-        bytes[0]++;
-        is_refused(bed, found, "a later format", bytes, size, server_shard);
-        bytes[0]--;
-        memset(bytes + 8, 0xff, size - 8);
-        is_refused(bed, found, "absurd fields", bytes, size, server_shard);
-    }
-    if (found->older.size > 0 && (found->older.size != found->is.size ||
-                                  memcmp(found->older.bytes, found->is.bytes, found->is.size) != 0))
-        is_refused(bed, found, "the older one", found->older.bytes, found->older.size, server_shard);
-    free(bytes);
-}
-
-static void throw_all(struct bed *bed, struct found found[NAMES])
-{
-    for (int i = 0; i < NAMES; i++)
-        throw_at(bed, &found[i], 0);
-    for (uint32_t shard = 1; shard <= SERVERS + 1; shard++)
-        throw_at(bed, &found[0], shard);
-    throw_at(bed, &found[1], 1);
-    struct found absurd = {.name = "run/2147483647/view"};
-    throw_at(bed, &absurd, 0);
-    dp_register_value_clear(&absurd.is);
-    for (int i = 0; i < NAMES; i++) {
-        dp_register_value_clear(&found[i].older);
-        read_value(bed, &found[i]);
-        found[i].older = found[i].is;
-        found[i].is = (struct dp_register_value){0};
-    }
-    for (int i = 0; i < SERVERS; i++)
-        assert_int_equal(dp_process_wait(bed->server[i], 0), DP_PROCESS_RUNS);
-}
-
-static void no_bytes_of_a_stranger_end_a_server_or_a_run(void **state)
-{
-    struct bed *bed = *state;
-    struct found found[NAMES] = {{.name = "stores"},
-                                 {.name = "generation"},
-                                 {.name = "run/1/view"},
-                                 {.name = "run/1/plan"},
-                                 {.name = "run/1/verdict"}};
-    open_client(bed);
-    throw_all(bed, found);
-    start_workers(bed);
-    dp_place_awaits(bed->worker[0], "epoch 1 of");
-    throw_all(bed, found);
-    run_ends_well(bed);
-    throw_all(bed, found);
-    for (int i = 0; i < NAMES; i++)
-        dp_register_value_clear(&found[i].older);
-    dp_client_close(&bed->client);
-    stop_servers(bed);
-    start_servers(bed);
-    trains_as(bed, 2);
-    stop_servers(bed);
-}
-
 /* It cannot be told from a run that somebody means: others hear the cause, and the number that it names is free. */
 static void a_run_far_ahead_leaves_higher_numbers(void **state)
 {
@@ -282,11 +169,7 @@ static void a_run_goes_on_above_one_that_is_far_ahead(void **state)
     struct dp_process *run =
         dp_place_start(bed->place, "downpour", "run", "--dir", dir, "--servers", "2", "--consistency", "sync",
                        "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--epochs", "100000", NULL);
-    uint64_t end_ms = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
-    const char *log = dp_place_path(bed->place, "run/log/worker-0.log");
-    while ((access(log, R_OK) != 0 || !strstr(dp_place_read(bed->place, log, NULL), "epoch 2 of")) &&
-           dp_process_now_ms() < end_ms)
-        (void)dp_process_wait(run, 100);
+    dp_place_awaits_file(bed->place, dp_place_path(bed->place, "run/log/worker-0.log"), "epoch 2 of");
     read_endpoints(bed, dp_place_path(bed->place, "run/cluster.conf"));
     open_client(bed);
     /* One shard is enough; the run may end its servers before the other one has it. */
@@ -368,51 +251,13 @@ static void servers_wait_for_stores_that_can_be_read(void **state)
     stop_servers(bed);
 }
 
-static void a_run_whose_values_cannot_be_read_names_the_remedy(void **state)
-{
-    static const struct {
-        const char *name, *bytes;
-        const char *says; /* NULL: the run goes on */
-    } cases[] = {
-        {"view", "0123456789abcdef", "higher run number"},
-        {"verdict", "0123456789abcdef", "higher run number"},
-        {"plan", "\1\2\3", NULL},
-    };
-    struct bed *bed = *state;
-    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char name[32];
-        const uint32_t run = 1 + 2 * i;
-        (void)snprintf(name, sizeof name, "run/%u/%s", (unsigned)run, cases[i].name);
-        stop_servers(bed);
-        plant(bed, name, cases[i].bytes, strlen(cases[i].bytes));
-        start_servers(bed);
-        if (!cases[i].says) {
-            trains_as(bed, run);
-            continue;
-        }
-        bed->cluster.run = run;
-        (void)make_conf(bed);
-        start_workers(bed);
-        for (uint32_t w = 0; w < WORKERS; w++) {
-            dp_place_ended(bed->worker[w], 2);
-            dp_place_says(bed->worker[w], cases[i].says);
-        }
-        for (int k = 0; k < SERVERS; k++)
-            assert_int_equal(dp_process_wait(bed->server[k], 0), DP_PROCESS_RUNS);
-        trains_as(bed, run + 1);
-    }
-    stop_servers(bed);
-}
-
 int main(void)
 {
 #define IN_BED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        IN_BED(no_bytes_of_a_stranger_end_a_server_or_a_run),
         IN_BED(a_run_far_ahead_leaves_higher_numbers),
         IN_BED(a_run_goes_on_above_one_that_is_far_ahead),
         IN_BED(servers_wait_for_stores_that_can_be_read),
-        IN_BED(a_run_whose_values_cannot_be_read_names_the_remedy),
     };
     return cmocka_run_group_tests_name("bad values", tests, NULL, NULL);
 }

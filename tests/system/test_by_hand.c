@@ -4,8 +4,6 @@
 #include "tests/system/place.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The text with each of the pairs (from, to) replaced; a `from` that is not in it fails the test. */
@@ -116,28 +114,6 @@ static void a_worker_that_is_asked_to_stop(void **state)
     dp_place_stops_cleanly(server);
 }
 
-static void other_label_is_other_data(void **state)
-{
-    struct dp_place *place = *state;
-    static const char rows[] = "a,b,x\n0,1,2\n1,1,3\n1,0,0.5\n0,0,-1\n";
-    struct dp_place_cluster cluster = {.model = "logistic",
-                                       .train = dp_place_file(place, "rows.csv", rows, sizeof rows - 1),
-                                       .epochs = 1000000,
-                                       .data = "label = \"a\";"};
-    cluster.test = cluster.train;
-    const char *conf = dp_place_conf(place, &cluster);
-    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
-    dp_place_awaits(worker, "epoch 2 of");
-    dp_process_signal(worker, SIGTERM);
-    dp_place_ended(worker, 143);
-    cluster.data = "label = \"b\";";
-    (void)dp_place_conf(place, &cluster);
-    worker = dp_place_worker(place, conf, 0);
-    dp_place_ended(worker, 2);
-    dp_place_says(worker, "run 1 was begun with 'label a', this is 'label b'");
-    dp_place_stops_cleanly(server);
-}
-
 static struct dp_process *resumed(struct dp_place *place, const char *conf, const char *worker)
 {
     return dp_place_start(place, "downpour-worker", "--cluster", conf, "--worker", worker, "--resume", NULL);
@@ -182,8 +158,9 @@ int main(void)
 {
 #define DP_HAND_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        DP_HAND_TEST(a_cluster_from_the_example_file), DP_HAND_TEST(scores_by_hand),
-        DP_HAND_TEST(a_worker_that_is_asked_to_stop),  DP_HAND_TEST(other_label_is_other_data),
+        DP_HAND_TEST(a_cluster_from_the_example_file),
+        DP_HAND_TEST(scores_by_hand),
+        DP_HAND_TEST(a_worker_that_is_asked_to_stop),
         DP_HAND_TEST(one_run_has_one_model),
     };
     return cmocka_run_group_tests_name("by hand", tests, NULL, NULL);

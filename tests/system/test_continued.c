@@ -205,16 +205,13 @@ static void runs_in_directories(void **state)
     dp_place_awaits(run, "\n   11 "); /* behind the best one; slow enough for a checkpoint before the end */
     (void)dp_place_try(place, 0, "downpour", "checkpoint", "--dir", dir, "--to", to);
     dp_place_ended(run, 0);
-    const char *end = dp_place_digest(place, dp_place_path(place, "run/store/server-0"),
-                                      dp_place_path(place, "run/store/server-1"));
+    const char *end = dp_place_run_digest(place, dir);
     const char *report = dp_place_path(place, "run/runs/1/report.json"),
                *calm = dp_place_path(place, "calm.json");
     assert_int_equal(rename(report, calm), 0);
     (void)dp_place_try(place, 0, "downpour", "restore", "--from", to, "--dir", dir, "--overwrite");
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", dir, "--resume");
-    assert_string_equal(dp_place_digest(place, dp_place_path(place, "run/store/server-0"),
-                                        dp_place_path(place, "run/store/server-1")),
-                        end);
+    assert_string_equal(dp_place_run_digest(place, dir), end);
     expect_same_report(place, calm, report);
     /* The best epoch is from before the checkpoint. */
     struct dp_process *begun = dp_place_start(place, "downpour", "run", "--dir", other, "--from", to,
@@ -225,7 +222,7 @@ static void runs_in_directories(void **state)
     (void)dp_place_try(place, 0, "/bin/cp", "-a", dp_place_path(place, "run/runs/1/best"),
                        dp_place_path(place, "other/runs/1"));
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", other, "--resume");
-    assert_string_equal(dp_place_digest(place, dp_place_path(place, "other/store/server-0"), NULL), end);
+    assert_string_equal(dp_place_run_digest(place, other), end);
     expect_same_report(place, calm, dp_place_path(place, "other/report.json"));
 }
 

@@ -46,9 +46,7 @@ static void rows_are_those_of_the_cpu(void **state)
     static const char *const cases[][2] = {
         {"mlp:64-32-10", ""},
         {"fm:4,loss=squared", ""},
-        {"mlp:64-32-10", "overlap = false;"},
         {"mlp:64-32-10", "push_every = 3; fetch_every = 2;"},
-        {"fm:4,loss=squared", "accumulate = 4;"},
         {"mlp:64-32-10",
          "consistency = \"ssp:0\";"}, /* rows of the next step come after the push of this one */
         {"fm:4,loss=squared", "consistency = \"sync\"; push_every = 7;"},

@@ -31,13 +31,6 @@ static const char *digest(const struct gone *g, const char *dir)
     return dp_place_digest(g->place, server(g, dir, 0), server(g, dir, 1));
 }
 
-static void kill_child(const struct dp_process *run, const char *text)
-{
-    pid_t pid = dp_process_find(run, text);
-    assert_true(pid > 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-}
-
 /* A process that is killed may hold its locks for a moment more. */
 static void await_lock(const struct gone *g)
 {
@@ -53,9 +46,9 @@ static void await_lock(const struct gone *g)
 static void kill_all(const struct gone *g, struct dp_process *run)
 {
     dp_process_signal(run, SIGSTOP);
-    kill_child(run, "--server 0");
-    kill_child(run, "--server 1");
-    kill_child(run, "--worker 0");
+    dp_place_kill_child(run, "--server 0");
+    dp_place_kill_child(run, "--server 1");
+    dp_place_kill_child(run, "--worker 0");
     dp_process_signal(run, SIGKILL);
     assert_int_equal(dp_process_wait(run, DP_SOON_MS), -SIGKILL);
     uint64_t until_ms = dp_process_now_ms() + DP_SOON_MS;

@@ -165,53 +165,6 @@ static const char **find(struct dp_place *place, const struct trained *t, const 
     return names;
 }
 
-static void in_files_of_rows(void **state)
-{
-    struct dp_place *place = *state;
-    struct trained t = train(place, true);
-    int count;
-    const char **names = find(place, &t, ".sst", &count);
-    /* Of many a few. */
-    for (int i = 0; i < count; i++) {
-        if (i > 1 && i < count - 1 && i != count / 2)
-            continue;
-        long size = size_of(place, &t, names[i]);
-        /* Filter, index, properties: a filter's is harmless, RocksDB then does without it. */
-        for (long at = size - 1180; i == count - 1 && at < size; at += 59)
-            check_flip(place, &t, names[i], at, (int)(at % 8), true);
-        check_flip(place, &t, names[i], 40, 2, false);        /* a block of data */
-        check_flip(place, &t, names[i], size - 4, 1, false);  /* the footer: its magic number */
-        check_flip(place, &t, names[i], size - 51, 1, false); /* and a handle in it */
-    }
-}
-
-static void in_manifest_and_marks(void **state)
-{
-    struct dp_place *place = *state;
-    struct trained t = train(place, true);
-    int count;
-    const char *manifest = find(place, &t, "MANIFEST", &count)[0];
-    long size = size_of(place, &t, manifest);
-    size_t bytes = 0;
-    const unsigned char *log = (const unsigned char *)dp_place_read(
-        place, dp_place_text(place, "%s/shard-0000/%s", t.kept, manifest), &bytes);
-    long record = 0, last = 0, before = 0; /* the last two records */
-    while (record + 7 <= size) {
-        before = last;
-        last = record;
-        record += 7 + log[record + 4] + 256 * log[record + 5];
-    }
-    check_flip(place, &t, manifest, 2, 5, false);
-    check_flip(place, &t, manifest, before + 5, 6, false); /* a length, beyond the end */
-    check_flip(place, &t, manifest, before + 6, 2, false); /* a type, of a recycled log */
-    check_flip(place, &t, manifest, last + 5, 6, false);
-    check_flip(place, &t, manifest, last + 20, 0, false);
-    check_flip(place, &t, "CURRENT", 3, 0, false);
-    size = size_of(place, &t, "marks");
-    for (long at = 0; at < size; at += size / 5)
-        check_flip(place, &t, "marks", at, (int)(at % 8), false);
-}
-
 static void in_the_journal(void **state)
 {
     struct dp_place *place = *state;
@@ -355,10 +308,9 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(in_files_of_rows), TEST(in_manifest_and_marks),
-        TEST(in_the_journal),   TEST(in_the_journals_last_record),
-        TEST(in_each_file),     TEST(in_the_layout),
-        TEST(in_the_register),  TEST(in_current),
+        TEST(in_the_journal),  TEST(in_the_journals_last_record),
+        TEST(in_each_file),    TEST(in_the_layout),
+        TEST(in_the_register), TEST(in_current),
     };
     return cmocka_run_group_tests_name("flipped", tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -174,24 +173,6 @@ static void rows_that_have_no_room_are_written_back_later(void **state)
     check_full(*state, false);
 }
 
-static void a_server_killed_on_a_full_disk_recovers_when_there_is_room(void **state)
-{
-    struct disk disk;
-    struct dp_error err = {0};
-    if (!begin(&disk, *state, SMALL))
-        skip();
-    push_until_full(&disk, &err);
-    dp_process_signal(disk.server, SIGKILL);
-    dp_place_ended(disk.server, -SIGKILL);
-    make_room(&disk);
-    disk.server = dp_place_server(disk.place, disk.conf, 0);
-    dp_place_says(disk.server, "recovered");
-    wants(dp_client_wait(disk.client, &disk.ticket, DP_SOON_MS * DP_PATIENCE, NULL, &err), &err);
-    rows_are(&disk, disk.pushes);
-    dp_place_stops_cleanly(disk.server);
-    end(&disk);
-}
-
 static enum dp_status open_another(const struct disk *disk, uint32_t timeout_ms, struct dp_client **client,
                                    struct dp_error *err)
 {
@@ -244,8 +225,6 @@ int main(void)
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_full_journal_of_two_segments_says_what_it_needs, dp_place_setup,
                                         dp_place_teardown),
-        cmocka_unit_test_setup_teardown(a_server_killed_on_a_full_disk_recovers_when_there_is_room,
-                                        dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,6 @@
 #include "server/store/repair/rocks_history.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #define HISTORY UINT64_C(0xfedcba9876543210)
 #define WAIT_MS 10000u
@@ -62,14 +60,6 @@ static void set_history(const struct bed *bed, uint32_t server, uint64_t generat
 static const char *digest(const struct bed *bed)
 {
     return dp_place_digest(bed->place, store(bed, 0), store(bed, 1));
-}
-
-static void copy(const struct bed *bed, const char *from, const char *to)
-{
-    for (uint32_t i = 0; i < 2; i++)
-        (void)dp_place_try(bed->place, 0, "/bin/cp", "-a",
-                           dp_place_text(bed->place, "%s%s", store(bed, i), from),
-                           dp_place_text(bed->place, "%s%s", store(bed, i), to));
 }
 
 static struct dp_client *open_client(const struct bed *bed, uint64_t generation, enum dp_status wanted)
@@ -173,35 +163,6 @@ static const char *undisturbed(void **state)
     return digest(&bed);
 }
 
-/* Its rows go back to those of an earlier moment, register and all. */
-static void a_worker_goes_on_from_the_restored_rows(void **state)
-{
-    const char *wanted = undisturbed(state);
-    struct bed bed = made(state, "c");
-    struct dp_process *worker = dp_place_worker(bed.place, bed.conf, 0);
-    dp_place_awaits(worker, "epoch 2 of");
-    dp_process_signal(worker, SIGSTOP);
-    stop(&bed);
-    copy(&bed, "", ".then");
-    start(&bed);
-    dp_process_signal(worker, SIGCONT);
-    dp_place_awaits(worker, "epoch 5 of");
-    dp_process_signal(worker, SIGSTOP);
-    stop(&bed);
-    for (uint32_t i = 0; i < 2; i++)
-        (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", store(&bed, i));
-    copy(&bed, ".then", "");
-    for (uint32_t i = 0; i < 2; i++)
-        set_history(&bed, i, 2);
-    start(&bed);
-    dp_process_signal(worker, SIGCONT);
-    dp_place_ended(worker, 0);
-    dp_place_says(worker, "the servers are of another generation than 1");
-    dp_place_says(worker, "continues at epoch 3");
-    stop(&bed);
-    assert_string_equal(digest(&bed), wanted);
-}
-
 /* The same by the commands that a user has, onto the stores that are there. */
 static void a_worker_goes_on_after_a_restore(void **state)
 {
@@ -223,31 +184,6 @@ static void a_worker_goes_on_after_a_restore(void **state)
     dp_place_says(worker, "the servers are of another generation than 1");
     stop(&bed);
     assert_string_equal(digest(&bed), wanted);
-}
-
-/* Of the same history: rows are missing, and a person must see to it. */
-static void a_worker_ends_where_the_store_is_another_one(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {.epochs = 1000,
-                                       .batch = 1}; /* long epochs: it is rarely between two */
-    const char *conf = dp_place_conf(place, &cluster), *directory = dp_place_path(place, "c-0");
-    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
-    uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
-    while (dp_place_counter(place, conf, "pushes") == 0) {
-        assert_true(dp_process_now_ms() < deadline);
-        dp_process_pause();
-    }
-    dp_process_signal(worker, SIGSTOP);
-    dp_place_stops_cleanly(server);
-    (void)dp_place_try(place, 0, "/bin/rm", "-r", directory);
-    server = dp_place_server(place, conf, 0);
-    dp_process_signal(worker, SIGCONT);
-    dp_place_ended(worker, 2);
-    const char *why = dp_process_err(worker); /* whichever comes first: of its rows, or of its decisions */
-    assert_true(strstr(why, "its store is another one now") ||
-                strstr(why, "is this an older copy of the register?"));
-    dp_place_stops_cleanly(server);
 }
 
 static void stores_that_a_restore_missed_are_refused(void **state)
@@ -273,9 +209,7 @@ int main(void)
 #define DP_GENERATIONS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         DP_GENERATIONS_TEST(a_client_of_before_changes_nothing),
-        DP_GENERATIONS_TEST(a_worker_goes_on_from_the_restored_rows),
         DP_GENERATIONS_TEST(a_worker_goes_on_after_a_restore),
-        DP_GENERATIONS_TEST(a_worker_ends_where_the_store_is_another_one),
         DP_GENERATIONS_TEST(stores_that_a_restore_missed_are_refused),
     };
     return cmocka_run_group_tests_name("generations", tests, NULL, NULL);

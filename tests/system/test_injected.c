@@ -58,7 +58,7 @@ static void took_its_time(struct dp_place *place, const char *dir, struct dp_pro
 
 static const char *digest(struct dp_place *place, const char *dir)
 {
-    return dp_place_digest(place, dp_place_path(place, "%s/store/server-0", dir), NULL);
+    return dp_place_run_digest(place, dp_place_path(place, "%s", dir));
 }
 
 /* Planted: the loss is multiplied by the draw; no wait; a wait of half the time. */

@@ -1,4 +1,4 @@
-/* downpour inspect on the stores of real servers: clean, killed and in use; its digest is of contents, nothing is changed. */
+/* downpour inspect on the stores of real servers: clean, killed and in use; nothing is changed. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
@@ -86,36 +86,6 @@ static void a_clean_store_is_shown_whole_and_not_changed(void **state)
     assert_true(print_of(store) == before);
 }
 
-/* However many servers and shards: one digest, and of each table one. */
-static void the_digest_is_that_of_any_number_of_shards(void **state)
-{
-    struct dp_place *place = *state;
-    const uint32_t servers[] = {1, 1, 2}, shards[] = {1, 3, 2};
-    const char *digest[3] = {NULL};
-    for (int i = 0; i < 3; i++) {
-        struct dp_place_cluster cluster = fixed_order(dp_place_text(place, "n%d", i), servers[i], shards[i]);
-        const char *conf = dp_place_conf(place, &cluster);
-        struct dp_process *server[2] = {NULL};
-        for (uint32_t s = 0; s < servers[i]; s++)
-            server[s] = dp_place_server(place, conf, s);
-        dp_place_ended(dp_place_worker(place, conf, 0), 0);
-        for (uint32_t s = 0; s < servers[i]; s++)
-            dp_place_stops_cleanly(server[s]);
-        /* Several directories are taken together. */
-        const char *first = dp_place_path(place, "n%d-0", i), *other = dp_place_path(place, "n%d-1", i);
-        digest[i] = dp_place_digest(place, first, servers[i] == 2 ? other : NULL);
-        assert_string_equal(digest[i], digest[0]);
-    }
-    /* Another number of steps is another digest. */
-    struct dp_place_cluster cluster = fixed_order("other", 1, 1);
-    cluster.epochs = 5;
-    const char *conf = dp_place_conf(place, &cluster);
-    struct dp_process *server = dp_place_server(place, conf, 0);
-    dp_place_ended(dp_place_worker(place, conf, 0), 0);
-    dp_place_stops_cleanly(server);
-    assert_string_not_equal(dp_place_digest(place, dp_place_path(place, "other-0"), NULL), digest[0]);
-}
-
 static void a_store_in_use_and_a_killed_one_are_told(void **state)
 {
     struct dp_place *place = *state;
@@ -167,7 +137,6 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_clean_store_is_shown_whole_and_not_changed),
-        TEST(the_digest_is_that_of_any_number_of_shards),
         TEST(a_store_in_use_and_a_killed_one_are_told),
         TEST(what_is_no_store_and_bad_flags_are_told),
     };

@@ -105,13 +105,6 @@ static void without_a_set(void **state)
     stop(place, run, report, false);
 }
 
-static void kill_one(struct dp_process *run, const char *which)
-{
-    pid_t pid = dp_process_find(run, which);
-    assert_true(pid > 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-}
-
 /* With the first server go the notes by which the others told theirs, and test figures of before. */
 static void worker_0_is_killed(void **state)
 {
@@ -122,10 +115,10 @@ static void worker_0_is_killed(void **state)
         struct dp_process *run = start(place, report, tested ? DP_DIGITS_TEST : NULL);
         uint32_t n = await_epochs(place, report, 3, tested);
         if (i / 2 == 1) {
-            kill_one(run, "--server 0");
+            dp_place_kill_child(run, "--server 0");
             tested = false;
         }
-        kill_one(run, "--worker 0");
+        dp_place_kill_child(run, "--worker 0");
         await_more(place, report, n, n + 3, tested);
         stop(place, run, report, tested);
         (void)dp_place_try(place, 0, "/bin/rm", "-r", dp_place_path(place, "run"), report);
@@ -141,12 +134,7 @@ static void it_cannot_be_written_for_a_while(void **state)
     struct dp_process *run = start(place, report, DP_DIGITS_TEST);
     uint32_t n = await_epochs(place, report, 2, true);
     assert_int_equal(rename(dp_place_path(place, "there"), dp_place_path(place, "gone")), 0);
-    uint64_t until = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
-    while (!strstr(dp_place_read(place, log, NULL),
-                   "training continues, and will try to write the next report")) {
-        assert_true(dp_process_now_ms() < until);
-        dp_process_pause();
-    }
+    dp_place_awaits_file(place, log, "training continues, and will try to write the next report");
     assert_int_equal(rename(dp_place_path(place, "gone"), dp_place_path(place, "there")), 0);
     (void)await_epochs(place, report, n + 3, true);
     stop(place, run, report, true);

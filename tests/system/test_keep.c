@@ -1,5 +1,5 @@
 /* The weights of the best epoch are the result: bit for bit those of a training of just so many epochs, whichever processes are
- * killed while their checkpoint is made, or while the stores take them.
+ * killed while their checkpoint is made.
  * One worker without overlap, so that a training can be done again with equal bits; its rate does not depend on how many
  * epochs there are. */
 #include "tests/lib/test.h"
@@ -46,8 +46,7 @@ static struct dp_process *start(struct dp_place *place, const char *dir, const c
 
 static const char *digest(struct dp_place *place, const char *dir)
 {
-    return dp_place_digest(place, dp_place_path(place, "%s/store/server-0", dir),
-                           dp_place_path(place, "%s/store/server-1", dir));
+    return dp_place_run_digest(place, dp_place_path(place, "%s", dir));
 }
 
 static const char *scores(struct dp_place *place, const char *dir)
@@ -169,13 +168,7 @@ static void a_further_run_goes_on_from_them(void **state)
 
 static void await_log(struct dp_place *place, const char *dir, const char *text)
 {
-    const char *log = dp_place_path(place, "%s/log/worker-0.log", dir);
-    uint64_t until = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
-    while (access(log, R_OK) != 0 || !strstr(dp_place_read(place, log, NULL), text)) {
-        if (dp_process_now_ms() > until)
-            fail_msg("worker 0's log has no '%s'", text);
-        dp_process_pause();
-    }
+    dp_place_awaits_file(place, dp_place_path(place, "%s/log/worker-0.log", dir), text);
 }
 
 static void pause_for(uint64_t ms)
@@ -243,13 +236,6 @@ static void kills_change_nothing(void **state)
     }
 }
 
-static void copy(struct dp_place *place, const char *from, const char *to)
-{
-    (void)dp_place_try(place, 0, "/bin/rm", "-rf", dp_place_path(place, "%s", to));
-    (void)dp_place_try(place, 0, "/bin/cp", "-a", dp_place_path(place, "%s", from),
-                       dp_place_path(place, "%s", to));
-}
-
 /* Both servers, and the worker to its end. */
 static void live(struct dp_place *place, const char *conf)
 {
@@ -282,7 +268,7 @@ static void a_command_that_is_killed_is_resumed(void **state)
 {
     struct dp_place *place = *state;
     const char *const more[4] = {"--patience", "2"};
-    uint32_t rounds = getenv("DP_LONG") ? 60 : 6;
+    uint32_t rounds = getenv("DP_LONG") ? 60 : 3;
     (void)make_train(place);
     train(place, "best", "process", "30", "--patience", "2");
     const char *want = expected(place, kept_epoch(place, "best"));
@@ -291,7 +277,7 @@ static void a_command_that_is_killed_is_resumed(void **state)
                    *path = dp_place_path(place, "%s", dir);
         struct dp_process *run = start(place, dir, "process", "30", more);
         await_log(place, dir, "stops after epoch");
-        pause_for(100 * (round % 12) + round / 12);
+        pause_for(200 * (round % 6) + round / 6 * 7);
         dp_process_signal(run, SIGKILL);
         (void)dp_process_wait(run, 2 * DP_SOON_MS);
         await_nobody(run);
@@ -341,41 +327,6 @@ static void servers_that_were_started_manually_leave_a_checkpoint(void **state)
     (void)dp_place_try(place, 0, "downpour", "predict", "--from", best, "--data", cluster.train);
 }
 
-/* What the model of a directory gives. */
-static void is_read(struct dp_place *place, const char *dir)
-{
-    (void)scores(place, dir);
-    (void)dp_place_try(place, 0, "downpour", "export", "--from", dp_place_path(place, "%s", dir), "--to",
-                       dp_place_path(place, "%s.weights", dir));
-}
-
-/* A store that began anew after the end of a run that kept its best weights lacks nothing. */
-static void a_replaced_store_lacks_nothing(void **state)
-{
-    static const char *const epochs[] = {"1", "30"}; /* the best one is the last; is not */
-    struct dp_place *place = *state;
-    const char *const replaces[4] = {"--keep", "last", "--replace-store"}, *const further[4] = {0};
-    (void)make_train(place);
-    for (unsigned e = 0; e < 2; e++) {
-        const char *whole = dp_place_text(place, "whole-%u", e);
-        train(place, whole, "process", epochs[e], "--patience", "2");
-        if (e == 1)
-            assert_true(kept_epoch(place, whole) <
-                        dp_place_number(place, dp_place_path(place, "%s/report.json", whole), "stop.epoch"));
-        for (unsigned s = 0; s < 2; s++) {
-            const char *dir = dp_place_text(place, "replaced-%u-%u", e, s);
-            copy(place, whole, dir);
-            (void)dp_place_try(place, 0, "/bin/rm", "-r", dp_place_path(place, "%s/store/server-%u", dir, s));
-            struct dp_process *run = start(place, dir, "process", "1", replaces);
-            dp_place_ended(run, 0);
-            dp_place_says(run, dp_place_text(place, "shard %u begins anew", s));
-            is_read(place, dir);
-            dp_place_ended(start(place, dir, "process", "1", further), 0);
-            is_read(place, dir);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,7 +338,6 @@ int main(void)
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(servers_that_were_started_manually_leave_a_checkpoint, dp_place_setup,
                                         dp_place_teardown),
-        cmocka_unit_test_setup_teardown(a_replaced_store_lacks_nothing, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,32 +1,11 @@
-/* SIGKILL to each kind of process: with a journal the training ends bit for bit as an undisturbed one, without one
- * the store is refused by name; a run stops all, nobody is left. DP_LONG=1: 20 kills of a training instead of 3. */
+/* SIGKILL to each kind of process: with a journal the training ends bit for bit as an undisturbed one; a run
+ * stops all, nobody is left. DP_LONG=1: 20 kills of a training instead of 3. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-/* Without a journal nobody knows what was lost. */
-static void a_killed_servers_store_is_refused_with_durability_none(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {
-        .shards = 2, .epochs = 100000, .timeout_ms = 1000, .top = "durability = \"none\";"};
-    const char *conf = dp_place_conf(place, &cluster);
-    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
-    dp_place_awaits(worker, "epoch 2 of");
-    dp_process_signal(server, SIGKILL);
-    dp_place_ended(server, -SIGKILL);
-    dp_place_ended(worker, 2);
-    dp_place_says(worker, "tcp://127.0.0.1:");
-    for (int again = 0; again < 2; again++) {
-        server = dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0");
-        dp_place_says(server, dp_place_path(place, "c-0/shard-0000"));
-        dp_place_says(server, "not closed cleanly");
-    }
-}
 
 static uint32_t kills(void)
 {
@@ -109,39 +88,14 @@ static struct dp_process *endless_run(struct dp_place *place)
     return run;
 }
 
-static void kill_one(struct dp_place *place, struct dp_process *run, const char *which)
-{
-    pid_t pid = dp_process_find(run, dp_place_text(place, "/%s", which));
-    assert_true(pid > 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-}
-
 static void a_killed_worker_ends_its_run(void **state)
 {
     struct dp_place *place = *state;
     struct dp_process *run = endless_run(place);
-    kill_one(place, run,
-             dp_place_text(place, "downpour-worker --cluster %s --worker 1",
-                           dp_place_path(place, "run/runs/1/cluster.conf")));
+    dp_place_kill_child(run, "--worker 1");
     dp_place_ended(run, 2);
     dp_place_says(run, "worker 1 was killed by signal 9");
     /* Its servers were stopped well: the store is trained on. */
-    run = dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
-                       "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
-                       "1", "--continue");
-    dp_place_says(run, "this is run 2");
-}
-
-static void a_killed_server_ends_its_run(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_process *run = endless_run(place);
-    kill_one(place, run,
-             dp_place_text(place, "downpour-server --cluster %s --server 1",
-                           dp_place_path(place, "run/runs/1/cluster.conf")));
-    dp_place_ended(run, 2);
-    dp_place_says(run, "server 1 was killed by signal 9");
-    /* The next one goes on from what was acknowledged. */
     run = dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
                        "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
                        "1", "--continue");
@@ -163,45 +117,12 @@ static void a_killed_command_leaves_nobody_and_a_clean_store(void **state)
                        "1", "--continue");
 }
 
-/* It goes on where it was, and knows the figures of before, though the parts of the first evaluations were merged and taken
- * away. */
-static void a_killed_worker_0_that_is_started_again_goes_on(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {.workers = 2, .epochs = 200, .batch = 8};
-    const char *conf = dp_place_conf(place, &cluster), *report = dp_place_path(place, "c.json");
-    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
-    for (uint32_t i = 0; i < 2; i++)
-        worker[i] = dp_place_worker(place, conf, i);
-    dp_place_awaits(worker[0], "epoch 12, test:");
-    dp_process_signal(worker[0], SIGKILL);
-    dp_place_ended(worker[0], -SIGKILL);
-    worker[0] = dp_place_worker(place, conf, 0);
-    for (uint32_t i = 0; i < 2; i++)
-        dp_place_ended(worker[i], 0);
-    dp_place_says(worker[0], "continues at epoch 1"); /* 12, or 13, or further */
-    assert_null(strstr(dp_process_err(worker[0]), "epoch 1, test:"));
-    assert_true(dp_place_number(place, report, "epochs.0.train_loss") > 0);
-    assert_true(dp_place_number(place, report, "epochs.0.test.accuracy") > 0);
-    for (uint32_t i = 0; i < 2; i++) { /* every minibatch counts once, whoever computed it */
-        const char *of = i == 0 ? "workers.0" : "workers.1";
-        assert_true(dp_place_number(place, report, dp_place_text(place, "%s.pushes", of)) == 200 * 90);
-        assert_true(dp_place_number(place, report, dp_place_text(place, "%s.examples", of)) ==
-                    200 * (i == 0 ? 720 : 717));
-    }
-    assert_true(dp_place_number(place, report, "final.test.accuracy") > 0.8);
-    dp_place_stops_cleanly(server);
-}
-
 int main(void)
 {
 #define DP_KILLS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        DP_KILLS_TEST(a_killed_servers_store_is_refused_with_durability_none),
         DP_KILLS_TEST(killed_servers_and_workers_lose_nothing),
         DP_KILLS_TEST(a_killed_worker_ends_its_run),
-        DP_KILLS_TEST(a_killed_worker_0_that_is_started_again_goes_on),
-        DP_KILLS_TEST(a_killed_server_ends_its_run),
         DP_KILLS_TEST(a_killed_command_leaves_nobody_and_a_clean_store),
     };
     return cmocka_run_group_tests_name("kills", tests, NULL, NULL);

@@ -3,9 +3,7 @@
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A sanitizer has seen all there is to see in one. */
@@ -70,33 +68,10 @@ static double train(struct dp_place *place, struct files files, const char *mode
     return reached;
 }
 
-static void census(void **state)
-{
-    struct dp_place *place = *state;
-    const struct files a9a = {data_set(place, "a9a.train.libsvm.zst"),
-                              data_set(place, "a9a.test.libsvm.zst")};
-    const struct flags flags = {"64", "0.005", EPOCHS, NULL, false, NULL};
-    if (!a9a.train || !a9a.test)
-        skip();
-    assert_true(train(place, a9a, "logistic", flags, "final.test.auc") > 0.895);
-}
-
 static struct files imdb(struct dp_place *place)
 {
     return (struct files){data_set(place, "imdb_bow.train.libsvm.zst"),
                           data_set(place, "imdb_bow.test.libsvm.zst")};
-}
-
-static void imdb_bow(void **state)
-{
-    struct dp_place *place = *state;
-    const struct files files = imdb(place);
-    const struct flags flags = {"64", "0.003", "1", NULL, false, NULL};
-    if (!files.train || !files.test)
-        skip();
-    assert_true(train(place, files, "logistic", flags, "final.test.auc") > 0.93);
-    assert_true(dp_place_number(place, dp_place_path(place, "run/report.json"), "final.test.accuracy") >
-                0.85);
 }
 
 /* Sums of words say nearly all: with pairs the same is reached sooner, and in the end not less, if their factors are held down: they are
@@ -178,8 +153,6 @@ static void mnist(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(census, dp_place_setup, dp_place_teardown),
-        cmocka_unit_test_setup_teardown(imdb_bow, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(imdb_pairs_of_words, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(generated_clicks, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_million_clicks, dp_place_setup, dp_place_teardown),

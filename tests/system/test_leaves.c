@@ -161,20 +161,6 @@ static void what_is_torn_is_made_again(void **state)
     assert_true(torn > 0);
 }
 
-static void two_leave(void **state)
-{
-    struct cast cast = start(*state, "two", "sync");
-    dp_place_awaits(cast.worker[0], "epoch 2 of");
-    killed(&cast, 1);
-    killed(&cast, 2);
-    dp_place_ended(cast.worker[0], 0);
-    has_left(&cast, 1);
-    has_left(&cast, 2);
-    start_worker(&cast, 2); /* all is over */
-    dp_place_ended(cast.worker[2], 0);
-    finished(&cast);
-}
-
 /* Its silence is no worker's, however long it lasts, and whether it was suspended or started again. */
 static void the_first_server_is_away_and_nobody_leaves(void **state)
 {
@@ -269,8 +255,8 @@ static void has_come_back(struct cast *cast, uint32_t w)
  * later step on; and once more, the other way round. Meanwhile worker 0 stands still, so that the training is not over before. */
 static void who_comes_back_takes_its_share_again(void **state)
 {
-    static const char *const modes[] = {"sync", "ssp:1"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const modes[] = {"ssp:1", "sync"};
+    for (size_t i = 0; i < (getenv("DP_LONG") ? 2 : 1); i++) {
         struct cast cast = start(*state, dp_place_text(*state, "back-%zu", i), modes[i]);
         dp_place_awaits(cast.worker[0], "epoch 2 of");
         for (uint32_t round = 1; round <= 2; round++) {
@@ -354,7 +340,7 @@ static const char *long_test(struct dp_place *place)
  * verdict, as nothing is left for it to train. */
 static void all_come_back_at_the_end(void **state)
 {
-    for (uint32_t back = 2; back <= WORKERS; back++) {
+    for (uint32_t back = getenv("DP_LONG") ? 2 : WORKERS; back <= WORKERS; back++) {
         struct cast cast =
             start_with(*state, dp_place_text(*state, "end-%u", back), "sync", long_test(*state), "");
         dp_place_awaits(cast.worker[0], "epoch 2 of");
@@ -376,15 +362,6 @@ static void all_come_back_at_the_end(void **state)
     }
 }
 
-static pid_t worker_of(struct dp_place *place, struct dp_process *run, unsigned w)
-{
-    const char *conf = dp_place_path(place, "run/runs/1/cluster.conf");
-    pid_t pid =
-        dp_process_find(run, dp_place_text(place, "/downpour-worker --cluster %s --worker %u", conf, w));
-    assert_true(pid > 0);
-    return pid;
-}
-
 /* One is dead and not started again, one hangs for ever: `downpour run` ends well, and says so. */
 static void a_run_ends_without_them(void **state)
 {
@@ -394,8 +371,8 @@ static void a_run_ends_without_them(void **state)
         "sync", "--worker-timeout", "2", "--restarts", "0", "--model", "mlp:64-32-10", "--train",
         DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16", "--epochs", "200", NULL);
     dp_place_awaits(run, "epoch ");
-    assert_int_equal(kill(worker_of(place, run, 1), SIGSTOP), 0);
-    assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
+    assert_int_equal(kill(dp_place_child(run, "--worker 1"), SIGSTOP), 0);
+    assert_int_equal(kill(dp_place_child(run, "--worker 2"), SIGKILL), 0);
     dp_place_ended(run, 0);
     dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others continue without it");
     dp_place_says(run, "worker 1 did not stop on request and is killed");
@@ -413,11 +390,9 @@ static void a_resumed_run_brings_back_who_had_left(void **state)
         "0.0625", "--batch", "16", "--epochs", "200"
     struct dp_process *run = dp_place_start(place, RUN, "--restarts", "0", "--worker-timeout", "2", NULL);
     dp_place_awaits(run, "epoch ");
-    assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
-    const char *log = dp_place_path(place, "run/log/worker-0.log");
-    for (uint64_t end = dp_process_now_ms() + DP_SOON_MS;
-         !strstr(dp_place_read(place, log, NULL), "worker 2 has left before step"); dp_process_pause())
-        assert_true(dp_process_now_ms() < end);
+    assert_int_equal(kill(dp_place_child(run, "--worker 2"), SIGKILL), 0);
+    dp_place_awaits_file(place, dp_place_path(place, "run/log/worker-0.log"),
+                         "worker 2 has left before step");
     dp_process_signal(run, SIGINT);
     dp_place_ended(run, 128 + SIGINT);
     run = dp_place_try(place, 0, RUN, "--resume", "--worker-timeout", "0");
@@ -434,8 +409,8 @@ static void a_leased_run_ends_without_them(void **state)
         "--timeout", "3", "--restarts", "0", "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--scale",
         "0.0625", "--batch", "16", "--epochs", "150", NULL);
     dp_place_awaits(run, "/150 ");
-    assert_int_equal(kill(worker_of(place, run, 1), SIGSTOP), 0);
-    assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
+    assert_int_equal(kill(dp_place_child(run, "--worker 1"), SIGSTOP), 0);
+    assert_int_equal(kill(dp_place_child(run, "--worker 2"), SIGKILL), 0);
     dp_place_ended(run, 0);
     dp_place_says(run, "the training is finished; workers that still run are ended");
     dp_place_says(run, "worker 1 did not stop on request and is killed");
@@ -469,7 +444,6 @@ int main(void)
 #define DP_LEAVES_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         DP_LEAVES_TEST(what_is_torn_is_made_again),
-        DP_LEAVES_TEST(two_leave),
         DP_LEAVES_TEST(the_first_server_is_away_and_nobody_leaves),
         DP_LEAVES_TEST(all_workers_were_suspended_and_nobody_leaves),
         DP_LEAVES_TEST(who_comes_back_takes_its_share_again),

@@ -5,7 +5,6 @@
 #include "tests/system/chaos.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -166,30 +165,6 @@ static void answers_are_lost(void **state)
     dp_chaos_close(&chaos);
 }
 
-/* A server that stands still is asked again, and has then each push several times. */
-static void a_server_stands_still(void **state)
-{
-    struct dp_chaos_options options = {.servers = 2, .shards = 1, .clients = 3};
-    const char *conf[2] = {conf_with(*state, &options, "still.conf", SMALL), NULL};
-    struct dp_ledger_sums sums;
-    options.conf = conf;
-    struct dp_chaos *chaos = dp_chaos_open(*state, &options);
-    bool repeated = false;
-    for (int round = 0; round < 20 && !repeated; round++) {
-        dp_chaos_go_on(chaos, 30);
-        dp_process_signal(dp_chaos_server(chaos, 0), SIGSTOP);
-        for (uint64_t until = dp_process_now_ms() + 600; dp_process_now_ms() < until;)
-            dp_chaos_tick(chaos);
-        dp_process_signal(dp_chaos_server(chaos, 0), SIGCONT);
-        dp_chaos_go_on(chaos, 30);
-        repeated = dp_place_counter(*state, conf[0], "pushes_repeated") > 0;
-    }
-    assert_true(repeated);
-    dp_chaos_compare(chaos, &sums);
-    assert_int_equal(sums.unanswered, 0);
-    dp_chaos_close(&chaos);
-}
-
 /* After a clean stop any durability may follow; with a journal kills lose nothing, whatever was before. */
 static void one_durability_after_the_other(void **state)
 {
@@ -226,7 +201,6 @@ int main(void)
         DP_LEDGER_TEST(spoiled_connections),
         DP_LEDGER_TEST(young_servers),
         DP_LEDGER_TEST(answers_are_lost),
-        DP_LEDGER_TEST(a_server_stands_still),
         DP_LEDGER_TEST(one_durability_after_the_other),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));

@@ -194,13 +194,6 @@ static void so_does_every_group(void **state)
     storm(&run);
 }
 
-static void so_do_accumulated_ones(void **state)
-{
-    struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES / 3};
-    start_all(&run, "accumulate = 3;");
-    storm(&run);
-}
-
 static void so_do_those_of_threads(void **state)
 {
     struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES / 3};
@@ -256,22 +249,15 @@ static void so_does_every_leased_minibatch(void **state)
     leased(state, "work = \"leased\";", BATCHES);
 }
 
-static void so_does_every_leased_group(void **state)
-{
-    leased(state, "work = \"leased\"; push_every = 3; fetch_every = 2;", BATCHES / 3);
-}
-
 int main(void)
 {
 #define DP_TRAIN_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         DP_TRAIN_TEST(every_minibatch_counts_once_on_every_shard),
         DP_TRAIN_TEST(so_does_every_group),
-        DP_TRAIN_TEST(so_do_accumulated_ones),
         DP_TRAIN_TEST(so_do_those_of_threads),
         DP_TRAIN_TEST(so_does_every_step_of_a_device),
         DP_TRAIN_TEST(so_does_every_leased_minibatch),
-        DP_TRAIN_TEST(so_does_every_leased_group),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("ledger of a training", tests, NULL, NULL);

@@ -85,8 +85,7 @@ static void refused_always(struct bed *bed, const char *directory, const char *c
 {
     for (int round = 0; round < 2; round++) {
         start(bed, 0);
-        for (int again = 0; again < 2; again++)
-            refused(bed, bed->conf, 1, directory, cause);
+        refused(bed, bed->conf, 1, directory, cause);
         stop(bed, 0);
     }
 }
@@ -115,19 +114,6 @@ static void the_second_servers(void **state)
     refused_always(&bed, store(&bed, 1), "was it removed, or its disk not mounted");
     assert_int_equal(rmdir(store(&bed, 1)), 0); /* nothing was made in it */
     move(kept, store(&bed, 1));
-    all_is_as_it_was(&bed);
-}
-
-static void of_one_shard(void **state)
-{
-    struct bed bed = trained(state);
-    const char *kept = dp_place_path(bed.place, "kept"), *layout = dp_place_path(bed.place, "c-1/layout");
-    move(shard(&bed, 3), kept);
-    refused_always(&bed, shard(&bed, 3), "--replace-store");
-    assert_int_equal(unlink(layout), 0); /* without it the register knows all the same */
-    refused_always(&bed, shard(&bed, 3), "--replace-store");
-    assert_int_not_equal(access(shard(&bed, 3), F_OK), 0);
-    move(kept, shard(&bed, 3));
     all_is_as_it_was(&bed);
 }
 
@@ -179,42 +165,6 @@ static void the_register_alone(void **state)
     all_is_as_it_was(&bed);
 }
 
-/* ---- another in its place */
-
-static void two_servers_swapped(void **state)
-{
-    struct bed bed = trained(state);
-    const char *kept = dp_place_path(bed.place, "kept");
-    move(store(&bed, 0), kept);
-    move(store(&bed, 1), store(&bed, 0));
-    move(kept, store(&bed, 1));
-    for (uint32_t i = 0; i < 2; i++)
-        refused(&bed, bed.conf, i, store(&bed, i), "was another directory put (or mounted) in its place?");
-    move(store(&bed, 0), kept);
-    move(store(&bed, 1), store(&bed, 0));
-    move(kept, store(&bed, 1));
-    all_is_as_it_was(&bed);
-}
-
-/* Of the same cluster file, shard and range. */
-static void one_of_another_training(void **state)
-{
-    struct bed bed = trained(state);
-    const char *kept = dp_place_path(bed.place, "kept"), *first = dp_place_path(bed.place, "first");
-    move(store(&bed, 0), first);
-    move(store(&bed, 1), kept);
-    for (uint32_t i = 0; i < 2; i++)
-        start(&bed, i);
-    for (uint32_t i = 0; i < 2; i++)
-        stop(&bed, i);
-    (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", store(&bed, 0));
-    move(first, store(&bed, 0));
-    refused_always(&bed, store(&bed, 1), "is known to register");
-    (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", store(&bed, 1));
-    move(kept, store(&bed, 1));
-    all_is_as_it_was(&bed);
-}
-
 /* ---- copies */
 
 static void an_older_copy(void **state)
@@ -253,27 +203,6 @@ static const char *conf_of_copy(const struct bed *bed, const char *from)
     copy(bed, bed->conf, conf);
     (void)dp_place_try(bed->place, 0, "/bin/sed", "-i", edit, conf);
     return conf;
-}
-
-static void a_copy_beside_its_original(void **state)
-{
-    struct bed bed = trained(state);
-    const char *copied = dp_place_path(bed.place, "copied"), *conf = conf_of_copy(&bed, copied);
-    copy(&bed, store(&bed, 1), copied);
-    start(&bed, 0);
-    start(&bed, 1);
-    refused(&bed, conf, 1, copied, "another copy is used in its place");
-    assert_string_equal(scores_of(&bed), bed.scores); /* the original goes on */
-    stop(&bed, 1);
-    refused(&bed, conf, 1, copied, "another copy is used in its place");
-    stop(&bed, 0);
-    all_is_as_it_was(&bed);
-    (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", copied);
-    copy(&bed, store(&bed, 1), copied);
-    start(&bed, 0);
-    dp_place_stops_cleanly(dp_place_server(bed.place, conf, 1)); /* whoever comes first */
-    refused(&bed, bed.conf, 1, store(&bed, 1), "another copy is used in its place");
-    stop(&bed, 0);
 }
 
 /* Taken from one that runs, it is the same to the last bit: it takes the place, and the original is told. */
@@ -358,16 +287,8 @@ static void replaced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_second_servers),
-        TEST(of_one_shard),
-        TEST(the_first_servers),
-        TEST(the_register_alone),
-        TEST(two_servers_swapped),
-        TEST(one_of_another_training),
-        TEST(an_older_copy),
-        TEST(a_copy_beside_its_original),
-        TEST(a_copy_of_one_that_runs),
-        TEST(a_copy_after_an_opening_that_failed),
+        TEST(the_second_servers), TEST(the_first_servers),       TEST(the_register_alone),
+        TEST(an_older_copy),      TEST(a_copy_of_one_that_runs), TEST(a_copy_after_an_opening_that_failed),
         TEST(replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

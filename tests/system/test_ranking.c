@@ -92,26 +92,6 @@ static void figures_are_those_of_the_scores(void **state)
     }
 }
 
-/* The second start maps what the first decoded; a file that has changed is decoded again, and a line says so. */
-static void decoded_files_are_kept(void **state)
-{
-    struct dp_place *place = *state;
-    static struct files files;
-    const char *log = dp_place_path(place, "run/log/worker-0.log");
-    files = (struct files){.train_len = 0};
-    make_files(&files);
-    for (int start = 0; start < 3; start++) {
-        size_t len = files.train_len;
-        if (start == 2)
-            len = put(files.train, sizeof files.train, len, "", 3, 198);
-        const char *train = dp_place_file(place, "train", files.train, len);
-        (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", dp_place_path(place, "run"),
-                           "--model", "mf:4", "--train", train, "--epochs", "1", "--durability", "none");
-        bool again = strstr(dp_place_read(place, log, NULL), "changed since: making it again") != NULL;
-        assert_int_equal(again, start == 2);
-    }
-}
-
 /* Users and items by name: two workers agree on who is who, and a prediction does, with the training file gone. Lists of
  * the same pairs leave the same store, bit for bit. */
 static void names_and_lists_are_pairs(void **state)
@@ -392,7 +372,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(figures_are_those_of_the_scores, dp_place_setup, dp_place_teardown),
-        cmocka_unit_test_setup_teardown(decoded_files_are_kept, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(names_and_lists_are_pairs, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(an_odd_number_of_minibatches_is_evaluated, dp_place_setup,
                                         dp_place_teardown),

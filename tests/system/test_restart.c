@@ -1,5 +1,4 @@
-/* `downpour run` whose processes are killed (kill -9): each is started again, and the training ends well, with all its
- * minibatches and the score of an undisturbed one. */
+/* Killed when all is pushed, a worker ends well; a server that is away for long is waited for. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
@@ -39,40 +38,11 @@ static void await_log(struct run *run, const char *log, const char *text, uint32
 
 static void kill_one(struct run *run, const char *role, uint32_t number)
 {
-    const char *conf = dp_place_path(run->place, "run/runs/1/cluster.conf");
-    pid_t pid = dp_process_find(run->process, dp_place_text(run->place, "/downpour-%s --cluster %s --%s %u",
-                                                            role, conf, role, (unsigned)number));
-    assert_true(pid > 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
+    dp_place_kill_child(run->process, dp_place_text(run->place, "--%s %u", role, (unsigned)number));
     dp_place_awaits(run->process, dp_place_text(run->place,
                                                 "%s %u was killed by signal 9 (Killed); it is started "
                                                 "again in 0.1 s",
                                                 role, (unsigned)number));
-}
-
-static void killed_processes_are_started_again(void **state)
-{
-    struct run run = {.place = *state, .dir = dp_place_path(*state, "run")};
-    run.process = dp_place_start(run.place, "downpour", "run", "--dir", run.dir, "--servers", "2",
-                                 "--workers", "2", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN,
-                                 "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--batch", "8", "--epochs",
-                                 "60", "--rate", "0.002", "--journal-bytes", "16MiB", NULL);
-    await_log(&run, "worker-0", "epoch 2 of", 1);
-    kill_one(&run, "worker", 1);
-    await_log(&run, "worker-1", "continues at epoch", 1);
-    kill_one(&run, "server", 1);
-    await_log(&run, "server-1", "ready:", 2);
-    kill_one(&run, "worker", 0);
-    await_log(&run, "worker-0", "continues at epoch", 1);
-    kill_one(&run, "server", 0); /* the notes go with it */
-    await_log(&run, "server-0", "ready:", 2);
-    dp_place_ended(run.process, 0);
-    dp_place_says(run.process, "(restart 4 of 20 within 10 minutes)");
-    const char *report = dp_place_path(run.place, "run/report.json");
-    assert_true(dp_place_number(run.place, report, "final.test.accuracy") > 0.9);
-    assert_true(dp_place_number(run.place, report, "workers.0.examples") +
-                    dp_place_number(run.place, report, "workers.1.examples") ==
-                60 * 1437);
 }
 
 /* Killed at the very end, when all is pushed: nothing is trained again, and the report is there. */
@@ -84,10 +54,7 @@ static void a_worker_killed_while_it_waits_ends_well(void **state)
                                  "8", "--epochs", "12", "--rate", "0.002", NULL);
     /* Stopped, so that the other one has to wait for it (in the end: with a test set, after each epoch). */
     await_log(&run, "worker-1", "epoch 1 of", 1);
-    const char *conf = dp_place_path(run.place, "run/runs/1/cluster.conf");
-    pid_t pid = dp_process_find(run.process,
-                                dp_place_text(run.place, "/downpour-worker --cluster %s --worker 1", conf));
-    assert_true(pid > 0);
+    pid_t pid = dp_place_child(run.process, "--worker 1");
     assert_int_equal(kill(pid, SIGSTOP), 0);
     await_log(&run, "worker-0", "epoch 12 of", 1);
     kill_one(&run, "worker", 0);
@@ -98,25 +65,6 @@ static void a_worker_killed_while_it_waits_ends_well(void **state)
     assert_true(dp_place_number(run.place, report, "epochs.11.train_loss") < 0.5);
     assert_true(dp_place_number(run.place, report, "workers.0.pushes") == 12 * 90);
     assert_true(dp_place_number(run.place, report, "workers.0.examples") == 12 * 720);
-}
-
-/* It is not started again for ever. */
-static void the_limit_ends_the_run(void **state)
-{
-    struct run run = {.place = *state, .dir = dp_place_path(*state, "run")};
-    run.process = dp_place_start(run.place, "downpour", "run", "--dir", run.dir, "--model", "mlp:64-64-10",
-                                 "--train", DP_DIGITS_TRAIN, "--epochs", "100000", "--restarts", "1", NULL);
-    await_log(&run, "worker-0", "epoch 1 of", 1);
-    kill_one(&run, "worker", 0);
-    await_log(&run, "worker-0", "continues at epoch", 1);
-    const char *conf = dp_place_path(run.place, "run/runs/1/cluster.conf");
-    pid_t pid = dp_process_find(run.process,
-                                dp_place_text(run.place, "/downpour-worker --cluster %s --worker 0", conf));
-    assert_true(pid > 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    dp_place_ended(run.process, 2);
-    dp_place_says(run.process,
-                  "is not started again: 1 restarts within 10 minutes are the limit (--restarts)");
 }
 
 /* For over 10 s: the worker says whom it waits for and why, and goes on when the server is there again. */
@@ -149,9 +97,7 @@ int main(void)
 {
 #define DP_RESTART_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        DP_RESTART_TEST(killed_processes_are_started_again),
         DP_RESTART_TEST(a_worker_killed_while_it_waits_ends_well),
-        DP_RESTART_TEST(the_limit_ends_the_run),
         DP_RESTART_TEST(a_server_gone_for_long_is_waited_for),
     };
     return cmocka_run_group_tests_name("restart", tests, NULL, NULL);

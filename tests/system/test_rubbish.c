@@ -19,8 +19,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#define CLUSTER_ID 4711u
-#define PORTS      4u /* control, shard, control, shard */
+#define PORTS 4u /* control, shard, control, shard */
 
 struct live {
     struct dp_place *place;
@@ -267,167 +266,10 @@ static void large_messages(void **state)
 
 /* --- requests, well-formed but for one thing */
 
-static struct dp_request request_of(enum dp_request_kind kind, uint64_t sequence)
-{
-    struct dp_request request = {.kind = kind,
-                                 .id = 100 + sequence,
-                                 .cluster = CLUSTER_ID,
-                                 .generation = 1,
-                                 .session = 99,
-                                 .sequence = sequence,
-                                 .timeout_ms = 10000};
-    return request;
-}
-
-/* One section of the table "stranger", width 2. */
-static struct dp_request rows_of(enum dp_request_kind kind, uint64_t sequence, uint32_t rows)
-{
-    struct dp_request request = request_of(kind, sequence);
-    request.stream = 99;
-    request.number = sequence;
-    request.rate = 1;
-    request.sections = 1;
-    request.section[0] = (struct dp_section){.table = dp_table_id("stranger"), .rows = rows};
-    return request;
-}
-
 struct bytes {
     const void *data;
     size_t size;
 };
-
-/* Frames of other sizes than the header says, too: they are added behind it. `version`: 0 leaves it right. */
-static enum dp_status ask(struct stranger *stranger, const struct dp_request *request,
-                          const struct bytes *arrays, uint32_t count, unsigned char version,
-                          struct dp_reply *reply, float *values, size_t value_bytes)
-{
-    struct dp_error err = {0};
-    struct dp_message *message = NULL, *answer = dp_message_new(8);
-    struct dp_frame empty[2] = {{0}};
-    uint32_t arrays_known = request->kind == DP_REQUEST_PUSH ? 2 : request->kind == DP_REQUEST_PULL ? 1 : 0;
-    if (dp_request_encode(request, empty, arrays_known, &message, &err) != DP_OK)
-        fail_msg("%s", err.text);
-    unsigned char *header = message->frame[0].data;
-    assert_int_equal(header[0], 0x08); /* field 1, protocol */
-    if (version)
-        header[1] = version;
-    say(stranger, header, message->frame[0].size, count > 0);
-    for (uint32_t i = 0; i < count; i++)
-        say(stranger, arrays[i].data, arrays[i].size, i + 1 < count);
-    dp_message_free(&message);
-    int more = 1;
-    while (more) {
-        zmq_msg_t part;
-        size_t size = sizeof more;
-        (void)zmq_msg_init(&part);
-        if (zmq_msg_recv(&part, stranger->socket, 0) < 0)
-            fail_msg("no answer: %s", zmq_strerror(zmq_errno()));
-        dp_message_add(answer, dp_frame_copy(zmq_msg_data(&part), zmq_msg_size(&part)));
-        (void)zmq_msg_close(&part);
-        assert_int_equal(zmq_getsockopt(stranger->socket, ZMQ_RCVMORE, &more, &size), 0);
-    }
-    if (dp_reply_decode(answer, reply, &err) != DP_OK)
-        fail_msg("%s", err.text);
-    if (values && reply->status == DP_OK) {
-        assert_int_equal(answer->frames, 2);
-        assert_int_equal(answer->frame[1].size, value_bytes);
-        memcpy(values, answer->frame[1].data, value_bytes);
-    }
-    dp_message_free(&answer);
-    enum dp_status st = reply->status;
-    dp_reply_clear(reply);
-    return st;
-}
-
-static void hello_and_table(struct stranger *stranger, struct dp_reply *reply)
-{
-    struct dp_request request = request_of(DP_REQUEST_HELLO, 0);
-    (void)snprintf(request.client, sizeof request.client, "stranger");
-    request.next_sequence = 1;
-    assert_int_equal(ask(stranger, &request, NULL, 0, 0, reply, NULL, 0), DP_OK);
-    request = request_of(DP_REQUEST_CREATE_TABLE, 1);
-    request.spec = (struct dp_table_spec){.name = "stranger", .dim = 2};
-    request.spec.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
-    assert_int_equal(ask(stranger, &request, NULL, 0, 0, reply, NULL, 0), DP_OK);
-}
-
-/* Another version, generation, cluster: these are no part of the session. */
-static void ask_as_another(struct stranger *stranger)
-{
-    struct dp_reply reply;
-    struct dp_request request = request_of(DP_REQUEST_STATUS, 0);
-    assert_int_equal(ask(stranger, &request, NULL, 0, DP_PROTOCOL_VERSION + 1, &reply, NULL, 0), DP_VERSION);
-    request.generation = 2;
-    assert_int_equal(ask(stranger, &request, NULL, 0, 0, &reply, NULL, 0), DP_GENERATION);
-    request.generation = 1;
-    request.cluster = 1;
-    assert_int_equal(ask(stranger, &request, NULL, 0, 0, &reply, NULL, 0), DP_GENERATION);
-}
-
-static void requests_with_one_fault(void **state)
-{
-    struct live *live = *state;
-    struct stranger stranger = stranger_open(live, 1, NULL); /* the first shard: the lower half of the keys */
-    struct dp_reply reply;
-    const uint64_t keys[2] = {5, 6}, descending[2] = {6, 5}, equal[2] = {5, 5},
-                   others[2] = {5, UINT64_C(1) << 63};
-    const float good[4] = {1, 2, 3, 4}, nan[4] = {1, 2, NAN, 4}, infinite[4] = {1, 2, 3, -INFINITY};
-    float before[4] = {0}, after[4] = {9, 9, 9, 9};
-    const struct bytes pull[] = {{keys, sizeof keys}}, push[] = {{keys, sizeof keys}, {good, sizeof good}};
-    uint64_t n = 2;
-    double refused = dp_place_counter(live->place, live->conf, "requests_refused");
-    hello_and_table(&stranger, &reply);
-    struct dp_request request = rows_of(DP_REQUEST_PUSH, n++, 2);
-    assert_int_equal(ask(&stranger, &request, push, 2, 0, &reply, NULL, 0), DP_OK);
-    request = rows_of(DP_REQUEST_PULL, n++, 2);
-    assert_int_equal(ask(&stranger, &request, pull, 1, 0, &reply, before, sizeof before), DP_OK);
-    for (int i = 0; i < 4; i++)
-        assert_true(before[i] == -good[i]);
-
-    const struct {
-        struct bytes keys, values;
-        enum dp_status status;
-        const char *reason;
-    } faults[] = {
-        {{descending, 16}, {good, 16}, DP_INVALID, "ascending"},
-        {{equal, 16}, {good, 16}, DP_INVALID, "ascending"},
-        {{keys, 15}, {good, 16}, DP_INVALID, "keys frame"},
-        {{keys, 8}, {good, 16}, DP_INVALID, "keys frame"},
-        {{keys, 0}, {good, 16}, DP_INVALID, "keys frame"},
-        {{keys, 16}, {good, 15}, DP_INVALID, "values frame"},
-        {{keys, 16}, {good, 8}, DP_INVALID, "stranger"},
-        {{keys, 16}, {good, 0}, DP_INVALID, "values frame"},
-        {{others, 16}, {good, 16}, DP_INVALID, "key"},
-        {{keys, 16}, {nan, 16}, DP_NOT_FINITE, "stranger"},
-        {{keys, 16}, {infinite, 16}, DP_NOT_FINITE, "stranger"},
-    };
-    size_t count = sizeof faults / sizeof faults[0];
-    for (size_t i = 0; i < count; i++) {
-        const struct bytes arrays[] = {faults[i].keys, faults[i].values};
-        request = rows_of(DP_REQUEST_PUSH, n++, 2);
-        enum dp_status st = ask(&stranger, &request, arrays, 2, 0, &reply, NULL, 0);
-        if (st != faults[i].status || !strstr(reply.reason, faults[i].reason))
-            fail_msg("fault %zu: %s, '%s'", i, dp_status_name((int)st), reply.reason);
-    }
-    /* A frame missing, one too many, a table that nobody made, a value type that is none. */
-    request = rows_of(DP_REQUEST_PUSH, n++, 2);
-    assert_int_equal(ask(&stranger, &request, push, 1, 0, &reply, NULL, 0), DP_INVALID);
-    request = rows_of(DP_REQUEST_PULL, n++, 2);
-    assert_int_equal(ask(&stranger, &request, push, 2, 0, &reply, NULL, 0), DP_INVALID);
-    request = rows_of(DP_REQUEST_PULL, n++, 2);
-    request.section[0].table ^= 1;
-    assert_int_equal(ask(&stranger, &request, pull, 1, 0, &reply, NULL, 0), DP_NOT_FOUND);
-    ask_as_another(&stranger);
-    /* The rows have kept their values, and the session goes on. */
-    request = rows_of(DP_REQUEST_PULL, n++, 2);
-    assert_int_equal(ask(&stranger, &request, pull, 1, 0, &reply, after, sizeof after), DP_OK);
-    assert_memory_equal(before, after, sizeof before);
-    stranger_close(&stranger);
-    assert_true(dp_place_counter(live->place, live->conf, "pushes_not_finite") == 2);
-    assert_true(dp_place_counter(live->place, live->conf, "requests_refused") ==
-                refused + (double)count + 3 + 3);
-    all_is_well(live);
-}
 
 int main(void)
 {
@@ -438,7 +280,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(greetings_and_garbage, setup, teardown),
         cmocka_unit_test_setup_teardown(random_frames, setup, teardown),
         cmocka_unit_test_setup_teardown(large_messages, setup, teardown),
-        cmocka_unit_test_setup_teardown(requests_with_one_fault, setup, teardown),
     };
     return cmocka_run_group_tests_name("rubbish", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static struct dp_process *start_run(struct dp_place *place, const char *dir)
 
 static const char *digest_of(struct dp_place *place, const char *dir)
 {
-    return dp_place_digest(place, dp_place_text(place, "%s/store/server-0", dir), NULL);
+    return dp_place_run_digest(place, dir);
 }
 
 /* Asks until the answer holds the text, on stderr where the servers do not serve. */
@@ -62,9 +62,7 @@ static void await_pushes(struct dp_place *place, const char *conf, double least)
 
 static void kill_one(struct dp_place *place, struct dp_process *run, const char *program, const char *name)
 {
-    pid_t pid = dp_process_find(run, program);
-    assert_true(pid > 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
+    dp_place_kill_child(run, program);
     dp_place_awaits(run,
                     dp_place_text(place, "%s was killed by signal 9 (Killed); it is started again", name));
 }

@@ -6,9 +6,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define ALONE "overlap = false; pushes_max = 1;"
 
@@ -72,17 +69,6 @@ static struct unsaved training(void **state, const char *durability)
     return u;
 }
 
-static void expect_same_end(struct unsaved *u, const char *file, uint32_t servers, uint32_t shards,
-                            const char *end)
-{
-    as(u, file, servers, shards);
-    (void)dp_place_try(u->place, 0, "downpour", "restore", "--from", u->to, "--cluster", u->conf);
-    start(u);
-    const char *again = digest_of_the_end(u);
-    dp_place_says(u->worker, "continues at epoch");
-    assert_string_equal(again, end);
-}
-
 static void an_online_checkpoint_is_refused_with_its_remedy(void **state)
 {
     struct unsaved u = training(state, "none");
@@ -97,16 +83,6 @@ static void an_online_checkpoint_is_refused_with_its_remedy(void **state)
     dp_place_says(checkpoint(&u), "checkpoint 1 of run 1");
     for (uint32_t i = 0; i < u.cluster.servers; i++)
         dp_place_stops_cleanly(u.server[i]);
-}
-
-static void restored_from_a_checkpoint_of_others(void **state)
-{
-    struct unsaved u = training(state, "process");
-    dp_place_says(checkpoint(&u), "checkpoint 1 of run 1");
-    assert_int_equal(dp_process_wait(u.worker, 0), DP_PROCESS_RUNS); /* or nothing was under way */
-    const char *end = digest_of_the_end(&u);
-    expect_same_end(&u, "same", 2, 1, end);
-    expect_same_end(&u, "three", 1, 3, end);
 }
 
 static void kill_all(struct unsaved *u)
@@ -192,7 +168,6 @@ int main(void)
 #define UNJOURNALED_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         UNJOURNALED_TEST(an_online_checkpoint_is_refused_with_its_remedy),
-        UNJOURNALED_TEST(restored_from_a_checkpoint_of_others),
         UNJOURNALED_TEST(killed_it_names_its_checkpoint_or_starts_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
