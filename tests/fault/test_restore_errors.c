@@ -3,7 +3,7 @@
  * Sizes     DRAWN cases of all (call, file, error, manner, n); DP_LONG=1: LONG times as many. DP_FAULT_SEED: other draws.
  * The last line before a failure is its plan. */
 #include "tests/fault/disk_file.h"
-#include "tests/fault/failing.h"
+#include "tests/fault/failing_plan.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
@@ -75,15 +75,6 @@ static int restore(struct restores *r, uint32_t which, const struct dp_failing_p
 
 /* ---- cases */
 
-static bool can_fail_so(enum dp_failing_call call, enum dp_failing_error error)
-{
-    if (error == DP_FAILING_SHORT)
-        return call == DP_FAILING_WRITE;
-    if (error == DP_FAILING_LOSE)
-        return call == DP_FAILING_SYNC;
-    return error == DP_FAILING_EIO || call != DP_FAILING_REMOVE;
-}
-
 static struct dp_failing_plan drawn(const struct dp_failing_counts *calls, uint64_t *seed)
 {
     struct dp_failing_plan plan = {0};
@@ -96,7 +87,7 @@ static struct dp_failing_plan drawn(const struct dp_failing_counts *calls, uint6
                                         .on = draw >> 63 != 0};
         uint32_t count = calls->calls[plan.call][plan.file];
         plan.n = count > 0 ? 1 + (uint32_t)(draw >> 32) % count : 0;
-    } while (plan.n == 0 || !can_fail_so(plan.call, plan.error));
+    } while (plan.n == 0 || !dp_failing_can(plan.call, plan.error));
     return plan;
 }
 
@@ -124,8 +115,7 @@ static void run_case(struct restores *r, const struct dp_failing_plan *plan, uin
 static void a_store_is_whole_whatever_call_fails(void **state)
 {
     struct restores *r = *state;
-    const char *text = getenv("DP_FAULT_SEED");
-    uint64_t seed = text ? strtoull(text, NULL, 0) : 1;
+    uint64_t seed = dp_failing_seed();
     uint32_t has = 0, cases = getenv("DP_LONG") ? DRAWN * LONG : DRAWN;
     for (uint32_t i = 2; i-- > 0;) { /* the first one last */
         (void)restore(r, i, NULL);

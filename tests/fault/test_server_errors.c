@@ -5,7 +5,7 @@
  * A failure prints its plan; DP_FAULT_PLAN="PLAN kill" runs that one and leaves its directory. */
 #include "common/config/cluster.h"
 #include "tests/fault/disk_file.h"
-#include "tests/fault/failing.h"
+#include "tests/fault/failing_plan.h"
 #include "tests/fault/ledger.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
@@ -30,12 +30,6 @@
 #define STUCK_MS 500u /* a server that has failed and takes no more pushes */
 #define LOOK_MS  50u
 #define SETTINGS "id = 77; journal_bytes = \"16MiB\"; cache_bytes = \"3MiB\";"
-
-static const char *const call_names[DP_FAILING_CALLS] = {"write",  "sync",   "rename", "link",
-                                                         "create", "resize", "remove"};
-static const char *const file_names[DP_FAILING_FILES] = {"manifest", "current", "log",       "table",
-                                                         "options",  "journal", "directory", "other"};
-static const char *const error_names[DP_FAILING_ERRORS] = {"EIO", "ENOSPC", "short", "EIO and lost"};
 
 struct sweep {
     struct dp_place *place;
@@ -109,11 +103,11 @@ static void push_all(struct sweep *s)
 
 static void tell(struct sweep *s, const struct dp_failing_plan *p, bool stops, const char *what)
 {
+    char said[80];
     s->failures++;
-    print_message("%s %s %" PRIu32 " %s %s, then %s: %s\n    again: DP_FAULT_PLAN=\"" DP_FAILING_FORMAT
+    print_message("%s, then %s: %s\n    again: DP_FAULT_PLAN=\"" DP_FAILING_FORMAT
                   " %s\"; acknowledged %" PRIu64 ", sent %" PRIu64 "; the failing life said: %s\n",
-                  call_names[p->call], file_names[p->file], p->n, error_names[p->error],
-                  p->on ? "from then on" : "once", stops ? "SIGTERM" : "SIGKILL", what, p->call, p->file,
+                  dp_failing_say(p, said, sizeof said), stops ? "SIGTERM" : "SIGKILL", what, p->call, p->file,
                   p->n, p->error, (unsigned)p->on, stops ? "stop" : "kill", s->acked, s->sent,
                   s->server ? dp_process_err(s->server) : "");
 }
@@ -170,21 +164,6 @@ static void run_case(struct sweep *s, const struct dp_failing_plan *plan, bool s
 
 /* ---- all cases */
 
-static uint64_t number_from(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
-static bool can_fail_so(enum dp_failing_call call, enum dp_failing_error error)
-{
-    if (error == DP_FAILING_SHORT)
-        return call == DP_FAILING_WRITE;
-    if (error == DP_FAILING_LOSE)
-        return call == DP_FAILING_SYNC;
-    return error == DP_FAILING_EIO || call != DP_FAILING_REMOVE;
-}
-
 /* The sorts of failure that can occur, each as a plan without n. */
 static uint32_t list_sorts(const struct dp_failing_counts *calls, struct dp_failing_plan *out)
 {
@@ -194,7 +173,7 @@ static uint32_t list_sorts(const struct dp_failing_counts *calls, struct dp_fail
             for (int error = 0; error < DP_FAILING_ERRORS; error++)
                 for (int on = 0; on < 2; on++)
                     if (calls->calls[call][file] > 0 &&
-                        can_fail_so((enum dp_failing_call)call, (enum dp_failing_error)error))
+                        dp_failing_can((enum dp_failing_call)call, (enum dp_failing_error)error))
                         out[count++] = (struct dp_failing_plan){.call = (enum dp_failing_call)call,
                                                                 .file = (enum dp_failing_file)file,
                                                                 .error = (enum dp_failing_error)error,
@@ -214,7 +193,7 @@ static void what_was_acknowledged_outlasts_failing_calls(void **state)
     static struct dp_failing_plan sort[DP_FAILING_CALLS * DP_FAILING_FILES * DP_FAILING_ERRORS * 2];
     struct sweep *s = *state;
     const struct dp_failing_plan none = {.n = 0};
-    uint64_t seed = number_from("DP_FAULT_SEED", 1), draws = 0;
+    uint64_t seed = dp_failing_seed(), draws = 0;
     run_case(s, &none, true);
     const struct dp_failing_counts calls = *s->counts;
     uint32_t sorts = list_sorts(&calls, sort);
@@ -258,16 +237,8 @@ static void an_ingest_whose_manifest_sync_fails_is_no_damage(void **state)
 static void the_plan_that_was_given(void **state)
 {
     struct sweep *s = *state;
-    unsigned call, file, n, error, on;
     char end[8] = "";
-    assert_int_equal(
-        sscanf(getenv("DP_FAULT_PLAN"), DP_FAILING_FORMAT " %5s", &call, &file, &n, &error, &on, end), 6);
-    assert_true(call < DP_FAILING_CALLS && file < DP_FAILING_FILES && error < DP_FAILING_ERRORS);
-    const struct dp_failing_plan plan = {.call = (enum dp_failing_call)call,
-                                         .file = (enum dp_failing_file)file,
-                                         .n = n,
-                                         .error = (enum dp_failing_error)error,
-                                         .on = on != 0};
+    const struct dp_failing_plan plan = dp_failing_given(end);
     run_case(s, &plan, strcmp(end, "stop") == 0);
     print_message("%" PRIu32 " calls failed; acknowledged %" PRIu64 ", sent %" PRIu64
                   "; the client heard: %s; its directory: %s\n",

@@ -4,7 +4,7 @@
  * Sizes     One n, drawn, of each call, file, error and manner; DP_LONG=1: all. DP_FAULT_SEED: other draws.
  * A failure prints its plan; DP_FAULT_PLAN="PLAN exit" runs that one and leaves its directory. */
 #include "tests/fault/disk_file.h"
-#include "tests/fault/failing.h"
+#include "tests/fault/failing_plan.h"
 #include "tests/lib/process.h"
 #include "tests/lib/test.h"
 
@@ -22,12 +22,6 @@
 #define TOLD       8u /* failures that are printed */
 #define LEEWAY     8u /* a run's calls may be more than the first one's: background threads */
 #define PATH_BYTES 256u
-
-static const char *const call_names[DP_FAILING_CALLS] = {"write",  "sync",   "rename", "link",
-                                                         "create", "resize", "remove"};
-static const char *const file_names[DP_FAILING_FILES] = {"manifest", "current", "marks",     "table",
-                                                         "options",  "journal", "directory", "other"};
-static const char *const error_names[DP_FAILING_ERRORS] = {"EIO", "ENOSPC", "short", "EIO and lost"};
 
 /* The processes of a case, one after the other. */
 enum stage { LIVE, OPEN, CHECK, STAGES };
@@ -126,15 +120,13 @@ static struct dp_failing_counts counts_of(const struct slot *slot)
 static void tell(struct sweep *sweep, struct slot *slot, const char *what, int code)
 {
     const struct dp_failing_plan *p = &slot->plan;
-    char path[2 * PATH_BYTES];
+    char path[2 * PATH_BYTES], said[80];
     if (sweep->failures++ >= TOLD)
         return;
     char *live = dp_process_slurp(path_in(slot, "live.out", path), NULL);
-    print_message("%s %s %" PRIu32
-                  " %s %s, %s: %s ended with %d: %s%s\n    again: DP_FAULT_PLAN=\"" DP_FAILING_FORMAT
+    print_message("%s, %s: %s ended with %d: %s%s\n    again: DP_FAULT_PLAN=\"" DP_FAILING_FORMAT
                   " %s\"; the life said: %s\n",
-                  call_names[p->call], file_names[p->file], p->n, error_names[p->error],
-                  p->on ? "from then on" : "once", slot->closes ? "closed" : "exited", what, code,
+                  dp_failing_say(p, said, sizeof said), slot->closes ? "closed" : "exited", what, code,
                   dp_process_out(slot->process), dp_process_err(slot->process), p->call, p->file, p->n,
                   p->error, (unsigned)p->on, slot->closes ? "close" : "exit", live ? live : "");
     if (slot->opening.n > 0)
@@ -192,15 +184,6 @@ static void drain(struct sweep *sweep)
 
 /* ---- all cases */
 
-static bool can_fail_so(enum dp_failing_call call, enum dp_failing_error error)
-{
-    if (error == DP_FAILING_SHORT)
-        return call == DP_FAILING_WRITE;
-    if (error == DP_FAILING_LOSE)
-        return call == DP_FAILING_SYNC;
-    return error == DP_FAILING_EIO || call != DP_FAILING_REMOVE;
-}
-
 /* How many calls of each sort an undisturbed life makes. */
 static struct dp_failing_counts probe(struct sweep *sweep)
 {
@@ -227,17 +210,11 @@ static void sweep_one(struct sweep *sweep, struct dp_failing_plan plan, uint32_t
     }
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 static void what_was_acknowledged_outlasts_any_failing_call(void **state)
 {
     struct sweep *sweep = *state;
     struct dp_failing_counts calls = probe(sweep);
-    uint64_t seed = number_from("DP_FAULT_SEED", 1), draws = 0;
+    uint64_t seed = dp_failing_seed(), draws = 0;
     bool all = getenv("DP_LONG") != NULL;
     for (int call = 0; call < DP_FAILING_CALLS; call++)
         for (int file = 0; file < DP_FAILING_FILES; file++)
@@ -247,7 +224,7 @@ static void what_was_acknowledged_outlasts_any_failing_call(void **state)
                                                    .file = (enum dp_failing_file)file,
                                                    .error = (enum dp_failing_error)error,
                                                    .on = on};
-                    if (calls.calls[call][file] > 0 && can_fail_so(plan.call, plan.error))
+                    if (calls.calls[call][file] > 0 && dp_failing_can(plan.call, plan.error))
                         sweep_one(sweep, plan, calls.calls[call][file], all, &draws, seed);
                 }
     drain(sweep);
@@ -318,16 +295,8 @@ static void an_ingested_portion_that_stays_is_not_written_over(void **state)
 static void the_plan_that_was_given(void **state)
 {
     struct sweep *sweep = *state;
-    unsigned call, file, n, error, on;
     char end[8] = "";
-    assert_int_equal(
-        sscanf(getenv("DP_FAULT_PLAN"), DP_FAILING_FORMAT " %5s", &call, &file, &n, &error, &on, end), 6);
-    assert_true(call < DP_FAILING_CALLS && file < DP_FAILING_FILES && error < DP_FAILING_ERRORS);
-    const struct dp_failing_plan plan = {.call = (enum dp_failing_call)call,
-                                         .file = (enum dp_failing_file)file,
-                                         .n = n,
-                                         .error = (enum dp_failing_error)error,
-                                         .on = on != 0};
+    const struct dp_failing_plan plan = dp_failing_given(end);
     struct slot *slot = free_slot(sweep);
     start_case(slot, &plan, strcmp(end, "close") == 0);
     drain(sweep);

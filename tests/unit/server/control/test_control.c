@@ -1,6 +1,7 @@
 /* Control: what it answers, over real sockets; how it starts and stops. */
 #include "tests/lib/test.h"
 
+#include "common/client/downpour.h"
 #include "common/env/clock.h"
 #include "server/control/control.h"
 
@@ -437,6 +438,43 @@ static void a_damaged_register_is_refused_at_start(void **state)
     assert_null(bed->control);
 }
 
+/* By the client library; whose numbers they are is test_leases'. */
+static void bad_lease_requests_are_refused(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    struct dp_client *client = NULL;
+    struct dp_leased got;
+    char *directory = bed->directory;
+    const struct dp_client_options options = {.name = "test",
+                                              .cluster = CLUSTER,
+                                              .generation = GENERATION,
+                                              .control = bed->endpoint,
+                                              .retry_ms = 100};
+    const struct dp_lease bad[] = {{.run = 0, .total = 8},
+                                   {.run = 1, .total = 0},
+                                   {.run = 1, .total = DP_LEASE_TOTAL_MAX + 1},
+                                   {.run = 1, .total = 8, .rank = DP_LEASE_RANKS_MAX},
+                                   {.run = 1, .total = 8, .want = DP_LEASE_WANT_MAX + 1},
+                                   {.run = 1, .total = 8, .held_count = DP_LEASE_HELD_MAX + 1}},
+                          ask_for[] = {{.run = 1, .total = 8}, {.run = 1, .total = 9}};
+    if (dp_client_open(&options, &client, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(dp_client_lease(client, &bad[i], WAIT_MS, &got, &err), DP_ARGUMENT);
+    assert_int_equal(dp_client_lease(client, &ask_for[0], WAIT_MS, &got, &err), DP_OK);
+    assert_int_equal(got.state, DP_LEASE_TELL);
+    assert_int_equal(dp_client_lease(client, &ask_for[1], WAIT_MS, &got, &err), DP_INVALID);
+    assert_non_null(strstr(err.text, "8 push numbers, not 9"));
+    char first = directory[0];
+    directory[0] = '\0'; /* another server than the first */
+    restart(bed);
+    directory[0] = first;
+    assert_int_equal(dp_client_lease(client, &ask_for[0], WAIT_MS, &got, &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "tcp://first:1"));
+    dp_client_close(&client);
+}
+
 /* With requests still coming in as fast as they can be sent: stop does not wait for them to end. */
 static void stop_ends_in_time(void **state)
 {
@@ -479,6 +517,7 @@ int main(void)
         IN_BED(others_than_the_first_name_the_first),
         IN_BED(a_read_only_register_answers_and_takes_nothing),
         IN_BED(one_process_has_the_register),
+        IN_BED(bad_lease_requests_are_refused),
         IN_BED(a_damaged_register_is_refused_at_start),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);

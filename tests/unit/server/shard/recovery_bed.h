@@ -28,7 +28,7 @@ struct recovery {
     struct dp_table_spec spec[TABLES];
     uint64_t lsn[TABLES][KEYS]; /* the model: of the last push; 0: none */
     float sum[TABLES][KEYS];
-    uint64_t stored_lsn, stop_at, told;
+    uint64_t stored_lsn;
     bool hold;
     char *records[PUSHES + 1];
     size_t record_bytes[PUSHES + 1];
@@ -159,16 +159,6 @@ static void before_the_crash(struct recovery *r)
 
 /* ---- opening */
 
-static enum dp_status tell(void *context, enum dp_journal_phase phase, uint64_t done_bytes,
-                           uint64_t all_bytes, struct dp_error *err)
-{
-    struct recovery *r = context;
-    (void)phase;
-    if (done_bytes > all_bytes)
-        broken(r, "bytes done", done_bytes, all_bytes);
-    return ++r->told == r->stop_at ? dp_fail(err, DP_STOPPING, "told to stop") : DP_OK;
-}
-
 static enum dp_status try_to_open(struct recovery *r, struct dp_error *err)
 {
     dp_fake_store_hold(r->bed.fake, r->hold);
@@ -275,8 +265,6 @@ static struct recovery *new_of(uint64_t seed)
     struct dp_shard_options *options = &r->bed.host.options;
     options->salt = seed;
     options->recovers = true;
-    options->journal.progress = tell;
-    options->journal.progress_context = r;
     before_the_crash(r);
     return r;
 }

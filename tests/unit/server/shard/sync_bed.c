@@ -553,3 +553,34 @@ void sync_check(struct sync *s, uint64_t step)
         bed_turn(&s->bed);
     sync_same(s, bed_expect(&s->bed, id, DP_OK), step);
 }
+
+struct sync *sync_gathered(uint32_t members, uint32_t backups, uint64_t step)
+{
+    struct sync *s = sync_new_with_backups(members, backups, SYNC_STEPS, 3, DP_DURABILITY_MACHINE);
+    uint64_t id[SYNC_MEMBERS];
+    sync_fill(s);
+    sync_train(s, step);
+    s->bed.now_ns += UINT64_C(31000000000);
+    bed_turn(&s->bed);
+    for (uint32_t rank = 0; rank < members; rank++) {
+        id[rank] = sync_pull(s, rank);
+        s->member[rank].sequence++;
+    }
+    bed_turn(&s->bed);
+    for (uint32_t rank = 0; rank < members; rank++) {
+        sync_same(s, sync_reply(s, id[rank]), step);
+        memcpy(s->member[rank].weights, s->before[step], sizeof(sync_weights));
+    }
+    for (uint32_t rank = 0; rank < members - backups; rank++)
+        id[rank] = sync_push(s, rank);
+    (void)bed_one_turn(&s->bed);
+    for (uint32_t rank = 0; rank < members - backups; rank++) {
+        bed_expect(&s->bed, id[rank], DP_OK); /* so all are durable */
+        s->kept[step] |= 1u << rank;
+        s->member[rank].step++;
+    }
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), step);
+    dp_fake_store_hold(s->bed.fake, s->holds_reads = true);
+    sync_crash(s, DP_SIM_NOTHING, false);
+    return s;
+}

@@ -76,6 +76,10 @@ void sync_check(struct sync *s, uint64_t step);
 /* Of all pushes that the first `steps` steps are of. */
 uint64_t sync_examples(const struct sync *s, uint64_t steps);
 
+/* All members have pulled this step, whose rows are in the store only, and all but the backups have pushed it; it is not closed: opened
+ * again before that, while the store holds reads. */
+struct sync *sync_gathered(uint32_t members, uint32_t backups, uint64_t step);
+
 /* Requests of members, for tests of their own. Sent, not turned. */
 uint64_t sync_pull(struct sync *s, uint32_t rank);
 uint64_t sync_push(struct sync *s, uint32_t rank);

@@ -415,11 +415,6 @@ static void a_shard_that_cannot_says_why(void **state)
         strstr(bed_expect(&bed, bed_send(&bed, &request, NULL, 0), DP_UNSUPPORTED)->reply.reason, "copier"));
     bed_close(&bed);
     bed_init(&bed, 16);
-    bed_open_shard(&bed); /* without a journal; which a server gives no copier */
-    assert_non_null(
-        strstr(bed_expect(&bed, bed_send(&bed, &request, NULL, 0), DP_UNSUPPORTED)->reply.reason, "journal"));
-    bed_close(&bed);
-    bed_init(&bed, 16);
     bed.host.options.copier = &copier;
     bed.host.options.read_only = true;
     bed_open_shard(&bed);
@@ -427,6 +422,57 @@ static void a_shard_that_cannot_says_why(void **state)
                            "read-only"));
     bed_close(&bed);
     dp_fake_copier_free(&fake);
+}
+
+/* Planted: until the first push comes it has no record up to which all is there, and is not copied. */
+static void nothing_is_copied_at_once(void **state)
+{
+    struct cut_bed c;
+    (void)state;
+    cut_bed_start(&c);
+    cut_bed_begin(&c);
+    (void)cut_bed_cut(&c, 1);
+    cut_bed_finish(&c, 1, 0, NULL, 0);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPYING);
+    const struct dp_copy_job *job = dp_fake_copier_job(c.fake, 0);
+    assert_true(job->lsn == 0 && job->until == 0 && job->missing_count == 0);
+    dp_fake_copier_end(c.fake, 0, DP_OK);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPIED);
+    cut_bed_stop(&c);
+}
+
+/* Planted: what comes behind that turn is within what is copied. */
+static void what_is_given_up_stays_out(void **state)
+{
+    struct cut_bed c;
+    const struct dp_copy_push missing = {CUT_STREAM, 1};
+    (void)state;
+    cut_bed_start(&c);
+    cut_bed_begin(&c);
+    (void)cut_bed_cut(&c, 1);
+    cut_bed_finish(&c, 1, 0, &missing, 1);
+    cut_bed_finish(&c, 1, 0, NULL, 0);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPYING);
+    assert_int_equal(cut_bed_push(&c, 20), 1);
+    const struct dp_copy_job *job = dp_fake_copier_job(c.fake, 0);
+    assert_true(job->lsn == 0 && job->until == 0 && job->missing_count == 0);
+    dp_fake_copier_end(c.fake, 0, DP_OK);
+    cut_bed_stop(&c);
+}
+
+static void without_a_journal_it_is_refused(void **state)
+{
+    struct cut_bed c;
+    (void)state;
+    cut_bed_start_unjournaled(&c);
+    (void)cut_bed_push(&c, 10);
+    assert_int_equal(cut_bed_refused(&c, &begin_it), DP_UNSUPPORTED);
+    const char *why = c.bed.reply[(c.bed.replies - 1) % BED_REPLIES].reply.reason;
+    assert_non_null(strstr(why, "durability none"));
+    assert_non_null(strstr(why, "set durability to process or machine"));
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_NONE);
+    (void)cut_bed_push(&c, 20);
+    cut_bed_stop(&c);
 }
 
 int main(void)
@@ -446,6 +492,9 @@ int main(void)
         cmocka_unit_test(what_is_given_up_is_not_copied),
         cmocka_unit_test(one_order_at_a_time),
         cmocka_unit_test(a_shard_that_cannot_says_why),
+        cmocka_unit_test(nothing_is_copied_at_once),
+        cmocka_unit_test(what_is_given_up_stays_out),
+        cmocka_unit_test(without_a_journal_it_is_refused),
     };
     return cmocka_run_group_tests_name("cuts", tests, NULL, NULL);
 }

@@ -1,72 +1,6 @@
-/* Recovery: a store that lags behind its journal, opened with room for all rows or for a few, crashed and stopped on the
- * way, ends with the rows that the journal makes, and knows how many they are.
- * Method    A seed makes pushes of small integers at rate 1 to two tables of SGD, so that a row is minus the sum of its
- *           gradients, exactly. The journal has all of them. The store has every row as of some push, and some rows as of
- *           a later one, as a write-back that did not come to its marks leaves them. It is opened, stopped or cut short at
- *           any progress, opened again; then it is drained, and the store must hold the model's rows, lsns and counts.
- * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many. */
-#include "tests/lib/timeouts.h"
+/* Recovery: a store that lags behind its journal, opened with room for all rows or for a few; a row ahead of the journal, and a record
+ * that changes nothing; the count of rows. Stops and crashes on the way are the simulator's (tests/sim). */
 #include "tests/unit/server/shard/recovery_bed.h"
-
-static const uint64_t budgets[] = {64u << 20, 1u << 20, 250u << 10};
-
-static void run_seed(uint64_t seed)
-{
-    struct recovery *r = new_of(seed);
-    struct dp_error err = {0};
-    r->bed.host.options.cache_bytes = budgets[seed % 3];
-    for (uint32_t tries = (uint32_t)draw(r, 4); tries > 0; tries--) {
-        r->hold = draw(r, 2);
-        r->told = 0;
-        r->stop_at = 1 + draw(r, 40);
-        bool cut = draw(r, 3) == 0;
-        dp_sim_disk_cut_at(r->bed.host.sim, cut ? 1 + draw(r, 60) : 0);
-        if (try_to_open(r, &err) == DP_OK) /* it was through before that, and crashes now */
-            close_shard(r);
-        else if (err.status != DP_STOPPING && !dp_sim_disk_is_off(r->bed.host.sim))
-            bed_fail(&r->bed, "%s", err.text);
-        dp_sim_disk_restart(r->bed.host.sim, cut ? DP_SIM_RANDOM : DP_SIM_PROCESS);
-    }
-    dp_sim_disk_cut_at(r->bed.host.sim, 0);
-    r->stop_at = 0;
-    r->hold = draw(r, 2);
-    if (try_to_open(r, &err) != DP_OK)
-        bed_fail(&r->bed, "%s", err.text);
-    bool counted = draw(r, 2);
-    for (uint32_t i = 0; counted && counter(r, "tables_uncounted") > 0 && i < TURNS; i++)
-        turn(r);
-    counted = counter(r, "tables_uncounted") == 0;
-    drain(r);
-    close_shard(r);
-    check_rows(r);
-    check_marked(r, counted);
-    /* And from there: closed cleanly, counted if it was not. */
-    r->bed.host.options.recovers = false;
-    r->hold = false;
-    assert_int_equal(try_to_open(r, &err), DP_OK);
-    if (counter(r, "pushes_replayed") != 0 || counter(r, "push_rows") != 0)
-        broken(r, "pushes after a clean close", counter(r, "pushes_replayed"), 0);
-    for (uint32_t i = 0; counter(r, "tables_uncounted") > 0 && i < TURNS; i++)
-        turn(r);
-    drain(r);
-    close_shard(r);
-    check_rows(r);
-    check_marked(r, true);
-    free_all(r);
-}
-
-static void rows_are_those_of_the_journal(void **state)
-{
-    (void)state;
-    const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
-    uint64_t seeds = many ? strtoull(many, NULL, 10) : DP_SEEDS(150);
-    if (one) {
-        run_seed(strtoull(one, NULL, 10));
-        return;
-    }
-    for (uint64_t seed = 1; seed <= seeds; seed++)
-        run_seed(seed);
-}
 
 /* Where all rows fit and the journal touches many, they are read in one visit; where they do not, by their keys. */
 static void large_shares_are_loaded_small_ones_asked_for(void **state)
@@ -165,13 +99,124 @@ static void a_void_record_changes_nothing_and_keeps_the_lsns(void **state)
     free_all(r);
 }
 
+/* Who is told to drain does not wait for the count; its marks say that nobody knows, and the next opening counts. */
+static void a_stop_while_rows_are_counted_is_made_up_for(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    struct recovery *r = new_of(3);
+    r->bed.host.options.cache_bytes = 64u << 20;
+    r->hold = true;
+    r->stored_lsn = PUSHES; /* nothing to replay */
+    put_marks(r);
+    for (uint32_t t = 0; t < TABLES; t++)
+        for (uint32_t key = 0; key < KEYS; key++)
+            if (r->lsn[t][key] > 0)
+                put_row(r, t, key);
+    assert_int_equal(try_to_open(r, &err), DP_OK);
+    assert_int_equal(counter(r, "tables_uncounted"), TABLES);
+    drain(r);
+    close_shard(r);
+    check_marked(r, false);
+    r->bed.host.options.recovers = false;
+    assert_int_equal(try_to_open(r, &err), DP_OK);
+    assert_int_equal(counter(r, "tables_uncounted"), TABLES);
+    for (uint32_t i = 0; counter(r, "tables_uncounted") > 0 && i < TURNS; i++)
+        turn(r);
+    drain(r);
+    close_shard(r);
+    check_rows(r);
+    check_marked(r, true);
+    free_all(r);
+}
+
+/* Nobody may ever ask for the damaged row: it is told, and the shard, which does not know its number of rows, goes on. */
+static void damage_found_by_the_count_is_told(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct recovery *r = new_of(2);
+    r->bed.host.options.cache_bytes = 250u << 10;
+    dp_fake_store_fail(r->bed.fake, DP_STORE_COUNT, 1, DP_CORRUPT);
+    assert_int_equal(try_to_open(r, &err), DP_OK);
+    for (uint32_t i = 0; i < 100; i++)
+        turn(r);
+    assert_int_equal(counter(r, "store_damage"), 1);
+    assert_int_equal(counter(r, "tables_uncounted"), TABLES);
+    drain(r);
+    close_shard(r);
+    check_rows(r);
+    check_marked(r, false);
+    assert_int_equal(try_to_open(r, &err), DP_OK);
+    assert_int_equal(counter(r, "store_damage"), 0);
+    close_shard(r);
+    free_all(r);
+}
+
+/* What the store thinks it has. */
+static uint64_t lie;
+
+static void tell_rows_about(void *self, struct dp_store_stats *out)
+{
+    const struct rest *rest = self;
+    rest->store.stats(rest->store.self, out);
+    out->rows_about = lie;
+}
+
+static struct dp_store open_lying_store(void *context)
+{
+    struct bed *bed = context;
+    struct dp_store store = rest_open(&bed->rest, bed->fake);
+    store.stats = tell_rows_about;
+    return store;
+}
+
+/* The store's number of rows is an estimate: whatever it says, the cache keeps to its budget, and all is there. */
+static void an_estimate_of_rows_may_be_anything(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    uint64_t cost = DP_ROW_HEADER + DIM * 4 + DP_ROW_SLOT_COST;
+    const uint64_t about[] = {0,
+                              1,
+                              100,
+                              UINT64_MAX,
+                              UINT64_MAX / 2,
+                              1ull << 60,
+                              1ull << 55,
+                              1ull << 32,
+                              UINT64_MAX / cost + 1,
+                              UINT64_MAX / cost + 100};
+    for (uint32_t i = 0; i < sizeof about / sizeof about[0]; i++) {
+        struct recovery *r = new_of(1);
+        r->bed.host.options.cache_bytes = 250u << 10;
+        r->bed.host.open_store = open_lying_store;
+        lie = about[i];
+        r->stored_lsn = PUSHES / 4;
+        put_marks(r);
+        assert_int_equal(try_to_open(r, &err), DP_OK);
+        assert_int_equal(err.status, DP_OK);
+        assert_true(counter(r, "cache_bytes") <= r->bed.host.options.cache_bytes);
+        assert_int_equal(dp_fake_store_jobs(r->bed.fake, DP_STORE_COUNT), 1);
+        for (uint32_t t = 0; counter(r, "tables_uncounted") > 0 && t < TURNS; t++)
+            turn(r);
+        drain(r);
+        close_shard(r);
+        check_rows(r);
+        check_marked(r, true);
+        free_all(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_those_of_the_journal),
         cmocka_unit_test(large_shares_are_loaded_small_ones_asked_for),
         cmocka_unit_test(a_row_ahead_of_the_journal_is_refused),
         cmocka_unit_test(a_void_record_changes_nothing_and_keeps_the_lsns),
+        cmocka_unit_test(a_stop_while_rows_are_counted_is_made_up_for),
+        cmocka_unit_test(an_estimate_of_rows_may_be_anything),
+        cmocka_unit_test(damage_found_by_the_count_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,38 +49,6 @@ static void test_closes_without_some(void **state)
         }
 }
 
-/* Member 2 of three has pulled this step, the others have pushed it; it is not closed: opened again while the store holds reads. */
-static struct sync *gathered(uint64_t step)
-{
-    struct sync *s = sync_new_with_backups(3, 1, SYNC_STEPS, 3, DP_DURABILITY_MACHINE);
-    uint64_t id[3];
-    sync_fill(s);
-    sync_train(s, step);
-    s->bed.now_ns += UINT64_C(31000000000);
-    bed_turn(&s->bed);
-    for (uint32_t rank = 0; rank < 3; rank++) {
-        id[rank] = sync_pull(s, rank);
-        s->member[rank].sequence++;
-    }
-    bed_turn(&s->bed);
-    for (uint32_t rank = 0; rank < 3; rank++) {
-        sync_same(s, sync_reply(s, id[rank]), step);
-        memcpy(s->member[rank].weights, s->before[step], sizeof(sync_weights));
-    }
-    for (uint32_t rank = 0; rank < 2; rank++)
-        id[rank] = sync_push(s, rank);
-    (void)bed_one_turn(&s->bed);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        bed_expect(&s->bed, id[rank], DP_OK); /* so both are durable */
-        s->kept[step] |= 1u << rank;
-        s->member[rank].step++;
-    }
-    assert_int_equal(bed_counter(&s->bed, "steps_closed"), step);
-    dp_fake_store_hold(s->bed.fake, s->holds_reads = true);
-    sync_crash(s, DP_SIM_NOTHING, false);
-    return s;
-}
-
 static uint64_t late_push(struct sync *s)
 {
     bed_expect(&s->bed, bed_hello(&s->bed, 4, s->member[2].sequence, false), DP_OK);
@@ -141,7 +109,7 @@ static void test_push_before_the_others_are_durable(void **state)
 static void test_dropped_pushes_leave_room(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(3, 1, 6);
     const struct bed_reply *reply = NULL;
     uint32_t pushes = 0;
     dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
@@ -181,7 +149,7 @@ static void test_dropped_pushes_leave_room(void **state)
 static void test_push_before_it_is_tried_again(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(3, 1, 6);
     uint64_t id = late_push(s);
     dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
     let_go(s);

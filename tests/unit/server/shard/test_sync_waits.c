@@ -10,36 +10,6 @@
 
 #define ALL 0xfu
 
-/* All have pushed this step, whose rows are in the store only, and it is not closed: opened again before that. */
-static struct sync *gathered(uint64_t step)
-{
-    struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
-    uint64_t id[2];
-    sync_fill(s);
-    sync_train(s, step);
-    s->bed.now_ns += UINT64_C(31000000000);
-    bed_turn(&s->bed);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        id[rank] = sync_pull(s, rank);
-        s->member[rank].sequence++;
-    }
-    bed_turn(&s->bed);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        sync_same(s, sync_reply(s, id[rank]), step);
-        memcpy(s->member[rank].weights, s->before[step], sizeof(sync_weights));
-        id[rank] = sync_push(s, rank);
-    }
-    (void)bed_one_turn(&s->bed);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        bed_expect(&s->bed, id[rank], DP_OK); /* so both are durable */
-        s->member[rank].step++;
-    }
-    assert_int_equal(bed_counter(&s->bed, "steps_closed"), step);
-    dp_fake_store_hold(s->bed.fake, true);
-    sync_crash(s, DP_SIM_NOTHING, false);
-    return s;
-}
-
 static uint64_t pull_of_nobody(struct sync *s)
 {
     uint64_t id = bed_pull(&s->bed, 1, s->sequence++, "s", s->mixed, SYNC_KEYS);
@@ -51,7 +21,7 @@ static uint64_t pull_of_nobody(struct sync *s)
 static void test_rows_are_read(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(2, 0, 6);
     uint64_t id = pull_of_nobody(s);
     assert_null(sync_reply(s, id));
     assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
@@ -70,7 +40,7 @@ static void test_rows_are_read(void **state)
 static void test_next_run_waits(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(2, 0, 6);
     s->view.view.run++;
     s->view.view.number = 1;
     uint64_t id = member_bed_put(&s->bed, &s->view);
@@ -88,7 +58,7 @@ static void test_next_run_waits(void **state)
 static void test_rows_cannot_be_read(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(2, 0, 6);
     uint64_t nobody = pull_of_nobody(s);
     dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
     dp_fake_store_hold(s->bed.fake, false);
@@ -118,7 +88,7 @@ static void test_drain_while_it_is_due(void **state)
 {
     (void)state;
     for (uint32_t fails = 0; fails < 2; fails++) {
-        struct sync *s = gathered(6);
+        struct sync *s = sync_gathered(2, 0, 6);
         struct dp_error err = {0};
         if (fails)
             dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
@@ -237,7 +207,7 @@ static void fill_disk(struct sync *s)
 static void test_drain_without_room(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(2, 0, 6);
     struct dp_error err = {0};
     fill_disk(s);
     dp_fake_store_hold(s->bed.fake, false);
@@ -364,7 +334,7 @@ static void test_queue_that_others_fill(void **state)
 static void test_read_only(void **state)
 {
     (void)state;
-    struct sync *s = gathered(6);
+    struct sync *s = sync_gathered(2, 0, 6);
     dp_fake_store_hold(s->bed.fake, false);
     s->bed.host.options.read_only = true;
     sync_crash(s, DP_SIM_NOTHING, false);
