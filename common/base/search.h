@@ -1,4 +1,5 @@
-/* Search: the first place in an ascending array that is not below the wanted value, `count` if all are. */
+/* Search: the first place in an ascending array that is not below the wanted value, `count` if all are;
+ * and the comparisons of numbers for qsort and bsearch. */
 #ifndef DP_BASE_SEARCH_H
 #define DP_BASE_SEARCH_H
 
@@ -39,6 +40,18 @@ static inline size_t dp_lower_bound_u32(const uint32_t *array, size_t count, uin
 static inline size_t dp_lower_bound_u64(const uint64_t *array, size_t count, uint64_t wanted)
 {
     return dp_lower_bound(array, count, sizeof *array, &wanted, dp_below_u64);
+}
+
+static inline int dp_compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static inline int dp_compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }
 
 #endif

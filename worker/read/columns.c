@@ -72,11 +72,11 @@ void dp_columns_standardize(struct dp_columns *columns, const double *mean, cons
 
 static enum dp_status resize(struct dp_columns *c, uint64_t max, struct dp_error *err)
 {
-    enum dp_status st = dp_content_grow_f32(&c->content->labels, max, err);
+    enum dp_status st = DP_CONTENT_GROW(c->content->labels, max, err);
     if (st == DP_OK)
-        st = dp_content_grow_f32(&c->content->values, max * c->columns + 1, err);
+        st = DP_CONTENT_GROW(c->content->values, max * c->columns + 1, err);
     if (st == DP_OK)
-        st = dp_content_grow_u64(&c->content->keys, max * c->fields + c->columns + 1, err);
+        st = DP_CONTENT_GROW(c->content->keys, max * c->fields + c->columns + 1, err);
     if (st == DP_OK)
         c->examples_max = max;
     return st;
@@ -212,7 +212,7 @@ enum dp_status dp_columns_name_category(const struct dp_dataset_options *o, cons
     char text[DP_VOCAB_TEXT_MAX];
     uint64_t hash = dp_mix(hash_of(of->salt, at, len));
     uint32_t group = o->form == DP_FORM_TABLES ? of->place : 0;
-    if (dp_name_set_has(set, group, hash)) /* most are known: the text is made for new ones only */
+    if (dp_name_set_find(set, group, hash)) /* most are known: the text is made for new ones only */
         return DP_OK;
     size_t used = strlen(of->column), room = sizeof text - 1;
     used = used < room ? used : room;

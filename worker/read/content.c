@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 uint64_t dp_content_digest(uint64_t digest, uint64_t word)
@@ -23,38 +24,16 @@ uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t le
     return digest;
 }
 
-static enum dp_status grow(void **array, uint64_t count, size_t each, struct dp_error *err)
+enum dp_status dp_content_grow(void *array, uint64_t count, size_t each, struct dp_error *err)
 {
-    void *grown = count <= SIZE_MAX / each ? realloc(*array, count * each) : NULL;
+    void *block;
+    memcpy(&block, array, sizeof block);
+    void *grown = count <= SIZE_MAX / each ? realloc(block, count * each) : NULL;
     if (!grown)
         return dp_fail(err, DP_NOMEM,
                        "no memory for %" PRIu64 " decoded numbers: the data set must fit in memory", count);
-    *array = grown;
+    memcpy(array, &grown, sizeof grown);
     return DP_OK;
-}
-
-enum dp_status dp_content_grow_u64(uint64_t **array, uint64_t count, struct dp_error *err)
-{
-    void *block = *array;
-    enum dp_status st = grow(&block, count, sizeof **array, err);
-    *array = block;
-    return st;
-}
-
-enum dp_status dp_content_grow_u32(uint32_t **array, uint64_t count, struct dp_error *err)
-{
-    void *block = *array;
-    enum dp_status st = grow(&block, count, sizeof **array, err);
-    *array = block;
-    return st;
-}
-
-enum dp_status dp_content_grow_f32(float **array, uint64_t count, struct dp_error *err)
-{
-    void *block = *array;
-    enum dp_status st = grow(&block, count, sizeof **array, err);
-    *array = block;
-    return st;
 }
 
 void dp_content_clear(struct dp_content *content)

@@ -40,12 +40,9 @@ void dp_content_clear(struct dp_content *content);
 
 uint64_t dp_content_digest(uint64_t digest, uint64_t word);
 uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t len);
-/* realloc to `count` numbers; DP_NOMEM leaves the array as it was. */
+/* realloc of an array (a pointer's lvalue) to `count` numbers; DP_NOMEM leaves it as it was. */
+#define DP_CONTENT_GROW(array, count, err) dp_content_grow(&(array), (count), sizeof *(array), (err))
 DP_MUST_USE
-enum dp_status dp_content_grow_u64(uint64_t **array, uint64_t count, struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_content_grow_u32(uint32_t **array, uint64_t count, struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_content_grow_f32(float **array, uint64_t count, struct dp_error *err);
+enum dp_status dp_content_grow(void *array, uint64_t count, size_t each, struct dp_error *err);
 
 #endif

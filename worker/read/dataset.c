@@ -322,8 +322,7 @@ const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
                                 struct dp_vocab_sink sink, bool *cut, struct dp_error *err)
 {
-    struct dp_name_set set;
-    dp_name_set_init(&set, NAMES_MAX);
+    struct dp_name_set set = {.max = NAMES_MAX};
     enum dp_status st =
         dataset->format->names ? dataset->format->names(options, &dataset->content, &set, err) : DP_OK;
     if (st == DP_OK)

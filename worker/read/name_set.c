@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dp_name_set_init(struct dp_name_set *out, uint64_t max)
-{
-    *out = (struct dp_name_set){.max = max < UINT32_MAX ? max : UINT32_MAX - 1};
-}
-
 void dp_name_set_clear(struct dp_name_set *set)
 {
     free(set->texts);
@@ -20,9 +15,10 @@ void dp_name_set_clear(struct dp_name_set *set)
 }
 
 /* Finds the slot of the name, or the free slot where it belongs; half of them are free. */
-static uint32_t *slot_of(const struct dp_name_set *set, uint32_t group, uint64_t hash)
+static uint32_t *slot_of(struct dp_name_set *set, uint32_t group, uint64_t hash)
 {
     for (uint64_t at = dp_mix(hash + group);; at++) {
+        set->probes++;
         uint32_t *slot = &set->slots[at & set->mask];
         const struct dp_name_entry *entry = *slot ? &set->entry[*slot - 1] : NULL;
         if (!entry || (entry->hash == hash && entry->group == group))
@@ -30,9 +26,16 @@ static uint32_t *slot_of(const struct dp_name_set *set, uint32_t group, uint64_t
     }
 }
 
-bool dp_name_set_has(const struct dp_name_set *set, uint32_t group, uint64_t hash)
+const struct dp_name_entry *dp_name_set_find(struct dp_name_set *set, uint32_t group, uint64_t hash)
 {
-    return set->slots && *slot_of(set, group, hash) != 0;
+    uint32_t place = set->slots ? *slot_of(set, group, hash) : 0;
+    return place ? &set->entry[place - 1] : NULL;
+}
+
+const char *dp_name_set_text(struct dp_name_set *set, uint32_t group, uint64_t hash)
+{
+    const struct dp_name_entry *entry = dp_name_set_find(set, group, hash);
+    return entry ? set->texts + entry->at : NULL;
 }
 
 static enum dp_status no_memory(const struct dp_name_set *set, struct dp_error *err)
@@ -73,18 +76,20 @@ static enum dp_status grow_texts(struct dp_name_set *set, uint64_t len, struct d
 enum dp_status dp_name_set_add(struct dp_name_set *set, const struct dp_vocab_name *name, uint64_t hash,
                                uint64_t rank, struct dp_error *err)
 {
-    uint32_t len = name->len < DP_VOCAB_TEXT_MAX ? (uint32_t)name->len : DP_VOCAB_TEXT_MAX;
+    uint64_t len = name->len;
     enum dp_status st = DP_OK;
-    if (dp_name_set_has(set, name->group, hash))
+    if (dp_name_set_find(set, name->group, hash))
         return DP_OK;
-    if (set->count == set->max) {
+    if (set->max > 0 && set->count == set->max) {
         set->cut = true;
         return DP_OK;
     }
+    if (set->count == UINT32_MAX - 1 || len > UINT32_MAX)
+        return no_memory(set, err);
     if (set->count == set->room)
         st = grow_entries(set, err);
-    if (st == DP_OK && set->texts_max - set->texts_len < len)
-        st = grow_texts(set, len, err);
+    if (st == DP_OK && set->texts_max - set->texts_len < len + 1)
+        st = grow_texts(set, len + 1, err);
     if (st != DP_OK)
         return st;
     struct dp_name_entry *entry = &set->entry[set->count];
@@ -93,10 +98,11 @@ enum dp_status dp_name_set_add(struct dp_name_set *set, const struct dp_vocab_na
                                     .hash = hash,
                                     .at = set->texts_len,
                                     .group = name->group,
-                                    .len = len,
+                                    .len = (uint32_t)len,
                                     .order = (uint32_t)set->count};
     memcpy(set->texts + set->texts_len, name->text, len);
-    set->texts_len += len;
+    set->texts[set->texts_len + len] = '\0';
+    set->texts_len += len + 1;
     *slot_of(set, name->group, hash) = (uint32_t)++set->count;
     return DP_OK;
 }
@@ -117,7 +123,8 @@ enum dp_status dp_name_set_visit(struct dp_name_set *set, struct dp_vocab_sink s
     set->slots = NULL;
     for (uint64_t i = 0; st == DP_OK && i < set->count; i++) {
         const struct dp_name_entry *e = &set->entry[i];
-        const struct dp_vocab_name name = {e->group, e->key, set->texts + e->at, e->len};
+        const struct dp_vocab_name name = {e->group, e->key, set->texts + e->at,
+                                           e->len < DP_VOCAB_TEXT_MAX ? e->len : DP_VOCAB_TEXT_MAX};
         st = sink.visit(sink.context, &name, err);
     }
     return st;

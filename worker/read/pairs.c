@@ -1,6 +1,7 @@
 #include "worker/read/pairs.h"
 
 #include "common/base/log.h"
+#include "common/model/mix.h"
 #include "worker/read/content.h"
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
@@ -19,8 +20,8 @@ struct pairs_reader {
     struct dp_pairs *pairs;
     const struct dp_dataset_options *options;
     /* For a file of negatives: */
-    const struct dp_pairs *held; /* the pairs of the first file, */
-    uint64_t *starts, list;      /* and where the lists of those seen so far begin */
+    struct dp_pairs *held;  /* the pairs of the first file, */
+    uint64_t *starts, list; /* and where the lists of those seen so far begin */
 };
 
 struct pairs_field {
@@ -44,9 +45,9 @@ static enum dp_status add(struct dp_pairs *p, uint64_t user, uint64_t item, uint
 {
     if (p->count == p->max) {
         uint64_t max = p->max * 2 + 1024;
-        enum dp_status st = dp_content_grow_u64(&p->keys, 2 * max, err);
+        enum dp_status st = DP_CONTENT_GROW(p->keys, 2 * max, err);
         if (st == DP_OK)
-            st = dp_content_grow_u64(&p->lines, max, err);
+            st = DP_CONTENT_GROW(p->lines, max, err);
         if (st != DP_OK)
             return st;
         p->max = max;
@@ -139,10 +140,15 @@ static struct pairs_field next_field(char separator, const char **at, const char
     return field;
 }
 
+bool dp_pairs_integer(const char *at, size_t len, uint64_t *out)
+{
+    return len > 0 && (at[0] != '0' || len == 1) && dp_number_index(at, at + len, out) == at + len;
+}
+
 static bool is_whole(struct pairs_field f)
 {
     uint64_t ignored;
-    return dp_ids_number(f.at, (size_t)(f.end - f.at), &ignored);
+    return dp_pairs_integer(f.at, (size_t)(f.end - f.at), &ignored);
 }
 
 /* A number, a date as "2010-10-19T23:55:27Z", or nothing. */
@@ -166,6 +172,24 @@ static bool is_id(struct pairs_field f)
     return !number || (*f.at != '-' && *f.at != '+' && !memchr(f.at, '.', (size_t)(f.end - f.at)));
 }
 
+enum dp_status dp_pairs_key(struct dp_name_set *names, const char *at, size_t len, uint64_t *key,
+                            struct dp_error *err)
+{
+    if (dp_pairs_integer(at, len, key))
+        return DP_OK;
+    *key = dp_mix(dp_hash_bytes(DP_HASH_BEGIN, at, len)) >> 1;
+    const char *there = dp_name_set_text(names, 0, *key);
+    if (!there)
+        return dp_name_set_add(names, &(struct dp_vocab_name){.key = *key, .text = at, .len = len}, *key, 0,
+                               err);
+    if (strlen(there) == len && memcmp(there, at, len) == 0)
+        return DP_OK;
+    return dp_fail(err, DP_DATA,
+                   "the names '%.40s' and '%.*s' have the same hash, as happens once in 10^18 pairs: "
+                   "rename one of them",
+                   there, (int)(len < 40 ? len : 40), at);
+}
+
 static enum dp_status take_id(struct dp_pairs *p, int side, struct pairs_field f, uint64_t *key,
                               struct dp_error *err)
 {
@@ -173,7 +197,7 @@ static enum dp_status take_id(struct dp_pairs *p, int side, struct pairs_field f
                                          "the id of an item, an integer from 0 or a name"};
     if (!is_id(f))
         return dp_lines_unexpected(wanted[side], f.at, f.end, err);
-    return dp_ids_take(&p->names[side], f.at, (size_t)(f.end - f.at), key, err);
+    return dp_pairs_key(&p->names[side], f.at, (size_t)(f.end - f.at), key, err);
 }
 
 /* ---- the header */
@@ -222,10 +246,10 @@ static void drop_header(struct pairs_reader *r)
 {
     struct dp_pairs *p = r->pairs;
     dp_log(DP_LOG_INFO, "%s:%" PRIu64 ": '%s' and '%s' are taken for a header, as numbers follow",
-           r->options->path, p->lines[0], dp_ids_name(&p->names[DP_PAIRS_USERS], p->keys[0]),
-           dp_ids_name(&p->names[DP_PAIRS_ITEMS], p->keys[1]));
-    dp_ids_clear(&p->names[DP_PAIRS_USERS]);
-    dp_ids_clear(&p->names[DP_PAIRS_ITEMS]);
+           r->options->path, p->lines[0], dp_name_set_text(&p->names[DP_PAIRS_USERS], 0, p->keys[0]),
+           dp_name_set_text(&p->names[DP_PAIRS_ITEMS], 0, p->keys[1]));
+    dp_name_set_clear(&p->names[DP_PAIRS_USERS]);
+    dp_name_set_clear(&p->names[DP_PAIRS_ITEMS]);
     p->count = 0;
     p->header = true;
 }
@@ -382,24 +406,20 @@ enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_opt
     return DP_OK;
 }
 
-void dp_pairs_show(const struct dp_pairs *p, int side, uint64_t key, char out[128])
+const char *dp_pairs_text(struct dp_pairs *p, int side, uint64_t key, char number[24])
 {
-    const char *name = dp_ids_name(&p->names[side], key);
-    if (name)
-        (void)snprintf(out, 128, "%s", name);
-    else
-        (void)snprintf(out, 128, "%" PRIu64, key);
+    const char *name = dp_name_set_text(&p->names[side], 0, key);
+    (void)snprintf(number, 24, "%" PRIu64, key);
+    return name ? name : number;
 }
 
 /* Returns the place after "(user,item)" if that is the next pair of the first file, else NULL. */
-static const char *behind_pair(const struct dp_pairs *held, uint64_t pair, const char *at, const char *end)
+static const char *behind_pair(struct dp_pairs *held, uint64_t pair, const char *at, const char *end)
 {
     for (int side = DP_PAIRS_USERS; side <= DP_PAIRS_ITEMS; side++) {
-        uint64_t key = held->keys[2 * pair + (uint64_t)side];
         char number[24];
-        const char *text = dp_ids_name(&held->names[side], key);
-        (void)snprintf(number, sizeof number, "%" PRIu64, key);
-        size_t len = strlen(text = text ? text : number);
+        const char *text = dp_pairs_text(held, side, held->keys[2 * pair + (uint64_t)side], number);
+        size_t len = strlen(text);
         if ((size_t)(end - at) < len + 2 || *at != "(,"[side] || memcmp(at + 1, text, len) != 0)
             return NULL;
         at += 1 + len;
@@ -420,16 +440,16 @@ static enum dp_status add_negatives(void *self, const char *at, const char *end,
     if (r->list == r->held->count)
         return dp_fail(err, DP_DATA, "a line too many: the file of pairs has %" PRIu64, r->held->count);
     uint64_t user = r->held->keys[2 * r->list], item = r->held->keys[2 * r->list + 1], other = 0;
-    char shown_user[128], shown_item[128], wanted[300];
-    dp_pairs_show(r->held, DP_PAIRS_USERS, user, shown_user);
-    dp_pairs_show(r->held, DP_PAIRS_ITEMS, item, shown_item);
+    char user_number[24], item_number[24], wanted[300];
+    const char *shown_user = dp_pairs_text(r->held, DP_PAIRS_USERS, user, user_number),
+               *shown_item = dp_pairs_text(r->held, DP_PAIRS_ITEMS, item, item_number);
     const char *behind = behind_pair(r->held, r->list, at, end);
     if (!behind) {
         const char *word = at;
         while (word < end && !is_blank(*word))
             word++;
-        (void)snprintf(wanted, sizeof wanted, "(%s,%s), which is pair %" PRIu64, shown_user, shown_item,
-                       r->list + 1);
+        (void)snprintf(wanted, sizeof wanted, "(%.120s,%.120s), which is pair %" PRIu64, shown_user,
+                       shown_item, r->list + 1);
         return dp_lines_unexpected(wanted, at, word, err);
     }
     r->starts[r->list++] = p->count;
@@ -439,12 +459,13 @@ static enum dp_status add_negatives(void *self, const char *at, const char *end,
     while (st == DP_OK && at < end) {
         st = take_id(p, DP_PAIRS_ITEMS, next_field(separator, &at, end), &other, err);
         if (st == DP_OK && other == item)
-            st = dp_fail(err, DP_DATA, "item %s is to be ranked among others, found among them", shown_item);
+            st = dp_fail(err, DP_DATA, "item %.120s is to be ranked among others, found among them",
+                         shown_item);
         if (st == DP_OK)
             st = add(p, user, other, line, err);
     }
     if (st == DP_OK && p->count == r->starts[r->list - 1] + 1)
-        st = dp_fail(err, DP_DATA, "expected items that %s is ranked among, found none", shown_item);
+        st = dp_fail(err, DP_DATA, "expected items that %.120s is ranked among, found none", shown_item);
     return st;
 }
 
@@ -455,7 +476,7 @@ enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_d
     const char *path = options->negatives_path;
     struct dp_pairs ranked = {0};
     struct pairs_reader r = {.pairs = &ranked, .options = options, .held = pairs};
-    enum dp_status st = dp_content_grow_u64(&r.starts, pairs->count + 1, err);
+    enum dp_status st = DP_CONTENT_GROW(r.starts, pairs->count + 1, err);
     if (st == DP_OK)
         st = dp_unpack_open(path, &unpack, err);
     if (st == DP_OK)
@@ -476,7 +497,7 @@ void dp_pairs_clear(struct dp_pairs *pairs)
 {
     free(pairs->keys);
     free(pairs->lines);
-    dp_ids_clear(&pairs->names[DP_PAIRS_USERS]);
-    dp_ids_clear(&pairs->names[DP_PAIRS_ITEMS]);
+    dp_name_set_clear(&pairs->names[DP_PAIRS_USERS]);
+    dp_name_set_clear(&pairs->names[DP_PAIRS_ITEMS]);
     *pairs = (struct dp_pairs){0};
 }

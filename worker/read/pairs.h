@@ -4,26 +4,29 @@
  *           semicolons, commas or blanks, the first of these that the first line has, and may be in double
  *           quotes; lines of integers may mix blanks and commas. A header is left out, and the log says so.
  * Lists     Lines "user item item item ...", as in LightGCN's data; a user alone has no interactions.
- * Both      Ids are integers or names (ids.h). Empty lines and lines that begin with '#' are ignored.
+ * Both      An id that is an integer below 2^63 without leading zeros is its own key. Any other text is a
+ *           name, whose key is a hash of its bytes, below 2^63: the same in each file, so that neither a test
+ *           file nor a store needs a dictionary. Two names with one key are refused. Empty lines and lines
+ *           that begin with '#' are ignored.
  * Thread    One at a time.
  * Failure   DP_DATA with the line and the expected form; DP_NOMEM. After a failure only clear may follow. */
 #ifndef DP_READ_PAIRS_H
 #define DP_READ_PAIRS_H
 
 #include "worker/read/dataset.h"
-#include "worker/read/ids.h"
+#include "worker/read/name_set.h"
 #include "worker/read/unpack.h"
 
 enum { DP_PAIRS_USERS, DP_PAIRS_ITEMS };
 
 struct dp_pairs {
     uint64_t count, max;
-    uint64_t *keys;         /* [2 * count]: user, item */
-    uint64_t *lines;        /* [count] */
-    struct dp_ids names[2]; /* of users, of items */
-    char separator;         /* of fields; ':' is "::", ' ' any blank; 0: not known yet */
-    bool header;            /* there was one */
-    bool may_be_header;     /* the only pair so far is of names */
+    uint64_t *keys;              /* [2 * count]: user, item */
+    uint64_t *lines;             /* [count] */
+    struct dp_name_set names[2]; /* of users, of items: ids that are no integers, by their keys */
+    char separator;              /* of fields; ':' is "::", ' ' any blank; 0: not known yet */
+    bool header;                 /* there was one */
+    bool may_be_header;          /* the only pair so far is of names */
 };
 
 /* lists: the text is of lists, not of pairs. */
@@ -36,8 +39,14 @@ enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_opt
 DP_MUST_USE
 enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_dataset_options *options,
                                        uint64_t **starts, struct dp_error *err);
-/* An id as in the text; a long name is cut. */
-void dp_pairs_show(const struct dp_pairs *pairs, int side, uint64_t key, char out[128]);
+/* Whether it is an integer by the rule above, and which. */
+bool dp_pairs_integer(const char *at, size_t len, uint64_t *out);
+/* Sets *key to the key of an id, and remembers a name. */
+DP_MUST_USE
+enum dp_status dp_pairs_key(struct dp_name_set *names, const char *at, size_t len, uint64_t *key,
+                            struct dp_error *err);
+/* An id as in the text; number: for the text of an integer. Lent until the next key. */
+const char *dp_pairs_text(struct dp_pairs *pairs, int side, uint64_t key, char number[24]);
 void dp_pairs_clear(struct dp_pairs *pairs); /* accepts {0} */
 
 /* Whether a text that begins with these bytes can only be lists: only integers, over four in some line, and

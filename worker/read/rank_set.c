@@ -30,12 +30,6 @@ static bool has(const uint32_t *sorted, uint64_t count, uint32_t value)
     return place < count && sorted[place] == value;
 }
 
-static int by_code(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 struct building {
     struct dp_rank_set *set;
     const struct dp_content *train, *test;
@@ -88,7 +82,7 @@ static void settle(struct building *b, uint64_t u, uint64_t *to)
         user.met = b->train->codes + offsets[0];
         user.met_count = (uint32_t)(offsets[1] - offsets[0]);
     }
-    qsort(set->tests + from, (size_t)(end - from), sizeof *set->tests, by_code);
+    qsort(set->tests + from, (size_t)(end - from), sizeof *set->tests, dp_compare_u32);
     for (uint64_t i = from; i < end; i++) {
         uint32_t item = set->tests[i];
         bool again = *to > first && set->tests[*to - 1] == item, known = has(user.met, user.met_count, item);

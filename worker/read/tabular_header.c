@@ -1,5 +1,6 @@
 #include "worker/read/tabular_header.h"
 
+#include "common/base/hash.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -21,10 +22,30 @@ enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const c
                    dp_cell_show(name).text, file, names);
 }
 
+static uint64_t hash_of(struct dp_cell name)
+{
+    return dp_hash_bytes(DP_HASH_BEGIN, name.at, (size_t)(name.end - name.at));
+}
+
+uint32_t dp_tabular_place(struct dp_name_set *names, struct dp_cell name)
+{
+    const struct dp_name_entry *found = dp_name_set_find(names, 0, hash_of(name));
+    return found ? (uint32_t)found->key : UINT32_MAX;
+}
+
+enum dp_status dp_tabular_add_name(struct dp_name_set *names, struct dp_cell name, uint32_t place,
+                                   struct dp_error *err)
+{
+    const struct dp_vocab_name column = {.key = place, .text = name.at, .len = (size_t)(name.end - name.at)};
+    if (dp_name_set_find(names, 0, hash_of(name)))
+        return dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
+    return dp_name_set_add(names, &column, hash_of(name), 0, err);
+}
+
 static struct dp_schema_column *find_column(struct dp_tabular_header *header, struct dp_cell name)
 {
-    uint32_t place = dp_names_find(&header->names, name.at, (size_t)(name.end - name.at));
-    return place == DP_NAMES_NONE ? NULL : &header->schema.column[place];
+    uint32_t place = dp_tabular_place(&header->names, name);
+    return place == UINT32_MAX ? NULL : &header->schema.column[place];
 }
 
 /* "a,b": names with a comma in them cannot be told. */
@@ -58,10 +79,7 @@ static enum dp_status add_column(struct dp_tabular_header *header, struct dp_cel
     column->name = strndup(name.at, len);
     if (!column->name)
         return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
-    uint32_t place = schema->columns++;
-    if (dp_names_add(&header->names, column->name, len, place) != place)
-        return dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
-    return DP_OK;
+    return dp_tabular_add_name(&header->names, name, schema->columns++, err);
 }
 
 static enum dp_status read_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
@@ -74,7 +92,7 @@ static enum dp_status read_names(void *self, const struct dp_tabular_record *rec
     header->by = calloc(record->count, sizeof *header->by);
     if (!header->schema.column || !header->by)
         return dp_fail(err, DP_NOMEM, "no memory for %zu columns", record->count);
-    enum dp_status st = dp_names_init(&header->names, (uint32_t)record->count, err);
+    enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < record->count; i++)
         st = add_column(header, dp_cell_trim(record->cells[i]), err);
     if (st != DP_OK)
@@ -161,7 +179,7 @@ enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, 
 void dp_tabular_header_clear(struct dp_tabular_header *header)
 {
     dp_schema_clear(&header->schema);
-    dp_names_clear(&header->names);
+    dp_name_set_clear(&header->names);
     free(header->by);
     header->by = NULL;
 }

@@ -1,5 +1,5 @@
-/* Tabular header: what the columns of a tabular training file are: the file gives the names, options.categories or its first records
- * the kinds. Private to this room.
+/* Tabular header: what the columns of a tabular training file are: the file gives the names,
+ * options.categories or its first records the kinds. Private to this room.
  *     look -> schema, list -> clear
  * Thread    One at a time.
  * Memory    The names.
@@ -8,7 +8,7 @@
 #define DP_READ_TABULAR_HEADER_H
 
 #include "worker/read/dataset.h"
-#include "worker/read/names.h"
+#include "worker/read/name_set.h"
 #include "worker/read/tabular.h"
 
 struct dp_tabular_header {
@@ -19,7 +19,7 @@ struct dp_tabular_header {
         struct dp_shown cell;
         uint32_t numbers, texts; /* cells of the column among the first lines, without missing ones */
     } * by;                      /* [schema.columns] */
-    struct dp_names names;       /* of columns */
+    struct dp_name_set names;    /* of columns; their keys are the places */
     uint64_t looked;             /* records */
 };
 
@@ -30,10 +30,16 @@ void dp_tabular_header_clear(struct dp_tabular_header *header);
 
 /* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
 void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, size_t size);
-/* Of the first column that became categories although most of its cells are numbers: the cell that did it, and what to do. "":
- * there is none. */
+/* Of the first column that became categories although most of its cells are numbers: the cell that did it,
+ * and what to do. "": there is none. */
 void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out,
                              size_t size);
+/* A column's place among those of `names`, UINT32_MAX: there is none; and a new one's, which no column has
+ * yet. */
+uint32_t dp_tabular_place(struct dp_name_set *names, struct dp_cell name);
+DP_MUST_USE
+enum dp_status dp_tabular_add_name(struct dp_name_set *names, struct dp_cell name, uint32_t place,
+                                   struct dp_error *err);
 /* DP_DATA: "WHAT 'NAME', which is no column of FILE; there are: ..." */
 enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const char *what,
                                          struct dp_cell name, const char *file, struct dp_error *err);

@@ -269,6 +269,31 @@ enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **by
     return st;
 }
 
+enum dp_status dp_unpack_read(struct dp_unpack *unpack, uint64_t wanted, struct dp_unpack_bytes *bytes,
+                              struct dp_error *err)
+{
+    const unsigned char *block;
+    size_t len = 1;
+    while (bytes->len < wanted && len > 0) {
+        enum dp_status st = dp_unpack_next(unpack, &block, &len, err);
+        if (st != DP_OK)
+            return st;
+        if (len > bytes->room - bytes->len) {
+            uint64_t room = (bytes->len + len) * 2;
+            unsigned char *grown = realloc(bytes->at, room);
+            if (!grown)
+                return dp_fail(err, DP_NOMEM, "%s: no memory for %" PRIu64 " bytes of it", unpack->path,
+                               room);
+            bytes->at = grown;
+            bytes->room = room;
+        }
+        if (len > 0)
+            memcpy(bytes->at + bytes->len, block, len);
+        bytes->len += len;
+    }
+    return DP_OK;
+}
+
 const char *dp_unpack_name(const struct dp_unpack *unpack)
 {
     return unpack->path;

@@ -5,8 +5,8 @@
  *           the others do; a zip holds one file. The end is reported only after the last member's or frame's
  *           own check (length, checksum) passed.
  * Thread    One at a time.
- * Memory    Fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: what the file asks for), however
- *           large the file. A block is lent until the next call.
+ * Memory    Fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: what the file asks for),
+ *           however large the file. A block is lent until the next call.
  * Failure   DP_IO (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream),
  *           DP_NOMEM; the text names the file. */
 #ifndef DP_READ_UNPACK_H
@@ -15,6 +15,7 @@
 #include "common/base/status.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct dp_unpack;
 
@@ -28,6 +29,15 @@ enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **by
 /* Lends the block that the following dp_unpack_next lends again. */
 DP_MUST_USE
 enum dp_status dp_unpack_peek(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
+                              struct dp_error *err);
+/* Bytes of a file, on the heap, from its begin: {0}, then the caller's to free. */
+struct dp_unpack_bytes {
+    unsigned char *at;
+    uint64_t len, room;
+};
+/* Reads until there are `wanted` bytes, or the file ends. Memory grows with the bytes that come. */
+DP_MUST_USE
+enum dp_status dp_unpack_read(struct dp_unpack *unpack, uint64_t wanted, struct dp_unpack_bytes *bytes,
                               struct dp_error *err);
 /* The path as it was opened. */
 const char *dp_unpack_name(const struct dp_unpack *unpack);

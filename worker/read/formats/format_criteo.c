@@ -22,18 +22,15 @@ static double squeeze(double x)
     return x < 0 ? -log1p(-x) : log1p(x);
 }
 
-struct cell {
-    const char *at, *end;
-};
-
 struct clicks {
     struct dp_columns rows;
-    uint32_t cells; /* of a line, as in the first: one fewer without labels; 0: not known yet */
+    uint32_t cells;          /* of a line, as in the first: one fewer without labels; 0: not known yet */
+    struct dp_name_set *set; /* the lines are read for the names of categories only; or NULL */
 };
 
 /* Splits a line into cells[CELLS]. */
-static enum dp_status take_apart(struct clicks *clicks, const char *at, const char *end, struct cell *cells,
-                                 struct dp_error *err)
+static enum dp_status take_apart(struct clicks *clicks, const char *at, const char *end,
+                                 struct dp_cell *cells, struct dp_error *err)
 {
     uint32_t found = 1;
     for (const char *p = at; p < end; p++)
@@ -45,13 +42,28 @@ static enum dp_status take_apart(struct clicks *clicks, const char *at, const ch
                        "expected %u columns (%s13 integers, 26 categories, separated by tabs%s), found %u",
                        clicks->cells, clicks->cells == CELLS ? "label, " : "",
                        clicks->cells == CELLS ? "" : ", without a label as in the first line", found);
-    cells[0] = (struct cell){at, at};
+    cells[0] = (struct dp_cell){at, at};
     for (uint32_t i = CELLS - found; i < CELLS; i++) {
         const char *tab = i + 1 < CELLS ? memchr(at, '\t', (size_t)(end - at)) : end;
-        cells[i] = (struct cell){at, tab};
+        cells[i] = (struct dp_cell){at, tab};
         at = tab + 1;
     }
     return DP_OK;
+}
+
+static enum dp_status name_categories(const struct clicks *clicks, const struct dp_cell *cells,
+                                      struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < CATEGORIES; i++) {
+        const struct dp_cell *cell = &cells[1 + INTEGERS + i];
+        char column[8];
+        (void)snprintf(column, sizeof column, "C%u", i + 1);
+        const struct dp_columns_name of = {column, i, INTEGERS + i, SALT + INTEGERS + i};
+        st = dp_columns_name_category(clicks->rows.options, &of, cell->at, (size_t)(cell->end - cell->at),
+                                      clicks->set, err);
+    }
+    return st == DP_OK && clicks->set->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
 }
 
 static enum dp_status add_line(void *self, const char *at, const char *end, uint64_t line,
@@ -59,11 +71,13 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
 {
     struct clicks *clicks = self;
     struct dp_columns *c = &clicks->rows;
-    struct cell cells[CELLS];
+    struct dp_cell cells[CELLS];
     (void)line;
     if (at == end)
         return DP_OK;
     enum dp_status st = take_apart(clicks, at, end, cells, err);
+    if (st == DP_OK && clicks->set)
+        return name_categories(clicks, cells, err);
     if (st == DP_OK)
         st = dp_columns_row(c, err);
     if (st == DP_OK)
@@ -74,7 +88,7 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
             st = dp_wrap(err, st, "integer %u", i + 1);
     }
     for (uint32_t i = 0; st == DP_OK && i < CATEGORIES; i++) {
-        const struct cell *cell = &cells[1 + INTEGERS + i];
+        const struct dp_cell *cell = &cells[1 + INTEGERS + i];
         dp_columns_category(c, i, SALT + INTEGERS + i, cell->at, (size_t)(cell->end - cell->at));
     }
     return st;
@@ -93,35 +107,10 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     return st == DP_OK ? dp_columns_end(&clicks.rows, salt, err) : st;
 }
 
-struct criteo_naming {
-    struct clicks clicks; /* for cells */
-    struct dp_name_set *set;
-};
-
-static enum dp_status name_line(void *self, const char *at, const char *end, uint64_t line,
-                                struct dp_error *err)
-{
-    struct criteo_naming *naming = self;
-    struct cell cells[CELLS];
-    (void)line;
-    if (at == end)
-        return DP_OK;
-    enum dp_status st = take_apart(&naming->clicks, at, end, cells, err);
-    for (uint32_t i = 0; st == DP_OK && i < CATEGORIES; i++) {
-        const struct cell *cell = &cells[1 + INTEGERS + i];
-        char column[8];
-        (void)snprintf(column, sizeof column, "C%u", i + 1);
-        const struct dp_columns_name of = {column, i, INTEGERS + i, SALT + INTEGERS + i};
-        st = dp_columns_name_category(naming->clicks.rows.options, &of, cell->at,
-                                      (size_t)(cell->end - cell->at), naming->set, err);
-    }
-    return st == DP_OK && naming->set->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
-}
-
 static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err)
 {
-    struct criteo_naming naming = {.clicks.rows.options = options, .set = set};
+    struct clicks clicks = {.rows.options = options, .set = set};
     struct dp_unpack *unpack = NULL;
     enum dp_status st = DP_OK;
     (void)content;
@@ -134,7 +123,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     if (st == DP_OK)
         st = dp_unpack_open(options->path, &unpack, err);
     if (st == DP_OK)
-        st = dp_lines_of(unpack, false, (struct dp_lines_sink){name_line, &naming}, err);
+        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &clicks}, err);
     dp_unpack_close(&unpack);
     return st == DP_STOPPING ? DP_OK : st;
 }

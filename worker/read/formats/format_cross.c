@@ -10,7 +10,7 @@ enum { USERS, ITEMS }; /* facts */
 
 enum dp_status dp_cross_load(const struct dp_cross *cross, struct dp_content *out, struct dp_error *err)
 {
-    enum dp_status st = dp_content_grow_u64(&out->keys, cross->users + cross->items + 1, err);
+    enum dp_status st = DP_CONTENT_GROW(out->keys, cross->users + cross->items + 1, err);
     if (st != DP_OK)
         return st;
     for (uint64_t u = 0; u < cross->users; u++)

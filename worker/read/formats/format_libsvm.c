@@ -1,10 +1,14 @@
-/* libsvm and libfm text, as lists of features or as columns. */
+/* libsvm and libfm text, lines "label index:value ... # comment", as lists of features or as columns.
+ * Blanks and tabs separate; indices are 0 .. 2^63-1 in any order, none twice in a line; label and values
+ * are finite f32. */
 #include "worker/read/format.h"
 
+#include "common/base/search.h"
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/labels.h"
-#include "worker/read/libsvm.h"
+#include "worker/read/lines.h"
+#include "worker/read/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,9 +32,9 @@ struct libsvm_builder {
 
 static enum dp_status resize_entries(struct libsvm_builder *b, uint64_t max, struct dp_error *err)
 {
-    enum dp_status st = dp_content_grow_u64(&b->content->keys, max, err);
+    enum dp_status st = DP_CONTENT_GROW(b->content->keys, max, err);
     if (st == DP_OK)
-        st = dp_content_grow_f32(&b->content->values, max, err);
+        st = DP_CONTENT_GROW(b->content->values, max, err);
     if (st == DP_OK)
         b->entries_max = max;
     return st;
@@ -38,102 +42,190 @@ static enum dp_status resize_entries(struct libsvm_builder *b, uint64_t max, str
 
 static enum dp_status resize_examples(struct libsvm_builder *b, uint64_t max, struct dp_error *err)
 {
-    enum dp_status st = dp_content_grow_u64(&b->content->offsets, max + 1, err);
+    enum dp_status st = DP_CONTENT_GROW(b->content->offsets, max + 1, err);
     if (st == DP_OK)
-        st = dp_content_grow_f32(&b->content->labels, max, err);
+        st = DP_CONTENT_GROW(b->content->labels, max, err);
     if (st == DP_OK)
         b->examples_max = max;
     return st;
 }
 
-static enum dp_status make_room(struct libsvm_builder *b, size_t entries, struct dp_error *err)
+/* ---- a line: "label index:value ... # comment" */
+
+static inline bool is_blank(char c)
 {
-    enum dp_status st = DP_OK;
-    if (b->content->examples == b->examples_max)
-        st = resize_examples(b, b->examples_max * 2 + 1024, err);
-    /* At least once, so that the arrays are not NULL. */
-    if (st == DP_OK && (b->entries_max == 0 || entries > b->entries_max - b->entries))
-        st = resize_entries(b, (b->entries_max + entries) * 2 + 1024, err);
+    return c == ' ' || c == '\t';
+}
+
+static inline bool ends_token(const char *at, const char *end)
+{
+    return at == end || is_blank(*at) || *at == '#';
+}
+
+static inline const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && is_blank(*at))
+        at++;
+    return at;
+}
+
+static enum dp_status unexpected(const char *what, const char *at, const char *end, struct dp_error *err)
+{
+    const char *stop = at;
+    while (!ends_token(stop, end))
+        stop++;
+    return dp_lines_unexpected(what, at, stop, err);
+}
+
+static enum dp_status bad_entry(const char *at, const char *end, struct dp_error *err)
+{
+    uint64_t index;
+    if (*at == '-')
+        return unexpected("index:value with a non-negative index", at, end, err);
+    const char *behind = dp_number_index(at, end, &index);
+    if (!behind && *at >= '0' && *at <= '9')
+        return unexpected("an index below 9223372036854775808 (2^63)", at, end, err);
+    if (!behind || behind == end || *behind != ':')
+        return unexpected("index:value", at, end, err);
+    return unexpected(
+        "index:value with a finite decimal value in the range of f32, of at most 127 characters", at, end,
+        err);
+}
+
+/* For a line whose indices do not ascend. */
+static enum dp_status check_twice(const uint64_t *indices, uint64_t count, struct dp_error *err)
+{
+    uint64_t *sorted = malloc(count * sizeof *sorted), twice = 0;
+    if (!sorted)
+        return dp_fail(err, DP_NOMEM, "no memory for a line this long");
+    memcpy(sorted, indices, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, dp_compare_u64);
+    for (uint64_t i = 1; i < count && twice == 0; i++)
+        twice = sorted[i] == sorted[i - 1] ? i : 0;
+    enum dp_status st =
+        twice == 0 ? DP_OK
+                   : dp_fail(err, DP_DATA,
+                             "expected each index once a line, found %" PRIu64 " twice: add up its values",
+                             sorted[twice]);
+    free(sorted);
     return st;
 }
 
-static enum dp_status scale_values(const struct libsvm_builder *b, const struct dp_libsvm_example *example,
-                                   float *values, struct dp_error *err)
+/* Adds the entries of a line to those of the content, as they are written, and counts them. */
+static enum dp_status read_entries(struct libsvm_builder *b, const char *at, const char *end, uint64_t *count,
+                                   struct dp_error *err)
 {
+    enum dp_status st = DP_OK;
+    bool ascending = true;
+    for (*count = 0, at = skip_blanks(at, end); at < end && *at != '#'; at = skip_blanks(at, end)) {
+        uint64_t to = b->entries + *count;
+        if (to == b->entries_max && (st = resize_entries(b, 2 * to + 1024, err)) != DP_OK)
+            return st;
+        uint64_t *index = &b->content->keys[to];
+        const char *behind = dp_number_index(at, end, index);
+        if (behind && behind < end && *behind == ':')
+            behind = dp_number_f32(behind + 1, end, &b->content->values[to]);
+        else
+            behind = NULL;
+        if (!behind || !ends_token(behind, end))
+            return bad_entry(at, end, err);
+        ascending = ascending && (*count == 0 || index[-1] < *index);
+        ++*count;
+        at = behind;
+    }
+    return ascending ? DP_OK : check_twice(b->content->keys + b->entries, *count, err);
+}
+
+/* Applies the settings to the last `count` entries. */
+static enum dp_status scale_values(const struct libsvm_builder *b, uint64_t count, struct dp_error *err)
+{
+    const uint64_t *indices = b->content->keys + b->entries;
+    float *values = b->content->values + b->entries;
     double squares = 0;
-    for (size_t i = 0; i < example->entries; i++) {
-        values[i] = (float)((double)example->values[i] * b->options->scale);
+    for (uint64_t i = 0; i < count; i++) {
+        float value = values[i];
+        values[i] = (float)((double)value * b->options->scale);
         if (!isfinite(values[i]))
             return dp_fail(err, DP_DATA, "value %g of index %" PRIu64 " is infinite after scale %g",
-                           (double)example->values[i], example->indices[i], b->options->scale);
+                           (double)value, indices[i], b->options->scale);
         squares += (double)values[i] * (double)values[i];
     }
     if (b->options->normalize && squares > 0) {
         double norm = sqrt(squares);
-        for (size_t i = 0; i < example->entries; i++)
+        for (uint64_t i = 0; i < count; i++)
             values[i] = (float)((double)values[i] / norm);
     }
     return DP_OK;
 }
 
-static enum dp_status place_keys(const struct libsvm_builder *b, const struct dp_libsvm_example *example,
-                                 uint64_t *keys, struct dp_error *err)
+static enum dp_status place_keys(const struct libsvm_builder *b, uint64_t count, struct dp_error *err)
 {
-    uint64_t base = b->options->index_base, width = b->options->width;
-    for (size_t i = 0; i < example->entries; i++) {
-        uint64_t index = example->indices[i];
+    uint64_t base = b->options->index_base, width = b->options->width, *keys = b->content->keys + b->entries;
+    for (uint64_t i = 0; i < count; i++) {
         if (b->options->form == DP_FORM_SPARSE) {
-            keys[i] = dp_mix(index);
+            keys[i] = dp_mix(keys[i]);
             continue;
         }
-        if (index < base || index - base >= width)
+        if (keys[i] < base || keys[i] - base >= width)
             return dp_fail(err, DP_DATA,
                            "index %" PRIu64 ": expected %" PRIu64 " to %" PRIu64
                            ", as the model takes %" PRIu64 " columns",
-                           index, base, base + width - 1, width);
-        keys[i] = index - base;
+                           keys[i], base, base + width - 1, width);
+        keys[i] -= base;
     }
     return DP_OK;
 }
 
-static enum dp_status add_example(void *self, const struct dp_libsvm_example *example, struct dp_error *err)
+static void add_digest(const struct libsvm_builder *b, float label, uint64_t count)
+{
+    const uint64_t *indices = b->content->keys + b->entries;
+    const float *values = b->content->values + b->entries;
+    uint64_t digest = dp_content_digest(b->content->digest, bits_of(label) << 32 ^ count);
+    for (uint64_t i = 0; i < count; i++)
+        digest = dp_content_digest(digest, dp_mix(indices[i]) + bits_of(values[i]) * DP_HASH_GOLDEN);
+    b->content->digest = digest;
+}
+
+static enum dp_status add_line(void *self, const char *at, const char *end, uint64_t line,
+                               struct dp_error *err)
 {
     struct libsvm_builder *b = self;
     struct dp_content *content = b->content;
-    enum dp_status st = make_room(b, example->entries, err);
+    float label = 0;
+    uint64_t count = 0;
+    (void)line;
+    at = skip_blanks(at, end);
+    if (at == end || *at == '#')
+        return DP_OK;
+    const char *behind = dp_number_f32(at, end, &label);
+    if (b->options->scored && behind && behind < end && *behind == ':') {
+        label = 0;
+        behind = at;
+    } else if (!behind || !ends_token(behind, end)) {
+        return unexpected("a label (a finite decimal number) at the start of the line", at, end, err);
+    }
+    enum dp_status st = read_entries(b, behind, end, &count, err);
+    if (st == DP_OK && content->examples == b->examples_max)
+        st = resize_examples(b, b->examples_max * 2 + 1024, err);
     if (st == DP_OK)
-        st = dp_label_map(&b->rule, example->label, &content->labels[content->examples], err);
-    if (st == DP_OK)
-        st = place_keys(b, example, content->keys + b->entries, err);
-    if (st == DP_OK)
-        st = scale_values(b, example, content->values + b->entries, err);
+        st = dp_label_map(&b->rule, label, &content->labels[content->examples], err);
     if (st != DP_OK)
         return st;
-    uint64_t digest = dp_content_digest(content->digest, bits_of(example->label) << 32 ^ example->entries);
-    for (size_t i = 0; i < example->entries; i++)
-        digest = dp_content_digest(digest, dp_mix(example->indices[i]) +
-                                               bits_of(example->values[i]) * DP_HASH_GOLDEN);
-    content->digest = digest;
+    add_digest(b, label, count);
+    st = scale_values(b, count, err);
+    if (st == DP_OK)
+        st = place_keys(b, count, err);
     content->offsets[content->examples++] = b->entries;
-    b->entries += example->entries;
+    b->entries += count;
     content->offsets[content->examples] = b->entries;
-    return DP_OK;
+    return st;
 }
 
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err)
 {
     struct libsvm_builder b = {.options = options, .rule = dp_label_rule_of(options), .content = out};
-    struct dp_libsvm *libsvm = NULL;
-    const unsigned char *bytes;
-    size_t len = 1;
-    enum dp_status st =
-        dp_libsvm_new(options->path, options->scored, (struct dp_libsvm_sink){add_example, &b}, &libsvm, err);
-    while (st == DP_OK && len > 0) {
-        st = dp_unpack_next(unpack, &bytes, &len, err);
-        if (st == DP_OK)
-            st = len > 0 ? dp_libsvm_feed(libsvm, bytes, len, err) : dp_libsvm_finish(libsvm, err);
-    }
+    enum dp_status st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &b}, err);
     if (st == DP_OK && out->examples == 0)
         st = dp_fail(err, DP_DATA, "%s: holds no examples: expected lines of 'label index:value ...'",
                      options->path);
@@ -149,7 +241,6 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     out->labels_len = out->examples;
     out->offsets_len = out->examples + 1;
     out->keys_len = out->values_len = b.entries;
-    dp_libsvm_free(&libsvm);
     return st;
 }
 

@@ -8,6 +8,7 @@
  *       alone. */
 #include "worker/read/format.h"
 
+#include "common/base/search.h"
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/holdout.h"
@@ -32,21 +33,9 @@ struct pairs_builder {
     struct dp_pairs pairs;
 };
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int by_code(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static uint32_t place_of(const uint64_t *ids, uint64_t count, uint64_t id)
 {
-    const uint64_t *found = bsearch(&id, ids, (size_t)count, sizeof id, by_value);
+    const uint64_t *found = bsearch(&id, ids, (size_t)count, sizeof id, dp_compare_u64);
     DP_ASSERT(found);
     return (uint32_t)(found - ids);
 }
@@ -67,7 +56,7 @@ static enum dp_status number_side(struct pairs_builder *b, int side, struct dp_e
     uint64_t *to = content->keys + content->keys_len, distinct = 0;
     for (uint64_t i = 0; i < b->pairs.count; i++)
         to[i] = b->pairs.keys[2 * i + (uint64_t)side];
-    qsort(to, (size_t)b->pairs.count, sizeof *to, by_value);
+    qsort(to, (size_t)b->pairs.count, sizeof *to, dp_compare_u64);
     for (uint64_t i = 0; i < b->pairs.count; i++)
         if (i == 0 || to[i] != to[distinct - 1])
             to[distinct++] = to[i];
@@ -83,9 +72,9 @@ static enum dp_status number_ids(struct pairs_builder *b, struct dp_error *err)
 {
     struct dp_content *content = b->content;
     bool trains = content->lists == 0 && !b->options->scored;
-    enum dp_status st = dp_content_grow_u64(&content->keys, 2 * b->pairs.count, err);
+    enum dp_status st = DP_CONTENT_GROW(content->keys, 2 * b->pairs.count, err);
     if (st == DP_OK)
-        st = dp_content_grow_u32(&content->codes, (trains ? 3 : 2) * b->pairs.count, err);
+        st = DP_CONTENT_GROW(content->codes, (trains ? 3 : 2) * b->pairs.count, err);
     for (int side = USERS; st == DP_OK && side <= ITEMS; side++)
         st = number_side(b, side, err);
     if (st != DP_OK)
@@ -97,20 +86,20 @@ static enum dp_status number_ids(struct pairs_builder *b, struct dp_error *err)
     }
     content->digest = digest_of(&b->pairs);
     content->codes_len = 2 * b->pairs.count;
-    return dp_content_grow_u64(&content->keys, content->keys_len, err);
+    return DP_CONTENT_GROW(content->keys, content->keys_len, err);
 }
 
 /* Refuses a user who met every item, as none can be sampled. */
-static enum dp_status all_met(const struct pairs_builder *b, uint64_t user, struct dp_error *err)
+static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_error *err)
 {
     uint64_t line = 0;
-    char shown[128];
-    dp_pairs_show(&b->pairs, USERS, b->content->keys[user], shown);
+    char number[24];
+    const char *shown = dp_pairs_text(&b->pairs, USERS, b->content->keys[user], number);
     for (uint64_t i = 0; i < b->pairs.count; i++)
         if (b->content->codes[2 * i] == user)
             line = b->pairs.lines[i];
     return dp_fail(err, DP_DATA,
-                   "%s:%" PRIu64 ": user %s has all %" PRIu64
+                   "%s:%" PRIu64 ": user %.120s has all %" PRIu64
                    " items of the file, so none can be sampled: leave this user out",
                    b->options->path, line, shown, b->content->facts[ITEMS]);
 }
@@ -120,7 +109,7 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
 {
     struct dp_content *content = b->content;
     uint64_t users = content->facts[USERS], behind = 2 * b->pairs.count;
-    enum dp_status st = dp_content_grow_u64(&content->offsets, users + 2, err);
+    enum dp_status st = DP_CONTENT_GROW(content->offsets, users + 2, err);
     if (st != DP_OK)
         return st;
     uint64_t *at =
@@ -137,7 +126,7 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
     uint64_t to = behind;
     for (uint64_t u = 0; u < users; u++) {
         uint64_t from = content->offsets[u], end = content->offsets[u + 1], first = to;
-        qsort(content->codes + from, (size_t)(end - from), sizeof *content->codes, by_code);
+        qsort(content->codes + from, (size_t)(end - from), sizeof *content->codes, dp_compare_u32);
         for (uint64_t i = from; i < end; i++)
             if (to == first || content->codes[i] != content->codes[to - 1])
                 content->codes[to++] = content->codes[i];
@@ -148,7 +137,7 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
     content->offsets[users] = to;
     content->offsets_len = users + 1;
     content->codes_len = to;
-    return dp_content_grow_u32(&content->codes, to, err);
+    return DP_CONTENT_GROW(content->codes, to, err);
 }
 
 /* Adds the lists of the second file to the pairs of the first. */
@@ -204,13 +193,11 @@ static bool begins_lists(const struct dp_dataset_options *options, const unsigne
     return dp_pairs_are_lists(bytes, len);
 }
 
-static enum dp_status add_name(const struct dp_pairs *pairs, uint32_t group, uint64_t key,
-                               struct dp_name_set *set, struct dp_error *err)
+static enum dp_status add_name(struct dp_pairs *pairs, uint32_t group, uint64_t key, struct dp_name_set *set,
+                               struct dp_error *err)
 {
     char number[24];
-    const char *text = dp_ids_name(&pairs->names[group == DP_FORM_USERS ? USERS : ITEMS], key);
-    (void)snprintf(number, sizeof number, "%" PRIu64, key);
-    text = text ? text : number;
+    const char *text = dp_pairs_text(pairs, group == DP_FORM_USERS ? USERS : ITEMS, key, number);
     const struct dp_vocab_name name = {.group = group, .key = key, .text = text, .len = strlen(text)};
     return dp_name_set_add(set, &name, key, group, err);
 }
@@ -338,7 +325,7 @@ static void fill_labels(const struct dp_format_fill *what, uint64_t each, struct
     /* The first of each list is the held-out item. */
     for (uint32_t i = 0; i < what->examples; i++)
         batch->labels[i] = bsearch(&what->order[i], content->offsets, (size_t)content->lists,
-                                   sizeof *content->offsets, by_value) != NULL;
+                                   sizeof *content->offsets, dp_compare_u64) != NULL;
 }
 
 static void fill(const struct dp_format_fill *what, struct dp_batch *batch)

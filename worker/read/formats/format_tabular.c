@@ -1,8 +1,11 @@
-/* Files of named columns (tabular.h), CSV among them: one column is the label; the others are numbers or categories.
- *     a training file:  header and first lines -> which column is what -> the whole file -> means, deviations, labels -> its records
- *     any other:        the training file's schema -> this file's header, by names -> its records
- * Why   What another file's columns are is what they were in the training file: its own lines might say otherwise. So a training file
- *       is read up to three times, the last time as any other, and a row in both gives the same bits. */
+/* Files of named columns (tabular.h), CSV among them: one column is the label; the others are numbers or
+ * categories.
+ *     a training file:  header and first lines -> which column is what -> the whole file -> means,
+ *     deviations, labels -> its records any other:        the training file's schema -> this file's header,
+ *     by names -> its records
+ * Why   What another file's columns are is what they were in the training file: its own lines might say
+ *       otherwise. So a training file is read up to three times, the last time as any other, and a row in
+ *       both gives the same bits. */
 #include "worker/read/columns.h"
 
 #include "common/base/log.h"
@@ -16,7 +19,7 @@
 struct tabular {
     const struct dp_dataset_options *options;
     const struct dp_schema *schema; /* of the training file */
-    struct dp_names names;          /* of its columns */
+    struct dp_name_set names;       /* of its columns; their keys are the places */
     struct tabular_place {
         uint32_t place; /* among those of its kind */
         uint64_t salt;
@@ -44,8 +47,8 @@ static enum dp_status match_names(void *self, const struct dp_tabular_record *re
         st = dp_fail(err, DP_NOMEM, "no memory for %zu columns", tabular->cells);
     for (size_t i = 0; st == DP_OK && i < tabular->cells; i++) {
         struct dp_cell name = dp_cell_trim(record->cells[i]);
-        uint32_t column = dp_names_find(&tabular->names, name.at, (size_t)(name.end - name.at));
-        if (column == DP_NAMES_NONE) {
+        uint32_t column = dp_tabular_place(&tabular->names, name);
+        if (column == UINT32_MAX) {
             st = dp_tabular_header_no_such(schema, "this file has a column", name, "the training file", err);
         } else if (seen[column]) {
             st = dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
@@ -123,31 +126,26 @@ static enum dp_status plan_cells(struct tabular *tabular, struct dp_error *err)
 {
     const struct dp_schema *schema = tabular->schema;
     uint32_t places[DP_COLUMN_KINDS] = {0}, columns = schema->columns;
-    enum dp_status st = dp_names_init(&tabular->names, columns, err);
-    if (st != DP_OK)
-        return st;
+    enum dp_status st = DP_OK;
     tabular->place = calloc(columns, sizeof *tabular->place);
     tabular->salt = calloc(columns, sizeof *tabular->salt);
     tabular->mean = calloc(columns, sizeof *tabular->mean);
     tabular->deviation = calloc(columns, sizeof *tabular->deviation);
     if (!tabular->place || !tabular->salt || !tabular->mean || !tabular->deviation)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " columns", columns);
-    for (uint32_t i = 0; i < columns; i++) {
+    for (uint32_t i = 0; st == DP_OK && i < columns; i++) {
         const struct dp_schema_column *column = &schema->column[i];
         struct tabular_place *place = &tabular->place[i];
-        size_t len = strlen(column->name);
         place->place = places[column->kind]++;
-        place->salt = dp_hash_bytes(DP_HASH_BEGIN, column->name, len);
-        if (dp_names_add(&tabular->names, column->name, len, i) != i)
-            return dp_fail(err, DP_DATA, "two columns are named '%s'",
-                           dp_cell_show(dp_cell_of(column->name)).text);
+        place->salt = dp_hash_text(column->name);
+        st = dp_tabular_add_name(&tabular->names, dp_cell_of(column->name), i, err);
         if (column->kind != DP_COLUMN_NUMBER)
             continue;
         tabular->salt[place->place] = place->salt;
         tabular->mean[place->place] = column->mean;
         tabular->deviation[place->place] = column->deviation;
     }
-    return DP_OK;
+    return st;
 }
 
 static enum dp_status read_rows(struct tabular *tabular, struct dp_unpack *unpack, struct dp_content *out,
@@ -229,7 +227,8 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     return st == DP_OK && trained ? dp_survey(options, &header->schema, err) : st;
 }
 
-/* The label's name comes from the cluster file that the schema was made by: another one is another training's. */
+/* The label's name comes from the cluster file that the schema was made by: another one is another
+ * training's. */
 static enum dp_status check_like(const struct dp_dataset_options *options, struct dp_error *err)
 {
     const struct dp_schema *like = options->like;
@@ -257,7 +256,7 @@ static enum dp_status keep_schema(const struct dp_schema *schema, struct dp_cont
 
 static void tabular_clear(struct tabular *tabular)
 {
-    dp_names_clear(&tabular->names);
+    dp_name_set_clear(&tabular->names);
     free(tabular->place);
     free(tabular->column_of);
     free(tabular->salt);

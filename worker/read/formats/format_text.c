@@ -25,118 +25,120 @@ enum { WORDS }; /* facts */
 static enum dp_status load_bytes(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                  struct dp_content *out, struct dp_error *err)
 {
-    uint64_t have = 0, max = 0, fields = options->fields;
-    const unsigned char *bytes;
-    size_t len = 1;
-    enum dp_status st = DP_OK;
-    while (st == DP_OK && len > 0) {
-        st = dp_unpack_next(unpack, &bytes, &len, err);
-        if (st == DP_OK && len > max - have) {
-            max = (max + len) * 2;
-            uint8_t *grown = realloc(out->pixels, max);
-            if (!grown)
-                return dp_fail(err, DP_NOMEM, "%s: no memory for its text", options->path);
-            out->pixels = grown;
-        }
-        for (size_t i = 0; st == DP_OK && i < len; i++)
-            if (bytes[i] >= options->classes)
-                st = dp_fail(err, DP_DATA,
-                             "%s: byte %" PRIu64 " is %u, but the model has %" PRIu32
-                             " classes: add classes=256 to it",
-                             options->path, have + i, bytes[i], options->classes);
-        if (st == DP_OK && len > 0)
-            memcpy(out->pixels + have, bytes, len);
-        have += len;
-    }
-    if (st == DP_OK && have <= fields)
+    struct dp_unpack_bytes bytes = {0};
+    uint64_t fields = options->fields;
+    enum dp_status st = dp_unpack_read(unpack, UINT64_MAX, &bytes, err);
+    out->pixels = bytes.at;
+    for (uint64_t i = 0; st == DP_OK && i < bytes.len; i++)
+        if (bytes.at[i] >= options->classes)
+            st = dp_fail(err, DP_DATA,
+                         "%s: byte %" PRIu64 " is %u, but the model has %" PRIu32
+                         " classes: add classes=256 to it",
+                         options->path, i, bytes.at[i], options->classes);
+    if (st == DP_OK && bytes.len <= fields)
         st =
             dp_fail(err, DP_DATA, "%s: has %" PRIu64 " bytes: expected more than the %" PRIu64 " of a window",
-                    options->path, have, fields);
+                    options->path, bytes.len, fields);
     if (st != DP_OK)
         return st;
-    out->pixels_len = have;
-    out->examples = have - fields;
-    out->digest = dp_content_digest_bytes(out->digest, out->pixels, have);
+    out->pixels_len = bytes.len;
+    out->examples = bytes.len - fields;
+    out->digest = dp_content_digest_bytes(out->digest, out->pixels, bytes.len);
     return DP_OK;
 }
 
 /* ---- words */
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
+/* Words one after the other, and what is done with each. */
 struct words {
+    enum dp_status (*take)(struct words *words, uint64_t key, struct dp_error *err);
+    uint64_t hash; /* of the current word so far; HASH_NONE: none has begun */
+    char text[DP_VOCAB_TEXT_MAX];
+    size_t len; /* of its text, which may be cut */
     struct dp_content *content;
-    uint64_t *hashes, count, max;
-    uint64_t hash; /* of the current word; 0: none */
+    uint64_t *hashes, count, max;   /* while the file is loaded: the words' keys */
+    const struct dp_content *named; /* while its words are named: the content, */
+    struct dp_name_set *set;
+    uint64_t *counts; /* [distinct]: and how often each occurs */
 };
 
 #define HASH_NONE 0u
 
 static enum dp_status end_word(struct words *w, struct dp_error *err)
 {
+    uint64_t key = dp_mix(w->hash) >> 1;
+    enum dp_status st = w->take(w, key, err);
+    w->hash = HASH_NONE;
+    w->len = 0;
+    return st;
+}
+
+static enum dp_status read_words(struct words *w, struct dp_unpack *unpack, struct dp_error *err)
+{
+    const unsigned char *bytes;
+    size_t len = 1;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && len > 0) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        for (size_t i = 0; st == DP_OK && i < len; i++) {
+            bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
+            if (blank) {
+                st = w->hash != HASH_NONE ? end_word(w, err) : DP_OK;
+                continue;
+            }
+            w->hash = dp_hash_bytes(w->hash == HASH_NONE ? DP_HASH_BEGIN : w->hash, &bytes[i], 1);
+            if (w->len < sizeof w->text)
+                w->text[w->len++] = (char)bytes[i];
+        }
+    }
+    return st == DP_OK && w->hash != HASH_NONE ? end_word(w, err) : st;
+}
+
+static enum dp_status add_word(struct words *w, uint64_t key, struct dp_error *err)
+{
     if (w->count == w->max) {
         uint64_t max = w->max * 2 + 4096;
-        enum dp_status st = dp_content_grow_u64(&w->hashes, max, err);
+        enum dp_status st = DP_CONTENT_GROW(w->hashes, max, err);
         if (st != DP_OK)
             return st;
         w->max = max;
     }
-    uint64_t hash = dp_mix(w->hash) >> 1;
-    w->content->digest = dp_content_digest(w->content->digest, hash);
-    w->hashes[w->count++] = hash;
-    w->hash = HASH_NONE;
+    w->content->digest = dp_content_digest(w->content->digest, key);
+    w->hashes[w->count++] = key;
     return DP_OK;
-}
-
-static enum dp_status feed_words(struct words *w, const unsigned char *bytes, size_t len,
-                                 struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    for (size_t i = 0; st == DP_OK && i < len; i++) {
-        bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
-        if (!blank)
-            w->hash = dp_hash_bytes(w->hash == HASH_NONE ? DP_HASH_BEGIN : w->hash, &bytes[i], 1);
-        else if (w->hash != HASH_NONE)
-            st = end_word(w, err);
-    }
-    return st;
 }
 
 static enum dp_status number_words(struct words *w, struct dp_error *err)
 {
     struct dp_content *content = w->content;
     uint64_t distinct = 0;
-    enum dp_status st = dp_content_grow_u64(&content->keys, w->count, err);
+    enum dp_status st = DP_CONTENT_GROW(content->keys, w->count, err);
     if (st == DP_OK)
-        st = dp_content_grow_u32(&content->codes, w->count, err);
+        st = DP_CONTENT_GROW(content->codes, w->count, err);
     if (st != DP_OK)
         return st;
     memcpy(content->keys, w->hashes, w->count * sizeof *w->hashes);
-    qsort(content->keys, (size_t)w->count, sizeof *content->keys, by_value);
+    qsort(content->keys, (size_t)w->count, sizeof *content->keys, dp_compare_u64);
     for (uint64_t i = 0; i < w->count; i++)
         if (i == 0 || content->keys[i] != content->keys[distinct - 1])
             content->keys[distinct++] = content->keys[i];
     for (uint64_t i = 0; i < w->count; i++) {
         const uint64_t *found =
-            bsearch(&w->hashes[i], content->keys, (size_t)distinct, sizeof *content->keys, by_value);
+            bsearch(&w->hashes[i], content->keys, (size_t)distinct, sizeof *content->keys, dp_compare_u64);
         DP_ASSERT(found);
         content->codes[i] = (uint32_t)(found - content->keys);
     }
     content->facts[WORDS] = distinct;
     content->codes_len = w->count;
     content->keys_len = distinct;
-    return dp_content_grow_u64(&content->keys, distinct, err);
+    return DP_CONTENT_GROW(content->keys, distinct, err);
 }
 
 /* count^0.75 by square roots, which every machine rounds in the same way. */
 static enum dp_status sum_chances(struct dp_content *content, struct dp_error *err)
 {
     uint64_t words = content->facts[WORDS], sum = 0;
-    enum dp_status st = dp_content_grow_u64(&content->offsets, words + 1, err);
+    enum dp_status st = DP_CONTENT_GROW(content->offsets, words + 1, err);
     if (st != DP_OK)
         return st;
     memset(content->offsets, 0, (words + 1) * sizeof *content->offsets);
@@ -163,17 +165,8 @@ static uint64_t neighbours(uint64_t words, uint32_t window)
 static enum dp_status load_words(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                  struct dp_content *out, struct dp_error *err)
 {
-    struct words w = {.content = out};
-    const unsigned char *bytes;
-    size_t len = 1;
-    enum dp_status st = DP_OK;
-    while (st == DP_OK && len > 0) {
-        st = dp_unpack_next(unpack, &bytes, &len, err);
-        if (st == DP_OK)
-            st = feed_words(&w, bytes, len, err);
-    }
-    if (st == DP_OK && w.hash != HASH_NONE)
-        st = end_word(&w, err);
+    struct words w = {.take = add_word, .content = out};
+    enum dp_status st = read_words(&w, unpack, err);
     if (st == DP_OK && w.count > UINT32_MAX)
         st = dp_fail(err, DP_DATA, "%s: has over 2^32 words", options->path);
     if (st == DP_OK && w.count > 0)
@@ -192,81 +185,46 @@ static enum dp_status load_words(const struct dp_dataset_options *options, struc
 
 /* ---- names */
 
-struct text_naming {
-    const struct dp_content *content;
-    struct dp_name_set *set;
-    uint64_t *counts; /* [distinct]: how often each word occurs */
-    uint64_t hash;    /* as words.hash */
-    char text[DP_VOCAB_TEXT_MAX];
-    size_t len;
-};
-
 static int by_unmixed(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = dp_unmix(*(const uint64_t *)b);
     return (x > y) - (x < y);
 }
 
-static enum dp_status name_word(struct text_naming *n, struct dp_error *err)
+static enum dp_status name_word(struct words *w, uint64_t key, struct dp_error *err)
 {
-    uint64_t key = dp_mix(n->hash) >> 1;
-    size_t len = n->len;
-    n->hash = HASH_NONE;
-    n->len = 0;
-    if (dp_name_set_has(n->set, DP_VOCAB_EVERY_GROUP, key))
+    if (dp_name_set_find(w->set, DP_VOCAB_EVERY_GROUP, key))
         return DP_OK;
     const uint64_t *found =
-        bsearch(&key, n->content->keys, (size_t)n->content->facts[WORDS], sizeof key, by_unmixed);
+        bsearch(&key, w->named->keys, (size_t)w->named->facts[WORDS], sizeof key, by_unmixed);
     if (!found)
         return dp_fail(err, DP_DATA, "changed while it was read");
     const struct dp_vocab_name name = {
-        .group = DP_VOCAB_EVERY_GROUP, .key = key, .text = n->text, .len = len};
-    return dp_name_set_add(n->set, &name, key, UINT64_MAX - n->counts[found - n->content->keys], err);
-}
-
-static enum dp_status name_words(struct text_naming *n, const unsigned char *bytes, size_t len,
-                                 struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    for (size_t i = 0; st == DP_OK && i < len; i++) {
-        bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
-        if (blank) {
-            st = n->hash != HASH_NONE ? name_word(n, err) : DP_OK;
-            continue;
-        }
-        n->hash = dp_hash_bytes(n->hash == HASH_NONE ? DP_HASH_BEGIN : n->hash, &bytes[i], 1);
-        if (n->len < sizeof n->text)
-            n->text[n->len++] = (char)bytes[i];
-    }
-    return st;
+        .group = DP_VOCAB_EVERY_GROUP, .key = key, .text = w->text, .len = w->len};
+    enum dp_status st =
+        dp_name_set_add(w->set, &name, key, UINT64_MAX - w->counts[found - w->named->keys], err);
+    return st == DP_OK && w->set->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
 }
 
 /* The most frequent words first. */
 static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err)
 {
-    struct text_naming n = {.content = content, .set = set};
+    struct words w = {.take = name_word, .named = content, .set = set};
     struct dp_unpack *unpack = NULL;
-    const unsigned char *bytes;
-    size_t len = 1;
     if (options->form != DP_FORM_PAIRS)
         return DP_OK;
-    n.counts = calloc(content->facts[WORDS], sizeof *n.counts);
-    if (!n.counts)
+    w.counts = calloc(content->facts[WORDS], sizeof *w.counts);
+    if (!w.counts)
         return dp_fail(err, DP_NOMEM, "%s: no memory for its words", options->path);
     for (uint64_t i = 0; i < content->codes_len; i++)
-        n.counts[content->codes[i]]++;
+        w.counts[content->codes[i]]++;
     enum dp_status st = dp_unpack_open(options->path, &unpack, err);
-    while (st == DP_OK && len > 0 && !set->cut) {
-        st = dp_unpack_next(unpack, &bytes, &len, err);
-        if (st == DP_OK)
-            st = name_words(&n, bytes, len, err);
-    }
-    if (st == DP_OK && n.hash != HASH_NONE && !set->cut)
-        st = name_word(&n, err);
+    if (st == DP_OK)
+        st = read_words(&w, unpack, err);
     dp_unpack_close(&unpack);
-    free(n.counts);
-    return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", options->path);
+    free(w.counts);
+    return st == DP_OK || st == DP_STOPPING ? DP_OK : dp_wrap(err, st, "%s", options->path);
 }
 
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,

@@ -461,7 +461,7 @@ static void holes(void **state)
         struct dp_dataset_options options = options_of(write_file(*state, "file", zeros, sizeof zeros));
         options.form = (enum dp_data_form)form;
         options.width = 4;
-        expect(&options, DP_DATA, "/file:1: expected a label");
+        expect(&options, DP_DATA, "/file:1: byte 1 of the line is NUL");
     }
 }
 

@@ -258,8 +258,7 @@ static void numbers_of_columns(void **state)
 static void bounded(void **state)
 {
     (void)state;
-    struct dp_name_set set;
-    dp_name_set_init(&set, 3000);
+    struct dp_name_set set = {.max = 3000};
     memset(&told, 0, sizeof told);
     for (uint64_t i = 0; i < 5000; i++) {
         char text[16];

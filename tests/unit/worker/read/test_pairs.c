@@ -1,10 +1,9 @@
-/* Goal: pairs of names are those of the file, however they are separated; lists are the pairs that they stand for, and are
- * detected only where they can be nothing else. */
+/* Goal: pairs of names are those of the file, however they are separated; lists are the pairs that they
+ * stand for, and are detected only where they can be nothing else. */
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
 #include "worker/read/content.h"
-#include "worker/read/ids.h"
 #include "worker/read/pairs.h"
 
 #include <stdio.h>
@@ -19,11 +18,11 @@ static struct dp_dataset_options options_of(void)
 
 static uint64_t key_of(const char *id)
 {
-    struct dp_ids ids = {0};
+    struct dp_name_set ids = {0};
     struct dp_error err;
     uint64_t key = 0;
-    assert_int_equal(dp_ids_take(&ids, id, strlen(id), &key, &err), DP_OK);
-    dp_ids_clear(&ids);
+    assert_int_equal(dp_pairs_key(&ids, id, strlen(id), &key, &err), DP_OK);
+    dp_name_set_clear(&ids);
     return dp_mix(key);
 }
 
