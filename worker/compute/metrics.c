@@ -20,6 +20,11 @@
 
 #define RANKS 10u /* HR@10, NDCG@10 */
 
+const struct dp_figures_real dp_figures_reals[DP_FIGURES_REALS] = {
+    {"loss", offsetof(struct dp_figures, loss)}, {"accuracy", offsetof(struct dp_figures, accuracy)},
+    {"auc", offsetof(struct dp_figures, auc)},   {"rmse", offsetof(struct dp_figures, rmse)},
+    {"hr10", offsetof(struct dp_figures, hr10)}, {"ndcg10", offsetof(struct dp_figures, ndcg10)}};
+
 struct dp_metrics {
     enum dp_labels labels;
     uint32_t classes, width;

@@ -38,6 +38,17 @@ struct dp_figures {
     uint32_t top[2];
     double recall[2], ndcg[2];
 };
+/* The metrics that each are one number, by their names in reports: loss, accuracy, auc, rmse, hr10,
+ * ndcg10. */
+#define DP_FIGURES_REALS 6
+extern const struct dp_figures_real {
+    const char *name;
+    size_t at; /* offset of the double */
+} dp_figures_reals[DP_FIGURES_REALS];
+static inline double *dp_figures_real(const struct dp_figures *figures, int i)
+{
+    return (double *)((uintptr_t)figures + dp_figures_reals[i].at);
+}
 static inline struct dp_figures dp_figures_none(uint64_t examples) /* NaN: none is known */
 {
     const double none = (double)NAN;

@@ -52,12 +52,8 @@ static json_t *figures_json(const struct dp_figures *figures)
 {
     json_t *root = json_object();
     dp_json_set_u64(root, "examples", figures->examples);
-    dp_json_set_real(root, "loss", figures->loss);
-    dp_json_set_real(root, "accuracy", figures->accuracy);
-    dp_json_set_real(root, "auc", figures->auc);
-    dp_json_set_real(root, "rmse", figures->rmse);
-    dp_json_set_real(root, "hr10", figures->hr10);
-    dp_json_set_real(root, "ndcg10", figures->ndcg10);
+    for (int i = 0; i < DP_FIGURES_REALS; i++)
+        dp_json_set_real(root, dp_figures_reals[i].name, *dp_figures_real(figures, i));
     if (figures->ranked_users)
         all_items_json(figures, root);
     return root;
@@ -299,8 +295,9 @@ static void staleness_json(const struct dp_report *report, const struct dp_stale
     }
     dp_json_set_u64(out, "pushes", staleness->pushes);
     dp_json_set_u64(out, "repeated", staleness->repeated);
-    for (uint32_t i = 0; i < dp_staleness_buckets(staleness); i++)
-        (void)json_array_append_new(histogram, json_integer((json_int_t)staleness->histogram[i]));
+    uint64_t counts[DP_STALENESS_BUCKETS];
+    for (uint32_t i = 0, used = dp_staleness_histogram(staleness, counts); i < used; i++)
+        (void)json_array_append_new(histogram, json_integer((json_int_t)counts[i]));
     (void)json_object_set_new(out, "histogram", histogram);
     if (staleness->gaps) {
         json_t *gap = object_in(out, "clock_gap");

@@ -1,5 +1,7 @@
 #include "worker/telemetry/staleness.h"
 
+#include <string.h>
+
 static uint32_t bucket_of(uint64_t value)
 {
     return value ? 64u - (uint32_t)__builtin_clzll(value) : 0;
@@ -59,7 +61,6 @@ void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *o
     staleness->sum += outcome->staleness_sum;
     if (outcome->staleness_max > staleness->max)
         staleness->max = outcome->staleness_max;
-    staleness->histogram[bucket_of(outcome->staleness_max)]++;
     staleness->fine[dp_staleness_fine_of(outcome->staleness_max)]++;
     if (own > outcome->staleness_max) /* a pull that was held, or is of a closed step, shows some of them */
         own = outcome->staleness_max;
@@ -87,8 +88,6 @@ void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *fr
     into->own_sum += from->own_sum;
     if (from->own_max > into->own_max)
         into->own_max = from->own_max;
-    for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
-        into->histogram[i] += from->histogram[i];
     for (uint32_t i = 0; i < DP_STALENESS_FINE; i++)
         into->fine[i] += from->fine[i];
     if (from->gap.buckets == 0)
@@ -136,10 +135,14 @@ double dp_staleness_gap(const struct dp_staleness *staleness)
     return staleness->gaps ? (double)staleness->gap_sum / (double)staleness->gaps : 0.0;
 }
 
-uint32_t dp_staleness_buckets(const struct dp_staleness *staleness)
+uint32_t dp_staleness_histogram(const struct dp_staleness *staleness, uint64_t out[DP_STALENESS_BUCKETS])
 {
-    uint32_t n = DP_STALENESS_BUCKETS;
-    while (n > 0 && staleness->histogram[n - 1] == 0)
-        n--;
-    return n;
+    uint32_t used = 0;
+    memset(out, 0, DP_STALENESS_BUCKETS * sizeof *out);
+    for (uint32_t i = 0; i < DP_STALENESS_FINE; i++) {
+        uint32_t bucket = bucket_of(dp_staleness_fine_least(i));
+        out[bucket] += staleness->fine[i];
+        used = staleness->fine[i] ? bucket + 1 : used;
+    }
+    return used;
 }

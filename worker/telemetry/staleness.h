@@ -1,9 +1,8 @@
-/* Staleness: how many pushes the servers applied between a pull and the push that is computed from it, summed
- * over a training. Bucket 0 of the histogram counts the pushes whose worst shard applied none, bucket b those
- * with 2^(b-1) .. 2^b - 1; `fine` counts the same pushes: by value below 64, then 32 buckets an octave. Own staleness: how many of them
- * were the worker's own, which it pushed between that pull and this push; at most, where a pull was held.
- * Also the clock gap: how many steps a worker was ahead of the slowest member when a shard applied its push. In all modes but sync also how many of the rows of a push any push,
- * the worker's own included, had changed since its pull. */
+/* Staleness: how many pushes the servers applied between a pull and the push that is computed from it,
+ * summed over a training. Own staleness counts those that the worker itself made between that pull and
+ * this push (at most, if the pull was blocked). The clock gap is how many steps a worker was ahead of the
+ * slowest member when a shard applied its push. In all modes but sync the changed rows are counted, too:
+ * the rows of a push that any push, the worker's own included, had changed since its pull. */
 #ifndef DP_TELEMETRY_STALENESS_H
 #define DP_TELEMETRY_STALENESS_H
 
@@ -19,7 +18,7 @@ struct dp_staleness {
     uint64_t repeated; /* that a shard had already applied, and did not apply again */
     uint64_t measured; /* shards, over all pushes */
     uint64_t sum, max; /* over measured shards */
-    uint64_t histogram[DP_STALENESS_BUCKETS];
+    /* Pushes by the staleness of their worst shard: below 64 by value, then 32 buckets an octave. */
     uint64_t fine[DP_STALENESS_FINE];
     uint64_t own_sum, own_max;       /* over pushes */
     uint64_t gaps, gap_sum, gap_max; /* gaps: how many shards told one, over all pushes */
@@ -38,8 +37,8 @@ void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *fr
 double dp_staleness_mean(const struct dp_staleness *staleness);
 /* The mean of own staleness; 0 when nothing was measured. */
 double dp_staleness_own(const struct dp_staleness *staleness);
-/* The least staleness that this share (0 .. 1) of all pushes does not exceed, of 64 and more at most 3% too low; 0 when nothing was
- * counted. */
+/* The least staleness that this share (0 .. 1) of all pushes does not exceed, of 64 and more at most 3%
+ * too low; 0 when nothing was counted. */
 uint64_t dp_staleness_quantile(const struct dp_staleness *staleness, double share);
 /* The least value of a bucket of `fine`, and the bucket of a value. */
 uint64_t dp_staleness_fine_least(uint32_t bucket);
@@ -50,7 +49,8 @@ double dp_staleness_gap(const struct dp_staleness *staleness);
 double dp_staleness_changed(const struct dp_staleness *staleness);
 /* By what a shard divided the rate, on average; 0 when none did. */
 double dp_staleness_divisor(const struct dp_staleness *staleness);
-/* Buckets up to the last that is not 0. */
-uint32_t dp_staleness_buckets(const struct dp_staleness *staleness);
+/* Coarser: bucket 0 counts the pushes whose worst shard applied none, bucket b those with 2^(b-1) .. 2^b - 1.
+ * Returns the buckets up to the last that is not 0. */
+uint32_t dp_staleness_histogram(const struct dp_staleness *staleness, uint64_t out[DP_STALENESS_BUCKETS]);
 
 #endif

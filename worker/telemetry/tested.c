@@ -14,15 +14,9 @@ static json_t *ranks_pack(const struct dp_figures *f)
 {
     if (!f->ranked_users)
         return json_null();
-    json_t *ranks = json_array();
-    (void)json_array_append_new(ranks, json_integer((json_int_t)f->ranked_users));
-    (void)json_array_append_new(ranks, json_integer((json_int_t)f->ranked_items));
-    for (int t = 0; t < 2; t++) {
-        (void)json_array_append_new(ranks, json_integer(f->top[t]));
-        (void)json_array_append_new(ranks, dp_json_real(f->recall[t]));
-        (void)json_array_append_new(ranks, dp_json_real(f->ndcg[t]));
-    }
-    return ranks;
+    return json_pack("[I,I,I,o,o,I,o,o]", (json_int_t)f->ranked_users, (json_int_t)f->ranked_items,
+                     (json_int_t)f->top[0], dp_json_real(f->recall[0]), dp_json_real(f->ndcg[0]),
+                     (json_int_t)f->top[1], dp_json_real(f->recall[1]), dp_json_real(f->ndcg[1]));
 }
 
 static void ranks_unpack(const json_t *ranks, struct dp_figures *f)
@@ -38,28 +32,29 @@ static void ranks_unpack(const json_t *ranks, struct dp_figures *f)
     }
 }
 
+/* [examples, each metric, ranks] */
+#define ROW (DP_FIGURES_REALS + 2u)
+
+static json_t *row_pack(const struct dp_figures *f)
+{
+    json_t *row = json_pack("[I]", (json_int_t)f->examples);
+    for (int i = 0; i < DP_FIGURES_REALS; i++)
+        (void)json_array_append_new(row, dp_json_real(*dp_figures_real(f, i)));
+    (void)json_array_append_new(row, ranks_pack(f));
+    if (json_array_size(row) == ROW)
+        return row;
+    json_decref(row);
+    return NULL;
+}
+
 struct json_t *dp_tested_json(const struct dp_tested *tested, uint32_t epochs)
 {
     json_t *root = json_array();
     int bad = 0;
     while (epochs > 0 && !tested[epochs - 1].known)
         epochs--;
-    for (uint32_t e = 0; e < epochs; e++) {
-        const struct dp_figures *f = &tested[e].figures;
-        json_t *row = json_null();
-        if (tested[e].known) {
-            row = json_array();
-            bad |= json_array_append_new(row, json_integer((json_int_t)f->examples));
-            bad |= json_array_append_new(row, dp_json_real(f->loss));
-            bad |= json_array_append_new(row, dp_json_real(f->accuracy));
-            bad |= json_array_append_new(row, dp_json_real(f->auc));
-            bad |= json_array_append_new(row, dp_json_real(f->rmse));
-            bad |= json_array_append_new(row, dp_json_real(f->hr10));
-            bad |= json_array_append_new(row, dp_json_real(f->ndcg10));
-            bad |= json_array_append_new(row, ranks_pack(f));
-        }
-        bad |= json_array_append_new(root, row);
-    }
+    for (uint32_t e = 0; e < epochs; e++)
+        bad |= json_array_append_new(root, tested[e].known ? row_pack(&tested[e].figures) : json_null());
     if (!bad)
         return root;
     json_decref(root);
@@ -81,19 +76,14 @@ bool dp_tested_read(const struct json_t *array, uint32_t epochs, struct dp_teste
         const json_t *row = json_array_get(array, e);
         if (json_is_null(row))
             continue;
-        good = json_is_array(row) && json_array_size(row) == 8 && json_is_integer(json_array_get(row, 0));
+        good = json_is_array(row) && json_array_size(row) == ROW && json_is_integer(json_array_get(row, 0));
         if (!good)
             break;
-        tested[e] =
-            (struct dp_tested){.known = true,
-                               .figures = {.examples = (uint64_t)json_integer_value(json_array_get(row, 0)),
-                                           .loss = number_of(json_array_get(row, 1)),
-                                           .accuracy = number_of(json_array_get(row, 2)),
-                                           .auc = number_of(json_array_get(row, 3)),
-                                           .rmse = number_of(json_array_get(row, 4)),
-                                           .hr10 = number_of(json_array_get(row, 5)),
-                                           .ndcg10 = number_of(json_array_get(row, 6))}};
-        ranks_unpack(json_array_get(row, 7), &tested[e].figures);
+        tested[e] = (struct dp_tested){
+            .known = true, .figures.examples = (uint64_t)json_integer_value(json_array_get(row, 0))};
+        for (int i = 0; i < DP_FIGURES_REALS; i++)
+            *dp_figures_real(&tested[e].figures, i) = number_of(json_array_get(row, 1 + (size_t)i));
+        ranks_unpack(json_array_get(row, ROW - 1), &tested[e].figures);
     }
     return good;
 }

@@ -2,6 +2,7 @@
 
 #include "common/base/json.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,12 +49,49 @@ double dp_worker_stats_seconds(const struct dp_worker_stats *stats)
     return seconds;
 }
 
-static json_t *counts_of(const struct dp_histogram *histogram)
+/* ---- the note */
+
+/* Its numbers. */
+static const struct {
+    const char *key;
+    size_t at;
+} numbers[] = {
+#define STAT(key, field)                                                                                     \
+    {                                                                                                        \
+        key, offsetof(struct dp_worker_stats, field)                                                         \
+    }
+    STAT("pushes", pushes),
+    STAT("found_examples", found_examples),
+    STAT("repeated_examples", repeated_examples),
+    STAT("dropped_pushes", dropped.pushes),
+    STAT("dropped_partly", dropped.partly),
+    STAT("dropped_examples", dropped.examples),
+    STAT("passed_examples", dropped.passed),
+    STAT("missed_steps", missed),
+    STAT("missed_examples", missed_examples),
+    STAT("measured_pushes", staleness.pushes),
+    STAT("repeated", staleness.repeated),
+    STAT("measured", staleness.measured),
+    STAT("sum", staleness.sum),
+    STAT("max", staleness.max),
+    STAT("own_sum", staleness.own_sum),
+    STAT("own_max", staleness.own_max),
+    STAT("gaps", staleness.gaps),
+    STAT("gap_sum", staleness.gap_sum),
+    STAT("gap_max", staleness.gap_max),
+    STAT("rows", staleness.rows),
+    STAT("changed_rows", staleness.changed_rows),
+    STAT("divided", staleness.divided),
+#undef STAT
+};
+#define NUMBERS (sizeof numbers / sizeof numbers[0])
+
+static json_t *counts_of(const uint64_t *counts, uint32_t count)
 {
-    json_t *counts = json_array();
-    for (uint32_t b = 0; b < histogram->buckets; b++)
-        (void)json_array_append_new(counts, dp_json_u64(histogram->count[b]));
-    return counts;
+    json_t *out = json_array();
+    for (uint32_t b = 0; b < count; b++)
+        (void)json_array_append_new(out, dp_json_u64(counts[b]));
+    return out;
 }
 
 /* [bucket, count, bucket, count, ...] of those that are not empty. */
@@ -72,7 +110,7 @@ static json_t *fine_of(const struct dp_staleness *staleness)
 enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **text, struct dp_error *err)
 {
     const struct dp_staleness *s = &stats->staleness;
-    json_t *epochs = json_array(), *histogram = json_array(), *spent = json_array(), *root = json_object();
+    json_t *epochs = json_array(), *spent = json_array();
     uint32_t used = stats->epochs;
     int bad = 0;
     while (used > 0 && stats->epoch[used - 1].examples == 0)
@@ -83,182 +121,91 @@ enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **
             json_array_append_new(epochs, json_pack("[f,I,f,f]", epoch->loss_sum, (json_int_t)epoch->examples,
                                                     epoch->begun, epoch->seconds));
     }
-    for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
-        bad |= json_array_append_new(histogram, dp_json_u64(s->histogram[i]));
-    bad |= json_object_set_new(root, "worker", dp_json_u64(stats->worker));
-    bad |= json_object_set_new(root, "ended", dp_json_u64(stats->ended));
-    bad |= json_object_set_new(root, "pushes", dp_json_u64(stats->pushes));
-    bad |= json_object_set_new(root, "found_examples", dp_json_u64(stats->found_examples));
-    bad |= json_object_set_new(root, "repeated_examples", dp_json_u64(stats->repeated_examples));
-    bad |= json_object_set_new(root, "dropped_pushes", dp_json_u64(stats->dropped.pushes));
-    bad |= json_object_set_new(root, "dropped_partly", dp_json_u64(stats->dropped.partly));
-    bad |= json_object_set_new(root, "dropped_examples", dp_json_u64(stats->dropped.examples));
-    bad |= json_object_set_new(root, "passed_examples", dp_json_u64(stats->dropped.passed));
-    bad |= json_object_set_new(root, "missed_steps", dp_json_u64(stats->missed));
-    bad |= json_object_set_new(root, "missed_examples", dp_json_u64(stats->missed_examples));
-    bad |= json_object_set_new(root, "measured_pushes", dp_json_u64(s->pushes));
-    bad |= json_object_set_new(root, "repeated", dp_json_u64(s->repeated));
-    bad |= json_object_set_new(root, "measured", dp_json_u64(s->measured));
-    bad |= json_object_set_new(root, "sum", dp_json_u64(s->sum));
-    bad |= json_object_set_new(root, "max", dp_json_u64(s->max));
-    bad |= json_object_set_new(root, "histogram", histogram);
-    bad |= json_object_set_new(root, "fine", fine_of(s));
-    bad |= json_object_set_new(root, "own_sum", dp_json_u64(s->own_sum));
-    bad |= json_object_set_new(root, "own_max", dp_json_u64(s->own_max));
-    bad |= json_object_set_new(root, "gaps", dp_json_u64(s->gaps));
-    bad |= json_object_set_new(root, "gap_sum", dp_json_u64(s->gap_sum));
-    bad |= json_object_set_new(root, "gap_max", dp_json_u64(s->gap_max));
-    bad |= json_object_set_new(root, "gap_counts", counts_of(&s->gap));
-    bad |= json_object_set_new(root, "rows", dp_json_u64(s->rows));
-    bad |= json_object_set_new(root, "changed_rows", dp_json_u64(s->changed_rows));
-    bad |= json_object_set_new(root, "changed_counts", counts_of(&s->changed));
-    bad |= json_object_set_new(root, "divided", dp_json_u64(s->divided));
-    bad |= json_object_set_new(root, "divisor_sum", json_real(s->divisor_sum));
     for (int i = 0; i < DP_PHASE_KINDS; i++)
         bad |= json_array_append_new(spent, json_real(stats->times.seconds[i]));
-    bad |= json_object_set_new(root, "spent", spent);
-    bad |= json_object_set_new(root, "device", json_string(stats->device));
-    bad |= json_object_set_new(root, "epochs", epochs);
-    *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+    json_t *root = json_pack("{s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:s, s:o}", "worker",
+                             (json_int_t)stats->worker, "ended", (json_int_t)stats->ended, "fine", fine_of(s),
+                             "gap_counts", counts_of(s->gap.count, s->gap.buckets), "changed_counts",
+                             counts_of(s->changed.count, s->changed.buckets), "divisor_sum", s->divisor_sum,
+                             "spent", spent, "device", stats->device, "epochs", epochs);
+    for (size_t i = 0; i < NUMBERS; i++)
+        dp_json_set_u64(root, numbers[i].key, *(const uint64_t *)((const char *)stats + numbers[i].at));
+    *text = root && !bad ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return *text ? DP_OK : dp_fail(err, DP_INTERNAL, "cannot format a worker's stats as JSON");
 }
 
-static bool read_u64(const json_t *object, const char *key, uint64_t *out)
+static bool read_u64(const json_t *value, uint64_t *out)
 {
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return false;
     *out = (uint64_t)json_integer_value(value);
-    return true;
+    return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-/* What an earlier version did not count yet: a run that it began is finished by this one. */
-static bool read_later_u64(const json_t *object, const char *key, uint64_t *out)
-{
-    *out = 0;
-    return !json_object_get(object, key) || read_u64(object, key, out);
-}
-
-static bool read_dropped(const json_t *root, struct dp_dropped *out)
-{
-    return read_later_u64(root, "dropped_pushes", &out->pushes) &&
-           read_later_u64(root, "dropped_partly", &out->partly) &&
-           read_later_u64(root, "dropped_examples", &out->examples) &&
-           read_later_u64(root, "passed_examples", &out->passed);
-}
-
-/* None: nothing was counted, or an earlier version did not. */
+/* None: nothing was counted. */
 static bool read_counts(const json_t *counts, struct dp_histogram *out)
 {
     size_t size = json_array_size(counts);
-    if (counts && (!json_is_array(counts) || (size > 0 && size != out->buckets)))
-        return false;
-    for (uint32_t b = 0; b < size; b++) {
-        const json_t *count = json_array_get(counts, b);
-        if (!json_is_integer(count) || json_integer_value(count) < 0)
-            return false;
-        out->count[b] = (uint64_t)json_integer_value(count);
-    }
-    return true;
+    bool good = json_is_array(counts) && (size == 0 || size == out->buckets);
+    for (uint32_t b = 0; good && b < size; b++)
+        good = read_u64(json_array_get(counts, b), &out->count[b]);
+    return good;
 }
 
-/* As read_counts. */
 static bool read_fine(const json_t *fine, struct dp_staleness *out)
 {
     size_t size = json_array_size(fine);
-    if (fine && (!json_is_array(fine) || size % 2 != 0))
-        return false;
-    for (size_t i = 0; i < size; i += 2) {
-        const json_t *bucket = json_array_get(fine, i), *count = json_array_get(fine, i + 1);
-        if (!json_is_integer(bucket) || json_integer_value(bucket) < 0 ||
-            json_integer_value(bucket) >= DP_STALENESS_FINE || !json_is_integer(count) ||
-            json_integer_value(count) < 0)
-            return false;
-        out->fine[json_integer_value(bucket)] = (uint64_t)json_integer_value(count);
+    bool good = json_is_array(fine) && size % 2 == 0;
+    for (size_t i = 0; good && i < size; i += 2) {
+        uint64_t bucket;
+        good = read_u64(json_array_get(fine, i), &bucket) && bucket < DP_STALENESS_FINE &&
+               read_u64(json_array_get(fine, i + 1), &out->fine[bucket]);
     }
-    return true;
+    return good;
 }
 
-static bool read_measures(const json_t *root, struct dp_staleness *out)
+static bool read_epochs(json_t *array, struct dp_worker_stats *out)
 {
-    const json_t *divisors = json_object_get(root, "divisor_sum");
-    dp_staleness_begin(out);
-    out->divisor_sum = json_is_real(divisors) ? json_real_value(divisors) : 0;
-    return read_later_u64(root, "rows", &out->rows) &&
-           read_later_u64(root, "changed_rows", &out->changed_rows) &&
-           read_later_u64(root, "own_sum", &out->own_sum) && read_later_u64(root, "own_max", &out->own_max) &&
-           read_fine(json_object_get(root, "fine"), out) && read_later_u64(root, "divided", &out->divided) &&
-           read_counts(json_object_get(root, "gap_counts"), &out->gap) &&
-           read_counts(json_object_get(root, "changed_counts"), &out->changed);
-}
-
-static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
-{
-    if (!json_is_array(array) || json_array_size(array) > out->epochs)
-        return false;
-    for (uint32_t e = 0; e < json_array_size(array); e++) {
-        const json_t *row = json_array_get(array, e);
-        const json_t *loss = json_array_get(row, 0), *examples = json_array_get(row, 1),
-                     *begun = json_array_get(row, 2), *seconds = json_array_get(row, 3);
-        if (!json_is_real(loss) || !json_is_integer(examples) || !json_is_real(begun) ||
-            !json_is_real(seconds))
-            return false;
-        out->epoch[e] = (struct dp_epoch_stats){.loss_sum = json_real_value(loss),
-                                                .examples = (uint64_t)json_integer_value(examples),
-                                                .begun = json_real_value(begun),
-                                                .seconds = json_real_value(seconds)};
+    bool good = json_is_array(array) && json_array_size(array) <= out->epochs;
+    for (uint32_t e = 0; good && e < json_array_size(array); e++) {
+        struct dp_epoch_stats *epoch = &out->epoch[e];
+        json_int_t examples = 0;
+        good = json_unpack(json_array_get(array, e), "[f,I,f,f!]", &epoch->loss_sum, &examples, &epoch->begun,
+                           &epoch->seconds) == 0;
+        epoch->examples = (uint64_t)examples;
     }
-    return true;
+    return good;
 }
 
 static bool read_spent(const json_t *array, struct dp_step_times *out)
 {
-    size_t at = 0, size = json_array_size(array);
-    /* Earlier versions had no delays, and those before them no wait for others. */
-    bool has_delays = size == DP_PHASE_KINDS, has_rule = has_delays || size == DP_PHASE_KINDS - 1;
-    *out = (struct dp_step_times){0};
-    if (!json_is_array(array) || (!has_rule && size != DP_PHASE_KINDS - 2))
-        return false;
-    for (int i = 0; i < DP_PHASE_KINDS; i++) {
-        if ((i == DP_PHASE_WAITING_RULE && !has_rule) || (i == DP_PHASE_INJECTED && !has_delays))
-            continue;
-        const json_t *seconds = json_array_get(array, at++);
-        if (!json_is_real(seconds))
-            return false;
+    bool good = json_is_array(array) && json_array_size(array) == DP_PHASE_KINDS;
+    for (size_t i = 0; good && i < DP_PHASE_KINDS; i++) {
+        const json_t *seconds = json_array_get(array, i);
         out->seconds[i] = json_real_value(seconds);
+        good = json_is_real(seconds);
     }
-    return true;
+    return good;
 }
 
-static bool read_stats(const json_t *root, struct dp_worker_stats *out)
+static bool read_stats(json_t *root, struct dp_worker_stats *out)
 {
     struct dp_staleness *s = &out->staleness;
-    uint64_t worker, ended;
-    if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX || !read_u64(root, "ended", &ended) ||
-        ended > out->epochs || !read_u64(root, "pushes", &out->pushes) ||
-        !read_u64(root, "found_examples", &out->found_examples) ||
-        !read_u64(root, "repeated_examples", &out->repeated_examples) || !read_dropped(root, &out->dropped) ||
-        !read_later_u64(root, "missed_steps", &out->missed) ||
-        !read_later_u64(root, "missed_examples", &out->missed_examples) ||
-        !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
-        !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
-        !read_u64(root, "max", &s->max) || !read_later_u64(root, "gaps", &s->gaps) ||
-        !read_later_u64(root, "gap_sum", &s->gap_sum) || !read_later_u64(root, "gap_max", &s->gap_max))
+    json_int_t worker = 0, ended = 0;
+    const char *device = "";
+    json_t *fine, *gaps, *changed, *spent, *epochs;
+    if (json_unpack(root, "{s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:s, s:o}", "worker", &worker, "ended", &ended,
+                    "fine", &fine, "gap_counts", &gaps, "changed_counts", &changed, "divisor_sum",
+                    &s->divisor_sum, "spent", &spent, "device", &device, "epochs", &epochs) != 0)
         return false;
+    bool good = worker >= 0 && worker <= UINT32_MAX && ended >= 0 && ended <= out->epochs;
+    for (size_t i = 0; good && i < NUMBERS; i++)
+        good = read_u64(json_object_get(root, numbers[i].key), (uint64_t *)((char *)out + numbers[i].at));
     out->worker = (uint32_t)worker;
     out->ended = (uint32_t)ended;
-    const json_t *histogram = json_object_get(root, "histogram");
-    if (!json_is_array(histogram) || json_array_size(histogram) != DP_STALENESS_BUCKETS)
-        return false;
-    for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
-        s->histogram[i] = (uint64_t)json_integer_value(json_array_get(histogram, i));
-    const json_t *device = json_object_get(root, "device");
-    if (!json_is_string(device))
-        return false;
-    (void)snprintf(out->device, sizeof out->device, "%s", json_string_value(device));
-    return read_measures(root, s) && read_spent(json_object_get(root, "spent"), &out->times) &&
-           read_epochs(json_object_get(root, "epochs"), out);
+    (void)snprintf(out->device, sizeof out->device, "%s", device);
+    dp_staleness_begin(s);
+    return good && read_fine(fine, s) && read_counts(gaps, &s->gap) && read_counts(changed, &s->changed) &&
+           read_spent(spent, &out->times) && read_epochs(epochs, out);
 }
 
 enum dp_status dp_worker_stats_unpack(const char *text, size_t size, uint32_t epochs,

@@ -42,7 +42,6 @@ static void make(struct made *m)
                                                         .gaps = 10 * w,
                                                         .gap_sum = 15 * w,
                                                         .gap_max = 3 * w};
-        m->workers[w].staleness.histogram[w] = 5;
         m->workers[w].staleness.fine[w] = 5;
         m->workers[w].staleness.own_sum = 5 * w;
         m->workers[w].staleness.own_max = w;
@@ -149,8 +148,9 @@ static void test_text(void **state)
     free(text);
 }
 
-/* Leased work: 150 examples of which worker 1 did 40 again, 25 of them known to be repeated; in the second epoch a killed worker's count of 30
- * is lost. Planted: the sum of the workers; the repeated ones not taken off; those known to be repeated taken off twice. */
+/* Leased work: 150 examples of which worker 1 did 40 again, 25 of them known to be repeated; in the second
+ * epoch a killed worker's count of 30 is lost. Planted: the sum of the workers; the repeated ones not
+ * taken off; those known to be repeated taken off twice. */
 static void examples_of_leased_work_are_those_applied(void **state)
 {
     (void)state;
