@@ -11,119 +11,48 @@
 #include <string.h>
 
 #define ENDING ".npy"
-#define WORD   32u
 
 /* ---- the header: a Python dict of texts, True or False, and numbers in parentheses */
 
-struct npy_text {
-    const char *at, *end;
-};
-
-struct npy_fields {
-    char descr[WORD];
-    bool fortran, has_descr, has_order, has_shape;
-    struct dp_tensor_in *tensor;
-};
-
-static void skip_blanks(struct npy_text *text)
+/* As JSON: other quotes, brackets and words, and no comma behind the last element. */
+static json_t *read_dict(const char *text, size_t len)
 {
-    while (text->at < text->end && (*text->at == ' ' || *text->at == '\t' || *text->at == '\n'))
-        text->at++;
-}
-
-/* Whether the character comes next; it is taken. */
-static bool take(struct npy_text *text, char c)
-{
-    skip_blanks(text);
-    if (text->at == text->end || *text->at != c)
-        return false;
-    text->at++;
-    return true;
-}
-
-static bool take_text(struct npy_text *text, char out[WORD])
-{
-    char quote = take(text, '\'') ? '\'' : take(text, '"') ? '"' : '\0';
-    size_t len = 0;
-    if (!quote)
-        return false;
-    while (text->at < text->end && *text->at != quote && len + 1 < WORD)
-        out[len++] = *text->at++;
-    out[len] = '\0';
-    return take(text, quote);
-}
-
-static bool take_bool(struct npy_text *text, bool *out)
-{
-    static const char *const words[] = {"False", "True"};
-    skip_blanks(text);
-    for (size_t i = 0; i < 2; i++) {
-        size_t len = strlen(words[i]);
-        if ((size_t)(text->end - text->at) >= len && memcmp(text->at, words[i], len) == 0) {
-            text->at += len;
-            *out = i == 1;
-            return true;
-        }
+    char *json = malloc(len + 1);
+    for (size_t i = 0; json && i < len; i++) {
+        size_t next = i + 1;
+        while (next < len && strchr(" \t\n", text[next]))
+            next++;
+        bool last = next < len && strchr(")]}", text[next]);
+        bool word = (len - i >= 4 && memcmp(text + i, "True", 4) == 0) ||
+                    (len - i >= 5 && memcmp(text + i, "False", 5) == 0);
+        json[i] = text[i] == '\'' ? '"' : text[i] == '(' ? '[' : text[i] == ')' ? ']' : text[i];
+        if (word)
+            json[i] = text[i] == 'T' ? 't' : 'f';
+        else if (text[i] == ',' && last)
+            json[i] = ' ';
     }
-    return false;
+    json_t *dict = json ? json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    free(json);
+    return dict;
 }
 
-static bool take_number(struct npy_text *text, uint64_t *out)
+static bool take_shape(const json_t *shape, struct dp_tensor_in *tensor)
 {
-    skip_blanks(text);
-    const char *began = text->at;
-    for (*out = 0; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
-        if (__builtin_mul_overflow(*out, 10u, out) ||
-            __builtin_add_overflow(*out, (uint64_t)(*text->at - '0'), out))
-            return false;
-    return text->at > began;
-}
-
-static bool take_shape(struct npy_text *text, struct dp_tensor_in *tensor)
-{
-    if (!take(text, '('))
-        return false;
-    for (tensor->dimensions = 0; !take(text, ')'); tensor->dimensions++)
-        if (tensor->dimensions == DP_TENSOR_DIMENSIONS ||
-            !take_number(text, &tensor->shape[tensor->dimensions]) ||
-            !(take(text, ',') || (text->at < text->end && *text->at == ')')))
-            return false;
-    return true;
-}
-
-static bool take_field(struct npy_text *text, struct npy_fields *out)
-{
-    char name[WORD];
-    if (!take_text(text, name) || !take(text, ':'))
-        return false;
-    if (strcmp(name, "descr") == 0)
-        return out->has_descr = take_text(text, out->descr);
-    if (strcmp(name, "fortran_order") == 0)
-        return out->has_order = take_bool(text, &out->fortran);
-    return strcmp(name, "shape") == 0 && (out->has_shape = take_shape(text, out->tensor));
-}
-
-static bool take_fields(struct npy_text *text, struct npy_fields *out)
-{
-    if (!take(text, '{'))
-        return false;
-    while (!take(text, '}')) {
-        if (!take_field(text, out))
-            return false;
-        if (!take(text, ',') && (text->at == text->end || *text->at != '}'))
-            return false;
+    bool good = json_is_array(shape) && json_array_size(shape) <= DP_TENSOR_DIMENSIONS;
+    tensor->dimensions = good ? (uint32_t)json_array_size(shape) : 0;
+    for (uint32_t i = 0; good && i < tensor->dimensions; i++) {
+        const json_t *number = json_array_get(shape, i);
+        good = json_is_integer(number) && json_integer_value(number) >= 0;
+        tensor->shape[i] = (uint64_t)json_integer_value(number);
     }
-    skip_blanks(text);
-    return text->at == text->end && out->has_descr && out->has_order && out->has_shape;
+    return good;
 }
 
 /* ---- what is accepted */
 
-static enum dp_status settle_type(const struct npy_fields *fields, struct dp_tensor_in *out,
-                                  struct dp_error *err)
+static enum dp_status settle_type(const char *descr, struct dp_tensor_in *out, struct dp_error *err)
 {
     static const char *const types[][2] = {{"<f4", "F32"}, {"<i8", "I64"}, {"<u8", "U64"}};
-    const char *descr = fields->descr;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(descr, types[i][0]) == 0) {
             out->type = types[i][1];
@@ -133,7 +62,7 @@ static enum dp_status settle_type(const struct npy_fields *fields, struct dp_ten
                        : descr[0] == '|' && descr[1] == 'O' ? "Python objects"
                                                             : "another type";
     return dp_fail(err, DP_DATA,
-                   "its elements are '%s', %s: weights must be '<f4', keys '<i8' or '<u8' (numpy.save of "
+                   "its elements are '%.32s', %s: weights must be '<f4', keys '<i8' or '<u8' (numpy.save of "
                    "a.astype('<f4') or a.astype('<i8'))",
                    descr, kind);
 }
@@ -190,18 +119,23 @@ enum dp_status dp_npy_read_head(const void *bytes, size_t size, uint64_t file_by
     uint64_t len = 0;
     DP_ASSERT(size <= file_bytes && (size == file_bytes || size == DP_NPY_HEAD_MAX));
     *out = (struct dp_tensor_in){0};
-    struct npy_fields fields = {.tensor = out};
     enum dp_status st = find_text(bytes, size, file_bytes, &begin, &len, err);
     if (st != DP_OK)
         return st;
-    struct npy_text text = {(const char *)bytes + begin, (const char *)bytes + begin + len};
-    if (!take_fields(&text, &fields))
-        return dp_fail(err, DP_DATA,
-                       "its header is not understood: save one array of plain numbers, of at most %u "
-                       "dimensions",
-                       DP_TENSOR_DIMENSIONS);
-    st = settle_type(&fields, out, err);
-    if (st == DP_OK && fields.fortran && out->dimensions > 1)
+    const char *descr = NULL;
+    int fortran = 0;
+    json_t *shape = NULL, *dict = read_dict((const char *)bytes + begin, len);
+    if (json_unpack(dict, "{s:s, s:b, s:o!}", "descr", &descr, "fortran_order", &fortran, "shape", &shape) !=
+            0 ||
+        !take_shape(shape, out))
+        st = dp_fail(err, DP_DATA,
+                     "its header is not understood: save one array of plain numbers, of at most %u "
+                     "dimensions",
+                     DP_TENSOR_DIMENSIONS);
+    if (st == DP_OK)
+        st = settle_type(descr, out, err);
+    json_decref(dict);
+    if (st == DP_OK && fortran && out->dimensions > 1)
         st = dp_fail(err, DP_DATA,
                      "it is in Fortran order, and only C order is read: save numpy.ascontiguousarray(a)");
     return st == DP_OK ? settle_size(begin + len, file_bytes, out, err) : st;

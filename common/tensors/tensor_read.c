@@ -173,18 +173,6 @@ static enum dp_status parse(struct dp_tensor_set *set, struct dp_error *err)
     return st == DP_OK ? take_all(set, sizeof head + header, size - sizeof head - header, err) : st;
 }
 
-enum dp_status dp_tensor_read_parse(const void *bytes, size_t size, struct dp_tensor_set *out,
-                                    struct dp_error *err)
-{
-    *out = (struct dp_tensor_set){0};
-    enum dp_status st = dp_tensor_set_lend(out, bytes, size, err);
-    if (st == DP_OK)
-        st = parse(out, err);
-    if (st != DP_OK)
-        dp_tensor_set_close(out);
-    return st;
-}
-
 enum dp_status dp_tensor_read_open(const char *path, struct dp_tensor_set *out, struct dp_error *err)
 {
     *out = (struct dp_tensor_set){0};

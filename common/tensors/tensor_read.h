@@ -11,10 +11,6 @@
 
 #include "common/tensors/tensor_set.h"
 
-/* bytes: outlive the set. */
-DP_MUST_USE
-enum dp_status dp_tensor_read_parse(const void *bytes, size_t size, struct dp_tensor_set *out,
-                                    struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_tensor_read_open(const char *path, struct dp_tensor_set *out, struct dp_error *err);
 

@@ -1,5 +1,6 @@
 #include "common/tensors/tensor_set.h"
 
+#include "common/base/full_io.h"
 #include "common/env/read_only_disk.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define READ_MAX (1u << 30)
 
 /* ---- sources */
 
@@ -34,16 +33,10 @@ enum dp_status dp_tensor_set_open_file(struct dp_tensor_set *set, const char *pa
     if (st == DP_OK && fstat(fd, &is) != 0)
         st = dp_fail(err, DP_IO, "%s", strerror(errno));
     if (st == DP_OK)
-        st = add(set, (struct dp_tensor_source){fd, NULL, (uint64_t)is.st_size, is.st_mtim}, err);
+        st = add(set, (struct dp_tensor_source){fd, (uint64_t)is.st_size, is.st_mtim}, err);
     if (st != DP_OK && fd >= 0)
         (void)close(fd);
     return st;
-}
-
-enum dp_status dp_tensor_set_lend(struct dp_tensor_set *set, const void *bytes, size_t size,
-                                  struct dp_error *err)
-{
-    return add(set, (struct dp_tensor_source){.fd = -1, .bytes = bytes, .size = size}, err);
 }
 
 enum dp_status dp_tensor_set_read(const struct dp_tensor_set *set, size_t source, uint64_t at, void *to,
@@ -52,27 +45,15 @@ enum dp_status dp_tensor_set_read(const struct dp_tensor_set *set, size_t source
     DP_ASSERT(source < set->sources);
     const struct dp_tensor_source *from = &set->source[source];
     DP_ASSERT(at <= from->size && size <= from->size - at);
-    if (from->fd < 0) {
-        if (size > 0)
-            memcpy(to, from->bytes + at, size);
+    size_t have = dp_full_pread(from->fd, to, size, (off_t)at);
+    if (have == size)
         return DP_OK;
-    }
-    for (char *next = to; size > 0;) {
-        ssize_t n = pread(from->fd, next, size < READ_MAX ? size : READ_MAX, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return dp_fail(err, DP_IO, "byte %" PRIu64 " cannot be read: %s", at, strerror(errno));
-        if (n == 0)
-            return dp_fail(err, DP_DATA,
-                           "the file was cut off at byte %" PRIu64
-                           " while it was read: use a file that no program is writing",
-                           at);
-        next += n;
-        at += (uint64_t)n;
-        size -= (uint64_t)n;
-    }
-    return DP_OK;
+    if (errno)
+        return dp_fail(err, DP_IO, "byte %" PRIu64 " cannot be read: %s", at + have, strerror(errno));
+    return dp_fail(err, DP_DATA,
+                   "the file was cut off at byte %" PRIu64
+                   " while it was read: use a file that no program is writing",
+                   at + have);
 }
 
 /* ---- tensors */
@@ -98,8 +79,6 @@ enum dp_status dp_tensor_set_unchanged(const struct dp_tensor_set *set, const st
 {
     const struct dp_tensor_source *from = &set->source[tensor->source];
     struct stat is;
-    if (from->fd < 0)
-        return DP_OK;
     if (fstat(from->fd, &is) != 0)
         return dp_fail(err, DP_IO, "tensor '%.64s': its file: %s", tensor->name, strerror(errno));
     bool same = (uint64_t)is.st_size == from->size && is.st_mtim.tv_sec == from->changed.tv_sec &&
@@ -124,8 +103,7 @@ const char *dp_tensor_set_shape(const struct dp_tensor_in *tensor, char text[DP_
 void dp_tensor_set_close(struct dp_tensor_set *set)
 {
     for (size_t i = 0; i < set->sources; i++)
-        if (set->source[i].fd >= 0)
-            (void)close(set->source[i].fd);
+        (void)close(set->source[i].fd);
     free(set->source);
     free(set->one);
     json_decref(set->header);

@@ -19,9 +19,8 @@
 
 #define DP_TENSOR_DIMENSIONS 8u
 
-struct dp_tensor_source { /* an open file as it was found, or bytes */
-    int fd;               /* -1: bytes */
-    const unsigned char *bytes;
+struct dp_tensor_source { /* an open file as it was found */
+    int fd;
     uint64_t size;
     struct timespec changed;
 };
@@ -48,10 +47,6 @@ struct dp_tensor_set {        /* {0}: none */
 /* Opens a file as the set's next source. Its text is the cause alone. */
 DP_MUST_USE
 enum dp_status dp_tensor_set_open_file(struct dp_tensor_set *set, const char *path, struct dp_error *err);
-/* The bytes outlive the set. */
-DP_MUST_USE
-enum dp_status dp_tensor_set_lend(struct dp_tensor_set *set, const void *bytes, size_t size,
-                                  struct dp_error *err);
 /* Bytes at .. at + size - 1 of a source, all within the size that it had. */
 DP_MUST_USE
 enum dp_status dp_tensor_set_read(const struct dp_tensor_set *set, size_t source, uint64_t at, void *to,

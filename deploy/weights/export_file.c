@@ -3,7 +3,7 @@
 #include "common/base/bytes.h"
 #include "common/env/atomic_file.h"
 #include "common/env/limits.h"
-#include "common/tensors/npy_files.h"
+#include "common/tensors/tensor_file.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 
 #include "common/base/bytes.h"
 #include "common/model/row.h"
-#include "common/tensors/npy_files.h"
 #include "common/tensors/tensor_file.h"
 #include "deploy/weights/slot_rows.h"
 
@@ -27,9 +26,8 @@ struct tensor_export {
     struct tensor_part *part;
     size_t parts;
     struct dp_tensors tensors;
-    bool directory; /* of `files`, else one file */
+    bool directory; /* of .npy files, else one file */
     struct dp_tensor_file file;
-    struct dp_npy_files files;
 };
 
 /* ---- what there will be */
@@ -82,13 +80,6 @@ static enum dp_status add_part(struct tensor_export *e, const struct dp_paramete
 
 /* ---- what is in it */
 
-static enum dp_status put(struct tensor_export *e, size_t index, uint64_t at, const void *elements,
-                          uint64_t count, struct dp_error *err)
-{
-    return e->directory ? dp_npy_files_put(&e->files, index, at, elements, count, err)
-                        : dp_tensor_file_put(&e->file, index, at, elements, count, err);
-}
-
 static enum dp_status put_keys(struct tensor_export *e, const struct tensor_part *part, struct dp_error *err)
 {
     char bytes[8 * KEYS_AT_ONCE];
@@ -97,7 +88,7 @@ static enum dp_status put_keys(struct tensor_export *e, const struct tensor_part
         size_t left = part->rows.count - first, n = left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE;
         for (size_t i = 0; i < n; i++)
             dp_store_u64le(bytes + 8 * i, part->rows.keys[first + i]);
-        st = put(e, part->keys, first, bytes, n, err);
+        st = dp_tensor_file_put(&e->file, part->keys, first, bytes, n, err);
     }
     return st;
 }
@@ -125,7 +116,7 @@ static enum dp_status put_weights(struct tensor_export *e, const struct tensor_p
         st = dp_weight_rows_pull(e->run, &part->rows, first, count, values, err);
         uint64_t floats = (uint64_t)count * dim < behind ? (uint64_t)count * dim : behind;
         if (st == DP_OK)
-            st = put(e, part->weights, at, bytes_of(values, floats), floats, err);
+            st = dp_tensor_file_put(&e->file, part->weights, at, bytes_of(values, floats), floats, err);
     }
     free(values);
     return st;
@@ -143,14 +134,14 @@ static enum dp_status put_slots(void *context, size_t which, size_t index, const
     floats = floats < spec->dim ? floats : spec->dim;
     char step[8];
     dp_store_u64le(step, dp_row_step(row));
-    enum dp_status st = put(e, part->step, index, step, 1, err);
+    enum dp_status st = dp_tensor_file_put(&e->file, part->step, index, step, 1, err);
     uint64_t behind = spec->dim - floats;
     for (uint32_t s = 0; st == DP_OK && s <= dp_row_slots(&spec->optimizer); s++) { /* 0: the weights */
         const char *values = (const char *)row + DP_ROW_HEADER + (size_t)4 * spec->dim * s;
         if (s > 0)
-            st = put(e, part->slot[s - 1], at, values, floats, err);
+            st = dp_tensor_file_put(&e->file, part->slot[s - 1], at, values, floats, err);
         if (st == DP_OK && behind > 0)
-            st = put(e, part->padding, behind * s, values + 4 * floats, behind, err);
+            st = dp_tensor_file_put(&e->file, part->padding, behind * s, values + 4 * floats, behind, err);
     }
     return st;
 }
@@ -191,7 +182,7 @@ static enum dp_status open_file(struct tensor_export *e, const char *path, struc
         {"model", cluster->model},
         {"run", run},
         {"optimizer", dp_optimizer_name(cluster->training.optimizer.kind)}};
-    return e->directory ? dp_npy_files_open(path, &e->tensors, &e->files, err)
+    return e->directory ? dp_npy_files_open(path, &e->tensors, &e->file, err)
                         : dp_tensor_file_open(path, &e->tensors, metadata,
                                               sizeof metadata / sizeof metadata[0], &e->file, err);
 }
@@ -233,14 +224,13 @@ static enum dp_status export_parts(struct tensor_export *e, const struct dp_para
     if (st == DP_OK)
         st = write_parts(e, err);
     if (st == DP_OK)
-        st = e->directory ? dp_npy_files_commit(&e->files, err) : dp_tensor_file_commit(&e->file, err);
+        st = dp_tensor_file_commit(&e->file, err);
     return st;
 }
 
 static void clear(struct tensor_export *e)
 {
     dp_tensor_file_drop(&e->file);
-    dp_npy_files_drop(&e->files);
     for (size_t i = 0; i < e->parts; i++)
         dp_weight_rows_clear(&e->part[i].rows);
     free(e->part);

@@ -1,14 +1,19 @@
-/* Any bytes as a file of tensors: refused with a text, or tensors that lie within the bytes as tensor_read.h promises. What is accepted is
- * then taken for a model with dense and sparse tables (import_tables.h), and each row is filled. */
+/* Any bytes as a file of tensors: refused with a text, or tensors that lie within the bytes as
+ * tensor_read.h promises. What is accepted is then taken for a model with dense and sparse tables
+ * (import_tables.h), and each row is filled. */
+#define _GNU_SOURCE
 #include "deploy/checkpoint/import_tables.h"
 
+#include "common/base/full_io.h"
 #include "common/model/init.h"
 #include "common/model/row.h"
 #include "common/tensors/tensor_read.h"
 #include "worker/compute/models/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -66,7 +71,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct dp_tensor_set set;
     struct dp_error err = {0};
-    if (dp_tensor_read_parse(bytes, size, &set, &err) != DP_OK) {
+    char path[32];
+    int fd = memfd_create("tensors", MFD_CLOEXEC);
+    DP_ASSERT(fd >= 0 && dp_full_write(fd, bytes, size));
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    enum dp_status st = dp_tensor_read_open(path, &set, &err);
+    (void)close(fd);
+    if (st != DP_OK) {
         DP_ASSERT(err.text[0] != '\0' && !set.one && !set.header);
         return 0;
     }

@@ -1,6 +1,7 @@
 #include "worker/observe/samples.h"
 
 #include "common/base/bytes.h"
+#include "common/base/full_io.h"
 #include "common/base/hash.h"
 #include "common/env/atomic_file.h"
 #include "common/env/limits.h"
@@ -142,21 +143,6 @@ struct dp_samples_writer {
     off_t end; /* behind the last whole frame */
 };
 
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t n = write(fd, at, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 static enum dp_status cannot_write(const char *path, struct dp_error *err)
 {
     return dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO, "cannot write samples to '%s': %s%s", path,
@@ -178,7 +164,7 @@ enum dp_status dp_samples_writer_open(const char *path, const struct dp_sample_k
         goto done;
     }
     writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (writer->fd < 0 || !write_all(writer->fd, header, size)) {
+    if (writer->fd < 0 || !dp_full_write(writer->fd, header, size)) {
         st = cannot_write(path, err);
         goto done;
     }
@@ -220,8 +206,8 @@ enum dp_status dp_samples_writer_append(struct dp_samples_writer *writer, const 
     put_frame_head(head, writer->count, sample);
     uint64_t hash = dp_hash_bytes(dp_hash_bytes(writer->hash, head, sizeof head), rows, bytes);
     dp_store_u64le(tail, hash);
-    if (!write_all(writer->fd, head, sizeof head) || !write_all(writer->fd, rows, bytes) ||
-        !write_all(writer->fd, tail, sizeof tail)) {
+    if (!dp_full_write(writer->fd, head, sizeof head) || !dp_full_write(writer->fd, rows, bytes) ||
+        !dp_full_write(writer->fd, tail, sizeof tail)) {
         enum dp_status st = cannot_write(writer->path, err);
         if (ftruncate(writer->fd, writer->end) == 0) /* else its reader leaves the part out */
             (void)lseek(writer->fd, writer->end, SEEK_SET);
@@ -255,22 +241,13 @@ static enum dp_status no_samples(const char *path, const char *what, struct dp_e
 static enum dp_status read_at(const struct dp_samples_reader *r, void *to, size_t size, uint64_t at,
                               struct dp_error *err)
 {
-    char *next = to;
-    while (size > 0) {
-        ssize_t n = pread(r->fd, next, size, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return dp_fail(err, DP_IO, "cannot read '%s': %s", r->path,
-                           n < 0 ? strerror(errno) : "it is cut");
-        next += n;
-        at += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return DP_OK;
+    if (dp_full_pread(r->fd, to, size, (off_t)at) == size)
+        return DP_OK;
+    return dp_fail(err, DP_IO, "cannot read '%s': %s", r->path, errno ? strerror(errno) : "it is cut");
 }
 
-/* at: of the table's entry, in `left` bytes that belong to tables. Returns the bytes it takes; 0: it is not one. */
+/* at: of the table's entry, in `left` bytes that belong to tables. Returns the bytes it takes; 0: it is
+ * not one. */
 static uint64_t take_table(const unsigned char *at, uint64_t left, struct dp_sample_table *out)
 {
     if (left < TABLE_BYTES || at[NAME_BYTES - 1] != 0 || at[0] == 0)

@@ -2,6 +2,7 @@
  * the magic number of a machine with another one does not match. */
 #include "worker/read/cache.h"
 
+#include "common/base/full_io.h"
 #include "common/base/log.h"
 #include "common/env/atomic_file.h"
 #include "common/model/mix.h"
@@ -24,7 +25,6 @@
 #define ALIGN       UINT64_C(64)
 #define PATH_BYTES  4096
 #define ENDING      ".decoded"
-#define WRITE_MAX   (UINT64_C(64) << 20)
 
 struct source {
     uint64_t size, mtime_ns, digest;
@@ -151,11 +151,10 @@ static enum dp_status measure(const char *path, struct source *out, struct dp_er
     if (st == DP_OK && fd < 0)
         st = dp_fail(err, bytes ? DP_IO : DP_NOMEM, "%s: cannot read: %s", path, strerror(errno));
     out->digest = 0;
-    for (ssize_t len = 1; st == DP_OK && len > 0;) {
-        size_t have = 0;
-        while (have < room && (len = read(fd, bytes + have, room - have)) > 0)
-            have += (size_t)len;
-        if (len < 0)
+    off_t at = 0;
+    for (size_t have = room; st == DP_OK && have == room; at += (off_t)have) {
+        have = dp_full_pread(fd, bytes, room, at);
+        if (have < room && errno != 0)
             st = dp_fail(err, DP_IO, "%s: cannot read: %s", path, strerror(errno));
         out->digest = sum_of(out->digest, bytes, have);
     }
@@ -260,21 +259,6 @@ static const char *map(const struct cache_place *place, struct dp_content *out)
 
 /* ---- writing */
 
-static bool write_all(int fd, const void *bytes, uint64_t len)
-{
-    const char *at = bytes;
-    while (len > 0) {
-        ssize_t wrote = write(fd, at, (size_t)(len < WRITE_MAX ? len : WRITE_MAX));
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return false;
-        at += wrote;
-        len -= (uint64_t)wrote;
-    }
-    return true;
-}
-
 static uint64_t aligned(uint64_t at)
 {
     return (at + ALIGN - 1) / ALIGN * ALIGN;
@@ -305,10 +289,11 @@ static bool write_content(int fd, const struct cache_place *place, struct dp_con
     }
     head.bytes = at;
     head.sum = sum_of(0, &head, offsetof(struct head, sum));
-    bool good = write_all(fd, &head, sizeof head) && write_all(fd, zeros, aligned(sizeof head) - sizeof head);
+    bool good =
+        dp_full_write(fd, &head, sizeof head) && dp_full_write(fd, zeros, aligned(sizeof head) - sizeof head);
     for (int i = 0; good && i < ARRAYS; i++) {
         uint64_t len = *arrays[i].count * arrays[i].each;
-        good = write_all(fd, *arrays[i].at, len) && write_all(fd, zeros, aligned(len) - len);
+        good = dp_full_write(fd, *arrays[i].at, len) && dp_full_write(fd, zeros, aligned(len) - len);
     }
     return good;
 }

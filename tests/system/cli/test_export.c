@@ -1,6 +1,6 @@
 /* Goal: the bytes of a .npy file, the best of many, and what is a flag and what a word.
  * Method: NumPy's format 1.0 written out; sorting; command lines. */
-#include "common/tensors/npy_files.h"
+#include "common/tensors/tensor_file.h"
 #include "deploy/cli/options_words.h"
 #include "deploy/run/best.h"
 #include "deploy/weights/export_file.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As numpy.save writes a C-ordered '<f4' matrix, read back by numpy.load (1.24): a head of a multiple of 64 bytes. */
+/* As numpy.save writes a C-ordered '<f4' matrix, read back by numpy.load (1.24): a head of a multiple of
+ * 64 bytes. */
 static void npy_head(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
-/* import: a file that is changed while it is read is refused, and nothing is made. Method: a directory of .npy files with slots, one file
- * for each tensor of each table; as the table's last row is filled, one of them is changed. */
+/* import: a file that is changed while it is read is refused, and nothing is made. Method: a directory of
+ * .npy files with slots, one file for each tensor of each table; as the table's last row is filled, one of
+ * them is changed. */
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "deploy/checkpoint/import_tables.h"
 
 #include "common/base/bytes.h"
 #include "common/model/row.h"
-#include "common/tensors/npy_files.h"
 #include "common/tensors/npy_read.h"
+#include "common/tensors/tensor_file.h"
 #include "server/checkpoint/listing.h"
 #include "tests/lib/test.h"
 #include "worker/compute/models/model.h"
@@ -51,7 +52,7 @@ static void add_table(const struct dp_parameter *p)
 
 static void write_files(const struct dp_graph *graph)
 {
-    struct dp_npy_files files;
+    struct dp_tensor_file files;
     struct dp_error err = {0};
     char keys[8 * KEYS];
     for (uint32_t i = 0; i < KEYS; i++)
@@ -61,8 +62,8 @@ static void write_files(const struct dp_graph *graph)
     assert_int_equal(dp_npy_files_open(from, &tensors, &files, &err), DP_OK);
     for (size_t i = 0; i < tensors.count; i++)
         if (strstr(tensors.one[i].name, ".keys"))
-            assert_int_equal(dp_npy_files_put(&files, i, 0, keys, KEYS, &err), DP_OK);
-    assert_int_equal(dp_npy_files_commit(&files, &err), DP_OK);
+            assert_int_equal(dp_tensor_file_put(&files, i, 0, keys, KEYS, &err), DP_OK);
+    assert_int_equal(dp_tensor_file_commit(&files, &err), DP_OK);
 }
 
 /* ---- one import */
