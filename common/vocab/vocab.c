@@ -1,14 +1,138 @@
-/* The bytes of the file are kept, each text taken out of its escapes in place; two orders of numbers find keys and texts. */
-#include "common/vocab/vocab_file.h"
+/* Reading: the bytes of the file are kept, each text taken out of its escapes in place; two orders of
+ * numbers find keys and texts. */
+#include "common/vocab/vocab.h"
 
 #include "common/base/hash.h"
+#include "common/env/atomic_file.h"
+#include "common/env/limits.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define TITLE    "downpour names 1"
+#define HEAD_MAX 96
+
+/* ---- writing */
+
+struct dp_vocab_writer {
+    struct dp_atomic_file file;
+    uint64_t sum, count;
+};
+
+static void put(struct dp_vocab_writer *w, const char *bytes, size_t len)
+{
+    w->sum = dp_hash_bytes(w->sum, bytes, len);
+    (void)fwrite(bytes, 1, len, w->file.stream); /* commit tells a failure */
+}
+
+static int head_of(char line[HEAD_MAX], uint32_t run, uint64_t source)
+{
+    return snprintf(line, HEAD_MAX, TITLE "\trun %" PRIu32 "\tsource %016" PRIx64 "\n", run, source);
+}
+
+static void end_of(char line[HEAD_MAX], uint64_t names, bool cut, uint64_t sum)
+{
+    (void)snprintf(line, HEAD_MAX, "end %" PRIu64 "\t%s\tsum %016" PRIx64 "\n", names, cut ? "cut" : "all",
+                   sum);
+}
+
+enum dp_status dp_vocab_begin(const char *path, uint32_t run, uint64_t source, struct dp_vocab_writer **out,
+                              struct dp_error *err)
+{
+    char line[HEAD_MAX];
+    struct dp_vocab_writer *w = calloc(1, sizeof *w);
+    *out = NULL;
+    if (!w)
+        return dp_fail(err, DP_NOMEM, "no memory to write names");
+    enum dp_status st = dp_atomic_file_open(path, &w->file, err);
+    if (st != DP_OK) {
+        free(w);
+        return st;
+    }
+    w->sum = DP_HASH_BEGIN;
+    put(w, line, (size_t)head_of(line, run, source));
+    *out = w;
+    return DP_OK;
+}
+
+/* A character as the file has it. Returns its length. */
+static size_t escape(char out[4], unsigned char c, bool plain)
+{
+    static const char hex[] = "0123456789abcdef";
+    out[0] = (char)c;
+    if (plain && c >= ' ' && c != '\\' && c != 0x7f)
+        return 1;
+    memcpy(out, (const char[]){'\\', 'x', hex[c >> 4], hex[c & 15]}, 4);
+    return 4;
+}
+
+enum dp_status dp_vocab_add(struct dp_vocab_writer *w, const struct dp_vocab_name *name, struct dp_error *err)
+{
+    char line[DP_VOCAB_TEXT_MAX * 4 + 64];
+    size_t len = name->len < DP_VOCAB_TEXT_MAX ? name->len : DP_VOCAB_TEXT_MAX, at = 0;
+    if (name->group == DP_VOCAB_EVERY_GROUP)
+        line[at++] = '*';
+    else if (name->group == DP_VOCAB_COLUMN)
+        at += (size_t)snprintf(line, sizeof line, "column");
+    else
+        at += (size_t)snprintf(line, sizeof line, "%" PRIu32, name->group);
+    at += (size_t)snprintf(line + at, sizeof line - at, "\t%" PRIu64 "\t", name->key);
+    for (size_t i = 0; i < len; i++)
+        at += escape(line + at, (unsigned char)name->text[i], true);
+    line[at++] = '\n';
+    put(w, line, at);
+    w->count++;
+    return ferror(w->file.stream)
+               ? dp_fail(err, dp_limits_full(errno) ? DP_FULL : DP_IO, "cannot write '%s': %s%s",
+                         w->file.path, strerror(errno), dp_limits_remedy(errno))
+               : DP_OK;
+}
+
+enum dp_status dp_vocab_commit(struct dp_vocab_writer **writer, bool cut, struct dp_error *err)
+{
+    struct dp_vocab_writer *w = *writer;
+    char line[HEAD_MAX];
+    end_of(line, w->count, cut, w->sum);
+    (void)fputs(line, w->file.stream);
+    enum dp_status st = dp_atomic_file_commit(&w->file, err);
+    free(w);
+    *writer = NULL;
+    return st;
+}
+
+void dp_vocab_drop(struct dp_vocab_writer **writer)
+{
+    if (*writer)
+        dp_atomic_file_drop(&(*writer)->file);
+    free(*writer);
+    *writer = NULL;
+}
+
+void dp_vocab_print(FILE *stream, const char *text, bool blanks)
+{
+    for (const char *at = text; *at; at++) {
+        char one[4];
+        bool blank = blanks && (*at == ' ' || (at == text && *at == '#'));
+        (void)fwrite(one, 1, escape(one, (unsigned char)*at, !blank), stream);
+    }
+}
+
+bool dp_vocab_is_of(const char *path, uint32_t run, uint64_t source)
+{
+    char wanted[HEAD_MAX], found[HEAD_MAX] = "";
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    (void)head_of(wanted, run, source);
+    bool same = fgets(found, sizeof found, file) && strcmp(wanted, found) == 0;
+    (void)fclose(file);
+    return same;
+}
+
+/* ---- reading */
 
 struct entry {
     uint64_t key;
@@ -22,8 +146,6 @@ struct dp_vocab {
     size_t count, room;
     size_t *by_key, *by_text; /* [count] */
 };
-
-/* ---- reading */
 
 static enum dp_status damaged(const char *path, const char *what, struct dp_error *err)
 {
@@ -141,7 +263,7 @@ static enum dp_status read_end(struct dp_vocab *v, size_t *len, uint64_t *names,
                                struct dp_error *err)
 {
     uint64_t sum;
-    char kind[4] = "", wanted[DP_VOCAB_HEAD_MAX];
+    char kind[4] = "", wanted[HEAD_MAX];
     if (*len == 0 || v->bytes[*len - 1] != '\n')
         return damaged(path, "is cut short", err);
     size_t at = *len - 1;
@@ -149,7 +271,7 @@ static enum dp_status read_end(struct dp_vocab *v, size_t *len, uint64_t *names,
         at--;
     if (sscanf(v->bytes + at, "end %" SCNu64 "\t%3[a-z]\tsum %16" SCNx64, names, kind, &sum) != 3)
         return damaged(path, "is cut short", err);
-    dp_vocab_end(wanted, *names, kind[0] == 'c', dp_hash_bytes(DP_HASH_BEGIN, v->bytes, at));
+    end_of(wanted, *names, kind[0] == 'c', dp_hash_bytes(DP_HASH_BEGIN, v->bytes, at));
     if (strcmp(v->bytes + at, wanted) != 0)
         return damaged(path, "is damaged", err);
     *len = at;
@@ -159,7 +281,7 @@ static enum dp_status read_end(struct dp_vocab *v, size_t *len, uint64_t *names,
 static enum dp_status read_head(const char *line, uint32_t run, const char *path, struct dp_error *err)
 {
     uint32_t found;
-    if (sscanf(line, DP_VOCAB_TITLE "\trun %" SCNu32 "\t", &found) != 1)
+    if (sscanf(line, TITLE "\trun %" SCNu32 "\t", &found) != 1)
         return damaged(path, "is no file of names of this version", err);
     if (found != run)
         return dp_fail(err, DP_DATA,
@@ -188,12 +310,7 @@ static enum dp_status read_lines(struct dp_vocab *v, const char *path, uint32_t 
     return st;
 }
 
-/* ---- orders; qsort has no context, so each element carries what it is compared by */
-
-struct vocab_place {
-    const struct dp_vocab *vocab;
-    size_t at;
-};
+/* ---- orders */
 
 static int compare_keys(const struct entry *a, const struct entry *b)
 {
@@ -208,35 +325,33 @@ static int compare_texts(const struct dp_vocab *v, const struct entry *a, const 
     return c ? c : (a->len > b->len) - (a->len < b->len);
 }
 
-static int by_key(const void *left, const void *right)
+static int by_key(const void *left, const void *right, void *of)
 {
-    const struct vocab_place *a = left, *b = right;
-    int c = compare_keys(&a->vocab->entry[a->at], &b->vocab->entry[b->at]);
-    return c ? c : (a->at > b->at) - (a->at < b->at);
+    const struct dp_vocab *v = of;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    int c = compare_keys(&v->entry[a], &v->entry[b]);
+    return c ? c : (a > b) - (a < b);
 }
 
-static int by_text(const void *left, const void *right)
+static int by_text(const void *left, const void *right, void *of)
 {
-    const struct vocab_place *a = left, *b = right;
-    int c = compare_texts(a->vocab, &a->vocab->entry[a->at], &b->vocab->entry[b->at]);
-    return c ? c : (a->at > b->at) - (a->at < b->at);
+    const struct dp_vocab *v = of;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    int c = compare_texts(v, &v->entry[a], &v->entry[b]);
+    return c ? c : (a > b) - (a < b);
 }
 
 static enum dp_status sort(struct dp_vocab *v, struct dp_error *err)
 {
-    struct vocab_place *place = calloc(v->count + 1, sizeof *place);
     v->by_key = calloc(v->count + 1, sizeof *v->by_key);
     v->by_text = calloc(v->count + 1, sizeof *v->by_text);
-    bool enough = place && v->by_key && v->by_text;
-    for (int text = 0; enough && text < 2; text++) {
-        for (size_t i = 0; i < v->count; i++)
-            place[i] = (struct vocab_place){v, i};
-        qsort(place, v->count, sizeof *place, text ? by_text : by_key);
-        for (size_t i = 0; i < v->count; i++)
-            (text ? v->by_text : v->by_key)[i] = place[i].at;
-    }
-    free(place);
-    return enough ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for %zu names", v->count);
+    if (!v->by_key || !v->by_text)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu names", v->count);
+    for (size_t i = 0; i < v->count; i++)
+        v->by_key[i] = v->by_text[i] = i;
+    qsort_r(v->by_key, v->count, sizeof *v->by_key, by_key, v);
+    qsort_r(v->by_text, v->count, sizeof *v->by_text, by_text, v);
+    return DP_OK;
 }
 
 enum dp_status dp_vocab_open(const char *path, uint32_t run, struct dp_vocab **out, struct dp_error *err)
