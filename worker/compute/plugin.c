@@ -75,20 +75,20 @@ static enum dp_status check_layout(const char *path, const struct dp_cuda_layout
     return st;
 }
 
-/* Whether all operations are there: a missing one would be called as NULL. */
+/* Whether all operations are there: a missing one would be called as NULL. From gather_sum on all must be. */
 static bool is_whole(const struct dp_backend_ops *ops)
 {
-    bool pins = ops && (ops->pin == NULL) == (ops->unpin == NULL);
-    bool marks =
-        ops && (ops->mark == NULL) == (ops->done == NULL) && (ops->mark == NULL) == (ops->wait == NULL);
-    return pins && marks && ops->name && ops->close && ops->alloc && ops->release && ops->copy_in &&
-           ops->copy_out && ops->zero && ops->finish && ops->gather_sum && ops->gather_sum_back &&
-           ops->gather && ops->gather_back && ops->interactions && ops->interactions_back && ops->matmul &&
-           ops->matmul_back_x && ops->matmul_back_p && ops->bias && ops->bias_back_p && ops->relu &&
-           ops->relu_back && ops->sigmoid && ops->sigmoid_back && ops->tanh_ && ops->tanh_back &&
-           ops->dropout && ops->columns && ops->sum && ops->multiply && ops->multiply_back && ops->dot &&
-           ops->dot_back && ops->pairs && ops->pairs_back && ops->copy_back && ops->softmax_loss &&
-           ops->logistic_loss && ops->squared_loss && ops->bpr_loss;
+    void (*operation)(void) = NULL;
+    if (!ops || (ops->pin == NULL) != (ops->unpin == NULL) || (ops->mark == NULL) != (ops->done == NULL) ||
+        (ops->mark == NULL) != (ops->wait == NULL) || !ops->name || !ops->close || !ops->alloc ||
+        !ops->release || !ops->copy_in || !ops->copy_out || !ops->zero || !ops->finish)
+        return false;
+    for (size_t at = offsetof(struct dp_backend_ops, gather_sum); at < sizeof *ops; at += sizeof operation) {
+        memcpy(&operation, (const char *)ops + at, sizeof operation);
+        if (!operation)
+            return false;
+    }
+    return true;
 }
 
 static enum dp_status open_with(void *library, const char *path, const struct dp_cuda_options *options,
