@@ -21,7 +21,6 @@ size_t dp_program_bytes(const struct dp_program *program)
 void dp_program_evaluate(struct dp_program *program, bool evaluates)
 {
     program->evaluates = evaluates;
-    program->forwarded = false; /* a backward would drop other units than its forward */
 }
 
 static const struct dp_node *loss_node(const struct dp_program *program)
@@ -248,7 +247,6 @@ static bool is_given_up(const struct dp_program *program)
 static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, const struct dp_batch *batch,
                                     const float *const *weights, struct dp_error *err)
 {
-    program->forwarded = false;
     enum dp_status st = check_batch(program, batch, weights, err);
     if (st != DP_OK)
         return st;
@@ -264,7 +262,6 @@ static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, c
             return dp_fail(err, DP_STOPPING, "the step is given up");
         dp_forward_node(program, i);
     }
-    program->forwarded = !program->evaluates;
     return DP_OK;
 }
 
@@ -272,8 +269,6 @@ static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, c
 static enum dp_status issue_backward(struct dp_program *program, float *const *gradients,
                                      struct dp_error *err)
 {
-    if (!program->forwarded)
-        return dp_fail(err, DP_ARGUMENT, "backward needs a forward of the same batch before it, each time");
     for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
         if (!gradients[p] && parameter_floats(program, p) > 0)
             return dp_fail(err, DP_ARGUMENT, "there is no buffer for the gradient of '%s'",
@@ -281,8 +276,6 @@ static enum dp_status issue_backward(struct dp_program *program, float *const *g
         program->gradients[p] =
             program->backend.ops->host_memory ? gradients[p] : program->at->parameters[p].gradient;
     }
-    /* The pass overwrites values in place: a second one would start from other numbers. */
-    program->forwarded = false;
     memset(program->node_written, 0, sizeof program->node_written);
     memset(program->parameter_written, 0, sizeof program->parameter_written);
     memset(program->has_value, 0, sizeof program->has_value);
@@ -355,29 +348,8 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
     if (st == DP_OK)
         *loss = *to;
 done:
-    if (st != DP_OK) {
-        (void)backend->ops->finish(backend->self, NULL); /* an issued copy may still read lent memory */
-        program->forwarded = false;
-    }
-    return st;
-}
-
-enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err)
-{
-    const struct dp_backend *backend = &program->backend;
-    DP_ASSERT(program->under_way == 0);
-    if (program->forwarded)
-        mark(program, DP_STAGE_COMPUTE);
-    enum dp_status st = issue_backward(program, gradients, err);
-    if (st == DP_OK)
-        st = pad(program, err);
     if (st != DP_OK)
-        return st;
-    mark(program, DP_STAGE_OUT);
-    st = deliver(program, gradients, err);
-    if (st == DP_OK)
-        return backend->ops->finish(backend->self, err);
-    (void)backend->ops->finish(backend->self, NULL);
+        (void)backend->ops->finish(backend->self, NULL); /* an issued copy may still read lent memory */
     return st;
 }
 
@@ -390,7 +362,7 @@ enum dp_status dp_program_start(struct dp_program *program, const struct dp_batc
                                 const float *const *weights, float *const *gradients, struct dp_error *err)
 {
     const struct dp_backend *backend = &program->backend;
-    DP_ASSERT(program->under_way < program->plan.slots);
+    DP_ASSERT(program->under_way < program->plan.slots && !program->evaluates);
     uint32_t slot = (program->oldest + program->under_way) % program->plan.slots;
     enum dp_status st = issue_forward(program, slot, batch, weights, err);
     if (st != DP_OK)

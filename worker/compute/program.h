@@ -1,12 +1,11 @@
 /* Program: a graph ready to run on a backend. open plans and reserves every buffer for the worst batch; on a
  * backend that loads operations at their first use it also takes a step of zeros (first_step.h).
- *     weights in  ->  forward  ->  (backward  ->  gradients out)       each waits until it is done
- *     start  -> finish both passes; the host continues in between
+ *     forward                        weights in, outputs and loss out: waits until it is done
+ *     start, (start) -> finish, ...  forward and backward, gradients out; the host continues in between
  * Promise   After open nothing is allocated. gradient(p) is d(mean loss)/d(parameter p): dense [rows, width]
  *           (padding up to the block is 0), sparse [distinct, width] in the order of its group's keys.
  * Thread    One thread uses one program.
- * Memory    forward borrows batch and weights until backward returns or the next forward: a backend with host
- *           memory computes on them in place.
+ * Memory    A backend with host memory computes on lent batches, weights and gradients in place.
  * Failure   DP_ARGUMENT, DP_DATA: nothing was computed. A loss that is NaN or infinite is not a failure:
  *           *loss has it, and the gradients are those of the arithmetic. */
 #ifndef DP_COMPUTE_PROGRAM_H
@@ -28,8 +27,7 @@ void dp_program_close(struct dp_program **program);
 /* Bytes reserved, for the log and the report. */
 size_t dp_program_bytes(const struct dp_program *program);
 
-/* Switches to evaluation (no dropout, no backward) or back to training, the state after open. A backward then
- * needs a new forward. */
+/* Switches to evaluation (no dropout, no start) or back to training, the state after open. */
 void dp_program_evaluate(struct dp_program *program, bool evaluates);
 
 /* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [distinct keys of its group, width], in
@@ -39,22 +37,19 @@ DP_MUST_USE
 enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
                                   const float *const *weights, float *loss, float *output,
                                   struct dp_error *err);
-/* Call once after each forward, for the same batch (else DP_ARGUMENT). gradients[p]: host memory of the same
- * shapes as weights[p], overwritten. */
-DP_MUST_USE
-enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err);
 
-/* Forward and backward without waiting: loss and gradients are complete when the step is finished, in the
- * order of the starts. Up to `depth` steps may be under way: 1 if start itself computes (the CPU), 2 if a
- * device copies one step's data while it computes the other's. Weights (only read) and gradients are lent
- * until finish; the batch until finish if depth is 1, else until start returns. After a failure that step is
- * not under way, earlier ones are. Forward and backward may not be called while any step is under way. */
+/* Forward and backward without waiting; gradients[p]: host memory of the same shapes as weights[p],
+ * overwritten: loss and gradients are complete when the step is finished, in the order of the starts. Up
+ * to `depth` steps may be under way: 1 if start itself computes (the CPU), 2 if a device copies one step's
+ * data while it computes the other's. Weights (only read) and gradients are lent until finish; the batch
+ * until finish if depth is 1, else until start returns. After a failure that step is not under way,
+ * earlier ones are. forward may not be called while any step is under way. */
 uint32_t dp_program_depth(const struct dp_program *program);
 DP_MUST_USE
 enum dp_status dp_program_start(struct dp_program *program, const struct dp_batch *batch,
                                 const float *const *weights, float *const *gradients, struct dp_error *err);
-/* Sets what start asks between two operations, where it computes itself (depth 1; NULL: nothing). Once `asked` returns true the step ends
- * as DP_STOPPING; its gradients are undefined. */
+/* Sets what start asks between two operations, where it computes itself (depth 1; NULL: nothing). Once
+ * `asked` returns true the step ends as DP_STOPPING; its gradients are undefined. */
 void dp_program_gives_up(struct dp_program *program, bool (*asked)(void *of), void *of);
 /* Whether finish would return at once. */
 bool dp_program_done(const struct dp_program *program);

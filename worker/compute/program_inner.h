@@ -19,7 +19,7 @@ struct dp_program {
     float loss;                    /* of a step started, where a backend can use host memory */
 
     /* The batch of the last forward. */
-    bool forwarded, evaluates;
+    bool evaluates;
     uint32_t examples;
     size_t packed;         /* bytes of its arrays, in the slot's batch and staged */
     uint64_t dropout_seed; /* of the minibatch */

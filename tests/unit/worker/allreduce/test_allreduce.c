@@ -170,9 +170,9 @@ static void add_minibatch(struct alone *a, uint32_t epoch, uint64_t number, floa
     struct dp_error err = {0};
     dp_dataset_fill(a->sets.train, epoch, number, a->batch);
     assert_int_equal(
-        dp_program_forward(a->job.program, a->batch, (const float *const *)a->weights, &loss, NULL, &err),
+        dp_program_start(a->job.program, a->batch, (const float *const *)a->weights, a->gradients, &err),
         DP_OK);
-    assert_int_equal(dp_program_backward(a->job.program, a->gradients, &err), DP_OK);
+    assert_int_equal(dp_program_finish(a->job.program, &loss, NULL, &err), DP_OK);
     for (int p = 0; p < dp_graph_parameters(a->job.model.graph); p++)
         for (size_t i = 0; i < dp_parameter_floats(dp_graph_parameter(a->job.model.graph, p)); i++, sum++) {
             float weighted = factor * a->gradients[p][i];

@@ -141,8 +141,9 @@ void fixture_run(struct fixture *f)
     for (int p = 0; p < dp_graph_parameters(f->graph); p++)
         for (size_t i = 0; i < f->floats[p]; i++)
             f->gradients[p][i] = (float)NAN;
-    if (dp_program_forward(f->program, &f->batch, (const float *const *)f->weights, &f->loss, f->output,
-                           &err) != DP_OK ||
-        dp_program_backward(f->program, f->gradients, &err) != DP_OK)
+    const float *const *weights = (const float *const *)f->weights;
+    if (dp_program_forward(f->program, &f->batch, weights, &f->loss, f->output, &err) != DP_OK ||
+        dp_program_start(f->program, &f->batch, weights, f->gradients, &err) != DP_OK ||
+        dp_program_finish(f->program, &f->loss, NULL, &err) != DP_OK)
         fail_msg("%s", err.text);
 }

@@ -130,12 +130,12 @@ static void failures_of_a_device_are_said(void **state)
     for (;; at++) {
         fake.copies = 0;
         fake.fail_copy_at = at;
-        enum dp_status st =
-            dp_program_forward(f.program, &f.batch, (const float *const *)f.weights, &f.loss, f.output, &err);
+        const float *const *weights = (const float *const *)f.weights;
+        enum dp_status st = dp_program_forward(f.program, &f.batch, weights, &f.loss, f.output, &err);
         if (st == DP_OK)
-            st = dp_program_backward(f.program, f.gradients, &err);
-        else
-            assert_int_equal(dp_program_backward(f.program, f.gradients, NULL), DP_ARGUMENT);
+            st = dp_program_start(f.program, &f.batch, weights, f.gradients, &err);
+        if (st == DP_OK)
+            st = dp_program_finish(f.program, &f.loss, NULL, &err);
         if (st == DP_OK)
             break;
         assert_int_equal(st, DP_IO);
@@ -231,7 +231,6 @@ static void refused(struct fixture *f, enum dp_status want, const char *says)
         want);
     if (!strstr(err.text, says))
         fail_msg("'%s' does not say '%s'", err.text, says);
-    assert_int_equal(dp_program_backward(f->program, f->gradients, NULL), DP_ARGUMENT);
 }
 
 static void batches_that_do_not_fit_are_refused(void **state)
@@ -295,28 +294,20 @@ static void class_labels_are_checked(void **state)
     dp_model_close(&m);
 }
 
-static void backward_needs_its_forward(void **state)
+static void each_gradient_needs_a_buffer(void **state)
 {
     (void)state;
     struct dp_model m = model("mlp:3-4-2,activation=tanh");
     struct fixture f;
     struct dp_error err = {0};
     fixture_open(&f, m.graph, cpu(), 5, 1, 2);
-    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
-    fixture_run(&f);
-    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
-    assert_non_null(strstr(err.text, "forward"));
     float *kept = f.gradients[2];
-    assert_int_equal(
-        dp_program_forward(f.program, &f.batch, (const float *const *)f.weights, &f.loss, NULL, &err), DP_OK);
     f.gradients[2] = NULL;
-    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
+    assert_int_equal(
+        dp_program_start(f.program, &f.batch, (const float *const *)f.weights, f.gradients, &err),
+        DP_ARGUMENT);
     assert_non_null(strstr(err.text, "mlp.w2"));
     f.gradients[2] = kept;
-    dp_program_evaluate(f.program, true); /* between the two */
-    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
-    dp_program_evaluate(f.program, false);
-    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
     fixture_run(&f);
     fixture_close(&f);
     dp_model_close(&m);
@@ -423,7 +414,7 @@ int main(void)
         cmocka_unit_test(short_batch_is_a_batch),
         cmocka_unit_test(batches_that_do_not_fit_are_refused),
         cmocka_unit_test(class_labels_are_checked),
-        cmocka_unit_test(backward_needs_its_forward),
+        cmocka_unit_test(each_gradient_needs_a_buffer),
         cmocka_unit_test(nan_is_seen_in_the_loss),
         cmocka_unit_test(batch_without_entries_is_computed),
         cmocka_unit_test(sizes_beyond_memory_are_said),
