@@ -2,7 +2,7 @@
 
 #include "common/model/mode.h"
 #include "common/model/table.h"
-#include "worker/compute/models/model_help.h"
+#include "worker/compute/models/model.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *dp_model_option(const struct dp_model_text *text, const char *name, const char *otherwise)
+const char *dp_model_option(const struct dp_model_text *text, const char *name)
 {
+    const struct dp_model_option *option = text->kind->option;
     for (int i = 0; i < text->options; i++)
         if (strcmp(text->option[i].name, name) == 0)
             return text->option[i].value;
-    return otherwise;
+    while (strcmp(option->name, name) != 0)
+        option++;
+    return option->start;
 }
 
 enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,
@@ -46,12 +49,11 @@ enum dp_status dp_model_shape_number(const struct dp_model_text *text, const cha
     return st;
 }
 
-enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t otherwise,
-                               uint64_t low, uint64_t high, uint32_t *out, struct dp_error *err)
+enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t low,
+                               uint64_t high, uint32_t *out, struct dp_error *err)
 {
-    const char *value = dp_model_option(text, name, NULL);
-    uint64_t number = otherwise;
-    enum dp_status st = value ? dp_parse_u64(value, low, high, name, &number, err) : DP_OK;
+    uint64_t number = 0;
+    enum dp_status st = dp_parse_u64(dp_model_option(text, name), low, high, name, &number, err);
     *out = (uint32_t)number;
     return st;
 }

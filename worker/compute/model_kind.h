@@ -8,7 +8,7 @@
 #include "worker/compute/graph.h"
 #include "worker/read/dataset.h"
 
-#define DP_MODEL_OPTIONS_MAX 8
+#define DP_MODEL_OPTIONS_MAX 6
 
 struct dp_model {
     struct dp_graph *graph;
@@ -31,6 +31,7 @@ struct dp_model {
 /* "name:shape,option=value,...", parsed. The options' names are among those that the kind allows, each at
  * most once. */
 struct dp_model_text {
+    const struct dp_model_kind *kind;
     const char *shape; /* "" when there is none */
     int options;
     struct {
@@ -38,11 +39,20 @@ struct dp_model_text {
     } option[DP_MODEL_OPTIONS_MAX];
 };
 
+/* What a model is, and what `downpour run --help models` says of it. */
 struct dp_model_kind {
-    const char *name;
-    const char *example; /* for messages */
-    bool shaped;         /* needs ":shape" */
-    const char *options[DP_MODEL_OPTIONS_MAX];
+    const char *name;    /* "fm" */
+    const char *grammar; /* "fm:K" */
+    const char *example; /* opens as it is */
+    const char *about;   /* description and source */
+    const char *shape;   /* the meaning of each part of the grammar; NULL: it has no shape */
+    const char *reads;   /* data and labels */
+    struct dp_model_option {
+        const char *name;
+        const char *values; /* "logistic|squared" */
+        const char *start;  /* the default */
+        const char *about;
+    } option[DP_MODEL_OPTIONS_MAX]; /* name NULL ends them */
     /* Declares model->graph (new and empty) and sets the other fields. dp_model_open checks the graph. */
     enum dp_status (*declare)(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err);
     /* For dp_model. Rows of users, items and categories fit noise when they are trained on too often. */
@@ -52,8 +62,8 @@ struct dp_model_kind {
 extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, dp_model_mf, dp_model_neumf,
     dp_model_wide_deep, dp_model_deepfm, dp_model_dlrm, dp_model_skipgram, dp_model_lstm;
 
-/* The value of an option, or `otherwise` if it is not given. */
-const char *dp_model_option(const struct dp_model_text *text, const char *name, const char *otherwise);
+/* The value of an option, or its default if it is not given. */
+const char *dp_model_option(const struct dp_model_text *text, const char *name);
 
 /* Parses "784-256-10" into at most `room` widths. `what`: an example, for messages. */
 enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,
@@ -62,8 +72,8 @@ enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int
 enum dp_status dp_model_shape_number(const struct dp_model_text *text, const char *what, uint32_t high,
                                      uint32_t *out, struct dp_error *err);
 /* Parses an option that is an integer of low .. high. */
-enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t otherwise,
-                               uint64_t low, uint64_t high, uint32_t *out, struct dp_error *err);
+enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t low,
+                               uint64_t high, uint32_t *out, struct dp_error *err);
 /* x times prefix.w<number> plus prefix.b<number>. The weights are initialized by He's rule before a ReLU,
  * else by Glorot's. */
 int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,

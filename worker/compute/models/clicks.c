@@ -14,35 +14,35 @@ struct clicks_parts {
     double dropout;
 };
 
-static enum dp_status read_parts(const struct dp_model_text *text, const char *example,
-                                 struct clicks_parts *out, struct dp_error *err)
+static enum dp_status read_parts(const struct dp_model_text *text, struct clicks_parts *out,
+                                 struct dp_error *err)
 {
-    const char *dropout = dp_model_option(text, "dropout", "0");
-    enum dp_status st = dp_model_widths(text->shape, out->widths, WIDTHS_MAX, &out->count, example, err);
+    const char *dropout = dp_model_option(text, "dropout");
+    enum dp_status st =
+        dp_model_widths(text->shape, out->widths, WIDTHS_MAX, &out->count, text->kind->example, err);
     if (st == DP_OK && out->widths[0] > DP_TABLE_DIM_MAX)
         st = dp_fail(err, DP_ARGUMENT, "rows have 1 .. %d floats", DP_TABLE_DIM_MAX);
     if (st == DP_OK)
-        st = dp_model_number(text, "fields", 26, 1, 4096, &out->fields, err);
+        st = dp_model_number(text, "fields", 1, 4096, &out->fields, err);
     if (st == DP_OK)
-        st = dp_model_number(text, "columns", 13, 0, 65536, &out->columns, err);
+        st = dp_model_number(text, "columns", 0, 65536, &out->columns, err);
     if (st == DP_OK)
         st = dp_parse_f64(dropout, 0, 0.99, "dropout", &out->dropout, err);
     return st;
 }
 
-static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, bool factorised,
-                              const char *example, struct dp_error *err)
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
 {
     struct clicks_parts parts;
     struct dp_graph *g = model->graph;
-    enum dp_status st = read_parts(text, example, &parts, err);
+    enum dp_status st = read_parts(text, &parts, err);
     if (st != DP_OK)
         return st;
     int group = dp_graph_group(g), list = dp_graph_list(g, group, parts.fields);
     int w = dp_model_rows(g, group, "clicks.w", 1, 0),
         v = dp_model_rows(g, group, "clicks.v", parts.widths[0], 0.01f);
     int x = dp_graph_gather_sum(g, w, list), rows = dp_graph_gather(g, v, list), deep = rows;
-    if (factorised)
+    if (text->kind == &dp_model_deepfm)
         x = dp_graph_add(g, x, dp_graph_interactions(g, v, list));
     parts.widths[0] *= parts.fields;
     if (parts.columns > 0) {
@@ -64,20 +64,36 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-static enum dp_status declare_wide_deep(const struct dp_model_text *text, struct dp_model *model,
-                                        struct dp_error *err)
-{
-    return declare(text, model, false, "wide-deep:16-256-128", err);
-}
-
-static enum dp_status declare_deepfm(const struct dp_model_text *text, struct dp_model *model,
-                                     struct dp_error *err)
-{
-    return declare(text, model, true, "deepfm:16-256-128", err);
-}
+#define CLICKS_READS                                                                                         \
+    "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers " \
+    "and categories; labels 0 and 1"
+#define CLICKS_OPTIONS                                                                                       \
+    {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},                                 \
+        {"columns", "N", "13", "how many numbers an example has (0 .. 65536)"},                              \
+    {                                                                                                        \
+        "dropout", "X", "0", "share of each hidden layer's values that a minibatch leaves out (0 .. 0.99)"   \
+    }
 
 const struct dp_model_kind dp_model_wide_deep = {
-    "wide-deep", "wide-deep:16-256-128", true, {"fields", "columns", "dropout"}, declare_wide_deep, 800, 2};
+    "wide-deep",
+    "wide-deep:R-W-...-LAST",
+    "wide-deep:16-256-128",
+    "a linear part, with dense layers over the rows of categories and the numbers (Cheng et al. 2016)",
+    "R: width of a category's row; then the width of each hidden layer",
+    CLICKS_READS,
+    {CLICKS_OPTIONS},
+    declare,
+    800,
+    2};
 
 const struct dp_model_kind dp_model_deepfm = {
-    "deepfm", "deepfm:16-256-128", true, {"fields", "columns", "dropout"}, declare_deepfm, 800, 2};
+    "deepfm",
+    "deepfm:R-W-...-LAST",
+    "deepfm:16-256-128",
+    "wide-deep with a factorization machine over the same rows (Guo et al. 2017)",
+    "R: width of a category's row; then the width of each hidden layer",
+    CLICKS_READS,
+    {CLICKS_OPTIONS},
+    declare,
+    800,
+    2};

@@ -29,22 +29,21 @@ static enum dp_status hidden(const char *text, const char *what, uint32_t *width
 static enum dp_status read_parts(const struct dp_model_text *text, struct dlrm_parts *out,
                                  struct dp_error *err)
 {
-    const char *tables = dp_model_option(text, "tables", "one");
+    const char *tables = dp_model_option(text, "tables");
     out->per_field = strcmp(tables, "fields") == 0;
     if (!out->per_field && strcmp(tables, "one") != 0)
         return dp_fail(err, DP_ARGUMENT, "tables '%.64s': one (for all categories) or fields (one each)",
                        tables);
     enum dp_status st = dp_model_shape_number(text, "width of a row", DP_TABLE_DIM_MAX, &out->row, err);
     if (st == DP_OK)
-        st = dp_model_number(text, "fields", 26, 1, out->per_field ? DP_NODE_INPUTS_MAX - 1 : 4096,
-                             &out->fields, err);
+        st = dp_model_number(text, "fields", 1, out->per_field ? DP_NODE_INPUTS_MAX - 1 : 4096, &out->fields,
+                             err);
     if (st == DP_OK)
-        st = dp_model_number(text, "columns", 13, 1, 65536, &out->columns, err);
+        st = dp_model_number(text, "columns", 1, 65536, &out->columns, err);
     if (st == DP_OK)
-        st = hidden(dp_model_option(text, "bottom", "512-256"), "bottom", out->bottom, &out->bottom_count,
-                    err);
+        st = hidden(dp_model_option(text, "bottom"), "bottom", out->bottom, &out->bottom_count, err);
     if (st == DP_OK)
-        st = hidden(dp_model_option(text, "top", "512-256"), "top", out->top, &out->top_count, err);
+        st = hidden(dp_model_option(text, "top"), "top", out->top, &out->top_count, err);
     out->bottom[0] = out->columns;
     out->bottom[out->bottom_count++] = out->row;
     out->top[0] = out->row + (out->fields + 1) * out->fields / 2;
@@ -91,7 +90,19 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-const struct dp_model_kind dp_model_dlrm = {"dlrm",  "dlrm:64,bottom=512-256,top=512-256",
-                                            true,    {"bottom", "top", "tables", "fields", "columns"},
-                                            declare, 800,
-                                            2};
+const struct dp_model_kind dp_model_dlrm = {
+    "dlrm",
+    "dlrm:R",
+    "dlrm:64",
+    "products of all pairs of categories' rows and of the numbers' vector, then layers (Naumov et al. 2019)",
+    "R: width of a category's row, and of the numbers' vector",
+    "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers "
+    "(1 at least) and categories; labels 0 and 1",
+    {{"bottom", "W-...", "512-256", "widths of the layers that the numbers go through"},
+     {"top", "W-...", "512-256", "widths of the layers after the products"},
+     {"tables", "one|fields", "one", "fields: each category has a table of its own (31 at most)"},
+     {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},
+     {"columns", "N", "13", "how many numbers an example has (1 .. 65536)"}},
+    declare,
+    800,
+    2};

@@ -18,12 +18,12 @@ static int fm_output(struct dp_graph *g, int features, int list, uint32_t factor
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
 {
     struct dp_graph *g = model->graph;
-    const char *loss = dp_model_option(text, "loss", "logistic");
+    const char *loss = dp_model_option(text, "loss");
     uint32_t factors;
     double l2 = 0;
     enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
     if (st == DP_OK)
-        st = dp_parse_f64(dp_model_option(text, "l2", "0"), 0, 1e6, "l2", &l2, err);
+        st = dp_parse_f64(dp_model_option(text, "l2"), 0, 1e6, "l2", &l2, err);
     if (st != DP_OK)
         return st;
     if (strcmp(loss, "logistic") != 0 && strcmp(loss, "squared") != 0)
@@ -37,4 +37,15 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-const struct dp_model_kind dp_model_fm = {"fm", "fm:8", true, {"loss", "l2"}, declare, 2500, 3};
+const struct dp_model_kind dp_model_fm = {
+    "fm",
+    "fm:K",
+    "fm:8",
+    "factorization machine: logistic regression, and the products of all pairs of features (Rendle 2010)",
+    "K: factors of each feature (1 .. 65536); 4 to 16 are usual",
+    "features (libsvm), clicks and CSV of any columns; labels 0 and 1, any number with loss=squared",
+    {{"loss", "logistic|squared", "logistic", "squared: regression"},
+     {"l2", "X", "0", "L2 regularization of the factors alone, which fit noise first; 0.001 is a start"}},
+    declare,
+    2500,
+    3};

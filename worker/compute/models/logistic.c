@@ -15,4 +15,9 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-const struct dp_model_kind dp_model_logistic = {"logistic", "logistic", false, {NULL}, declare, 10000, 3};
+const struct dp_model_kind dp_model_logistic = {
+    "logistic", "logistic",
+    "logistic", "logistic regression: a weight for each feature, and a bias",
+    NULL,       "features (libsvm), clicks and CSV of any columns; labels 0 and 1",
+    {{0}},      declare,
+    10000,      3};

@@ -51,9 +51,9 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     int count = 0;
     enum dp_status st = dp_model_widths(text->shape, widths, 3, &count, "lstm:16-32-64", err);
     if (st == DP_OK)
-        st = dp_model_number(text, "classes", 256, 2, 1u << 20, &classes, err);
+        st = dp_model_number(text, "classes", 2, 1u << 20, &classes, err);
     if (st == DP_OK)
-        st = dp_model_number(text, "recompute", 0, 0, 1, &recompute, err);
+        st = dp_model_number(text, "recompute", 0, 1, &recompute, err);
     if (st != DP_OK)
         return st;
     if (count != 3 || widths[0] > DP_GRAPH_NODES_MAX / STEP_NODES_MAX || widths[1] > DP_TABLE_DIM_MAX ||
@@ -87,4 +87,14 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
 }
 
 const struct dp_model_kind dp_model_lstm = {
-    "lstm", "lstm:16-32-64,classes=256", true, {"classes", "recompute"}, declare, 5000, 3};
+    "lstm",
+    "lstm:T-R-C",
+    "lstm:16-32-64",
+    "language model: an LSTM over T tokens predicts the next one (Gers et al. 2000)",
+    "T: tokens in a window (at most 51); R: width of a token's row; C: cells",
+    "text: its bytes",
+    {{"classes", "N", "256", "how many different tokens there are"},
+     {"recompute", "0|1", "0", "1: less memory, more computing"}},
+    declare,
+    5000,
+    3};

@@ -15,7 +15,7 @@ static int score(struct dp_graph *g, int user, int item_factors, int item_bias, 
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
 {
     struct dp_graph *g = model->graph;
-    const char *loss = dp_model_option(text, "loss", "logistic");
+    const char *loss = dp_model_option(text, "loss");
     uint32_t factors;
     enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
     if (st != DP_OK)
@@ -47,4 +47,16 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-const struct dp_model_kind dp_model_mf = {"mf", "mf:16,loss=bpr", true, {"loss"}, declare, 5000, 10};
+const struct dp_model_kind dp_model_mf = {
+    "mf",
+    "mf:K",
+    "mf:16",
+    "matrix factorization: a user's factors times an item's, and their biases",
+    "K: factors of each user and item (1 .. 65536); 16 to 64 are usual",
+    "pairs of users and items that met",
+    {{"loss", "logistic|bpr", "logistic",
+      "logistic: an interaction or a random draw; bpr: an item with an interaction ranks above another one "
+      "(Rendle et al. 2009)"}},
+    declare,
+    5000,
+    10};

@@ -22,7 +22,7 @@ static const struct choice losses[] = {{"softmax", DP_OP_SOFTMAX_LOSS, DP_LABELS
 static enum dp_status choose(const struct dp_model_text *text, const char *option,
                              const struct choice *choices, const struct choice **out, struct dp_error *err)
 {
-    const char *value = dp_model_option(text, option, choices[0].name);
+    const char *value = dp_model_option(text, option);
     for (const struct choice *c = choices; c->name; c++) {
         if (strcmp(c->name, value) == 0) {
             *out = c;
@@ -70,4 +70,16 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
 }
 
 const struct dp_model_kind dp_model_mlp = {
-    "mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, declare, 5000, 5};
+    "mlp",
+    "mlp:IN-...-OUT",
+    "mlp:784-256-128-10",
+    "multilayer perceptron: dense layers, an activation between them",
+    "IN: numbers in an example (pixels of an image, columns of a CSV file); then the width of each hidden "
+    "layer; OUT: classes, or 1",
+    "images (idx), features (libsvm) numbered up to IN, and CSV of numbers; labels: classes, any number "
+    "with loss=squared, 0 and 1 with loss=logistic",
+    {{"activation", "relu|sigmoid|tanh", "relu", "between layers"},
+     {"loss", "softmax|logistic|squared", "softmax", "softmax: OUT classes; the others want OUT = 1"}},
+    declare,
+    5000,
+    5};

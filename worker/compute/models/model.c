@@ -10,9 +10,9 @@ static const struct dp_model_kind *const models[] = {
 #define MODELS         (sizeof models / sizeof models[0])
 #define MODEL_TEXT_MAX 511
 
-const char *dp_model_name(size_t number)
+const struct dp_model_kind *dp_model_kind(size_t number)
 {
-    return number < MODELS ? models[number]->name : NULL;
+    return number < MODELS ? models[number] : NULL;
 }
 
 static enum dp_status find_model(const char *name, const struct dp_model_kind **out, struct dp_error *err)
@@ -41,18 +41,19 @@ static enum dp_status add_option(const struct dp_model_kind *known, char *part, 
         *value++ = '\0';
     char names[128] = "";
     bool found = false;
-    for (int i = 0; i < DP_MODEL_OPTIONS_MAX && known->options[i]; i++) {
+    for (int i = 0; i < DP_MODEL_OPTIONS_MAX && known->option[i].name; i++) {
         size_t at = strlen(names);
-        (void)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", known->options[i]);
-        found |= strcmp(known->options[i], part) == 0;
+        (void)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", known->option[i].name);
+        found |= strcmp(known->option[i].name, part) == 0;
     }
     if (!found)
         return dp_fail(err, DP_ARGUMENT, "'%.64s' is not an option of %s; it has: %s", part, known->name,
                        names[0] ? names : "none");
     if (!value || !*value)
         return dp_fail(err, DP_ARGUMENT, "option '%s' has no value: write %s=VALUE", part, part);
-    if (dp_model_option(text, part, NULL))
-        return dp_fail(err, DP_ARGUMENT, "option '%s' is given twice", part);
+    for (int i = 0; i < text->options; i++)
+        if (strcmp(text->option[i].name, part) == 0)
+            return dp_fail(err, DP_ARGUMENT, "option '%s' is given twice", part);
     /* Each allowed name occurs once, so there is space. */
     text->option[text->options].name = part;
     text->option[text->options++].value = value;
@@ -73,9 +74,10 @@ static enum dp_status take_apart(char *copy, const struct dp_model_kind **known,
     if (st != DP_OK)
         return st;
     text->shape = shape ? shape : "";
-    if ((*known)->shaped != (text->shape[0] != '\0') || (shape && !*shape))
+    text->kind = *known;
+    if (((*known)->shape != NULL) != (text->shape[0] != '\0') || (shape && !*shape))
         return dp_fail(err, DP_ARGUMENT, "%s %s: for example, %s", (*known)->name,
-                       (*known)->shaped ? "needs a shape" : "takes no shape", (*known)->example);
+                       (*known)->shape ? "needs a shape" : "takes no shape", (*known)->example);
     while (st == DP_OK && rest) {
         char *part = rest;
         rest = strchr(part, ',');
@@ -117,4 +119,60 @@ void dp_model_close(struct dp_model *model)
 {
     dp_graph_free(&model->graph);
     *model = (struct dp_model){0};
+}
+
+/* ---- help */
+
+#define TEXT_AT    12
+#define TEXT_WIDTH 100
+
+/* "  label     words words", broken between words at TEXT_WIDTH. */
+static void print(const char *label, const char *text, FILE *file)
+{
+    int at = fprintf(file, "  %-*s", TEXT_AT - 2, label);
+    for (const char *word = text; *word;) {
+        int len = (int)strcspn(word, " ");
+        if (at > TEXT_AT && at + 1 + len > TEXT_WIDTH)
+            at = fprintf(file, "\n%*s", TEXT_AT, "") - 1;
+        else if (at > TEXT_AT)
+            at += fprintf(file, " ");
+        at += fprintf(file, "%.*s", len, word);
+        word += len + (word[len] == ' ');
+    }
+    (void)fputc('\n', file);
+}
+
+static void print_one(const struct dp_model_kind *model, FILE *file)
+{
+    char label[64], text[512];
+    (void)fprintf(file, "\n%s\n", model->grammar);
+    print("", model->about, file);
+    if (model->shape)
+        print("shape", model->shape, file);
+    print("data", model->reads, file);
+    for (int i = 0; i < DP_MODEL_OPTIONS_MAX && model->option[i].name; i++) {
+        (void)snprintf(label, sizeof label, i == 0 ? "options" : "");
+        (void)snprintf(text, sizeof text, "%s=%s  (default %s) %s", model->option[i].name,
+                       model->option[i].values, model->option[i].start, model->option[i].about);
+        print(label, text, file);
+    }
+    print("example", model->example, file);
+}
+
+bool dp_model_help_print(const char *name, FILE *file)
+{
+    bool found = false;
+    for (size_t i = 0; i < MODELS; i++)
+        found |= !name || strcmp(models[i]->name, name) == 0;
+    if (!found)
+        return false;
+    if (!name)
+        (void)fputs("Usage: --model NAME[:SHAPE][,OPTION=VALUE ...]\n\nDashes separate the numbers of a "
+                    "shape. The data format is detected from the model and the file's\nfirst bytes; "
+                    "README.md shows a line of each.\n",
+                    file);
+    for (size_t i = 0; i < MODELS; i++)
+        if (!name || strcmp(models[i]->name, name) == 0)
+            print_one(models[i], file);
+    return true;
 }

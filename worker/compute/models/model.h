@@ -10,8 +10,11 @@
 
 DP_MUST_USE
 enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err);
-/* The name of the model with this number, from 0; NULL after the last. */
-const char *dp_model_name(size_t number);
+/* The model with this number, from 0; NULL after the last. */
+const struct dp_model_kind *dp_model_kind(size_t number);
+/* The text of `downpour run --help models`: prints one model, or with name NULL all models and their common
+ * grammar. False, with nothing written, when there is no such model. */
+bool dp_model_help_print(const char *name, FILE *file);
 void dp_model_close(struct dp_model *model);
 
 #endif

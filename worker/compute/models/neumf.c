@@ -35,4 +35,15 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-const struct dp_model_kind dp_model_neumf = {"neumf", "neumf:16-64-32-16", true, {NULL}, declare, 5000, 10};
+const struct dp_model_kind dp_model_neumf = {
+    "neumf",
+    "neumf:K-W-...-LAST",
+    "neumf:16-64-32-16",
+    "neural collaborative filtering: products of factors, with dense layers (He et al. 2017)",
+    "K: factors of the products; W: input of the layers, half of it from the user's row and half from the "
+    "item's (even); then the width of each layer",
+    "pairs of users and items that met",
+    {{0}},
+    declare,
+    5000,
+    10};

@@ -22,4 +22,14 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
-const struct dp_model_kind dp_model_skipgram = {"skipgram", "skipgram:64", true, {NULL}, declare, 5000, 3};
+const struct dp_model_kind dp_model_skipgram = {
+    "skipgram",
+    "skipgram:D",
+    "skipgram:64",
+    "word vectors: a word's vector times that of a word near it (word2vec, Mikolov et al. 2013)",
+    "D: width of a word's vector (1 .. 65536); 50 to 300 are usual",
+    "text: its words, --window apart at most",
+    {{0}},
+    declare,
+    5000,
+    3};
