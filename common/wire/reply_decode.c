@@ -1,5 +1,6 @@
 /* From frames to a reply: header -> head fields -> version -> body -> how many frames follow. What the frames
  * of a pull must hold only the asker knows.                                                               */
+#include "common/wire/fields.h"
 #include "common/wire/header.h"
 #include "common/wire/reply.h"
 #include "common/wire/spec.h"
@@ -144,48 +145,48 @@ static enum dp_status take_checkpoint(const Downpour__CheckpointState *wire, str
     return take_words("why", wire->why, state->why, err);
 }
 
-static enum dp_status take_pushed(const Downpour__Pushed *wire, struct dp_reply *out, struct dp_error *err)
+static enum dp_status take_welcome(const Downpour__Welcome *from, struct dp_reply *to, struct dp_error *err)
 {
-    out->kind = DP_REPLY_PUSHED;
-    out->staleness = wire->staleness;
-    out->repeated = wire->repeated;
-    out->dropped = wire->dropped;
-    out->gap = wire->gap;
-    out->rows = wire->rows;
-    out->changed_rows = wire->changed_rows;
-    out->rate = wire->rate;
-    return out->changed_rows <= out->rows && isfinite(out->rate)
+    to->kind = DP_REPLY_WELCOME;
+    DP_WIRE_WELCOME(DP_WIRE_COPY)
+    return to->first <= to->last ? DP_OK : dp_fail(err, DP_INVALID, "welcome: first is above last");
+}
+
+static enum dp_status take_pulled(const Downpour__Pulled *from, struct dp_reply *to)
+{
+    to->kind = DP_REPLY_PULLED;
+    DP_WIRE_PULLED(DP_WIRE_COPY)
+    return DP_OK;
+}
+
+static enum dp_status take_pushed(const Downpour__Pushed *from, struct dp_reply *to, struct dp_error *err)
+{
+    to->kind = DP_REPLY_PUSHED;
+    DP_WIRE_PUSHED(DP_WIRE_COPY)
+    return to->changed_rows <= to->rows && isfinite(to->rate)
                ? DP_OK
                : dp_fail(err, DP_INVALID, "pushed: %" PRIu64 " changed rows of %" PRIu64 ", rate %g",
-                         out->changed_rows, out->rows, (double)out->rate);
+                         to->changed_rows, to->rows, (double)to->rate);
+}
+
+static enum dp_status take_register(const Downpour__RegisterValue *from, struct dp_reply *to)
+{
+    to->kind = DP_REPLY_REGISTER;
+    DP_WIRE_REGISTER(DP_WIRE_COPY)
+    return DP_OK;
 }
 
 static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *out, struct dp_error *err)
 {
     switch (wire->body_case) {
     case DOWNPOUR__REPLY__BODY_WELCOME:
-        out->kind = DP_REPLY_WELCOME;
-        out->first = wire->welcome->first;
-        out->last = wire->welcome->last;
-        out->boot = wire->welcome->boot;
-        out->stream = wire->welcome->stream;
-        out->window = wire->welcome->window;
-        out->too_old = wire->welcome->too_old;
-        out->register_id = wire->welcome->register_id;
-        out->store = wire->welcome->store;
-        out->run = wire->welcome->run;
-        return out->first <= out->last ? DP_OK : dp_fail(err, DP_INVALID, "welcome: first is above last");
+        return take_welcome(wire->welcome, out, err);
     case DOWNPOUR__REPLY__BODY_TABLE_CREATED:
         out->kind = DP_REPLY_TABLE_CREATED;
         out->existed = wire->table_created->existed;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_PULLED:
-        out->kind = DP_REPLY_PULLED;
-        out->applied = wire->pulled->applied;
-        out->lsn = wire->pulled->lsn;
-        out->held_ms = wire->pulled->held_ms;
-        out->open = wire->pulled->open;
-        return DP_OK;
+        return take_pulled(wire->pulled, out);
     case DOWNPOUR__REPLY__BODY_PUSHED:
         return take_pushed(wire->pushed, out, err);
     case DOWNPOUR__REPLY__BODY_STATUS_REPORT:
@@ -198,12 +199,7 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->kind = DP_REPLY_POSITIONS;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_REGISTER_VALUE:
-        out->kind = DP_REPLY_REGISTER;
-        out->version = wire->register_value->version;
-        out->register_id = wire->register_value->register_id;
-        out->won = wire->register_value->won;
-        out->whole = wire->register_value->whole;
-        return DP_OK;
+        return take_register(wire->register_value, out);
     case DOWNPOUR__REPLY__BODY_VIEW_STATE:
         out->kind = DP_REPLY_VIEW;
         out->version = wire->view_state->number;
@@ -254,41 +250,35 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
     return DP_OK;
 }
 
-enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply *out, struct dp_error *err)
+enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply *to, struct dp_error *err)
 {
     ProtobufCMessage *header = NULL;
-    memset(out, 0, sizeof *out);
+    memset(to, 0, sizeof *to);
     enum dp_status st =
         dp_header_unpack(message, &downpour__reply__descriptor, "reply", DP_HEADER_BYTES_MAX, &header, err);
     if (st != DP_OK)
         return st;
-    const Downpour__Reply *wire = (const Downpour__Reply *)header;
-    out->id = wire->id;
-    out->session = wire->session;
-    out->generation = wire->generation;
-    out->history = wire->history;
-    out->cluster = wire->cluster;
-    out->sequence = wire->sequence;
-    out->too_old = wire->too_old;
-    out->silent_ms = wire->silent_ms;
-    if (wire->wait)
-        out->wait = (struct dp_wait){.reason = dp_wait_from_number(wire->wait->reason),
-                                     .subject = wire->wait->subject,
-                                     .done = wire->wait->done,
-                                     .total = wire->wait->total};
-    out->status = dp_status_from_number(wire->status <= INT32_MAX ? (int)wire->status : -1);
-    if (wire->protocol != DP_PROTOCOL_VERSION)
+    const Downpour__Reply *from = (const Downpour__Reply *)header;
+    DP_WIRE_REPLY(DP_WIRE_COPY)
+    to->too_old = from->too_old;
+    if (from->wait)
+        to->wait = (struct dp_wait){.reason = dp_wait_from_number(from->wait->reason),
+                                    .subject = from->wait->subject,
+                                    .done = from->wait->done,
+                                    .total = from->wait->total};
+    to->status = dp_status_from_number(from->status <= INT32_MAX ? (int)from->status : -1);
+    if (from->protocol != DP_PROTOCOL_VERSION)
         st = dp_fail(err, DP_VERSION,
                      "server speaks protocol version %u, this build %u: use programs of one release",
-                     wire->protocol, DP_PROTOCOL_VERSION);
+                     from->protocol, DP_PROTOCOL_VERSION);
     else
-        st = take_words("reason", wire->reason, out->reason, err);
+        st = take_words("reason", from->reason, to->reason, err);
     if (st == DP_OK)
-        st = take_body(wire, out, err);
+        st = take_body(from, to, err);
     if (st == DP_OK)
-        st = check_frames(message, out, err);
+        st = check_frames(message, to, err);
     if (st != DP_OK)
-        dp_reply_clear(out);
+        dp_reply_clear(to);
     protobuf_c_message_free_unpacked(header, NULL);
     return st;
 }

@@ -1,3 +1,4 @@
+#include "common/wire/fields.h"
 #include "common/wire/header.h"
 #include "common/wire/reply.h"
 #include "common/wire/spec.h"
@@ -13,14 +14,14 @@ struct reply_parts {
         Downpour__TableCreated table_created;
         Downpour__Pulled pulled;
         Downpour__Pushed pushed;
-        Downpour__StatusReport report;
+        Downpour__StatusReport status_report;
         Downpour__Notes notes;
         Downpour__Positions positions;
         Downpour__RegisterValue register_value;
         Downpour__ViewState view_state;
         Downpour__Silences silences;
         Downpour__Leased leased;
-        Downpour__CheckpointState checkpoint;
+        Downpour__CheckpointState checkpoint_state;
     } body;
     struct lists *lists;
 };
@@ -33,28 +34,21 @@ struct lists {
     char *names[DP_NOTES_MAX];
 };
 
-static void put_welcome(const struct dp_reply *reply, struct reply_parts *parts)
+/* Begins the body of a reply. */
+#define BODY(body_, CASE)                                                                                    \
+    (downpour__##body_##__init(&parts->body.body_), parts->head.body_case = DOWNPOUR__REPLY__BODY_##CASE,    \
+     parts->head.body_ = &parts->body.body_)
+
+static void put_welcome(const struct dp_reply *from, struct reply_parts *parts)
 {
-    Downpour__Welcome *welcome = &parts->body.welcome;
-    downpour__welcome__init(welcome);
-    welcome->first = reply->first;
-    welcome->last = reply->last;
-    welcome->boot = reply->boot;
-    welcome->stream = reply->stream;
-    welcome->window = reply->window;
-    welcome->too_old = reply->too_old;
-    welcome->register_id = reply->register_id;
-    welcome->store = reply->store;
-    welcome->run = reply->run;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_WELCOME;
-    parts->head.welcome = welcome;
+    Downpour__Welcome *to = BODY(welcome, WELCOME);
+    DP_WIRE_WELCOME(DP_WIRE_COPY)
 }
 
 static void put_report(const struct dp_status_report *report, struct reply_parts *parts)
 {
     struct lists *lists = parts->lists;
-    Downpour__StatusReport *to = &parts->body.report;
-    downpour__status_report__init(to);
+    Downpour__StatusReport *to = BODY(status_report, STATUS_REPORT);
     for (uint32_t i = 0; i < report->tables; i++) {
         downpour__table_status__init(&lists->table[i]);
         dp_spec_to_wire(&report->table[i].spec, &lists->spec[i]);
@@ -88,59 +82,54 @@ static void put_report(const struct dp_status_report *report, struct reply_parts
     to->shard = report->shard;
     to->shards = report->shards;
     to->store = report->store;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_STATUS_REPORT;
-    parts->head.status_report = to;
 }
 
 static void put_notes(const struct dp_reply *reply, struct reply_parts *parts)
 {
-    downpour__notes__init(&parts->body.notes);
+    Downpour__Notes *to = BODY(notes, NOTES);
     for (uint32_t i = 0; i < reply->notes; i++)
         parts->lists->names[i] = reply->note[i];
-    parts->body.notes.names = parts->lists->names;
-    parts->body.notes.n_names = reply->notes;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_NOTES;
-    parts->head.notes = &parts->body.notes;
+    to->names = parts->lists->names;
+    to->n_names = reply->notes;
 }
 
 static void put_view(const struct dp_reply *reply, struct reply_parts *parts)
 {
-    Downpour__ViewState *state = &parts->body.view_state;
-    downpour__view_state__init(state);
+    Downpour__ViewState *state = BODY(view_state, VIEW_STATE);
     state->number = reply->version;
     state->begun = reply->begun;
     state->begin = reply->begin;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_VIEW_STATE;
-    parts->head.view_state = state;
 }
 
-static void put_register(const struct dp_reply *reply, struct reply_parts *parts)
+static void put_register(const struct dp_reply *from, struct reply_parts *parts)
 {
-    Downpour__RegisterValue *value = &parts->body.register_value;
-    downpour__register_value__init(value);
-    value->version = reply->version;
-    value->register_id = reply->register_id;
-    value->won = reply->won;
-    value->whole = reply->whole;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_REGISTER_VALUE;
-    parts->head.register_value = value;
+    Downpour__RegisterValue *to = BODY(register_value, REGISTER_VALUE);
+    DP_WIRE_REGISTER(DP_WIRE_COPY)
 }
 
 static void put_leased(const struct dp_reply *reply, struct reply_parts *parts)
 {
-    Downpour__Leased *leased = &parts->body.leased;
-    downpour__leased__init(leased);
+    Downpour__Leased *leased = BODY(leased, LEASED);
     leased->state = (Downpour__LeaseState)reply->lease;
     leased->wait_ms = reply->wait_ms;
     leased->done = reply->done;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_LEASED;
-    parts->head.leased = leased;
+}
+
+static void put_pulled(const struct dp_reply *from, struct reply_parts *parts)
+{
+    Downpour__Pulled *to = BODY(pulled, PULLED);
+    DP_WIRE_PULLED(DP_WIRE_COPY)
+}
+
+static void put_pushed(const struct dp_reply *from, struct reply_parts *parts)
+{
+    Downpour__Pushed *to = BODY(pushed, PUSHED);
+    DP_WIRE_PUSHED(DP_WIRE_COPY)
 }
 
 static void put_checkpoint(const struct dp_checkpoint_state *from, struct reply_parts *parts)
 {
-    Downpour__CheckpointState *state = &parts->body.checkpoint;
-    downpour__checkpoint_state__init(state);
+    Downpour__CheckpointState *state = BODY(checkpoint_state, CHECKPOINT_STATE);
     state->stage = (Downpour__CheckpointStage)from->stage;
     state->order = from->order;
     state->lsn = from->lsn;
@@ -156,18 +145,14 @@ static void put_checkpoint(const struct dp_checkpoint_state *from, struct reply_
     state->lack_stream = from->lack_stream;
     state->lack_number = from->lack_number;
     state->why_status = from->why_status;
-    parts->head.body_case = DOWNPOUR__REPLY__BODY_CHECKPOINT_STATE;
-    parts->head.checkpoint_state = state;
 }
 
-static void put_wait(const struct dp_wait *wait, struct reply_parts *parts)
+static void put_wait(const struct dp_wait *from, struct reply_parts *parts)
 {
-    downpour__wait__init(&parts->wait);
-    parts->wait.reason = (uint32_t)wait->reason;
-    parts->wait.subject = wait->subject;
-    parts->wait.done = wait->done;
-    parts->wait.total = wait->total;
-    parts->head.wait = &parts->wait;
+    Downpour__Wait *to = parts->head.wait = &parts->wait;
+    downpour__wait__init(to);
+    to->reason = (uint32_t)from->reason;
+    DP_WIRE_WAIT(DP_WIRE_COPY)
 }
 
 static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
@@ -179,31 +164,13 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         put_welcome(reply, parts);
         break;
     case DP_REPLY_TABLE_CREATED:
-        downpour__table_created__init(&parts->body.table_created);
-        parts->body.table_created.existed = reply->existed;
-        parts->head.body_case = DOWNPOUR__REPLY__BODY_TABLE_CREATED;
-        parts->head.table_created = &parts->body.table_created;
+        BODY(table_created, TABLE_CREATED)->existed = reply->existed;
         break;
     case DP_REPLY_PULLED:
-        downpour__pulled__init(&parts->body.pulled);
-        parts->body.pulled.applied = reply->applied;
-        parts->body.pulled.lsn = reply->lsn;
-        parts->body.pulled.held_ms = reply->held_ms;
-        parts->body.pulled.open = reply->open;
-        parts->head.body_case = DOWNPOUR__REPLY__BODY_PULLED;
-        parts->head.pulled = &parts->body.pulled;
+        put_pulled(reply, parts);
         break;
     case DP_REPLY_PUSHED:
-        downpour__pushed__init(&parts->body.pushed);
-        parts->body.pushed.staleness = reply->staleness;
-        parts->body.pushed.repeated = reply->repeated;
-        parts->body.pushed.dropped = reply->dropped;
-        parts->body.pushed.gap = reply->gap;
-        parts->body.pushed.rows = reply->rows;
-        parts->body.pushed.changed_rows = reply->changed_rows;
-        parts->body.pushed.rate = reply->rate;
-        parts->head.body_case = DOWNPOUR__REPLY__BODY_PUSHED;
-        parts->head.pushed = &parts->body.pushed;
+        put_pushed(reply, parts);
         break;
     case DP_REPLY_STATUS:
         put_report(&reply->report, parts);
@@ -212,9 +179,7 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         put_notes(reply, parts);
         break;
     case DP_REPLY_POSITIONS:
-        downpour__positions__init(&parts->body.positions);
-        parts->head.body_case = DOWNPOUR__REPLY__BODY_POSITIONS;
-        parts->head.positions = &parts->body.positions;
+        (void)BODY(positions, POSITIONS);
         break;
     case DP_REPLY_REGISTER:
         put_register(reply, parts);
@@ -223,9 +188,7 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         put_view(reply, parts);
         break;
     case DP_REPLY_SILENCES:
-        downpour__silences__init(&parts->body.silences);
-        parts->head.body_case = DOWNPOUR__REPLY__BODY_SILENCES;
-        parts->head.silences = &parts->body.silences;
+        (void)BODY(silences, SILENCES);
         break;
     case DP_REPLY_LEASED:
         put_leased(reply, parts);
@@ -275,35 +238,30 @@ static uint32_t frames_of(const struct dp_reply *reply)
     }
 }
 
-enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count,
+enum dp_status dp_reply_encode(const struct dp_reply *from, struct dp_frame *frames, uint32_t frame_count,
                                struct dp_message **out, struct dp_error *err)
 {
     struct reply_parts parts = {.lists = NULL};
+    Downpour__Reply *to = &parts.head;
     *out = NULL;
-    enum dp_status st = make_lists(reply, &parts.lists, err);
+    enum dp_status st = make_lists(from, &parts.lists, err);
     if (st != DP_OK) {
         for (uint32_t i = 0; i < frame_count; i++)
             dp_frame_release(&frames[i]);
         return st;
     }
-    uint32_t frames_max = frames_of(reply);
-    DP_ASSERT(frame_count <= frames_max && (reply->kind == DP_REPLY_PULLED || frame_count == frames_max));
-    downpour__reply__init(&parts.head);
-    parts.head.protocol = DP_PROTOCOL_VERSION;
-    parts.head.id = reply->id;
-    parts.head.session = reply->session;
-    parts.head.status = (uint32_t)reply->status;
-    parts.head.generation = reply->generation;
-    parts.head.history = reply->history;
-    parts.head.cluster = reply->cluster;
-    parts.head.sequence = reply->sequence;
-    parts.head.too_old = reply->status == DP_TOO_OLD ? reply->too_old : 0;
-    parts.head.silent_ms = reply->silent_ms;
-    if (reply->status != DP_OK)
-        parts.head.reason = (char *)reply->reason;
-    if (reply->wait.reason != DP_WAIT_NONE)
-        put_wait(&reply->wait, &parts);
-    put_body(reply, &parts);
+    uint32_t frames_max = frames_of(from);
+    DP_ASSERT(frame_count <= frames_max && (from->kind == DP_REPLY_PULLED || frame_count == frames_max));
+    downpour__reply__init(to);
+    DP_WIRE_REPLY(DP_WIRE_COPY)
+    to->protocol = DP_PROTOCOL_VERSION;
+    to->status = (uint32_t)from->status;
+    to->too_old = from->status == DP_TOO_OLD ? from->too_old : 0;
+    if (from->status != DP_OK)
+        to->reason = (char *)from->reason;
+    if (from->wait.reason != DP_WAIT_NONE)
+        put_wait(&from->wait, &parts);
+    put_body(from, &parts);
     st = dp_header_pack(&parts.head.base, "reply", DP_HEADER_BYTES_MAX, frames, frame_count, out, err);
     free(parts.lists);
     return st;

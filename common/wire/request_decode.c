@@ -1,6 +1,7 @@
 /* From frames to a request: header -> head fields -> version -> body -> frames of each section -> keys'
  * order. The head fields come first, so that any refusal behind them can be answered. */
 #include "common/base/bytes.h"
+#include "common/wire/fields.h"
 #include "common/wire/header.h"
 #include "common/wire/request.h"
 #include "common/wire/spec.h"
@@ -86,64 +87,51 @@ static enum dp_status take_sections(const struct dp_message *message, Downpour__
     return DP_OK;
 }
 
-static enum dp_status take_member(const Downpour__Member *wire, struct dp_request *out, struct dp_error *err)
+static enum dp_status take_member(const Downpour__Member *from, struct dp_membership *to,
+                                  struct dp_error *err)
 {
-    if (!wire)
+    if (!from)
         return DP_OK;
-    if (wire->run == 0 || wire->incarnation == 0 || wire->view == 0)
+    to->given = true;
+    DP_WIRE_MEMBER(DP_WIRE_COPY)
+    if (to->run == 0 || to->incarnation == 0 || to->view == 0)
         return dp_fail(err, DP_INVALID,
                        "member: run %u, view %" PRIu64 ", incarnation %" PRIx64
                        ", expected 1 or more of each",
-                       wire->run, wire->view, wire->incarnation);
-    if (wire->rank >= DP_MEMBERS_MAX)
-        return dp_fail(err, DP_INVALID, "member.rank: %u, the limit is %u", wire->rank, DP_MEMBERS_MAX - 1);
-    if (wire->step >= UINT64_MAX - 1)
-        return dp_fail(err, DP_INVALID, "member.step: %" PRIu64 " has no next one", wire->step);
-    if (wire->examples > DP_EXAMPLES_MAX)
-        return dp_fail(err, DP_INVALID, "member.examples: %" PRIu64 ", the limit is %llu", wire->examples,
+                       to->run, to->view, to->incarnation);
+    if (to->rank >= DP_MEMBERS_MAX)
+        return dp_fail(err, DP_INVALID, "member.rank: %u, the limit is %u", to->rank, DP_MEMBERS_MAX - 1);
+    if (to->step >= UINT64_MAX - 1)
+        return dp_fail(err, DP_INVALID, "member.step: %" PRIu64 " has no next one", to->step);
+    if (to->examples > DP_EXAMPLES_MAX)
+        return dp_fail(err, DP_INVALID, "member.examples: %" PRIu64 ", the limit is %llu", to->examples,
                        DP_EXAMPLES_MAX);
-    out->member = (struct dp_membership){.given = true,
-                                         .run = wire->run,
-                                         .rank = wire->rank,
-                                         .view = wire->view,
-                                         .incarnation = wire->incarnation,
-                                         .step = wire->step,
-                                         .examples = wire->examples};
     return DP_OK;
 }
 
 static enum dp_status take_pull(const struct dp_message *message, const Downpour__Pull *wire,
                                 struct dp_request *out, struct dp_error *err)
 {
-    enum dp_status st = take_member(wire->member, out, err);
+    enum dp_status st = take_member(wire->member, &out->member, err);
     return st == DP_OK ? take_sections(message, wire->sections, wire->n_sections, out, err) : st;
 }
 
-static enum dp_status take_push(const struct dp_message *message, const Downpour__Push *wire,
-                                struct dp_request *out, struct dp_error *err)
+static enum dp_status take_push(const struct dp_message *message, const Downpour__Push *from,
+                                struct dp_request *to, struct dp_error *err)
 {
-    out->stream = wire->stream;
-    out->number = wire->number;
-    out->pulled_at = wire->pulled_at;
-    out->measured = wire->measured;
-    out->pulled_lsn = wire->pulled_lsn;
-    out->by_staleness = wire->by_staleness;
-    out->rate = wire->rate;
-    out->examples = wire->examples;
-    if (wire->examples > DP_EXAMPLES_MAX)
-        return dp_fail(err, DP_INVALID, "examples: %" PRIu64 ", the limit is %llu", wire->examples,
+    DP_WIRE_PUSH(DP_WIRE_COPY)
+    if (to->examples > DP_EXAMPLES_MAX)
+        return dp_fail(err, DP_INVALID, "examples: %" PRIu64 ", the limit is %llu", to->examples,
                        DP_EXAMPLES_MAX);
     /* Optimizers divide by it: 1 over a subnormal number may be infinite, and the row with it. */
-    if (!isfinite(wire->rate) || !(wire->rate >= FLT_MIN))
-        return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number of %g or more",
-                       (double)wire->rate, (double)FLT_MIN);
-    if (wire->by_staleness && !wire->measured)
+    if (!isfinite(to->rate) || !(to->rate >= FLT_MIN))
+        return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number of %g or more", (double)to->rate,
+                       (double)FLT_MIN);
+    if (to->by_staleness && !to->measured)
         return dp_fail(err, DP_INVALID,
                        "by_staleness: true, but the push is not measured, so its staleness is not known");
-    enum dp_status st = take_member(wire->member, out, err);
-    if (st != DP_OK)
-        return st;
-    return take_sections(message, wire->sections, wire->n_sections, out, err);
+    enum dp_status st = take_member(from->member, &to->member, err);
+    return st == DP_OK ? take_sections(message, from->sections, from->n_sections, to, err) : st;
 }
 
 static enum dp_status take_bytes(const struct dp_message *message, const char *what, uint32_t bytes_max,
@@ -226,39 +214,34 @@ static enum dp_status check_lease(const struct dp_request *request, struct dp_er
     return DP_OK;
 }
 
-static enum dp_status take_lease(const struct dp_message *message, const Downpour__Lease *wire,
+static enum dp_status take_lease(const struct dp_message *message, const Downpour__Lease *from,
                                  struct dp_request *out, struct dp_error *err)
 {
-    struct dp_lease_ask *lease = &out->lease;
-    out->run = wire->run;
-    out->epoch = wire->epoch;
-    *lease = (struct dp_lease_ask){.total = wire->total,
-                                   .rank = wire->rank,
-                                   .want = wire->want,
-                                   .held = wire->held,
-                                   .done = wire->done,
-                                   .tells = wire->tells};
+    struct dp_lease_ask *to = &out->lease;
+    out->run = from->run;
+    out->epoch = from->epoch;
+    DP_WIRE_LEASE(DP_WIRE_COPY)
     enum dp_status st = check_lease(out, err);
-    uint32_t frames = lease->tells ? 3 : 2, numbers = lease->held + lease->done;
+    uint32_t frames = to->tells ? 3 : 2, numbers = to->held + to->done;
     if (st == DP_OK && message->frames != frames)
         st = dp_fail(err, DP_INVALID, "message has %u frames, expected %u", message->frames, frames);
     if (st == DP_OK && message->frame[1].size != (size_t)numbers * 8)
         st = dp_fail(err, DP_INVALID, "numbers frame has %zu bytes, expected %zu for %u held and %u done",
-                     message->frame[1].size, (size_t)numbers * 8, lease->held, lease->done);
-    size_t bits = (size_t)(lease->total + 63) / 64 * 8;
-    if (st == DP_OK && lease->tells && message->frame[2].size != bits)
+                     message->frame[1].size, (size_t)numbers * 8, to->held, to->done);
+    size_t bits = (size_t)(to->total + 63) / 64 * 8;
+    if (st == DP_OK && to->tells && message->frame[2].size != bits)
         st = dp_fail(err, DP_INVALID, "bits frame has %zu bytes, expected %zu for %" PRIu64 " numbers",
-                     message->frame[2].size, bits, lease->total);
+                     message->frame[2].size, bits, to->total);
     if (st != DP_OK)
         return st;
-    lease->numbers = message->frame[1].data;
-    lease->bits = lease->tells ? message->frame[2].data : NULL;
+    to->numbers = message->frame[1].data;
+    to->bits = to->tells ? message->frame[2].data : NULL;
     for (uint32_t i = 0; i < numbers; i++) {
-        uint64_t number = dp_load_u64le((const char *)lease->numbers + (size_t)i * 8);
-        if (number >= lease->total)
+        uint64_t number = dp_load_u64le((const char *)to->numbers + (size_t)i * 8);
+        if (number >= to->total)
             return dp_fail(err, DP_INVALID, "%s[%u]: %" PRIu64 ", expected below the total, %" PRIu64,
-                           i < lease->held ? "held" : "done", i < lease->held ? i : i - lease->held, number,
-                           lease->total);
+                           i < to->held ? "held" : "done", i < to->held ? i : i - to->held, number,
+                           to->total);
     }
     return DP_OK;
 }
@@ -327,117 +310,110 @@ static enum dp_status take_checkpoint(const struct dp_message *message, const Do
     return check_missing(ask, err);
 }
 
-/* Bodies that are all in the header. */
-static enum dp_status take_short(const struct dp_message *message, const Downpour__Request *wire,
-                                 struct dp_request *out, struct dp_error *err)
+/* alone: all of the body is in the header. */
+static const struct {
+    enum dp_request_kind kind;
+    bool alone;
+} bodies[] = {
+    [DOWNPOUR__REQUEST__BODY_HELLO] = {DP_REQUEST_HELLO, true},
+    [DOWNPOUR__REQUEST__BODY_CREATE_TABLE] = {DP_REQUEST_CREATE_TABLE, true},
+    [DOWNPOUR__REQUEST__BODY_PULL] = {DP_REQUEST_PULL, false},
+    [DOWNPOUR__REQUEST__BODY_PUSH] = {DP_REQUEST_PUSH, false},
+    [DOWNPOUR__REQUEST__BODY_STATUS] = {DP_REQUEST_STATUS, true},
+    [DOWNPOUR__REQUEST__BODY_NOTE_PUT] = {DP_REQUEST_NOTE_PUT, false},
+    [DOWNPOUR__REQUEST__BODY_NOTES_GET] = {DP_REQUEST_NOTES_GET, true},
+    [DOWNPOUR__REQUEST__BODY_POSITIONS_GET] = {DP_REQUEST_POSITIONS_GET, true},
+    [DOWNPOUR__REQUEST__BODY_REGISTER_GET] = {DP_REQUEST_REGISTER_GET, true},
+    [DOWNPOUR__REQUEST__BODY_REGISTER_SET] = {DP_REQUEST_REGISTER_SET, false},
+    [DOWNPOUR__REQUEST__BODY_VIEW_PUT] = {DP_REQUEST_VIEW_PUT, false},
+    [DOWNPOUR__REQUEST__BODY_LEASE] = {DP_REQUEST_LEASE, false},
+    [DOWNPOUR__REQUEST__BODY_HEARTBEAT] = {DP_REQUEST_HEARTBEAT, true},
+    [DOWNPOUR__REQUEST__BODY_CHECKPOINT] = {DP_REQUEST_CHECKPOINT, false},
+    [DOWNPOUR__REQUEST__BODY_REGISTER_COPY] = {DP_REQUEST_REGISTER_COPY, true},
+};
+
+static enum dp_status take_hello(const Downpour__Hello *from, struct dp_request *to, struct dp_error *err)
 {
-    if (message->frames != 1)
-        return dp_fail(err, DP_INVALID, "message has %u frames, expected the header alone", message->frames);
-    switch (out->kind) {
-    case DP_REQUEST_HELLO:
-        out->want_stream = wire->hello->want_stream;
-        out->next_sequence = wire->hello->next_sequence;
-        out->stream_above = wire->hello->stream_above;
-        return dp_header_name("client", wire->hello->client, 0, DP_CLIENT_NAME_MAX, out->client, err);
-    case DP_REQUEST_CREATE_TABLE:
-        return dp_spec_from_wire(wire->create_table->spec, &out->spec, err);
-    case DP_REQUEST_NOTES_GET:
-        return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
-    case DP_REQUEST_POSITIONS_GET:
-        return take_positions(wire->positions_get, out, err);
-    case DP_REQUEST_HEARTBEAT:
-        return take_heartbeat(wire->heartbeat, out, err);
-    case DP_REQUEST_REGISTER_GET:
-        out->version = wire->register_get->above;
-        out->wait_ms =
-            wire->register_get->wait_ms < DP_TIMEOUT_MS_MAX ? wire->register_get->wait_ms : DP_TIMEOUT_MS_MAX;
-        return dp_header_name("name", wire->register_get->name, 1, DP_NOTE_NAME_MAX, out->name, err);
-    default:
-        return DP_OK;
-    }
+    DP_WIRE_HELLO(DP_WIRE_COPY)
+    return dp_header_name("client", from->client, 0, DP_CLIENT_NAME_MAX, to->client, err);
+}
+
+static enum dp_status take_register_get(const Downpour__RegisterGet *wire, struct dp_request *out,
+                                        struct dp_error *err)
+{
+    out->version = wire->above;
+    out->wait_ms = wire->wait_ms < DP_TIMEOUT_MS_MAX ? wire->wait_ms : DP_TIMEOUT_MS_MAX;
+    return dp_header_name("name", wire->name, 1, DP_NOTE_NAME_MAX, out->name, err);
+}
+
+static enum dp_status take_view(const struct dp_message *message, const Downpour__ViewPut *from,
+                                struct dp_request *to, struct dp_error *err)
+{
+    DP_WIRE_VIEW_PUT(DP_WIRE_COPY)
+    return take_bytes(message, "view", DP_VIEW_BYTES_MAX, to, err);
 }
 
 static enum dp_status take_body(const struct dp_message *message, const Downpour__Request *wire,
                                 struct dp_request *out, struct dp_error *err)
 {
-    switch (wire->body_case) {
-    case DOWNPOUR__REQUEST__BODY_HELLO:
-        out->kind = DP_REQUEST_HELLO;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_CREATE_TABLE:
-        out->kind = DP_REQUEST_CREATE_TABLE;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_STATUS:
-        out->kind = DP_REQUEST_STATUS;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_NOTES_GET:
-        out->kind = DP_REQUEST_NOTES_GET;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_POSITIONS_GET:
-        out->kind = DP_REQUEST_POSITIONS_GET;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_PULL:
-        out->kind = DP_REQUEST_PULL;
-        return take_pull(message, wire->pull, out, err);
-    case DOWNPOUR__REQUEST__BODY_PUSH:
-        out->kind = DP_REQUEST_PUSH;
-        return take_push(message, wire->push, out, err);
-    case DOWNPOUR__REQUEST__BODY_NOTE_PUT:
-        out->kind = DP_REQUEST_NOTE_PUT;
-        return take_note(message, wire->note_put->name, "note", DP_NOTE_BYTES_MAX, out, err);
-    case DOWNPOUR__REQUEST__BODY_REGISTER_GET:
-        out->kind = DP_REQUEST_REGISTER_GET;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_REGISTER_SET:
-        out->kind = DP_REQUEST_REGISTER_SET;
-        return take_register_set(message, wire->register_set, out, err);
-    case DOWNPOUR__REQUEST__BODY_HEARTBEAT:
-        out->kind = DP_REQUEST_HEARTBEAT;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_VIEW_PUT:
-        out->kind = DP_REQUEST_VIEW_PUT;
-        out->returns = wire->view_put->returns;
-        out->rank = wire->view_put->rank;
-        return take_bytes(message, "view", DP_VIEW_BYTES_MAX, out, err);
-    case DOWNPOUR__REQUEST__BODY_CHECKPOINT:
-        out->kind = DP_REQUEST_CHECKPOINT;
-        return take_checkpoint(message, wire->checkpoint, out, err);
-    case DOWNPOUR__REQUEST__BODY_REGISTER_COPY:
-        out->kind = DP_REQUEST_REGISTER_COPY;
-        return take_short(message, wire, out, err);
-    case DOWNPOUR__REQUEST__BODY_LEASE:
-        out->kind = DP_REQUEST_LEASE;
-        return take_lease(message, wire->lease, out, err);
-    default:
+    size_t body = (size_t)wire->body_case, count = sizeof bodies / sizeof bodies[0];
+    out->kind = body < count ? bodies[body].kind : DP_REQUEST_NONE;
+    if (out->kind == DP_REQUEST_NONE)
         return dp_fail(err, DP_INVALID, "body: absent, or of a kind not known here");
+    if (bodies[body].alone && message->frames != 1)
+        return dp_fail(err, DP_INVALID, "message has %u frames, expected the header alone", message->frames);
+    switch (out->kind) {
+    case DP_REQUEST_HELLO:
+        return take_hello(wire->hello, out, err);
+    case DP_REQUEST_CREATE_TABLE:
+        return dp_spec_from_wire(wire->create_table->spec, &out->spec, err);
+    case DP_REQUEST_PULL:
+        return take_pull(message, wire->pull, out, err);
+    case DP_REQUEST_PUSH:
+        return take_push(message, wire->push, out, err);
+    case DP_REQUEST_NOTE_PUT:
+        return take_note(message, wire->note_put->name, "note", DP_NOTE_BYTES_MAX, out, err);
+    case DP_REQUEST_NOTES_GET:
+        return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
+    case DP_REQUEST_POSITIONS_GET:
+        return take_positions(wire->positions_get, out, err);
+    case DP_REQUEST_REGISTER_GET:
+        return take_register_get(wire->register_get, out, err);
+    case DP_REQUEST_REGISTER_SET:
+        return take_register_set(message, wire->register_set, out, err);
+    case DP_REQUEST_VIEW_PUT:
+        return take_view(message, wire->view_put, out, err);
+    case DP_REQUEST_HEARTBEAT:
+        return take_heartbeat(wire->heartbeat, out, err);
+    case DP_REQUEST_LEASE:
+        return take_lease(message, wire->lease, out, err);
+    case DP_REQUEST_CHECKPOINT:
+        return take_checkpoint(message, wire->checkpoint, out, err);
+    default: /* without fields */
+        return DP_OK;
     }
 }
 
-enum dp_status dp_request_decode(const struct dp_message *message, struct dp_request *out,
+enum dp_status dp_request_decode(const struct dp_message *message, struct dp_request *to,
                                  struct dp_error *err)
 {
     ProtobufCMessage *header = NULL;
-    memset(out, 0, sizeof *out);
+    memset(to, 0, sizeof *to);
     enum dp_status st = dp_header_unpack(message, &downpour__request__descriptor, "request",
                                          DP_REQUEST_HEADER_BYTES_MAX, &header, err);
     if (st != DP_OK)
         return st;
-    const Downpour__Request *wire = (const Downpour__Request *)header;
-    out->id = wire->id;
-    out->cluster = wire->cluster;
-    out->generation = wire->generation;
-    out->history = wire->history;
-    out->session = wire->session;
-    out->sequence = wire->sequence;
-    out->timeout_ms = wire->timeout_ms < DP_TIMEOUT_MS_MAX ? wire->timeout_ms : DP_TIMEOUT_MS_MAX;
-    if (wire->protocol != DP_PROTOCOL_VERSION)
+    const Downpour__Request *from = (const Downpour__Request *)header;
+    DP_WIRE_REQUEST(DP_WIRE_COPY)
+    to->timeout_ms = from->timeout_ms < DP_TIMEOUT_MS_MAX ? from->timeout_ms : DP_TIMEOUT_MS_MAX;
+    if (from->protocol != DP_PROTOCOL_VERSION)
         st =
             dp_fail(err, DP_VERSION, "protocol version %u, this build speaks %u: use programs of one release",
-                    wire->protocol, DP_PROTOCOL_VERSION);
-    else if (wire->timeout_ms == 0)
+                    from->protocol, DP_PROTOCOL_VERSION);
+    else if (from->timeout_ms == 0)
         st = dp_fail(err, DP_INVALID, "timeout_ms: 0, expected 1 or more");
     else
-        st = take_body(message, wire, out, err);
+        st = take_body(message, from, to, err);
     protobuf_c_message_free_unpacked(header, NULL);
     return st;
 }

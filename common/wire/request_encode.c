@@ -1,3 +1,4 @@
+#include "common/wire/fields.h"
 #include "common/wire/header.h"
 #include "common/wire/request.h"
 #include "common/wire/spec.h"
@@ -41,151 +42,100 @@ static void put_sections(const struct dp_request *request, struct request_parts 
     }
 }
 
-/* NULL: on nobody's behalf. */
+/* Begins the body of a request. */
+#define BODY(body_, CASE)                                                                                    \
+    (downpour__##body_##__init(&parts->body.body_), parts->head.body_case = DOWNPOUR__REQUEST__BODY_##CASE,  \
+     parts->head.body_ = &parts->body.body_)
+
+/* NULL: for no member. */
 static Downpour__Member *put_member(const struct dp_membership *from, struct request_parts *parts)
 {
     Downpour__Member *to = &parts->member;
     if (!from->given)
         return NULL;
     downpour__member__init(to);
-    to->run = from->run;
-    to->rank = from->rank;
-    to->view = from->view;
-    to->incarnation = from->incarnation;
-    to->step = from->step;
-    to->examples = from->examples;
+    DP_WIRE_MEMBER(DP_WIRE_COPY)
     return to;
 }
 
-static void put_pull(const struct dp_request *request, struct request_parts *parts)
+static void put_pull(const struct dp_request *from, struct request_parts *parts)
 {
-    Downpour__Pull *pull = &parts->body.pull;
-    downpour__pull__init(pull);
-    put_sections(request, parts);
-    pull->n_sections = request->sections;
-    pull->sections = parts->sections;
-    pull->member = put_member(&request->member, parts);
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_PULL;
-    parts->head.pull = pull;
+    Downpour__Pull *to = BODY(pull, PULL);
+    put_sections(from, parts);
+    to->n_sections = from->sections;
+    to->sections = parts->sections;
+    to->member = put_member(&from->member, parts);
 }
 
-static void put_push(const struct dp_request *request, struct request_parts *parts)
+static void put_push(const struct dp_request *from, struct request_parts *parts)
 {
-    Downpour__Push *push = &parts->body.push;
-    downpour__push__init(push);
-    put_sections(request, parts);
-    push->n_sections = request->sections;
-    push->sections = parts->sections;
-    push->stream = request->stream;
-    push->number = request->number;
-    push->rate = request->rate;
-    push->pulled_at = request->pulled_at;
-    push->measured = request->measured;
-    push->pulled_lsn = request->pulled_lsn;
-    push->by_staleness = request->by_staleness;
-    push->examples = request->examples;
-    push->member = put_member(&request->member, parts);
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_PUSH;
-    parts->head.push = push;
+    Downpour__Push *to = BODY(push, PUSH);
+    put_sections(from, parts);
+    to->n_sections = from->sections;
+    to->sections = parts->sections;
+    to->member = put_member(&from->member, parts);
+    DP_WIRE_PUSH(DP_WIRE_COPY)
 }
 
-static void put_hello(const struct dp_request *request, struct request_parts *parts)
+static void put_hello(const struct dp_request *from, struct request_parts *parts)
 {
-    Downpour__Hello *hello = &parts->body.hello;
-    downpour__hello__init(hello);
-    hello->client = (char *)request->client;
-    hello->want_stream = request->want_stream;
-    hello->next_sequence = request->next_sequence;
-    hello->stream_above = request->stream_above;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_HELLO;
-    parts->head.hello = hello;
-}
-
-static void put_create_table(const struct dp_request *request, struct request_parts *parts)
-{
-    downpour__create_table__init(&parts->body.create_table);
-    dp_spec_to_wire(&request->spec, &parts->spec);
-    parts->body.create_table.spec = &parts->spec;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_CREATE_TABLE;
-    parts->head.create_table = &parts->body.create_table;
+    Downpour__Hello *to = BODY(hello, HELLO);
+    to->client = (char *)from->client;
+    DP_WIRE_HELLO(DP_WIRE_COPY)
 }
 
 static void put_positions_get(const struct dp_request *request, struct request_parts *parts)
 {
-    Downpour__PositionsGet *get = &parts->body.positions_get;
-    downpour__positions_get__init(get);
+    Downpour__PositionsGet *get = BODY(positions_get, POSITIONS_GET);
     get->stream = request->stream;
     get->from = request->number;
     get->count = request->numbers;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_POSITIONS_GET;
-    parts->head.positions_get = get;
 }
 
-static void put_view(const struct dp_request *request, struct request_parts *parts)
+static void put_view(const struct dp_request *from, struct request_parts *parts)
 {
-    Downpour__ViewPut *put = &parts->body.view_put;
-    downpour__view_put__init(put);
-    put->returns = request->returns;
-    put->rank = request->rank;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_VIEW_PUT;
-    parts->head.view_put = put;
+    Downpour__ViewPut *to = BODY(view_put, VIEW_PUT);
+    DP_WIRE_VIEW_PUT(DP_WIRE_COPY)
 }
 
-static void put_heartbeat(const struct dp_request *request, struct request_parts *parts)
+static void put_heartbeat(const struct dp_heartbeat *from, struct request_parts *parts)
 {
-    Downpour__Heartbeat *heartbeat = &parts->body.heartbeat;
-    downpour__heartbeat__init(heartbeat);
-    heartbeat->run = request->heartbeat.run;
-    heartbeat->rank = request->heartbeat.rank;
-    heartbeat->members = request->heartbeat.members;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_HEARTBEAT;
-    parts->head.heartbeat = heartbeat;
+    Downpour__Heartbeat *to = BODY(heartbeat, HEARTBEAT);
+    to->run = from->run;
+    to->rank = from->rank;
+    to->members = from->members;
 }
 
 static void put_register_get(const struct dp_request *request, struct request_parts *parts)
 {
-    Downpour__RegisterGet *get = &parts->body.register_get;
-    downpour__register_get__init(get);
+    Downpour__RegisterGet *get = BODY(register_get, REGISTER_GET);
     get->name = (char *)request->name;
     get->above = request->version;
     get->wait_ms = request->wait_ms;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_GET;
-    parts->head.register_get = get;
 }
 
 static void put_register_set(const struct dp_request *request, struct request_parts *parts)
 {
-    Downpour__RegisterSet *set = &parts->body.register_set;
-    downpour__register_set__init(set);
+    Downpour__RegisterSet *set = BODY(register_set, REGISTER_SET);
     set->name = (char *)request->name;
     set->expected = request->version;
     set->nonce = request->nonce;
     set->server_shard = request->server_shard;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_SET;
-    parts->head.register_set = set;
 }
 
 static void put_lease(const struct dp_request *request, struct request_parts *parts)
 {
-    Downpour__Lease *lease = &parts->body.lease;
-    downpour__lease__init(lease);
-    lease->run = request->run;
-    lease->epoch = request->epoch;
-    lease->total = request->lease.total;
-    lease->rank = request->lease.rank;
-    lease->want = request->lease.want;
-    lease->held = request->lease.held;
-    lease->done = request->lease.done;
-    lease->tells = request->lease.tells;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_LEASE;
-    parts->head.lease = lease;
+    const struct dp_lease_ask *from = &request->lease;
+    Downpour__Lease *to = BODY(lease, LEASE);
+    to->run = request->run;
+    to->epoch = request->epoch;
+    DP_WIRE_LEASE(DP_WIRE_COPY)
 }
 
 static void put_checkpoint(const struct dp_request *request, struct request_parts *parts)
 {
     const struct dp_checkpoint_ask *ask = &request->checkpoint;
-    Downpour__Checkpoint *checkpoint = &parts->body.checkpoint;
-    downpour__checkpoint__init(checkpoint);
+    Downpour__Checkpoint *checkpoint = BODY(checkpoint, CHECKPOINT);
     checkpoint->action = (Downpour__CheckpointAction)ask->action;
     checkpoint->order = ask->order;
     checkpoint->directory = (char *)ask->directory;
@@ -196,8 +146,6 @@ static void put_checkpoint(const struct dp_request *request, struct request_part
     checkpoint->rate = ask->rate;
     checkpoint->missing = ask->missing;
     checkpoint->number = ask->number;
-    parts->head.body_case = DOWNPOUR__REQUEST__BODY_CHECKPOINT;
-    parts->head.checkpoint = checkpoint;
 }
 
 /* Returns how many frames must follow. */
@@ -208,7 +156,8 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         put_hello(request, parts);
         return 0;
     case DP_REQUEST_CREATE_TABLE:
-        put_create_table(request, parts);
+        dp_spec_to_wire(&request->spec, &parts->spec);
+        BODY(create_table, CREATE_TABLE)->spec = &parts->spec;
         return 0;
     case DP_REQUEST_PULL:
         put_pull(request, parts);
@@ -217,21 +166,13 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         put_push(request, parts);
         return 2 * request->sections;
     case DP_REQUEST_STATUS:
-        downpour__status__init(&parts->body.status);
-        parts->head.body_case = DOWNPOUR__REQUEST__BODY_STATUS;
-        parts->head.status = &parts->body.status;
+        (void)BODY(status, STATUS);
         return 0;
     case DP_REQUEST_NOTE_PUT:
-        downpour__note_put__init(&parts->body.note_put);
-        parts->body.note_put.name = (char *)request->name;
-        parts->head.body_case = DOWNPOUR__REQUEST__BODY_NOTE_PUT;
-        parts->head.note_put = &parts->body.note_put;
+        BODY(note_put, NOTE_PUT)->name = (char *)request->name;
         return 1;
     case DP_REQUEST_NOTES_GET:
-        downpour__notes_get__init(&parts->body.notes_get);
-        parts->body.notes_get.prefix = (char *)request->name;
-        parts->head.body_case = DOWNPOUR__REQUEST__BODY_NOTES_GET;
-        parts->head.notes_get = &parts->body.notes_get;
+        BODY(notes_get, NOTES_GET)->prefix = (char *)request->name;
         return 0;
     case DP_REQUEST_POSITIONS_GET:
         put_positions_get(request, parts);
@@ -246,7 +187,7 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         put_view(request, parts);
         return 1;
     case DP_REQUEST_HEARTBEAT:
-        put_heartbeat(request, parts);
+        put_heartbeat(&request->heartbeat, parts);
         return 0;
     case DP_REQUEST_LEASE:
         put_lease(request, parts);
@@ -255,9 +196,7 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         put_checkpoint(request, parts);
         return request->checkpoint.action == DP_CHECKPOINT_FINISH;
     case DP_REQUEST_REGISTER_COPY:
-        downpour__register_copy__init(&parts->body.register_copy);
-        parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_COPY;
-        parts->head.register_copy = &parts->body.register_copy;
+        (void)BODY(register_copy, REGISTER_COPY);
         return 0;
     case DP_REQUEST_NONE:
     case DP_REQUEST_CLOSE:
@@ -266,22 +205,18 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
     return 0;
 }
 
-enum dp_status dp_request_encode(const struct dp_request *request, struct dp_frame *frames,
-                                 uint32_t frame_count, struct dp_message **out, struct dp_error *err)
+enum dp_status dp_request_encode(const struct dp_request *from, struct dp_frame *frames, uint32_t frame_count,
+                                 struct dp_message **out, struct dp_error *err)
 {
     struct request_parts parts;
-    DP_ASSERT(request->kind != DP_REQUEST_NONE && request->kind != DP_REQUEST_CLOSE);
-    DP_ASSERT(request->sections <= DP_SECTIONS_MAX);
-    downpour__request__init(&parts.head);
-    parts.head.protocol = DP_PROTOCOL_VERSION;
-    parts.head.id = request->id;
-    parts.head.cluster = request->cluster;
-    parts.head.generation = request->generation;
-    parts.head.history = request->history;
-    parts.head.session = request->session;
-    parts.head.sequence = request->sequence;
-    parts.head.timeout_ms = request->timeout_ms;
-    uint32_t expected = put_body(request, &parts);
+    Downpour__Request *to = &parts.head;
+    DP_ASSERT(from->kind != DP_REQUEST_NONE && from->kind != DP_REQUEST_CLOSE);
+    DP_ASSERT(from->sections <= DP_SECTIONS_MAX);
+    downpour__request__init(to);
+    to->protocol = DP_PROTOCOL_VERSION;
+    to->timeout_ms = from->timeout_ms;
+    DP_WIRE_REQUEST(DP_WIRE_COPY)
+    uint32_t expected = put_body(from, &parts);
     DP_ASSERT(frame_count == expected);
     return dp_header_pack(&parts.head.base, "request", DP_REQUEST_HEADER_BYTES_MAX, frames, frame_count, out,
                           err);
