@@ -1,7 +1,6 @@
 #include "common/client/checkpoint.h"
 
-#include "common/client/ask_all.h"
-#include "common/client/ask_one.h"
+#include "common/client/ask.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,22 +28,15 @@ static enum dp_status take_answer(struct dp_call *call, uint32_t server,
     return DP_OK;
 }
 
-/* The pushes that a finish names are the shard request's: it may be sent again when the call is over. */
-static bool fill(struct dp_shard_request *to_shard, const struct dp_checkpoint_ask *ask)
+/* The pushes that a finish names are the request's: it may be sent again when the call is over. */
+static void fill(struct dp_shard_request **draft, const struct dp_checkpoint_ask *ask)
 {
     size_t bytes = (size_t)ask->missing * 16;
-    to_shard->request.checkpoint = *ask;
-    to_shard->request.checkpoint.pushes = NULL;
-    if (ask->action != DP_CHECKPOINT_FINISH)
-        return true;
-    struct dp_block *block = dp_block_new(bytes);
-    if (!block)
-        return false;
-    if (bytes > 0)
-        memcpy(dp_block_bytes(block), ask->pushes, bytes);
-    dp_shard_request_add(to_shard, block, 0, bytes);
-    dp_block_drop(&block);
-    return true;
+    (*draft)->request.checkpoint = *ask;
+    (*draft)->request.checkpoint.pushes = NULL;
+    void *to = ask->action == DP_CHECKPOINT_FINISH ? dp_client_draft_add(draft, bytes) : NULL;
+    if (to && bytes > 0)
+        memcpy(to, ask->pushes, bytes);
 }
 
 enum dp_status dp_client_checkpoint(struct dp_client *client, const struct dp_checkpoint_ask *asks,
@@ -54,10 +46,10 @@ enum dp_status dp_client_checkpoint(struct dp_client *client, const struct dp_ch
     memset(answers, 0, client->shards * sizeof *answers);
     struct dp_call *call =
         dp_client_draft_all(client, DP_REQUEST_CHECKPOINT, DP_REPLY_CHECKPOINT, timeout_ms);
-    bool filled = call != NULL;
-    for (uint32_t i = 0; i < client->shards && filled; i++)
-        filled = fill(client->draft[i], &asks[i]);
-    if (call && !filled) {
+    for (uint32_t i = 0; i < client->shards && call; i++) {
+        fill(&client->draft[i], &asks[i]);
+        if (client->draft[i])
+            continue;
         dp_client_drop_draft(client);
         dp_call_free(&call);
     }
@@ -83,23 +75,16 @@ enum dp_status dp_client_register_copy(struct dp_client *client, uint32_t timeou
     *out = (struct dp_register_value){0};
     if (!client->has_control)
         return dp_fail(err, DP_ARGUMENT, "register: this client was opened without a control endpoint");
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_COPY, DP_REPLY_REGISTER);
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    enum dp_status st;
-    if (!to_shard || !call) {
-        dp_call_free(&call);
-        st = dp_fail(err, DP_NOMEM, "copy of the register: no memory");
-        goto done;
-    }
-    call->take = dp_call_keep_value;
-    to_shard->call = call;
-    st = dp_client_ask(client, &client->link[client->shards], &to_shard, "copy of the register", timeout_ms,
-                       &call, err);
+    struct dp_call *call;
+    struct dp_shard_request *draft =
+        dp_client_draft_one(client, DP_REQUEST_REGISTER_COPY, DP_REPLY_REGISTER, NULL, timeout_ms);
+    if (draft)
+        draft->call->take = dp_call_keep;
+    enum dp_status st =
+        dp_client_ask(client, client->shards, &draft, "copy of the register", timeout_ms, &call, err);
     if (st != DP_OK)
-        goto done;
+        return st;
     st = dp_call_copy_value(call, out, err);
     dp_client_end(client, call);
-done:
-    dp_shard_request_free(&to_shard);
     return st;
 }

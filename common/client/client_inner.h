@@ -62,15 +62,15 @@ struct dp_client {
 struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms);
 void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
 
-/* A call's `take` for a register value: reply and message stay in the call. */
-enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server,
-                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
-                                  struct dp_message **message, struct dp_error *err);
-/* What it kept, for the caller. */
-enum dp_status dp_call_copy_value(const struct dp_call *call, struct dp_register_value *out,
-                                  struct dp_error *err);
 /* The call is among the client's from now on: dp_client_end. */
 void dp_client_adopt(struct dp_client *client, struct dp_call *call);
+/* A loose request for each shard in client->draft, and a call for them. NULL: out of memory. */
+struct dp_call *dp_client_draft_all(struct dp_client *client, enum dp_request_kind kind,
+                                    enum dp_reply_kind answer, uint32_t timeout_ms);
+/* Issues the draft and waits for all answers. Takes the call over: NULL fails with DP_NOMEM. */
+DP_MUST_USE
+enum dp_status dp_client_ask_all(struct dp_client *client, struct dp_call **call, const char *what,
+                                 uint32_t timeout_ms, struct dp_error *err);
 /* The first shard that has not answered a push; NULL: all have answered all. */
 const struct dp_link *dp_client_pushing(const struct dp_client *client);
 /* Waits until there is none. */

@@ -1,47 +1,36 @@
 #include "common/client/heartbeats.h"
 
 #include "common/base/bytes.h"
-#include "common/client/ask_one.h"
+#include "common/client/ask.h"
 
 #define MS_NS       UINT64_C(1000000)
 #define IN_TIMEOUT  8u /* heartbeats within the timeout, so that some may be lost */
 #define EVERY_MS    1000u
 #define PLACE_BYTES 8u
 
-static struct dp_shard_request *heartbeat_of(const struct dp_client *client)
+static struct dp_shard_request *draft(struct dp_client *client, uint32_t timeout_ms)
 {
     const struct dp_client_place *place = &client->place;
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_HEARTBEAT, DP_REPLY_SILENCES);
-    if (to_shard) {
-        to_shard->request.heartbeat =
+    struct dp_shard_request *heartbeat =
+        dp_client_draft_one(client, DP_REQUEST_HEARTBEAT, DP_REPLY_SILENCES, NULL, timeout_ms);
+    if (heartbeat)
+        heartbeat->request.heartbeat =
             (struct dp_heartbeat){.run = place->run, .rank = place->rank, .members = place->members};
-        to_shard->loose = true;
-    }
-    return to_shard;
+    return heartbeat;
 }
 
-/* From when the register has it in its place, though a shard may keep it waiting before it has joined. What cannot be sent now for lack
- * of memory is sent later. */
+/* Begins when the register has it in its place, though a shard may keep it waiting before it has joined.
+ * Without memory it is sent later. */
 static void look(struct dp_client *client, uint64_t now_ns)
 {
     struct dp_client_heartbeats *heartbeats = &client->heartbeats;
     if (!client->place.seated || now_ns < heartbeats->due_ns || client->session.replaced.status != DP_OK)
         return;
-    struct dp_shard_request *to_shard = heartbeat_of(client);
-    struct dp_call *call = dp_call_new(client, 0, 0);
+    struct dp_shard_request *heartbeat = draft(client, 0);
     heartbeats->due_ns = now_ns + heartbeats->every_ns;
     if (heartbeats->sent)
         dp_client_end(client, heartbeats->sent);
-    heartbeats->sent = NULL;
-    if (!to_shard || !call) {
-        dp_shard_request_free(&to_shard);
-        dp_call_free(&call);
-        return;
-    }
-    to_shard->call = call;
-    heartbeats->sent = call;
-    dp_client_adopt(client, call);
-    dp_link_put(&client->link[client->shards], &to_shard);
+    heartbeats->sent = dp_client_post(client, client->shards, &heartbeat);
 }
 
 void dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms)
@@ -69,22 +58,15 @@ static enum dp_status take_silences(struct dp_call *call, uint32_t server,
 static enum dp_status ask(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
                           struct dp_error *err)
 {
-    struct dp_shard_request *to_shard = heartbeat_of(client);
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    enum dp_status st = DP_NOMEM;
-    if (!to_shard || !call) {
-        dp_call_free(&call);
-        (void)dp_fail(err, st, "silences: no memory");
-        goto done;
+    struct dp_call *call;
+    struct dp_shard_request *heartbeat = draft(client, timeout_ms);
+    if (heartbeat) {
+        heartbeat->call->take = take_silences;
+        heartbeat->call->bits = silent_ms;
     }
-    call->take = take_silences;
-    call->bits = silent_ms;
-    to_shard->call = call;
-    st = dp_client_ask(client, &client->link[client->shards], &to_shard, "silences", timeout_ms, &call, err);
+    enum dp_status st = dp_client_ask(client, client->shards, &heartbeat, "silences", timeout_ms, &call, err);
     if (st == DP_OK)
         dp_client_end(client, call);
-done:
-    dp_shard_request_free(&to_shard);
     return st;
 }
 

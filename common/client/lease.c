@@ -1,4 +1,4 @@
-#include "common/client/ask_one.h"
+#include "common/client/ask.h"
 
 #include "common/base/bytes.h"
 
@@ -28,7 +28,6 @@ static enum dp_status keep_numbers(struct dp_call *call, uint32_t server,
                                    const struct dp_shard_request *to_shard, struct dp_reply *reply,
                                    struct dp_message **message, struct dp_error *err)
 {
-    (void)server;
     const struct dp_frame *frame = &(*message)->frame[1]; /* its size was checked */
     for (size_t i = 0; i < frame->size / 8; i++) {
         uint64_t number = dp_load_u64le((const char *)frame->data + i * 8);
@@ -38,10 +37,7 @@ static enum dp_status keep_numbers(struct dp_call *call, uint32_t server,
                 "gave %zu leases, among them of number %" PRIu64 ", to a request for %" PRIu32 " of %" PRIu64,
                 frame->size / 8, number, to_shard->request.lease.want, to_shard->request.lease.total);
     }
-    call->kept = *reply;
-    call->message = *message;
-    *message = NULL;
-    return DP_OK;
+    return dp_call_keep(call, server, to_shard, reply, message, err);
 }
 
 static void store(unsigned char *to, const uint64_t *numbers, uint64_t count)
@@ -58,34 +54,31 @@ enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *
     if (st != DP_OK)
         return st;
     uint64_t words = ask->pushed ? (ask->total + 63) / 64 : 0;
-    size_t bytes = ((size_t)ask->held_count + ask->done_count) * 8;
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_LEASE, DP_REPLY_LEASED);
-    struct dp_block *numbers = dp_block_new(bytes), *bits = dp_block_new((size_t)words * 8);
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    if (!to_shard || !numbers || !bits || !call) {
-        dp_call_free(&call);
-        st = dp_fail(err, DP_NOMEM, "lease: no memory");
-        goto done;
+    struct dp_call *call;
+    struct dp_shard_request *draft =
+        dp_client_draft_one(client, DP_REQUEST_LEASE, DP_REPLY_LEASED, NULL, timeout_ms);
+    unsigned char *numbers = dp_client_draft_add(&draft, ((size_t)ask->held_count + ask->done_count) * 8);
+    if (numbers) {
+        store(numbers, ask->held, ask->held_count);
+        store(numbers + (size_t)ask->held_count * 8, ask->done, ask->done_count);
     }
-    store(dp_block_bytes(numbers), ask->held, ask->held_count);
-    store(dp_block_bytes(numbers) + (size_t)ask->held_count * 8, ask->done, ask->done_count);
-    store(dp_block_bytes(bits), ask->pushed, words);
-    dp_shard_request_add(to_shard, numbers, 0, bytes);
-    if (ask->pushed)
-        dp_shard_request_add(to_shard, bits, 0, (size_t)words * 8);
-    to_shard->request.run = ask->run;
-    to_shard->request.epoch = ask->epoch;
-    to_shard->request.lease = (struct dp_lease_ask){.total = ask->total,
-                                                    .rank = ask->rank,
-                                                    .want = ask->want,
-                                                    .held = ask->held_count,
-                                                    .done = ask->done_count,
-                                                    .tells = ask->pushed != NULL};
-    call->take = keep_numbers;
-    to_shard->call = call;
-    st = dp_client_ask(client, &client->link[client->shards], &to_shard, "lease", timeout_ms, &call, err);
+    unsigned char *bits = ask->pushed ? dp_client_draft_add(&draft, (size_t)words * 8) : NULL;
+    if (bits)
+        store(bits, ask->pushed, words);
+    if (draft) {
+        draft->request.run = ask->run;
+        draft->request.epoch = ask->epoch;
+        draft->request.lease = (struct dp_lease_ask){.total = ask->total,
+                                                     .rank = ask->rank,
+                                                     .want = ask->want,
+                                                     .held = ask->held_count,
+                                                     .done = ask->done_count,
+                                                     .tells = ask->pushed != NULL};
+        draft->call->take = keep_numbers;
+    }
+    st = dp_client_ask(client, client->shards, &draft, "lease", timeout_ms, &call, err);
     if (st != DP_OK)
-        goto done;
+        return st;
     const struct dp_frame *given = &call->message->frame[1];
     *out = (struct dp_leased){.state = call->kept.lease,
                               .wait_ms = call->kept.wait_ms,
@@ -94,9 +87,5 @@ enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *
     for (uint32_t i = 0; i < out->count; i++)
         out->number[i] = dp_load_u64le((const char *)given->data + (size_t)i * 8);
     dp_client_end(client, call);
-done:
-    dp_block_drop(&numbers);
-    dp_block_drop(&bits);
-    dp_shard_request_free(&to_shard);
-    return st;
+    return DP_OK;
 }

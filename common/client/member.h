@@ -2,7 +2,7 @@
 #ifndef DP_CLIENT_MEMBER_H
 #define DP_CLIENT_MEMBER_H
 
-#include "common/client/ask_all.h"
+#include "common/client/client_inner.h"
 
 /* DP_ARGUMENT unless this client has joined a run; DP_REPLACED once another process took its place. */
 DP_MUST_USE

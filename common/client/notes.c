@@ -1,4 +1,4 @@
-#include "common/client/ask_one.h"
+#include "common/client/ask.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,6 @@ static enum dp_status check(const struct dp_client *client, const char *name, si
     return DP_OK;
 }
 
-static enum dp_status ask(struct dp_client *client, struct dp_shard_request **to_shard, struct dp_call **call,
-                          const char *what, uint32_t timeout_ms, struct dp_error *err)
-{
-    (*to_shard)->call = *call;
-    return dp_client_ask(client, &client->link[client->shards], to_shard, what, timeout_ms, call, err);
-}
-
 enum dp_status dp_client_note_put(struct dp_client *client, const char *name, const void *bytes, size_t size,
                                   uint32_t timeout_ms, struct dp_error *err)
 {
@@ -31,24 +24,15 @@ enum dp_status dp_client_note_put(struct dp_client *client, const char *name, co
         return st;
     if (!name[0])
         return dp_fail(err, DP_ARGUMENT, "a note needs a name");
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_NOTE_PUT, DP_REPLY_NONE);
-    struct dp_block *block = dp_block_new(size);
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    if (!to_shard || !block || !call) {
-        dp_call_free(&call);
-        st = dp_fail(err, DP_NOMEM, "note '%s': no memory", name);
-        goto done;
-    }
-    if (size > 0)
-        memcpy(dp_block_bytes(block), bytes, size);
-    memcpy(to_shard->request.name, name, strlen(name) + 1);
-    dp_shard_request_add(to_shard, block, 0, size);
-    st = ask(client, &to_shard, &call, "note", timeout_ms, err);
+    struct dp_call *call;
+    struct dp_shard_request *put =
+        dp_client_draft_one(client, DP_REQUEST_NOTE_PUT, DP_REPLY_NONE, name, timeout_ms);
+    void *to = dp_client_draft_add(&put, size);
+    if (to && size > 0)
+        memcpy(to, bytes, size);
+    st = dp_client_ask(client, client->shards, &put, "note", timeout_ms, &call, err);
     if (st == DP_OK)
         dp_client_end(client, call);
-done:
-    dp_block_drop(&block);
-    dp_shard_request_free(&to_shard);
     return st;
 }
 
@@ -56,18 +40,10 @@ static enum dp_status keep_notes(struct dp_call *call, uint32_t server,
                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
                                  struct dp_message **message, struct dp_error *err)
 {
-    (void)server;
-    (void)to_shard;
     if ((*message)->frames != 1 + reply->notes)
         return dp_fail(err, DP_INVALID, "sent a reply with %u names of notes and %u frames", reply->notes,
                        (*message)->frames - 1);
-    /* What the caller clears must not hold them too. */
-    call->kept = *reply;
-    reply->note = NULL;
-    reply->report = (struct dp_status_report){0};
-    call->message = *message;
-    *message = NULL;
-    return DP_OK;
+    return dp_call_keep(call, server, to_shard, reply, message, err);
 }
 
 /* Visits in name order, whatever order the server has. */
@@ -97,21 +73,15 @@ enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
     enum dp_status st = check(client, prefix, 0, err);
     if (st != DP_OK)
         return st;
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_NOTES_GET, DP_REPLY_NOTES);
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    if (!to_shard || !call) {
-        dp_call_free(&call);
-        st = dp_fail(err, DP_NOMEM, "notes: no memory");
-        goto done;
-    }
-    call->take = keep_notes;
-    memcpy(to_shard->request.name, prefix, strlen(prefix) + 1);
-    st = ask(client, &to_shard, &call, "notes", timeout_ms, err);
+    struct dp_call *call;
+    struct dp_shard_request *get =
+        dp_client_draft_one(client, DP_REQUEST_NOTES_GET, DP_REPLY_NOTES, prefix, timeout_ms);
+    if (get)
+        get->call->take = keep_notes;
+    st = dp_client_ask(client, client->shards, &get, "notes", timeout_ms, &call, err);
     if (st != DP_OK)
-        goto done;
+        return st;
     visit_all(call, prefix, visit, context);
     dp_client_end(client, call);
-done:
-    dp_shard_request_free(&to_shard);
-    return st;
+    return DP_OK;
 }

@@ -1,7 +1,7 @@
 /* Pushed: which numbers of a stream all shards have applied.
  *     for each piece of at most DP_POSITIONS_MAX numbers: all bits set -> ask every shard -> and (anywhere: none set -> or)
  * Why       A number counts only if every shard has it: one that a shard lacks is to be pushed again, to all. */
-#include "common/client/ask_all.h"
+#include "common/client/client_inner.h"
 
 #include "common/base/bytes.h"
 

@@ -1,4 +1,4 @@
-#include "common/client/ask_one.h"
+#include "common/client/ask.h"
 #include "common/client/register_store.h"
 
 #include "common/model/mix.h"
@@ -21,55 +21,23 @@ static enum dp_status check(const struct dp_client *client, const char *name, si
     return DP_OK;
 }
 
-enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server,
-                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
-                                  struct dp_message **message, struct dp_error *err)
+static enum dp_status ask(struct dp_client *client, struct dp_shard_request **draft, uint32_t timeout_ms,
+                          bool *won, struct dp_register_value *out, struct dp_error *err)
 {
-    (void)server;
-    (void)to_shard;
-    (void)err;
-    call->kept = *reply;
-    call->message = *message;
-    *message = NULL;
-    return DP_OK;
-}
-
-enum dp_status dp_call_copy_value(const struct dp_call *call, struct dp_register_value *out,
-                                  struct dp_error *err)
-{
-    DP_ASSERT(call->message && call->message->frames == 2 && call->kept.kind == DP_REPLY_REGISTER);
-    const struct dp_frame *frame = &call->message->frame[1];
-    void *bytes = malloc(frame->size + 1);
-    if (!bytes)
-        return dp_fail(err, DP_NOMEM, "register: no memory for a value of %zu bytes", frame->size);
-    if (frame->size > 0)
-        memcpy(bytes, frame->data, frame->size);
-    ((char *)bytes)[frame->size] = '\0';
-    *out = (struct dp_register_value){.version = call->kept.version,
-                                      .register_id = call->kept.register_id,
-                                      .bytes = bytes,
-                                      .size = frame->size};
-    return DP_OK;
-}
-
-static enum dp_status ask(struct dp_client *client, struct dp_shard_request **to_shard, struct dp_call **call,
-                          uint32_t timeout_ms, bool *won, struct dp_register_value *out, struct dp_error *err)
-{
-    char what[DP_NOTE_NAME_MAX + 32];
-    struct dp_call *done = *call;
-    *call = NULL;
-    (void)snprintf(what, sizeof what, "register value '%s'", (*to_shard)->request.name);
-    done->take = dp_call_keep_value;
-    (*to_shard)->call = done;
-    enum dp_status st =
-        dp_client_ask(client, &client->link[client->shards], to_shard, what, timeout_ms, &done, err);
+    char what[DP_NOTE_NAME_MAX + 32] = "register value";
+    struct dp_call *call;
+    if (*draft) {
+        (void)snprintf(what, sizeof what, "register value '%s'", (*draft)->request.name);
+        (*draft)->call->take = dp_call_keep;
+    }
+    enum dp_status st = dp_client_ask(client, client->shards, draft, what, timeout_ms, &call, err);
     if (st != DP_OK)
         return st;
     if (won)
-        *won = done->kept.won;
+        *won = call->kept.won;
     if (out)
-        st = dp_call_copy_value(done, out, err);
-    dp_client_end(client, done);
+        st = dp_call_copy_value(call, out, err);
+    dp_client_end(client, call);
     return st;
 }
 
@@ -82,20 +50,13 @@ enum dp_status dp_client_register_get(struct dp_client *client, const char *name
     if (st != DP_OK)
         return st;
     uint32_t all_ms = timeout_ms < UINT32_MAX - wait_ms ? wait_ms + timeout_ms : UINT32_MAX;
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_GET, DP_REPLY_REGISTER);
-    struct dp_call *call = dp_call_new(client, 0, all_ms);
-    if (!to_shard || !call) {
-        dp_call_free(&call);
-        st = dp_fail(err, DP_NOMEM, "register value '%s': no memory", name);
-        goto done;
+    struct dp_shard_request *get =
+        dp_client_draft_one(client, DP_REQUEST_REGISTER_GET, DP_REPLY_REGISTER, name, all_ms);
+    if (get) {
+        get->request.version = above;
+        get->wait_until_ns = dp_awake_ns(&client->session.clock) + wait_ms * UINT64_C(1000000);
     }
-    memcpy(to_shard->request.name, name, strlen(name) + 1);
-    to_shard->request.version = above;
-    to_shard->wait_until_ns = dp_awake_ns(&client->session.clock) + wait_ms * UINT64_C(1000000);
-    st = ask(client, &to_shard, &call, all_ms, NULL, out, err);
-done:
-    dp_shard_request_free(&to_shard);
-    return st;
+    return ask(client, &get, all_ms, NULL, out, err);
 }
 
 /* As random as the session's number is: of this one call of this one client. */
@@ -116,26 +77,17 @@ static enum dp_status set(struct dp_client *client, uint32_t server_shard, const
     enum dp_status st = check(client, name, size, err);
     if (st != DP_OK)
         return st;
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_SET, DP_REPLY_REGISTER);
-    struct dp_block *block = dp_block_new(size);
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
-    if (!to_shard || !block || !call) {
-        dp_call_free(&call);
-        st = dp_fail(err, DP_NOMEM, "register value '%s': no memory", name);
-        goto done;
+    struct dp_shard_request *draft =
+        dp_client_draft_one(client, DP_REQUEST_REGISTER_SET, DP_REPLY_REGISTER, name, timeout_ms);
+    void *to = dp_client_draft_add(&draft, size);
+    if (to && size > 0)
+        memcpy(to, bytes, size);
+    if (draft) {
+        draft->request.version = expected;
+        draft->request.nonce = nonce_of(client, draft->call);
+        draft->request.server_shard = server_shard;
     }
-    if (size > 0)
-        memcpy(dp_block_bytes(block), bytes, size);
-    memcpy(to_shard->request.name, name, strlen(name) + 1);
-    to_shard->request.version = expected;
-    to_shard->request.nonce = nonce_of(client, call);
-    to_shard->request.server_shard = server_shard;
-    dp_shard_request_add(to_shard, block, 0, size);
-    st = ask(client, &to_shard, &call, timeout_ms, won, now, err);
-done:
-    dp_block_drop(&block);
-    dp_shard_request_free(&to_shard);
-    return st;
+    return ask(client, &draft, timeout_ms, won, now, err);
 }
 
 enum dp_status dp_client_register_set(struct dp_client *client, const char *name, uint64_t expected,

@@ -1,5 +1,7 @@
 #include "common/client/view_watch.h"
 
+#include "common/client/ask.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -19,23 +21,17 @@ static bool is_held(const struct dp_client *client)
 static void ask(struct dp_client *client, uint64_t now_ns)
 {
     struct dp_client_watch *watch = &client->watch;
-    struct dp_shard_request *to_shard = dp_shard_request_new(DP_REQUEST_REGISTER_GET, DP_REPLY_REGISTER);
-    struct dp_call *call = dp_call_new(client, 0, (uint32_t)(WAIT_NS / 1000000u));
+    char name[32];
+    dp_client_view_name(client->place.run, name, sizeof name);
+    struct dp_shard_request *get = dp_client_draft_one(client, DP_REQUEST_REGISTER_GET, DP_REPLY_REGISTER,
+                                                       name, (uint32_t)(WAIT_NS / 1000000u));
     watch->due_ns = now_ns + PAUSE_NS;
-    if (!to_shard || !call) {
-        dp_shard_request_free(&to_shard);
-        dp_call_free(&call);
-        return;
+    if (get) {
+        get->request.version = client->place.view;
+        get->wait_until_ns = now_ns + WAIT_NS;
+        get->call->take = dp_call_keep;
     }
-    dp_client_view_name(client->place.run, to_shard->request.name, sizeof to_shard->request.name);
-    to_shard->request.version = client->place.view;
-    to_shard->wait_until_ns = now_ns + WAIT_NS;
-    to_shard->loose = true;
-    to_shard->call = call;
-    call->take = dp_call_keep_value;
-    watch->asked = call;
-    dp_client_adopt(client, call);
-    dp_link_put(&client->link[client->shards], &to_shard);
+    watch->asked = dp_client_post(client, client->shards, &get);
 }
 
 /* The register's answer. What is no newer view of this run, with this process in it, is of no use. */
