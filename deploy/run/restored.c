@@ -65,7 +65,7 @@ static enum dp_status check_own(const struct dp_restored *restored, struct dp_er
             continue;
         st = path_of(restored, own[i], &path, err);
         if (st == DP_OK)
-            st = dp_restore_file_check(&file, err);
+            st = dp_restore_file_bring(&file, err);
     }
     return st;
 }

@@ -37,11 +37,6 @@ struct importing {
     size_t ids_bytes;
 };
 
-static void wake(void *context)
-{
-    (void)context; /* its jobs are waited for (store.h, wait) */
-}
-
 static int by_id(const void *a, const void *b)
 {
     const struct dp_import_table *const *x = a, *const *y = b;
@@ -56,18 +51,6 @@ static int by_name(const void *a, const void *b)
 }
 
 /* ---- the store */
-
-static enum dp_status await(struct dp_store *store, struct dp_store_job *job, struct dp_error *err)
-{
-    struct dp_store_job *done;
-    DP_ASSERT(store->submit(store->self, job) == DP_OK); /* the only one */
-    while (!(done = store->completed(store->self)))
-        store->wait(store->self);
-    DP_ASSERT(done == job);
-    if (job->status != DP_OK)
-        *err = job->error;
-    return job->status;
-}
 
 /* counts: [tables], by id. */
 static enum dp_status write_rows(struct importing *m, struct dp_store *store, uint64_t *counts,
@@ -111,9 +94,7 @@ static enum dp_status write_marks(struct importing *m, struct dp_store *store, c
         const struct dp_store_mark mark = dp_table_mark_encode(&m->table[i]->spec, counts[i], bytes);
         dp_restore_marks_put(marks, &mark);
     }
-    struct dp_store_job job = {.kind = DP_STORE_MARKS, .count = marks->count, .marks = marks->mark};
-    enum dp_status st =
-        marks->failed ? dp_fail(err, DP_NOMEM, "no memory for marks") : await(store, &job, err);
+    enum dp_status st = dp_restore_marks_write(marks, store, err);
     dp_restore_marks_clear(marks);
     free(marks);
     return st;
@@ -144,7 +125,7 @@ static enum dp_status fill_store(struct importing *m, struct dp_store *store, st
     if (st == DP_OK)
         st = write_marks(m, store, counts, err);
     if (st == DP_OK)
-        st = await(store, &link, err);
+        st = dp_store_do(store, &link, err);
     if (st == DP_OK)
         st = list_tables(m, counts, err);
     free(counts);
@@ -156,11 +137,8 @@ static enum dp_status make_store(struct importing *m, struct dp_error *err)
 {
     struct dp_store store = {0};
     struct dp_store_id id;
-    const struct dp_rocks_store_options options = {.directory = m->store.text,
-                                                   .cluster = m->o->cluster,
-                                                   .range = m->shard->range,
-                                                   .wake = wake,
-                                                   .id = &id};
+    const struct dp_rocks_store_options options = {
+        .directory = m->store.text, .cluster = m->o->cluster, .range = m->shard->range, .id = &id};
     enum dp_status st = dp_rocks_store_open(&options, &store, err);
     if (st != DP_OK)
         return st;

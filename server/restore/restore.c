@@ -5,13 +5,13 @@
 #include "common/env/clock.h"
 #include "server/checkpoint/checksum.h"
 #include "server/control/register_file.h"
+#include "server/control/stores.h"
 #include "server/layout.h"
 #include "server/restore/restore_copy.h"
 #include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_from.h"
 #include "server/restore/restore_place.h"
-#include "server/restore/restore_register.h"
 #include "server/restore/restore_split.h"
 #include "server/store/store_id.h"
 
@@ -61,10 +61,8 @@ static enum dp_status check_model(const struct restoring *r, struct dp_error *er
     if (!file->name)
         return DP_OK;
     enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", r->from.checkpoint.text, file->name);
-    const struct dp_restore_file whole = {
-        .from = path.text, .bytes = file->bytes, .checksum = file->checksum};
     if (st == DP_OK)
-        st = dp_restore_file_read(&whole, &bytes, err);
+        st = dp_restore_from_read(&r->from, file, &bytes, err);
     free(bytes);
     if (st != DP_OK || dp_cluster_read(path.text, &was, &unheard) != DP_OK)
         return st;
@@ -212,21 +210,42 @@ static enum dp_status split_shards(const struct restoring *r, struct dp_error *e
     return dp_restore_split(&split, err);
 }
 
-/* Its bytes were checked for their sum before they are read as a register. */
+static void drop_stores(struct dp_control_register_content *content)
+{
+    for (uint32_t i = 0; i < content->count; i++) {
+        if (strcmp(content->item[i]->name, DP_STORES_NAME) != 0)
+            continue;
+        free(content->item[i]);
+        content->count--;
+        memmove(&content->item[i], &content->item[i + 1], (content->count - i) * sizeof content->item[0]);
+        return;
+    }
+}
+
+/* Without "stores", so that the restored stores, whose ids are new, join it; and with another id, so that no client and no store that
+ * knew the earlier register takes it for that one. */
 static enum dp_status restore_register(const struct restoring *r, struct dp_error *err)
 {
     const struct dp_manifest_file *file = &r->from.manifest.register_file;
-    struct dp_checkpoint_path path;
+    struct dp_control_register_content content = {0};
+    struct dp_disk disk = {0};
     void *bytes = NULL;
     if (r->o->server != 0)
         return DP_OK;
-    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", r->from.checkpoint.text, file->name);
-    const struct dp_restore_file small = {
-        .from = path.text, .bytes = file->bytes, .checksum = file->checksum};
+    enum dp_status st = dp_restore_from_read(&r->from, file, &bytes, err);
     if (st == DP_OK)
-        st = dp_restore_file_read(&small, &bytes, err);
+        st = dp_control_register_file_unpack(bytes, (size_t)file->bytes, &content, err);
+    if (st == DP_OK)
+        st = dp_disk_open(r->place.building, &disk, err);
+    if (st == DP_OK) {
+        drop_stores(&content);
+        dp_store_id_draw(&content.id);
+        st = dp_control_register_file_write(&disk, &content, err);
+    }
+    dp_disk_close(&disk);
+    dp_control_register_content_clear(&content);
     free(bytes);
-    return st == DP_OK ? dp_restore_register(r->from.checkpoint.text, r->place.building, err) : st;
+    return st == DP_OK ? st : dp_wrap(err, st, "the register in %s", r->from.checkpoint.text);
 }
 
 static enum dp_status build(struct restoring *r, struct dp_error *err)

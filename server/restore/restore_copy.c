@@ -2,19 +2,21 @@
 
 #include "common/base/log.h"
 #include "common/env/clock.h"
-#include "server/restore/restore_check.h"
 #include "server/restore/restore_put.h"
 #include "server/store/repair/rocks_adopt.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SAY_NS UINT64_C(10000000000)
+#define SAY_NS  UINT64_C(10000000000)
+#define THREADS 4u /* the caller's among them: while some compute, others wait for the disk */
 
 /* ---- files */
 
@@ -33,68 +35,128 @@ static bool may_link(const char *name)
     return len > 4 && strcmp(name + len - 4, ".sst") == 0;
 }
 
-struct restore_progress {
+/* Of one shard. */
+struct bringing {
+    const struct dp_restore_from *from;
     const struct dp_manifest_shard *shard;
-    const struct dp_manifest_files *files;
+    const char *directory;
+    bool *linked; /* [files]: to be checked */
     uint64_t said_ns;
+    _Atomic size_t next; /* to check */
+    _Atomic uint64_t bytes;
+    atomic_bool failed;
 };
 
 /* Each SAY_NS. */
-static void say_progress(void *context, uint64_t done_bytes)
+static void say_progress(struct bringing *b)
 {
-    struct restore_progress *progress = context;
-    const struct dp_manifest_shard *shard = progress->shard;
     struct dp_clock clock = dp_clock_real();
     uint64_t now_ns = dp_clock_ns(&clock), all_bytes = 0;
-    if (now_ns - progress->said_ns < SAY_NS)
+    if (now_ns - b->said_ns < SAY_NS)
         return;
-    progress->said_ns = now_ns;
-    for (size_t i = 0; i < progress->files->count; i++)
-        all_bytes += progress->files->file[i].bytes;
+    b->said_ns = now_ns;
+    for (size_t i = 0; i < b->shard->files.count; i++)
+        all_bytes += b->shard->files.file[i].bytes;
     dp_log(DP_LOG_INFO, "shard %" PRIu32 " of the checkpoint: %" PRIu64 " of %" PRIu64 " MB read",
-           shard->index, done_bytes / 1000000, all_bytes / 1000000);
+           b->shard->index, b->bytes / 1000000, all_bytes / 1000000);
 }
 
-/* What is linked is checked later. *copied: grows by the bytes of what is not. */
-static enum dp_status bring_row_file(const struct dp_restore_from *from,
-                                     const struct dp_manifest_shard *shard,
-                                     const struct dp_manifest_file *file, const char *directory,
-                                     struct dp_restore_check *check, uint64_t *copied, struct dp_error *err)
+/* Links it, or copies it and checks it. */
+static enum dp_status bring_row_file(struct bringing *b, size_t i, struct dp_error *err)
 {
+    const struct dp_manifest_file *file = &b->shard->files.file[i];
     struct dp_checkpoint_path source, target;
-    enum dp_status st =
-        dp_checkpoint_path_pool(from->directory.text, shard->store, file->name, file->checksum, &source, err);
+    enum dp_status st = dp_checkpoint_path_pool(b->from->directory.text, b->shard->store, file->name,
+                                                file->checksum, &source, err);
     if (st == DP_OK)
-        st = dp_checkpoint_path(&target, err, "%s/%s", directory, file->name);
+        st = dp_checkpoint_path(&target, err, "%s/%s", b->directory, file->name);
     if (st != DP_OK)
         return st;
-    const struct dp_restore_file one = {.from = source.text,
-                                        .to = target.text,
-                                        .bytes = file->bytes,
-                                        .checksum = file->checksum,
-                                        .may_link = may_link(file->name)};
-    if (dp_restore_file_link(&one))
-        return dp_restore_check_add(check, &one, err);
-    *copied += file->bytes;
+    const struct dp_restore_file one = {
+        .from = source.text, .to = target.text, .bytes = file->bytes, .checksum = file->checksum};
+    b->linked[i] = may_link(file->name) && link(one.from, one.to) == 0;
+    if (b->linked[i])
+        return DP_OK;
+    b->bytes += file->bytes;
     return dp_restore_file_bring(&one, err);
+}
+
+/* ---- the checksums of linked files, several at a time: one thread is slower than the disk, or than the processors */
+
+struct checker {
+    struct bringing *of;
+    pthread_t thread;
+    bool runs, is_caller;
+    enum dp_status status;
+    struct dp_error error;
+};
+
+static enum dp_status check_row_file(const struct bringing *b, const struct dp_manifest_file *file,
+                                     struct dp_error *err)
+{
+    struct dp_checkpoint_path source;
+    enum dp_status st = dp_checkpoint_path_pool(b->from->directory.text, b->shard->store, file->name,
+                                                file->checksum, &source, err);
+    const struct dp_restore_file one = {
+        .from = source.text, .bytes = file->bytes, .checksum = file->checksum};
+    return st == DP_OK ? dp_restore_file_bring(&one, err) : st;
+}
+
+static void *check_some(void *context)
+{
+    struct checker *checker = context;
+    struct bringing *b = checker->of;
+    for (size_t i; checker->status == DP_OK && !b->failed &&
+                   (i = atomic_fetch_add(&b->next, 1)) < b->shard->files.count;) {
+        if (!b->linked[i])
+            continue;
+        checker->status = check_row_file(b, &b->shard->files.file[i], &checker->error);
+        b->bytes += b->shard->files.file[i].bytes;
+        if (checker->is_caller)
+            say_progress(b);
+    }
+    if (checker->status != DP_OK)
+        b->failed = true;
+    return NULL;
+}
+
+static enum dp_status check_linked(struct bringing *b, struct dp_error *err)
+{
+    struct checker checker[THREADS] = {{.of = b, .is_caller = true}};
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 1; i < THREADS && i < b->shard->files.count; i++) {
+        checker[i].of = b;
+        checker[i].runs = pthread_create(&checker[i].thread, NULL, check_some, &checker[i]) == 0;
+    } /* without one it takes longer */
+    (void)check_some(&checker[0]);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        if (checker[i].runs)
+            (void)pthread_join(checker[i].thread, NULL);
+        if (st == DP_OK && checker[i].status != DP_OK) {
+            st = checker[i].status;
+            *err = checker[i].error;
+        }
+    }
+    return st;
 }
 
 static enum dp_status bring_files(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
                                   const char *directory, struct dp_error *err)
 {
-    const struct dp_manifest_files *files = &shard->files;
     struct dp_clock clock = dp_clock_real();
-    struct restore_progress progress = {shard, files, dp_clock_ns(&clock)};
-    struct dp_restore_check *check = NULL;
-    uint64_t copied = 0;
-    enum dp_status st = dp_restore_check_new(say_progress, &progress, &check, err);
-    for (size_t i = 0; st == DP_OK && i < files->count; i++) {
-        st = bring_row_file(from, shard, &files->file[i], directory, check, &copied, err);
-        say_progress(&progress, copied);
+    struct bringing b = {.from = from,
+                         .shard = shard,
+                         .directory = directory,
+                         .linked = calloc(shard->files.count + 1, sizeof b.linked[0]),
+                         .said_ns = dp_clock_ns(&clock)};
+    enum dp_status st = b.linked ? DP_OK : dp_fail(err, DP_NOMEM, "no memory to restore %s", directory);
+    for (size_t i = 0; st == DP_OK && i < shard->files.count; i++) {
+        st = bring_row_file(&b, i, err);
+        say_progress(&b);
     }
     if (st == DP_OK)
-        st = dp_restore_check_end(check, err);
-    dp_restore_check_free(&check);
+        st = check_linked(&b, err);
+    free(b.linked);
     return st;
 }
 

@@ -84,48 +84,22 @@ static enum dp_status open_from(const struct dp_restore_file *file, int *from, s
     return DP_OK;
 }
 
-/* *to: -1: linked. */
-static enum dp_status make_to(const struct dp_restore_file *file, int *to, struct dp_error *err)
-{
-    if (dp_restore_file_link(file))
-        return DP_OK;
-    /* Any other reason is met again by what follows. */
-    *to = open(file->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return *to >= 0 ? DP_OK : dp_checkpoint_failed(err, "cannot make", file->to);
-}
-
 enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err)
 {
     struct hashing h = {.file = file};
     int from = -1, to = -1;
     dp_checksum_begin(&h.sum);
     enum dp_status st = open_from(file, &from, err);
-    if (st == DP_OK)
-        st = make_to(file, &to, err);
+    if (st == DP_OK && file->to)
+        to = open(file->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (st == DP_OK && file->to && to < 0)
+        st = dp_checkpoint_failed(err, "cannot make", file->to);
     if (st == DP_OK)
         st = read_all(from, to, &h, err);
     if (st == DP_OK && to >= 0 && fsync(to) != 0)
         st = dp_checkpoint_failed(err, "cannot sync", file->to);
     if (to >= 0 && close(to) != 0 && st == DP_OK)
         st = dp_checkpoint_failed(err, "cannot close", file->to);
-    if (from >= 0)
-        (void)close(from);
-    return st;
-}
-
-bool dp_restore_file_link(const struct dp_restore_file *file)
-{
-    return file->may_link && link(file->from, file->to) == 0;
-}
-
-enum dp_status dp_restore_file_check(const struct dp_restore_file *file, struct dp_error *err)
-{
-    struct hashing h = {.file = file};
-    int from = -1;
-    dp_checksum_begin(&h.sum);
-    enum dp_status st = open_from(file, &from, err);
-    if (st == DP_OK)
-        st = read_all(from, -1, &h, err);
     if (from >= 0)
         (void)close(from);
     return st;

@@ -13,19 +13,13 @@
 #include <stdint.h>
 
 struct dp_restore_file {
-    const char *from, *to; /* `to` must not exist */
+    const char *from, *to; /* `to` must not exist; NULL: it is read and checked alone */
     uint64_t bytes;
     const char *checksum; /* in 32 hex digits */
-    bool
-        may_link; /* a hard link will do where both are on one file system: nobody ever writes into the file */
 };
 
 DP_MUST_USE
 enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err);
-/* In two steps: a link whose file is still to be checked; false: none was made, and bring says why or copies. */
-bool dp_restore_file_link(const struct dp_restore_file *file);
-DP_MUST_USE
-enum dp_status dp_restore_file_check(const struct dp_restore_file *file, struct dp_error *err);
 /* Reads a small file into heap memory that the caller frees, with the same checks. */
 DP_MUST_USE
 enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err);

@@ -16,8 +16,8 @@ static enum dp_status read_manifest(struct dp_restore_from *from, const char *ch
     return st == DP_OK ? dp_manifest_read_numbered(from->directory.text, number, &from->manifest, err) : st;
 }
 
-static enum dp_status read_small(const struct dp_restore_from *from, const struct dp_manifest_file *file,
-                                 void **bytes, struct dp_error *err)
+enum dp_status dp_restore_from_read(const struct dp_restore_from *from, const struct dp_manifest_file *file,
+                                    void **bytes, struct dp_error *err)
 {
     struct dp_checkpoint_path path;
     enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", from->checkpoint.text, file->name);
@@ -30,7 +30,7 @@ static enum dp_status read_ids(struct dp_restore_from *from, struct dp_error *er
 {
     struct dp_push_ids *ids = NULL;
     DP_ASSERT(from->manifest.ids.name); /* manifest.h */
-    enum dp_status st = read_small(from, &from->manifest.ids, &from->ids, err);
+    enum dp_status st = dp_restore_from_read(from, &from->manifest.ids, &from->ids, err);
     if (st == DP_OK)
         st = dp_push_ids_new(&ids);
     if (st == DP_OK)
@@ -46,7 +46,7 @@ static enum dp_status read_steps(struct dp_restore_from *from, struct dp_error *
     struct dp_steps *steps = calloc(1, sizeof *steps);
     if (!steps)
         return dp_fail(err, DP_NOMEM, "the steps of %s", from->checkpoint.text);
-    enum dp_status st = read_small(from, &from->manifest.steps, &from->steps, err);
+    enum dp_status st = dp_restore_from_read(from, &from->manifest.steps, &from->steps, err);
     if (st == DP_OK)
         st = dp_steps_mark_unpack(from->steps, (size_t)from->manifest.steps.bytes, steps, 0, err);
     dp_steps_clear(steps);

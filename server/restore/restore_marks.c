@@ -37,6 +37,13 @@ void dp_restore_marks_put_u64(struct dp_restore_marks *marks, const char *key, u
     dp_restore_marks_put_bytes(marks, key, bytes, sizeof bytes);
 }
 
+enum dp_status dp_restore_marks_write(const struct dp_restore_marks *marks, const struct dp_store *store,
+                                      struct dp_error *err)
+{
+    struct dp_store_job job = {.kind = DP_STORE_MARKS, .count = marks->count, .marks = marks->mark};
+    return marks->failed ? dp_fail(err, DP_NOMEM, "no memory for marks") : dp_store_do(store, &job, err);
+}
+
 void dp_restore_marks_clear(struct dp_restore_marks *marks)
 {
     for (uint32_t i = 0; i < marks->count; i++)

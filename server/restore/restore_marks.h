@@ -19,6 +19,10 @@ void dp_restore_marks_put(struct dp_restore_marks *marks, const struct dp_store_
 void dp_restore_marks_put_bytes(struct dp_restore_marks *marks, const char *key, const void *value,
                                 size_t bytes);
 void dp_restore_marks_put_u64(struct dp_restore_marks *marks, const char *key, uint64_t value);
+/* Puts them into a store that has no job under way, durably. DP_NOMEM, too, where a put failed. */
+DP_MUST_USE
+enum dp_status dp_restore_marks_write(const struct dp_restore_marks *marks, const struct dp_store *store,
+                                      struct dp_error *err);
 void dp_restore_marks_clear(struct dp_restore_marks *marks);
 
 #endif

@@ -17,11 +17,6 @@ struct splitting {
     struct dp_restore_seen seen;
 };
 
-static void wake(void *context)
-{
-    (void)context; /* its jobs are waited for (store.h, wait) */
-}
-
 static enum dp_status path_of(struct dp_checkpoint_path *path, const struct dp_restore_split *o,
                               const char *prefix, uint32_t index, struct dp_error *err)
 {
@@ -39,7 +34,6 @@ static enum dp_status open_targets(struct splitting *s, struct dp_error *err)
                                                      .generation = o->own->generation,
                                                      .history = o->own->history,
                                                      .range = dp_range_of_shard(o->first + i, o->total),
-                                                     .wake = wake,
                                                      .writes_first = true};
         st = path_of(&path, o, "shard", o->first + i, err);
         if (st == DP_OK)
@@ -84,20 +78,6 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
 
 /* ---- marks */
 
-/* Durable when it returns. */
-static enum dp_status put_marks(struct dp_store *store, const struct dp_restore_marks *marks,
-                                struct dp_error *err)
-{
-    struct dp_store_job *done, job = {.kind = DP_STORE_MARKS, .count = marks->count, .marks = marks->mark};
-    DP_ASSERT(store->submit(store->self, &job) == DP_OK); /* the only one */
-    while (!(done = store->completed(store->self)))
-        store->wait(store->self);
-    DP_ASSERT(done == &job);
-    if (job.status != DP_OK)
-        *err = job.error;
-    return job.status;
-}
-
 static enum dp_status finish(struct splitting *s, uint32_t target, struct dp_error *err)
 {
     const struct dp_restore_from *from = s->o->from;
@@ -105,9 +85,7 @@ static enum dp_status finish(struct splitting *s, uint32_t target, struct dp_err
     if (!marks)
         return dp_fail(err, DP_NOMEM, "the marks of shard %" PRIu32, s->o->first + target);
     dp_restore_put_new(marks, from, &s->seen, s->rows, target);
-    enum dp_status st = marks->failed
-                            ? dp_fail(err, DP_NOMEM, "the marks of shard %" PRIu32, s->o->first + target)
-                            : put_marks(&s->store[target], marks, err);
+    enum dp_status st = dp_restore_marks_write(marks, &s->store[target], err);
     dp_restore_marks_clear(marks);
     free(marks);
     return st == DP_OK ? dp_rocks_store_mark_clean(&s->store[target], err) : st;

@@ -114,7 +114,7 @@ static void finish_part(struct rocks_store *store, struct ticket *ticket, enum d
         DP_ASSERT(pthread_cond_signal(&store->completed_changed) == 0);
     }
     DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
-    if (last)
+    if (last && store->wake)
         store->wake(store->wake_context);
 }
 
@@ -488,7 +488,7 @@ static struct rocks_store *make(const struct dp_rocks_store_options *options)
 enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
                                    struct dp_error *err)
 {
-    DP_ASSERT(options->directory && options->wake);
+    DP_ASSERT(options->directory);
     if (options->readers > DP_ROCKS_READERS_MAX)
         return dp_fail(err, DP_INVALID, "store %s: %u readers, at most %u are allowed", options->directory,
                        (unsigned)options->readers, DP_ROCKS_READERS_MAX);

@@ -34,7 +34,7 @@ struct dp_rocks_store_options {
     /* May be NULL; set if the open succeeds. true: the store was not closed cleanly, replay the journal.
      * false: it is new or clean, so no journal holds anything that it lacks. */
     bool *recovers;
-    void (*wake)(void *context);
+    void (*wake)(void *context); /* NULL: jobs are waited for (store.h, wait) */
     void *wake_context;
     bool writes_first; /* somebody waits for what is written: the writing thread has no low priority */
     /* number of reader threads, at most DP_ROCKS_READERS_MAX (else DP_INVALID); 0: 2 threads */

@@ -136,4 +136,19 @@ struct dp_store {
     void *self;
 };
 
+/* Does one job and waits for it. No other may be under way. */
+DP_MUST_USE
+static inline enum dp_status dp_store_do(const struct dp_store *store, struct dp_store_job *job,
+                                         struct dp_error *err)
+{
+    struct dp_store_job *done;
+    DP_ASSERT(store->submit(store->self, job) == DP_OK);
+    while (!(done = store->completed(store->self)))
+        store->wait(store->self);
+    DP_ASSERT(done == job);
+    if (job->status != DP_OK)
+        *err = job->error;
+    return job->status;
+}
+
 #endif
