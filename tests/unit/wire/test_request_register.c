@@ -11,14 +11,9 @@ static void register_requests_come_back_as_they_went(void **state)
     (void)snprintf(want.name, sizeof want.name, "run/12/plan");
     want.version = UINT64_MAX;
     want.wait_ms = 5000;
-    struct dp_message *message = encode(&want, NULL, 0);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_string_equal(got.name, want.name);
-    assert_true(got.version == UINT64_MAX && got.wait_ms == 5000);
-    dp_message_free(&message);
+    assert_comes_back(&want, NULL, 0);
     want.wait_ms = UINT32_MAX; /* taken for the longest */
-    message = encode(&want, NULL, 0);
+    struct dp_message *message = encode(&want, NULL, 0);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
     assert_int_equal(got.wait_ms, DP_TIMEOUT_MS_MAX);
     dp_message_free(&message);
@@ -33,14 +28,7 @@ static void register_requests_come_back_as_they_went(void **state)
     want.server_shard = UINT32_MAX;
     struct dp_frame value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX);
     memset(value.data, 'v', value.size);
-    message = encode(&want, &value, 1);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_string_equal(got.name, "stores");
-    assert_true(got.version == UINT64_MAX - 1 && got.nonce == UINT64_MAX && got.server_shard == UINT32_MAX);
-    assert_true(got.note_bytes == DP_REGISTER_VALUE_BYTES_MAX && ((const char *)got.note)[9] == 'v');
-    dp_message_free(&message);
-
+    assert_comes_back(&want, &value, 1);
     value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX + 1);
     memset(value.data, 'v', value.size);
     message = encode(&want, &value, 1);
@@ -59,27 +47,16 @@ static void register_requests_come_back_as_they_went(void **state)
 static void a_view_lends_its_frame(void **state)
 {
     (void)state;
-    struct dp_error err = {0};
-    struct dp_request got, want = request_of(DP_REQUEST_VIEW_PUT);
-    struct dp_frame bytes = dp_frame_new(DP_VIEW_BYTES_MAX);
-    memset(bytes.data, 7, bytes.size);
+    struct dp_request want = request_of(DP_REQUEST_VIEW_PUT);
+    for (int returns = 0; returns < 2; returns++) { /* and who asks */
+        struct dp_frame bytes = dp_frame_new(returns ? DP_VIEW_HEAD : DP_VIEW_BYTES_MAX);
+        memset(bytes.data, 7, bytes.size);
+        want.returns = returns;
+        want.rank = returns ? 7 : 0;
+        assert_comes_back(&want, &bytes, 1);
+    }
+    struct dp_frame bytes = dp_frame_new(DP_VIEW_BYTES_MAX + 1);
     struct dp_message *message = encode(&want, &bytes, 1);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_ptr_equal(got.note, message->frame[1].data);
-    assert_int_equal(got.note_bytes, DP_VIEW_BYTES_MAX);
-    assert_true(!got.returns && got.rank == 0);
-    dp_message_free(&message);
-    want.returns = true; /* and who asks */
-    want.rank = 7;
-    bytes = dp_frame_new(DP_VIEW_HEAD);
-    memset(bytes.data, 7, bytes.size);
-    message = encode(&want, &bytes, 1);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_true(got.returns && got.rank == 7);
-    dp_message_free(&message);
-    bytes = dp_frame_new(DP_VIEW_BYTES_MAX + 1);
-    message = encode(&want, &bytes, 1);
     assert_refused(&message, DP_INVALID, "view has");
 }
 
@@ -101,18 +78,13 @@ static void broken_members_are_refused_by_name(void **state)
     }
 }
 
-static void a_beat_comes_back_as_it_went(void **state)
+static void a_heartbeat_comes_back_as_it_went(void **state)
 {
     (void)state;
-    struct dp_error err = {0};
-    struct dp_request got, want = request_of(DP_REQUEST_HEARTBEAT);
+    struct dp_request want = request_of(DP_REQUEST_HEARTBEAT);
     want.heartbeat =
         (struct dp_heartbeat){.run = UINT32_MAX, .rank = DP_MEMBERS_MAX - 1, .members = DP_MEMBERS_MAX};
-    struct dp_message *message = encode(&want, NULL, 0);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_memory_equal(&got.heartbeat, &want.heartbeat, sizeof want.heartbeat);
-    dp_message_free(&message);
+    assert_comes_back(&want, NULL, 0);
     const struct dp_heartbeat broken[] = {{0, 0, 1}, {1, 0, 0}, {1, 1, 1}, {1, 0, DP_MEMBERS_MAX + 1}};
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
         want.heartbeat = broken[i];
@@ -126,7 +98,7 @@ int main(void)
         cmocka_unit_test(register_requests_come_back_as_they_went),
         cmocka_unit_test(a_view_lends_its_frame),
         cmocka_unit_test(broken_members_are_refused_by_name),
-        cmocka_unit_test(a_beat_comes_back_as_it_went),
+        cmocka_unit_test(a_heartbeat_comes_back_as_it_went),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
