@@ -27,7 +27,8 @@ static struct dp_store_mark mark_of(const char *key, const void *value, size_t b
 enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *marks, uint32_t count,
                             struct dp_error *err)
 {
-    return dp_marks_file_put(db->marks, marks, count, err);
+    enum dp_status st = dp_marks_file_put(db->marks, marks, count, err);
+    return st == DP_OK && db->old_marks ? dp_rocks_db_drop_old_marks(db, err) : st;
 }
 
 struct visiting {
@@ -354,23 +355,6 @@ enum dp_status dp_marks_adopt(struct dp_rocks_db *db, const struct dp_rocks_adop
     st = dp_marks_put(db, marks, OWN_MARKS + adoption->count, err);
     free(marks);
     return st;
-}
-
-enum dp_status dp_marks_set_history(struct dp_rocks_db *db, uint64_t generation, uint64_t history,
-                                    struct dp_error *err)
-{
-    struct dp_store_view_own own;
-    char number[8], random[8];
-    enum dp_status st = dp_marks_own(db, &own, err);
-    if (st == DP_NOT_FOUND)
-        return dp_fail(err, DP_NOT_FOUND, "store %s is empty: no server has served it yet", db->directory);
-    if (st != DP_OK)
-        return st;
-    dp_store_u64le(number, generation);
-    dp_store_u64le(random, history);
-    const struct dp_store_mark marks[] = {mark_of(key_generation, number, sizeof number),
-                                          mark_of(key_history, random, sizeof random)};
-    return dp_marks_put(db, marks, 2, err);
 }
 
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)

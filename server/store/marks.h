@@ -11,7 +11,7 @@
 #include "server/store/rocks_db.h"
 #include "server/store/store_view.h"
 
-/* 1: marks in a column family of RocksDB, which the first opening moves to their file (rocks_db.c). */
+/* 1: marks in a column family of RocksDB, which the first put moves to their file (rocks_db.h). */
 #define DP_MARKS_FORMAT 2u
 
 /* A mark whose value is NULL is removed. */
@@ -44,10 +44,6 @@ enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *
 DP_MUST_USE
 enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                              struct dp_store_id *id, bool *recovers, struct dp_error *err);
-/* The store's rows are of another history from now on. DP_NOT_FOUND: the store was never opened. */
-DP_MUST_USE
-enum dp_status dp_marks_set_history(struct dp_rocks_db *db, uint64_t generation, uint64_t history,
-                                    struct dp_error *err);
 /* Gives a copy of a store its own marks as a store of its own, with a new id, and the adoption's marks, atomically. Checks first of
  * which store it is a copy (DP_CORRUPT). */
 DP_MUST_USE

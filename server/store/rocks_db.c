@@ -124,12 +124,11 @@ static bool has_old_marks(const struct dp_rocks_db *db)
     return found;
 }
 
-static enum dp_status take_old_marks(struct dp_rocks_db *db, rocksdb_column_family_handle_t *family,
-                                     struct dp_error *err)
+static enum dp_status take_old_marks(struct dp_rocks_db *db, struct dp_error *err)
 {
     char *text = NULL;
     enum dp_status st = DP_OK;
-    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, family);
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->old_marks);
     for (rocksdb_iter_seek_to_first(at); st == DP_OK && rocksdb_iter_valid(at); rocksdb_iter_next(at)) {
         struct dp_store_mark mark = {0};
         mark.key = rocksdb_iter_key(at, &mark.key_bytes);
@@ -144,25 +143,30 @@ static enum dp_status take_old_marks(struct dp_rocks_db *db, rocksdb_column_fami
     return st;
 }
 
-/* The family goes last: until the file is durable, its marks count. Where there is a file, it went only half the way. */
-static enum dp_status move_old_marks(struct dp_rocks_db *db, rocksdb_column_family_handle_t *family,
-                                     struct dp_error *err)
+/* The family goes last: until the file is durable, its marks count. A build that knows no file must not take what is left for marks. */
+enum dp_status dp_rocks_db_drop_old_marks(struct dp_rocks_db *db, struct dp_error *err)
 {
     char *text = NULL;
-    enum dp_status st = DP_OK;
-    if (dp_marks_file_is_empty(db->marks)) {
-        st = take_old_marks(db, family, err);
-        if (st == DP_OK && db->writes)
-            st = dp_marks_file_put(db->marks, NULL, 0, err);
-    }
-    if (st == DP_OK && db->writes) {
-        rocksdb_drop_column_family(db->db, family, &text);
-        st = dp_rocks_error_take(&text, db->directory, "drop the marks of format 1", err);
-    }
-    if (st == DP_OK && db->writes)
-        dp_log(DP_LOG_INFO, "store %s: moved its marks from RocksDB to the file '" DP_MARKS_FILE "'",
-               db->directory);
-    return st;
+    rocksdb_drop_column_family(db->db, db->old_marks, &text);
+    enum dp_status st = dp_rocks_error_take(&text, db->directory, "drop the marks of format 1", err);
+    if (st != DP_OK)
+        return st;
+    rocksdb_column_family_handle_destroy(db->old_marks);
+    db->old_marks = NULL;
+    dp_log(DP_LOG_INFO, "store %s: moved its marks from RocksDB to the file '" DP_MARKS_FILE "'",
+           db->directory);
+    return DP_OK;
+}
+
+/* RocksDB's log held such marks alone, so damage at the open may be theirs. */
+static enum dp_status name_old_marks(const struct dp_rocks_db *db, enum dp_status st, struct dp_error *err)
+{
+    return st == DP_CORRUPT && dp_marks_file_is_empty(db->marks)
+               ? dp_wrap(err, st,
+                         "its marks are of format 1, and a loss of power may have torn their log: start its "
+                         "server "
+                         "once with the version before, which repairs that; else")
+               : st;
 }
 
 /* ---- open */
@@ -207,15 +211,12 @@ static enum dp_status open_families(struct dp_rocks_db *db, struct dp_rocks_kept
     enum dp_status st =
         dp_rocks_error_take(&text, db->directory, db->writes ? "open" : "open read-only", err);
     if (st != DP_OK)
-        return st;
+        return old ? name_old_marks(db, st, err) : st;
     memcpy(db->families, families, sizeof db->families);
+    db->old_marks = families[DP_ROCKS_FAMILIES];
     if (db->writes) /* again, now that RocksDB holds the lock: a server that closed the store just then has put more */
         st = load_marks(db, err);
-    if (st == DP_OK && old)
-        st = move_old_marks(db, families[DP_ROCKS_FAMILIES], err);
-    if (old)
-        rocksdb_column_family_handle_destroy(families[DP_ROCKS_FAMILIES]);
-    return st;
+    return st == DP_OK && old && dp_marks_file_is_empty(db->marks) ? take_old_marks(db, err) : st;
 }
 
 /* Opens it, after repairs if need be. */
@@ -327,6 +328,8 @@ void dp_rocks_db_close(struct dp_rocks_db *db)
     for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
         if (db->families[i])
             rocksdb_column_family_handle_destroy(db->families[i]);
+    if (db->old_marks)
+        rocksdb_column_family_handle_destroy(db->old_marks);
     if (db->db)
         rocksdb_close(db->db);
     if (db->cache) { /* the others exist, too; store_view.c has none for writing */

@@ -1,7 +1,8 @@
 /* Rocks db: one open RocksDB, whose column family `rows` has the rows, and the store's marks. Private to the room.
  * Repairs   An open that writes points CURRENT back (rocks_current.h), cuts a torn manifest (rocks_manifest.h), and puts back or removes
  *           the file of a portion that a crash left (rocks_kept.h). Marks of a build before the marks file, in a column family, are
- *           moved to the file; the family is dropped once the file is durable.
+ *           taken into memory, so a store that is refused stays as it is; once the
+ *           first put has written them to the file, the family is dropped.
  * Thread    One thread opens and closes; in between, any thread may use RocksDB's handles.
  * Memory    The struct owns the handles.
  * Failure   A failed open leaves nothing in memory; a directory that it created stays. */
@@ -24,6 +25,7 @@ struct dp_rocks_db {
     char *ingest_path; /* the file that rows are written to before it is ingested */
     rocksdb_t *db;
     rocksdb_column_family_handle_t *families[DP_ROCKS_FAMILIES];
+    rocksdb_column_family_handle_t *old_marks; /* of format 1; NULL: there are none, or they were moved */
     rocksdb_options_t *options[DP_ROCKS_FAMILIES];
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read;
@@ -54,6 +56,9 @@ rocksdb_readoptions_t *dp_rocks_db_read_options(void);
 DP_MUST_USE
 enum dp_status dp_rocks_db_open_with(const char *directory, struct dp_rocks_db *db,
                                      struct dp_rocks_kept *kept, struct dp_error *err);
+/* Once the file has the old marks. */
+DP_MUST_USE
+enum dp_status dp_rocks_db_drop_old_marks(struct dp_rocks_db *db, struct dp_error *err);
 void dp_rocks_db_close(struct dp_rocks_db *db); /* no effect after a failed open */
 
 #endif

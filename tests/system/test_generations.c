@@ -1,11 +1,11 @@
 /* Stores that are given another generation and history, as a restore does: what clients had under way changes no row, a
  * worker that was stopped meanwhile goes on by itself from where the rows are, and stores that a restore missed are refused. */
+#include "tests/lib/store_history.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
 #include "common/client/downpour.h"
 #include "common/config/cluster.h"
-#include "server/store/repair/rocks_history.h"
 
 #include <signal.h>
 
@@ -51,10 +51,8 @@ static struct bed made(void **state, const char *name)
 
 static void set_history(const struct bed *bed, uint32_t server, uint64_t generation)
 {
-    struct dp_error err = {0};
-    const char *shard = dp_place_text(bed->place, "%s/shard-%04u", store(bed, server), (unsigned)server);
-    if (dp_rocks_store_set_history(shard, generation, HISTORY, &err) != DP_OK)
-        fail_msg("%s", err.text);
+    store_history_set(dp_place_text(bed->place, "%s/shard-%04u", store(bed, server), (unsigned)server),
+                      generation, HISTORY);
 }
 
 static const char *digest(const struct bed *bed)

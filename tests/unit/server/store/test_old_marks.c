@@ -6,6 +6,7 @@
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
 
+#include <dirent.h>
 #include <rocksdb/c.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void do_rows(struct form *form, enum dp_store_job_kind kind)
 
 static const char *path_of(const struct form *form, const char *name)
 {
-    static char path[400];
+    static char path[700];
     (void)snprintf(path, sizeof path, "%s/%s", form->directory, name);
     return path;
 }
@@ -161,11 +162,56 @@ static void the_first_opening_moves_them(void **state)
     }
 }
 
+static void a_refused_opening_moves_nothing(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct form *form = old_store(true, false);
+    form->options.cluster++;
+    assert_int_equal(form_open(form, &err), DP_GENERATION);
+    assert_true(has_family(form));
+    assert_false(is_there(form, "marks"));
+    form->options.cluster--;
+    assert_int_equal(form_open(form, &err), DP_OK);
+    do_rows(form, DP_STORE_READ);
+    form_close(form, true);
+    form_free(form);
+}
+
+/* The middle of RocksDB's log, in which the marks of an unclean store are. */
+static void damage_log(const struct form *form)
+{
+    DIR *list = opendir(form->directory);
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        const char *end = strrchr(entry->d_name, '.');
+        FILE *file = end && strcmp(end, ".log") == 0 ? fopen(path_of(form, entry->d_name), "r+b") : NULL;
+        if (!file)
+            continue;
+        assert_int_equal(fseek(file, 12, SEEK_SET), 0);
+        assert_int_not_equal(fputc(0xee, file), EOF);
+        assert_int_equal(fclose(file), 0);
+    }
+    (void)closedir(list);
+}
+
+static void a_damaged_log_of_them_names_the_way_out(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct form *form = old_store(false, false);
+    damage_log(form);
+    assert_int_equal(form_open(form, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, "start its server once with the version before"));
+    form_free(form);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_read_as_it_is),
         cmocka_unit_test(the_first_opening_moves_them),
+        cmocka_unit_test(a_refused_opening_moves_nothing),
+        cmocka_unit_test(a_damaged_log_of_them_names_the_way_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* What RocksDB's form adds to store.h: whose a directory is, how it was left, and a disk that fails. */
 #include "tests/unit/server/store/rocks_bed.h"
 
-#include "server/store/repair/rocks_history.h"
 #include "server/store/store_view.h"
+#include "tests/lib/store_history.h"
 
 /* Names, sizes and times of all files below a directory, added up; what changes changes it. */
 static uint64_t fingerprint(const char *directory)
@@ -253,23 +253,20 @@ static void expect_generation(struct form *form, uint64_t generation, uint64_t h
 static void the_generation_is_the_stores_own(void **state)
 {
     struct form *form = *state;
-    struct dp_error err = {0};
     const uint64_t first = form->options.history;
-    assert_int_equal(dp_rocks_store_set_history(form->directory, 4, 5, &err), DP_NOT_FOUND);
     open_it(form);
-    assert_int_equal(dp_rocks_store_set_history(form->directory, 4, 5, &err), DP_IN_USE);
     write_rows(form, 10, 0, 1);
     form_close(form, true);
     form->options.generation = 9;
     form->options.history = 9;
     expect_generation(form, 3, first);
-    assert_int_equal(dp_rocks_store_set_history(form->directory, 4, UINT64_MAX, &err), DP_OK);
+    store_history_set(form->directory, 4, UINT64_MAX);
     expect_generation(form, 4, UINT64_MAX);
     open_it(form);
     expect_rows(form, 10, 0, 1);
     form_close(form, false);
     /* How it was closed stays. */
-    assert_int_equal(dp_rocks_store_set_history(form->directory, 5, 6, &err), DP_OK);
+    store_history_set(form->directory, 5, 6);
     EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
 }
 
