@@ -56,8 +56,6 @@ struct dp_link {
     uint64_t rewound_ns;
     uint32_t silences;
     uint32_t breaks; /* connections that ended since the last answer */
-
-    uint64_t ignored, restarts; /* counters */
 };
 
 DP_MUST_USE

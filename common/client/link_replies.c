@@ -145,7 +145,6 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
     if (reply->window > 0 && reply->window < link->window)
         link->window = reply->window;
     if (link->boot != 0 && link->boot != reply->boot) {
-        link->restarts++;
         /* It may have lost the newest that it had, and what is sent again names an older one. */
         dp_link_put_view(link);
     }
@@ -255,10 +254,8 @@ static void take_too_old(struct dp_client_session *session, const struct dp_shar
 void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns)
 {
     struct dp_shard_request *before;
-    if (reply->session != link->session->id) {
-        link->ignored++;
+    if (reply->session != link->session->id)
         return;
-    }
     /* A shard that holds one request says so all the time: that tells nothing of the others. */
     if (reply->status != DP_HELD) {
         link->heard_ns = now_ns;
@@ -269,10 +266,8 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         return;
     }
     struct dp_shard_request *to_shard = find(link, reply->id, &before);
-    if (!to_shard || to_shard->sends == 0) {
-        link->ignored++;
+    if (!to_shard || to_shard->sends == 0)
         return;
-    }
     if (reply->status == DP_HELD && !to_shard->loose) {
         take_held(link, to_shard, reply, now_ns);
         return;

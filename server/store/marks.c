@@ -34,7 +34,7 @@ enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *
 struct visiting {
     const void *prefix;
     size_t prefix_bytes;
-    enum dp_status (*visit)(void *context, const struct dp_store_mark *mark, struct dp_error *err);
+    dp_store_visit_mark *visit;
     void *context;
 };
 
@@ -47,9 +47,7 @@ static enum dp_status visit_one(void *context, const struct dp_store_mark *mark,
 }
 
 enum dp_status dp_marks_visit(const struct dp_rocks_db *db, const void *prefix, size_t prefix_bytes,
-                              enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                      struct dp_error *err),
-                              void *context, struct dp_error *err)
+                              dp_store_visit_mark *visit, void *context, struct dp_error *err)
 {
     struct visiting visiting = {prefix, prefix_bytes, visit, context};
     return dp_marks_file_visit(db->marks, visit_one, &visiting, err);
@@ -76,13 +74,11 @@ static enum dp_status get(const struct dp_rocks_db *db, const char *key, bool ma
 /* A store without a state mark is new, unless it holds rows or other marks. */
 static enum dp_status check_new(struct dp_rocks_db *db, struct dp_error *err)
 {
-    char *text = NULL;
     rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->families[DP_ROCKS_ROWS]);
     rocksdb_iter_seek_to_first(at);
     bool empty = !rocksdb_iter_valid(at) && dp_marks_file_is_empty(db->marks);
-    rocksdb_iter_get_error(at, &text);
+    enum dp_status st = dp_rocks_error_of(at, db->directory, "look for rows", err);
     rocksdb_iter_destroy(at);
-    enum dp_status st = dp_rocks_error_take(&text, db->directory, "look for rows", err);
     if (st == DP_OK && !empty)
         st = dp_fail(err, DP_CORRUPT,
                      "store %s has rows or marks, but the mark %s is missing; " DP_STORE_RESTORE_ALL,

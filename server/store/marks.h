@@ -20,9 +20,7 @@ enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *
                             struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_marks_visit(const struct dp_rocks_db *db, const void *prefix, size_t prefix_bytes,
-                              enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                      struct dp_error *err),
-                              void *context, struct dp_error *err);
+                              dp_store_visit_mark *visit, void *context, struct dp_error *err);
 /* The store's own marks. DP_NOT_FOUND, without a text: it was never opened, so it has no state. DP_UNSUPPORTED: another format. */
 DP_MUST_USE
 enum dp_status dp_marks_own(const struct dp_rocks_db *db, struct dp_store_view_own *out,

@@ -290,9 +290,7 @@ bool dp_marks_file_get(const struct dp_marks_file *file, const char *key, struct
     return false;
 }
 
-enum dp_status dp_marks_file_visit(const struct dp_marks_file *file,
-                                   enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                           struct dp_error *err),
+enum dp_status dp_marks_file_visit(const struct dp_marks_file *file, dp_store_visit_mark *visit,
                                    void *context, struct dp_error *err)
 {
     enum dp_status st = DP_OK;

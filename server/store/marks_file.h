@@ -47,9 +47,7 @@ bool dp_marks_file_is_empty(const struct dp_marks_file *file);
 bool dp_marks_file_get(const struct dp_marks_file *file, const char *key, struct dp_store_mark *out);
 /* In the order of the keys. A status other than DP_OK from visit ends the visit and is returned. */
 DP_MUST_USE
-enum dp_status dp_marks_file_visit(const struct dp_marks_file *file,
-                                   enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                           struct dp_error *err),
+enum dp_status dp_marks_file_visit(const struct dp_marks_file *file, dp_store_visit_mark *visit,
                                    void *context, struct dp_error *err);
 struct dp_rocks_seal dp_marks_file_seal(const struct dp_marks_file *file);
 

@@ -15,9 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CACHE_BYTES  (32u << 20) /* small: hot rows are in the shard's row cache */
-#define BUFFER_BYTES (1u << 20)  /* of writes, of which there are none */
-#define BLOOM_BITS   10.0
+#define CACHE_BYTES     (32u << 20) /* small: hot rows are in the shard's row cache */
+#define BUFFER_BYTES    (1u << 20)  /* of writes, of which there are none */
+#define BLOOM_BITS      10.0
+#define READAHEAD_BYTES (2u << 20)
 /* Files of 2 or 3 write-back cycles of a large table; a key is in at most one file of each cycle. */
 #define L0_MERGED       16
 #define L0_ANY          (1 << 20)
@@ -68,6 +69,14 @@ rocksdb_readoptions_t *dp_rocks_db_read_options(void)
     rocksdb_readoptions_t *read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(read, 1);
     rocksdb_readoptions_set_ignore_range_deletions(read, 1);
+    return read;
+}
+
+rocksdb_readoptions_t *dp_rocks_db_scan_options(void)
+{
+    rocksdb_readoptions_t *read = dp_rocks_db_read_options();
+    rocksdb_readoptions_set_readahead_size(read, READAHEAD_BYTES);
+    rocksdb_readoptions_set_fill_cache(read, 0); /* each block is read once */
     return read;
 }
 
@@ -126,7 +135,6 @@ static bool has_old_marks(const struct dp_rocks_db *db)
 
 static enum dp_status take_old_marks(struct dp_rocks_db *db, struct dp_error *err)
 {
-    char *text = NULL;
     enum dp_status st = DP_OK;
     rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->old_marks);
     for (rocksdb_iter_seek_to_first(at); st == DP_OK && rocksdb_iter_valid(at); rocksdb_iter_next(at)) {
@@ -135,11 +143,9 @@ static enum dp_status take_old_marks(struct dp_rocks_db *db, struct dp_error *er
         mark.value = rocksdb_iter_value(at, &mark.value_bytes);
         st = dp_marks_file_take(db->marks, &mark, err);
     }
-    rocksdb_iter_get_error(at, &text);
-    rocksdb_iter_destroy(at);
     if (st == DP_OK)
-        st = dp_rocks_error_take(&text, db->directory, "read marks of format 1", err);
-    rocksdb_free(text);
+        st = dp_rocks_error_of(at, db->directory, "read marks of format 1", err);
+    rocksdb_iter_destroy(at);
     return st;
 }
 

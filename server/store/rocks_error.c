@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "server/store/store_directory.h"
 
-#include <rocksdb/c.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -46,4 +45,12 @@ enum dp_status dp_rocks_error_take(char **text, const char *directory, const cha
     rocksdb_free(*text);
     *text = NULL;
     return st;
+}
+
+enum dp_status dp_rocks_error_of(const rocksdb_iterator_t *at, const char *directory, const char *doing,
+                                 struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_iter_get_error(at, &text);
+    return dp_rocks_error_take(&text, directory, doing, err);
 }

@@ -332,21 +332,15 @@ static void rocks_wait(void *self)
 }
 
 static enum dp_status rocks_visit_marks(void *self, const void *prefix, size_t prefix_bytes,
-                                        enum dp_status (*visit)(void *context,
-                                                                const struct dp_store_mark *mark,
-                                                                struct dp_error *err),
-                                        void *context, struct dp_error *err)
+                                        dp_store_visit_mark *visit, void *context, struct dp_error *err)
 {
     struct rocks_store *store = self;
     DP_ASSERT(store->under_way == 0);
     return dp_marks_visit(&store->db, prefix, prefix_bytes, visit, context, err);
 }
 
-static enum dp_status rocks_visit_rows(void *self,
-                                       enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                               const void *row, size_t row_bytes,
-                                                               struct dp_error *err),
-                                       void *context, struct dp_error *err)
+static enum dp_status rocks_visit_rows(void *self, dp_store_visit_row *visit, void *context,
+                                       struct dp_error *err)
 {
     struct rocks_store *store = self;
     DP_ASSERT(store->under_way == 0);

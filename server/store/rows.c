@@ -7,7 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READAHEAD_BYTES (2u << 20)
+enum dp_status dp_key_take(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
+                           struct dp_store_key *out, struct dp_error *err)
+{
+    size_t bytes = 0;
+    const char *key = rocksdb_iter_key(at, &bytes);
+    if (bytes != DP_KEY_BYTES)
+        return dp_fail(err, DP_CORRUPT, "store %s: a row's key has %zu bytes instead of %u", db->directory,
+                       bytes, DP_KEY_BYTES);
+    *out = dp_key_get(key);
+    return DP_OK;
+}
 
 static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_job *const *jobs,
                                  uint32_t count, struct dp_error *err)
@@ -119,39 +129,35 @@ enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scra
     return st;
 }
 
-static enum dp_status visit_one(const struct dp_rocks_db *db, rocksdb_iterator_t *at,
-                                enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                        const void *row, size_t row_bytes,
-                                                        struct dp_error *err),
-                                void *context, struct dp_error *err)
-{
-    size_t key_bytes = 0, row_bytes = 0;
-    const char *key = rocksdb_iter_key(at, &key_bytes);
-    const char *row = rocksdb_iter_value(at, &row_bytes);
-    if (key_bytes != DP_KEY_BYTES)
-        return dp_fail(err, DP_CORRUPT, "store %s: a row's key has %zu bytes instead of %u", db->directory,
-                       key_bytes, DP_KEY_BYTES);
-    return visit(context, dp_key_get(key), row, row_bytes, err);
-}
-
-enum dp_status dp_rows_visit(struct dp_rocks_db *db,
-                             enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
-                                                     size_t row_bytes, struct dp_error *err),
-                             void *context, struct dp_error *err)
+enum dp_status dp_rows_scan(const struct dp_rocks_db *db, const rocksdb_readoptions_t *read,
+                            char last[DP_KEY_BYTES], dp_store_visit_row *visit, void *context,
+                            struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    rocksdb_readoptions_t *read = dp_rocks_db_read_options();
-    rocksdb_readoptions_set_readahead_size(read, READAHEAD_BYTES);
-    rocksdb_readoptions_set_fill_cache(read, 0); /* each block is read once */
     rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, read, db->families[DP_ROCKS_ROWS]);
-    for (rocksdb_iter_seek_to_first(at); st == DP_OK && rocksdb_iter_valid(at); rocksdb_iter_next(at))
-        st = visit_one(db, at, visit, context, err);
-    if (st == DP_OK) { /* an iterator that failed looks like one that ended */
-        char *text = NULL;
-        rocksdb_iter_get_error(at, &text);
-        st = dp_rocks_error_take(&text, db->directory, "read rows", err);
+    for (rocksdb_iter_seek(at, last, DP_KEY_BYTES); st == DP_OK && rocksdb_iter_valid(at);
+         rocksdb_iter_next(at)) {
+        size_t row_bytes = 0;
+        struct dp_store_key key;
+        st = dp_key_take(db, at, &key, err);
+        if (st != DP_OK)
+            break;
+        dp_key_put(last, key);
+        const char *row = rocksdb_iter_value(at, &row_bytes);
+        st = visit(context, key, row, row_bytes, err);
     }
+    if (st == DP_OK)
+        st = dp_rocks_error_of(at, db->directory, "read rows", err);
     rocksdb_iter_destroy(at);
+    return st;
+}
+
+enum dp_status dp_rows_visit(struct dp_rocks_db *db, dp_store_visit_row *visit, void *context,
+                             struct dp_error *err)
+{
+    char last[DP_KEY_BYTES] = {0};
+    rocksdb_readoptions_t *read = dp_rocks_db_scan_options();
+    enum dp_status st = dp_rows_scan(db, read, last, visit, context, err);
     rocksdb_readoptions_destroy(read);
     return st;
 }

@@ -31,11 +31,18 @@ DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
                             const struct dp_store_job *job, uint32_t from, uint32_t count,
                             struct dp_error *err);
+/* The key of the row that the iterator is at. */
+DP_MUST_USE
+enum dp_status dp_key_take(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
+                           struct dp_store_key *out, struct dp_error *err);
+/* Visits the rows from the key *last on, which becomes the last one that was tried. */
+DP_MUST_USE
+enum dp_status dp_rows_scan(const struct dp_rocks_db *db, const rocksdb_readoptions_t *read,
+                            char last[DP_KEY_BYTES], dp_store_visit_row *visit, void *context,
+                            struct dp_error *err);
 /* See visit_rows of store.h. */
 DP_MUST_USE
-enum dp_status dp_rows_visit(struct dp_rocks_db *db,
-                             enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
-                                                     size_t row_bytes, struct dp_error *err),
-                             void *context, struct dp_error *err);
+enum dp_status dp_rows_visit(struct dp_rocks_db *db, dp_store_visit_row *visit, void *context,
+                             struct dp_error *err);
 
 #endif

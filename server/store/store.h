@@ -47,6 +47,12 @@ static inline bool dp_store_mark_is_own(const struct dp_store_mark *mark)
            memcmp(mark->key, DP_STORE_MARKS_OWN, sizeof DP_STORE_MARKS_OWN - 1) == 0;
 }
 
+/* Of each mark, or row, that is visited; lent for the call, the row of any alignment. Another status than DP_OK ends the visit. */
+typedef enum dp_status dp_store_visit_mark(void *context, const struct dp_store_mark *mark,
+                                           struct dp_error *err);
+typedef enum dp_status dp_store_visit_row(void *context, struct dp_store_key key, const void *row,
+                                          size_t row_bytes, struct dp_error *err);
+
 enum dp_store_job_kind {
     DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */
     DP_STORE_WRITE, /* keys strictly ascending by (table, mixed), row[i] */
@@ -116,17 +122,9 @@ struct dp_store {
     /* Visits the marks whose key starts with prefix, in key order. For use at opening only, while no job is
      * under way. */
     enum dp_status (*visit_marks)(void *self, const void *prefix, size_t prefix_bytes,
-                                  enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                          struct dp_error *err),
-                                  void *context, struct dp_error *err);
-    /* Visits all rows in key order. For use at opening only, while no job is under way. The row, which may
-     * have any alignment, is borrowed for the call. A status other than DP_OK from visit ends the visit and
-     * is returned. */
-    enum dp_status (*visit_rows)(void *self,
-                                 enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                         const void *row, size_t row_bytes,
-                                                         struct dp_error *err),
-                                 void *context, struct dp_error *err);
+                                  dp_store_visit_mark *visit, void *context, struct dp_error *err);
+    /* Visits all rows in key order. For use at opening only, while no job is under way. */
+    enum dp_status (*visit_rows)(void *self, dp_store_visit_row *visit, void *context, struct dp_error *err);
     void (*stats)(void *self, struct dp_store_stats *out); /* any thread */
     /* DP_OK if the store could still take its writes with so many bytes less of free disk space, else
      * DP_FULL. Any thread. NULL: the store cannot tell. */

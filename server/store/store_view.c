@@ -5,11 +5,12 @@
 
 #include "common/base/text.h"
 #include "common/env/read_only_disk.h"
-#include "server/store/keys.h"
 #include "server/store/marks.h"
 #include "server/store/repair/older.h"
+#include "server/store/repair/rocks_current.h"
 #include "server/store/repair/rocks_text.h"
 #include "server/store/rocks_error.h"
+#include "server/store/rows.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,8 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_BYTES     (8u << 20)
-#define READAHEAD_BYTES (2u << 20)
+#define CACHE_BYTES (8u << 20)
 /* as in rocks_db.c: without a policy filter blocks are neither read nor checked */
 #define BLOOM_BITS     10.0
 #define LIVE_TRIES     50
@@ -37,7 +37,6 @@ struct edge {
 struct dp_store_view {
     struct dp_rocks_db db; /* without the members for writing */
     struct dp_store_view_own own;
-    char *manifest; /* its name */
     /* the first keys of the files of rows, and the keys after their last ones; ascending */
     struct edge *edges;
     size_t edge_count;
@@ -79,24 +78,6 @@ pid_t dp_store_view_in_use(const char *directory)
     (void)close(file);
     pid_t holder = lock.l_pid > 0 ? lock.l_pid : -1; /* in another container it has no number here */
     return asked && lock.l_type != F_UNLCK ? holder : 0;
-}
-
-/* The manifest that CURRENT names: RocksDB's messages about a damaged manifest do not name the file. */
-static char *read_manifest_name(const char *directory)
-{
-    char path[4096], name[256];
-    join(path, sizeof path, directory, "CURRENT");
-    int file;
-    if (dp_read_only_disk_file(AT_FDCWD, path, &file, NULL) != DP_OK)
-        return NULL;
-    ssize_t bytes = read(file, name, sizeof name - 1);
-    (void)close(file);
-    if (bytes <= 0)
-        return NULL;
-    name[bytes] = 0;
-    name[strcspn(name, "\n")] = 0;
-    dp_text_clean(name);
-    return strdup(name);
 }
 
 /* RocksDB would wait for ever for the writer of a pipe. */
@@ -166,20 +147,23 @@ static enum dp_status open_db(const char *directory, bool strict, struct dp_rock
     *db = (struct dp_rocks_db){.cache = rocksdb_cache_create_lru(CACHE_BYTES)};
     for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
         db->options[i] = make_options(db->cache, strict);
-    db->read = dp_rocks_db_read_options();
-    rocksdb_readoptions_set_readahead_size(db->read, READAHEAD_BYTES);
-    rocksdb_readoptions_set_fill_cache(db->read, 0); /* each block is read once */
+    db->read = dp_rocks_db_scan_options();
     enum dp_status st = dp_rocks_db_open_with(directory, db, kept, err);
     if (st != DP_OK)
         dp_rocks_db_close(db);
     return st;
 }
 
-/* Names the manifest if RocksDB names no file. */
-static void name_manifest(const char *manifest, const char *directory, struct dp_error *err)
+/* Names the manifest, where RocksDB names no file. */
+static void name_manifest(const char *directory, struct dp_error *err)
 {
-    if (manifest && !dp_rocks_text_names_file(err))
-        (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, manifest);
+    struct dp_disk disk;
+    char name[DP_ROCKS_CURRENT_BYTES];
+    if (dp_rocks_text_names_file(err) || dp_read_only_disk_open(directory, &disk, NULL) != DP_OK)
+        return;
+    if (dp_rocks_current_read(&disk, name, NULL) == DP_OK)
+        (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, name);
+    dp_read_only_disk_close(&disk);
 }
 
 /* ---- files */
@@ -268,7 +252,7 @@ static enum dp_status open_whole(struct dp_store_view *view, const char *directo
                      "restores the file then, and inspect the store again",
                      directory, kept.name);
     if (st == DP_CORRUPT)
-        name_manifest(view->manifest, directory, err);
+        name_manifest(directory, err);
     return st;
 }
 
@@ -287,7 +271,6 @@ enum dp_status dp_store_view_open(const char *directory, const struct dp_store_v
     struct dp_store_view *view = calloc(1, sizeof *view);
     if (!view)
         return dp_fail(err, DP_NOMEM, "no memory to inspect %s", directory);
-    view->manifest = read_manifest_name(directory);
     st = open_whole(view, directory, err);
     if (st == DP_CORRUPT && damaged) {
         struct dp_error lax;
@@ -312,7 +295,6 @@ void dp_store_view_close(struct dp_store_view **view)
         return;
     dp_rocks_db_close(&(*view)->db);
     free((*view)->edges);
-    free((*view)->manifest);
     free(*view);
     *view = NULL;
 }
@@ -324,9 +306,7 @@ const struct dp_store_view_own *dp_store_view_own(const struct dp_store_view *vi
 
 /* ---- marks and rows */
 
-enum dp_status dp_store_view_marks(struct dp_store_view *view, const char *prefix,
-                                   enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                           struct dp_error *err),
+enum dp_status dp_store_view_marks(struct dp_store_view *view, const char *prefix, dp_store_visit_mark *visit,
                                    void *context, struct dp_error *err)
 {
     return dp_marks_visit(&view->db, prefix, strlen(prefix), visit, context, err);
@@ -334,39 +314,25 @@ enum dp_status dp_store_view_marks(struct dp_store_view *view, const char *prefi
 
 struct scan {
     struct dp_store_view *view;
-    enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
-                            struct dp_error *err);
+    dp_store_visit_row *visit;
     void *context;
     bool ended;              /* visit ended the scan */
     char last[DP_KEY_BYTES]; /* the last key tried */
 };
 
-/* Scans from scan->last on. */
-static enum dp_status scan_from(struct scan *scan, struct dp_error *err)
+static enum dp_status see_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                              struct dp_error *err)
 {
-    struct dp_rocks_db *db = &scan->view->db;
-    enum dp_status st = DP_OK;
-    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->families[DP_ROCKS_ROWS]);
-    for (rocksdb_iter_seek(at, scan->last, DP_KEY_BYTES); st == DP_OK && rocksdb_iter_valid(at);
-         rocksdb_iter_next(at)) {
-        size_t key_bytes = 0, row_bytes = 0;
-        const char *key = rocksdb_iter_key(at, &key_bytes), *row = rocksdb_iter_value(at, &row_bytes);
-        if (key_bytes != DP_KEY_BYTES) {
-            st = dp_fail(err, DP_CORRUPT, "store %s: a row's key has %zu bytes instead of %u", db->directory,
-                         key_bytes, DP_KEY_BYTES);
-            break;
-        }
-        memcpy(scan->last, key, DP_KEY_BYTES);
-        st = scan->visit(scan->context, dp_key_get(key), row, row_bytes, err);
-        scan->ended = st != DP_OK;
-    }
-    if (st == DP_OK) { /* an iterator that failed looks like one that ended */
-        char *text = NULL;
-        rocksdb_iter_get_error(at, &text);
-        st = dp_rocks_error_take(&text, db->directory, "read rows", err);
-    }
-    rocksdb_iter_destroy(at);
+    struct scan *scan = context;
+    enum dp_status st = scan->visit(scan->context, key, row, row_bytes, err);
+    scan->ended = st != DP_OK;
     return st;
+}
+
+/* From scan->last on. */
+static enum dp_status scan_on(struct scan *scan, struct dp_error *err)
+{
+    return dp_rows_scan(&scan->view->db, scan->view->db.read, scan->last, see_row, scan, err);
 }
 
 /* For some kinds of damage RocksDB does not name the file: then it is the file that was being read, or the
@@ -396,14 +362,11 @@ static bool next_edge(struct scan *scan)
 }
 
 enum dp_status dp_store_view_rows(struct dp_store_view *view, const struct dp_store_view_damage *damaged,
-                                  enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                          const void *row, size_t row_bytes,
-                                                          struct dp_error *err),
-                                  void *context, struct dp_error *err)
+                                  dp_store_visit_row *visit, void *context, struct dp_error *err)
 {
     struct scan scan = {.view = view, .visit = visit, .context = context};
     for (;;) {
-        enum dp_status st = scan_from(&scan, err);
+        enum dp_status st = scan_on(&scan, err);
         if (st == DP_OK || scan.ended || !damaged)
             return st;
         name_file(&scan, err);
@@ -414,12 +377,9 @@ enum dp_status dp_store_view_rows(struct dp_store_view *view, const struct dp_st
 }
 
 enum dp_status dp_store_view_rows_from(struct dp_store_view *view, struct dp_store_key from,
-                                       enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                               const void *row, size_t row_bytes,
-                                                               struct dp_error *err),
-                                       void *context, struct dp_error *err)
+                                       dp_store_visit_row *visit, void *context, struct dp_error *err)
 {
     struct scan scan = {.view = view, .visit = visit, .context = context};
     dp_key_put(scan.last, from);
-    return scan_from(&scan, err);
+    return scan_on(&scan, err);
 }

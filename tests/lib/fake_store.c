@@ -281,10 +281,7 @@ static void fake_wait(void *self)
 }
 
 static enum dp_status fake_visit_marks(void *self, const void *prefix, size_t prefix_bytes,
-                                       enum dp_status (*visit)(void *context,
-                                                               const struct dp_store_mark *mark,
-                                                               struct dp_error *err),
-                                       void *context, struct dp_error *err)
+                                       dp_store_visit_mark *visit, void *context, struct dp_error *err)
 {
     struct dp_fake_store *fake = self;
     enum dp_status st = DP_OK;
@@ -303,11 +300,8 @@ static enum dp_status fake_visit_marks(void *self, const void *prefix, size_t pr
     return st;
 }
 
-static enum dp_status fake_visit_rows(void *self,
-                                      enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                              const void *row, size_t row_bytes,
-                                                              struct dp_error *err),
-                                      void *context, struct dp_error *err)
+static enum dp_status fake_visit_rows(void *self, dp_store_visit_row *visit, void *context,
+                                      struct dp_error *err)
 {
     struct dp_fake_store *fake = self;
     enum dp_status st = DP_OK;

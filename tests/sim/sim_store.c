@@ -250,9 +250,7 @@ static void tell_stats(void *self, struct dp_store_stats *out)
 }
 
 static enum dp_status visit_marks(void *self, const void *prefix, size_t prefix_bytes,
-                                  enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                          struct dp_error *err),
-                                  void *context, struct dp_error *err)
+                                  dp_store_visit_mark *visit, void *context, struct dp_error *err)
 {
     struct sim_store *store = self;
     enum dp_status st = DP_OK;
@@ -266,11 +264,7 @@ static enum dp_status visit_marks(void *self, const void *prefix, size_t prefix_
     return st;
 }
 
-static enum dp_status visit_rows(void *self,
-                                 enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                         const void *row, size_t row_bytes,
-                                                         struct dp_error *err),
-                                 void *context, struct dp_error *err)
+static enum dp_status visit_rows(void *self, dp_store_visit_row *visit, void *context, struct dp_error *err)
 {
     struct sim_store *store = self;
     enum dp_status st = DP_OK;

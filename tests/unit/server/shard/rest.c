@@ -27,19 +27,13 @@ static void wait(void *self)
 }
 
 static enum dp_status visit_marks(void *self, const void *prefix, size_t prefix_bytes,
-                                  enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
-                                                          struct dp_error *err),
-                                  void *context, struct dp_error *err)
+                                  dp_store_visit_mark *visit, void *context, struct dp_error *err)
 {
     const struct rest *rest = self;
     return rest->store.visit_marks(rest->store.self, prefix, prefix_bytes, visit, context, err);
 }
 
-static enum dp_status visit_rows(void *self,
-                                 enum dp_status (*visit)(void *context, struct dp_store_key key,
-                                                         const void *row, size_t row_bytes,
-                                                         struct dp_error *err),
-                                 void *context, struct dp_error *err)
+static enum dp_status visit_rows(void *self, dp_store_visit_row *visit, void *context, struct dp_error *err)
 {
     const struct rest *rest = self;
     return rest->store.visit_rows(rest->store.self, visit, context, err);
