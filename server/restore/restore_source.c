@@ -1,5 +1,3 @@
-/* The shard stands on the store through a layer that counts what is under way, and makes a full disk a failure: a shard tries a
- * write again until there is room, for which nobody would wait here. */
 #include "server/restore/restore_source.h"
 
 #include "common/base/deadline.h"
@@ -16,93 +14,13 @@
 #define REST_MS 200u
 
 struct dp_restore_source {
-    struct dp_store store; /* RocksDB's */
-    struct dp_store layer; /* what the shard sees */
-    uint32_t under_way;
-    bool full;
-    struct dp_error why_full;
+    struct dp_store store;
     struct dp_disk disk; /* the journal's */
     struct dp_shard *shard;
     pthread_mutex_t lock;
     pthread_cond_t woken;
     bool wakes;
 };
-
-/* ---- the layer */
-
-static enum dp_status layer_submit(void *self, struct dp_store_job *job)
-{
-    struct dp_restore_source *s = self;
-    enum dp_status st = s->store.submit(s->store.self, job);
-    s->under_way += st == DP_OK;
-    return st;
-}
-
-static struct dp_store_job *layer_completed(void *self)
-{
-    struct dp_restore_source *s = self;
-    struct dp_store_job *job = s->store.completed(s->store.self);
-    if (!job)
-        return NULL;
-    DP_ASSERT(s->under_way > 0);
-    s->under_way--;
-    if (job->status == DP_FULL) {
-        s->full = true;
-        s->why_full = job->error;
-        job->status = job->error.status = DP_IO;
-    }
-    return job;
-}
-
-static void layer_wait(void *self)
-{
-    struct dp_restore_source *s = self;
-    s->store.wait(s->store.self);
-}
-
-static enum dp_status layer_visit_marks(void *self, const void *prefix, size_t prefix_bytes,
-                                        dp_store_visit_mark *visit, void *context, struct dp_error *err)
-{
-    struct dp_restore_source *s = self;
-    return s->store.visit_marks(s->store.self, prefix, prefix_bytes, visit, context, err);
-}
-
-static enum dp_status layer_visit_rows(void *self, dp_store_visit_row *visit, void *context,
-                                       struct dp_error *err)
-{
-    struct dp_restore_source *s = self;
-    return s->store.visit_rows(s->store.self, visit, context, err);
-}
-
-static void layer_stats(void *self, struct dp_store_stats *out)
-{
-    struct dp_restore_source *s = self;
-    s->store.stats(s->store.self, out);
-}
-
-static enum dp_status layer_room(void *self, uint64_t bytes, struct dp_error *err)
-{
-    struct dp_restore_source *s = self;
-    return s->store.room(s->store.self, bytes, err);
-}
-
-static void layer_close(void *self)
-{
-    (void)self; /* the store outlives the shard */
-}
-
-static struct dp_store layer_of(struct dp_restore_source *s)
-{
-    return (struct dp_store){.submit = layer_submit,
-                             .completed = layer_completed,
-                             .wait = layer_wait,
-                             .visit_marks = layer_visit_marks,
-                             .visit_rows = layer_visit_rows,
-                             .stats = layer_stats,
-                             .room = layer_room,
-                             .close = layer_close,
-                             .self = s};
-}
 
 /* ---- waking */
 
@@ -152,7 +70,7 @@ static enum dp_status open_shard(struct dp_restore_source *s, const struct dp_re
         .wall = dp_clock_wall(),
         .cache_bytes = o->cache_bytes,
         .salt = salt,
-        .store = &s->layer,
+        .store = &s->store,
         .journaled = true,
         .recovers = recovers,
         .journal = {.disk = &s->disk,
@@ -183,9 +101,9 @@ static enum dp_status drain(struct dp_restore_source *s, struct dp_error *err)
 /* Nothing of a shard that failed may be at the store when it is closed. */
 static void end_jobs(struct dp_restore_source *s)
 {
-    while (s->shard && s->under_way > 0) {
+    while (s->shard && !dp_rocks_store_is_idle(&s->store)) {
         (void)dp_shard_turn(s->shard);
-        if (s->under_way > 0)
+        if (!dp_rocks_store_is_idle(&s->store))
             rest(s);
     }
 }
@@ -202,22 +120,20 @@ static enum dp_status open_all(struct dp_restore_source *s, const struct dp_rest
                                            .journaled = true,
                                            .recovers = &recovers,
                                            .id = &id,
+                                           .full_fails = true,
                                            .wake = wake,
                                            .wake_context = s};
     (void)snprintf(journal, sizeof journal, "%s/journal", o->directory);
     enum dp_status st = dp_rocks_store_open(&store, &s->store, err);
     if (st == DP_OK)
         st = dp_disk_open(journal, &s->disk, err);
-    s->layer = layer_of(s);
     if (st == DP_OK)
         st = open_shard(s, o, recovers, &id, err);
     if (st == DP_OK)
         st = drain(s, err);
     end_jobs(s);
-    if (st != DP_OK && s->full) {
-        *err = s->why_full;
-        st = err->status = DP_FULL;
-    }
+    if (st != DP_OK && s->store.self && dp_rocks_store_was_full(&s->store, err))
+        st = DP_FULL;
     dp_shard_close(&s->shard);
     return st;
 }

@@ -63,7 +63,7 @@ struct rocks_store {
     struct dp_rocks_stats stats; /* taken by the writer */
     void (*wake)(void *context);
     void *wake_context;
-    bool writes_first;
+    bool writes_first, full_fails;
     /* Long enough for all tickets, so that a put never fails. */
     struct dp_queue *changes; /* of tickets: WRITE, MARKS */
     struct dp_queue *reads;   /* of parts */
@@ -78,6 +78,7 @@ struct rocks_store {
     struct ticket tickets[JOBS_MAX], *unused;
     /* The writer's; the shard may read it while nothing is under way (`lock` orders the accesses). */
     struct dp_error failed; /* of the first failed write: all later writes fail with it */
+    struct dp_error full;   /* full_fails: it was of a full disk */
     /* All threads'; guarded by `lock`. */
     pthread_mutex_t lock;
     pthread_cond_t completed_changed;
@@ -145,6 +146,10 @@ static void change(struct rocks_store *store, const struct ticket_batch *all)
         st = dp_rocks_link_make(&store->db, first->link_name, &err);
     else
         st = dp_rocks_batch_write(&store->db, &all->batch, &err);
+    if (st == DP_FULL && store->full_fails) {
+        store->full = err;
+        st = err.status = DP_IO;
+    }
     if (st != DP_OK && st != DP_FULL && dp_store_kind_poisons(first->kind) && store->failed.status == DP_OK)
         store->failed = err;
     for (uint32_t i = 0; i < all->batch.count; i++)
@@ -465,6 +470,7 @@ static struct rocks_store *make(const struct dp_rocks_store_options *options)
     store->wake = options->wake;
     store->wake_context = options->wake_context;
     store->writes_first = options->writes_first;
+    store->full_fails = options->full_fails;
     store->completed_end = &store->completed;
     for (uint32_t i = 0; i < JOBS_MAX; i++) {
         store->tickets[i].next = store->unused;
@@ -534,4 +540,19 @@ enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error
     enum dp_status st = dp_marks_leave(&self->db, err);
     self->marked_clean = st == DP_OK;
     return st;
+}
+
+bool dp_rocks_store_is_idle(const struct dp_store *store)
+{
+    const struct rocks_store *self = store->self;
+    return self->under_way == 0;
+}
+
+bool dp_rocks_store_was_full(const struct dp_store *store, struct dp_error *err)
+{
+    const struct rocks_store *self = store->self;
+    if (self->full.status == DP_OK)
+        return false;
+    *err = self->full;
+    return true;
 }

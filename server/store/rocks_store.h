@@ -36,6 +36,8 @@ struct dp_rocks_store_options {
     bool *recovers;
     void (*wake)(void *context); /* NULL: jobs are waited for (store.h, wait) */
     void *wake_context;
+    /* A full disk is a failure as any other (DP_IO), and no write is tried again. */
+    bool full_fails;
     bool writes_first; /* somebody waits for what is written: the writing thread has no low priority */
     /* number of reader threads, at most DP_ROCKS_READERS_MAX (else DP_INVALID); 0: 2 threads */
     uint32_t readers;
@@ -57,5 +59,9 @@ enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rock
  * completed. */
 DP_MUST_USE
 enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error *err);
+/* No job is under way. */
+bool dp_rocks_store_is_idle(const struct dp_store *store);
+/* full_fails: whether a full disk was the failure; *err: the cause, with DP_FULL. While no job is under way. */
+bool dp_rocks_store_was_full(const struct dp_store *store, struct dp_error *err);
 
 #endif
