@@ -6,7 +6,6 @@
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
-#include "common/base/parse.h"
 #include "common/config/cluster_paths.h"
 #include "common/config/cluster_text.h"
 #include "common/config/nearest.h"
@@ -61,28 +60,28 @@ static bool get_integer(const config_setting_t *setting, bool *negative, uint64_
     return true;
 }
 
+static enum dp_status set_text(const struct cluster_reader *reader, const struct dp_fields *fields,
+                               const struct dp_field *field, const config_setting_t *setting, void *base)
+{
+    char what[96];
+    (void)snprintf(what, sizeof what, "'%s%s'", fields->prefix, field->key);
+    enum dp_status st =
+        dp_field_set(fields, field, base, config_setting_get_string(setting), what, reader->err);
+    return st == DP_OK ? st : at_line(reader, setting);
+}
+
 static enum dp_status set_integer(const struct cluster_reader *reader, const struct dp_fields *fields,
                                   const struct dp_field *field, const config_setting_t *setting, void *at)
 {
     uint64_t value = 0;
-    bool negative = false, text = config_setting_type(setting) == CONFIG_TYPE_STRING;
-    char what[96];
-    (void)snprintf(what, sizeof what, "'%s%s'", fields->prefix, field->key);
-    if (text && field->type != DP_FIELD_U32) {
-        const char *digits = config_setting_get_string(setting);
-        enum dp_status st = field->type == DP_FIELD_BYTES
-                                ? dp_parse_bytes(digits, what, &value, reader->err)
-                                : dp_parse_u64(digits, field->min, field->max, what, &value, reader->err);
-        if (st != DP_OK)
-            return at_line(reader, setting);
-    } else if (!get_integer(setting, &negative, &value)) {
+    bool negative = false;
+    if (!get_integer(setting, &negative, &value))
         return wrong_type(reader, fields, setting,
                           field->type == DP_FIELD_BYTES ? "an integer or a string like \"4GiB\""
                                                         : "an integer");
-    }
     if (negative || (field->type == DP_FIELD_U32 && value > UINT32_MAX)) {
-        (void)dp_fail(reader->err, DP_ARGUMENT, "%s is %" PRId64 ", but must be %" PRIu64 " .. %" PRIu64,
-                      what, (int64_t)value, field->min, field->max);
+        (void)dp_fail(reader->err, DP_ARGUMENT, "'%s%s' is %" PRId64 ", but must be %" PRIu64 " .. %" PRIu64,
+                      fields->prefix, field->key, (int64_t)value, field->min, field->max);
         return at_line(reader, setting);
     }
     if (field->type == DP_FIELD_U32)
@@ -131,39 +130,22 @@ static enum dp_status set_list(const struct cluster_reader *reader, const struct
     return DP_OK;
 }
 
-static enum dp_status set_text(const struct cluster_reader *reader, const struct dp_fields *fields,
-                               const struct dp_field *field, const config_setting_t *setting, void *at)
-{
-    if (field->list && config_setting_type(setting) == CONFIG_TYPE_ARRAY)
-        return set_list(reader, fields, field, setting, at);
-    if (config_setting_type(setting) != CONFIG_TYPE_STRING)
-        return wrong_type(reader, fields, setting, field->list ? "an array of strings" : "a string");
-    const char *text = config_setting_get_string(setting);
-    if (field->type == DP_FIELD_NAME) {
-        char what[96];
-        (void)snprintf(what, sizeof what, "'%s%s'", fields->prefix, field->key);
-        return dp_field_set_name(field, text, at, what, reader->err) == DP_OK ? DP_OK
-                                                                              : at_line(reader, setting);
-    }
-    size_t len = strlen(text);
-    if (len > field->max) {
-        (void)dp_fail(reader->err, DP_ARGUMENT, "'%s%s' is longer than %" PRIu64 " bytes", fields->prefix,
-                      field->key, field->max);
-        return at_line(reader, setting);
-    }
-    memcpy(at, text, len + 1);
-    return DP_OK;
-}
-
 static enum dp_status set_field(const struct cluster_reader *reader, const struct dp_fields *fields,
                                 const struct dp_field *field, const config_setting_t *setting, void *base)
 {
     void *at = (char *)base + field->offset;
+    int type = config_setting_type(setting);
     enum dp_status st = DP_OK;
+    if (field->list && type == CONFIG_TYPE_ARRAY)
+        return set_list(reader, fields, field, setting, at);
     switch (field->type) {
-    case DP_FIELD_U32:
     case DP_FIELD_U64:
     case DP_FIELD_BYTES:
+        if (type == CONFIG_TYPE_STRING)
+            return set_text(reader, fields, field, setting, base);
+        st = set_integer(reader, fields, field, setting, at);
+        break;
+    case DP_FIELD_U32:
         st = set_integer(reader, fields, field, setting, at);
         break;
     case DP_FIELD_F64:
@@ -171,14 +153,15 @@ static enum dp_status set_field(const struct cluster_reader *reader, const struc
         st = set_real(reader, fields, field, setting, at);
         break;
     case DP_FIELD_BOOL:
-        if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
+        if (type != CONFIG_TYPE_BOOL)
             return wrong_type(reader, fields, setting, "true or false");
         *(bool *)at = config_setting_get_bool(setting) != 0;
         break;
     case DP_FIELD_TEXT:
     case DP_FIELD_NAME:
-        st = set_text(reader, fields, field, setting, at);
-        break;
+        if (type != CONFIG_TYPE_STRING)
+            return wrong_type(reader, fields, setting, field->list ? "an array of strings" : "a string");
+        return set_text(reader, fields, field, setting, base);
     }
     if (st == DP_OK && dp_field_check(fields, field, base, NULL, reader->err) != DP_OK)
         st = at_line(reader, setting);

@@ -29,8 +29,27 @@ static enum dp_status set_real(const struct dp_field *field, void *at, const cha
     return st;
 }
 
-static enum dp_status set_field(const struct dp_fields *fields, const struct dp_field *field, void *base,
-                                const char *text, const char *what, struct dp_error *err)
+static enum dp_status set_name(const struct dp_field *field, const char *name, void *at, const char *what,
+                               struct dp_error *err)
+{
+    char known[128] = "";
+    for (uint64_t i = 0; i <= field->max; i++) {
+        if (strcmp(field->names[i], name) == 0) {
+            *(uint32_t *)at = (uint32_t)i;
+            return DP_OK;
+        }
+        size_t len = strlen(known);
+        (void)snprintf(known + len, sizeof known - len, "%s%s",
+                       i == 0            ? ""
+                       : i == field->max ? " or "
+                                         : ", ",
+                       field->names[i]);
+    }
+    return dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but must be %s", what, name, known);
+}
+
+enum dp_status dp_field_set(const struct dp_fields *fields, const struct dp_field *field, void *base,
+                            const char *text, const char *what, struct dp_error *err)
 {
     void *at = (char *)base + field->offset;
     enum dp_status st = DP_OK;
@@ -56,7 +75,7 @@ static enum dp_status set_field(const struct dp_fields *fields, const struct dp_
         memcpy(at, text, strlen(text) + 1);
         break;
     case DP_FIELD_NAME:
-        st = dp_field_set_name(field, text, at, what, err);
+        st = set_name(field, text, at, what, err);
         break;
     }
     return st == DP_OK ? dp_field_check(fields, field, base, what, err) : st;
@@ -91,7 +110,7 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
         if (fields == &dp_fields_optimizer && !dp_optimizer_uses(optimizer->kind, field->offset))
             return dp_fail(err, DP_ARGUMENT, "%s is not a setting of the optimizer '%s'", what,
                            dp_cluster_optimizer_name(optimizer));
-        return set_field(fields, field, groups[i].base, text, what, err);
+        return dp_field_set(fields, field, groups[i].base, text, what, err);
     }
     return dp_fail(err, DP_ARGUMENT, "%s: there is no key '%s'", what, key);
 }

@@ -307,25 +307,6 @@ const char *dp_cluster_durability_name(enum dp_cluster_durability durability)
     return (size_t)durability < COUNT(durabilities) ? durabilities[durability] : NULL;
 }
 
-enum dp_status dp_field_set_name(const struct dp_field *field, const char *name, void *at, const char *what,
-                                 struct dp_error *err)
-{
-    char known[128] = "";
-    for (uint64_t i = 0; i <= field->max; i++) {
-        if (strcmp(field->names[i], name) == 0) {
-            *(uint32_t *)at = (uint32_t)i;
-            return DP_OK;
-        }
-        size_t len = strlen(known);
-        (void)snprintf(known + len, sizeof known - len, "%s%s",
-                       i == 0            ? ""
-                       : i == field->max ? " or "
-                                         : ", ",
-                       field->names[i]);
-    }
-    return dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but must be %s", what, name, known);
-}
-
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec)
 {
     const struct dp_optimizer_traits *traits = dp_optimizer_traits(spec);

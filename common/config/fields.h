@@ -57,8 +57,9 @@ enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base,
 /* NULL: no such key. */
 const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char *key);
 
-/* Sets a NAME field by its name. DP_ARGUMENT: unknown, the known ones are listed. what: as dp_field_check. */
+/* Sets the field from a person's text, with its checks. what: as dp_field_check. */
 DP_MUST_USE
-enum dp_status dp_field_set_name(const struct dp_field *field, const char *name, void *at, const char *what,
-                                 struct dp_error *err);
+enum dp_status dp_field_set(const struct dp_fields *fields, const struct dp_field *field, void *base,
+                            const char *text, const char *what, struct dp_error *err);
+
 #endif
