@@ -332,7 +332,8 @@ static enum dp_status check_member(const struct dp_fake_shard *shard, const stru
 static bool holds(struct dp_fake_net *net, uint32_t index, const struct dp_request *r, uint64_t release_ns,
                   struct dp_reply *reply)
 {
-    bool held = net->holds ? net->holds(net->context, index, r, reply) : net->now_ns < release_ns;
+    bool held = net->holds ? net->holds(&(struct dp_fake_turn){net->context, index, r, reply, NULL, NULL})
+                           : net->now_ns < release_ns;
     if (held)
         reply->status = DP_HELD;
     return held;
@@ -441,7 +442,7 @@ static void answer(struct dp_fake_net *net, uint32_t index, struct dp_reply *rep
     struct dp_message *out = NULL;
     struct dp_error err = {0};
     if (net->tamper)
-        net->tamper(net->context, index, reply, frames, &frame_count);
+        net->tamper(&(struct dp_fake_turn){net->context, index, NULL, reply, frames, &frame_count});
     enum dp_status st = dp_reply_encode(reply, frames, frame_count, &out, &err);
     dp_reply_clear(reply);
     DP_ASSERT(st == DP_OK);
@@ -480,7 +481,9 @@ static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *me
     struct dp_frame frames[DP_SECTIONS_MAX];
     uint32_t frame_count = 0;
     read_request(net, index, message, &r, &reply);
-    reply.status = net->refuse ? net->refuse(net->context, index, &r, &reply) : DP_OK;
+    reply.status = net->refuse
+                       ? net->refuse(&(struct dp_fake_turn){net->context, index, &r, &reply, NULL, NULL})
+                       : DP_OK;
     if (reply.status == DP_TIMEOUT)
         return;
     if (reply.status == DP_OK)

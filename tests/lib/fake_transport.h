@@ -55,6 +55,16 @@ struct dp_fake_shard {
     struct dp_fake_push push[DP_FAKE_LOG_MAX]; /* in the order they were applied */
 };
 
+/* A request at a shard, or its reply, for the net's callbacks. */
+struct dp_fake_turn {
+    void *context; /* the net's */
+    uint32_t shard;
+    const struct dp_request *request; /* refuse, holds */
+    struct dp_reply *reply;
+    struct dp_frame *frames; /* tamper */
+    uint32_t *frame_count;
+};
+
 struct dp_fake_net {
     uint32_t shards;
     uint64_t random, now_ns;
@@ -68,13 +78,11 @@ struct dp_fake_net {
     uint32_t sent, sent_to[DP_FAKE_SHARDS_MAX + 1];
     size_t sent_bytes;
     /* Before a request is done: another status than OK is answered instead; DP_TIMEOUT: no answer at all. */
-    enum dp_status (*refuse)(void *context, uint32_t shard, const struct dp_request *request,
-                             struct dp_reply *reply);
+    enum dp_status (*refuse)(const struct dp_fake_turn *it);
     /* Before a reply leaves: may change it and its frames. */
-    void (*tamper)(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                   uint32_t *frame_count);
+    void (*tamper)(const struct dp_fake_turn *it);
     /* Whether a member's pull is held now, and what HELD says. Asked when it comes and each DP_FAKE_HELD_MS. */
-    bool (*holds)(void *context, uint32_t shard, const struct dp_request *request, struct dp_reply *reply);
+    bool (*holds)(const struct dp_fake_turn *it);
     void *context;
     struct dp_fake_mail *mail; /* under way, or held, by time */
     struct dp_fake_note {

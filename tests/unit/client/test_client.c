@@ -37,43 +37,29 @@ static void open_names_the_shard_that_is_not_there(void **state)
     done(&b);
 }
 
-static void swap_ranges(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                        uint32_t *n)
+static void swap_ranges(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)frames;
-    (void)n;
-    struct dp_range other = dp_range_of_shard(1 - shard, 2);
-    reply->first = other.first;
-    reply->last = other.last;
+    struct dp_range other = dp_range_of_shard(1 - it->shard, 2);
+    it->reply->first = other.first;
+    it->reply->last = other.last;
 }
 
-static void no_stream(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                      uint32_t *n)
+static void no_stream(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)shard;
-    (void)frames;
-    (void)n;
-    reply->stream = 0;
+    it->reply->stream = 0;
 }
 
-static enum dp_status other_generation(void *context, uint32_t shard, const struct dp_request *r,
-                                       struct dp_reply *reply)
+static enum dp_status other_generation(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)r;
-    (void)snprintf(reply->reason, sizeof reply->reason, "this is generation 9");
-    return shard == 1 ? DP_GENERATION : DP_OK;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "this is generation 9");
+    return it->shard == 1 ? DP_GENERATION : DP_OK;
 }
 
-static enum dp_status not_the_first(void *context, uint32_t shard, const struct dp_request *r,
-                                    struct dp_reply *reply)
+static enum dp_status not_the_first(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)shard;
-    (void)snprintf(reply->reason, sizeof reply->reason, "streams are given by shard 0, this is shard 1");
-    return r->want_stream ? DP_INVALID : DP_OK;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason,
+                   "streams are given by shard 0, this is shard 1");
+    return it->request->want_stream ? DP_INVALID : DP_OK;
 }
 
 static void open_passes_refusals_on(void **state)
@@ -114,16 +100,12 @@ static void open_passes_refusals_on(void **state)
 
 static uint64_t stores[2], registers[2]; /* as the shards tell */
 
-static void tell_stores(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                        uint32_t *n)
+static void tell_stores(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)frames;
-    (void)n;
-    if (reply->kind != DP_REPLY_WELCOME)
+    if (it->reply->kind != DP_REPLY_WELCOME)
         return;
-    reply->store = stores[shard];
-    reply->register_id = registers[shard];
+    it->reply->store = stores[it->shard];
+    it->reply->register_id = registers[it->shard];
 }
 
 static struct bench made_with_stores(uint64_t first, uint64_t second)
@@ -462,31 +444,24 @@ struct deaf {
     uint64_t stream, least, most;
 };
 
-static enum dp_status note_push(void *context, uint32_t shard, const struct dp_request *request,
-                                struct dp_reply *reply)
+static enum dp_status note_push(const struct dp_fake_turn *it)
 {
-    struct deaf *deaf = context;
-    (void)shard;
-    (void)reply;
-    if (request->kind != DP_REQUEST_PUSH)
+    struct deaf *deaf = it->context;
+    if (it->request->kind != DP_REQUEST_PUSH)
         return DP_OK;
-    deaf->least = deaf->pushes == 0 || request->number < deaf->least ? request->number : deaf->least;
-    deaf->most = deaf->pushes == 0 || request->number > deaf->most ? request->number : deaf->most;
-    assert_true(deaf->pushes == 0 || request->stream == deaf->stream);
-    deaf->stream = request->stream;
+    deaf->least = deaf->pushes == 0 || it->request->number < deaf->least ? it->request->number : deaf->least;
+    deaf->most = deaf->pushes == 0 || it->request->number > deaf->most ? it->request->number : deaf->most;
+    assert_true(deaf->pushes == 0 || it->request->stream == deaf->stream);
+    deaf->stream = it->request->stream;
     deaf->pushes++;
     return deaf->silent && !deaf->applies ? DP_TIMEOUT : DP_OK;
 }
 
-static void lose_answer(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                        uint32_t *count)
+static void lose_answer(const struct dp_fake_turn *it)
 {
-    const struct deaf *deaf = context;
-    (void)shard;
-    (void)frames;
-    (void)count;
-    if (deaf->silent && reply->kind == DP_REPLY_PUSHED)
-        reply->id += UINT64_C(1) << 40; /* nobody's */
+    const struct deaf *deaf = it->context;
+    if (deaf->silent && it->reply->kind == DP_REPLY_PUSHED)
+        it->reply->id += UINT64_C(1) << 40; /* nobody's */
 }
 
 /* A simple push whose deadline passes was sent under one number, however often, and its number is not given again: whether the
@@ -543,14 +518,11 @@ struct deadlines {
     uint32_t timeout_ms[16]; /* of the last request of each kind; 0: none came */
 };
 
-static enum dp_status note_deadline(void *context, uint32_t shard, const struct dp_request *request,
-                                    struct dp_reply *reply)
+static enum dp_status note_deadline(const struct dp_fake_turn *it)
 {
-    struct deadlines *seen = context;
-    (void)shard;
-    (void)reply;
-    if (request->kind < 16)
-        seen->timeout_ms[request->kind] = request->timeout_ms;
+    struct deadlines *seen = it->context;
+    if (it->request->kind < 16)
+        seen->timeout_ms[it->request->kind] = it->request->timeout_ms;
     return DP_OK;
 }
 

@@ -61,13 +61,11 @@ static void each_shard_hears_what_it_lacks(void **state)
     done(&b);
 }
 
-static enum dp_status second_refuses(void *context, uint32_t shard, const struct dp_request *r,
-                                     struct dp_reply *reply)
+static enum dp_status second_refuses(const struct dp_fake_turn *it)
 {
-    (void)context;
-    if (r->kind != DP_REQUEST_CHECKPOINT || shard != 1)
+    if (it->request->kind != DP_REQUEST_CHECKPOINT || it->shard != 1)
         return DP_OK;
-    (void)snprintf(reply->reason, sizeof reply->reason, "order 7 is under way");
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "order 7 is under way");
     return DP_IN_USE;
 }
 

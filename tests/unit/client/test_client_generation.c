@@ -98,11 +98,10 @@ static void another_one_than_wanted_is_refused(void **state)
     done(&b);
 }
 
-static void misses_shard_1(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                           uint32_t *frame_count)
+static void misses_shard_1(const struct dp_fake_turn *it)
 {
-    (void)context, (void)frames, (void)frame_count;
-    reply->history = shard == 1 ? 7 : reply->history;
+    (void)it->context, (void)it->frames, (void)it->frame_count;
+    it->reply->history = it->shard == 1 ? 7 : it->reply->history;
 }
 
 static void shards_of_two_histories_are_refused(void **state)

@@ -17,18 +17,19 @@ struct held {
     uint32_t pushes_lost; /* from now on */
 };
 
-static bool holds(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
+static bool holds(const struct dp_fake_turn *it)
 {
-    struct held *h = context;
-    if (!h->hold[shard])
+    struct held *h = it->context;
+    if (!h->hold[it->shard])
         return false;
     h->pulls++;
-    h->timeout_ms = r->timeout_ms;
-    reply->wait = (struct dp_wait){.reason = DP_WAIT_STEP, .subject = 2, .done = 5, .total = r->member.step};
-    reply->silent_ms = 12300;
-    (void)snprintf(reply->reason, sizeof reply->reason,
+    h->timeout_ms = it->request->timeout_ms;
+    it->reply->wait =
+        (struct dp_wait){.reason = DP_WAIT_STEP, .subject = 2, .done = 5, .total = it->request->member.step};
+    it->reply->silent_ms = 12300;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason,
                    "step %u waits for worker 2, which has finished 5 steps and was last heard 12.3 s ago",
-                   (unsigned)r->member.step);
+                   (unsigned)it->request->member.step);
     return true;
 }
 
@@ -228,13 +229,9 @@ static void a_silent_shard_is_named_before_one_that_holds_it(void **state)
     tear_down(&h);
 }
 
-static enum dp_status recovers(void *context, uint32_t shard, const struct dp_request *r,
-                               struct dp_reply *reply)
+static enum dp_status recovers(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)shard;
-    (void)r;
-    reply->wait.reason = DP_WAIT_RECOVERING;
+    it->reply->wait.reason = DP_WAIT_RECOVERING;
     return DP_AGAIN;
 }
 
@@ -259,13 +256,10 @@ static void a_shard_that_recovers_says_so_instead(void **state)
     tear_down(&h);
 }
 
-static enum dp_status loses_pushes(void *context, uint32_t shard, const struct dp_request *r,
-                                   struct dp_reply *reply)
+static enum dp_status loses_pushes(const struct dp_fake_turn *it)
 {
-    struct held *h = context;
-    (void)shard;
-    (void)reply;
-    if (r->kind != DP_REQUEST_PUSH || h->pushes_lost == 0)
+    struct held *h = it->context;
+    if (it->request->kind != DP_REQUEST_PUSH || h->pushes_lost == 0)
         return DP_OK;
     h->pushes_lost--;
     return DP_TIMEOUT;
@@ -308,17 +302,13 @@ static void what_is_lost_behind_it_is_sent_again(void **state)
     tear_down(&h);
 }
 
-static void loses_an_answer(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                            uint32_t *frame_count)
+static void loses_an_answer(const struct dp_fake_turn *it)
 {
-    struct held *h = context;
-    (void)shard;
-    (void)frames;
-    (void)frame_count;
-    if (reply->kind != DP_REPLY_PUSHED || h->pushes_lost == 0)
+    struct held *h = it->context;
+    if (it->reply->kind != DP_REPLY_PUSHED || h->pushes_lost == 0)
         return;
     h->pushes_lost--;
-    reply->session++; /* another's: nobody takes it */
+    it->reply->session++; /* another's: nobody takes it */
 }
 
 /* Goal    what is behind a held pull is overtaken like any other request: it is sent again, even while others are answered.

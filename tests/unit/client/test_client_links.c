@@ -54,13 +54,10 @@ static void silence_is_asked_again_ever_more_slowly(void **state)
 }
 
 /* Answers nothing but status while `hold`. */
-static enum dp_status only_status(void *context, uint32_t shard, const struct dp_request *r,
-                                  struct dp_reply *reply)
+static enum dp_status only_status(const struct dp_fake_turn *it)
 {
-    (void)shard;
-    (void)reply;
-    const bool *hold = context;
-    return *hold && r->kind != DP_REQUEST_STATUS ? DP_TIMEOUT : DP_OK;
+    const bool *hold = it->context;
+    return *hold && it->request->kind != DP_REQUEST_STATUS ? DP_TIMEOUT : DP_OK;
 }
 
 static void a_shard_that_is_heard_is_not_hurried(void **state)
@@ -352,11 +349,12 @@ static void keys_that_change_under_a_pull_are_noticed(void **state)
 
 /* ---- servers that stop, come back, are busy ---- */
 
-static enum dp_status busy(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
+static enum dp_status busy(const struct dp_fake_turn *it)
 {
-    const uint32_t *from = context;
-    (void)snprintf(reply->reason, sizeof reply->reason, "number is above the window");
-    return shard == 0 && r->kind == DP_REQUEST_PUSH && r->number >= *from ? DP_AGAIN : DP_OK;
+    const uint32_t *from = it->context;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "number is above the window");
+    return it->shard == 0 && it->request->kind == DP_REQUEST_PUSH && it->request->number >= *from ? DP_AGAIN
+                                                                                                  : DP_OK;
 }
 
 static void a_busy_shard_is_quoted_and_asked_again(void **state)
@@ -384,19 +382,17 @@ static void a_busy_shard_is_quoted_and_asked_again(void **state)
 }
 
 /* The shard's disk is full: it refuses push 1 for that, and all behind it because push 1 is missing. */
-static enum dp_status full_and_in_order(void *context, uint32_t shard, const struct dp_request *r,
-                                        struct dp_reply *reply)
+static enum dp_status full_and_in_order(const struct dp_fake_turn *it)
 {
-    uint64_t *refused = context;
-    (void)shard;
-    if (r->kind != DP_REQUEST_PUSH || r->number == 0)
+    uint64_t *refused = it->context;
+    if (it->request->kind != DP_REQUEST_PUSH || it->request->number == 0)
         return DP_OK;
-    (void)snprintf(reply->reason, sizeof reply->reason, "%s",
-                   r->number == 1 ? "the disk is full" : "request 3 came before request 2");
-    if (r->number == 1)
-        *refused = r->sequence;
-    reply->sequence = *refused;
-    return r->number == 1 ? DP_AGAIN : DP_ORDER;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "%s",
+                   it->request->number == 1 ? "the disk is full" : "request 3 came before request 2");
+    if (it->request->number == 1)
+        *refused = it->request->sequence;
+    it->reply->sequence = *refused;
+    return it->request->number == 1 ? DP_AGAIN : DP_ORDER;
 }
 
 static void the_cause_is_quoted_not_what_follows_from_it(void **state)

@@ -122,44 +122,43 @@ struct liar {
     bool on;
 };
 
-static void tell_a_lie(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                       uint32_t *n)
+static void tell_a_lie(const struct dp_fake_turn *it)
 {
-    const struct liar *liar = context;
-    if (!liar->on || shard != 1 || reply->kind != DP_REPLY_PULLED)
+    const struct liar *liar = it->context;
+    if (!liar->on || it->shard != 1 || it->reply->kind != DP_REPLY_PULLED)
         return;
     switch (liar->lie) {
     case LIE_SHORT_FRAME:
-        frames[0].size -= 1;
+        it->frames[0].size -= 1;
         break;
     case LIE_LONG_FRAME:
-        dp_frame_release(&frames[0]);
-        frames[0] = dp_frame_copy("0123456789abcdefghij", 20);
+        dp_frame_release(&it->frames[0]);
+        it->frames[0] = dp_frame_copy("0123456789abcdefghij", 20);
         break;
     case LIE_FEW_FRAMES:
-        dp_frame_release(&frames[0]);
-        *n = 0;
+        dp_frame_release(&it->frames[0]);
+        *it->frame_count = 0;
         break;
     case LIE_MANY_FRAMES:
-        frames[(*n)++] = dp_frame_copy("x", 1);
+        it->frames[(*it->frame_count)++] = dp_frame_copy("x", 1);
         break;
     case LIE_KIND:
-        dp_frame_release(&frames[0]);
-        *n = 0;
-        reply->kind = DP_REPLY_PUSHED;
+        dp_frame_release(&it->frames[0]);
+        *it->frame_count = 0;
+        it->reply->kind = DP_REPLY_PUSHED;
         break;
     case LIE_ID:
-        reply->id += 1000;
+        it->reply->id += 1000;
         break;
     case LIE_SESSION:
-        reply->session++;
+        it->reply->session++;
         break;
     default:
-        dp_frame_release(&frames[0]);
-        *n = 0;
-        reply->kind = DP_REPLY_NONE;
-        reply->status = liar->lie == LIE_REASON ? DP_NOT_FOUND : (enum dp_status)9999;
-        (void)snprintf(reply->reason, sizeof reply->reason, "no such table here");
+        dp_frame_release(&it->frames[0]);
+        *it->frame_count = 0;
+        it->reply->kind = DP_REPLY_NONE;
+        it->reply->status = liar->lie == LIE_REASON ? DP_NOT_FOUND : (enum dp_status)9999;
+        (void)snprintf(it->reply->reason, sizeof it->reply->reason, "no such table here");
     }
 }
 
@@ -237,13 +236,10 @@ static void rubbish_breaks_nothing(void **state)
     }
 }
 
-static enum dp_status drop_second(void *context, uint32_t shard, const struct dp_request *r,
-                                  struct dp_reply *reply)
+static enum dp_status drop_second(const struct dp_fake_turn *it)
 {
-    bool *dropped = context;
-    (void)shard;
-    (void)reply;
-    if (*dropped || r->kind != DP_REQUEST_PUSH || r->number != 1)
+    bool *dropped = it->context;
+    if (*dropped || it->request->kind != DP_REQUEST_PUSH || it->request->number != 1)
         return DP_OK;
     *dropped = true;
     return DP_TIMEOUT;
@@ -305,14 +301,12 @@ static void a_restarted_server_is_greeted_again(void **state)
     done(&b);
 }
 
-static enum dp_status refuse_hello(void *context, uint32_t shard, const struct dp_request *r,
-                                   struct dp_reply *reply)
+static enum dp_status refuse_hello(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)snprintf(reply->reason, sizeof reply->reason, "restored as generation 2");
-    if (shard != 1)
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "restored as generation 2");
+    if (it->shard != 1)
         return DP_OK;
-    return r->kind == DP_REQUEST_HELLO ? DP_GENERATION : DP_SESSION;
+    return it->request->kind == DP_REQUEST_HELLO ? DP_GENERATION : DP_SESSION;
 }
 
 static void a_refused_greeting_fails_what_waits_and_is_tried_anew(void **state)

@@ -75,14 +75,12 @@ struct asked {
     struct bench *bench;
 };
 
-static enum dp_status look(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
+static enum dp_status look(const struct dp_fake_turn *it)
 {
-    struct asked *asked = context;
-    (void)shard;
-    (void)reply;
-    if (r->kind != DP_REQUEST_REGISTER_GET)
+    struct asked *asked = it->context;
+    if (it->request->kind != DP_REQUEST_REGISTER_GET)
         return DP_OK;
-    asked->wait_ms[asked->n] = r->wait_ms;
+    asked->wait_ms[asked->n] = it->request->wait_ms;
     asked->at_ns[asked->n++] = asked->bench->net->now_ns;
     if (asked->n == asked->sets_at)
         someone_sets(asked->bench);
@@ -138,16 +136,14 @@ static void a_first_server_that_is_away_is_waited_for_and_named(void **state)
     done(&b);
 }
 
-static enum dp_status refuse_full(void *context, uint32_t shard, const struct dp_request *r,
-                                  struct dp_reply *reply)
+static enum dp_status refuse_full(const struct dp_fake_turn *it)
 {
-    uint32_t *left = context;
-    (void)shard;
-    if (r->kind != DP_REQUEST_REGISTER_SET || *left == 0)
+    uint32_t *left = it->context;
+    if (it->request->kind != DP_REQUEST_REGISTER_SET || *left == 0)
         return DP_OK;
     --*left;
-    (void)snprintf(reply->reason, sizeof reply->reason, "No space left on device");
-    reply->wait.reason = DP_WAIT_DISK;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "No space left on device");
+    it->reply->wait.reason = DP_WAIT_DISK;
     return DP_AGAIN;
 }
 

@@ -3,14 +3,11 @@
 
 #include <stdio.h>
 
-static enum dp_status recovering(void *context, uint32_t shard, const struct dp_request *r,
-                                 struct dp_reply *reply)
+static enum dp_status recovering(const struct dp_fake_turn *it)
 {
-    (void)shard;
-    (void)r;
-    const bool *still = context;
-    (void)snprintf(reply->reason, sizeof reply->reason, "shard 0 is recovering: 3 of 9 segments");
-    reply->wait = (struct dp_wait){.reason = DP_WAIT_RECOVERING, .done = 3, .total = 9};
+    const bool *still = it->context;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "shard 0 is recovering: 3 of 9 segments");
+    it->reply->wait = (struct dp_wait){.reason = DP_WAIT_RECOVERING, .done = 3, .total = 9};
     return *still ? DP_AGAIN : DP_OK;
 }
 
@@ -98,13 +95,10 @@ static enum dp_status open_suspended(struct bench *b)
     return dp_client_open_over(&b->options, &transport, &clock, 41, &b->client, &b->err);
 }
 
-static enum dp_status answers_each_third(void *context, uint32_t shard, const struct dp_request *r,
-                                         struct dp_reply *reply)
+static enum dp_status answers_each_third(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)shard;
-    (void)reply;
-    return r->kind == DP_REQUEST_POSITIONS_GET && ++suspension.questions % 3 != 0 ? DP_TIMEOUT : DP_OK;
+    return it->request->kind == DP_REQUEST_POSITIONS_GET && ++suspension.questions % 3 != 0 ? DP_TIMEOUT
+                                                                                            : DP_OK;
 }
 
 /* A step of the script below: what it gave, and how long it took while the process ran. */

@@ -119,15 +119,10 @@ static void other_settings_are_refused_with_both_sides(void **state)
     done(&b);
 }
 
-static void tells_an_older_view(void *context, uint32_t shard, struct dp_reply *reply,
-                                struct dp_frame *frames, uint32_t *frame_count)
+static void tells_an_older_view(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)shard;
-    (void)frames;
-    (void)frame_count;
-    if (reply->kind == DP_REPLY_VIEW)
-        reply->version = 0;
+    if (it->reply->kind == DP_REPLY_VIEW)
+        it->reply->version = 0;
 }
 
 /* Neither the register's bytes nor a shard's answer are trusted. */
@@ -163,13 +158,10 @@ struct rivals {
     uint64_t left;
 };
 
-static enum dp_status rival_sets(void *context, uint32_t shard, const struct dp_request *r,
-                                 struct dp_reply *reply)
+static enum dp_status rival_sets(const struct dp_fake_turn *it)
 {
-    struct rivals *rivals = context;
-    (void)shard;
-    (void)reply;
-    if (r->kind != DP_REQUEST_REGISTER_SET || rivals->left == 0)
+    struct rivals *rivals = it->context;
+    if (it->request->kind != DP_REQUEST_REGISTER_SET || rivals->left == 0)
         return DP_OK;
     others_set(rivals->net, 2,
                (struct dp_member){.incarnation = rivals->left--, .until = UINT64_MAX, .from = 5});
@@ -247,16 +239,12 @@ static enum dp_status push_step(struct bench *b, uint64_t step, struct dp_ticket
     return dp_client_push(b->client, &options, NULL, 0, WAIT_MS, ticket, &b->err);
 }
 
-static void told_more(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                      uint32_t *frame_count)
+static void told_more(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)frames;
-    (void)frame_count;
-    if (reply->kind != DP_REPLY_PUSHED)
+    if (it->reply->kind != DP_REPLY_PUSHED)
         return;
-    reply->dropped = shard == 1;
-    reply->gap = 2 + shard;
+    it->reply->dropped = it->shard == 1;
+    it->reply->gap = 2 + it->shard;
 }
 
 static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
@@ -321,15 +309,11 @@ static void with_backups_a_push_waits_for_none(void **state)
     done(&b);
 }
 
-static void tells_a_later_step(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                               uint32_t *frame_count)
+static void tells_a_later_step(const struct dp_fake_turn *it)
 {
     static const uint64_t open[] = {6, 9, 7};
-    (void)context;
-    (void)frames;
-    (void)frame_count;
-    if (reply->kind == DP_REPLY_PULLED)
-        reply->open = open[shard];
+    if (it->reply->kind == DP_REPLY_PULLED)
+        it->reply->open = open[it->shard];
 }
 
 /* Goal    shards may be at different steps: it is the latest that the member goes on at.
@@ -447,12 +431,12 @@ static void a_shard_that_lost_the_view_is_given_it_again(void **state)
     done(&b);
 }
 
-static bool holds_step_9(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
+static bool holds_step_9(const struct dp_fake_turn *it)
 {
-    const struct dp_fake_net *net = context;
-    (void)snprintf(reply->reason, sizeof reply->reason, "step 9 waits for worker 0");
-    reply->wait = (struct dp_wait){DP_WAIT_STEP, 0, 8, 9};
-    return r->member.step == 9 && net->shard[shard].view.member[0].until == UINT64_MAX;
+    const struct dp_fake_net *net = it->context;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "step 9 waits for worker 0");
+    it->reply->wait = (struct dp_wait){DP_WAIT_STEP, 0, 8, 9};
+    return it->request->member.step == 9 && net->shard[it->shard].view.member[0].until == UINT64_MAX;
 }
 
 /* Worker 0 left, and died before it could tell the shards. Who waits for it hands the view over. */
@@ -518,18 +502,16 @@ struct forgetful {
     uint32_t refused, puts;
 };
 
-static enum dp_status never_has_it(void *context, uint32_t shard, const struct dp_request *r,
-                                   struct dp_reply *reply)
+static enum dp_status never_has_it(const struct dp_fake_turn *it)
 {
-    struct forgetful *f = context;
-    (void)shard;
-    f->puts += r->kind == DP_REQUEST_VIEW_PUT;
-    f->refused += r->kind == DP_REQUEST_PUSH;
-    if (r->kind == DP_REQUEST_VIEW_PUT && f->silent)
+    struct forgetful *f = it->context;
+    f->puts += it->request->kind == DP_REQUEST_VIEW_PUT;
+    f->refused += it->request->kind == DP_REQUEST_PUSH;
+    if (it->request->kind == DP_REQUEST_VIEW_PUT && f->silent)
         return DP_TIMEOUT;
-    if (r->kind != DP_REQUEST_PUSH)
+    if (it->request->kind != DP_REQUEST_PUSH)
         return DP_OK;
-    reply->wait.reason = DP_WAIT_VIEW;
+    it->reply->wait.reason = DP_WAIT_VIEW;
     return DP_AGAIN;
 }
 

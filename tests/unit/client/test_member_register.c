@@ -20,24 +20,17 @@ static void another_joins(struct dp_fake_net *net)
     dp_view_clear(&view);
 }
 
-static void acts_on_a_newer_view(void *context, uint32_t shard, struct dp_reply *reply,
-                                 struct dp_frame *frames, uint32_t *frame_count)
+static void acts_on_a_newer_view(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)frames;
-    (void)frame_count;
-    if (reply->kind == DP_REPLY_VIEW && shard == 1)
-        reply->version = 4;
+    if (it->reply->kind == DP_REPLY_VIEW && it->shard == 1)
+        it->reply->version = 4;
 }
 
 /* While the view is handed over, others change it. */
-static enum dp_status others_join(void *context, uint32_t shard, const struct dp_request *r,
-                                  struct dp_reply *reply)
+static enum dp_status others_join(const struct dp_fake_turn *it)
 {
-    struct bench *b = context;
-    (void)shard;
-    (void)reply;
-    while (r->kind == DP_REQUEST_VIEW_PUT && b->net->value.version < 4)
+    struct bench *b = it->context;
+    while (it->request->kind == DP_REQUEST_VIEW_PUT && b->net->value.version < 4)
         another_joins(b->net);
     return DP_OK;
 }

@@ -80,15 +80,14 @@ struct told {
     bool left[2];
 };
 
-static enum dp_status watch(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
+static enum dp_status watch(const struct dp_fake_turn *it)
 {
-    struct told *told = context;
+    struct told *told = it->context;
     struct dp_view view;
-    (void)reply;
-    if (r->kind != DP_REQUEST_VIEW_PUT)
+    if (it->request->kind != DP_REQUEST_VIEW_PUT)
         return DP_OK;
-    assert_int_equal(dp_view_unpack(r->note, r->note_bytes, &view, NULL), DP_OK);
-    told->left[shard] |= view.member[1].until == 9;
+    assert_int_equal(dp_view_unpack(it->request->note, it->request->note_bytes, &view, NULL), DP_OK);
+    told->left[it->shard] |= view.member[1].until == 9;
     assert_true(view.member[1].from == 5 || (told->left[0] && told->left[1]));
     dp_view_clear(&view);
     return DP_OK;
@@ -169,13 +168,11 @@ struct rival {
     uint32_t puts;
 };
 
-static enum dp_status joins_meanwhile(void *context, uint32_t shard, const struct dp_request *r,
-                                      struct dp_reply *reply)
+static enum dp_status joins_meanwhile(const struct dp_fake_turn *it)
 {
-    struct rival *rival = context;
+    struct rival *rival = it->context;
     struct bench *b = rival->b;
-    (void)reply;
-    if (r->kind != DP_REQUEST_VIEW_PUT || ++rival->puts != 3 || shard == 9)
+    if (it->request->kind != DP_REQUEST_VIEW_PUT || ++rival->puts != 3 || it->shard == 9)
         return DP_OK;
     struct dp_view view = registered(b);
     view.member[0].incarnation = 99;

@@ -60,17 +60,16 @@ static void many_numbers_are_asked_for_in_pieces(void **state)
     done(&b);
 }
 
-static enum dp_status forgotten(void *context, uint32_t shard, const struct dp_request *r,
-                                struct dp_reply *reply)
+static enum dp_status forgotten(const struct dp_fake_turn *it)
 {
-    uint32_t *times = context;
-    if (r->kind != DP_REQUEST_POSITIONS_GET || shard != 1)
+    uint32_t *times = it->context;
+    if (it->request->kind != DP_REQUEST_POSITIONS_GET || it->shard != 1)
         return DP_OK;
     if ((*times)++ < 3) { /* first it is recovering */
-        (void)snprintf(reply->reason, sizeof reply->reason, "shard 1 is recovering: 4 of 9 MB");
+        (void)snprintf(it->reply->reason, sizeof it->reply->reason, "shard 1 is recovering: 4 of 9 MB");
         return DP_AGAIN;
     }
-    (void)snprintf(reply->reason, sizeof reply->reason, "it was forgotten");
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "it was forgotten");
     return DP_TOO_OLD;
 }
 
@@ -105,15 +104,12 @@ static void a_silent_shard_is_named_when_the_time_is_over(void **state)
     done(&b);
 }
 
-static void wrong_size(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                       uint32_t *frame_count)
+static void wrong_size(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)frame_count;
-    if (shard != 1 || reply->kind != DP_REPLY_POSITIONS)
+    if (it->shard != 1 || it->reply->kind != DP_REPLY_POSITIONS)
         return;
-    dp_frame_release(&frames[0]);
-    frames[0] = dp_frame_new(3);
+    dp_frame_release(&it->frames[0]);
+    it->frames[0] = dp_frame_new(3);
 }
 
 static void an_answer_of_another_size_is_refused(void **state)

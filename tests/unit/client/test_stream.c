@@ -4,14 +4,10 @@
 enum { ABOVE = 5000 };
 
 /* Shard 1 has forgotten all up to ABOVE, and knows no stream before it is pushed to. */
-static void floors(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                   uint32_t *n)
+static void floors(const struct dp_fake_turn *it)
 {
-    (void)context;
-    (void)frames;
-    (void)n;
-    if (reply->kind == DP_REPLY_WELCOME && shard == 1)
-        reply->too_old = ABOVE;
+    if (it->reply->kind == DP_REPLY_WELCOME && it->shard == 1)
+        it->reply->too_old = ABOVE;
 }
 
 static enum dp_status push_row(struct bench *b, struct dp_client_table *t)
@@ -62,15 +58,14 @@ static void so_it_does_on_a_bad_network(void **state)
     }
 }
 
-static enum dp_status too_old(void *context, uint32_t shard, const struct dp_request *r,
-                              struct dp_reply *reply)
+static enum dp_status too_old(const struct dp_fake_turn *it)
 {
-    uint32_t *times = context;
-    if (r->kind != DP_REQUEST_PUSH || shard != 1 || *times == 0)
+    uint32_t *times = it->context;
+    if (it->request->kind != DP_REQUEST_PUSH || it->shard != 1 || *times == 0)
         return DP_OK;
     --*times;
-    reply->too_old = r->stream | ABOVE;
-    (void)snprintf(reply->reason, sizeof reply->reason, "it was forgotten");
+    it->reply->too_old = it->request->stream | ABOVE;
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "it was forgotten");
     return DP_TOO_OLD;
 }
 
@@ -145,14 +140,13 @@ static void a_greeting_that_asked_for_none_is_followed_by_one_that_does(void **s
 }
 
 /* Shard 1 refuses one push as too old, then shard 0 a stream for it, once for each. */
-static enum dp_status refuse_both_once(void *context, uint32_t shard, const struct dp_request *r,
-                                       struct dp_reply *reply)
+static enum dp_status refuse_both_once(const struct dp_fake_turn *it)
 {
-    uint32_t *times = context;
-    if (r->kind != DP_REQUEST_HELLO || shard != 0 || !r->want_stream || times[1] == 0)
-        return too_old(context, shard, r, reply);
+    uint32_t *times = it->context;
+    if (it->request->kind != DP_REQUEST_HELLO || it->shard != 0 || !it->request->want_stream || times[1] == 0)
+        return too_old(it);
     times[1]--;
-    (void)snprintf(reply->reason, sizeof reply->reason, "not by this clock");
+    (void)snprintf(it->reply->reason, sizeof it->reply->reason, "not by this clock");
     return DP_INVALID;
 }
 
@@ -177,12 +171,11 @@ static void one_that_was_not_given_is_asked_for_again(void **state)
     done(&b);
 }
 
-static void no_other(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
-                     uint32_t *n)
+static void no_other(const struct dp_fake_turn *it)
 {
-    floors(context, shard, reply, frames, n);
-    if (reply->stream)
-        reply->stream = 900;
+    floors(it);
+    if (it->reply->stream)
+        it->reply->stream = 900;
 }
 
 /* A shard 0 that gives the same again. */
