@@ -156,7 +156,7 @@ static void put_rates(struct dp_page_maker *maker, const json_t *root)
     dp_page_figures_begin(to);
     dp_compare_plot_rates(maker, root);
     dp_page_figures_end(to);
-    dp_page_fold_begin(to, "All rates as a table", maker->no_plots);
+    dp_page_fold_begin(to, "All rates as a table", false);
     dp_page_table_begin(to, headings, 4, 1);
     for (size_t m = 0; m < json_array_size(modes); m++) {
         const json_t *mode = json_array_get(modes, m), *grid = json_object_get(mode, "grid");
@@ -191,7 +191,7 @@ static void put_runs(struct dp_page_maker *maker, const json_t *root)
                                     "applied examples/s",
                                     "seconds of training",
                                     "samples"};
-    dp_page_fold_begin(to, "Every run", maker->no_plots);
+    dp_page_fold_begin(to, "Every run", false);
     dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 2);
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {
         const json_t *run = dp_comparison_run(root, i);
@@ -302,11 +302,11 @@ static void put_course(struct dp_page_maker *maker, const json_t *root)
     dp_compare_plot_course(maker, root, "loss", "examples");
     dp_compare_plot_to_loss(maker, root);
     dp_page_figures_end(to);
-    if (!maker->no_plots)
-        dp_page_paragraph(to, "note",
-                          "Lines are means over the seeds of good runs, on the scored set; bands and error "
-                          "bars are 95% intervals of them. Lines around dots are the intervals of claims. A "
-                          "sample's time is training time since the first push.");
+    dp_page_paragraph(
+        to, "note",
+        "Lines are means over the seeds of good runs, on the scored set; bands and error bars are "
+        "95% intervals of them. Lines around dots are the intervals of claims. A sample's time is "
+        "training time since the first push.");
     put_runs(maker, root);
     put_data_links(maker, root);
 }

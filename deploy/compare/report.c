@@ -27,8 +27,7 @@ static const struct dp_command command = {
         "Makes a page (HTML) of one training, or of a comparison, from the report in DIR (the --dir of run "
         "or compare), which may still be in progress:\nthe findings, in words; loss and metrics over epochs "
         "and time, throughput, staleness, where the time went; settings,\nmachine, and the command that "
-        "makes it again. The page needs no network. Plots are gnuplot's; where that is not\ninstalled the "
-        "page has tables (Debian: apt-get install gnuplot-nox).",
+        "makes it again. The page needs no network.",
     .options = options,
     .count = sizeof options / sizeof options[0],
 };

@@ -8,17 +8,58 @@
 const struct dp_colour_look *dp_colour_look(enum dp_colour colour)
 {
     static const struct dp_colour_look looks[DP_COLOURS] = {
-        [DP_COLOUR_BLUE] = {0x0072B2, DP_MARK_DISC, "", ""},
-        [DP_COLOUR_VERMILLION] = {0xD55E00, DP_MARK_SQUARE, "9,4", "M-2,2 L2,-2 M0,8 L8,0 M6,10 L10,6"},
-        [DP_COLOUR_GREEN] = {0x009E73, DP_MARK_TRIANGLE, "2,3", "M0,2 L8,2 M0,6 L8,6"},
-        [DP_COLOUR_ORANGE] = {0xE69F00, DP_MARK_DIAMOND, "9,3,2,3", "M0,4 L8,4 M4,0 L4,8"},
-        [DP_COLOUR_PURPLE] = {0xCC79A7, DP_MARK_RING, "15,4", "M-2,6 L2,10 M0,0 L8,8 M6,-2 L10,2"},
-        [DP_COLOUR_SKY] = {0x56B4E9, DP_MARK_BOX, "5,3", "M2,0 L2,8 M6,0 L6,8"},
-        [DP_COLOUR_YELLOW] = {0xF0E442, DP_MARK_DISC, "", ""},
-        [DP_COLOUR_GREY] = {0x8C8C8C, DP_MARK_CROSS, "9,3,2,3,2,3", "M0,0 L8,8 M0,8 L8,0"},
-        [DP_COLOUR_INK] = {0x010101, DP_MARK_DOWN, "2,6", ""}};
+        [DP_COLOUR_BLUE] = {"#0072b2", DP_MARK_DISC, "", ""},
+        [DP_COLOUR_VERMILLION] = {"#d55e00", DP_MARK_SQUARE, "9,4", "M-2,2 L2,-2 M0,8 L8,0 M6,10 L10,6"},
+        [DP_COLOUR_GREEN] = {"#009e73", DP_MARK_TRIANGLE, "2,3", "M0,2 L8,2 M0,6 L8,6"},
+        [DP_COLOUR_ORANGE] = {"#e69f00", DP_MARK_DIAMOND, "9,3,2,3", "M0,4 L8,4 M4,0 L4,8"},
+        [DP_COLOUR_PURPLE] = {"#cc79a7", DP_MARK_RING, "15,4", "M-2,6 L2,10 M0,0 L8,8 M6,-2 L10,2"},
+        [DP_COLOUR_SKY] = {"#56b4e9", DP_MARK_BOX, "5,3", "M2,0 L2,8 M6,0 L6,8"},
+        [DP_COLOUR_YELLOW] = {"#f0e442", DP_MARK_DISC, "", ""},
+        [DP_COLOUR_GREY] = {"#8c8c8c", DP_MARK_CROSS, "9,3,2,3,2,3", "M0,0 L8,8 M0,8 L8,0"},
+        [DP_COLOUR_INK] = {"#010101", DP_MARK_DOWN, "2,6", ""}};
     DP_ASSERT(colour < DP_COLOURS);
     return &looks[colour];
+}
+
+const struct dp_palette dp_palette_page = {"currentColor", "var(--grid)", "var(--paper)"};
+const struct dp_palette dp_palette_paper = {"#1c1e21", "#dcdfe3", "#ffffff"};
+
+const char *dp_colour_of(const struct dp_palette *palette, enum dp_colour colour)
+{
+    return colour == DP_COLOUR_INK ? palette->ink : dp_colour_look(colour)->rgb;
+}
+
+void dp_colour_put_mark(FILE *to, const struct dp_palette *palette, enum dp_colour colour, double x, double y)
+{
+    static const char disc[] = "M-3.2,0 a3.2,3.2 0 1,0 6.4,0 a3.2,3.2 0 1,0 -6.4,0 z",
+                      square[] = "M-2.9,-2.9 h5.8 v5.8 h-5.8 z";
+    static const char *const path[DP_MARKS] = {[DP_MARK_DISC] = disc,
+                                               [DP_MARK_SQUARE] = square,
+                                               [DP_MARK_TRIANGLE] = "M0,-3.9 L3.6,2.6 L-3.6,2.6 z",
+                                               [DP_MARK_DIAMOND] = "M0,-4.2 L4.2,0 L0,4.2 L-4.2,0 z",
+                                               [DP_MARK_DOWN] = "M0,3.9 L3.6,-2.6 L-3.6,-2.6 z",
+                                               [DP_MARK_RING] = disc,
+                                               [DP_MARK_BOX] = square,
+                                               [DP_MARK_CROSS] = "M-3,-3 L3,3 M3,-3 L-3,3"};
+    const char *rgb = dp_colour_of(palette, colour);
+    enum dp_mark mark = dp_colour_look(colour)->mark;
+    bool open = mark == DP_MARK_RING || mark == DP_MARK_BOX || mark == DP_MARK_CROSS;
+    fprintf(to,
+            "<path transform=\"translate(%.2f,%.2f)\" d=\"%s\" fill=\"%s\" stroke=\"%s\" "
+            "stroke-width=\"1.6\"/>\n",
+            x, y, path[mark], open ? palette->paper : rgb, open ? rgb : "none");
+}
+
+void dp_colour_put_hatches(FILE *to, const struct dp_palette *palette)
+{
+    fputs("<defs>\n", to);
+    for (int c = 0; c < DP_COLOURS; c++)
+        if (dp_colour_look((enum dp_colour)c)->hatch[0])
+            fprintf(to,
+                    "<pattern id=\"h%d\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
+                    "<path d=\"%s\" stroke=\"%s\" stroke-width=\"1.4\" fill=\"none\"/></pattern>\n",
+                    c, dp_colour_look((enum dp_colour)c)->hatch, palette->paper);
+    fputs("</defs>\n", to);
 }
 
 /* Exact names before kinds: "ssp:4", a default of compare, has the colour of its kind before "ssp:1" has. */

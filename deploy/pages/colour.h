@@ -7,7 +7,7 @@
 #define DP_PAGES_COLOUR_H
 
 #include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 
 enum dp_colour {
     DP_COLOUR_BLUE,
@@ -35,13 +35,26 @@ enum dp_mark {
 };
 
 struct dp_colour_look {
-    uint32_t rgb; /* 0xRRGGBB */
+    const char *rgb; /* "#0072b2" */
     enum dp_mark mark;
     const char *dash;  /* units drawn and left out, "9,4"; "": solid */
     const char *hatch; /* path of its lines in a tile of 8 x 8 units; "": none */
 };
 
 const struct dp_colour_look *dp_colour_look(enum dp_colour colour);
+
+/* What a drawing is on. */
+struct dp_palette {
+    const char *ink, *grid, *paper;
+};
+extern const struct dp_palette dp_palette_page;  /* the colours of the page's style, light or dark */
+extern const struct dp_palette dp_palette_paper; /* of a file */
+const char *dp_colour_of(const struct dp_palette *palette, enum dp_colour colour);
+/* The mark of a colour, at a point of a drawing. */
+void dp_colour_put_mark(FILE *to, const struct dp_palette *palette, enum dp_colour colour, double x,
+                        double y);
+/* <defs> of the hatches, which areas refer to as url(#hN). */
+void dp_colour_put_hatches(FILE *to, const struct dp_palette *palette);
 
 #define DP_COLOUR_MODES_MAX 8u /* as many as lines can have */
 /* Colours of a page's modes, by their names: "async" is blue on every page, "ssp:4" is green, ... A mode whose colour another mode of

@@ -10,9 +10,9 @@
 
 #define DP_FIGURE_NAME_BYTES 80u
 
-/* Within dp_page_figures_begin and _end. svg: of dp_svg_take. link: its file, relative to the page, or NULL. */
-void dp_figure_put(FILE *to, const struct dp_plot *plot, const char *svg, const char *link);
-void dp_figure_put_file(FILE *to, const struct dp_plot *plot, const char *svg);
+/* Within dp_page_figures_begin and _end. link: its file, relative to the page, or NULL. */
+void dp_figure_put(FILE *to, const struct dp_plot *plot, const char *link);
+void dp_figure_put_file(FILE *to, const void *plot); /* struct dp_plot */
 /* By its caption: "accuracy-over-time.svg". Returns out. */
 const char *dp_figure_file(const char *caption, char out[DP_FIGURE_NAME_BYTES]);
 

@@ -1,8 +1,8 @@
 #include "deploy/pages/page.h"
 
 #include "deploy/cli/progress.h"
+#include "deploy/pages/colour.h"
 #include "deploy/pages/markup.h"
-#include "deploy/pages/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,11 +59,8 @@ void dp_page_begin(FILE *to, const char *title)
           to);
     put_element(to, "title", NULL, title);
     fprintf(to, "<style>\n%s", style);
-    for (int c = 0; c < DP_COLOUR_INK; c++)
-        fprintf(to, ".c%d{color:#%06x}\n", c, (unsigned)dp_colour_look((enum dp_colour)c)->rgb);
-    fprintf(to, ".c%d{color:var(--ink)}\n", DP_COLOUR_INK);
     fputs("</style>\n</head>\n<body>\n<svg class=\"defs\" aria-hidden=\"true\">\n", to);
-    dp_svg_put_hatches(to);
+    dp_colour_put_hatches(to, &dp_palette_page);
     fputs("</svg>\n", to);
     put_element(to, "h1", NULL, title);
 }

@@ -5,14 +5,11 @@
 #include "common/env/directory.h"
 #include "deploy/cli/path.h"
 #include "deploy/pages/figure.h"
-#include "deploy/pages/gnuplot.h"
 #include "deploy/pages/page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PLOT_MS 20000u
 
 static enum dp_status page_path(const struct dp_page_source *source, const char *out,
                                 char path[DP_PATH_MAX + 1], struct dp_error *err)
@@ -48,9 +45,6 @@ enum dp_status dp_page_make(const struct dp_page_source *source, const char *out
         return maker.files;
     }
     st = dp_atomic_file_commit(&file, err);
-    dp_text_clean(maker.why.text);
-    if (st == DP_OK && maker.no_plots)
-        fprintf(stderr, "downpour: the page has tables instead of plots: %s\n", maker.why.text);
     if (st == DP_OK && to_file)
         printf("Page:      %s\n", path);
     return st;
@@ -74,17 +68,6 @@ bool dp_page_maker_file(struct dp_page_maker *maker, const char *name,
     return maker->files == DP_OK;
 }
 
-struct drawing {
-    const struct dp_plot *plot;
-    const char *svg;
-};
-
-static void put_drawing(FILE *to, const void *context)
-{
-    const struct drawing *drawing = context;
-    dp_figure_put_file(to, drawing->plot, drawing->svg);
-}
-
 static bool make_figures(struct dp_page_maker *maker)
 {
     char path[DP_PATH_MAX + 16];
@@ -97,17 +80,10 @@ static bool make_figures(struct dp_page_maker *maker)
 
 void dp_page_maker_draw(struct dp_page_maker *maker, const struct dp_plot *plot)
 {
-    char *svg = NULL, name[DP_FIGURE_NAME_BYTES], link[sizeof name + 16];
-    if (maker->no_plots)
-        return;
-    maker->no_plots = dp_gnuplot_draw(plot, PLOT_MS, &svg, &maker->why) != DP_OK;
-    if (!maker->no_plots) {
-        const struct drawing drawing = {plot, svg};
-        (void)snprintf(link, sizeof link, "figures/%s", dp_figure_file(plot->caption, name));
-        bool linked = make_figures(maker) && dp_page_maker_file(maker, link, put_drawing, &drawing);
-        dp_figure_put(maker->to, plot, svg, linked ? link : NULL);
-    }
-    free(svg);
+    char name[DP_FIGURE_NAME_BYTES], link[sizeof name + 16];
+    (void)snprintf(link, sizeof link, "figures/%s", dp_figure_file(plot->caption, name));
+    bool linked = make_figures(maker) && dp_page_maker_file(maker, link, dp_figure_put_file, plot);
+    dp_figure_put(maker->to, plot, linked ? link : NULL);
 }
 
 void dp_page_maker_text(struct dp_page_maker *maker, const char *kind, char *text)
@@ -227,10 +203,5 @@ void dp_page_maker_settings(struct dp_page_maker *maker, const json_t *object)
 
 void dp_page_maker_end(struct dp_page_maker *maker)
 {
-    char with[700];
-    (void)snprintf(with, sizeof with, "Made by downpour report, version %s%s%.500s%s", DOWNPOUR_VERSION,
-                   maker->no_plots ? ". There are no plots, as " : ", plots by gnuplot.",
-                   maker->no_plots ? maker->why.text : "",
-                   maker->no_plots ? "; their numbers are in the tables." : "");
-    dp_page_end(maker->to, with);
+    dp_page_end(maker->to, "Made by downpour report, version " DOWNPOUR_VERSION);
 }

@@ -1,9 +1,7 @@
 /* Page maker: the steps of making any page: of a training (training_page.h) or a comparison
  * (compare_page.h).
  *     report -> content, by the verbs of page.h and those below -> an atomic file;  figures and tables as files next to it
- * Promise   A page is replaced when all of the new one is written. The first plot that cannot be drawn ends
- *           plotting: the tables replace all of them, and the page and standard error say why.
- * Thread    One page at a time: gnuplot.h.
+ * Promise   A page is replaced when all of the new one is written.
  * Failure   DP_ARGUMENT: --out is the report itself, or too long. DP_IO, DP_FULL naming the file. */
 #ifndef DP_PAGES_PAGE_MAKER_H
 #define DP_PAGES_PAGE_MAKER_H
@@ -17,8 +15,6 @@
 struct dp_page_maker {
     FILE *to;
     const char *directory; /* in which figures and tables are files, too; NULL: nowhere */
-    bool no_plots;         /* from the first plot on that could not be drawn */
-    struct dp_error why;   /* and why */
     enum dp_status files;  /* of the first file that could not be written */
     struct dp_error files_why;
 };
@@ -31,11 +27,11 @@ struct dp_page_source {
 };
 
 /* out: NULL: report.html in the source's directory; "-": standard output; else a file. In these two cases there are no other files, and
- * no links to them. Says on standard error if there are no plots, and on standard output where the page is. */
+ * no links to them. Says on standard output where the page is. */
 DP_MUST_USE
 enum dp_status dp_page_make(const struct dp_page_source *source, const char *out, struct dp_error *err);
 
-/* Draws it, where plots can be drawn; the file is figures/CAPTION.svg. */
+/* With its legend; the file is figures/CAPTION.svg. */
 void dp_page_maker_draw(struct dp_page_maker *maker, const struct dp_plot *plot);
 /* A paragraph, if there is any text. Frees it. */
 void dp_page_maker_text(struct dp_page_maker *maker, const char *kind, char *text);

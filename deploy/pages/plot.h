@@ -1,10 +1,10 @@
-/* Plot: a drawing, as gnuplot's commands: lines (with bands), bars, stacked bars, forests (dots with
- * intervals).
- * Promise   Texts are quoted so that gnuplot takes nothing in them for a command. A value that is not finite
- *           leaves a gap: the line is not joined across it, also where only some of many points are drawn.
- *           Colour, dash and mark come from the series (colour.h), so that one has the same in all plots of
- *           a page. There is no legend: figure.h has it.
- * Memory    All lent. */
+/* Plot: a drawing as SVG: lines (with bands), bars, stacked bars, forests (dots with intervals).
+ * Promise   A value that is not finite leaves a gap: the line is not joined across it, also where only some
+ *           of many points are drawn. Colour, dash, mark and hatch come from the series (colour.h), so that
+ *           one has the same in all plots of a page. There is no legend: figure.h has it. No text is markup.
+ *           There is no identifier, style, script or reference, but to the page's hatches.
+ * Memory    All lent.
+ * Failure   None of its own: the stream keeps a failed write. */
 #ifndef DP_PAGES_PLOT_H
 #define DP_PAGES_PLOT_H
 
@@ -13,6 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+
+#define DP_PLOT_WIDE 520.0 /* units of a drawing */
+#define DP_PLOT_HIGH 300.0
 
 struct dp_plot_series {
     const char *name;
@@ -49,6 +52,9 @@ struct dp_plot {
 
 /* Whether y of lines goes on a logarithmic scale: all is positive, and the largest is 30 times the least, or y_log. */
 bool dp_plot_is_log(const struct dp_plot *plot);
-void dp_plot_script(const struct dp_plot *plot, FILE *to);
+/* Whether areas have the hatches of their colours, too. */
+bool dp_plot_is_hatched(const struct dp_plot *plot);
+/* The content of an element <svg> of DP_PLOT_WIDE by DP_PLOT_HIGH units. */
+void dp_plot_draw(FILE *to, const struct dp_plot *plot, const struct dp_palette *palette);
 
 #endif

@@ -159,7 +159,7 @@ static void put_course(struct dp_page_maker *maker, const struct dp_training *t)
     draw_throughput(maker, t);
     dp_training_table_final(t, maker->to);
     dp_page_figures_end(maker->to);
-    dp_training_table_epochs(t, maker->no_plots || t->count < 2, maker->to);
+    dp_training_table_epochs(t, t->count < 2, maker->to);
 }
 
 static void put_distributions(struct dp_page_maker *maker, const struct dp_training *t)
@@ -184,7 +184,7 @@ static void put_distributions(struct dp_page_maker *maker, const struct dp_train
     dp_page_figures_end(maker->to);
     for (int d = 0; d < DP_PAGE_DISTRIBUTIONS; d++)
         if (has[d])
-            dp_training_table_histogram(&one[d], titles[d], buckets[d], maker->no_plots, maker->to);
+            dp_training_table_histogram(&one[d], titles[d], buckets[d], maker->to);
 }
 
 static void put_time(struct dp_page_maker *maker, const struct dp_training *t)
@@ -196,7 +196,7 @@ static void put_time(struct dp_page_maker *maker, const struct dp_training *t)
     dp_page_figures_end(maker->to);
     if (json_array_size(workers) >= DP_PAGE_BARS_MAX)
         dp_page_paragraph(maker->to, "note", "The plot has the first workers; the table has all.");
-    dp_training_table_shares(t, maker->no_plots, maker->to);
+    dp_training_table_shares(t, maker->to);
     dp_training_table_workers(t, maker->to);
 }
 

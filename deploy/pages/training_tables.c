@@ -124,12 +124,12 @@ void dp_training_table_epochs(const struct dp_training *training, bool open, FIL
 /* ---- distributions and time */
 
 void dp_training_table_histogram(const struct dp_training_histogram *histogram, const char *what,
-                                 const char *bucket, bool open, FILE *to)
+                                 const char *bucket, FILE *to)
 {
     const char *const headings[] = {bucket, "pushes", "% of the pushes"};
     char title[80];
     (void)snprintf(title, sizeof title, "%s as a table", what);
-    dp_page_fold_begin(to, title, open);
+    dp_page_fold_begin(to, title, false);
     dp_page_table_begin(to, headings, 3, 1);
     for (size_t b = 0; b < histogram->count; b++) {
         dp_page_row(to);
@@ -154,14 +154,14 @@ static void put_shares(const char *name, const json_t *of, FILE *to)
     dp_page_row_end(to);
 }
 
-void dp_training_table_shares(const struct dp_training *training, bool open, FILE *to)
+void dp_training_table_shares(const struct dp_training *training, FILE *to)
 {
     const json_t *workers = json_object_get(training->report, "workers");
     const char *headings[DP_SHARES + 1] = {"worker, seconds"};
     char name[24];
     for (int k = 0; k < DP_SHARES; k++)
         headings[k + 1] = dp_training_share_name((enum dp_training_share)k);
-    dp_page_fold_begin(to, "Seconds of each kind as a table", open);
+    dp_page_fold_begin(to, "Seconds of each kind as a table", false);
     dp_page_table_begin(to, headings, DP_SHARES + 1, 1);
     put_shares("all", training->report, to);
     for (size_t w = 0; w < json_array_size(workers); w++) {

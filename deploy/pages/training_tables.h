@@ -12,8 +12,8 @@ void dp_training_table_final(const struct dp_training *training, FILE *to);
 /* Of very many epochs some (epoch_choice.h). */
 void dp_training_table_epochs(const struct dp_training *training, bool open, FILE *to);
 void dp_training_table_histogram(const struct dp_training_histogram *histogram, const char *what,
-                                 const char *bucket, bool open, FILE *to);
-void dp_training_table_shares(const struct dp_training *training, bool open, FILE *to);
+                                 const char *bucket, FILE *to);
+void dp_training_table_shares(const struct dp_training *training, FILE *to);
 void dp_training_table_workers(const struct dp_training *training, FILE *to);
 
 #endif

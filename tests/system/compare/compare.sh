@@ -45,7 +45,7 @@ if command -v python3 >/dev/null; then
         "[('failed', True, 'training has diverged in epoch 1, mini'), ('failed', True, 'training has diverged in epoch 1, mini')]"
 fi
 
-# --- two modes that train, and one that cannot: without mpirun, and without gnuplot
+# --- two modes that train, and one that cannot: without mpirun
 mkdir "$dir/bin"
 for program in env cat; do ln -s "$(command -v $program)" "$dir/bin/"; done
 to=$dir/cmp
@@ -55,7 +55,6 @@ said "With two seeds no difference can be shown: that takes three .--seeds."
 said "^     about [0-9]+ s for the other 5 runs"
 [ "$(cat "$dir/out" "$dir/err" | grep -c "for the other")" = 1 ] || fail "the time that is left is said again"
 said "allreduce, seed 1 +failed: (mpirun is not installed|this build has no downpour-allreduce)"
-said "tables instead of plots: gnuplot is not installed"
 grep -q "allreduce failed with 2 of 2 seeds" "$to/report.html" || fail "the page does not tell of the mode that failed"
 expect 0 "Page:      $to/report.html" "$downpour" report "$to"
 if command -v python3 >/dev/null; then

@@ -12,7 +12,6 @@ class Bed:
     def __init__(self, downpour):
         self.dir = tempfile.mkdtemp(prefix="dp_fake_")
         self.bin, self.failures = self.dir + "/bin", 0
-        self.has_gnuplot = shutil.which("gnuplot") is not None
         os.mkdir(self.bin)
         self.command = shutil.copy(downpour, self.bin + "/downpour-copy")
         for name in ("downpour", "mpirun", "downpour-worker", "downpour-allreduce"):
@@ -34,8 +33,8 @@ class Bed:
         if got != right:
             self.fail(f"{what} is {got!r}, not {right!r}")
 
-    def call(self, words, gnuplot=True, **environment):
-        path = self.bin + (os.pathsep + os.environ["PATH"] if gnuplot else "")
+    def call(self, words, **environment):
+        path = self.bin + os.pathsep + os.environ["PATH"]
         return subprocess.run([self.command, *words], capture_output=True, text=True, timeout=250,
                               env={**os.environ, "PATH": path, **environment})
 

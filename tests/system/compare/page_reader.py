@@ -56,8 +56,7 @@ class Figure:
         self._read(ElementTree.fromstring(svg))
 
     def _read(self, root):
-        for group in root.iter("g"):
-            self._read_tic(list(group))
+        self._read_tics(list(root))
         for path in root.iter("path"):
             if path.get("transform"): # a mark; an open one has its colour around it
                 colour = path.get("stroke") if path.get("fill") == "var(--paper)" else path.get("fill")
@@ -73,24 +72,22 @@ class Figure:
 
     def _read_ink_lines(self, root):
         """A series in the colour of the page's text is told from the axes by its width, and so are error bars and levels."""
-        for group in root.iter("g"):
-            for path in group.findall("path"):
-                if path.get("stroke") != "currentColor" or path.get("transform"):
-                    continue
-                if group.get("stroke-width") == "2.00":
+        for path in root.iter("path"):
+            if path.get("stroke") == "currentColor" and not path.get("transform"):
+                if path.get("stroke-width") == "2":
                     self.lines.setdefault("currentColor", []).extend(_pairs(path.get("d")))
-                elif group.get("stroke-width") == "1.50":
+                elif path.get("stroke-width") == "1.5":
                     into = self.levels if path.get("stroke-dasharray") else self.errors
                     into.extend(_pairs(path.get("d")))
 
-    def _read_tic(self, parts):
+    def _read_tics(self, parts):
         """A short path, and its label after it."""
         for path, label in zip(parts, parts[1:]):
-            if path.tag != "path" or label.tag != "g" or label.find("text") is None:
+            if path.tag != "path" or label.tag != "text":
                 continue
             (x, y), (to_x, to_y) = _pairs(path.get("d"))[:2]
-            text = "".join(label.find("text").itertext())
-            (self.y_tics if y == to_y else self.x_tics).append((y if y == to_y else x, text))
+            if abs(x - to_x) + abs(y - to_y) < 10: # no axis
+                (self.y_tics if y == to_y else self.x_tics).append((y if y == to_y else x, "".join(label.itertext())))
 
     def is_log(self):
         """y; the labels of x are those below."""
@@ -142,12 +139,11 @@ class Page:
         self.paragraphs, self.text = reader.paragraphs, text
         self.links = re.findall(r'<a href="([^"]*)"', text)
         self.tables = reader.tables
-        colours = {int(c): "currentColor" if rgb.startswith("var") else rgb
-                   for c, rgb in re.findall(r"\.c(\d+)\{color:([^}]*)\}", text)}
         self.figures = {}
         for figure in re.findall(r"<figure>(.*?)</figure>", text, re.S):
             caption = unescape(re.search(r"<figcaption>(.*?)</figcaption>", figure).group(1))
-            legend = {unescape(name): colours[int(c)] for c, name in re.findall(r'<i class="c(\d+)">.*?</i>(.*?)</span>', figure, re.S)}
+            legend = {unescape(name): re.search(r'(?:stroke|fill)="(#\w+|currentColor)"', look).group(1)
+                      for look, name in re.findall(r"<span>(.*?)</svg>(.*?)</span>", figure, re.S)}
             self.figures[caption] = Figure(caption, legend, re.search(r'<svg viewBox="0 0 520 300".*?</svg>', figure, re.S).group(0))
 
     def table(self, *headings):

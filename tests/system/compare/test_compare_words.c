@@ -510,7 +510,7 @@ static void a_page_shows_all_of_it(void **state)
     struct dp_comparison comparison = {.directory = "/x", .root = root};
     for (int reached = 1; reached >= 0; reached--) {
         FILE *to = open_memstream(&text, &size);
-        struct dp_page_maker maker = {.to = to, .no_plots = true};
+        struct dp_page_maker maker = {.to = to};
         if (!reached)
             (void)json_object_set_new(json_object_get(json_object_get(root, "settings"), "target"), "value",
                                       json_real(2));
@@ -537,7 +537,7 @@ static void rates_have_the_metric_of_their_tries(void **state)
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     struct dp_comparison comparison = {.directory = "/x", .root = root};
-    struct dp_page_maker maker = {.to = to, .no_plots = true};
+    struct dp_page_maker maker = {.to = to};
     dp_compare_page_write(&maker, &comparison);
     assert_int_equal(fclose(to), 0);
     assert_non_null(strstr(text, "<th>HR@10 at the end</th>"));

@@ -3,7 +3,6 @@
         is that of its report.
 Method  reports whose numbers are drawn, all different (fake_programs.py); what they come to is worked out here from the runs alone
         (comparison_expected.py, training_expected.py); plots are read from their drawings by their own axes (page_reader.py).
-Without gnuplot the plots are left out.
 usage: test_pages.py PATH/TO/downpour"""
 import csv, hashlib, json, os, re, sys
 from xml.etree import ElementTree
@@ -212,7 +211,7 @@ def check_again(bed, page, root, where):
     compare_tables(bed.check, "files of data", page.table("file of"), rows)
 
 
-def check_files(bed, page, where, root, right, plots):
+def check_files(bed, page, where, root, right):
     """What the page links is there, and the tables have the numbers of the runs."""
     for link in page.links:
         bed.check(f"link '{link}' is relative, and there", link[0] != "/" and ":" not in link and os.path.isfile(f"{where}/{link}"), True)
@@ -373,29 +372,23 @@ def check_comparison(bed, name, flags, seeds, metric="accuracy", target=None, bu
     right = Comparison(modes, runs, metric, target, examples=360)
     check_report(bed, name, root, right)
     check_said(bed, name, said, right)
-    for gnuplot in (True, False):
-        done = bed.call(["report", where], gnuplot)
-        bed.check(f"{name}: exit code of report", done.returncode, 0)
-        plots = gnuplot and bed.has_gnuplot
-        page = Page(where + "/report.html")
-        check_results(bed, page, root, right)
-        check_runs(bed, page, root, right)
-        check_limits(bed, page, root, right)
-        check_staleness(bed, page, root, right)
-        check_settings(bed, page, root, right)
-        check_again(bed, page, root, where)
-        check_files(bed, page, where, root, right, plots)
-        check_rates(bed, page, root)
-        check_words(bed, page, root, right)
-        if plots:
-            check_plots(bed, page, root, right)
-        bed.check(f"{name}: there are plots", len(page.figures) > 0, plots)
+    done = bed.call(["report", where])
+    bed.check(f"{name}: exit code of report", done.returncode, 0)
+    page = Page(where + "/report.html")
+    check_results(bed, page, root, right)
+    check_runs(bed, page, root, right)
+    check_limits(bed, page, root, right)
+    check_staleness(bed, page, root, right)
+    check_settings(bed, page, root, right)
+    check_again(bed, page, root, where)
+    check_files(bed, page, where, root, right)
+    check_rates(bed, page, root)
+    check_words(bed, page, root, right)
+    check_plots(bed, page, root, right)
 
 
 def main():
     with Bed(sys.argv[1]) as bed:
-        if not bed.has_gnuplot:
-            print("skipped: the plots, as gnuplot is not installed")
         check_comparison(bed, "target", ["--modes", "sync,async,ssp:4,hogwild", "--workers", "2", "--target", "accuracy:0.6",
                                          "--sample-every", "50ms"], [1, 2, 3, 4], target=0.6,
                          but={"runs/async/seed-2": {"samples": "diverged"}, "runs/ssp-4/seed-3": {"samples": "short"},

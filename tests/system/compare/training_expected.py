@@ -74,13 +74,12 @@ def distributions(report):
              *bounded(staleness["changed_histogram"], True))]
 
 
-def check_distributions(bed, page, report, plots):
+def check_distributions(bed, page, report):
     for caption, heading, names, counts in distributions(report):
         percent = [100 * count / sum(counts) for count in counts]
         rows = [[name, number(count, -1), number(p, 1)] for name, count, p in zip(names, counts, percent)]
         compare_tables(bed.check, caption, page.table(heading, "pushes", "% of the pushes"), rows)
-        if plots:
-            compare_bars(bed.check, page.figures[caption], names, {"pushes": percent})
+        compare_bars(bed.check, page.figures[caption], names, {"pushes": percent})
 
 
 def check_workers(bed, page, report):
@@ -166,19 +165,16 @@ def check_training(bed, name, report):
     where = f"{bed.dir}/{name}"
     os.mkdir(where)
     json.dump(report, open(where + "/report.json", "w"))
-    for gnuplot in (True, False):
-        done = bed.call(["report", where], gnuplot)
-        bed.check(f"{name}: exit code of report", done.returncode, 0)
-        page = Page(where + "/report.html")
-        plots = gnuplot and bed.has_gnuplot
-        check_final(bed, page, report)
-        check_epochs(bed, page, report)
-        check_distributions(bed, page, report, plots)
-        check_workers(bed, page, report)
-        check_settings(bed, page, report)
-        check_words(bed, page, report)
-        if plots:
-            check_plots(bed, page, report)
+    done = bed.call(["report", where])
+    bed.check(f"{name}: exit code of report", done.returncode, 0)
+    page = Page(where + "/report.html")
+    check_final(bed, page, report)
+    check_epochs(bed, page, report)
+    check_distributions(bed, page, report)
+    check_workers(bed, page, report)
+    check_settings(bed, page, report)
+    check_words(bed, page, report)
+    check_plots(bed, page, report)
 
 
 def check_training_pages(bed):
