@@ -7,7 +7,11 @@
 #include <string.h>
 
 /* A difference at the end of less than this is "no worse, within": of a share itself, of a loss as part of it. */
-#define SMALL 0.02
+#define SMALL   0.02
+#define SAMPLES 10u
+#define LOSS_FACTOR                                                                                          \
+    2               /* a baseline of another set, and probabilities that are a little too sure, stay below */
+#define LEAST_S 1.0 /* below, starting and sampling decide a training's times */
 
 const char *dp_answer_name_of(const struct dp_answer *a, size_t mode)
 {
@@ -113,7 +117,7 @@ void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end)
 {
     size_t better = is_better(a, end) ? end->mode : end->beside,
            worse = better == end->mode ? end->beside : end->mode;
-    struct dp_claim by = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, better, worse);
+    struct dp_claim by = dp_claims_find(a->claims, DP_QUANTITY_METRIC, better, worse);
     fprintf(a->to, "%s ended better than %s (", dp_answer_name_of(a, better), dp_answer_name_of(a, worse));
     dp_answer_put_by(a, &by);
     fputs(")", a->to);
@@ -142,7 +146,7 @@ static void put_within(const struct dp_answer *a, const struct dp_claim *end)
 /* Goes on with a sentence about `mode`, which was first: at what cost? than: whose end it is held against. */
 void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names)
 {
-    struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, mode, beside);
+    struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, mode, beside);
     const char *than = names ? " than " : "", *other = names ? dp_answer_name_of(a, beside) : "";
     if (end.n == 0 || !isfinite(worse_by(a, &end)))
         return;
@@ -226,7 +230,7 @@ void dp_answer_put_ends(const struct dp_answer *a)
     size_t good[DP_ANSWER_MODES_MAX], goods = 0, open[DP_ANSWER_MODES_MAX], opens = 0, shown = 0;
     struct dp_claim worst = {.n = 0};
     for (size_t i = 1; i < a->fits; i++) {
-        struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, a->fit[i], 0);
+        struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, a->fit[i], 0);
         if (end.shown) {
             shown++;
             fputs(" ", a->to);
@@ -247,4 +251,146 @@ void dp_answer_put_ends(const struct dp_answer *a)
             dp_answer_name_of(a, 0));
     dp_answer_put_list(a, open, some ? opens : 0);
     fputs(".", a->to);
+}
+
+/* ---- reservations: rates */
+
+static const json_t *mode_of(const json_t *root, size_t mode)
+{
+    return json_array_get(json_object_get(root, "modes"), mode);
+}
+
+/* Whether this mode chose among the rates, and how: -1 the least, 1 the greatest. */
+static bool takes_part(const json_t *root, const json_t *rates, size_t mode, int *edge)
+{
+    double rate = dp_json_get_real(mode_of(root, mode), "rate");
+    size_t below = 0, above = 0, i;
+    const json_t *one;
+    if (!isfinite(rate) || json_object_get(json_object_get(mode_of(root, mode), "settings"), "rate"))
+        return false;
+    json_array_foreach((json_t *)rates, i, one)
+    {
+        below += json_number_value(one) < rate;
+        above += json_number_value(one) > rate;
+    }
+    bool diverged = dp_ending_count(root, mode, DP_COMPARISON_DIVERGED) > 0; /* a greater rate is no cure */
+    *edge = below == 0 ? -1 : above == 0 && !diverged ? 1 : 0;
+    return true;
+}
+
+static void put_edge(const json_t *root, FILE *to, const size_t *modes, size_t count, bool all, int edge)
+{
+    if (count == 0)
+        return;
+    fputs(" ", to);
+    for (size_t i = 0; !all && i < count; i++)
+        fprintf(to, "%s%s",
+                i == 0           ? ""
+                : i + 1 == count ? " and "
+                                 : ", ",
+                dp_comparison_mode(root, modes[i]));
+    fprintf(to, "%s took the %s rate that was tried: a %s one may suit %s better (--lr-grid).",
+            all ? "All modes" : "", edge < 0 ? "least" : "greatest", edge < 0 ? "smaller" : "greater",
+            all          ? "some"
+            : count == 1 ? "it"
+                         : "them");
+}
+
+void dp_answer_put_edges(const json_t *root, FILE *to)
+{
+    const json_t *rates = json_object_get(json_object_get(root, "settings"), "rates");
+    size_t greatest[DP_ANSWER_MODES_MAX], least[DP_ANSWER_MODES_MAX], greatests = 0, leasts = 0,
+                                                                      modes = dp_comparison_modes(root);
+    if (json_array_size(rates) < 2)
+        return;
+    for (size_t m = 0; m < modes && m < DP_ANSWER_MODES_MAX; m++) {
+        int edge = 0;
+        if (!takes_part(root, rates, m, &edge))
+            continue;
+        if (edge > 0)
+            greatest[greatests++] = m;
+        else if (edge < 0)
+            least[leasts++] = m;
+    }
+    put_edge(root, to, greatest, greatests, greatests == modes && modes > 1, 1);
+    put_edge(root, to, least, leasts, leasts == modes && modes > 1, -1);
+}
+
+/* ---- reservations: losses */
+
+/* By the report of the mode's first run that ended well; NaN: it has none. */
+static double constant_loss(const json_t *root, size_t mode)
+{
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        if (run && dp_comparison_outcome(root, run) == DP_COMPARISON_GOOD)
+            return dp_json_get_real(json_object_get(json_object_get(run, "report"), "constant"), "loss");
+    }
+    return (double)NAN;
+}
+
+static void put_loss(FILE *to, const char *mode, double loss, double constant)
+{
+    char text[2][DP_COMPARE_INTERVAL_BYTES];
+    fprintf(
+        to,
+        " The loss of %s at the end (%s) is worse than a constant prediction's (%s): its rate is too high.",
+        mode, dp_compare_number_text(loss, dp_compare_digits(DP_QUANTITY_LOSS, loss), text[0]),
+        dp_compare_number_text(constant, dp_compare_digits(DP_QUANTITY_LOSS, constant), text[1]));
+}
+
+void dp_answer_put_losses(const json_t *root, FILE *to)
+{
+    const char *metric = dp_comparison_metric(root);
+    if (strcmp(metric, "loss") == 0 || strcmp(metric, "logloss") == 0)
+        return;
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
+        double loss = dp_statistics_mode(root, m, DP_QUANTITY_LOSS).mean, constant = constant_loss(root, m);
+        if (dp_ending_is_whole(root, m) && constant > 0 && loss > LOSS_FACTOR * constant)
+            put_loss(to, dp_comparison_mode(root, m), loss, constant);
+    }
+}
+
+/* ---- reservations: times */
+
+/* The longest of the modes' mean times; NaN: no mode has one. */
+static double longest(const json_t *root, enum dp_comparison_quantity quantity)
+{
+    double out = NAN;
+    for (size_t m = 0; m < dp_comparison_modes(root); m++)
+        if (dp_ending_is_whole(root, m))
+            out = fmax(out, dp_statistics_mode(root, m, quantity).mean);
+    return out;
+}
+
+bool dp_answer_is_short(const json_t *root)
+{
+    return longest(root, DP_QUANTITY_SECONDS) < LEAST_S || longest(root, DP_QUANTITY_SECONDS_TO) < LEAST_S;
+}
+
+size_t dp_answer_few_samples(const json_t *root)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
+        const json_t *run = dp_comparison_run(root, i), *samples = json_object_get(run, "samples");
+        size_t count = 0;
+        for (size_t k = 0; k < json_array_size(samples); k++)
+            count += !dp_comparison_is_left_out(samples, k);
+        if (count > most && dp_comparison_outcome(root, run) == DP_COMPARISON_GOOD)
+            most = count;
+    }
+    return most < SAMPLES ? most : 0;
+}
+
+void dp_answer_put_short(const json_t *root, FILE *to)
+{
+    double training = longest(root, DP_QUANTITY_SECONDS), there = longest(root, DP_QUANTITY_SECONDS_TO);
+    if (training < LEAST_S)
+        fprintf(to, "These trainings are too short to compare times (%.2g s): ", training);
+    else
+        fprintf(to,
+                "The target is reached too soon to compare times (within %.2g s): set one farther away "
+                "(--target), or ",
+                there);
+    fputs("use more data, epochs or --pace.", to);
 }

@@ -1,4 +1,4 @@
-/* Answer parts: the clauses of which the first paragraph of a comparison's page (compare_answer.h) is made.
+/* Answer parts: the clauses of which the first paragraph of a comparison's page (compare_answer.c) is made.
  * Promise   Each writes to the stream of the answer; a statement about two modes is a claim that holds
  *           (claims.h), or the interval of one that is not shown, marked as such.
  * Memory    The caller's: claims are borrowed. */
@@ -16,7 +16,7 @@
 struct dp_answer {
     const json_t *root;
     FILE *to;
-    struct dp_claims claims;
+    const struct dp_claims *claims;
     size_t fit[DP_ANSWER_MODES_MAX], fits; /* modes that ended well with every seed, as they were given */
     size_t there[DP_ANSWER_MODES_MAX],
         theres; /* those of them that reached the target with every seed, the least mean first */
@@ -40,5 +40,18 @@ void dp_answer_put_coarse(const struct dp_answer *a, bool coarse);
 bool dp_answer_is_few(const struct dp_answer *a);
 /* Sentences: how each mode ended, compared with the first one. */
 void dp_answer_put_ends(const struct dp_answer *a);
+
+/* ---- reservations. put_edges and put_losses write complete sentences, a space before each, or nothing; put_short begins the answer.
+ * root: of a comparison. */
+
+/* Modes whose rate is the least or the greatest that --lr-grid tried. */
+void dp_answer_put_edges(const json_t *root, FILE *to);
+/* Modes that ended well by the metric, and with a loss that is far above the one of the best constant. */
+void dp_answer_put_losses(const json_t *root, FILE *to);
+/* The trainings, or their times to the target, end within about a second. */
+bool dp_answer_is_short(const json_t *root);
+/* The most samples that a training of a mode that ended well has, if that is too few to place a target in time; else 0. */
+size_t dp_answer_few_samples(const json_t *root);
+void dp_answer_put_short(const json_t *root, FILE *to);
 
 #endif

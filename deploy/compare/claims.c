@@ -1,5 +1,6 @@
 #include "deploy/compare/claims.h"
 
+#include "common/base/json.h"
 #include "deploy/compare/student.h"
 
 #include <math.h>
@@ -27,30 +28,28 @@ static void take_pairs(const json_t *root, struct dp_claim *c)
         high[s] = dp_scale_to(&c->scale, a.high) - dp_scale_to(&c->scale, b.low);
         middle[s] = (dp_scale_to(&c->scale, a.at) + dp_scale_to(&c->scale, b.at)) / 2;
     }
-    const struct dp_interval of_at = dp_interval_of(at, at ? seeds : 0, ALPHA),
-                             of_low = dp_interval_of(low, at ? seeds : 0, ALPHA),
-                             of_high = dp_interval_of(high, at ? seeds : 0, ALPHA);
-    c->n = of_at.n;
-    c->at = of_at.mean, c->at_sd = of_at.sd;
-    c->low = of_low.mean, c->low_sd = of_low.sd;
-    c->high = of_high.mean, c->high_sd = of_high.sd;
-    c->middle = dp_interval_of(middle, at ? seeds : 0, ALPHA).mean;
+    size_t n = at ? seeds : 0;
+    c->at = dp_interval_of(at, n, ALPHA);
+    c->low = dp_interval_of(low, n, ALPHA);
+    c->high = dp_interval_of(high, n, ALPHA);
+    c->middle = dp_interval_of(middle, n, ALPHA).mean;
+    c->n = c->at.n;
     c->error = dp_scale_error(&c->scale, c->middle);
     free(at);
 }
 
-/* Of a mean of n differences, that it is 0. */
-static double p_of(double mean, double sd, size_t n)
+/* Of a mean of differences, that it is 0. */
+static double p_of(const struct dp_interval *of)
 {
-    if (sd < NO_SPREAD)
-        return fabs(mean) < NO_SPREAD ? 1 : 0;
-    return dp_student_p(mean / (sd / sqrt((double)n)), n - 1);
+    if (of->sd < NO_SPREAD)
+        return fabs(of->mean) < NO_SPREAD ? 1 : 0;
+    return dp_student_p(of->mean / (of->sd / sqrt((double)of->n)), of->n - 1);
 }
 
 /* The bounds say nothing: some sample below the target is the first one. */
 static bool is_open(const struct dp_claim *c)
 {
-    return c->high - c->low > OPEN;
+    return c->high.mean - c->low.mean > OPEN;
 }
 
 /* What is known shows a difference, given a spread that can be judged. */
@@ -58,14 +57,14 @@ static bool is_enough(const struct dp_claim *c)
 {
     if (is_open(c))
         return false;
-    return c->n >= DP_CLAIM_PAIRS && !(c->scale.is_logit && c->error == 0 && c->at_sd < NO_SPREAD);
+    return c->n >= DP_CLAIM_PAIRS && !(c->scale.is_logit && c->error == 0 && c->at.sd < NO_SPREAD);
 }
 
 /* The least alpha at which the interval excludes 0. */
 static double p_of_interval(const struct dp_claim *c)
 {
-    double p = c->low > 0 ? p_of(c->low, c->low_sd, c->n) : c->high < 0 ? p_of(c->high, c->high_sd, c->n) : 1;
-    return c->error > 0 ? fmax(p, dp_normal_p(c->at / c->error)) : p;
+    double p = c->low.mean > 0 ? p_of(&c->low) : c->high.mean < 0 ? p_of(&c->high) : 1;
+    return c->error > 0 ? fmax(p, dp_normal_p(c->at.mean / c->error)) : p;
 }
 
 /* Modes are compared by all of their runs or not at all. */
@@ -125,8 +124,8 @@ static double apart(const struct dp_claim *c, double by)
 static struct dp_interval moved(const struct dp_claim *c, double low, double high, bool as_ratio)
 {
     return (struct dp_interval){.n = c->n,
-                                .mean = as_ratio ? exp(c->at) : apart(c, c->at),
-                                .sd = c->at_sd,
+                                .mean = as_ratio ? exp(c->at.mean) : apart(c, c->at.mean),
+                                .sd = c->at.sd,
                                 .low = as_ratio ? exp(low) : apart(c, low),
                                 .high = as_ratio ? exp(high) : apart(c, high)};
 }
@@ -134,9 +133,9 @@ static struct dp_interval moved(const struct dp_claim *c, double low, double hig
 /* What four of five comparisons with such a spread would show. */
 static void settle_power(struct dp_claim *c, double first_alpha)
 {
-    double by_seeds = dp_student_shift(first_alpha, POWER, c->n - 1) * c->at_sd / sqrt((double)c->n);
+    double by_seeds = dp_student_shift(first_alpha, POWER, c->n - 1) * c->at.sd / sqrt((double)c->n);
     double by_error = (dp_normal_quantile(first_alpha) + dp_normal_quantile(2 * (1 - POWER))) * c->error;
-    double by = fmax(by_seeds + (c->high - c->low) / 2, by_error);
+    double by = fmax(by_seeds + (c->high.mean - c->low.mean) / 2, by_error);
     c->seen = by > 0 ? apart(c, by) : (double)NAN;
     c->seen_ratio = by > 0 ? exp(by) : (double)NAN;
 }
@@ -152,9 +151,9 @@ static void settle(struct dp_claim *c, double first_alpha)
     if (is_enough(c)) {
         double t = dp_student_quantile(c->alpha, c->n - 1) / sqrt((double)c->n);
         double floor = dp_normal_quantile(c->alpha) * c->error;
-        low = fmin(c->low - t * c->low_sd, c->at - floor);
-        high = fmax(c->high + t * c->high_sd, c->at + floor);
-        c->coarse = !c->shown && p_of(c->at, c->at_sd, c->n) <= c->alpha;
+        low = fmin(c->low.mean - t * c->low.sd, c->at.mean - floor);
+        high = fmax(c->high.mean + t * c->high.sd, c->at.mean + floor);
+        c->coarse = !c->shown && p_of(&c->at) <= c->alpha;
         settle_power(c, first_alpha);
     }
     c->difference = moved(c, low, high, false);
@@ -177,7 +176,7 @@ enum dp_status dp_claims_of(const json_t *root, struct dp_claims *out, struct dp
                                                                DP_QUANTITY_EXAMPLES_S};
     size_t modes = dp_comparison_modes(root), most = modes * (modes + 5) / 2, n = 0;
     struct dp_claim **order = calloc(most + 1, sizeof *order);
-    *out = (struct dp_claims){.claim = calloc(most + 1, sizeof *out->claim)};
+    *out = (struct dp_claims){.root = root, .claim = calloc(most + 1, sizeof *out->claim)};
     if (!order || !out->claim) {
         free(order);
         dp_claims_clear(out);
@@ -219,14 +218,14 @@ static struct dp_interval inverse(struct dp_interval of, bool is_ratio)
 static struct dp_claim turned(struct dp_claim c)
 {
     size_t mode = c.mode, reached = c.reached[0];
-    double low = c.low, low_sd = c.low_sd;
+    struct dp_interval low = c.low;
     c.mode = c.beside, c.beside = mode;
     c.reached[0] = c.reached[1], c.reached[1] = reached;
     c.ratio = inverse(c.ratio, true);
     c.difference = inverse(c.difference, false);
-    c.at = -c.at;
-    c.low = -c.high, c.low_sd = c.high_sd;
-    c.high = -low, c.high_sd = low_sd;
+    c.at = inverse(c.at, false);
+    c.low = inverse(c.high, false);
+    c.high = inverse(low, false);
     return c;
 }
 
@@ -250,4 +249,97 @@ struct dp_claim dp_claim_plain(const json_t *root, enum dp_comparison_quantity q
     out.alpha = ALPHA;
     settle(&out, ALPHA);
     return out;
+}
+
+/* ---- in the report */
+
+static json_t *interval_json(const struct dp_interval *interval)
+{
+    json_t *out = json_pack("{s:I}", "n", (json_int_t)interval->n);
+    dp_json_set_real(out, "mean", interval->mean);
+    dp_json_set_real(out, "sd", interval->sd);
+    dp_json_set_real(out, "low", interval->low);
+    dp_json_set_real(out, "high", interval->high);
+    return out;
+}
+
+/* Adds what the test says. */
+static json_t *claim_json(const struct dp_claim *claim, bool is_claimed)
+{
+    json_t *out = interval_json(&claim->difference);
+    if (claim->ratio.n > 0)
+        (void)json_object_set_new(out, "ratio", interval_json(&claim->ratio));
+    (void)json_object_set_new(out, "test", json_string(claim->by_count ? "fisher" : "t"));
+    dp_json_set_real(out, "p", claim->p);
+    dp_json_set_real(out, "level", 1 - claim->alpha);
+    (void)json_object_set_new(out, "scale", json_string(dp_scale_name(&claim->scale)));
+    if (is_claimed)
+        (void)json_object_set_new(out, "shown", json_boolean(claim->shown));
+    return out;
+}
+
+static json_t *quantity_json(const json_t *root, const struct dp_claims *claims, size_t mode,
+                             enum dp_comparison_quantity quantity)
+{
+    const struct dp_scale scale = dp_scale_of(root, quantity);
+    struct dp_interval own = dp_statistics_mode(root, mode, quantity);
+    json_t *out = interval_json(&own), *difference = json_null();
+    (void)json_object_set_new(out, "scale", json_string(dp_scale_name(&scale)));
+    if (mode > 0) {
+        struct dp_claim claim = dp_claims_find(claims, quantity, mode, 0);
+        bool is_claimed = claim.alpha > 0;
+        if (!is_claimed)
+            claim = dp_claim_plain(root, quantity, mode, 0);
+        difference = claim_json(&claim, is_claimed);
+    }
+    (void)json_object_set_new(out, "difference", difference);
+    return out;
+}
+
+static json_t *mode_json(const json_t *root, const struct dp_claims *claims, size_t mode)
+{
+    json_t *out = json_pack("{s:s}", "mode", dp_comparison_mode(root, mode));
+    size_t good = dp_ending_count(root, mode, DP_COMPARISON_GOOD);
+    dp_json_set_u64(out, "runs", good);
+    dp_json_set_u64(out, "diverged", dp_ending_count(root, mode, DP_COMPARISON_DIVERGED));
+    dp_json_set_u64(out, "failed", dp_ending_count(root, mode, DP_COMPARISON_FAILED));
+    for (int q = 0; q < DP_QUANTITIES; q++) {
+        json_t *one = quantity_json(root, claims, mode, (enum dp_comparison_quantity)q);
+        if (q == DP_QUANTITY_SECONDS_TO || q == DP_QUANTITY_EXAMPLES_TO)
+            dp_json_set_u64(one, "of", good); /* runs */
+        (void)json_object_set_new(out, dp_comparison_quantity_key((enum dp_comparison_quantity)q), one);
+    }
+    return out;
+}
+
+static json_t *family_json(const json_t *root, const struct dp_claims *claims)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < claims->count; i++) {
+        const struct dp_claim *claim = &claims->claim[i];
+        json_t *one = claim_json(claim, true);
+        (void)json_object_set_new(one, "quantity", json_string(dp_comparison_quantity_key(claim->quantity)));
+        (void)json_object_set_new(one, "mode", json_string(dp_comparison_mode(root, claim->mode)));
+        (void)json_object_set_new(one, "beside", json_string(dp_comparison_mode(root, claim->beside)));
+        (void)json_array_append_new(out, one);
+    }
+    return out;
+}
+
+enum dp_status dp_comparison_count(json_t *root, struct dp_error *err)
+{
+    struct dp_claims claims = {0};
+    enum dp_status st = dp_claims_of(root, &claims, err);
+    if (st != DP_OK)
+        return st;
+    json_t *all = json_array(), *family = family_json(root, &claims);
+    bool good = all && family;
+    for (size_t m = 0; good && m < dp_comparison_modes(root); m++)
+        good = json_array_append_new(all, mode_json(root, &claims, m)) == 0;
+    good =
+        good && json_object_set(root, "statistics", all) == 0 && json_object_set(root, "claims", family) == 0;
+    json_decref(all);
+    json_decref(family);
+    dp_claims_clear(&claims);
+    return good ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the statistics");
 }

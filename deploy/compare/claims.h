@@ -37,11 +37,13 @@ struct dp_claim {
     double seen; /* a difference of that size would be shown with a probability of 80%; NaN: not known */
     double seen_ratio; /* the same, as a ratio above 1 */
     /* On the scale: means and standard deviations of the differences, and of their bounds by the instrument. */
-    double at, at_sd, low, low_sd, high, high_sd, middle, error;
+    struct dp_interval at, low, high;
+    double middle, error;
     struct dp_scale scale;
 };
 
 struct dp_claims {
+    const json_t *root; /* the comparison */
     size_t count;
     struct dp_claim *claim;
 };

@@ -2,7 +2,6 @@
  *     plan -> directory -> (--lr-grid: every rate of every mode -> the best of each) -> for each seed: every mode ->
  *     statistics -> report.json -> page
  * Why   Modes take turns seed by seed, and another one begins each round, so that a machine whose speed drifts drifts for all alike. */
-#include "deploy/compare/compare_answer.h"
 #include "deploy/compare/compare_commands.h"
 #include "deploy/compare/compare_earlier.h"
 #include "deploy/compare/compare_folder.h"
@@ -11,7 +10,7 @@
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/compare_record.h"
 #include "deploy/compare/compare_words.h"
-#include "deploy/compare/compare_work.h"
+#include "deploy/pages/page.h"
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"
@@ -277,8 +276,9 @@ static enum dp_status run_all(struct comparing *c, struct dp_error *err)
 }
 
 /* On lines of 100 columns. */
-static void put_wrapped(char *text)
+static void put_wrapped(void (*put)(FILE *to, const void *claims), const struct dp_claims *claims)
 {
+    char *text = dp_page_text(put, claims);
     size_t at = 0;
     for (char *save = NULL, *word = text ? strtok_r(text, " ", &save) : NULL; word;
          word = strtok_r(NULL, " ", &save)) {
@@ -292,17 +292,18 @@ static void put_wrapped(char *text)
     free(text);
 }
 
-static void tell_found(const struct comparing *c)
+static enum dp_status tell_found(const struct comparing *c, struct dp_error *err)
 {
-    put_wrapped(dp_compare_words_failed(c->record.root));
-    put_wrapped(dp_compare_answer(c->record.root));
-    put_wrapped(dp_compare_words_target(c->record.root));
-    put_wrapped(dp_compare_words_end(c->record.root));
-    put_wrapped(dp_compare_words_speed(c->record.root));
-    put_wrapped(dp_compare_words_efficiency(c->record.root));
-    put_wrapped(dp_compare_words_machine(c->record.root));
-    if (c->good > 0)
-        put_wrapped(dp_compare_words_brackets(c->record.root));
+    static void (*const puts[])(FILE *, const void *) = {
+        dp_compare_put_failed, dp_compare_put_answer,     dp_compare_put_target,  dp_compare_put_end,
+        dp_compare_put_speed,  dp_compare_put_efficiency, dp_compare_put_machine, dp_compare_put_brackets};
+    struct dp_claims claims;
+    enum dp_status st = dp_claims_of(c->record.root, &claims, err);
+    for (size_t i = 0; st == DP_OK && i < sizeof puts / sizeof puts[0]; i++)
+        if (c->good > 0 || puts[i] != dp_compare_put_brackets)
+            put_wrapped(puts[i], &claims);
+    dp_claims_clear(&claims);
+    return st;
 }
 
 static enum dp_status finish(struct comparing *c, struct dp_error *err)
@@ -311,7 +312,7 @@ static enum dp_status finish(struct comparing *c, struct dp_error *err)
     if (st == DP_OK)
         st = dp_compare_record_write(&c->record, c->plan.dir, err);
     if (st == DP_OK)
-        tell_found(c);
+        st = tell_found(c, err);
     if (st == DP_OK)
         st = dp_compare_make_page(c->plan.dir, NULL, err);
     if (st == DP_OK && c->good == 0)

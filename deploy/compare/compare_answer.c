@@ -1,9 +1,7 @@
-#include "deploy/compare/compare_answer.h"
+#include "deploy/compare/compare_words.h"
 
 #include "common/base/json.h"
-#include "deploy/compare/answer_caveats.h"
 #include "deploy/compare/answer_parts.h"
-#include "deploy/compare/compare_words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,8 +22,8 @@ static void put_took(const struct dp_answer *a, const struct dp_claim *time)
 /* Neither the time nor the end differs; what else does. */
 static void put_others(const struct dp_answer *a, size_t mode, size_t beside)
 {
-    struct dp_claim examples = dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_TO, mode, beside);
-    struct dp_claim speed = dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_S, mode, beside);
+    struct dp_claim examples = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_TO, mode, beside);
+    struct dp_claim speed = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_S, mode, beside);
     if (examples.shown) {
         fputs(", though it needed ", a->to);
         dp_answer_put_ratio(a, &examples);
@@ -47,11 +45,11 @@ static bool is_wide(const struct dp_claim *time)
 static void put_undecided(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end)
 {
     bool wide = is_wide(time);
-    size_t few = time->coarse || wide ? 0 : dp_caveats_few_samples(a->root);
+    size_t few = time->coarse || wide ? 0 : dp_answer_few_samples(a->root);
     bool vague = time->coarse || wide || few > 0;
     const char *one = dp_answer_name_of(a, time->beside), *other = dp_answer_name_of(a, time->mode);
-    bool others = dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
-                  dp_claims_find(&a->claims, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
+    bool others = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
+                  dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
     if (end->shown) {
         dp_answer_put_better(a, end);
         dp_answer_put_rates(a);
@@ -87,12 +85,12 @@ static void put_undecided(const struct dp_answer *a, const struct dp_claim *time
 /* Both reached it with every seed. */
 static void put_times(const struct dp_answer *a, const struct dp_claim *time)
 {
-    struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, time->mode, time->beside);
+    struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, time->mode, time->beside);
     if (!time->shown) {
         put_undecided(a, time, &end);
         return;
     }
-    struct dp_claim later = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->there[1], a->there[0]);
+    struct dp_claim later = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[1], a->there[0]);
     fprintf(a->to, "%s reached ", dp_answer_name_of(a, later.beside));
     dp_answer_put_goal(a);
     fprintf(a->to, " sooner than %s, ", dp_answer_name_of(a, later.mode));
@@ -133,7 +131,7 @@ static void put_counts(const struct dp_answer *a, const struct dp_claim *counts)
 {
     size_t first = counts->beside, second = counts->mode, n_first = counts->reached[1],
            n_second = counts->reached[0];
-    struct dp_claim end = dp_claims_find(&a->claims, DP_QUANTITY_METRIC, second, first);
+    struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, second, first);
     bool second_leads = n_second == 0; /* what was never reached is said first */
     put_reached(a, second_leads ? second : first, second_leads ? n_second : n_first, true);
     fputs("; ", a->to);
@@ -156,7 +154,7 @@ static void put_counts(const struct dp_answer *a, const struct dp_claim *counts)
 
 static void put_two(const struct dp_answer *a)
 {
-    struct dp_claim time = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->fit[1], a->fit[0]);
+    struct dp_claim time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->fit[1], a->fit[0]);
     if (time.n > 0)
         put_times(a, &time);
     else
@@ -178,7 +176,7 @@ static size_t leaders_of(const struct dp_answer *a, size_t out[DP_ANSWER_MODES_M
         size_t mode = a->fit[i];
         struct dp_claim time = {.shown = false};
         if (a->theres > 0 && mode != a->there[0])
-            time = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, mode, a->there[0]);
+            time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, mode, a->there[0]);
         if (time.shown || reached_by(a, mode) == 0)
             continue;
         out[count++] = mode;
@@ -189,7 +187,7 @@ static size_t leaders_of(const struct dp_answer *a, size_t out[DP_ANSWER_MODES_M
 
 static void put_sooner(const struct dp_answer *a, size_t than, const char *before, const char *which)
 {
-    struct dp_claim time = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, than, a->there[0]);
+    struct dp_claim time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, than, a->there[0]);
     fputs(before, a->to);
     dp_answer_put_ratio(a, &time);
     fprintf(a->to, " times as fast as %s%s", dp_answer_name_of(a, than), which);
@@ -242,8 +240,7 @@ static void put_least_power(const struct dp_answer *a)
     struct dp_claim least = {.seen_ratio = NAN};
     for (size_t i = 1; i < a->theres; i++)
         for (size_t k = 0; k < i; k++) {
-            struct dp_claim one =
-                dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[k]);
+            struct dp_claim one = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[k]);
             if (one.seen_ratio > least.seen_ratio || !isfinite(least.seen_ratio))
                 least = one;
         }
@@ -258,7 +255,7 @@ static void put_never(const struct dp_answer *a, size_t than)
     for (size_t i = 0; i < a->fits; i++) {
         if (reached_by(a, a->fit[i]) > 0)
             continue;
-        struct dp_claim one = dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->fit[i], than);
+        struct dp_claim one = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->fit[i], than);
         least = one.p >= least.p ? one : least;
         never[nevers++] = a->fit[i];
     }
@@ -288,7 +285,7 @@ static void put_many(const struct dp_answer *a)
         fputs(" first is not shown", a->to);
         for (size_t i = a->theres; i-- > 1;) {
             struct dp_claim time =
-                dp_claims_find(&a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[0]);
+                dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[0]);
             if (!time.shown || time.by_count)
                 continue;
             fprintf(a->to, "; %s was ", dp_answer_name_of(a, a->there[0]));
@@ -368,8 +365,8 @@ static void put_answer(const struct dp_answer *a)
         dp_answer_put_ends(a);
     } else if (a->fits == 1)
         put_alone(a);
-    else if (dp_caveats_are_short(a->root) && a->theres == a->fits) {
-        dp_caveats_put_short(a->root, a->to);
+    else if (dp_answer_is_short(a->root) && a->theres == a->fits) {
+        dp_answer_put_short(a->root, a->to);
         dp_answer_put_ends(a);
     } else if (!dp_answer_is_few(a) && a->fits == 2)
         put_two(a);
@@ -381,26 +378,14 @@ static void put_caveats(const struct dp_answer *a)
 {
     if (a->fits == 0)
         return;
-    dp_caveats_put_losses(a->root, a->to);
-    dp_caveats_put_edges(a->root, a->to);
+    dp_answer_put_losses(a->root, a->to);
+    dp_answer_put_edges(a->root, a->to);
 }
 
-char *dp_compare_answer(const json_t *root)
+void dp_compare_put_answer(FILE *to, const void *claims)
 {
-    struct dp_answer a = {.root = root};
-    struct dp_error no_memory;
-    char *text = NULL;
-    size_t size = 0;
-    if (dp_claims_of(root, &a.claims, &no_memory) == DP_OK)
-        a.to = open_memstream(&text, &size);
-    if (a.to) {
-        take_modes(&a);
-        put_answer(&a);
-        put_caveats(&a);
-    }
-    dp_claims_clear(&a.claims);
-    if (a.to && fclose(a.to) == 0)
-        return text;
-    free(text);
-    return NULL;
+    struct dp_answer a = {.claims = claims, .root = ((const struct dp_claims *)claims)->root, .to = to};
+    take_modes(&a);
+    put_answer(&a);
+    put_caveats(&a);
 }

@@ -1,6 +1,7 @@
 #include "deploy/compare/compare_like.h"
 
 #include "deploy/compare/data_files.h"
+#include "deploy/pages/page.h"
 #include "deploy/pages/summary.h"
 
 #include <errno.h>
@@ -74,7 +75,7 @@ enum dp_status dp_compare_like_take(const char *name, struct dp_compare_plan *pl
     if (st != DP_OK)
         return st;
     make_words(plan, out);
-    char *origin = dp_summary_origin(out->report.comparison.root);
+    char *origin = dp_page_text(dp_summary_put_origin, out->report.comparison.root);
     fprintf(stderr, "As in %s: %s\n", out->report.comparison.path, origin ? origin : "");
     free(origin);
     return DP_OK;

@@ -1,13 +1,8 @@
 #include "deploy/compare/compare_page.h"
 
 #include "deploy/compare/claims.h"
-#include "deploy/compare/compare_answer.h"
-#include "deploy/compare/compare_csv.h"
 #include "deploy/compare/compare_plots.h"
 #include "deploy/compare/compare_words.h"
-#include "deploy/compare/compare_work.h"
-#include "deploy/pages/again.h"
-#include "deploy/pages/markup.h"
 #include "deploy/pages/page.h"
 #include "deploy/pages/page_plots.h"
 
@@ -15,29 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define METRICS_MAX 32u
+
 /* ---- what was found */
 
-static void put_head(struct dp_page_maker *maker, const struct dp_comparison *comparison)
+static void put_head(struct dp_page_maker *maker, const struct dp_compare_page *page)
 {
-    const json_t *root = comparison->root;
-    FILE *to = maker->to;
+    static const struct {
+        const char *kind;
+        void (*put)(FILE *to, const void *claims);
+    } parts[] = {{"warn", dp_compare_put_failed},  {"found", dp_compare_put_answer},
+                 {"found", dp_compare_put_target}, {"found", dp_compare_put_end},
+                 {"found", dp_compare_put_speed},  {"found", dp_compare_put_efficiency},
+                 {"warn", dp_compare_put_machine}, {"note", dp_compare_put_what},
+                 {"note", dp_compare_put_brackets}};
+    const json_t *root = page->claims.root;
     char title[160], line[DP_PATH_MAX + 160];
     (void)snprintf(title, sizeof title, "Modes of training compared: %.110s",
                    dp_training_text(json_object_get(root, "settings"), "model"));
     (void)snprintf(line, sizeof line, "%s, begun %s, in %s",
                    json_is_true(json_object_get(root, "finished")) ? "Finished" : "Not finished",
-                   dp_training_text(root, "began"), comparison->directory);
-    dp_page_begin(to, title);
-    dp_page_paragraph(to, "sub", line);
-    dp_page_maker_text(maker, "warn", dp_compare_words_failed(root));
-    dp_page_maker_text(maker, "found", dp_compare_answer(root));
-    dp_page_maker_text(maker, "found", dp_compare_words_target(root));
-    dp_page_maker_text(maker, "found", dp_compare_words_end(root));
-    dp_page_maker_text(maker, "found", dp_compare_words_speed(root));
-    dp_page_maker_text(maker, "found", dp_compare_words_efficiency(root));
-    dp_page_maker_text(maker, "warn", dp_compare_words_machine(root));
-    dp_page_maker_text(maker, "note", dp_compare_words_what(root));
-    dp_page_maker_text(maker, "note", dp_compare_words_brackets(root));
+                   dp_training_text(root, "began"), page->directory);
+    dp_page_begin(maker->to, title);
+    dp_page_paragraph(maker->to, "sub", line);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        dp_page_maker_text(maker, parts[i].kind, parts[i].put, &page->claims);
 }
 
 /* ---- tables */
@@ -59,8 +56,9 @@ static void put_interval_cell(FILE *to, const json_t *root, size_t mode, enum dp
     dp_page_text_cell(to, text);
 }
 
-static void put_result(FILE *to, const json_t *root, const struct dp_claims *claims, size_t mode)
+static void put_result(FILE *to, const struct dp_claims *claims, size_t mode)
 {
+    const json_t *root = claims->root;
     static const enum dp_comparison_quantity shown[] = {DP_QUANTITY_METRIC, DP_QUANTITY_LOSS,
                                                         DP_QUANTITY_SECONDS_TO, DP_QUANTITY_EXAMPLES_TO,
                                                         DP_QUANTITY_EXAMPLES_S};
@@ -82,12 +80,10 @@ static void put_result(FILE *to, const json_t *root, const struct dp_claims *cla
     dp_page_row_end(to);
 }
 
-static void put_results(struct dp_page_maker *maker, const json_t *root)
+static void put_results(FILE *to, const struct dp_claims *claims)
 {
-    FILE *to = maker->to;
+    const json_t *root = claims->root;
     char metric[64], beside[64];
-    struct dp_claims claims;
-    struct dp_error no_memory;
     (void)snprintf(metric, sizeof metric, "%.40s at the end",
                    dp_compare_metric_name(dp_comparison_metric(root)));
     (void)snprintf(beside, sizeof beside, "beside %.40s", dp_comparison_mode(root, 0));
@@ -103,13 +99,10 @@ static void put_results(struct dp_page_maker *maker, const json_t *root)
                                     "good runs",
                                     "diverged",
                                     "failed"};
-    if (dp_claims_of(root, &claims, &no_memory) != DP_OK)
-        return;
     dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 9);
     for (size_t m = 0; m < dp_comparison_modes(root); m++)
-        put_result(to, root, &claims, m);
+        put_result(to, claims, m);
     dp_page_table_end(to);
-    dp_claims_clear(&claims);
     dp_page_paragraph(
         to, "note",
         "Of good runs: means over the seeds (geometric ones; of shares such as an accuracy, by their logits) "
@@ -127,23 +120,21 @@ static void put_promises(struct dp_page_maker *maker, const json_t *root)
     dp_page_section(to, "Promise of each mode");
     dp_page_table_begin(to, headings, 3, 3);
     for (size_t m = 0; m < json_array_size(modes); m++) {
-        char *limit = dp_compare_words_limit(root, m);
-        dp_page_row(to);
-        dp_page_text_cell(to, dp_comparison_mode(root, m));
-        dp_page_long_cell(to, dp_training_text(json_array_get(modes, m), "promise"));
-        dp_page_long_cell(to, limit ? limit : "");
-        dp_page_row_end(to);
+        char *limit = dp_page_text(dp_compare_put_limit, &(struct dp_compare_limit){root, m});
+        dp_page_row_of(to, "tvv", dp_comparison_mode(root, m),
+                       dp_training_text(json_array_get(modes, m), "promise"), limit ? limit : "");
         free(limit);
     }
     dp_page_table_end(to);
 }
 
-static void put_rates(struct dp_page_maker *maker, const json_t *root)
+static void put_rates(struct dp_page_maker *maker, const struct dp_claims *claims)
 {
-    const json_t *modes = json_object_get(root, "modes");
-    char at_end[96], *words = dp_compare_words_rates(root);
+    const json_t *root = claims->root, *modes = json_object_get(root, "modes");
+    char at_end[96];
     const char *const headings[] = {"mode", "rate", "seed", at_end};
     FILE *to = maker->to;
+    char *words = dp_page_text(dp_compare_put_rates, claims);
     if (words && words[0]) {
         dp_page_section(to, "Learning rates");
         dp_page_paragraph(to, NULL, words);
@@ -168,12 +159,8 @@ static void put_rates(struct dp_page_maker *maker, const json_t *root)
             (void)snprintf(name, sizeof name, "%.40s%s", dp_comparison_mode(root, m),
                            rate == chosen ? " (chosen)" : "");
             (void)snprintf(text, sizeof text, "%g", rate);
-            dp_page_row(to);
-            dp_page_text_cell(to, name);
-            dp_page_text_cell(to, text);
-            dp_page_number_cell(to, dp_training_number(one, "seed", NULL), 0);
-            dp_page_number_cell(to, dp_training_number(one, "metric", NULL), 4);
-            dp_page_row_end(to);
+            dp_page_row_of(to, "tt04", name, text, dp_training_number(one, "seed", NULL),
+                           dp_training_number(one, "metric", NULL));
         }
     }
     dp_page_table_end(to);
@@ -196,31 +183,140 @@ static void put_runs(struct dp_page_maker *maker, const json_t *root)
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {
         const json_t *run = dp_comparison_run(root, i);
         const char *dir = dp_training_text(run, "dir");
-        dp_page_row(to);
-        dp_page_text_cell(to, dir[0] ? dir : dp_training_text(run, "mode"));
-        dp_page_text_cell(to, dp_ending_status(root, run));
-        dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_METRIC), 4);
-        dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_LOSS), 5);
-        dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_SECONDS_TO), 2);
-        dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_EXAMPLES_S), -1);
-        dp_page_number_cell(to, dp_comparison_value(root, run, DP_QUANTITY_SECONDS), 2);
-        dp_page_number_cell(to, (double)json_array_size(json_object_get(run, "samples")), -1);
-        dp_page_row_end(to);
+        dp_page_row_of(to, "tt452n2n", dir[0] ? dir : dp_training_text(run, "mode"),
+                       dp_ending_status(root, run), dp_comparison_value(root, run, DP_QUANTITY_METRIC),
+                       dp_comparison_value(root, run, DP_QUANTITY_LOSS),
+                       dp_comparison_value(root, run, DP_QUANTITY_SECONDS_TO),
+                       dp_comparison_value(root, run, DP_QUANTITY_EXAMPLES_S),
+                       dp_comparison_value(root, run, DP_QUANTITY_SECONDS),
+                       (double)json_array_size(json_object_get(run, "samples")));
     }
     dp_page_table_end(to);
     dp_page_fold_end(to);
 }
 
+/* ---- tables for other programs (RFC 4180, with \n at the end of a line): a value that is not known is empty */
+
+static void put_csv_text(FILE *to, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++)
+        fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', to);
+}
+
+static void put_csv_number(FILE *to, double value)
+{
+    fputc(',', to);
+    if (isfinite(value))
+        fprintf(to, "%.10g", value);
+}
+
+static void put_csv_run(FILE *to, const json_t *run)
+{
+    put_csv_text(to, dp_training_text(run, "mode"));
+    fprintf(to, ",%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(run, "seed")));
+}
+
+static bool is_of_time(const char *key)
+{
+    static const char *const keys[] = {"seconds", "examples", "pushes", "at", "by"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* All keys that any sample has, in the order in which they are found. */
+static size_t metrics_of(const json_t *root, const char *metric[METRICS_MAX])
+{
+    size_t count = 0, s;
+    json_t *sample, *value;
+    const char *key;
+    for (size_t r = 0; r < dp_comparison_runs(root); r++)
+        json_array_foreach(json_object_get(dp_comparison_run(root, r), "samples"), s, sample)
+            json_object_foreach(sample, key, value)
+        {
+            bool known = is_of_time(key) || count == METRICS_MAX;
+            for (size_t i = 0; i < count; i++)
+                known |= strcmp(key, metric[i]) == 0;
+            if (!known)
+                metric[count++] = key;
+        }
+    return count;
+}
+
+static void put_curves_csv(FILE *to, const void *root)
+{
+    const char *metric[METRICS_MAX];
+    size_t count = metrics_of(root, metric), s;
+    json_t *sample;
+    fputs("mode,seed,by,seconds,examples,pushes", to);
+    for (size_t i = 0; i < count; i++) {
+        fputc(',', to);
+        put_csv_text(to, metric[i]);
+    }
+    fputc('\n', to);
+    for (size_t r = 0; r < dp_comparison_runs(root); r++)
+        json_array_foreach(json_object_get(dp_comparison_run(root, r), "samples"), s, sample)
+        {
+            put_csv_run(to, dp_comparison_run(root, r));
+            fputc(',', to);
+            put_csv_text(to, dp_training_text(sample, "by"));
+            put_csv_number(to, dp_training_number(sample, "seconds", NULL));
+            put_csv_number(to, dp_training_number(sample, "examples", NULL));
+            put_csv_number(to, dp_training_number(sample, "pushes", NULL));
+            for (size_t i = 0; i < count; i++)
+                put_csv_number(to, dp_training_number(sample, metric[i], NULL));
+            fputc('\n', to);
+        }
+}
+
+static void put_runs_csv(FILE *to, const void *root)
+{
+    const char *metric = dp_comparison_metric(root);
+    fputs("mode,seed,status,error,metric", to);
+    for (int q = 0; q < DP_QUANTITIES; q++)
+        fprintf(to, ",%s",
+                q == DP_QUANTITY_METRIC ? "value"
+                                        : dp_comparison_quantity_key((enum dp_comparison_quantity)q));
+    fputs(",rate,batch,workers,wall_seconds,staleness_mean,staleness_max,dropped_examples\n", to);
+    for (size_t r = 0; r < dp_comparison_runs(root); r++) {
+        const json_t *run = dp_comparison_run(root, r), *report = json_object_get(run, "report");
+        put_csv_run(to, run);
+        fputc(',', to);
+        put_csv_text(to, dp_ending_status(root, run));
+        fputc(',', to);
+        put_csv_text(to, dp_training_text(run, "error"));
+        fputc(',', to);
+        put_csv_text(to, metric);
+        for (int q = 0; q < DP_QUANTITIES; q++)
+            put_csv_number(to, dp_comparison_value(root, run, (enum dp_comparison_quantity)q));
+        put_csv_number(to, dp_training_number(report, "settings", "rate", NULL));
+        put_csv_number(to, dp_training_number(report, "settings", "batch", NULL));
+        put_csv_number(to, dp_training_number(report, "settings", "workers", NULL));
+        put_csv_number(to, dp_training_number(run, "wall_seconds", NULL));
+        put_csv_number(to, dp_training_number(report, "staleness", "mean", NULL));
+        put_csv_number(to, dp_training_number(report, "staleness", "max", NULL));
+        put_csv_number(to, dp_training_number(report, "dropped", "examples", NULL));
+        fputc('\n', to);
+    }
+}
+
 static void put_data_links(struct dp_page_maker *maker, const json_t *root)
 {
-    bool curves = dp_page_maker_file(maker, "curves.csv", dp_compare_csv_curves, root),
-         runs = dp_page_maker_file(maker, "runs.csv", dp_compare_csv_runs, root);
+    bool curves = dp_page_maker_file(maker, "curves.csv", put_curves_csv, root),
+         runs = dp_page_maker_file(maker, "runs.csv", put_runs_csv, root);
     if (!curves || !runs)
         return;
     fputs("<p class=\"note\">As files: ", maker->to);
-    dp_markup_link(maker->to, "curves.csv", "curves.csv");
+    dp_page_link(maker->to, "curves.csv", "curves.csv");
     fputs("(each sample of each run), ", maker->to);
-    dp_markup_link(maker->to, "runs.csv", "runs.csv");
+    dp_page_link(maker->to, "runs.csv", "runs.csv");
     fputs("(each run), report.json (all), figures/ (SVG, where plots were drawn).</p>\n", maker->to);
 }
 
@@ -286,18 +382,19 @@ static void put_staleness(const json_t *root, FILE *to)
 
 /* ---- sections */
 
-static void put_course(struct dp_page_maker *maker, const json_t *root)
+static void put_course(struct dp_page_maker *maker, const struct dp_claims *claims)
 {
+    const json_t *root = claims->root;
     const char *metric = dp_comparison_metric(root);
     FILE *to = maker->to;
     dp_page_section(to, "Results");
-    put_results(maker, root);
+    put_results(to, claims);
     dp_page_figures_begin(to);
     if (metric[0] && strcmp(metric, "loss") != 0) {
         dp_compare_plot_course(maker, root, metric, "seconds");
         dp_compare_plot_course(maker, root, metric, "examples");
     }
-    dp_compare_plot_differences(maker, root);
+    dp_compare_plot_differences(maker, claims);
     dp_compare_plot_course(maker, root, "loss", "seconds");
     dp_compare_plot_course(maker, root, "loss", "examples");
     dp_compare_plot_to_loss(maker, root);
@@ -448,14 +545,14 @@ static void put_settings(struct dp_page_maker *maker, const json_t *root)
 
 void dp_compare_page_write(struct dp_page_maker *maker, const void *context)
 {
-    const struct dp_comparison *comparison = context;
-    const json_t *root = comparison->root;
-    put_head(maker, comparison);
-    put_course(maker, root);
+    const struct dp_compare_page *page = context;
+    const json_t *root = page->claims.root;
+    put_head(maker, page);
+    put_course(maker, &page->claims);
     put_time(maker, root);
     put_promises(maker, root);
-    put_rates(maker, root);
-    dp_page_again(maker, root, comparison->directory);
+    put_rates(maker, &page->claims);
+    dp_page_maker_again(maker, root, page->directory);
     put_settings(maker, root);
     dp_page_maker_end(maker);
 }
@@ -463,14 +560,18 @@ void dp_compare_page_write(struct dp_page_maker *maker, const void *context)
 enum dp_status dp_compare_make_page(const char *dir, const char *out, struct dp_error *err)
 {
     struct dp_comparison comparison = {.root = NULL};
+    struct dp_compare_page page = {.directory = comparison.directory};
     enum dp_status st = dp_comparison_read(dir, &comparison, err);
     const struct dp_page_source source = {.directory = comparison.directory,
                                           .report = comparison.path,
                                           .files = true,
                                           .write = dp_compare_page_write,
-                                          .context = &comparison};
+                                          .context = &page};
+    if (st == DP_OK)
+        st = dp_claims_of(comparison.root, &page.claims, err);
     if (st == DP_OK)
         st = dp_page_make(&source, out, err);
+    dp_claims_clear(&page.claims);
     dp_comparison_clear(&comparison);
     return st;
 }

@@ -1,7 +1,6 @@
 #include "deploy/compare/compare_plots.h"
 
 #include "deploy/compare/claims.h"
-#include "deploy/compare/compare_curves.h"
 #include "deploy/compare/compare_words.h"
 #include "deploy/pages/page_plots.h"
 
@@ -12,7 +11,8 @@
 #define MODES_MAX DP_COLOUR_MODES_MAX
 #define SEEDS_MAX 99u
 #define RATES_MAX 32u
-#define HIGH      0.9 /* an accuracy */
+#define POINTS    200u /* of a curve */
+#define HIGH      0.9  /* an accuracy */
 
 struct mode_names {
     size_t count;
@@ -37,14 +37,179 @@ static size_t seeds_of(const json_t *root)
     return seeds < SEEDS_MAX ? seeds : SEEDS_MAX;
 }
 
+/* ---- curves: a metric of each mode's runs over time or examples, on points that all modes have in common */
+
+struct curves {
+    double end; /* where the last run of all ends; 0: there is none */
+    double x[POINTS];
+    struct {
+        size_t known; /* points that are numbers */
+        double y[POINTS], low[POINTS], high[POINTS];
+    } mode[MODES_MAX];
+};
+
+/* The samples of one run that are in its curve. */
+struct course {
+    size_t count;
+    double *x, *y;
+};
+
+static void take_course(struct course *to, const json_t *samples, const char *key, const char *over)
+{
+    size_t count = json_array_size(samples);
+    bool by_examples = strcmp(over, "examples") == 0;
+    *to = (struct course){.x = calloc(2 * count + 1, sizeof *to->x)};
+    to->y = to->x + count;
+    for (size_t i = 0; to->x && i < count; i++) {
+        const json_t *sample = json_array_get(samples, i);
+        if (by_examples && dp_comparison_is_left_out(samples, i))
+            continue;
+        to->x[to->count] = dp_training_number(sample, over, NULL);
+        to->y[to->count++] = dp_training_number(sample, key, NULL);
+    }
+}
+
+/* On the straight line between the samples around x; past the last one, its value. NaN: before the first one, or where one is none. */
+static double value_at(const struct course *c, double x)
+{
+    size_t i = 0;
+    while (i < c->count && !(c->x[i] > x))
+        i++;
+    if (i == 0)
+        return (double)NAN;
+    double before = c->y[i - 1];
+    return i < c->count ? before + (c->y[i] - before) * (x - c->x[i - 1]) / (c->x[i] - c->x[i - 1]) : before;
+}
+
+static void set_point(struct curves *c, size_t mode, size_t point, const struct dp_interval *all)
+{
+    c->mode[mode].y[point] = all->mean;
+    c->mode[mode].low[point] = all->low;
+    c->mode[mode].high[point] = all->high;
+    c->mode[mode].known += isfinite(all->mean) != 0;
+}
+
+static void fill_mode(struct curves *c, size_t mode, const struct course *course, size_t runs,
+                      const struct dp_scale *scale, double end)
+{
+    for (size_t i = 0; i < POINTS; i++) {
+        struct dp_comparison_span at[SEEDS_MAX];
+        bool past = c->x[i] > end && i > 0 && c->x[i - 1] >= end;
+        for (size_t r = 0; r < runs; r++) {
+            double value = past ? (double)NAN : value_at(&course[r], c->x[i]);
+            at[r] = (struct dp_comparison_span){.low = value, .at = value, .high = value};
+        }
+        struct dp_interval all = dp_interval_on(scale, at, runs);
+        set_point(c, mode, i, &all);
+    }
+}
+
+/* Of the good runs of a mode; returns of how many. end: of the longest. */
+static size_t take_courses(struct course *course, const json_t *root, size_t mode, const char *key,
+                           const char *over, double *end)
+{
+    size_t runs = 0;
+    *end = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root) && runs < SEEDS_MAX; s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        if (dp_comparison_outcome(root, run) != DP_COMPARISON_GOOD)
+            continue;
+        struct course *one = &course[runs++];
+        take_course(one, json_object_get(run, "samples"), key, over);
+        if (one->count > 0 && isfinite(one->x[one->count - 1]))
+            *end = fmax(*end, one->x[one->count - 1]);
+    }
+    return runs;
+}
+
+/* y: the mean over the good runs (ending.h) that have a value there, by the metric's scale; low, high: its 95% interval, as tables have them. NaN after the mode's last run, and where no run has a
+ * value. over: "seconds" or "examples". NULL: no memory. */
+static struct curves *curves_of(const json_t *root, const char *key, const char *over)
+{
+    struct curves *c = calloc(1, sizeof *c);
+    struct course(*courses)[SEEDS_MAX] = calloc(MODES_MAX, sizeof *courses);
+    const struct dp_scale scale = dp_scale_of_metric(root, key);
+    double end[MODES_MAX];
+    size_t runs[MODES_MAX], modes = dp_comparison_modes(root);
+    modes = c && courses ? (modes < MODES_MAX ? modes : MODES_MAX) : 0;
+    for (size_t m = 0; m < modes; m++) {
+        runs[m] = take_courses(courses[m], root, m, key, over, &end[m]);
+        c->end = fmax(c->end, end[m]);
+    }
+    for (size_t i = 0; modes > 0 && i < POINTS;
+         i++) /* by the formula the last may be rounded to below the last sample */
+        c->x[i] = i + 1 < POINTS ? c->end * (double)i / (POINTS - 1) : c->end;
+    for (size_t m = 0; m < modes; m++) {
+        fill_mode(c, m, courses[m], runs[m], &scale, end[m]);
+        for (size_t r = 0; r < runs[m]; r++)
+            free(courses[m][r].x);
+    }
+    free(courses);
+    return c;
+}
+
+/* Known where all good runs reached it, and none before its second sample: when is not known then. */
+static void fill_to_loss(struct curves *c, const json_t *root, size_t mode, size_t point)
+{
+    const struct dp_scale scale = {.examples = NAN};
+    struct dp_comparison_span to[SEEDS_MAX];
+    size_t n = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root) && n < SEEDS_MAX; s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        if (dp_comparison_outcome(root, run) != DP_COMPARISON_GOOD)
+            continue;
+        to[n] = dp_comparison_seconds_to_loss(run, c->x[point]);
+        to[n].at = to[n].low > 0 ? to[n].at : (double)NAN;
+        n++;
+    }
+    struct dp_interval all = dp_interval_on(&scale, to, n);
+    set_point(c, mode, point,
+              all.n == n ? &all : &(struct dp_interval){.mean = NAN, .low = NAN, .high = NAN});
+}
+
+/* x: losses from the least of all means up to `end`, the first of them; y: seconds to each, where all good runs of the mode reached it
+ * after their second sample. */
+static struct curves *curves_to_loss(const json_t *root)
+{
+    struct curves *c = curves_of(root, "loss", "seconds");
+    double least = INFINITY;
+    if (!c)
+        return NULL;
+    c->end = INFINITY;
+    for (size_t m = 0; m < MODES_MAX; m++) {
+        for (size_t i = 0; c->mode[m].known > 0 && i < POINTS; i++)
+            least = fmin(least, c->mode[m].y[i]);
+        c->end = c->mode[m].known > 0 ? fmin(c->end, c->mode[m].y[0]) : c->end;
+        c->mode[m].known = 0;
+    }
+    for (size_t i = 0; least < c->end && i < POINTS; i++) {
+        c->x[i] = least * pow(c->end / least, (double)i / POINTS); /* below the end */
+        for (size_t m = 0; m < dp_comparison_modes(root) && m < MODES_MAX; m++)
+            fill_to_loss(c, root, m, i);
+    }
+    return c;
+}
+
+/* 1 - accuracy in its place. */
+static void flip(struct curves *curves)
+{
+    for (size_t m = 0; m < MODES_MAX; m++)
+        for (size_t i = 0; i < POINTS; i++) {
+            double low = curves->mode[m].low[i];
+            curves->mode[m].y[i] = 1 - curves->mode[m].y[i];
+            curves->mode[m].low[i] = 1 - curves->mode[m].high[i];
+            curves->mode[m].high[i] = 1 - low;
+        }
+}
+
 /* ---- course */
 
 /* Some mode ends above: its accuracies differ by little on a linear scale. */
-static bool ends_high(const struct dp_compare_curves *curves, size_t modes)
+static bool ends_high(const struct curves *curves, size_t modes)
 {
     bool high = false;
     for (size_t m = 0; m < modes; m++) {
-        size_t i = DP_COMPARE_CURVE_POINTS;
+        size_t i = POINTS;
         while (i > 0 && !isfinite(curves->mode[m].y[i - 1]))
             i--;
         high |= i > 0 && curves->mode[m].y[i - 1] > HIGH;
@@ -52,7 +217,7 @@ static bool ends_high(const struct dp_compare_curves *curves, size_t modes)
     return high;
 }
 
-static size_t series_of(const struct dp_compare_curves *c, const struct mode_names *names,
+static size_t series_of(const struct curves *c, const struct mode_names *names,
                         struct dp_plot_series series[MODES_MAX])
 {
     size_t count = 0;
@@ -60,7 +225,7 @@ static size_t series_of(const struct dp_compare_curves *c, const struct mode_nam
         if (c->mode[m].known > 1)
             series[count++] = (struct dp_plot_series){.name = names->name[m],
                                                       .colour = names->colour[m],
-                                                      .points = DP_COMPARE_CURVE_POINTS,
+                                                      .points = POINTS,
                                                       .x = c->x,
                                                       .y = c->mode[m].y,
                                                       .low = c->mode[m].low,
@@ -72,7 +237,7 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
                             const char *over)
 {
     const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
-    struct dp_compare_curves *c = dp_compare_curves_make(root, key, over);
+    struct curves *c = curves_of(root, key, over);
     struct mode_names names = names_of(root);
     struct dp_plot_series series[MODES_MAX];
     bool seconds = strcmp(over, "seconds") == 0;
@@ -82,7 +247,7 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
         return;
     bool flips = strcmp(key, "accuracy") == 0 && ends_high(c, names.count);
     if (flips)
-        dp_compare_curves_flip(c);
+        flip(c);
     (void)snprintf(name, sizeof name, "%s%.40s", flips ? "1 − " : "", dp_compare_metric_name(key));
     (void)snprintf(level, sizeof level, "target, %.30s %.4g", dp_compare_metric_name(key), value);
     bool has = isfinite(value) && strcmp(dp_training_text(target, "metric"), key) == 0;
@@ -97,12 +262,12 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
                            .level_name = has ? level : NULL};
     if (plot.count > 0 && c->end > 0)
         dp_page_plot_lines(maker, &plot, name);
-    dp_compare_curves_free(c);
+    free(c);
 }
 
 void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root)
 {
-    struct dp_compare_curves *c = dp_compare_curves_to_loss(root);
+    struct curves *c = curves_to_loss(root);
     struct mode_names names = names_of(root);
     struct dp_plot_series series[MODES_MAX];
     if (!c)
@@ -114,17 +279,17 @@ void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root)
                            .count = series_of(c, &names, series)};
     if (plot.count > 0)
         dp_page_plot_lines(maker, &plot, "seconds of training");
-    dp_compare_curves_free(c);
+    free(c);
 }
 
 /* ---- differences */
 
 /* Claims of modes beside the first one, as differences, or, where a ratio says more, as that. */
-static void plot_claims(struct dp_page_maker *maker, const json_t *root, const struct dp_claims *claims,
+static void plot_claims(struct dp_page_maker *maker, const struct dp_claims *claims,
                         enum dp_comparison_quantity quantity, const char *caption, const char *label,
                         bool as_ratio)
 {
-    struct mode_names names = names_of(root);
+    struct mode_names names = names_of(claims->root);
     struct dp_plot_series series[MODES_MAX];
     const char *category[MODES_MAX];
     double x[MODES_MAX], y[MODES_MAX], low[MODES_MAX], high[MODES_MAX];
@@ -162,22 +327,20 @@ static void plot_claims(struct dp_page_maker *maker, const json_t *root, const s
         dp_page_maker_draw(maker, &plot);
 }
 
-void dp_compare_plot_differences(struct dp_page_maker *maker, const json_t *root)
+void dp_compare_plot_differences(struct dp_page_maker *maker, const struct dp_claims *claims)
 {
+    const json_t *root = claims->root;
     const char *metric = dp_comparison_metric(root), *first = dp_comparison_mode(root, 0);
     char caption[96], difference[96], times[96];
-    struct dp_claims claims;
-    struct dp_error no_memory;
-    if (!metric[0] || dp_claims_of(root, &claims, &no_memory) != DP_OK)
+    if (!metric[0])
         return;
     (void)snprintf(difference, sizeof difference, "difference from %.40s", first);
     (void)snprintf(times, sizeof times, "times that of %.40s (log scale)", first);
-    plot_claims(maker, root, &claims, DP_QUANTITY_METRIC,
+    plot_claims(maker, claims, DP_QUANTITY_METRIC,
                 dp_page_caption(dp_compare_metric_name(metric), "at the end, difference", caption),
                 difference, false);
-    plot_claims(maker, root, &claims, DP_QUANTITY_SECONDS_TO, "Time to the target, ratio", times, true);
-    plot_claims(maker, root, &claims, DP_QUANTITY_EXAMPLES_TO, "Examples to the target, ratio", times, true);
-    dp_claims_clear(&claims);
+    plot_claims(maker, claims, DP_QUANTITY_SECONDS_TO, "Time to the target, ratio", times, true);
+    plot_claims(maker, claims, DP_QUANTITY_EXAMPLES_TO, "Examples to the target, ratio", times, true);
 }
 
 /* ---- rates */

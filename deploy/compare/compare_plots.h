@@ -4,7 +4,7 @@
 #ifndef DP_COMPARE_COMPARE_PLOTS_H
 #define DP_COMPARE_COMPARE_PLOTS_H
 
-#include "deploy/compare/comparison.h"
+#include "deploy/compare/claims.h"
 #include "deploy/pages/page_maker.h"
 
 /* A key of samples ("loss") over "seconds" or "examples": the mean of a mode's runs and its interval, and the target where it is one of this
@@ -14,7 +14,7 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
 /* Seconds to each loss on the way; where the lines of two modes cross, which is first depends on the target. */
 void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root);
 /* Differences from the first mode as forests: the metric at the end, and times to the target as ratios. */
-void dp_compare_plot_differences(struct dp_page_maker *maker, const json_t *root);
+void dp_compare_plot_differences(struct dp_page_maker *maker, const struct dp_claims *claims);
 /* The metric of each rate that was tried (--lr-grid), by mode. */
 void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root);
 void dp_compare_plot_throughput(struct dp_page_maker *maker, const json_t *root);

@@ -1,9 +1,8 @@
 #include "deploy/compare/compare_words.h"
 
+#include "common/base/json.h"
 #include "common/model/mode.h"
-#include "deploy/compare/answer_caveats.h"
-#include "deploy/compare/claims.h"
-#include "deploy/compare/compare_work.h"
+#include "deploy/compare/answer_parts.h"
 #include "deploy/pages/training.h"
 
 #include <math.h>
@@ -12,6 +11,11 @@
 #include <string.h>
 
 #define MODES_MAX 64u /* of a file; compare makes 8 */
+
+static const json_t *root_of(const struct dp_claims *claims)
+{
+    return claims->root;
+}
 
 static size_t modes_of(const json_t *root)
 {
@@ -31,44 +35,51 @@ static void put_mode(FILE *to, const json_t *root, size_t mode, enum dp_comparis
     put_interval(to, &own, dp_compare_digits(quantity, own.mean));
 }
 
-/* The stream's text, once it is closed. */
-static char *done(FILE *to, char **text)
-{
-    if (to && fclose(to) == 0)
-        return *text;
-    free(*text);
-    return NULL;
-}
-
-/* A text that needs the claims. */
-struct telling {
-    struct dp_claims claims;
-    FILE *to;
-    char *text;
-    size_t size;
-};
-
-/* false: no memory. */
-static bool tell(struct telling *t, const json_t *root)
-{
-    struct dp_error no_memory;
-    *t = (struct telling){.to = NULL};
-    if (dp_claims_of(root, &t->claims, &no_memory) == DP_OK)
-        t->to = open_memstream(&t->text, &t->size);
-    if (!t->to)
-        dp_claims_clear(&t->claims);
-    return t->to != NULL;
-}
-
-static char *told(struct telling *t)
-{
-    dp_claims_clear(&t->claims);
-    return done(t->to, &t->text);
-}
-
 static const json_t *settings_of(const json_t *root)
 {
     return json_object_get(root, "settings");
+}
+
+/* ---- data and efficiency */
+
+static double of_run(const json_t *run, const char *key)
+{
+    return dp_comparison_is_good(run) ? dp_json_get_real(run, key) : (double)NAN;
+}
+
+double dp_compare_mode_mean(const json_t *root, size_t mode, const char *key)
+{
+    double sum = 0, n = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
+        double one = of_run(dp_comparison_run_of(root, mode, s), key);
+        sum += isfinite(one) ? one : 0;
+        n += isfinite(one);
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+/* A sum over a mode's runs that ended well of a number in their reports: "applied", "examples". */
+static double sum_of(const json_t *root, size_t mode, const char *object, const char *key)
+{
+    double sum = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        double one = dp_json_get_real(json_object_get(json_object_get(run, "report"), object), key);
+        sum += dp_comparison_is_good(run) && isfinite(one) ? one : 0;
+    }
+    return sum;
+}
+
+double dp_compare_examples_share(const json_t *root, size_t mode, const char *object, const char *key)
+{
+    double planned = sum_of(root, mode, "applied", "planned");
+    return planned > 0 ? sum_of(root, mode, object, key) / planned : (double)NAN;
+}
+
+const char *dp_compare_share_text(double share, char out[16])
+{
+    (void)snprintf(out, 16, isfinite(share) ? "%.0f%%" : "-", 100 * share);
+    return out;
 }
 
 /* ---- what */
@@ -89,14 +100,10 @@ static const char *workers_text(const json_t *root, char out[48])
     return out;
 }
 
-char *dp_compare_words_what(const json_t *root)
+void dp_compare_put_what(FILE *to, const void *claims)
 {
-    char *text = NULL;
-    size_t size = 0, modes = modes_of(root), seeds = dp_comparison_seeds(root);
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    const json_t *settings = settings_of(root);
+    const json_t *root = root_of(claims), *settings = settings_of(root);
+    size_t modes = modes_of(root), seeds = dp_comparison_seeds(root);
     double servers = dp_training_number(settings, "servers", NULL);
     char workers[48];
     fprintf(to, "%s was trained in %zu mode%s (", dp_training_text(settings, "model"), modes,
@@ -108,25 +115,20 @@ char *dp_compare_words_what(const json_t *root)
     const char *injected = dp_training_text(root, "injected");
     if (injected[0])
         fprintf(to, " Delays were injected, equal in all modes: %s.", injected);
-    return done(to, &text);
 }
 
-char *dp_compare_words_brackets(const json_t *root)
+void dp_compare_put_brackets(FILE *to, const void *claims)
 {
-    size_t seeds = dp_comparison_seeds(root);
-    struct telling t;
+    size_t seeds = dp_comparison_seeds(root_of(claims)), count = ((const struct dp_claims *)claims)->count;
     if (seeds < 2)
-        return strdup("");
-    if (!tell(&t, root))
-        return NULL;
-    fputs("Brackets after a mode's own figure hold its 95% interval over the seeds.", t.to);
-    if (t.claims.count > 0 && seeds >= DP_CLAIM_PAIRS)
-        fprintf(t.to,
+        return;
+    fputs("Brackets after a mode's own figure hold its 95% interval over the seeds.", to);
+    if (count > 0 && seeds >= DP_CLAIM_PAIRS)
+        fprintf(to,
                 " Those of differences and ratios between modes are wider, for the %zu claims that this page "
                 "could "
                 "make (Holm's method): of modes that do not differ, one page in twenty claims a difference.",
-                t.claims.count);
-    return told(&t);
+                count);
 }
 
 /* ---- runs that did not end well */
@@ -205,13 +207,10 @@ static void put_untried(FILE *to, const json_t *root)
     fprintf(to, "The other seed%s not tried. ", seeds - most > 1 ? "s were" : " was");
 }
 
-char *dp_compare_words_failed(const json_t *root)
+void dp_compare_put_failed(FILE *to, const void *claims)
 {
-    char *text = NULL;
-    size_t size = 0, bad = 0, runs = dp_comparison_runs(root);
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
+    const json_t *root = root_of(claims);
+    size_t bad = 0, runs = dp_comparison_runs(root);
     for (size_t m = 0; m < modes_of(root); m++) {
         bad += put_ended(to, root, m, DP_COMPARISON_DIVERGED, "diverged");
         bad += put_ended(to, root, m, DP_COMPARISON_FAILED, "failed");
@@ -223,7 +222,6 @@ char *dp_compare_words_failed(const json_t *root)
     else
         fprintf(to, "This comparison is not finished: %zu of %zu runs have ended. ", runs,
                 dp_comparison_modes(root) * dp_comparison_seeds(root));
-    return done(to, &text);
 }
 
 /* ---- the target */
@@ -288,9 +286,9 @@ static void put_shown(FILE *to, const json_t *root, const struct dp_claim *claim
 }
 
 /* Beside the first mode: which differences are shown, and which are not. */
-static void put_beside(FILE *to, const json_t *root, const struct dp_claims *claims,
-                       enum dp_comparison_quantity quantity)
+static void put_beside(FILE *to, const struct dp_claims *claims, enum dp_comparison_quantity quantity)
 {
+    const json_t *root = claims->root;
     const char *first = dp_comparison_mode(root, 0);
     bool at_end = quantity == DP_QUANTITY_METRIC;
     size_t shown = 0, hidden = 0;
@@ -323,23 +321,20 @@ static bool any_ran_but_none_is_whole(const json_t *root)
     return dp_comparison_metric(root)[0] != '\0';
 }
 
-char *dp_compare_words_target(const json_t *root)
+void dp_compare_put_target(FILE *to, const void *claims)
 {
-    const json_t *target = json_object_get(settings_of(root), "target");
-    struct telling t;
-    if (!json_is_object(target))
-        return strdup(any_ran_but_none_is_whole(root)
-                          ? "No target is chosen, as no mode ended well with every seed: --target sets one."
-                          : "");
-    if (!tell(&t, root))
-        return NULL;
-    put_target(t.to, target);
-    if (!dp_caveats_are_short(root))
-        put_times(t.to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
-    put_times(t.to, root, DP_QUANTITY_EXAMPLES_TO, "Examples to it: ");
-    put_counts(t.to, root);
-    put_beside(t.to, root, &t.claims, DP_QUANTITY_EXAMPLES_TO);
-    return told(&t);
+    const json_t *root = root_of(claims), *target = json_object_get(settings_of(root), "target");
+    if (!json_is_object(target)) {
+        if (any_ran_but_none_is_whole(root))
+            fputs("No target is chosen, as no mode ended well with every seed: --target sets one.", to);
+        return;
+    }
+    put_target(to, target);
+    if (!dp_answer_is_short(root))
+        put_times(to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
+    put_times(to, root, DP_QUANTITY_EXAMPLES_TO, "Examples to it: ");
+    put_counts(to, root);
+    put_beside(to, claims, DP_QUANTITY_EXAMPLES_TO);
 }
 
 /* ---- the end */
@@ -371,50 +366,42 @@ static void put_applied(FILE *to, const json_t *root)
     }
 }
 
-char *dp_compare_words_end(const json_t *root)
+void dp_compare_put_end(FILE *to, const void *claims)
 {
+    const json_t *root = root_of(claims);
     const char *metric = dp_comparison_metric(root);
     size_t said = 0;
-    struct telling t;
-    if (!metric[0])
-        return strdup("");
-    if (!tell(&t, root))
-        return NULL;
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; metric[0] && m < modes_of(root); m++) {
         if (!dp_ending_is_whole(root, m))
             continue;
         if (said++ == 0)
-            fprintf(t.to, "At the end %s is ", dp_compare_metric_name(metric));
+            fprintf(to, "At the end %s is ", dp_compare_metric_name(metric));
         else
-            fputs(", ", t.to);
-        put_mode(t.to, root, m, DP_QUANTITY_METRIC);
-        fprintf(t.to, " (%s)", dp_comparison_mode(root, m));
+            fputs(", ", to);
+        put_mode(to, root, m, DP_QUANTITY_METRIC);
+        fprintf(to, " (%s)", dp_comparison_mode(root, m));
     }
-    fputs(said ? ". " : "", t.to);
-    put_beside(t.to, root, &t.claims, DP_QUANTITY_METRIC);
-    put_applied(t.to, root);
-    return told(&t);
+    fputs(said ? ". " : "", to);
+    put_beside(to, claims, DP_QUANTITY_METRIC);
+    put_applied(to, root);
 }
 
-char *dp_compare_words_speed(const json_t *root)
+void dp_compare_put_speed(FILE *to, const void *claims)
 {
+    const json_t *root = root_of(claims);
     char ratio[DP_COMPARE_INTERVAL_BYTES];
     size_t said = 0;
-    struct telling t;
-    if (!tell(&t, root))
-        return NULL;
     for (size_t m = 0; m < modes_of(root); m++) {
         if (!dp_ending_is_whole(root, m))
             continue;
-        struct dp_claim claim = dp_claims_find(&t.claims, DP_QUANTITY_EXAMPLES_S, m, 0);
-        fprintf(t.to, "%s%s ", said++ ? "; " : "Applied examples a second: ", dp_comparison_mode(root, m));
-        put_mode(t.to, root, m, DP_QUANTITY_EXAMPLES_S);
+        struct dp_claim claim = dp_claims_find(claims, DP_QUANTITY_EXAMPLES_S, m, 0);
+        fprintf(to, "%s%s ", said++ ? "; " : "Applied examples a second: ", dp_comparison_mode(root, m));
+        put_mode(to, root, m, DP_QUANTITY_EXAMPLES_S);
         if (claim.ratio.n > 0)
-            fprintf(t.to, ", %s times those of %s", dp_compare_ratio_text(&claim.ratio, ratio),
+            fprintf(to, ", %s times those of %s", dp_compare_ratio_text(&claim.ratio, ratio),
                     dp_comparison_mode(root, 0));
     }
-    fputs(said ? "." : "", t.to);
-    return told(&t);
+    fputs(said ? "." : "", to);
 }
 
 /* ---- the rule */
@@ -426,8 +413,9 @@ static bool has_own_rate(const json_t *root, size_t mode)
     return json_object_get(json_object_get(of, "settings"), "rate") != NULL;
 }
 
-static void put_choice(const json_t *root, FILE *to)
+void dp_compare_put_rates(FILE *to, const void *claims)
 {
+    const json_t *root = root_of(claims);
     const bool tried = json_array_size(json_object_get(settings_of(root), "rates")) > 0;
     double share = dp_training_number(settings_of(root), "grid_share", NULL);
     size_t own = 0;
@@ -445,18 +433,7 @@ static void put_choice(const json_t *root, FILE *to)
         fputs("All modes have one learning rate, which may suit some better than others: --lr-grid gives "
               "each its own.",
               to);
-}
-
-char *dp_compare_words_rates(const json_t *root)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    put_choice(root, to);
-    dp_caveats_put_edges(root, to);
-    return done(to, &text);
+    dp_answer_put_edges(root, to);
 }
 
 /* Of all workers' time in all good runs of a mode, what went into this kind; NaN: unknown. */
@@ -475,8 +452,11 @@ static double share_of(const json_t *root, size_t mode, enum dp_training_share s
     return all > 0 ? part / all : (double)NAN;
 }
 
-char *dp_compare_words_limit(const json_t *root, size_t mode)
+void dp_compare_put_limit(FILE *to, const void *context)
 {
+    const struct dp_compare_limit *limit = context;
+    const json_t *root = limit->root;
+    size_t mode = limit->mode;
     const json_t *of = json_array_get(json_object_get(root, "modes"), mode);
     enum dp_consistency number = 0;
     uint32_t slack = 0;
@@ -484,12 +464,7 @@ char *dp_compare_words_limit(const json_t *root, size_t mode)
     const struct dp_mode *rule = dp_mode_of(number);
     bool straggler = known && dp_training_text(settings_of(root), "straggler")[0] != '\0';
     bool leased = strcmp(dp_training_text(of, "work"), "leased") == 0;
-    char *text = NULL;
-    size_t size = 0;
     double waited = share_of(root, mode, DP_SHARE_RULE);
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
     if (waited >= 0.005)
         fprintf(to, "Its workers spent %.0f%% of their time waiting for others. ", 100 * waited);
     if (put_dropped(to, root, mode, "The"))
@@ -508,5 +483,89 @@ char *dp_compare_words_limit(const json_t *root, size_t mode)
             to);
     if (straggler && leased)
         fputs("The slow worker takes fewer minibatches, and the others take the rest. ", to);
-    return done(to, &text);
+}
+
+/* ---- efficiency and disturbances */
+
+void dp_compare_put_efficiency(FILE *to, const void *claims)
+{
+    const json_t *root = root_of(claims);
+    size_t told = 0;
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
+        double mean = dp_compare_mode_mean(root, m, "efficiency");
+        if (isfinite(mean))
+            fprintf(to, "%s%s %.0f%%",
+                    told++ ? ", " : "Of the speed that the injected delays allow, runs reached: ",
+                    dp_comparison_mode(root, m), 100 * fmin(mean, 1));
+    }
+    fputs(told ? "." : "", to);
+}
+
+static void warn_slow(const json_t *root, FILE *to)
+{
+    const json_t *worst = NULL;
+    size_t low = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
+        double one = of_run(dp_comparison_run(root, i), "efficiency");
+        low += one < DP_COMPARE_EFFICIENT;
+        if (one < least) {
+            least = one;
+            worst = dp_comparison_run(root, i);
+        }
+    }
+    if (low == 0)
+        return;
+    fprintf(to, "%zu of %zu runs came to less than %.0f%% of the speed that their delays allow%s: ", low,
+            dp_comparison_runs(root), 100 * DP_COMPARE_EFFICIENT, low > 1 ? "; the worst" : "");
+    fprintf(to, "%s with seed %.0f took %.2f times its least time. ",
+            json_string_value(json_object_get(worst, "mode")), dp_json_get_real(worst, "seed"), 1 / least);
+    fputs("The rest went into computing, servers and waiting for a processor, so times depend on this "
+          "machine; with leased work also into leases of a slow worker. ",
+          to);
+}
+
+/* With delays workers sleep, and their efficiency says whether the processors sufficed. */
+static void warn_crowded(const json_t *root, FILE *to)
+{
+    const json_t *modes = json_object_get(root, "modes");
+    double cores = dp_json_get_real(json_object_get(root, "machine"), "cores");
+    size_t told = 0;
+    for (size_t m = 0; m < json_array_size(modes); m++) {
+        double workers = dp_json_get_real(json_array_get(modes, m), "workers");
+        if (!(workers > cores) || isfinite(dp_compare_mode_mean(root, m, "efficiency")))
+            continue;
+        fprintf(to, "%s%s", told++ ? ", " : "More workers than this machine has processors: ",
+                dp_comparison_mode(root, m));
+    }
+    if (told)
+        fputs(". Their times are not those of workers on machines of their own. ", to);
+}
+
+static void warn_busy(const json_t *root, FILE *to)
+{
+    const json_t *most = NULL;
+    double load = dp_json_get_real(json_object_get(dp_comparison_run(root, 0), "machine"), "load"),
+           steal = 0.02;
+    bool tried = json_array_size(json_object_get(json_object_get(root, "settings"), "grid_seeds")) > 0;
+    if (load > 1 && !tried) /* the load after the tries of --lr-grid is theirs */
+        fprintf(to, "The machine was busy when the comparison began (load %.1f). ", load);
+    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
+        double one = dp_json_get_real(json_object_get(dp_comparison_run(root, i), "machine"), "steal_share");
+        if (one > steal) {
+            steal = one;
+            most = dp_comparison_run(root, i);
+        }
+    }
+    if (most)
+        fprintf(to, "Its host gave up to %.0f%% of its processor time to others (%s with seed %.0f). ",
+                100 * steal, json_string_value(json_object_get(most, "mode")),
+                dp_json_get_real(most, "seed"));
+}
+
+void dp_compare_put_machine(FILE *to, const void *claims)
+{
+    warn_slow(root_of(claims), to);
+    warn_crowded(root_of(claims), to);
+    warn_busy(root_of(claims), to);
 }

@@ -1,6 +1,6 @@
 #include "deploy/pages/figure.h"
 
-#include "deploy/pages/markup.h"
+#include "deploy/pages/page.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void put_legend(FILE *to, const struct dp_plot *plot)
         fprintf(to, "<span><svg viewBox=\"0 0 %g %g\" aria-hidden=\"true\">", LOOK_WIDE, LOOK_HIGH);
         put_look(to, plot, i, &dp_palette_page);
         fputs("</svg>", to);
-        dp_markup_escape(to, name_of(plot, i));
+        dp_page_escape(to, name_of(plot, i));
         fputs("</span> ", to);
     }
     fputs("</p>\n", to);
@@ -71,14 +71,14 @@ static void put_legend(FILE *to, const struct dp_plot *plot)
 void dp_figure_put(FILE *to, const struct dp_plot *plot, const char *link)
 {
     fputs("<figure><figcaption>", to);
-    dp_markup_escape(to, plot->caption);
+    dp_page_escape(to, plot->caption);
     fputs("</figcaption>\n", to);
     if (link)
-        dp_markup_link(to, link, "SVG");
+        dp_page_link(to, link, "SVG");
     put_legend(to, plot);
     fprintf(to, "<svg viewBox=\"0 0 %g %g\" font-size=\"15\" role=\"img\" aria-label=\"", DP_PLOT_WIDE,
             DP_PLOT_HIGH);
-    dp_markup_escape(to, plot->caption);
+    dp_page_escape(to, plot->caption);
     fputs("\">\n", to);
     dp_plot_draw(to, plot, &dp_palette_page);
     fputs("</svg>\n</figure>\n", to);
@@ -122,7 +122,7 @@ static double put_file_legend(FILE *to, const struct dp_plot *plot)
             fprintf(to, "<g transform=\"translate(%.1f,%.1f)\">", x, y);
             put_look(to, plot, i, &dp_palette_paper);
             fprintf(to, "<text x=\"%g\" y=\"12\" fill=\"%s\">", LOOK_WIDE + 6, dp_palette_paper.ink);
-            dp_markup_escape(to, name_of(plot, i));
+            dp_page_escape(to, name_of(plot, i));
             fputs("</text></g>\n", to);
         }
         x += wide;
@@ -138,7 +138,7 @@ void dp_figure_put_file(FILE *to, const void *context)
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" "
             "font-family=\"sans-serif\" font-size=\"15\">\n<title>",
             DP_PLOT_WIDE, high, DP_PLOT_WIDE, high);
-    dp_markup_escape(to, plot->caption);
+    dp_page_escape(to, plot->caption);
     fprintf(to, "</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", dp_palette_paper.paper);
     dp_colour_put_hatches(to, &dp_palette_paper);
     (void)put_file_legend(to, plot);

@@ -1,10 +1,11 @@
 #include "deploy/pages/page.h"
 
+#include "common/base/text.h"
 #include "deploy/cli/progress.h"
 #include "deploy/pages/colour.h"
-#include "deploy/pages/markup.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,58 @@ static const char style[] =
     "font:.9em/1.45 ui-monospace,monospace}\nsummary{cursor:pointer;color:var(--faint);margin:.4em 0}\n"
     "footer{margin-top:2.5em;border-top:1px solid var(--grid);padding-top:.5em}\n";
 
+char *dp_page_text(void (*put)(FILE *to, const void *context), const void *context)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (to)
+        put(to, context);
+    if (to && fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void dp_page_escape(FILE *to, const char *text)
+{
+    char *clean = strdup(text);
+    if (!clean)
+        return;
+    dp_text_clean(clean);
+    for (const char *c = clean; *c; c++) {
+        switch (*c) {
+        case '&':
+            fputs("&amp;", to);
+            break;
+        case '<':
+            fputs("&lt;", to);
+            break;
+        case '>':
+            fputs("&gt;", to);
+            break;
+        case '"':
+            fputs("&quot;", to);
+            break;
+        case '\'':
+            fputs("&#39;", to);
+            break;
+        default:
+            fputc(*c, to);
+        }
+    }
+    free(clean);
+}
+
+void dp_page_link(FILE *to, const char *link, const char *what)
+{
+    fputs("<a href=\"", to);
+    dp_page_escape(to, link);
+    fputs("\">", to);
+    dp_page_escape(to, what);
+    fputs("</a>\n", to);
+}
+
 /* <name class="kind">text</name> */
 static void put_element(FILE *to, const char *name, const char *kind, const char *text)
 {
@@ -48,7 +101,7 @@ static void put_element(FILE *to, const char *name, const char *kind, const char
     if (kind)
         fprintf(to, " class=\"%s\"", kind);
     fputc('>', to);
-    dp_markup_escape(to, text);
+    dp_page_escape(to, text);
     fprintf(to, "</%s>\n", name);
 }
 
@@ -106,7 +159,7 @@ void dp_page_table_begin(FILE *to, const char *const *headings, size_t count, si
     fputs("<div class=\"wide\"><table>\n<thead><tr>", to);
     for (size_t i = 0; i < count; i++) {
         fputs(i < texts ? "<th class=\"t\">" : "<th>", to);
-        dp_markup_escape(to, headings[i]);
+        dp_page_escape(to, headings[i]);
         fputs("</th>", to);
     }
     fputs("</tr></thead>\n<tbody>", to);
@@ -125,14 +178,14 @@ void dp_page_row_end(FILE *to)
 void dp_page_text_cell(FILE *to, const char *text)
 {
     fputs("<td class=\"t\">", to);
-    dp_markup_escape(to, text);
+    dp_page_escape(to, text);
     fputs("</td>", to);
 }
 
 void dp_page_long_cell(FILE *to, const char *text)
 {
     fputs("<td class=\"v\">", to);
-    dp_markup_escape(to, text);
+    dp_page_escape(to, text);
     fputs("</td>", to);
 }
 
@@ -140,6 +193,22 @@ void dp_page_number_cell(FILE *to, double value, int digits)
 {
     char number[DP_PAGE_NUMBER_BYTES];
     fprintf(to, "<td>%s</td>", dp_page_number(value, digits, number));
+}
+
+void dp_page_row_of(FILE *to, const char *cells, ...)
+{
+    va_list values;
+    va_start(values, cells);
+    dp_page_row(to);
+    for (const char *cell = cells; *cell; cell++)
+        if (*cell == 't')
+            dp_page_text_cell(to, va_arg(values, const char *));
+        else if (*cell == 'v')
+            dp_page_long_cell(to, va_arg(values, const char *));
+        else
+            dp_page_number_cell(to, va_arg(values, double), *cell == 'n' ? -1 : *cell - '0');
+    dp_page_row_end(to);
+    va_end(values);
 }
 
 void dp_page_table_end(FILE *to)

@@ -1,6 +1,7 @@
 /* Page: a self-contained HTML page, written as it is made: no network, no script, no font of elsewhere.
  *     begin -> (title, section, paragraph, table, figure)* -> end
- * Promise   All text that the verbs below take is escaped (markup.h): names, paths and commands of users
+ * Promise   All text that the verbs below take is escaped (& < > " ' as references; control characters, and
+ *           bytes that are not UTF-8, as '?'): names, paths and commands of users
  *           show as they are. One column at 400 pixels, two plots in a row at 1,400; light and dark as the
  *           reader has it.
  * Failure   None of its own: committing the file reports a failed write. */
@@ -10,6 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+
+/* What `put` writes, malloc'd; NULL: no memory. */
+char *dp_page_text(void (*put)(FILE *to, const void *context), const void *context);
+void dp_page_escape(FILE *to, const char *text);
+/* To a file next to the page, whose name is relative to it. what: shown. */
+void dp_page_link(FILE *to, const char *link, const char *what);
 
 void dp_page_begin(FILE *to, const char *title);
 /* with: what made it. */
@@ -29,6 +36,8 @@ void dp_page_text_cell(FILE *to, const char *text);
 void dp_page_long_cell(FILE *to, const char *text); /* it wraps anywhere, such as a path */
 /* Right-aligned. digits: behind the point; -1: a whole number, its thousands apart. Not finite: "-". */
 void dp_page_number_cell(FILE *to, double value, int digits);
+/* A row of cells, one for each letter: t a text, v a long one, n a whole number, a digit a number (double) with so many digits. */
+void dp_page_row_of(FILE *to, const char *cells, ...);
 void dp_page_table_end(FILE *to);
 
 /* What is folded away unless `open`. */

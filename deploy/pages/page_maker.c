@@ -6,6 +6,8 @@
 #include "deploy/cli/path.h"
 #include "deploy/pages/figure.h"
 #include "deploy/pages/page.h"
+#include "deploy/pages/summary.h"
+#include "deploy/run/run_provenance.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,8 +88,10 @@ void dp_page_maker_draw(struct dp_page_maker *maker, const struct dp_plot *plot)
     dp_figure_put(maker->to, plot, linked ? link : NULL);
 }
 
-void dp_page_maker_text(struct dp_page_maker *maker, const char *kind, char *text)
+void dp_page_maker_text(struct dp_page_maker *maker, const char *kind,
+                        void (*put)(FILE *to, const void *context), const void *context)
 {
+    char *text = dp_page_text(put, context);
     if (text && text[0])
         dp_page_paragraph(maker->to, kind, text);
     free(text);
@@ -120,9 +124,10 @@ static void name_of(const char *key, char out[64])
         *c = *c == '_' ? ' ' : *c;
 }
 
-/* An array as its values, with commas. */
-static void put_value(const json_t *value, FILE *to)
+/* An array as its values, with commas; nothing of an object. */
+static void put_value(FILE *to, const void *context)
 {
+    const json_t *value = context;
     if (json_is_string(value))
         fputs(json_string_value(value), to);
     else if (json_is_boolean(value))
@@ -133,33 +138,15 @@ static void put_value(const json_t *value, FILE *to)
         fprintf(to, "%.10g", json_real_value(value));
     for (size_t i = 0; i < json_array_size(value); i++) {
         fputs(i ? ", " : "", to);
-        put_value(json_array_get(value, i), to);
+        put_value(to, json_array_get(value, i));
     }
-}
-
-/* malloc'd; "": it is an object, or has no value; NULL: no memory. */
-static char *text_of(const json_t *value)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (out)
-        put_value(value, out);
-    if (out && fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
 }
 
 static void put_row(const char *name, const json_t *value, FILE *to)
 {
-    char *text = text_of(value);
-    if (text && text[0]) {
-        dp_page_row(to);
-        dp_page_text_cell(to, name);
-        dp_page_long_cell(to, text);
-        dp_page_row_end(to);
-    }
+    char *text = dp_page_text(put_value, value);
+    if (text && text[0])
+        dp_page_row_of(to, "tv", name, text);
     free(text);
 }
 
@@ -172,8 +159,8 @@ void dp_page_maker_setting_of(struct dp_page_maker *maker, const char *key, cons
     dp_page_text_cell(maker->to, name);
     for (size_t i = 0; i < count; i++) {
         const json_t *value = json_object_get(object[i], key);
-        char *text =
-            json_is_object(value) ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(7)) : text_of(value);
+        char *text = json_is_object(value) ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(7))
+                                           : dp_page_text(put_value, value);
         dp_page_text_cell(maker->to, text && text[0] ? text : "-");
         free(text);
     }
@@ -199,6 +186,68 @@ static void put_rows(const char *within, const json_t *object, unsigned deep, FI
 void dp_page_maker_settings(struct dp_page_maker *maker, const json_t *object)
 {
     put_rows("", object, 2, maker->to);
+}
+
+/* ---- how it is made again */
+
+static void put_build(struct dp_page_maker *maker, const json_t *build)
+{
+    static const char *const headings[] = {"build", "value"}, *const keys[][2] = {{"commit", "commit"},
+                                                                                  {"build type", "type"},
+                                                                                  {"compiler", "compiler"}};
+    const char *before = "", *name;
+    json_t *version;
+    if (!json_is_object(build))
+        return;
+    dp_page_table_begin(maker->to, headings, 2, 2);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *value = dp_training_text(build, keys[i][1]);
+        dp_page_row_of(maker->to, "tv", keys[i][0], value[0] ? value : "not known");
+    }
+    fputs("\n<tr><td class=\"t\">libraries</td><td class=\"v\">", maker->to);
+    json_object_foreach(json_object_get(build, "libraries"), name, version)
+    {
+        fputs(before, maker->to);
+        dp_page_escape(maker->to, name);
+        fputc(' ', maker->to);
+        dp_page_escape(maker->to, json_string_value(version) ? json_string_value(version) : "");
+        before = ", ";
+    }
+    fputs("</td></tr>", maker->to);
+    dp_page_table_end(maker->to);
+}
+
+static void put_files(struct dp_page_maker *maker, const json_t *files)
+{
+    static const char *const headings[] = {"file of", "path", "bytes", "BLAKE2b-128"};
+    FILE *to = maker->to;
+    if (json_array_size(files) == 0)
+        return;
+    dp_page_table_begin(to, headings, 4, 2);
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const json_t *one = json_array_get(files, i);
+        dp_page_row_of(to, "tvnt", dp_training_text(one, "flag"), dp_training_text(one, "path"),
+                       dp_training_number(one, "bytes", NULL), dp_training_text(one, "blake2b"));
+    }
+    dp_page_table_end(to);
+}
+
+void dp_page_maker_again(struct dp_page_maker *maker, const json_t *origin, const char *directory)
+{
+    char *command = dp_origin_again(origin, directory);
+    dp_page_section(maker->to, "How to make it again");
+    if (command)
+        dp_page_command(maker->to, command);
+    else
+        dp_page_paragraph(maker->to, NULL,
+                          "The directory does not keep the command: it is of an older version, or the "
+                          "processes were started manually. The settings are below.");
+    free(command);
+    dp_page_maker_text(maker, NULL, dp_summary_put_origin, origin);
+    dp_page_columns_begin(maker->to);
+    put_files(maker, json_object_get(origin, "files"));
+    put_build(maker, json_object_get(origin, "build"));
+    dp_page_figures_end(maker->to);
 }
 
 void dp_page_maker_end(struct dp_page_maker *maker)

@@ -33,8 +33,9 @@ enum dp_status dp_page_make(const struct dp_page_source *source, const char *out
 
 /* With its legend; the file is figures/CAPTION.svg. */
 void dp_page_maker_draw(struct dp_page_maker *maker, const struct dp_plot *plot);
-/* A paragraph, if there is any text. Frees it. */
-void dp_page_maker_text(struct dp_page_maker *maker, const char *kind, char *text);
+/* A paragraph of what `put` writes, if it is any text. */
+void dp_page_maker_text(struct dp_page_maker *maker, const char *kind,
+                        void (*put)(FILE *to, const void *context), const void *context);
 /* A file of the directory; false: none is written, or it could not be. */
 bool dp_page_maker_file(struct dp_page_maker *maker, const char *name,
                         void (*put)(FILE *to, const void *context), const void *context);
@@ -43,6 +44,10 @@ void dp_page_maker_settings(struct dp_page_maker *maker, const json_t *object);
 /* One row of `count` columns: a setting in several objects, which each are one of modes' runs. */
 void dp_page_maker_setting_of(struct dp_page_maker *maker, const char *key, const json_t *const *object,
                               size_t count);
+/* How its training or comparison is made again, in a new directory: the command, which runs as printed in any directory; build, machine,
+ * files of data. origin: deploy/run/run_provenance.h; a comparison's has "files" (data_files.h), too. NULL: none is kept. directory: of
+ * the run. */
+void dp_page_maker_again(struct dp_page_maker *maker, const json_t *origin, const char *directory);
 void dp_page_maker_end(struct dp_page_maker *maker);
 
 #endif

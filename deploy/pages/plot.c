@@ -1,6 +1,6 @@
 #include "deploy/pages/plot.h"
 
-#include "deploy/pages/markup.h"
+#include "deploy/pages/page.h"
 
 #include <math.h>
 
@@ -314,7 +314,7 @@ static void put_text(const struct drawing *d, double x, double y, double turned,
 {
     fprintf(d->to, "<text transform=\"translate(%.2f,%.2f) rotate(%g)\" text-anchor=\"%s\" fill=\"%s\">", x,
             y, turned, anchor, d->palette->ink);
-    dp_markup_escape(d->to, text);
+    dp_page_escape(d->to, text);
     fputs("</text>\n", d->to);
 }
 

@@ -205,7 +205,7 @@ static void put_part(FILE *to, const char **before, const char *format, const ch
     *before = ", ";
 }
 
-static void put_origin(const json_t *origin, FILE *to)
+void dp_summary_put_origin(FILE *to, const void *origin)
 {
     const json_t *machine = json_object_get(origin, "machine");
     double cores = dp_training_number(machine, "cores", NULL),
@@ -225,37 +225,14 @@ static void put_origin(const json_t *origin, FILE *to)
         fputc('.', to);
 }
 
-static char *text_of(const struct dp_training *t, void (*const parts[])(const struct dp_training *, FILE *))
+void dp_summary_put_text(FILE *to, const void *training)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    for (size_t i = 0; to && parts[i]; i++)
-        parts[i](t, to);
-    if (to && fclose(to) == 0)
-        return text;
-    free(text);
-    return strdup("");
-}
-
-char *dp_summary_origin(const json_t *origin)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (to)
-        put_origin(origin, to);
-    if (to && fclose(to) == 0)
-        return text;
-    free(text);
-    return strdup("");
-}
-
-char *dp_summary_text(const struct dp_training *training)
-{
-    static void (*const parts[])(const struct dp_training *, FILE *) = {
-        put_what, put_result, put_speed, put_staleness, put_dropped, put_bound, NULL};
-    return text_of(training, parts);
+    put_what(training, to);
+    put_result(training, to);
+    put_speed(training, to);
+    put_staleness(training, to);
+    put_dropped(training, to);
+    put_bound(training, to);
 }
 
 /* ---- warnings */
@@ -315,9 +292,10 @@ static void warn_workers(const struct dp_training *t, FILE *to)
     }
 }
 
-char *dp_summary_warnings(const struct dp_training *training)
+void dp_summary_put_warnings(FILE *to, const void *training)
 {
-    static void (*const parts[])(const struct dp_training *, FILE *) = {warn_unfinished, warn_newer,
-                                                                        warn_lost, warn_workers, NULL};
-    return text_of(training, parts);
+    warn_unfinished(training, to);
+    warn_newer(training, to);
+    warn_lost(training, to);
+    warn_workers(training, to);
 }

@@ -1,16 +1,15 @@
-/* Summary: a training's report in a few sentences. Each number in them is the report's.
- * Failure   "" where there is no memory. */
+/* Summary: a training's report in a few sentences. Each number in them is the report's. */
 #ifndef DP_PAGES_SUMMARY_H
 #define DP_PAGES_SUMMARY_H
 
 #include "deploy/pages/training.h"
 
-/* malloc'd */
-char *dp_summary_text(const struct dp_training *training);
-/* Why nothing, or not all, of it may be final: an unfinished, failed or mixed run, workers that left; malloc'd, "" if nothing is. */
-char *dp_summary_warnings(const struct dp_training *training);
+#include <stdio.h>
 
-/* With what a run or a comparison was made: version, machine, time; malloc'd, "" where nothing is kept. origin: run_provenance.h. */
-char *dp_summary_origin(const json_t *origin);
+void dp_summary_put_text(FILE *to, const void *training); /* struct dp_training */
+/* Why nothing, or not all, of it may be final: an unfinished, failed or mixed run, workers that left. */
+void dp_summary_put_warnings(FILE *to, const void *training);
+/* With what a run or a comparison was made: version, machine, time. origin: run_provenance.h. */
+void dp_summary_put_origin(FILE *to, const void *origin);
 
 #endif

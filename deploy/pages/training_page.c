@@ -1,14 +1,201 @@
 #include "deploy/pages/training_page.h"
 
-#include "deploy/pages/again.h"
 #include "deploy/pages/page.h"
 #include "deploy/pages/page_plots.h"
 #include "deploy/pages/summary.h"
-#include "deploy/pages/training_tables.h"
+#include "deploy/run/epoch_choice.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define EPOCHS_MAX  200u
+#define COLUMNS_MAX (3 + 3 * DP_TRAINING_METRICS_MAX)
+
+static const struct {
+    const char *key, *name, *title;
+    enum dp_colour colour;
+} sets[] = {{"train", "training", "training set", DP_COLOUR_BLUE},
+            {"validation", "validation", "validation set", DP_COLOUR_VERMILLION},
+            {"test", "test", "test set", DP_COLOUR_GREEN}};
+#define SETS 3u
+
+/* ---- tables: the numbers of plots are folded away */
+
+static void table_final(const struct dp_training *training, FILE *to)
+{
+    static const char *const headings[] = {"metric, at the end", "validation set", "test set",
+                                           "best constant"};
+    const json_t *final = json_object_get(training->report, "final"),
+                 *constant = json_object_get(training->report, "constant");
+    struct dp_training_metric metric[DP_TRAINING_METRICS_MAX];
+    size_t count = dp_training_metrics(training, metric);
+    if (!final)
+        return;
+    fputs("<div>", to);
+    dp_page_table_begin(to, headings, 4, 1);
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(dp_training_metric(final, "validation", metric[i].key)) &&
+            isnan(dp_training_metric(final, "test", metric[i].key)))
+            continue;
+        dp_page_row(to);
+        dp_page_text_cell(to, metric[i].name);
+        dp_page_number_cell(to, dp_training_metric(final, "validation", metric[i].key), metric[i].digits);
+        dp_page_number_cell(to, dp_training_metric(final, "test", metric[i].key), metric[i].digits);
+        dp_page_number_cell(to, dp_training_number(constant, metric[i].key, NULL), metric[i].digits);
+        dp_page_row_end(to);
+    }
+    dp_page_table_end(to);
+    const char *set = dp_training_text(constant, "set");
+    char line[160];
+    (void)snprintf(line, sizeof line,
+                   "The best constant says the same of every example; here on the %.16s set.", set);
+    if (set[0])
+        dp_page_paragraph(to, "note", line);
+    fputs("</div>\n", to);
+}
+
+struct epoch_columns {
+    size_t count;
+    char heading[COLUMNS_MAX][64];
+    const char *set[COLUMNS_MAX];
+    const struct dp_training_metric *metric[COLUMNS_MAX];
+};
+
+static bool has_column(const struct dp_training *training, const char *set, const char *key)
+{
+    for (size_t i = 0; i < training->count; i++)
+        if (!isnan(dp_training_metric(json_array_get(training->epochs, i), set, key)))
+            return true;
+    return false;
+}
+
+static void choose_columns(const struct dp_training *training, const struct dp_training_metric *metric,
+                           size_t count, struct epoch_columns *out)
+{
+    out->count = 0;
+    for (size_t s = 0; s < SETS; s++)
+        for (size_t m = 0; m < count; m++) {
+            if (!has_column(training, sets[s].key, metric[m].key))
+                continue;
+            (void)snprintf(out->heading[out->count], sizeof out->heading[0], "%s %s", sets[s].name,
+                           metric[m].name);
+            out->set[out->count] = sets[s].key;
+            out->metric[out->count++] = &metric[m];
+        }
+}
+
+static void put_epoch(const struct dp_training *training, size_t i, const struct epoch_columns *columns,
+                      FILE *to)
+{
+    const json_t *epoch = json_array_get(training->epochs, i);
+    dp_page_row(to);
+    dp_page_number_cell(to, training->number[i], -1);
+    for (size_t c = 0; c < columns->count; c++)
+        dp_page_number_cell(to, dp_training_metric(epoch, columns->set[c], columns->metric[c]->key),
+                            columns->metric[c]->digits);
+    dp_page_number_cell(to, dp_training_number(epoch, "seconds", NULL), 2);
+    dp_page_number_cell(to, dp_training_number(epoch, "examples_per_s", NULL), -1);
+    dp_page_row_end(to);
+}
+
+static void table_epochs(const struct dp_training *training, bool open, FILE *to)
+{
+    struct dp_training_metric metric[DP_TRAINING_METRICS_MAX];
+    struct epoch_columns columns;
+    const char *headings[COLUMNS_MAX] = {"epoch"};
+    size_t best = dp_epoch_best(training->epochs), shown = 0;
+    char line[120];
+    if (training->count == 0)
+        return;
+    choose_columns(training, metric, dp_training_metrics(training, metric), &columns);
+    for (size_t c = 0; c < columns.count; c++)
+        headings[c + 1] = columns.heading[c];
+    headings[columns.count + 1] = "seconds";
+    headings[columns.count + 2] = "examples/s";
+    dp_page_fold_begin(to, "All epochs as a table", open);
+    dp_page_table_begin(to, headings, columns.count + 3, 0);
+    for (size_t i = 0; i < training->count; i++) {
+        if (i != best && !dp_epoch_chosen(i, training->count, EPOCHS_MAX))
+            continue;
+        put_epoch(training, i, &columns, to);
+        shown++;
+    }
+    dp_page_table_end(to);
+    (void)snprintf(line, sizeof line, "%zu of %zu epochs; report.json has all.", shown, training->count);
+    if (shown < training->count)
+        dp_page_paragraph(to, "note", line);
+    dp_page_fold_end(to);
+}
+
+/* ---- distributions and time */
+
+static void table_histogram(const struct dp_training_histogram *histogram, const char *what,
+                            const char *bucket, FILE *to)
+{
+    const char *const headings[] = {bucket, "pushes", "% of the pushes"};
+    char title[80];
+    (void)snprintf(title, sizeof title, "%s as a table", what);
+    dp_page_fold_begin(to, title, false);
+    dp_page_table_begin(to, headings, 3, 1);
+    for (size_t b = 0; b < histogram->count; b++) {
+        dp_page_row_of(to, "tn1", histogram->label[b], histogram->counts[b],
+                       100 * histogram->counts[b] / histogram->total);
+    }
+    dp_page_table_end(to);
+    dp_page_fold_end(to);
+}
+
+static void put_shares(const char *name, const json_t *of, FILE *to)
+{
+    double seconds[DP_SHARES];
+    if (!dp_training_shares(of, seconds))
+        return;
+    dp_page_row(to);
+    dp_page_text_cell(to, name);
+    for (int k = 0; k < DP_SHARES; k++)
+        dp_page_number_cell(to, seconds[k], 2);
+    dp_page_row_end(to);
+}
+
+static void table_shares(const struct dp_training *training, FILE *to)
+{
+    const json_t *workers = json_object_get(training->report, "workers");
+    const char *headings[DP_SHARES + 1] = {"worker, seconds"};
+    char name[24];
+    for (int k = 0; k < DP_SHARES; k++)
+        headings[k + 1] = dp_training_share_name((enum dp_training_share)k);
+    dp_page_fold_begin(to, "Seconds of each kind as a table", false);
+    dp_page_table_begin(to, headings, DP_SHARES + 1, 1);
+    put_shares("all", training->report, to);
+    for (size_t w = 0; w < json_array_size(workers); w++) {
+        (void)snprintf(name, sizeof name, "%zu", w);
+        put_shares(name, json_array_get(workers, w), to);
+    }
+    dp_page_table_end(to);
+    dp_page_fold_end(to);
+}
+
+static void table_workers(const struct dp_training *training, FILE *to)
+{
+    static const char *const headings[] = {"worker",     "device", "examples",       "seconds",
+                                           "examples/s", "pushes", "mean staleness", "max staleness"};
+    const json_t *workers = json_object_get(training->report, "workers");
+    char name[24];
+    if (json_array_size(workers) == 0)
+        return;
+    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 2);
+    for (size_t w = 0; w < json_array_size(workers); w++) {
+        const json_t *one = json_array_get(workers, w);
+        (void)snprintf(name, sizeof name, "%zu", w);
+        dp_page_row_of(
+            to, "ttn2nn2n", name, dp_training_text(one, "device"), dp_training_number(one, "examples", NULL),
+            dp_training_number(one, "seconds", NULL), dp_training_number(one, "examples_per_s", NULL),
+            dp_training_number(one, "pushes", NULL), dp_training_number(one, "staleness", "mean", NULL),
+            dp_training_number(one, "staleness", "max", NULL));
+    }
+    dp_page_table_end(to);
+}
 
 /* ---- plots */
 
@@ -24,24 +211,18 @@ static size_t finite(const double *values, size_t count)
 static void draw_metric(struct dp_page_maker *maker, const struct dp_training *t,
                         const struct dp_training_metric *metric)
 {
-    static const struct {
-        const char *set, *name;
-        enum dp_colour colour;
-    } sets[] = {{"train", "training set", DP_COLOUR_BLUE},
-                {"validation", "validation set", DP_COLOUR_VERMILLION},
-                {"test", "test set", DP_COLOUR_GREEN}};
-    struct dp_plot_series series[3], timed[3];
-    double *values = calloc(3 * t->count + 1, sizeof *values);
+    struct dp_plot_series series[SETS], timed[SETS];
+    double *values = calloc(SETS * t->count + 1, sizeof *values);
     char over_epochs[96], over_time[96];
     size_t count = 0;
-    for (size_t s = 0; values && s < 3; s++) {
+    for (size_t s = 0; values && s < SETS; s++) {
         double *y = values + s * t->count;
         for (size_t i = 0; i < t->count; i++)
-            y[i] = dp_training_metric(json_array_get(t->epochs, i), sets[s].set, metric->key);
+            y[i] = dp_training_metric(json_array_get(t->epochs, i), sets[s].key, metric->key);
         if (finite(y, t->count) < 2)
             continue;
         series[count] = (struct dp_plot_series){
-            .name = sets[s].name, .colour = sets[s].colour, .points = t->count, .x = t->number, .y = y};
+            .name = sets[s].title, .colour = sets[s].colour, .points = t->count, .x = t->number, .y = y};
         timed[count] = series[count];
         timed[count++].x = t->time;
     }
@@ -135,8 +316,8 @@ static void put_head(struct dp_page_maker *maker, const struct dp_training *t)
                    when, t->directory);
     dp_page_begin(maker->to, title);
     dp_page_paragraph(maker->to, "sub", run >= 1 ? line : line + 1);
-    dp_page_maker_text(maker, "warn", dp_summary_warnings(t));
-    dp_page_maker_text(maker, "found", dp_summary_text(t));
+    dp_page_maker_text(maker, "warn", dp_summary_put_warnings, t);
+    dp_page_maker_text(maker, "found", dp_summary_put_text, t);
     const json_t *advice = json_object_get(t->report, "advice");
     for (size_t i = 0; i < json_array_size(advice); i++)
         if (json_string_value(json_array_get(advice, i)))
@@ -157,9 +338,9 @@ static void put_course(struct dp_page_maker *maker, const struct dp_training *t)
     for (size_t i = 0; i < count; i++)
         draw_metric(maker, t, &metric[i]);
     draw_throughput(maker, t);
-    dp_training_table_final(t, maker->to);
+    table_final(t, maker->to);
     dp_page_figures_end(maker->to);
-    dp_training_table_epochs(t, t->count < 2, maker->to);
+    table_epochs(t, t->count < 2, maker->to);
 }
 
 static void put_distributions(struct dp_page_maker *maker, const struct dp_training *t)
@@ -184,7 +365,7 @@ static void put_distributions(struct dp_page_maker *maker, const struct dp_train
     dp_page_figures_end(maker->to);
     for (int d = 0; d < DP_PAGE_DISTRIBUTIONS; d++)
         if (has[d])
-            dp_training_table_histogram(&one[d], titles[d], buckets[d], maker->to);
+            table_histogram(&one[d], titles[d], buckets[d], maker->to);
 }
 
 static void put_time(struct dp_page_maker *maker, const struct dp_training *t)
@@ -196,8 +377,8 @@ static void put_time(struct dp_page_maker *maker, const struct dp_training *t)
     dp_page_figures_end(maker->to);
     if (json_array_size(workers) >= DP_PAGE_BARS_MAX)
         dp_page_paragraph(maker->to, "note", "The plot has the first workers; the table has all.");
-    dp_training_table_shares(t, maker->to);
-    dp_training_table_workers(t, maker->to);
+    table_shares(t, maker->to);
+    table_workers(t, maker->to);
 }
 
 static void put_settings(struct dp_page_maker *maker, const struct dp_training *t)
@@ -221,7 +402,7 @@ static void put_all(struct dp_page_maker *maker, const void *training)
     put_course(maker, t);
     put_distributions(maker, t);
     put_time(maker, t);
-    dp_page_again(maker, t->origin, t->directory);
+    dp_page_maker_again(maker, t->origin, t->directory);
     put_settings(maker, t);
     dp_page_maker_end(maker);
 }

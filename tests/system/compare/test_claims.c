@@ -63,8 +63,8 @@ static void differences_are_paired(void **state)
     struct dp_claim end = claim_of(root, DP_QUANTITY_METRIC, 1, 0);
     assert_int_equal(end.n, 3);
     /* By SciPy: logits differ by 0.2006707, 0.2038747, 0.2050423; speed takes the first of four steps, and this the second. */
-    near(end.at, 0.2031959, 1e-7);
-    near(end.at_sd, 0.0022635, 1e-7);
+    near(end.at.mean, 0.2031959, 1e-7);
+    near(end.at.sd, 0.0022635, 1e-7);
     near(end.p * 1e5, 4.135907, 1e-6);
     near(end.alpha, 0.05 / 3, 1e-12);
     assert_true(end.shown);

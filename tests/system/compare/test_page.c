@@ -3,7 +3,6 @@
 #include "tests/lib/test.h"
 
 #include "deploy/pages/figure.h"
-#include "deploy/pages/markup.h"
 #include "deploy/pages/page.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@ static char *escaped(const char *text)
     char *out = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&out, &size);
-    dp_markup_escape(to, text);
+    dp_page_escape(to, text);
     assert_int_equal(fclose(to), 0);
     return out;
 }
@@ -66,7 +65,7 @@ static void no_verb_forgets_it(void **state)
     dp_page_fold_end(to);
     dp_figure_put(to, &plot, bad);
     dp_figure_put_file(to, &plot); /* title and legend */
-    dp_markup_link(to, bad, bad);
+    dp_page_link(to, bad, bad);
     dp_page_end(to, bad);
     assert_int_equal(fclose(to), 0);
     assert_null(strstr(out, bad));

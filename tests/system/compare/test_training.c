@@ -2,6 +2,7 @@
  * Method  reports written by hand, read and put into words. */
 #include "tests/lib/test.h"
 
+#include "deploy/pages/page.h"
 #include "deploy/pages/summary.h"
 #include "deploy/pages/training.h"
 
@@ -44,8 +45,8 @@ static char *summary_of(const char *text, char **warnings)
     struct dp_training training;
     struct dp_error err;
     assert_int_equal(read_text(text, &training, &err), DP_OK);
-    char *summary = dp_summary_text(&training);
-    *warnings = dp_summary_warnings(&training);
+    char *summary = dp_page_text(dp_summary_put_text, &training);
+    *warnings = dp_page_text(dp_summary_put_warnings, &training);
     dp_training_clear(&training);
     return summary;
 }
@@ -154,7 +155,7 @@ static void what_is_known_of_the_origin_is_said(void **state)
          "Made with Downpour 1.0, on x%s, 2.0 GiB of memory, Linux."}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dp_training training = {.origin = json_loads(cases[i][0], 0, NULL)};
-        char *text = dp_summary_origin(training.origin);
+        char *text = dp_page_text(dp_summary_put_origin, training.origin);
         assert_string_equal(text, cases[i][1]);
         free(text);
         json_decref(training.origin);
