@@ -167,7 +167,7 @@ static json_t *digests_of(const json_t *root)
 static json_t *settings_of(const json_t *root)
 {
     static const char *const files[] = {"train", "score"}; /* names: their digests are compared */
-    json_t *out = json_copy(json_object_get(root, "settings"));
+    json_t *out = json_copy((json_t *)(uintptr_t)dp_comparison_settings(root));
     for (size_t i = 0; json_array_size(json_object_get(root, "files")) > 0 && i < 2; i++)
         (void)json_object_del(out, files[i]);
     return out;
@@ -175,12 +175,9 @@ static json_t *settings_of(const json_t *root)
 
 static const json_t *run_settings(const json_t *root, size_t mode)
 {
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        if (dp_comparison_is_good(run))
-            return json_object_get(json_object_get(run, "report"), "settings");
-    }
-    return NULL;
+    size_t first = 0;
+    const json_t *run = dp_comparison_next_trained(root, mode, &first);
+    return json_object_get(json_object_get(run, "report"), "settings");
 }
 
 /* The number of a mode there; SIZE_MAX: it has none of that name. */
@@ -194,7 +191,7 @@ static size_t find_mode(const json_t *root, const char *name)
 
 static const json_t *name_of(const json_t *root, size_t mode)
 {
-    return json_object_get(json_array_get(json_object_get(root, "modes"), mode), "name");
+    return json_object_get(dp_comparison_mode_object(root, mode), "name");
 }
 
 static void compare_modes(struct agreement *a, const json_t *here, const json_t *there)
@@ -263,7 +260,7 @@ static void compare_result(struct agreement *a, const char *mode, const char *na
 
 static const json_t *target_of(const json_t *root)
 {
-    return json_object_get(json_object_get(root, "settings"), "target");
+    return json_object_get(dp_comparison_settings(root), "target");
 }
 
 static bool has_one_target(const json_t *here, const json_t *there)
@@ -286,7 +283,7 @@ static json_t *with_target(const json_t *here, const json_t *there)
     json_t *out = json_copy((json_t *)(uintptr_t)here);
     if (is_automatic(own) && is_automatic(its) && !has_one_target(here, there) &&
         json_equal(json_object_get(own, "metric"), json_object_get(its, "metric"))) {
-        json_t *settings = json_copy(json_object_get(here, "settings"));
+        json_t *settings = json_copy((json_t *)(uintptr_t)dp_comparison_settings(here));
         (void)json_object_set(settings, "target", (json_t *)(uintptr_t)its);
         (void)json_object_set_new(out, "settings", settings);
     }

@@ -2,7 +2,7 @@
  *     settings, data, build, machine: the differences;  results of each mode that both have: whether each mean is in the other's interval
  * Promise   A result agrees if its mean here is in the 95% interval there, and that mean in the interval
  *           here. With fewer than two values on either side it is not known. Means are of good runs
- *           (ending.h); a mode that diverged with some run on one side alone differs. Where both targets
+ *           (comparison.h); a mode that diverged with some run on one side alone differs. Where both targets
  *           were chosen afterwards for one metric, times and examples on both sides are to that of there. */
 #ifndef DP_COMPARE_AGREEMENT_H
 #define DP_COMPARE_AGREEMENT_H

@@ -13,16 +13,6 @@
     2               /* a baseline of another set, and probabilities that are a little too sure, stay below */
 #define LEAST_S 1.0 /* below, starting and sampling decide a training's times */
 
-const char *dp_answer_name_of(const struct dp_answer *a, size_t mode)
-{
-    return dp_comparison_mode(a->root, mode);
-}
-
-const json_t *dp_answer_settings_of(const struct dp_answer *a)
-{
-    return json_object_get(a->root, "settings");
-}
-
 const char *dp_answer_count_word(size_t count, char out[24])
 {
     static const char *const words[] = {"no",  "one",   "two",   "three", "four", "five",
@@ -37,13 +27,17 @@ const char *dp_answer_count_word(size_t count, char out[24])
 void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        fprintf(a->to, "%s%s", i == 0 ? "" : i + 1 == count ? " and " : ", ", dp_answer_name_of(a, modes[i]));
+        fprintf(a->to, "%s%s",
+                i == 0           ? ""
+                : i + 1 == count ? " and "
+                                 : ", ",
+                dp_comparison_mode(a->root, modes[i]));
 }
 
 /* "accuracy 0.85" */
 void dp_answer_put_goal(const struct dp_answer *a)
 {
-    const json_t *target = json_object_get(dp_answer_settings_of(a), "target");
+    const json_t *target = json_object_get(dp_comparison_settings(a->root), "target");
     fprintf(a->to, "%s %.4g", dp_compare_metric_name(dp_comparison_metric(a->root)),
             dp_json_get_real(target, "value"));
 }
@@ -74,7 +68,7 @@ void dp_answer_put_rates(const struct dp_answer *a)
 {
     const json_t *modes = json_object_get(a->root, "modes");
     double first = dp_json_get_real(json_array_get(modes, 0), "rate");
-    size_t rates = json_array_size(json_object_get(dp_answer_settings_of(a), "rates"));
+    size_t rates = json_array_size(json_object_get(dp_comparison_settings(a->root), "rates"));
     bool one = true, given = false;
     char word[24];
     for (size_t m = 0; m < json_array_size(modes); m++) {
@@ -94,11 +88,6 @@ void dp_answer_put_rates(const struct dp_answer *a)
 
 /* ---- the end */
 
-static bool higher_is_better(const struct dp_answer *a)
-{
-    return dp_comparison_higher_is_better(a->root);
-}
-
 /* "accuracy higher by 0.010 [0.004, 0.016]" */
 void dp_answer_put_by(const struct dp_answer *a, const struct dp_claim *claim)
 {
@@ -109,7 +98,7 @@ void dp_answer_put_by(const struct dp_answer *a, const struct dp_claim *claim)
 
 static bool is_better(const struct dp_answer *a, const struct dp_claim *end)
 {
-    return (end->difference.mean > 0) == higher_is_better(a);
+    return (end->difference.mean > 0) == dp_comparison_higher_is_better(a->root);
 }
 
 /* "B ended better than A (accuracy higher by 0.010 [0.004, 0.016])", of a difference that is shown. */
@@ -118,7 +107,8 @@ void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end)
     size_t better = is_better(a, end) ? end->mode : end->beside,
            worse = better == end->mode ? end->beside : end->mode;
     struct dp_claim by = dp_claims_find(a->claims, DP_QUANTITY_METRIC, better, worse);
-    fprintf(a->to, "%s ended better than %s (", dp_answer_name_of(a, better), dp_answer_name_of(a, worse));
+    fprintf(a->to, "%s ended better than %s (", dp_comparison_mode(a->root, better),
+            dp_comparison_mode(a->root, worse));
     dp_answer_put_by(a, &by);
     fputs(")", a->to);
 }
@@ -126,7 +116,7 @@ void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end)
 /* How much worse it may have ended; NaN: there is no interval. */
 static double worse_by(const struct dp_answer *a, const struct dp_claim *end)
 {
-    return higher_is_better(a) ? -end->difference.low : end->difference.high;
+    return dp_comparison_higher_is_better(a->root) ? -end->difference.low : end->difference.high;
 }
 
 /* At most that, and it is small. */
@@ -147,7 +137,7 @@ static void put_within(const struct dp_answer *a, const struct dp_claim *end)
 void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names)
 {
     struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, mode, beside);
-    const char *than = names ? " than " : "", *other = names ? dp_answer_name_of(a, beside) : "";
+    const char *than = names ? " than " : "", *other = names ? dp_comparison_mode(a->root, beside) : "";
     if (end.n == 0 || !isfinite(worse_by(a, &end)))
         return;
     if (end.shown)
@@ -215,7 +205,7 @@ static void put_no_worse(const struct dp_answer *a, const size_t *modes, size_t 
         return;
     fputs(" ", a->to);
     dp_answer_put_list(a, modes, count);
-    fprintf(a->to, " ended no worse than %s", dp_answer_name_of(a, 0));
+    fprintf(a->to, " ended no worse than %s", dp_comparison_mode(a->root, 0));
     put_within(a, worst);
     if (count == 1) {
         fputs(" (", a->to);
@@ -227,7 +217,7 @@ static void put_no_worse(const struct dp_answer *a, const size_t *modes, size_t 
 
 void dp_answer_put_ends(const struct dp_answer *a)
 {
-    size_t good[DP_ANSWER_MODES_MAX], goods = 0, open[DP_ANSWER_MODES_MAX], opens = 0, shown = 0;
+    size_t good[DP_COMPARISON_MODES_MAX], goods = 0, open[DP_COMPARISON_MODES_MAX], opens = 0, shown = 0;
     struct dp_claim worst = {.n = 0};
     for (size_t i = 1; i < a->fits; i++) {
         struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, a->fit[i], 0);
@@ -248,25 +238,21 @@ void dp_answer_put_ends(const struct dp_answer *a)
     bool some = shown + goods > 0;
     fprintf(a->to,
             some ? " No difference from %s at the end is shown for " : " No difference at the end is shown",
-            dp_answer_name_of(a, 0));
+            dp_comparison_mode(a->root, 0));
     dp_answer_put_list(a, open, some ? opens : 0);
     fputs(".", a->to);
 }
 
 /* ---- reservations: rates */
 
-static const json_t *mode_of(const json_t *root, size_t mode)
-{
-    return json_array_get(json_object_get(root, "modes"), mode);
-}
-
 /* Whether this mode chose among the rates, and how: -1 the least, 1 the greatest. */
 static bool takes_part(const json_t *root, const json_t *rates, size_t mode, int *edge)
 {
-    double rate = dp_json_get_real(mode_of(root, mode), "rate");
+    double rate = dp_json_get_real(dp_comparison_mode_object(root, mode), "rate");
     size_t below = 0, above = 0, i;
     const json_t *one;
-    if (!isfinite(rate) || json_object_get(json_object_get(mode_of(root, mode), "settings"), "rate"))
+    if (!isfinite(rate) ||
+        json_object_get(json_object_get(dp_comparison_mode_object(root, mode), "settings"), "rate"))
         return false;
     json_array_foreach((json_t *)rates, i, one)
     {
@@ -298,12 +284,12 @@ static void put_edge(const json_t *root, FILE *to, const size_t *modes, size_t c
 
 void dp_answer_put_edges(const json_t *root, FILE *to)
 {
-    const json_t *rates = json_object_get(json_object_get(root, "settings"), "rates");
-    size_t greatest[DP_ANSWER_MODES_MAX], least[DP_ANSWER_MODES_MAX], greatests = 0, leasts = 0,
-                                                                      modes = dp_comparison_modes(root);
+    const json_t *rates = json_object_get(dp_comparison_settings(root), "rates");
+    size_t greatest[DP_COMPARISON_MODES_MAX], least[DP_COMPARISON_MODES_MAX],
+        greatests = 0, leasts = 0, modes = dp_comparison_modes(root);
     if (json_array_size(rates) < 2)
         return;
-    for (size_t m = 0; m < modes && m < DP_ANSWER_MODES_MAX; m++) {
+    for (size_t m = 0; m < modes; m++) {
         int edge = 0;
         if (!takes_part(root, rates, m, &edge))
             continue;
@@ -321,12 +307,9 @@ void dp_answer_put_edges(const json_t *root, FILE *to)
 /* By the report of the mode's first run that ended well; NaN: it has none. */
 static double constant_loss(const json_t *root, size_t mode)
 {
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        if (run && dp_comparison_outcome(root, run) == DP_COMPARISON_GOOD)
-            return dp_json_get_real(json_object_get(json_object_get(run, "report"), "constant"), "loss");
-    }
-    return (double)NAN;
+    size_t first = 0;
+    const json_t *run = dp_comparison_next_good(root, mode, &first);
+    return dp_json_get_real(json_object_get(json_object_get(run, "report"), "constant"), "loss");
 }
 
 static void put_loss(FILE *to, const char *mode, double loss, double constant)

@@ -11,20 +11,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define DP_ANSWER_MODES_MAX 64u
-
 struct dp_answer {
     const json_t *root;
     FILE *to;
     const struct dp_claims *claims;
-    size_t fit[DP_ANSWER_MODES_MAX], fits; /* modes that ended well with every seed, as they were given */
-    size_t there[DP_ANSWER_MODES_MAX],
+    size_t fit[DP_COMPARISON_MODES_MAX], fits; /* modes that ended well with every seed, as they were given */
+    size_t there[DP_COMPARISON_MODES_MAX],
         theres; /* those of them that reached the target with every seed, the least mean first */
     bool any;   /* some run of them did */
 };
 
-const char *dp_answer_name_of(const struct dp_answer *a, size_t mode);
-const json_t *dp_answer_settings_of(const struct dp_answer *a);
 const char *dp_answer_count_word(size_t count, char out[24]);
 void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count);
 void dp_answer_put_goal(const struct dp_answer *a);

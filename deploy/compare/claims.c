@@ -1,7 +1,6 @@
 #include "deploy/compare/claims.h"
 
 #include "common/base/json.h"
-#include "deploy/compare/student.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,10 +14,10 @@
 
 static void take_pairs(const json_t *root, struct dp_claim *c)
 {
-    size_t seeds = dp_comparison_seeds(root);
-    double *at = calloc(4 * seeds + 1, sizeof *at), *low = at + seeds, *high = low + seeds,
-           *middle = high + seeds;
-    for (size_t s = 0; at && s < seeds; s++) {
+    double at[DP_COMPARISON_SEEDS_MAX], low[DP_COMPARISON_SEEDS_MAX], high[DP_COMPARISON_SEEDS_MAX],
+        middle[DP_COMPARISON_SEEDS_MAX];
+    size_t n = dp_comparison_seeds(root);
+    for (size_t s = 0; s < n; s++) {
         const json_t *one = dp_comparison_run_of(root, c->mode, s),
                      *other = dp_comparison_run_of(root, c->beside, s);
         struct dp_comparison_span a = dp_comparison_span(root, one, c->quantity);
@@ -28,14 +27,12 @@ static void take_pairs(const json_t *root, struct dp_claim *c)
         high[s] = dp_scale_to(&c->scale, a.high) - dp_scale_to(&c->scale, b.low);
         middle[s] = (dp_scale_to(&c->scale, a.at) + dp_scale_to(&c->scale, b.at)) / 2;
     }
-    size_t n = at ? seeds : 0;
     c->at = dp_interval_of(at, n, ALPHA);
     c->low = dp_interval_of(low, n, ALPHA);
     c->high = dp_interval_of(high, n, ALPHA);
     c->middle = dp_interval_of(middle, n, ALPHA).mean;
     c->n = c->at.n;
     c->error = dp_scale_error(&c->scale, c->middle);
-    free(at);
 }
 
 /* Of a mean of differences, that it is 0. */

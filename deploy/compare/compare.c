@@ -4,9 +4,7 @@
  * Why   Modes take turns seed by seed, and another one begins each round, so that a machine whose speed drifts drifts for all alike. */
 #include "deploy/compare/compare_commands.h"
 #include "deploy/compare/compare_earlier.h"
-#include "deploy/compare/compare_folder.h"
 #include "deploy/compare/compare_job.h"
-#include "deploy/compare/compare_like.h"
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/compare_record.h"
 #include "deploy/compare/compare_words.h"
@@ -15,26 +13,30 @@
 #include "common/base/deadline.h"
 #include "common/base/text.h"
 #include "common/config/injection.h"
+#include "common/env/directory.h"
 #include "deploy/cli/path.h"
+#include "deploy/cli/scratch.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define WIDTH       100u
 #define TITLE       160u
-#define DIR         160u /* of a run, in the comparison's */
+#define RUN_DIR     160u /* of a run, in the comparison's */
+#define LONGER      160u /* bytes that names in its directory add to that at most */
 #define SEEDS_LEAST 3u   /* that show a difference */
 
 struct comparing {
     struct dp_compare_plan plan;
     struct dp_compare_record record;
-    struct dp_compare_earlier earlier; /* --resume */
-    struct dp_compare_like like;       /* --like */
-    char dir[DP_PATH_MAX + 1];         /* of it */
+    struct dp_compare_earlier earlier; /* --resume, --like */
     struct dp_cli_line line;
     const char *rate[DP_COMPARE_MODES_MAX];  /* of --lr-grid; NULL: that of the flags */
     bool diverged[DP_COMPARE_MODES_MAX];     /* with each of --lr-grid */
@@ -46,12 +48,98 @@ struct comparing {
     bool refused; /* the first run was, and so would be the others */
 };
 
+/* ---- its directory: lock  report.json  report.html  figures/  curves.csv  runs.csv  cache/  runs/MODE/seed-N/  grid/MODE/RATE-seed-N/ */
+
+static enum dp_status take_lock(const char *dir, int *lock, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + LONGER];
+    (void)snprintf(path, sizeof path, "%s/lock", dir);
+    *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*lock < 0)
+        return dp_fail(err, DP_IO, "cannot open '%s': %s", path, strerror(errno));
+    return flock(*lock, LOCK_EX | LOCK_NB) == 0
+               ? DP_OK
+               : dp_fail(err, DP_IN_USE,
+                         "another comparison is running in '%.300s': wait for its end, or name another --dir",
+                         dir);
+}
+
+/* But for the lock. */
+static bool is_empty(const char *dir)
+{
+    DIR *open = opendir(dir);
+    bool empty = open != NULL;
+    for (struct dirent *one; open && empty && (one = readdir(open));)
+        empty = strcmp(one->d_name, ".") == 0 || strcmp(one->d_name, "..") == 0 ||
+                strcmp(one->d_name, "lock") == 0;
+    if (open)
+        (void)closedir(open);
+    return empty;
+}
+
+/* DIR/name, if it is there. */
+static enum dp_status remove_part(const char *dir, const char *name, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + LONGER], gone[sizeof path];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    memcpy(gone, path, sizeof path);
+    dp_scratch_remove(gone);
+    return access(path, F_OK) != 0
+               ? DP_OK
+               : dp_fail(err, DP_IO, "cannot remove '%.300s' of the earlier comparison: %s", path,
+                         strerror(errno));
+}
+
+/* The report last: while it is there, a removal that was cut off can be made again. */
+static enum dp_status remove_earlier(const char *dir, struct dp_error *err)
+{
+    static const char *const names[] = {"runs",       "grid",     "report.html", "figures",
+                                        "curves.csv", "runs.csv", "report.json"};
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < sizeof names / sizeof names[0]; i++)
+        st = remove_part(dir, names[i], err);
+    return st;
+}
+
+/* All that a comparison has made in it, but the lock. */
+static enum dp_status clear_folder(const char *dir, struct dp_error *err)
+{
+    enum dp_status st = remove_part(dir, "cache", err);
+    return st == DP_OK ? remove_earlier(dir, err) : st;
+}
+
+/* Makes it, with its parents. A file that is no comparison's is never removed; of a comparison that is removed the cache of decoded data
+ * stays. */
+static enum dp_status open_folder(const struct comparing *c, int *lock, struct dp_error *err)
+{
+    const char *dir = c->plan.dir;
+    *lock = -1;
+    if (strlen(dir) + LONGER > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "--dir: the name is too long");
+    enum dp_status st = dp_directory_make(dir, err);
+    if (st == DP_OK && !is_empty(dir) && !dp_comparison_is(dir))
+        return dp_fail(err, DP_EXISTS, "'%.300s' has other files: name another --dir", dir);
+    if (st == DP_OK)
+        st = take_lock(dir, lock, err);
+    if (st != DP_OK || is_empty(dir) || c->earlier.resumes)
+        return st;
+    if (dp_compare_plan_flag(&c->plan, "--overwrite"))
+        return remove_earlier(dir, err);
+    return dp_fail(
+        err, DP_EXISTS,
+        "a comparison is in '%.300s' already: name another --dir, or give --overwrite to replace it, or "
+        "--resume to continue an interrupted one ('downpour report' makes its page again)",
+        dir);
+}
+
+/* ---- its words */
+
 static void tell_start(const struct comparing *c)
 {
     char injected[DP_INJECTION_TEXT_BYTES] = "";
     const struct dp_compare_plan *plan = &c->plan;
     fprintf(stderr, "%s %zu mode%s with %" PRIu32 " seed%s each, in %s\n",
-            c->earlier.argv ? "Going on with comparing" : "Comparing", plan->modes,
+            c->earlier.resumes ? "Going on with comparing" : "Comparing", plan->modes,
             plan->modes == 1 ? "" : "s", plan->seeds, plan->seeds == 1 ? "" : "s", plan->dir);
     const char *text = json_string_value(json_object_get(c->record.root, "injected"));
     (void)snprintf(injected, sizeof injected, "%s", text ? text : "");
@@ -111,7 +199,7 @@ static enum dp_status train(struct comparing *c, struct dp_compare_job *job, jso
 {
     job->plan = &c->plan;
     job->line = &c->line;
-    enum dp_status st = c->earlier.argv ? dp_compare_folder_remove(c->plan.dir, job->dir, err) : DP_OK;
+    enum dp_status st = c->earlier.resumes ? remove_part(c->plan.dir, job->dir, err) : DP_OK;
     if (st == DP_OK)
         st = dp_compare_job_run(job, run, err);
     c->signal = job->signal;
@@ -126,11 +214,11 @@ static enum dp_status train(struct comparing *c, struct dp_compare_job *job, jso
 }
 
 static void dir_of(const struct comparing *c, const char *in, size_t mode, uint64_t seed, const char *rate,
-                   char out[DIR])
+                   char out[RUN_DIR])
 {
     char name[DP_COMPARE_NAME];
-    (void)snprintf(out, DIR, "%s/%s/%s%sseed-%" PRIu64, in, dp_compare_mode_path(&c->plan.mode[mode], name),
-                   rate ? rate : "", rate ? "-" : "", seed);
+    (void)snprintf(out, RUN_DIR, "%s/%s/%s%sseed-%" PRIu64, in,
+                   dp_compare_mode_path(&c->plan.mode[mode], name), rate ? rate : "", rate ? "-" : "", seed);
 }
 
 /* ---- --lr-grid */
@@ -145,7 +233,7 @@ static bool has_metrics_of_runs(const struct comparing *c)
 static enum dp_status try_rate(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
                                struct dp_error *err)
 {
-    char dir[DIR], title[TITLE];
+    char dir[RUN_DIR], title[TITLE];
     json_t *run = NULL,
            *kept = dp_compare_earlier_try(&c->earlier, c->plan.mode[mode].name, strtod(rate, NULL), seed);
     if (kept) {
@@ -239,7 +327,7 @@ static json_t *kept_run(struct comparing *c, size_t mode, uint64_t seed)
 
 static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
 {
-    char dir[DIR], title[TITLE];
+    char dir[RUN_DIR], title[TITLE];
     json_t *run = kept_run(c, mode, seed);
     enum dp_status st = DP_OK;
     dir_of(c, "runs", mode, seed, NULL, dir);
@@ -334,17 +422,14 @@ static uint32_t count_all(const struct dp_compare_plan *plan)
 static void clear_refused(const struct comparing *c)
 {
     struct dp_error why = {0};
-    if (dp_compare_folder_clear(c->plan.dir, &why) != DP_OK)
+    if (clear_folder(c->plan.dir, &why) != DP_OK)
         fprintf(stderr, "downpour: compare: %s\n", why.text);
 }
 
 static enum dp_status compare(struct comparing *c, int argc, char *const *argv, struct dp_error *err)
 {
     int lock = -1;
-    enum dp_compare_earlier_is earlier = c->earlier.argv                                 ? DP_COMPARE_KEPT
-                                         : dp_compare_plan_flag(&c->plan, "--overwrite") ? DP_COMPARE_REMOVED
-                                                                                         : DP_COMPARE_REFUSED;
-    enum dp_status st = dp_compare_folder_open(c->plan.dir, earlier, &lock, err);
+    enum dp_status st = open_folder(c, &lock, err);
     if (st == DP_OK)
         st = dp_compare_record_open(&c->plan, argc, argv, &c->record, err);
     if (st == DP_OK)
@@ -362,41 +447,11 @@ static enum dp_status compare(struct comparing *c, int argc, char *const *argv, 
     dp_cli_line_end(&c->line);
     if (st == DP_OK)
         st = finish(c, err);
-    if (c->refused && !c->earlier.argv)
+    if (c->refused && !c->earlier.resumes)
         clear_refused(c);
     dp_compare_record_close(&c->record);
     if (lock >= 0)
         (void)close(lock);
-    return st;
-}
-
-/* --resume: the flags of the comparison that is there, in the directory where they were given. */
-static enum dp_status take_earlier(struct comparing *c, struct dp_error *err)
-{
-    const struct dp_command *command = dp_compare_command();
-    const char *dir = dp_compare_plan_flag(&c->plan, "--dir");
-    bool ignored;
-    for (size_t i = 0; i < command->count; i++) {
-        const char *name = command->options[i].name;
-        if (name && c->plan.values[i] && strcmp(name, "--dir") != 0 && strcmp(name, "--resume") != 0)
-            return dp_fail(
-                err, DP_ARGUMENT,
-                "%s: --resume takes the flags with which the comparison was started: give no flag but --dir",
-                name);
-    }
-    enum dp_status st = dp_path_absolute(dir ? dir : "downpour-compare", c->dir, err);
-    if (st == DP_OK)
-        st = dp_compare_earlier_read(c->dir, &c->earlier, err);
-    if (st == DP_OK && chdir(c->earlier.directory) != 0)
-        st = dp_fail(err, DP_IO, "cannot go to '%.300s', where the comparison was begun: %s",
-                     c->earlier.directory, strerror(errno));
-    if (st != DP_OK)
-        return st;
-    memset(c->plan.values, 0, sizeof c->plan.values);
-    st = dp_options_parse(command, c->earlier.argc, c->earlier.argv, c->plan.values, &ignored, err);
-    for (size_t i = 0; i < command->count; i++)
-        if (command->options[i].name && strcmp(command->options[i].name, "--dir") == 0)
-            c->plan.values[i] = c->dir;
     return st;
 }
 
@@ -422,21 +477,19 @@ int dp_compare_compare(int argc, char *const *argv)
         free(c);
         return dp_options_show_help(dp_compare_command());
     }
-    if (st == DP_OK && dp_compare_plan_flag(&c->plan, "--resume"))
-        st = take_earlier(c, &err);
     const char *like = st == DP_OK ? dp_compare_plan_flag(&c->plan, "--like") : NULL;
-    if (like)
-        st = dp_compare_like_take(like, &c->plan, &c->like, &err);
+    if (st == DP_OK && dp_compare_plan_flag(&c->plan, "--resume"))
+        st = dp_compare_earlier_resume(&c->plan, &c->earlier, &err);
+    else if (like)
+        st = dp_compare_earlier_like(like, &c->plan, &c->earlier, &err);
     if (st == DP_OK) {
         dp_cli_line_init(&c->line, stderr);
         st = dp_compare_plan_make(&c->plan, &err);
     }
     if (st == DP_OK)
-        st = like ? compare(c, c->like.count, c->like.words, &err) : compare(c, argc, argv, &err);
+        st = like ? compare(c, c->earlier.count, c->earlier.words, &err) : compare(c, argc, argv, &err);
     if (c)
         dp_compare_earlier_clear(&c->earlier);
-    if (c)
-        dp_compare_like_clear(&c->like);
     int code = st == DP_OK ? 0 : c && c->signal ? 128 + c->signal : 2;
     dp_text_clean(err.text);
     if (st != DP_OK)

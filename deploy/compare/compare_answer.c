@@ -13,7 +13,7 @@
 /* "B took 1.02 [0.95, 1.10] times as long to reach accuracy 0.85" */
 static void put_took(const struct dp_answer *a, const struct dp_claim *time)
 {
-    fprintf(a->to, "%s took ", dp_answer_name_of(a, time->mode));
+    fprintf(a->to, "%s took ", dp_comparison_mode(a->root, time->mode));
     dp_answer_put_ratio(a, time);
     fputs(" times as long to reach ", a->to);
     dp_answer_put_goal(a);
@@ -47,7 +47,8 @@ static void put_undecided(const struct dp_answer *a, const struct dp_claim *time
     bool wide = is_wide(time);
     size_t few = time->coarse || wide ? 0 : dp_answer_few_samples(a->root);
     bool vague = time->coarse || wide || few > 0;
-    const char *one = dp_answer_name_of(a, time->beside), *other = dp_answer_name_of(a, time->mode);
+    const char *one = dp_comparison_mode(a->root, time->beside),
+               *other = dp_comparison_mode(a->root, time->mode);
     bool others = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
                   dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
     if (end->shown) {
@@ -91,9 +92,9 @@ static void put_times(const struct dp_answer *a, const struct dp_claim *time)
         return;
     }
     struct dp_claim later = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[1], a->there[0]);
-    fprintf(a->to, "%s reached ", dp_answer_name_of(a, later.beside));
+    fprintf(a->to, "%s reached ", dp_comparison_mode(a->root, later.beside));
     dp_answer_put_goal(a);
-    fprintf(a->to, " sooner than %s, ", dp_answer_name_of(a, later.mode));
+    fprintf(a->to, " sooner than %s, ", dp_comparison_mode(a->root, later.mode));
     dp_answer_put_ratio(a, &later);
     fputs(" times as fast", a->to);
     dp_answer_put_cost(a, later.beside, later.mode, false);
@@ -105,7 +106,7 @@ static void put_reached(const struct dp_answer *a, size_t mode, size_t reached, 
 {
     size_t runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD);
     char word[24];
-    fprintf(a->to, "%s %s ", dp_answer_name_of(a, mode), reached ? "reached" : "did not reach");
+    fprintf(a->to, "%s %s ", dp_comparison_mode(a->root, mode), reached ? "reached" : "did not reach");
     if (names_goal)
         dp_answer_put_goal(a);
     else
@@ -144,7 +145,7 @@ static void put_counts(const struct dp_answer *a, const struct dp_claim *counts)
         dp_answer_put_better(a, &end);
         fputs(".", a->to);
     } else if (end.n >= DP_CLAIM_PAIRS) {
-        fprintf(a->to, " No difference at the end is shown (%s: ", dp_answer_name_of(a, second));
+        fprintf(a->to, " No difference at the end is shown (%s: ", dp_comparison_mode(a->root, second));
         dp_answer_put_by(a, &end);
         fputs(").", a->to);
     }
@@ -169,7 +170,7 @@ static size_t reached_by(const struct dp_answer *a, size_t mode)
 }
 
 /* Those of which no one is shown to be the first, as they were given: the least mean, and all that it is not shown to be before. */
-static size_t leaders_of(const struct dp_answer *a, size_t out[DP_ANSWER_MODES_MAX], bool *coarse)
+static size_t leaders_of(const struct dp_answer *a, size_t out[DP_COMPARISON_MODES_MAX], bool *coarse)
 {
     size_t count = 0;
     for (size_t i = 0; i < a->fits; i++) {
@@ -190,7 +191,7 @@ static void put_sooner(const struct dp_answer *a, size_t than, const char *befor
     struct dp_claim time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, than, a->there[0]);
     fputs(before, a->to);
     dp_answer_put_ratio(a, &time);
-    fprintf(a->to, " times as fast as %s%s", dp_answer_name_of(a, than), which);
+    fprintf(a->to, " times as fast as %s%s", dp_comparison_mode(a->root, than), which);
 }
 
 /* Others reached it with fewer seeds, or with none: no times are compared. */
@@ -199,7 +200,7 @@ static void put_only(const struct dp_answer *a, size_t mode)
     size_t runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD), reached = reached_by(a, mode);
     char word[24];
     (void)dp_answer_put_of_whole(a);
-    fprintf(a->to, "%s alone reached ", dp_answer_name_of(a, mode));
+    fprintf(a->to, "%s alone reached ", dp_comparison_mode(a->root, mode));
     dp_answer_put_goal(a);
     if (reached == runs) {
         fprintf(a->to, " with all %s seeds, after ", dp_answer_count_word(runs, word));
@@ -216,7 +217,7 @@ static void put_first(const struct dp_answer *a)
     size_t first = a->there[0], last = a->there[a->theres - 1];
     bool others = false;
     (void)dp_answer_put_of_whole(a);
-    fprintf(a->to, "%s reached ", dp_answer_name_of(a, first));
+    fprintf(a->to, "%s reached ", dp_comparison_mode(a->root, first));
     dp_answer_put_goal(a);
     fputs(a->theres == a->fits ? " before all others" : " before all others that did with every seed", a->to);
     put_sooner(a, a->there[1], ", ", a->theres > 2 ? ", the next," : "");
@@ -250,7 +251,7 @@ static void put_least_power(const struct dp_answer *a)
 /* than: one that did reach it. */
 static void put_never(const struct dp_answer *a, size_t than)
 {
-    size_t never[DP_ANSWER_MODES_MAX], nevers = 0;
+    size_t never[DP_COMPARISON_MODES_MAX], nevers = 0;
     struct dp_claim least = {.p = 0, .shown = true}; /* the least sure one */
     for (size_t i = 0; i < a->fits; i++) {
         if (reached_by(a, a->fit[i]) > 0)
@@ -270,7 +271,7 @@ static void put_never(const struct dp_answer *a, size_t than)
 
 static void put_many(const struct dp_answer *a)
 {
-    size_t leaders[DP_ANSWER_MODES_MAX];
+    size_t leaders[DP_COMPARISON_MODES_MAX];
     bool coarse = false;
     size_t count = leaders_of(a, leaders, &coarse);
     if (count == 1 && a->theres < 2)
@@ -288,7 +289,7 @@ static void put_many(const struct dp_answer *a)
                 dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[0]);
             if (!time.shown || time.by_count)
                 continue;
-            fprintf(a->to, "; %s was ", dp_answer_name_of(a, a->there[0]));
+            fprintf(a->to, "; %s was ", dp_comparison_mode(a->root, a->there[0]));
             put_sooner(a, a->there[i], "", "");
             break;
         }
@@ -308,7 +309,7 @@ static void put_alone(const struct dp_answer *a)
 {
     size_t mode = a->fit[0], runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD),
            reached = reached_by(a, mode);
-    fprintf(a->to, "%s reached ", dp_answer_name_of(a, mode));
+    fprintf(a->to, "%s reached ", dp_comparison_mode(a->root, mode));
     dp_answer_put_goal(a);
     if (reached == runs) {
         fputs(" after ", a->to);
@@ -323,8 +324,8 @@ static void put_alone(const struct dp_answer *a)
 
 static void take_modes(struct dp_answer *a)
 {
-    double mean[DP_ANSWER_MODES_MAX];
-    for (size_t m = 0; m < dp_comparison_modes(a->root) && a->fits < DP_ANSWER_MODES_MAX; m++) {
+    double mean[DP_COMPARISON_MODES_MAX];
+    for (size_t m = 0; m < dp_comparison_modes(a->root); m++) {
         struct dp_interval own = dp_statistics_mode(a->root, m, DP_QUANTITY_SECONDS_TO);
         if (!dp_ending_is_whole(a->root, m))
             continue;
@@ -350,7 +351,7 @@ static bool is_met_untrained(const struct dp_answer *a)
 
 static void put_answer(const struct dp_answer *a)
 {
-    if (!json_is_object(json_object_get(dp_answer_settings_of(a), "target")) || a->fits == 0)
+    if (!json_is_object(json_object_get(dp_comparison_settings(a->root), "target")) || a->fits == 0)
         return;
     if (!a->any) {
         fputs(dp_answer_put_of_whole(a) ? "none reached " : "No mode reached ", a->to);

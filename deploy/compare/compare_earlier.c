@@ -1,49 +1,51 @@
 #include "deploy/compare/compare_earlier.h"
 
+#include "deploy/pages/page.h"
+#include "deploy/pages/summary.h"
 #include "deploy/run/run_provenance.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* "" where there is none. */
-static const char *text_of(const json_t *from, const char *key)
-{
-    const char *text = json_string_value(json_object_get(from, key));
-    return text ? text : "";
-}
+#include <unistd.h>
 
 /* ---- its command */
 
-static enum dp_status no_command(const struct dp_compare_earlier *earlier, struct dp_error *err)
-{
-    return dp_fail(err, DP_DATA, "'%.300s' lacks the comparison's command: start it again, with --overwrite",
-                   earlier->comparison.path);
-}
-
-static enum dp_status take_command(struct dp_compare_earlier *earlier, struct dp_error *err)
+/* Its flags, but for those of its directory. */
+static enum dp_status read_flags(const struct dp_compare_earlier *earlier,
+                                 const char *values[DP_COMPARE_FLAGS_MAX], struct dp_error *err)
 {
     const json_t *root = earlier->comparison.root, *words = json_object_get(root, "command");
-    const char *directory = text_of(root, "directory");
     size_t count = json_array_size(words);
-    if (count < 2 || directory[0] != '/' || strlen(directory) > DP_PATH_MAX)
-        return no_command(earlier, err);
-    (void)snprintf(earlier->directory, sizeof earlier->directory, "%s", directory);
-    earlier->argv = calloc(count, sizeof *earlier->argv);
-    if (!earlier->argv)
+    bool is_there = count >= 2 && dp_training_text(root, "directory")[0] == '/', ignored;
+    int argc = 0;
+    char **argv = calloc(count + 1, sizeof *argv);
+    if (!argv)
         return dp_fail(err, DP_NOMEM, "no memory for a command");
-    for (size_t i = 2; i < count;) { /* downpour compare ... */
+    for (size_t i = 2; is_there && i < count;) { /* downpour compare ... */
         const char *word = json_string_value(json_array_get(words, i));
-        if (!word)
-            return no_command(earlier, err);
-        size_t skipped = dp_origin_words_of_directory(word);
+        size_t skipped = word ? dp_origin_words_of_directory(word) : 0;
+        is_there = word != NULL;
         if (skipped == 0)
-            earlier->argv[earlier->argc++] = (char *)(uintptr_t)word; /* nobody writes to it */
+            argv[argc++] = (char *)(uintptr_t)word; /* nobody writes to it */
         i += skipped ? skipped : 1;
     }
-    return DP_OK;
+    enum dp_status st =
+        is_there ? dp_options_parse(dp_compare_command(), argc, argv, values, &ignored, err)
+                 : dp_fail(err, DP_DATA,
+                           "'%.300s' lacks the comparison's command: start it again, with --overwrite",
+                           earlier->comparison.path);
+    free(argv);
+    return st;
 }
 
-/* ---- whether it can be gone on with */
+void dp_compare_earlier_clear(struct dp_compare_earlier *earlier)
+{
+    dp_comparison_clear(&earlier->comparison);
+    *earlier = (struct dp_compare_earlier){0};
+}
+
+/* ---- --resume */
 
 static bool is_of(const json_t *machine, const json_t *here)
 {
@@ -78,35 +80,119 @@ static enum dp_status check_rest(const struct dp_compare_earlier *earlier, struc
                : DP_OK;
 }
 
-enum dp_status dp_compare_earlier_read(const char *dir, struct dp_compare_earlier *out, struct dp_error *err)
+static enum dp_status check_alone(const struct dp_compare_plan *plan, struct dp_error *err)
 {
-    enum dp_status st = dp_comparison_read(dir, &out->comparison, err);
+    const struct dp_command *command = dp_compare_command();
+    for (size_t i = 0; i < command->count; i++) {
+        const char *name = command->options[i].name;
+        if (name && plan->values[i] && strcmp(name, "--dir") != 0 && strcmp(name, "--resume") != 0)
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "%s: --resume takes the flags with which the comparison was started: give no flag but --dir",
+                name);
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_compare_earlier_resume(struct dp_compare_plan *plan, struct dp_compare_earlier *out,
+                                         struct dp_error *err)
+{
+    const struct dp_command *command = dp_compare_command();
+    const char *dir = dp_compare_plan_flag(plan, "--dir");
+    enum dp_status st = check_alone(plan, err);
+    if (st == DP_OK)
+        st = dp_comparison_read(dir ? dir : DP_COMPARE_DIR, &out->comparison, err);
     if (st == DP_OK)
         st = check_rest(out, err);
     if (st == DP_OK)
         st = check_origin(out, err);
+    memset(plan->values, 0, sizeof plan->values);
     if (st == DP_OK)
-        st = take_command(out, err);
-    if (st != DP_OK)
-        dp_compare_earlier_clear(out);
+        st = read_flags(out, plan->values, err);
+    const char *from = dp_training_text(out->comparison.root, "directory");
+    if (st == DP_OK && chdir(from) != 0)
+        st = dp_fail(err, DP_IO, "cannot go to '%.300s', where the comparison was begun: %s", from,
+                     strerror(errno));
+    for (size_t i = 0; i < command->count; i++)
+        if (command->options[i].name && strcmp(command->options[i].name, "--dir") == 0)
+            plan->values[i] = out->comparison.directory;
+    out->resumes = st == DP_OK;
     return st;
 }
 
-enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_earlier *out, struct dp_error *err)
+/* ---- --like */
+
+/* A flag that is given here has its value from here. A file that the report names must be here. */
+static enum dp_status take_values(const struct dp_compare_earlier *like, struct dp_compare_plan *plan,
+                                  struct dp_error *err)
+{
+    const char *values[DP_COMPARE_FLAGS_MAX] = {NULL}, *given[DP_COMPARE_FILES];
+    enum dp_status st = read_flags(like, values, err);
+    for (size_t i = 0; i < DP_COMPARE_FILES; i++)
+        given[i] = dp_compare_plan_flag(plan, dp_compare_files[i]);
+    for (size_t i = 0; st == DP_OK && i < dp_compare_command()->count; i++)
+        plan->values[i] = plan->values[i] ? plan->values[i] : values[i];
+    for (size_t i = 0; st == DP_OK && i < DP_COMPARE_FILES; i++) {
+        const char *flag = dp_compare_files[i], *path = dp_compare_plan_flag(plan, flag);
+        if (!given[i] && path && access(path, R_OK) != 0)
+            st = dp_fail(
+                err, DP_NOT_FOUND,
+                "cannot read '%.300s', %s of the report: %s: give %s FILE, which says where it is now", path,
+                flag, strerror(errno), flag);
+    }
+    return st;
+}
+
+static void make_words(const struct dp_compare_plan *plan, struct dp_compare_earlier *like)
+{
+    const struct dp_command *command = dp_compare_command();
+    for (size_t i = 0; i < command->count; i++) {
+        const struct dp_option *option = &command->options[i];
+        if (!option->name || !plan->values[i] || strcmp(option->name, "--like") == 0)
+            continue;
+        like->words[like->count++] = (char *)(uintptr_t)option->name; /* nobody writes to them */
+        if (option->argument)
+            like->words[like->count++] = (char *)(uintptr_t)plan->values[i];
+    }
+}
+
+/* A file of the same flag has another digest in the report. */
+static enum dp_status check_files(const struct dp_compare_earlier *like, const struct dp_compare_plan *plan,
+                                  struct dp_error *err)
+{
+    json_t *files = NULL, *one, *other;
+    size_t i, k;
+    enum dp_status st = dp_compare_record_files(plan, &files, err);
+    json_array_foreach(files, i, one)
+        json_array_foreach(json_object_get(like->comparison.root, "files"), k, other)
+    {
+        const char *flag = dp_training_text(one, "flag"), *here = dp_training_text(one, "blake2b"),
+                   *there = dp_training_text(other, "blake2b");
+        if (st == DP_OK && strcmp(flag, dp_training_text(other, "flag")) == 0 && there[0] &&
+            strcmp(here, there) != 0)
+            st = dp_fail(err, DP_ARGUMENT,
+                         "%s: '%.200s' has other bytes than the report's file: BLAKE2b %s, not %.32s", flag,
+                         dp_training_text(one, "path"), here, there);
+    }
+    json_decref(files);
+    return st;
+}
+
+enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_plan *plan,
+                                       struct dp_compare_earlier *out, struct dp_error *err)
 {
     enum dp_status st = dp_comparison_read_report(name, &out->comparison, err);
     if (st == DP_OK)
-        st = take_command(out, err);
+        st = take_values(out, plan, err);
+    if (st == DP_OK)
+        st = check_files(out, plan, err);
     if (st != DP_OK)
-        dp_compare_earlier_clear(out);
-    return st;
-}
-
-void dp_compare_earlier_clear(struct dp_compare_earlier *earlier)
-{
-    dp_comparison_clear(&earlier->comparison);
-    free(earlier->argv);
-    *earlier = (struct dp_compare_earlier){0};
+        return st;
+    make_words(plan, out);
+    char *origin = dp_page_text(dp_summary_put_origin, out->comparison.root);
+    fprintf(stderr, "As in %s: %s\n", out->comparison.path, origin ? origin : "");
+    free(origin);
+    return DP_OK;
 }
 
 /* ---- what is kept */
@@ -116,9 +202,9 @@ void dp_compare_earlier_hand_over(const struct dp_compare_earlier *earlier, stru
     static const char *const origin[] = {"began", "command", "directory"}, *const settings[] = {
                                                                                "metric", "higher_is_better",
                                                                                "grid_metric"};
-    const json_t *root = earlier->comparison.root, *from = json_object_get(root, "settings");
+    const json_t *root = earlier->comparison.root, *from = dp_comparison_settings(root);
     json_t *to = json_object_get(record->root, "settings"), *value;
-    if (!root)
+    if (!earlier->resumes)
         return;
     for (size_t i = 0; i < sizeof origin / sizeof origin[0]; i++) {
         value = json_object_get(root, origin[i]);
@@ -137,9 +223,9 @@ void dp_compare_earlier_hand_over(const struct dp_compare_earlier *earlier, stru
 json_t *dp_compare_earlier_run(const struct dp_compare_earlier *earlier, const char *mode, uint64_t seed)
 {
     const json_t *root = earlier->comparison.root;
-    for (size_t i = 0; root && i < dp_comparison_runs(root); i++) {
+    for (size_t i = 0; earlier->resumes && i < dp_comparison_runs(root); i++) {
         const json_t *run = dp_comparison_run(root, i);
-        if (dp_comparison_is_good(run) && strcmp(text_of(run, "mode"), mode) == 0 &&
+        if (dp_comparison_is_good(run) && strcmp(dp_training_text(run, "mode"), mode) == 0 &&
             (uint64_t)json_integer_value(json_object_get(run, "seed")) == seed)
             return json_deep_copy(run);
     }
@@ -148,21 +234,21 @@ json_t *dp_compare_earlier_run(const struct dp_compare_earlier *earlier, const c
 
 static const json_t *grid_of(const json_t *root, const char *mode)
 {
-    for (size_t m = 0; root && m < dp_comparison_modes(root); m++)
+    for (size_t m = 0; m < dp_comparison_modes(root); m++)
         if (strcmp(dp_comparison_mode(root, m), mode) == 0)
-            return json_object_get(json_array_get(json_object_get(root, "modes"), m), "grid");
+            return json_object_get(dp_comparison_mode_object(root, m), "grid");
     return NULL;
 }
 
 json_t *dp_compare_earlier_try(const struct dp_compare_earlier *earlier, const char *mode, double rate,
                                uint64_t seed)
 {
-    const json_t *grid = grid_of(earlier->comparison.root, mode);
+    const json_t *grid = earlier->resumes ? grid_of(earlier->comparison.root, mode) : NULL;
     for (size_t i = 0; i < json_array_size(grid); i++) {
         const json_t *one = json_array_get(grid, i);
         if (json_number_value(json_object_get(one, "rate")) == rate &&
             (uint64_t)json_integer_value(json_object_get(one, "seed")) == seed &&
-            text_of(one, "error")[0] == '\0')
+            dp_training_text(one, "error")[0] == '\0')
             return json_deep_copy(one);
     }
     return NULL;

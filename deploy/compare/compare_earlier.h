@@ -1,11 +1,12 @@
-/* Compare earlier: the results of an interrupted comparison in its report, for `--resume`: its command, and
- * runs that ended well.
- *     read -> command -> run, try (kept ones)
- * Promise   Only runs that ended well are kept; the others run again. Times are compared with each other, so
- *           a report of another machine, or of another version, is refused.
- * Memory    read fills a struct of {0}; clear frees it. The command's words are the report's.
- * Failure   DP_NOT_FOUND, DP_DATA (damaged, or without its command), DP_EXISTS: nothing is left to do, or it
- *           is of another machine or version. */
+/* Compare earlier: what a comparison takes from the report of another one.
+ *     --resume   its command, in the directory where it was given; its runs that ended well are kept, and the others run again. Times are
+ *                compared with each other, so a report of another machine, or of another version, is refused
+ *     --like     its flags, where none are given here, of any machine and version; its files, by their digests, are found to be the same
+ *                before anything is made
+ * Memory    resume and like fill a struct of {0}; clear frees it. The plan's values are then the report's texts: clear it after their last
+ *           use.
+ * Failure   DP_NOT_FOUND, DP_DATA (damaged, or without its command), DP_EXISTS: nothing is left to do, or it is of another machine or
+ *           version. DP_ARGUMENT: flags next to --resume; a file has other bytes than that of the report. */
 #ifndef DP_COMPARE_COMPARE_EARLIER_H
 #define DP_COMPARE_COMPARE_EARLIER_H
 
@@ -13,19 +14,19 @@
 #include "deploy/compare/comparison.h"
 
 struct dp_compare_earlier {
-    struct dp_comparison comparison; /* root NULL: there is none, and nothing is kept */
-    char **argv; /* what followed `downpour compare`, without --dir, --overwrite and --resume */
-    int argc;
-    char directory[DP_PATH_MAX + 1]; /* in which the command was given */
+    struct dp_comparison comparison;       /* root NULL: there is none */
+    bool resumes;                          /* else nothing is kept */
+    char *words[2 * DP_COMPARE_FLAGS_MAX]; /* --like: the command that the plan's values are */
+    int count;
 };
 
-/* dir: the comparison's, absolute. */
 DP_MUST_USE
-enum dp_status dp_compare_earlier_read(const char *dir, struct dp_compare_earlier *out, struct dp_error *err);
-/* For `--like`: the command alone, of any machine and version. name: as dp_comparison_read_report. */
+enum dp_status dp_compare_earlier_resume(struct dp_compare_plan *plan, struct dp_compare_earlier *out,
+                                         struct dp_error *err);
+/* name: the value of --like, as dp_comparison_read_report. Says on standard error what the comparison is like. */
 DP_MUST_USE
-enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_earlier *out,
-                                       struct dp_error *err);
+enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_plan *plan,
+                                       struct dp_compare_earlier *out, struct dp_error *err);
 void dp_compare_earlier_clear(struct dp_compare_earlier *earlier); /* accepts {0} */
 /* The new report goes on where that one stood: when it began, how long it has worked, its metric. */
 void dp_compare_earlier_hand_over(const struct dp_compare_earlier *earlier, struct dp_compare_record *record);

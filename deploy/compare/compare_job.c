@@ -7,7 +7,6 @@
 #include "common/env/installed.h"
 #include "deploy/cli/path.h"
 #include "deploy/compare/compare_efficiency.h"
-#include "deploy/compare/compare_machine.h"
 #include "deploy/compare/compare_settings.h"
 #include "deploy/run/failure.h"
 #include "deploy/run/folder.h"
@@ -17,6 +16,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +24,7 @@
 #define LOOK_MS  500u
 #define STOP_MS  150000u /* a run stops its workers and servers, which close their stores */
 #define TAIL     4096
+#define KINDS    8 /* user, nice, system, idle, iowait, irq, softirq, steal; guests are in the first two */
 #define ARGS_MAX (2u * DP_COMPARE_FLAGS_MAX + 32u)
 
 /* A child's arguments; texts that are made lie in `made`. */
@@ -384,6 +385,55 @@ static enum dp_status run_allreduce(struct dp_compare_job *job, char *why, struc
     return st;
 }
 
+/* ---- the machine's other load, from /proc (Linux); unreadable values are left out */
+
+struct machine {
+    double load;         /* the mean of a minute, at begin; NaN: unknown */
+    double total, steal; /* processor time since the machine's start, in ticks; NaN: unknown */
+};
+
+static void read_ticks(double *total, double *steal)
+{
+    double ticks[KINDS];
+    FILE *file = fopen("/proc/stat", "re");
+    *total = *steal = NAN;
+    int n = file ? fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &ticks[0], &ticks[1], &ticks[2],
+                          &ticks[3], &ticks[4], &ticks[5], &ticks[6], &ticks[7])
+                 : 0;
+    if (file)
+        (void)fclose(file);
+    if (n != KINDS)
+        return;
+    *total = 0;
+    for (int i = 0; i < KINDS; i++)
+        *total += ticks[i];
+    *steal = ticks[KINDS - 1];
+}
+
+static struct machine machine_begin(void)
+{
+    struct machine begun = {.load = NAN};
+    FILE *file = fopen("/proc/loadavg", "re");
+    if (file && fscanf(file, "%lf", &begun.load) != 1)
+        begun.load = NAN;
+    if (file)
+        (void)fclose(file);
+    read_ticks(&begun.total, &begun.steal);
+    return begun;
+}
+
+/* {"load", "steal_share"}: the load when the run began, the share of the processor time that the machine's host gave to others. */
+static json_t *machine_end(const struct machine *begun)
+{
+    double total, steal;
+    json_t *out = json_object();
+    read_ticks(&total, &steal);
+    dp_json_set_real(out, "load", begun->load);
+    if (total > begun->total)
+        dp_json_set_real(out, "steal_share", (steal - begun->steal) / (total - begun->total));
+    return out;
+}
+
 /* ---- what it left */
 
 static json_t *load(const struct dp_compare_job *job, const char *name)
@@ -459,7 +509,7 @@ static void drop_store(const char *dir)
 enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], dir[DP_PATH_MAX + 64], why[sizeof err->text] = "";
-    const struct dp_compare_machine machine = dp_compare_machine_begin();
+    const struct machine machine = machine_begin();
     uint64_t begun_ms = dp_now_ms();
     bool diverged = false;
     *out = NULL;
@@ -478,7 +528,7 @@ enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, stru
     if (!run)
         return dp_fail(err, DP_NOMEM, "no memory for the result of a run");
     dp_json_set_real(run, "wall_seconds", (double)(dp_now_ms() - begun_ms) / 1e3);
-    (void)json_object_set_new(run, "machine", dp_compare_machine_end(&machine));
+    (void)json_object_set_new(run, "machine", machine_end(&machine));
     take_failure(job, dir, why, sizeof why, &diverged);
     take_report(job, run, why, sizeof why);
     dp_efficiency_add(run);

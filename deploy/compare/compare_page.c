@@ -27,7 +27,7 @@ static void put_head(struct dp_page_maker *maker, const struct dp_compare_page *
     const json_t *root = page->claims.root;
     char title[160], line[DP_PATH_MAX + 160];
     (void)snprintf(title, sizeof title, "Modes of training compared: %.110s",
-                   dp_training_text(json_object_get(root, "settings"), "model"));
+                   dp_training_text(dp_comparison_settings(root), "model"));
     (void)snprintf(line, sizeof line, "%s, begun %s, in %s",
                    json_is_true(json_object_get(root, "finished")) ? "Finished" : "Not finished",
                    dp_training_text(root, "began"), page->directory);
@@ -140,7 +140,7 @@ static void put_rates(struct dp_page_maker *maker, const struct dp_claims *claim
         dp_page_paragraph(to, NULL, words);
     }
     free(words);
-    if (json_array_size(json_object_get(json_object_get(root, "settings"), "rates")) == 0)
+    if (json_array_size(json_object_get(dp_comparison_settings(root), "rates")) == 0)
         return;
     (void)snprintf(at_end, sizeof at_end, "%.64s at the end",
                    dp_compare_metric_name(dp_comparison_grid_metric(root)));
@@ -345,10 +345,8 @@ static const struct {
 static double staleness_of(const json_t *root, size_t mode, size_t column)
 {
     double sum = 0, n = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        if (!dp_comparison_is_good(run))
-            continue;
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_trained(root, mode, &s));) {
         const json_t *value = json_object_get(json_object_get(run, "report"), "staleness");
         value = json_object_get(value, staleness_columns[column].of);
         value = staleness_columns[column].key ? json_object_get(value, staleness_columns[column].key) : value;
@@ -471,12 +469,11 @@ static const json_t *common_value(const json_t *root, const char *part, const ch
     return common;
 }
 
-static const json_t *good_run_of(const json_t *root, size_t mode)
+/* The report of its first run that was trained to its end; NULL: there is none. */
+static const json_t *report_of(const json_t *root, size_t mode)
 {
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
-        if (dp_comparison_is_good(dp_comparison_run_of(root, mode, s)))
-            return dp_comparison_run_of(root, mode, s);
-    return NULL;
+    size_t first = 0;
+    return json_object_get(dp_comparison_next_trained(root, mode, &first), "report");
 }
 
 static bool is_of_run(const char *key)
@@ -488,12 +485,11 @@ static bool is_of_run(const char *key)
 static json_t *common_settings(const json_t *root)
 {
     static const char *const parts[] = {"settings", "data"};
-    json_t *all = json_deep_copy(json_object_get(root, "settings")), *value;
+    json_t *all = json_deep_copy(dp_comparison_settings(root)), *value;
     const char *key;
     for (size_t p = 0; p < 2; p++)
         for (size_t m = 0; m < dp_comparison_modes(root); m++)
-            json_object_foreach(json_object_get(json_object_get(good_run_of(root, m), "report"), parts[p]),
-                                key, value)
+            json_object_foreach(json_object_get(report_of(root, m), parts[p]), key, value)
             {
                 const json_t *common = common_value(root, parts[p], key);
                 if (common && !is_of_run(key) && (json_is_object(common) || !json_object_get(all, key)))
@@ -510,7 +506,7 @@ static void put_own_settings(struct dp_page_maker *maker, const json_t *root)
     json_t *value;
     size_t count = 0, rows = 0;
     for (size_t m = 0; m < dp_comparison_modes(root) && count < DP_COLOUR_MODES_MAX; m++) {
-        settings[count] = json_object_get(json_object_get(good_run_of(root, m), "report"), "settings");
+        settings[count] = json_object_get(report_of(root, m), "settings");
         if (json_object_size(settings[count]) > json_object_size(longest))
             longest = settings[count];
         if (settings[count])

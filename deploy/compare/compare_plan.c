@@ -170,11 +170,12 @@ static enum dp_status set_modes(struct dp_compare_plan *plan, struct dp_error *e
                : st;
 }
 
+const char *const dp_compare_files[DP_COMPARE_FILES] = {"--train", "--train-labels", "--test",
+                                                        "--test-labels", "--test-negatives"};
+
 static enum dp_status check_files(const struct dp_compare_plan *plan, struct dp_error *err)
 {
     static const char *const required[] = {"--model", "--train"};
-    static const char *const files[] = {"--train", "--train-labels", "--test", "--test-labels",
-                                        "--test-negatives"};
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
         if (!dp_compare_plan_flag(plan, required[i]))
             return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour compare --help' lists all flags",
@@ -183,14 +184,13 @@ static enum dp_status check_files(const struct dp_compare_plan *plan, struct dp_
         return dp_fail(
             err, DP_ARGUMENT,
             "--test FILE is required: the samples of the weights are scored on it (pairs: --holdout)");
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        const char *path = dp_compare_plan_flag(plan, files[i]);
+    for (size_t i = 0; i < DP_COMPARE_FILES; i++) {
+        const char *flag = dp_compare_files[i], *path = dp_compare_plan_flag(plan, flag);
         if (path && dp_spool_is_stream(path))
             return dp_fail(err, DP_ARGUMENT,
-                           "%s: '%.200s' is a stream, but each run reads it again: name a file", files[i],
-                           path);
+                           "%s: '%.200s' is a stream, but each run reads it again: name a file", flag, path);
         if (path && access(path, R_OK) != 0)
-            return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", files[i], path, strerror(errno));
+            return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", flag, path, strerror(errno));
     }
     return DP_OK;
 }
@@ -290,5 +290,5 @@ enum dp_status dp_compare_plan_make(struct dp_compare_plan *plan, struct dp_erro
         st = set_sampling(plan, err);
     if (st == DP_OK)
         st = check_settings(plan, err);
-    return st == DP_OK ? dp_path_absolute(dir ? dir : "downpour-compare", plan->dir, err) : st;
+    return st == DP_OK ? dp_path_absolute(dir ? dir : DP_COMPARE_DIR, plan->dir, err) : st;
 }

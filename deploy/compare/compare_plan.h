@@ -7,9 +7,13 @@
 
 #include "common/config/cluster.h"
 #include "common/config/goal.h"
-#include "deploy/compare/compare_flags.h"
 #include "deploy/compare/modes.h"
 
+/* Whose values are files of data. */
+#define DP_COMPARE_FILES 5u
+extern const char *const dp_compare_files[DP_COMPARE_FILES];
+
+#define DP_COMPARE_DIR       "downpour-compare" /* without --dir */
 #define DP_COMPARE_RATES_MAX 16u
 #define DP_COMPARE_RATE      24u /* bytes of one, as it was given */
 

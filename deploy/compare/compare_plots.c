@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define MODES_MAX DP_COLOUR_MODES_MAX
-#define SEEDS_MAX 99u
 #define RATES_MAX 32u
 #define POINTS    200u /* of a curve */
 #define HIGH      0.9  /* an accuracy */
@@ -31,10 +30,12 @@ static struct mode_names names_of(const json_t *root)
     return names;
 }
 
-static size_t seeds_of(const json_t *root)
+/* Of mode m. */
+static struct dp_plot_series series_of(const struct mode_names *names, size_t m, size_t points,
+                                       const double *x, const double *y, const double *low,
+                                       const double *high)
 {
-    size_t seeds = dp_comparison_seeds(root);
-    return seeds < SEEDS_MAX ? seeds : SEEDS_MAX;
+    return (struct dp_plot_series){names->name[m], names->colour[m], points, x, y, low, high};
 }
 
 /* ---- curves: a metric of each mode's runs over time or examples, on points that all modes have in common */
@@ -93,7 +94,7 @@ static void fill_mode(struct curves *c, size_t mode, const struct course *course
                       const struct dp_scale *scale, double end)
 {
     for (size_t i = 0; i < POINTS; i++) {
-        struct dp_comparison_span at[SEEDS_MAX];
+        struct dp_comparison_span at[DP_COMPARISON_SEEDS_MAX];
         bool past = c->x[i] > end && i > 0 && c->x[i - 1] >= end;
         for (size_t r = 0; r < runs; r++) {
             double value = past ? (double)NAN : value_at(&course[r], c->x[i]);
@@ -110,10 +111,8 @@ static size_t take_courses(struct course *course, const json_t *root, size_t mod
 {
     size_t runs = 0;
     *end = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root) && runs < SEEDS_MAX; s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        if (dp_comparison_outcome(root, run) != DP_COMPARISON_GOOD)
-            continue;
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_good(root, mode, &s));) {
         struct course *one = &course[runs++];
         take_course(one, json_object_get(run, "samples"), key, over);
         if (one->count > 0 && isfinite(one->x[one->count - 1]))
@@ -122,12 +121,12 @@ static size_t take_courses(struct course *course, const json_t *root, size_t mod
     return runs;
 }
 
-/* y: the mean over the good runs (ending.h) that have a value there, by the metric's scale; low, high: its 95% interval, as tables have them. NaN after the mode's last run, and where no run has a
+/* y: the mean over the good runs (comparison.h) that have a value there, by the metric's scale; low, high: its 95% interval, as tables have them. NaN after the mode's last run, and where no run has a
  * value. over: "seconds" or "examples". NULL: no memory. */
 static struct curves *curves_of(const json_t *root, const char *key, const char *over)
 {
     struct curves *c = calloc(1, sizeof *c);
-    struct course(*courses)[SEEDS_MAX] = calloc(MODES_MAX, sizeof *courses);
+    struct course(*courses)[DP_COMPARISON_SEEDS_MAX] = calloc(MODES_MAX, sizeof *courses);
     const struct dp_scale scale = dp_scale_of_metric(root, key);
     double end[MODES_MAX];
     size_t runs[MODES_MAX], modes = dp_comparison_modes(root);
@@ -152,12 +151,10 @@ static struct curves *curves_of(const json_t *root, const char *key, const char 
 static void fill_to_loss(struct curves *c, const json_t *root, size_t mode, size_t point)
 {
     const struct dp_scale scale = {.examples = NAN};
-    struct dp_comparison_span to[SEEDS_MAX];
+    struct dp_comparison_span to[DP_COMPARISON_SEEDS_MAX];
     size_t n = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root) && n < SEEDS_MAX; s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        if (dp_comparison_outcome(root, run) != DP_COMPARISON_GOOD)
-            continue;
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_good(root, mode, &s));) {
         to[n] = dp_comparison_seconds_to_loss(run, c->x[point]);
         to[n].at = to[n].low > 0 ? to[n].at : (double)NAN;
         n++;
@@ -217,26 +214,21 @@ static bool ends_high(const struct curves *curves, size_t modes)
     return high;
 }
 
-static size_t series_of(const struct curves *c, const struct mode_names *names,
-                        struct dp_plot_series series[MODES_MAX])
+static size_t series_of_curves(const struct curves *c, const struct mode_names *names,
+                               struct dp_plot_series series[MODES_MAX])
 {
     size_t count = 0;
     for (size_t m = 0; m < names->count; m++)
         if (c->mode[m].known > 1)
-            series[count++] = (struct dp_plot_series){.name = names->name[m],
-                                                      .colour = names->colour[m],
-                                                      .points = POINTS,
-                                                      .x = c->x,
-                                                      .y = c->mode[m].y,
-                                                      .low = c->mode[m].low,
-                                                      .high = c->mode[m].high};
+            series[count++] =
+                series_of(names, m, POINTS, c->x, c->mode[m].y, c->mode[m].low, c->mode[m].high);
     return count;
 }
 
 void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, const char *key,
                             const char *over)
 {
-    const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
+    const json_t *target = json_object_get(dp_comparison_settings(root), "target");
     struct curves *c = curves_of(root, key, over);
     struct mode_names names = names_of(root);
     struct dp_plot_series series[MODES_MAX];
@@ -257,7 +249,7 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
                            .x_from_0 = true,
                            .y_log = flips,
                            .series = series,
-                           .count = series_of(c, &names, series),
+                           .count = series_of_curves(c, &names, series),
                            .level = flips ? 1 - value : value,
                            .level_name = has ? level : NULL};
     if (plot.count > 0 && c->end > 0)
@@ -276,7 +268,7 @@ void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root)
                            .x_label = "loss to be reached (log scale)",
                            .x_log = true,
                            .series = series,
-                           .count = series_of(c, &names, series)};
+                           .count = series_of_curves(c, &names, series)};
     if (plot.count > 0)
         dp_page_plot_lines(maker, &plot, "seconds of training");
     free(c);
@@ -304,13 +296,7 @@ static void plot_claims(struct dp_page_maker *maker, const struct dp_claims *cla
         low[count] = shown->low;
         high[count] = shown->high;
         category[count] = names.name[m];
-        series[count] = (struct dp_plot_series){.name = names.name[m],
-                                                .colour = names.colour[m],
-                                                .points = 1,
-                                                .x = &x[count],
-                                                .y = &y[count],
-                                                .low = &low[count],
-                                                .high = &high[count]};
+        series[count] = series_of(&names, m, 1, &x[count], &y[count], &low[count], &high[count]);
         count++;
     }
     const struct dp_plot plot = {.kind = DP_PLOT_FOREST,
@@ -345,28 +331,29 @@ void dp_compare_plot_differences(struct dp_page_maker *maker, const struct dp_cl
 
 /* ---- rates */
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root)
 {
-    const json_t *rates = json_object_get(json_object_get(root, "settings"), "rates");
+    const json_t *rates = json_object_get(dp_comparison_settings(root), "rates");
     struct mode_names names = names_of(root);
     struct dp_plot_series series[MODES_MAX];
     double x[RATES_MAX], y[MODES_MAX][RATES_MAX];
     size_t points = json_array_size(rates) < RATES_MAX ? json_array_size(rates) : RATES_MAX, count = 0;
     for (size_t r = 0; r < points; r++)
         x[r] = json_number_value(json_array_get(rates, r));
-    for (size_t i = 1; i < points; i++) /* ascending */
-        for (size_t k = i; k > 0 && x[k] < x[k - 1]; k--) {
-            double swap = x[k];
-            x[k] = x[k - 1];
-            x[k - 1] = swap;
-        }
+    qsort(x, points, sizeof x[0], by_value);
     for (size_t m = 0; m < names.count; m++) {
-        const json_t *grid = json_object_get(json_array_get(json_object_get(root, "modes"), m), "grid");
+        const json_t *grid = json_object_get(dp_comparison_mode_object(root, m), "grid");
         size_t known = 0;
         for (size_t r = 0; r < points; r++) {
-            double values[SEEDS_MAX];
+            double values[DP_COMPARISON_SEEDS_MAX];
             size_t n = 0;
-            for (size_t i = 0; i < json_array_size(grid) && n < SEEDS_MAX; i++) {
+            for (size_t i = 0; i < json_array_size(grid) && n < DP_COMPARISON_SEEDS_MAX; i++) {
                 const json_t *one = json_array_get(grid, i);
                 if (dp_training_number(one, "rate", NULL) == x[r])
                     values[n++] = dp_training_number(one, "metric", NULL);
@@ -375,8 +362,7 @@ void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root)
             known += isfinite(y[count][r]) != 0;
         }
         if (known > 0) {
-            series[count] = (struct dp_plot_series){
-                .name = names.name[m], .colour = names.colour[m], .points = points, .x = x, .y = y[count]};
+            series[count] = series_of(&names, m, points, x, y[count], NULL, NULL);
             count++;
         }
     }
@@ -408,12 +394,7 @@ void dp_compare_plot_throughput(struct dp_page_maker *maker, const json_t *root)
             low[m][i] = i == m ? own.low : (double)NAN;
             high[m][i] = i == m ? own.high : (double)NAN;
         }
-        series[m] = (struct dp_plot_series){.name = names.name[m],
-                                            .colour = names.colour[m],
-                                            .points = names.count,
-                                            .y = y[m],
-                                            .low = low[m],
-                                            .high = high[m]};
+        series[m] = series_of(&names, m, names.count, NULL, y[m], low[m], high[m]);
     }
     const struct dp_plot plot = {.kind = DP_PLOT_STACKED,
                                  .caption = "Throughput",
@@ -431,7 +412,7 @@ void dp_compare_plot_throughput(struct dp_page_maker *maker, const json_t *root)
 struct mode_buckets {
     double mean[MODES_MAX][DP_TRAINING_BUCKETS_MAX], low[MODES_MAX][DP_TRAINING_BUCKETS_MAX],
         high[MODES_MAX][DP_TRAINING_BUCKETS_MAX];
-    struct dp_training_histogram one[SEEDS_MAX]; /* of the good runs of a mode */
+    struct dp_training_histogram one[DP_COMPARISON_SEEDS_MAX]; /* of the good runs of a mode */
 };
 
 /* Buckets are the same in all runs, as far as they reach; *longest has the most of them. Returns of how many runs. */
@@ -439,18 +420,17 @@ static size_t take_buckets(struct mode_buckets *b, const json_t *root, size_t mo
                            struct dp_training_histogram *longest)
 {
     size_t n = 0;
-    for (size_t s = 0; s < seeds_of(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_trained(root, mode, &s));) {
         const json_t *staleness = json_object_get(json_object_get(run, "report"), "staleness");
-        if (!dp_comparison_is_good(run) ||
-            !dp_page_distribution(staleness, gap ? DP_PAGE_CLOCK_GAP : DP_PAGE_STALENESS, &b->one[n]))
+        if (!dp_page_distribution(staleness, gap ? DP_PAGE_CLOCK_GAP : DP_PAGE_STALENESS, &b->one[n]))
             continue;
         if (b->one[n].count > longest->count)
             *longest = b->one[n];
         n++;
     }
     for (size_t i = 0; i < DP_TRAINING_BUCKETS_MAX; i++) {
-        double percent[SEEDS_MAX];
+        double percent[DP_COMPARISON_SEEDS_MAX];
         for (size_t r = 0; r < n; r++)
             percent[r] = i < b->one[r].count ? 100 * b->one[r].counts[i] / b->one[r].total : 0;
         struct dp_interval all = dp_interval_of(percent, n, DP_INTERVAL_PLAIN);
@@ -470,11 +450,7 @@ void dp_compare_plot_staleness(struct dp_page_maker *maker, const json_t *root, 
     size_t count = 0;
     for (size_t m = 0; b && m < names.count; m++)
         if (take_buckets(b, root, m, gap, &longest) > 0)
-            series[count++] = (struct dp_plot_series){.name = names.name[m],
-                                                      .colour = names.colour[m],
-                                                      .y = b->mean[m],
-                                                      .low = b->low[m],
-                                                      .high = b->high[m]};
+            series[count++] = series_of(&names, m, 0, NULL, b->mean[m], b->low[m], b->high[m]);
     for (size_t n = 0; n < count; n++)
         series[n].points = longest.count;
     dp_page_plot_distribution(maker, gap ? DP_PAGE_CLOCK_GAP : DP_PAGE_STALENESS, &longest, series, count);
@@ -483,28 +459,13 @@ void dp_compare_plot_staleness(struct dp_page_maker *maker, const json_t *root, 
 
 /* ---- time */
 
-static bool add_shares(const json_t *root, size_t mode, double sums[DP_SHARES])
-{
-    bool any = false;
-    for (size_t s = 0; s < seeds_of(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        double seconds[DP_SHARES];
-        if (!dp_comparison_is_good(run) || !dp_training_shares(json_object_get(run, "report"), seconds))
-            continue;
-        any = true;
-        for (int k = 0; k < DP_SHARES; k++)
-            sums[k] += seconds[k];
-    }
-    return any;
-}
-
 void dp_compare_plot_shares(struct dp_page_maker *maker, const json_t *root)
 {
     struct mode_names names = names_of(root);
     struct dp_page_shares shares = {.count = 0};
     for (size_t m = 0; m < names.count; m++) {
         shares.name[shares.count] = names.name[m];
-        shares.count += add_shares(root, m, shares.seconds[shares.count]);
+        shares.count += dp_compare_add_shares(root, m, shares.seconds[shares.count]);
     }
     dp_page_plot_shares(maker, &shares, "mode", "% of their time", false);
 }

@@ -6,10 +6,9 @@
 #include "common/config/injection.h"
 #include "common/env/atomic_file.h"
 #include "deploy/compare/claims.h"
-#include "deploy/compare/compare_target.h"
 #include "deploy/compare/comparison.h"
-#include "deploy/compare/data_files.h"
 #include "deploy/run/run_provenance.h"
+#include "server/checkpoint/checksum.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -17,12 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- opening */
+#define GAIN 0.95 /* of the target, above the baseline */
 
-static json_t *text_or_null(const char *text)
-{
-    return text && text[0] ? json_string(text) : json_null();
-}
+/* ---- opening */
 
 static json_t *seeds_of(uint64_t first, uint32_t count)
 {
@@ -58,24 +54,20 @@ static json_t *settings_of(const struct dp_compare_plan *plan, const struct dp_c
     const char *servers = dp_compare_plan_flag(plan, "--servers");
     const char *test = dp_compare_plan_flag(plan, "--test"),
                *workers = dp_compare_plan_flag(plan, "--workers");
-    json_t *out = json_pack("{s:s, s:s}", "model", cluster->model, "train", cluster->data.train);
-    (void)json_object_set_new(out, "score",
-                              test
-                                  ? json_string(test)
-                                  : json_sprintf("the part of the training file that --holdout %s leaves out",
-                                                 cluster->data.holdout));
-    dp_json_set_u64(out, "workers", workers ? strtoull(workers, NULL, 10) : 1);
-    dp_json_set_u64(out, "servers", servers ? strtoull(servers, NULL, 10) : 1);
-    (void)json_object_set_new(out, "optimizer",
-                              text_or_null(dp_optimizer_name(cluster->training.optimizer.kind)));
-    (void)json_object_set_new(out, "pace", text_or_null(cluster->training.pace));
-    (void)json_object_set_new(out, "jitter", text_or_null(dp_compare_plan_flag(plan, "--jitter")));
-    (void)json_object_set_new(out, "straggler", text_or_null(dp_compare_plan_flag(plan, "--straggler")));
-    dp_json_set_real(out, "sample_every_s", plan->sample_ms / 1e3);
-    (void)json_object_set_new(out, "seeds", seeds_of(plan->first_seed, plan->seeds));
-    (void)json_object_set_new(out, "grid_seeds",
-                              seeds_of(plan->first_grid_seed, plan->rates > 0 ? plan->grid_seeds : 0));
-    (void)json_object_set_new(out, "rates", rates_of(plan));
+    const char *pace = cluster->training.pace,
+               *optimizer = dp_optimizer_name(cluster->training.optimizer.kind);
+    json_t *score = test ? json_string(test)
+                         : json_sprintf("the part of the training file that --holdout %s leaves out",
+                                        cluster->data.holdout);
+    json_t *out = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:f, s:o, s:o, s:o}", "model", cluster->model,
+        "train", cluster->data.train, "score", score, "workers",
+        dp_json_u64(workers ? strtoull(workers, NULL, 10) : 1), "servers",
+        dp_json_u64(servers ? strtoull(servers, NULL, 10) : 1), "optimizer", optimizer, "pace",
+        pace[0] ? pace : NULL, "jitter", dp_compare_plan_flag(plan, "--jitter"), "straggler",
+        dp_compare_plan_flag(plan, "--straggler"), "sample_every_s", plan->sample_ms / 1e3, "seeds",
+        seeds_of(plan->first_seed, plan->seeds), "grid_seeds",
+        seeds_of(plan->first_grid_seed, plan->rates > 0 ? plan->grid_seeds : 0), "rates", rates_of(plan));
     if (plan->rates > 0) /* of the training file, that the tries are scored on */
         dp_json_set_real(out, "grid_share", strtod(DP_COMPARE_TRY_SHARE, NULL));
     (void)json_object_set_new(out, "metric", json_null());
@@ -110,6 +102,26 @@ static json_t *mode_of(const struct dp_compare_plan *plan, const struct dp_compa
     return out;
 }
 
+enum dp_status dp_compare_record_files(const struct dp_compare_plan *plan, json_t **out, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    *out = json_array();
+    for (size_t i = 0; st == DP_OK && i < DP_COMPARE_FILES; i++) {
+        const char *flag = dp_compare_files[i], *path = dp_compare_plan_flag(plan, flag);
+        char text[DP_CHECKSUM_TEXT];
+        uint64_t bytes = 0;
+        if (!path)
+            continue;
+        st = dp_checksum_file(path, NULL, &bytes, text, err);
+        if (st != DP_OK)
+            st = dp_wrap(err, st, "%s", flag);
+        else if (json_array_append_new(*out, json_pack("{s:s, s:s, s:s, s:o}", "flag", flag, "path", path,
+                                                       "blake2b", text, "bytes", dp_json_u64(bytes))) != 0)
+            st = dp_fail(err, DP_NOMEM, "no memory for the report");
+    }
+    return st;
+}
+
 enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int argc, char *const *argv,
                                       struct dp_compare_record *out, struct dp_error *err)
 {
@@ -139,9 +151,10 @@ enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int ar
     }
     json_t *files = NULL;
     if (st == DP_OK)
-        st = dp_data_files(plan, &files, err);
+        st = dp_compare_record_files(plan, &files, err);
     if (st == DP_OK)
-        (void)json_object_set_new(out->root, "files", files);
+        (void)json_object_set(out->root, "files", files);
+    json_decref(files);
     dp_cluster_free(&cluster);
     return st;
 }
@@ -188,28 +201,39 @@ static const char *metric_of(const json_t *sample)
     return metric;
 }
 
-static void set_metric(struct dp_compare_record *record, const json_t *sample)
-{
-    const char *given = target_metric(record), *metric = given ? given : metric_of(sample);
-    if (!metric)
-        return;
-    (void)json_object_set_new(settings(record), "metric", json_string(metric));
-    (void)json_object_set_new(settings(record), "higher_is_better", json_boolean(!is_falling(metric)));
-}
-
 const char *dp_compare_record_metric(const struct dp_compare_record *record)
 {
     return json_string_value(json_object_get(settings(record), "metric"));
 }
 
-double dp_compare_record_end(struct dp_compare_record *record, const json_t *run)
+const char *dp_compare_record_grid_metric(const struct dp_compare_record *record)
+{
+    return json_string_value(json_object_get(settings(record), "grid_metric"));
+}
+
+/* key: "metric", or "grid_metric" of tries, whose set may have other metrics than that of the runs: held-out pairs are ranked among other
+ * items. The first good run sets it. */
+static double end_of(struct dp_compare_record *record, const json_t *run, const char *key)
 {
     const json_t *last = dp_comparison_is_good(run) ? last_sample(run) : NULL;
-    if (last && !dp_compare_record_metric(record))
-        set_metric(record, last);
-    const char *metric = dp_compare_record_metric(record);
-    const json_t *value = last && metric ? json_object_get(last, metric) : NULL;
-    return json_is_number(value) ? json_number_value(value) : NAN;
+    const char *wanted = target_metric(record);
+    bool is_try = strcmp(key, "grid_metric") == 0;
+    if (is_try && wanted && !json_object_get(last, wanted))
+        wanted = NULL;
+    const char *metric = last && !wanted ? metric_of(last) : wanted;
+    if (last && metric && !json_is_string(json_object_get(settings(record), key))) {
+        (void)json_object_set_new(settings(record), key, json_string(metric));
+        if (!is_try)
+            (void)json_object_set_new(settings(record), "higher_is_better",
+                                      json_boolean(!is_falling(metric)));
+    }
+    metric = json_string_value(json_object_get(settings(record), key));
+    return metric ? dp_json_get_real(last, metric) : (double)NAN;
+}
+
+double dp_compare_record_end(struct dp_compare_record *record, const json_t *run)
+{
+    return end_of(record, run, "metric");
 }
 
 enum dp_status dp_compare_record_check_target(const struct dp_compare_record *record, const json_t *run,
@@ -259,32 +283,12 @@ void dp_compare_record_keep_try(struct dp_compare_record *record, size_t mode, j
     (void)json_array_append_new(json_object_get(mode_at(record, mode), "grid"), one);
 }
 
-const char *dp_compare_record_grid_metric(const struct dp_compare_record *record)
-{
-    return json_string_value(json_object_get(settings(record), "grid_metric"));
-}
-
-/* The set of the tries may have other metrics than that of the runs: held-out pairs are ranked among other items. */
-static double try_end(struct dp_compare_record *record, const json_t *run)
-{
-    const json_t *last = dp_comparison_is_good(run) ? last_sample(run) : NULL;
-    const char *wanted = target_metric(record);
-    if (last && !dp_compare_record_grid_metric(record)) {
-        const char *metric = wanted && json_object_get(last, wanted) ? wanted : metric_of(last);
-        if (metric)
-            (void)json_object_set_new(settings(record), "grid_metric", json_string(metric));
-    }
-    const char *metric = dp_compare_record_grid_metric(record);
-    const json_t *value = last && metric ? json_object_get(last, metric) : NULL;
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 double dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
                                  const json_t *run)
 {
     json_t *one = json_pack("{s:f, s:O, s:O}", "rate", strtod(rate, NULL), "seed",
                             json_object_get(run, "seed"), "error", json_object_get(run, "error"));
-    double end = try_end(record, run);
+    double end = end_of(record, run, "grid_metric");
     (void)json_object_set_new(one, "metric", dp_json_real(end));
     if (json_is_true(json_object_get(run, "diverged")))
         (void)json_object_set_new(one, "diverged", json_true());
@@ -338,12 +342,92 @@ const char *dp_compare_record_choose(struct dp_compare_record *record, const str
     return best;
 }
 
+/* ---- the target, where no --target is given
+ *     of each mode: its median seed's metric over the last tenth of its samples (the worst there) -> of the best mode -> less a margin
+ * Choice    95% of the way from the baseline (the best constant; else the first sample) to the value that the best mode keeps: near its end,
+ *           and far enough below for its other seeds to be there, too. A mode that never gets there is said not to.
+ * Why       A target that the worst mode sets says nothing about the others: it can lie below chance. */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double worse_of(double a, double b, bool higher)
+{
+    return higher ? fmin(a, b) : fmax(a, b);
+}
+
+/* The worst of the last tenth of a run's samples. */
+static double kept(const json_t *root, const json_t *run)
+{
+    const json_t *samples = json_object_get(run, "samples");
+    size_t count = json_array_size(samples), last = (count + 9) / 10;
+    bool higher = dp_comparison_higher_is_better(root);
+    double out = NAN;
+    for (size_t i = count - last; i < count; i++)
+        out = worse_of(dp_json_get_real(json_array_get(samples, i), dp_comparison_metric(root)), out, higher);
+    return out;
+}
+
+/* What runs began with: the best constant, else the first sample. */
+static double baseline(const json_t *root, const json_t *run)
+{
+    bool ignored;
+    double value = dp_ending_baseline(root, run, &ignored);
+    return isfinite(value) ? value
+                           : dp_json_get_real(json_array_get(json_object_get(run, "samples"), 0),
+                                              dp_comparison_metric(root));
+}
+
+/* Of the good runs; of two in the middle the worse. */
+static double median_kept(const json_t *root, size_t mode, double *from)
+{
+    double values[DP_COMPARISON_SEEDS_MAX], out = NAN;
+    size_t n = 0;
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_good(root, mode, &s));) {
+        values[n++] = kept(root, run);
+        *from = baseline(root, run);
+    }
+    if (n > 0) {
+        qsort(values, n, sizeof values[0], by_value);
+        out = values[dp_comparison_higher_is_better(root) ? (n - 1) / 2 : n / 2];
+    }
+    return out;
+}
+
+static json_t *choose_target(const json_t *root)
+{
+    bool higher = dp_comparison_higher_is_better(root);
+    double best = NAN, from = NAN, its_from = NAN;
+    size_t of = 0;
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
+        double own = dp_ending_is_whole(root, m) ? median_kept(root, m, &its_from) : (double)NAN;
+        if (!isfinite(own) || (isfinite(best) && !(higher ? own > best : own < best)))
+            continue;
+        best = own;
+        from = its_from;
+        of = m;
+    }
+    if (!isfinite(best))
+        return NULL;
+    bool gained = isfinite(from) && (higher ? best > from : best < from);
+    json_t *out = json_pack("{s:s, s:f, s:s, s:s, s:f}", "metric", dp_comparison_metric(root), "value",
+                            gained ? from + GAIN * (best - from) : best, "chosen", "automatic", "of",
+                            dp_comparison_mode(root, of), "keeps", best);
+    if (gained)
+        dp_json_set_real(out, "baseline", from);
+    return out;
+}
+
 /* ---- the end */
 
 static void set_target(struct dp_compare_record *record)
 {
     bool has_one = json_is_object(json_object_get(settings(record), "target"));
-    json_t *chosen = has_one ? NULL : dp_compare_target_choose(record->root);
+    json_t *chosen = has_one ? NULL : choose_target(record->root);
     if (chosen)
         (void)json_object_set_new(settings(record), "target", chosen);
 }

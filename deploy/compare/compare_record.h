@@ -21,6 +21,11 @@ struct dp_compare_record {
 DP_MUST_USE
 enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int argc, char *const *argv,
                                       struct dp_compare_record *out, struct dp_error *err);
+/* The files of data that a comparison reads, with sizes and digests (server/checkpoint/checksum.h), as they are now:
+ *     [{"flag": "--train", "path": "...", "bytes": N, "blake2b": "32 hex digits"}, ...], the caller's, after a failure, too. */
+DP_MUST_USE
+enum dp_status dp_compare_record_files(const struct dp_compare_plan *plan, json_t **out,
+                                       struct dp_error *err);
 void dp_compare_record_close(struct dp_compare_record *record); /* accepts {0} */
 /* Takes the run. */
 void dp_compare_record_add(struct dp_compare_record *record, json_t *run);

@@ -10,48 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODES_MAX 64u /* of a file; compare makes 8 */
-
 static const json_t *root_of(const struct dp_claims *claims)
 {
     return claims->root;
 }
 
-static size_t modes_of(const json_t *root)
-{
-    size_t modes = dp_comparison_modes(root);
-    return modes < MODES_MAX ? modes : MODES_MAX;
-}
-
-static void put_interval(FILE *to, const struct dp_interval *interval, int digits)
-{
-    char text[DP_COMPARE_INTERVAL_BYTES];
-    fputs(dp_compare_interval_text(interval, digits, text), to);
-}
-
 static void put_mode(FILE *to, const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
 {
     struct dp_interval own = dp_statistics_mode(root, mode, quantity);
-    put_interval(to, &own, dp_compare_digits(quantity, own.mean));
-}
-
-static const json_t *settings_of(const json_t *root)
-{
-    return json_object_get(root, "settings");
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    fputs(dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text), to);
 }
 
 /* ---- data and efficiency */
 
-static double of_run(const json_t *run, const char *key)
-{
-    return dp_comparison_is_good(run) ? dp_json_get_real(run, key) : (double)NAN;
-}
-
 double dp_compare_mode_mean(const json_t *root, size_t mode, const char *key)
 {
     double sum = 0, n = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        double one = of_run(dp_comparison_run_of(root, mode, s), key);
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_trained(root, mode, &s));) {
+        double one = dp_json_get_real(run, key);
         sum += isfinite(one) ? one : 0;
         n += isfinite(one);
     }
@@ -62,10 +40,10 @@ double dp_compare_mode_mean(const json_t *root, size_t mode, const char *key)
 static double sum_of(const json_t *root, size_t mode, const char *object, const char *key)
 {
     double sum = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_trained(root, mode, &s));) {
         double one = dp_json_get_real(json_object_get(json_object_get(run, "report"), object), key);
-        sum += dp_comparison_is_good(run) && isfinite(one) ? one : 0;
+        sum += isfinite(one) ? one : 0;
     }
     return sum;
 }
@@ -87,9 +65,10 @@ const char *dp_compare_share_text(double share, char out[16])
 /* "4 workers", or "1 to 8 workers" where modes differ in that (async@8). */
 static const char *workers_text(const json_t *root, char out[48])
 {
-    double usual = dp_training_number(settings_of(root), "workers", NULL), least = HUGE_VAL, most = 0;
-    for (size_t m = 0; m < modes_of(root); m++) {
-        double own = dp_training_number(json_array_get(json_object_get(root, "modes"), m), "workers", NULL);
+    double usual = dp_training_number(dp_comparison_settings(root), "workers", NULL), least = HUGE_VAL,
+           most = 0;
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
+        double own = dp_training_number(dp_comparison_mode_object(root, m), "workers", NULL);
         least = fmin(least, isfinite(own) ? own : usual);
         most = fmax(most, isfinite(own) ? own : usual);
     }
@@ -102,8 +81,8 @@ static const char *workers_text(const json_t *root, char out[48])
 
 void dp_compare_put_what(FILE *to, const void *claims)
 {
-    const json_t *root = root_of(claims), *settings = settings_of(root);
-    size_t modes = modes_of(root), seeds = dp_comparison_seeds(root);
+    const json_t *root = root_of(claims), *settings = dp_comparison_settings(root);
+    size_t modes = dp_comparison_modes(root), seeds = dp_comparison_seeds(root);
     double servers = dp_training_number(settings, "servers", NULL);
     char workers[48];
     fprintf(to, "%s was trained in %zu mode%s (", dp_training_text(settings, "model"), modes,
@@ -198,7 +177,7 @@ static size_t put_ended(FILE *to, const json_t *root, size_t mode, enum dp_compa
 static void put_untried(FILE *to, const json_t *root)
 {
     size_t seeds = dp_comparison_seeds(root), most = 0;
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         size_t tried = tried_of(root, m);
         most = tried > most ? tried : most;
     }
@@ -211,7 +190,7 @@ void dp_compare_put_failed(FILE *to, const void *claims)
 {
     const json_t *root = root_of(claims);
     size_t bad = 0, runs = dp_comparison_runs(root);
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         bad += put_ended(to, root, m, DP_COMPARISON_DIVERGED, "diverged");
         bad += put_ended(to, root, m, DP_COMPARISON_FAILED, "failed");
     }
@@ -252,7 +231,7 @@ static void put_target(FILE *to, const json_t *target)
 static void put_times(FILE *to, const json_t *root, enum dp_comparison_quantity quantity, const char *what)
 {
     size_t told = 0;
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         if (!dp_ending_is_whole(root, m) ||
             dp_statistics_mode(root, m, quantity).n < dp_ending_count(root, m, DP_COMPARISON_GOOD))
             continue;
@@ -265,7 +244,7 @@ static void put_times(FILE *to, const json_t *root, enum dp_comparison_quantity 
 
 static void put_counts(FILE *to, const json_t *root)
 {
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         size_t runs = dp_ending_count(root, m, DP_COMPARISON_GOOD),
                n = dp_statistics_mode(root, m, DP_QUANTITY_SECONDS_TO).n;
         if (dp_ending_is_whole(root, m) && n < runs)
@@ -292,7 +271,7 @@ static void put_beside(FILE *to, const struct dp_claims *claims, enum dp_compari
     const char *first = dp_comparison_mode(root, 0);
     bool at_end = quantity == DP_QUANTITY_METRIC;
     size_t shown = 0, hidden = 0;
-    for (size_t m = 1; m < modes_of(root); m++) {
+    for (size_t m = 1; m < dp_comparison_modes(root); m++) {
         struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
         if (!claim.shown)
             continue;
@@ -301,7 +280,7 @@ static void put_beside(FILE *to, const struct dp_claims *claims, enum dp_compari
     }
     if (shown > 0)
         fprintf(to, " %s %s. ", at_end ? "than" : "as", first);
-    for (size_t m = 1; m < modes_of(root); m++) {
+    for (size_t m = 1; m < dp_comparison_modes(root); m++) {
         struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
         if (claim.n < DP_CLAIM_PAIRS || claim.shown)
             continue;
@@ -315,7 +294,7 @@ static void put_beside(FILE *to, const struct dp_claims *claims, enum dp_compari
 
 static bool any_ran_but_none_is_whole(const json_t *root)
 {
-    for (size_t m = 0; m < modes_of(root); m++)
+    for (size_t m = 0; m < dp_comparison_modes(root); m++)
         if (dp_ending_is_whole(root, m))
             return false;
     return dp_comparison_metric(root)[0] != '\0';
@@ -323,7 +302,7 @@ static bool any_ran_but_none_is_whole(const json_t *root)
 
 void dp_compare_put_target(FILE *to, const void *claims)
 {
-    const json_t *root = root_of(claims), *target = json_object_get(settings_of(root), "target");
+    const json_t *root = root_of(claims), *target = json_object_get(dp_comparison_settings(root), "target");
     if (!json_is_object(target)) {
         if (any_ran_but_none_is_whole(root))
             fputs("No target is chosen, as no mode ended well with every seed: --target sets one.", to);
@@ -357,7 +336,7 @@ static bool put_dropped(FILE *to, const json_t *root, size_t mode, const char *t
 /* What it trained on stands next to its end. */
 static void put_applied(FILE *to, const json_t *root)
 {
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         double applied = dp_compare_examples_share(root, m, "applied", "examples");
         if (!(applied < 0.995) || !dp_ending_is_whole(root, m))
             continue;
@@ -371,7 +350,7 @@ void dp_compare_put_end(FILE *to, const void *claims)
     const json_t *root = root_of(claims);
     const char *metric = dp_comparison_metric(root);
     size_t said = 0;
-    for (size_t m = 0; metric[0] && m < modes_of(root); m++) {
+    for (size_t m = 0; metric[0] && m < dp_comparison_modes(root); m++) {
         if (!dp_ending_is_whole(root, m))
             continue;
         if (said++ == 0)
@@ -391,7 +370,7 @@ void dp_compare_put_speed(FILE *to, const void *claims)
     const json_t *root = root_of(claims);
     char ratio[DP_COMPARE_INTERVAL_BYTES];
     size_t said = 0;
-    for (size_t m = 0; m < modes_of(root); m++) {
+    for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         if (!dp_ending_is_whole(root, m))
             continue;
         struct dp_claim claim = dp_claims_find(claims, DP_QUANTITY_EXAMPLES_S, m, 0);
@@ -409,17 +388,17 @@ void dp_compare_put_speed(FILE *to, const void *claims)
 /* In the mode's name. */
 static bool has_own_rate(const json_t *root, size_t mode)
 {
-    const json_t *of = json_array_get(json_object_get(root, "modes"), mode);
+    const json_t *of = dp_comparison_mode_object(root, mode);
     return json_object_get(json_object_get(of, "settings"), "rate") != NULL;
 }
 
 void dp_compare_put_rates(FILE *to, const void *claims)
 {
     const json_t *root = root_of(claims);
-    const bool tried = json_array_size(json_object_get(settings_of(root), "rates")) > 0;
-    double share = dp_training_number(settings_of(root), "grid_share", NULL);
+    const bool tried = json_array_size(json_object_get(dp_comparison_settings(root), "rates")) > 0;
+    double share = dp_training_number(dp_comparison_settings(root), "grid_share", NULL);
     size_t own = 0;
-    for (size_t m = 0; m < modes_of(root); m++)
+    for (size_t m = 0; m < dp_comparison_modes(root); m++)
         own += has_own_rate(root, m);
     if (tried)
         fprintf(to, "Each mode%s has the rate that ended best on seeds other than those above.",
@@ -429,27 +408,36 @@ void dp_compare_put_rates(FILE *to, const void *claims)
                 100 * share);
     if (!tried && own > 0)
         fputs("Modes have the rates that were given for them.", to);
-    else if (!tried && modes_of(root) > 1)
+    else if (!tried && dp_comparison_modes(root) > 1)
         fputs("All modes have one learning rate, which may suit some better than others: --lr-grid gives "
               "each its own.",
               to);
     dp_answer_put_edges(root, to);
 }
 
+bool dp_compare_add_shares(const json_t *root, size_t mode, double sums[DP_SHARES])
+{
+    bool any = false;
+    const json_t *run;
+    for (size_t s = 0; (run = dp_comparison_next_trained(root, mode, &s));) {
+        double seconds[DP_SHARES];
+        if (!dp_training_shares(json_object_get(run, "report"), seconds))
+            continue;
+        any = true;
+        for (int k = 0; k < DP_SHARES; k++)
+            sums[k] += seconds[k];
+    }
+    return any;
+}
+
 /* Of all workers' time in all good runs of a mode, what went into this kind; NaN: unknown. */
 static double share_of(const json_t *root, size_t mode, enum dp_training_share share)
 {
-    double part = 0, all = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
-        const json_t *run = dp_comparison_run_of(root, mode, s);
-        double seconds[DP_SHARES];
-        if (!dp_comparison_is_good(run) || !dp_training_shares(json_object_get(run, "report"), seconds))
-            continue;
-        part += seconds[share];
-        for (int k = 0; k < DP_SHARES; k++)
-            all += seconds[k];
-    }
-    return all > 0 ? part / all : (double)NAN;
+    double sums[DP_SHARES] = {0}, all = 0;
+    (void)dp_compare_add_shares(root, mode, sums);
+    for (int k = 0; k < DP_SHARES; k++)
+        all += sums[k];
+    return all > 0 ? sums[share] / all : (double)NAN;
 }
 
 void dp_compare_put_limit(FILE *to, const void *context)
@@ -457,12 +445,12 @@ void dp_compare_put_limit(FILE *to, const void *context)
     const struct dp_compare_limit *limit = context;
     const json_t *root = limit->root;
     size_t mode = limit->mode;
-    const json_t *of = json_array_get(json_object_get(root, "modes"), mode);
+    const json_t *of = dp_comparison_mode_object(root, mode);
     enum dp_consistency number = 0;
     uint32_t slack = 0;
     bool known = dp_mode_parse(dp_training_text(of, "consistency"), &number, &slack);
     const struct dp_mode *rule = dp_mode_of(number);
-    bool straggler = known && dp_training_text(settings_of(root), "straggler")[0] != '\0';
+    bool straggler = known && dp_training_text(dp_comparison_settings(root), "straggler")[0] != '\0';
     bool leased = strcmp(dp_training_text(of, "work"), "leased") == 0;
     double waited = share_of(root, mode, DP_SHARE_RULE);
     if (waited >= 0.005)
@@ -507,11 +495,12 @@ static void warn_slow(const json_t *root, FILE *to)
     size_t low = 0;
     double least = INFINITY;
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {
-        double one = of_run(dp_comparison_run(root, i), "efficiency");
+        const json_t *run = dp_comparison_run(root, i);
+        double one = dp_comparison_is_good(run) ? dp_json_get_real(run, "efficiency") : (double)NAN;
         low += one < DP_COMPARE_EFFICIENT;
         if (one < least) {
             least = one;
-            worst = dp_comparison_run(root, i);
+            worst = run;
         }
     }
     if (low == 0)
@@ -547,7 +536,7 @@ static void warn_busy(const json_t *root, FILE *to)
     const json_t *most = NULL;
     double load = dp_json_get_real(json_object_get(dp_comparison_run(root, 0), "machine"), "load"),
            steal = 0.02;
-    bool tried = json_array_size(json_object_get(json_object_get(root, "settings"), "grid_seeds")) > 0;
+    bool tried = json_array_size(json_object_get(dp_comparison_settings(root), "grid_seeds")) > 0;
     if (load > 1 && !tried) /* the load after the tries of --lr-grid is theirs */
         fprintf(to, "The machine was busy when the comparison began (load %.1f). ", load);
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {

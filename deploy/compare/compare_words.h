@@ -8,6 +8,7 @@
 
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_numbers.h"
+#include "deploy/pages/training.h"
 
 #include <stdio.h>
 
@@ -51,6 +52,8 @@ void dp_compare_put_limit(FILE *to, const void *limit);
 double dp_compare_examples_share(const json_t *root, size_t mode, const char *object, const char *key);
 /* The mean of a number of these runs: "efficiency"; NaN: none has it. */
 double dp_compare_mode_mean(const json_t *root, size_t mode, const char *key);
+/* Adds the seconds of each kind of all workers' time in the runs of a mode that were trained to their end; false: there are none. */
+bool dp_compare_add_shares(const json_t *root, size_t mode, double sums[DP_SHARES]);
 /* "75%"; "-": unknown. */
 const char *dp_compare_share_text(double share, char out[16]);
 

@@ -1,5 +1,6 @@
 #include "deploy/compare/comparison.h"
 
+#include "common/base/json.h"
 #include "deploy/cli/path.h"
 #include "deploy/pages/training.h"
 
@@ -8,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define FORMAT     1
+#define MARGIN     0.05        /* of an ending */
 #define REPORT_MAX (256 << 20) /* it holds the reports of all runs */
 
 /* ---- reading */
@@ -20,28 +21,19 @@ static bool is_kind(const json_t *root)
     return strcmp(dp_training_text(root, "kind"), "comparison") == 0;
 }
 
-static enum dp_status find(const char *directory, char path[DP_PATH_MAX + 1], struct dp_error *err)
-{
-    struct stat info;
-    if (snprintf(path, DP_PATH_MAX + 1, "%s/report.json", directory) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "paths in '%.300s' would be too long", directory);
-    if (stat(path, &info) != 0)
-        return dp_fail(err, errno == ENOENT || errno == ENOTDIR ? DP_NOT_FOUND : DP_IO,
-                       "cannot read '%.300s': %s", path, strerror(errno));
-    return S_ISREG(info.st_mode) && info.st_size <= REPORT_MAX
-               ? DP_OK
-               : dp_fail(err, DP_DATA, "'%.300s' is no report: it is %s", path,
-                         S_ISREG(info.st_mode) ? "too large for one" : "no file");
-}
-
 bool dp_comparison_is(const char *directory)
 {
-    char path[DP_PATH_MAX + 1];
-    struct dp_error unheard = {0};
-    json_t *root = find(directory, path, &unheard) == DP_OK ? json_load_file(path, 0, NULL) : NULL;
+    char path[DP_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%.*s/report.json", DP_PATH_MAX, directory);
+    json_t *root = json_load_file(path, 0, NULL);
     bool is = is_kind(root);
     json_decref(root);
     return is;
+}
+
+static const json_t *seeds_of(const json_t *root)
+{
+    return json_object_get(dp_comparison_settings(root), "seeds");
 }
 
 /* All that the functions below lean on. */
@@ -60,6 +52,10 @@ static enum dp_status check(const struct dp_comparison *c, struct dp_error *err)
     if (!json_is_object(json_object_get(c->root, "settings")) || json_array_size(modes) == 0 ||
         !json_is_array(runs))
         return dp_fail(err, DP_DATA, "'%.300s' is damaged: settings, modes or runs are missing", c->path);
+    if (json_array_size(modes) > DP_COMPARISON_MODES_MAX ||
+        json_array_size(seeds_of(c->root)) > DP_COMPARISON_SEEDS_MAX)
+        return dp_fail(err, DP_DATA, "'%.300s' has more than %u modes, or %u seeds", c->path,
+                       DP_COMPARISON_MODES_MAX, DP_COMPARISON_SEEDS_MAX);
     json_array_foreach((json_t *)modes, i, one) if (dp_training_text(one, "name")[0] == '\0') return dp_fail(
         err, DP_DATA, "'%.300s' is damaged: mode %zu has no name", c->path, i + 1);
     json_array_foreach(
@@ -74,13 +70,17 @@ static enum dp_status check(const struct dp_comparison *c, struct dp_error *err)
 
 static enum dp_status load(struct dp_comparison *out, struct dp_error *err)
 {
+    struct stat info;
     json_error_t why;
-    if (access(out->path, R_OK) != 0)
+    if (stat(out->path, &info) != 0)
         return dp_fail(
             err, errno == ENOENT || errno == ENOTDIR ? DP_NOT_FOUND : DP_IO,
             "cannot read '%.300s': %s: name the report.json of a comparison, or the directory that has "
             "it (--dir of compare)",
             out->path, strerror(errno));
+    if (!S_ISREG(info.st_mode) || info.st_size > REPORT_MAX)
+        return dp_fail(err, DP_DATA, "'%.300s' is no report: it is %s", out->path,
+                       S_ISREG(info.st_mode) ? "too large for one" : "no file");
     out->root = json_load_file(out->path, 0, &why);
     if (!out->root)
         return dp_fail(err, DP_DATA, "the report '%.300s' is damaged (line %d: %.100s)", out->path, why.line,
@@ -95,17 +95,17 @@ enum dp_status dp_comparison_read(const char *directory, struct dp_comparison *o
 {
     *out = (struct dp_comparison){.root = NULL};
     enum dp_status st = dp_path_absolute(directory, out->directory, err);
-    if (st == DP_OK)
-        st = find(out->directory, out->path, err);
+    if (st == DP_OK && snprintf(out->path, sizeof out->path, "%s/report.json", out->directory) > DP_PATH_MAX)
+        st = dp_fail(err, DP_ARGUMENT, "paths in '%.300s' would be too long", directory);
     return st == DP_OK ? load(out, err) : st;
 }
 
 enum dp_status dp_comparison_read_report(const char *name, struct dp_comparison *out, struct dp_error *err)
 {
     struct stat info;
-    *out = (struct dp_comparison){.root = NULL};
     if (stat(name, &info) == 0 && S_ISDIR(info.st_mode))
         return dp_comparison_read(name, out, err);
+    *out = (struct dp_comparison){.root = NULL};
     enum dp_status st = dp_path_absolute(name, out->path, err);
     return st == DP_OK ? load(out, err) : st;
 }
@@ -118,14 +118,26 @@ void dp_comparison_clear(struct dp_comparison *comparison)
 
 /* ---- what is in it */
 
+const json_t *dp_comparison_settings(const json_t *root)
+{
+    return json_object_get(root, "settings");
+}
+
 size_t dp_comparison_modes(const json_t *root)
 {
-    return json_array_size(json_object_get(root, "modes"));
+    size_t modes = json_array_size(json_object_get(root, "modes"));
+    DP_ASSERT(modes <= DP_COMPARISON_MODES_MAX);
+    return modes;
+}
+
+const json_t *dp_comparison_mode_object(const json_t *root, size_t mode)
+{
+    return json_array_get(json_object_get(root, "modes"), mode);
 }
 
 const char *dp_comparison_mode(const json_t *root, size_t mode)
 {
-    return dp_training_text(json_array_get(json_object_get(root, "modes"), mode), "name");
+    return dp_training_text(dp_comparison_mode_object(root, mode), "name");
 }
 
 size_t dp_comparison_runs(const json_t *root)
@@ -138,14 +150,11 @@ const json_t *dp_comparison_run(const json_t *root, size_t run)
     return json_array_get(json_object_get(root, "runs"), run);
 }
 
-static const json_t *seeds_of(const json_t *root)
-{
-    return json_object_get(json_object_get(root, "settings"), "seeds");
-}
-
 size_t dp_comparison_seeds(const json_t *root)
 {
-    return json_array_size(seeds_of(root));
+    size_t seeds = json_array_size(seeds_of(root));
+    DP_ASSERT(seeds <= DP_COMPARISON_SEEDS_MAX);
+    return seeds;
 }
 
 const json_t *dp_comparison_run_of(const json_t *root, size_t mode, size_t seed)
@@ -166,20 +175,36 @@ bool dp_comparison_is_good(const json_t *run)
     return strcmp(dp_training_text(run, "status"), "ok") == 0;
 }
 
+const json_t *dp_comparison_next_trained(const json_t *root, size_t mode, size_t *seed)
+{
+    const json_t *run = NULL;
+    while (!dp_comparison_is_good(run) && *seed < dp_comparison_seeds(root))
+        run = dp_comparison_run_of(root, mode, (*seed)++);
+    return dp_comparison_is_good(run) ? run : NULL;
+}
+
+const json_t *dp_comparison_next_good(const json_t *root, size_t mode, size_t *seed)
+{
+    const json_t *run = dp_comparison_next_trained(root, mode, seed);
+    while (run && dp_comparison_outcome(root, run) != DP_COMPARISON_GOOD)
+        run = dp_comparison_next_trained(root, mode, seed);
+    return run;
+}
+
 const char *dp_comparison_metric(const json_t *root)
 {
-    return dp_training_text(json_object_get(root, "settings"), "metric");
+    return dp_training_text(dp_comparison_settings(root), "metric");
 }
 
 const char *dp_comparison_grid_metric(const json_t *root)
 {
-    const char *own = dp_training_text(json_object_get(root, "settings"), "grid_metric");
+    const char *own = dp_training_text(dp_comparison_settings(root), "grid_metric");
     return own[0] ? own : dp_comparison_metric(root);
 }
 
 bool dp_comparison_higher_is_better(const json_t *root)
 {
-    return json_is_true(json_object_get(json_object_get(root, "settings"), "higher_is_better"));
+    return json_is_true(json_object_get(dp_comparison_settings(root), "higher_is_better"));
 }
 
 /* ---- quantities */
@@ -245,7 +270,7 @@ static struct dp_comparison_span span_to(const json_t *run, const char *metric, 
 
 static struct dp_comparison_span of_target(const json_t *root, const json_t *run, const char *key)
 {
-    const json_t *target = json_object_get(json_object_get(root, "settings"), "target");
+    const json_t *target = json_object_get(dp_comparison_settings(root), "target");
     return span_to(run, dp_training_text(target, "metric"), dp_training_number(target, "value", NULL),
                    dp_comparison_higher_is_better(root), key);
 }
@@ -295,4 +320,96 @@ struct dp_comparison_span dp_comparison_span(const json_t *root, const json_t *r
 double dp_comparison_value(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity)
 {
     return dp_comparison_span(root, run, quantity).at;
+}
+
+/* ---- endings */
+
+double dp_ending_baseline(const json_t *root, const json_t *run, bool *is_scored)
+{
+    /* A report's own names of metrics that samples call otherwise. */
+    static const char *const names[][2] = {{"hr@10", "hr10"}, {"ndcg@10", "ndcg10"}, {"logloss", "loss"}};
+    const json_t *constant = json_object_get(json_object_get(run, "report"), "constant");
+    const char *metric = dp_comparison_metric(root), *key = metric;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(metric, names[i][0]) == 0)
+            key = names[i][1];
+    const char *set = json_string_value(json_object_get(constant, "set"));
+    *is_scored = set && strcmp(set, "test") == 0;
+    double value = metric[0] ? dp_json_get_real(constant, key) : (double)NAN;
+    return isfinite(value) ? value : dp_json_get_real(json_object_get(constant, "all_items"), metric);
+}
+
+/* By more than the margin, a share of the reference. */
+static bool is_worse(double value, double reference, bool higher, double margin)
+{
+    double by = margin * fabs(reference);
+    return higher ? value < reference - by : value > reference + by;
+}
+
+/* Of a run with samples that was trained to its end. */
+static struct dp_ending judge(const json_t *root, const json_t *run)
+{
+    struct dp_ending out = {.outcome = DP_COMPARISON_DIVERGED, .reference = NAN};
+    const json_t *samples = json_object_get(run, "samples"), *first = json_array_get(samples, 0);
+    const json_t *last = json_array_get(samples, json_array_size(samples) - 1);
+    const char *metric = dp_comparison_metric(root);
+    bool higher = dp_comparison_higher_is_better(root), is_scored;
+    size_t count = json_array_size(samples);
+    double baseline = dp_ending_baseline(root, run, &is_scored);
+    double begin = count > 1 && metric[0] ? dp_json_get_real(first, metric) : (double)NAN;
+    bool untrained = dp_json_get_real(first, "examples") == 0;
+    out.end = dp_comparison_value(root, run, DP_QUANTITY_METRIC);
+    if (!isfinite(out.end) || json_is_null(json_object_get(last, "loss")))
+        out.sign = DP_ENDING_NOT_FINITE;
+    else if (isfinite(baseline) && is_worse(out.end, baseline, higher, is_scored ? 0 : MARGIN))
+        out.sign = DP_ENDING_BASELINE;
+    else if (isfinite(begin) && is_worse(out.end, begin, higher, untrained ? 0 : MARGIN))
+        out.sign = DP_ENDING_BEGIN;
+    else if (isfinite(begin) && untrained && out.end == begin && !is_worse(baseline, begin, higher, 0))
+        out.sign = DP_ENDING_BEGIN; /* nothing was learned */
+    else
+        out.outcome = DP_COMPARISON_GOOD;
+    if (out.sign == DP_ENDING_BASELINE || out.sign == DP_ENDING_BEGIN)
+        out.reference = out.sign == DP_ENDING_BASELINE ? baseline : begin;
+    return out;
+}
+
+struct dp_ending dp_ending_of(const json_t *root, const json_t *run)
+{
+    struct dp_ending out = {.outcome = DP_COMPARISON_FAILED, .end = NAN, .reference = NAN};
+    if (dp_comparison_is_good(run) && json_array_size(json_object_get(run, "samples")) > 0)
+        out = judge(root, run);
+    if (out.outcome == DP_COMPARISON_DIVERGED || !json_is_true(json_object_get(run, "diverged")))
+        return out;
+    out.outcome = DP_COMPARISON_DIVERGED;
+    out.sign = DP_ENDING_STOPPED;
+    return out;
+}
+
+enum dp_comparison_outcome dp_comparison_outcome(const json_t *root, const json_t *run)
+{
+    return dp_ending_of(root, run).outcome;
+}
+
+const char *dp_ending_status(const json_t *root, const json_t *run)
+{
+    static const char *const names[] = {"ok", "diverged", "failed"};
+    return names[dp_comparison_outcome(root, run)];
+}
+
+size_t dp_ending_count(const json_t *root, size_t mode, enum dp_comparison_outcome outcome)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++) {
+        const json_t *run = dp_comparison_run_of(root, mode, s);
+        count += run && dp_comparison_outcome(root, run) == outcome;
+    }
+    return count;
+}
+
+bool dp_ending_is_whole(const json_t *root, size_t mode)
+{
+    return dp_ending_count(root, mode, DP_COMPARISON_GOOD) > 0 &&
+           dp_ending_count(root, mode, DP_COMPARISON_DIVERGED) == 0 &&
+           dp_ending_count(root, mode, DP_COMPARISON_FAILED) == 0;
 }

@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DP_COMPARISON_MODES_MAX 64u
+#define DP_COMPARISON_SEEDS_MAX 99u
+
 struct dp_comparison {
     char directory[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1];
     json_t *root;
@@ -29,15 +32,22 @@ void dp_comparison_clear(struct dp_comparison *comparison);
 
 /* ---- what is in it; root: of a comparison */
 
+const json_t *dp_comparison_settings(const json_t *root);
+/* At most DP_COMPARISON_MODES_MAX, and DP_COMPARISON_SEEDS_MAX seeds: what has more is refused. */
 size_t dp_comparison_modes(const json_t *root);
+const json_t *dp_comparison_mode_object(const json_t *root, size_t mode);
 const char *dp_comparison_mode(const json_t *root, size_t mode); /* its name */
 size_t dp_comparison_runs(const json_t *root);
 const json_t *dp_comparison_run(const json_t *root, size_t run);
 /* The run of this mode with the seed number `seed` of the settings (0 is the first), whether it was good or not; NULL: there is none. */
 const json_t *dp_comparison_run_of(const json_t *root, size_t mode, size_t seed);
 size_t dp_comparison_seeds(const json_t *root);
+/* The next run of this mode that was trained to its end, from seed number *seed on, which is then the one after it; NULL: there is none. */
+const json_t *dp_comparison_next_trained(const json_t *root, size_t mode, size_t *seed);
+/* The same of runs whose outcome is good. */
+const json_t *dp_comparison_next_good(const json_t *root, size_t mode, size_t *seed);
 bool dp_comparison_is_good(
-    const json_t *run); /* not NULL, and trained to its end; ending.h says if it diverged */
+    const json_t *run); /* not NULL, and trained to its end; its ending says if it diverged */
 /* What is compared, by its key in samples: "accuracy"; "": no run has left a sample. */
 const char *dp_comparison_metric(const json_t *root);
 /* The same for the tries of --lr-grid, which are scored on another set. */
@@ -69,5 +79,43 @@ struct dp_comparison_span dp_comparison_seconds_to_loss(const json_t *run, doubl
  * them, so it would cross a target by chance sooner. The first and the last sample are those of the weights before and after the training. */
 bool dp_comparison_is_left_out(const json_t *samples, size_t i);
 double dp_comparison_value(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity);
+
+/* ---- how a run ended
+ *     diverged  It says so itself ("diverged" of the run), or it was trained to its end and its last weights are not finite, are worse than
+ *               the baseline (the best constant, which is in the run's report), or are worse than those that it began with.
+ *     failed    All other bad ends, and a run whose weights were not scored.
+ * Promise   A run that diverged is a result: it did not reach the target, and ranks last at the end. No mode
+ *           with such a run, or with one that failed, is compared by its other runs (claims.h).
+ * Margin    A baseline of another set than the scored one, and a first sample of weights that had been
+ *           trained already, are passed by 5% before they count. */
+
+enum dp_comparison_outcome { DP_COMPARISON_GOOD, DP_COMPARISON_DIVERGED, DP_COMPARISON_FAILED };
+
+/* What shows a divergence. */
+enum dp_ending_sign {
+    DP_ENDING_NONE,
+    DP_ENDING_STOPPED,    /* the run says so; its error, if any, says how */
+    DP_ENDING_NOT_FINITE, /* of the last sample */
+    DP_ENDING_BASELINE,   /* `end` is worse than `reference`, that of the best constant */
+    DP_ENDING_BEGIN       /* `end` is not better than `reference`, that of the first sample */
+};
+
+struct dp_ending {
+    enum dp_comparison_outcome outcome;
+    enum dp_ending_sign sign;
+    double end, reference; /* the metric; NaN: there is none */
+};
+
+/* root: of the comparison; run NULL: it failed. */
+struct dp_ending dp_ending_of(const json_t *root, const json_t *run);
+enum dp_comparison_outcome dp_comparison_outcome(const json_t *root, const json_t *run);
+/* "ok", "diverged", "failed" */
+const char *dp_ending_status(const json_t *root, const json_t *run);
+/* Runs of a mode that ended so. */
+size_t dp_ending_count(const json_t *root, size_t mode, enum dp_comparison_outcome outcome);
+/* All runs of the mode that there are ended well, and there is one. */
+bool dp_ending_is_whole(const json_t *root, size_t mode);
+/* The metric of the best constant, by a run's report; NaN: it is not there. is_scored: of the set on which samples are scored. */
+double dp_ending_baseline(const json_t *root, const json_t *run, bool *is_scored);
 
 #endif

@@ -51,4 +51,13 @@ const char *dp_compare_mode_promise(const struct dp_compare_mode *mode, char out
 /* The name as a part of a path: "ssp-4". */
 const char *dp_compare_mode_path(const struct dp_compare_mode *mode, char out[DP_COMPARE_NAME]);
 
+/* ---- compare's flags: those of its own, and those of `downpour run` for the model, the data and the training, as one table for parser
+ * and --help. Flags of `run` that compare sets itself (mode, directory), or that would end runs at moments of their own, are not among them.
+ * Made at the first call; one thread. */
+const struct dp_command *dp_compare_command(void);
+/* Whether this flag is one of `run`, which each run gets as it was given. */
+bool dp_compare_is_of_run(const char *name);
+
+#define DP_COMPARE_FLAGS_MAX 96u
+
 #endif

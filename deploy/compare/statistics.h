@@ -1,5 +1,5 @@
 /* Statistics: one mode over runs with several seeds: mean and 95% interval of the mean over its good runs
- * (ending.h).
+ * (comparison.h).
  *     value -> scale -> mean +- t sd / sqrt(n) -> back
  * Scale     Times, examples, rates, losses: the logarithm, so the mean is the geometric one. Shares in [0,
  *           1] (accuracy, AUC, HR@10, ...): the logit. No interval leaves the range of its quantity. A share
@@ -13,7 +13,7 @@
 #ifndef DP_COMPARE_STATISTICS_H
 #define DP_COMPARE_STATISTICS_H
 
-#include "deploy/compare/ending.h"
+#include "deploy/compare/comparison.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -46,5 +46,21 @@ struct dp_interval dp_interval_on(const struct dp_scale *scale, const struct dp_
                                   size_t count);
 /* Of a mode over its seeds. */
 struct dp_interval dp_statistics_mode(const json_t *root, size_t mode, enum dp_comparison_quantity quantity);
+
+/* ---- the distributions behind intervals and tests: Student's t ("Student" 1908), the normal one, and Fisher's exact test of two counts
+ * Accuracy  Seven digits; a quantile is the value whose probability is the one asked for.
+ * Why       Own code: GSL has these functions, but under the GPL, which would then cover each build of `downpour`.
+ * Two sides A probability p is always that of both tails: of a value at least this far from 0. */
+
+/* freedom: 1 or more; p: in (0, 1). */
+double dp_student_p(double t, size_t freedom);
+double dp_student_quantile(double p, size_t freedom);
+/* How far from 0 a mean lies, in standard errors, for a test at p to see it with a probability of `power`: of noncentral t (Johnson and Welch
+ * 1940). power: at least 0.5. */
+double dp_student_shift(double p, double power, size_t freedom);
+double dp_normal_p(double z);
+double dp_normal_quantile(double p);
+/* `one` of `ones` against `other` of `others`: of all tables with these sums, those that are not more likely (Fisher 1922). */
+double dp_fisher_p(size_t one, size_t ones, size_t other, size_t others);
 
 #endif

@@ -45,7 +45,7 @@ void dp_page_maker_settings(struct dp_page_maker *maker, const json_t *object);
 void dp_page_maker_setting_of(struct dp_page_maker *maker, const char *key, const json_t *const *object,
                               size_t count);
 /* How its training or comparison is made again, in a new directory: the command, which runs as printed in any directory; build, machine,
- * files of data. origin: deploy/run/run_provenance.h; a comparison's has "files" (data_files.h), too. NULL: none is kept. directory: of
+ * files of data. origin: deploy/run/run_provenance.h; a comparison's has "files", too. NULL: none is kept. directory: of
  * the run. */
 void dp_page_maker_again(struct dp_page_maker *maker, const json_t *origin, const char *directory);
 void dp_page_maker_end(struct dp_page_maker *maker);

@@ -4,7 +4,6 @@
 #include "tests/lib/test.h"
 
 #include "deploy/compare/claims.h"
-#include "deploy/compare/student.h"
 #include "tests/system/compare/comparison_bed.h"
 
 #include <stdlib.h>

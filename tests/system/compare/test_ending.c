@@ -2,7 +2,7 @@
  * Method  runs made in memory. */
 #include "tests/lib/test.h"
 
-#include "deploy/compare/ending.h"
+#include "deploy/compare/comparison.h"
 #include "tests/system/compare/comparison_bed.h"
 
 #include <string.h>
