@@ -6,7 +6,7 @@ _downpour() {
   if [ "$COMP_CWORD" = 1 ]; then
     words=$("$program" --help 2>/dev/null | sed -n 's/^  \([a-z-]*\) .*/\1/p')
   elif [[ $word == -* ]]; then
-    words=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
+    words=$("$program" "${COMP_WORDS[1]}" --help all 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
   fi
   [ -z "$words" ] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }

@@ -1,9 +1,9 @@
 /* checkpoint: makes a checkpoint of a running cluster, once or again and again, while training goes on.
  *     client -> course (checkpoint_course.h) -> prune -> (--every: wait) -> again */
-#include "deploy/checkpoint/amounts.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/checkpoint/course.h"
 #include "deploy/checkpoint/pruning.h"
+#include "deploy/cli/amounts.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/progress.h"
 #include "deploy/run/folder.h"
@@ -25,44 +25,31 @@
 #define FAILURES_MAX 3u
 
 static const struct dp_option options[] = {
-    {"--cluster", "FILE", "cluster file that the servers were started with", NULL, NULL},
-    {"--dir", "RUN", "directory of a run ('downpour run --dir RUN'), instead of --cluster", NULL, NULL},
-    {"--to", "DIR",
+    {"--cluster", "FILE", NULL, "cluster file that the servers were started with"},
+    {"--dir", "RUN", NULL, "directory of a run ('downpour run --dir RUN'), instead of --cluster"},
+    {"--to", "DIR", NULL,
      "directory for checkpoints; all servers must reach it under this name; it is made if missing; files "
-     "that an "
-     "earlier checkpoint in it has are not written again",
-     NULL, NULL},
-    {"--every", "TIME",
+     "that an earlier checkpoint in it has are not written again"},
+    {"--every", "TIME", NULL,
      "go on making checkpoints, one each TIME (\"90s\", \"10min\", \"2h\"), until Ctrl-C; a failed one is "
-     "reported, three "
-     "failures in a row end the command",
-     NULL, NULL},
-    {"--keep", "N",
+     "reported, three failures in a row end the command"},
+    {"--keep", "N", NULL,
      "after each checkpoint remove all before the last N whole ones of this cluster in DIR; where the disk "
-     "is "
-     "full, before it is tried again; default: all are kept",
-     NULL, NULL},
-    {"--prune", "N",
-     "make none; remove all before the last N whole ones in DIR, whose bytes are read: of this cluster with "
-     "--cluster or --dir, "
-     "else of "
-     "each; servers are not needed",
-     NULL, NULL},
-    {"--full", NULL, "write every file anew, also those that an earlier checkpoint has", NULL, NULL},
-    {"--best", "RUN:EPOCH",
-     "what worker processes ask for: the end of this epoch, from 1, of this run, in place of the checkpoint "
-     "in DIR; "
-     "refused if a later one has pushed; on the stores' file system their files are linked, not copied",
-     NULL, NULL},
-    {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
-     NULL, NULL},
-    {"--wait", "TIME",
+     "is full, before it is tried again; default: all are kept"},
+    {"--prune", "N", NULL,
+     "make none; remove all before the last N whole ones in DIR, whose bytes are read: of this cluster "
+     "with --cluster or --dir, else of each; servers are not needed"},
+    {"--full", NULL, NULL, "write every file anew, also those that an earlier checkpoint has"},
+    {"--best", "RUN:EPOCH", NULL,
+     "what worker processes ask for: the end of this epoch, from 1, of this run, in place of the "
+     "checkpoint in DIR; refused if a later one has pushed; on the stores' file system their files are "
+     "linked, not copied"},
+    {"--rate", "BYTES", NULL,
+     "read at most so many bytes a second on each server (\"100MiB\"); default: no limit"},
+    {"--wait", "TIME", NULL,
      "how long to wait for pushes that only some shards have; default 10s. Then the checkpoint fails and "
-     "names "
-     "the worker, which completes its push when it is started again; pushes of other clients are listed, and "
-     "a "
-     "restored cluster refuses them",
-     NULL, NULL},
+     "names the worker, which completes its push when it is started again; pushes of other clients are "
+     "listed, and a restored cluster refuses them"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

@@ -2,15 +2,14 @@
  *     --like: cluster file, model -> tensors checked against it -> checkpoint (server/import)
  * Why --like   The file says neither what was trained nor how: a file of PyTorch's has no metadata, and no file of tensors has data,
  *              label, batch size or optimizer, without which nobody could go on. A run or a checkpoint has all of it, in one place. */
-#include "deploy/checkpoint/amounts.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/checkpoint/file_bytes.h"
 #include "deploy/checkpoint/import_tables.h"
+#include "deploy/cli/amounts.h"
 #include "deploy/cli/options.h"
 #include "deploy/run/restored.h"
 
 #include "common/base/deadline.h"
-#include "common/base/text.h"
 #include "common/model/optimizer_kinds.h"
 #include "common/tensors/npy_read.h"
 #include "common/tensors/tensor_read.h"
@@ -25,17 +24,14 @@
 #include <unistd.h>
 
 static const struct dp_option options[] = {
-    {"--from", "FILE",
+    {"--from", "FILE", NULL,
      "file of tensors (safetensors; required), as 'downpour export', 'downpour-allreduce --weights' or "
-     "PyTorch writes it, or a directory of "
-     ".npy files, as 'downpour export' or NumPy writes them: with every layer and table of the model and no "
-     "others",
-     NULL, NULL},
-    {"--to", "DIR", "directory for checkpoints (required); it is made if missing", NULL, NULL},
-    {"--like", "DIR",
-     "source of model, optimizer, seed and other settings (required): the directory of a run, a checkpoint, "
-     "or a cluster file; it is only read",
-     NULL, NULL},
+     "PyTorch writes it, or a directory of .npy files, as 'downpour export' or NumPy writes them: with "
+     "every layer and table of the model and no others"},
+    {"--to", "DIR", NULL, "directory for checkpoints (required); it is made if missing"},
+    {"--like", "DIR", NULL,
+     "source of model, optimizer, seed and other settings (required): the directory of a run, a "
+     "checkpoint, or a cluster file; it is only read"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -214,11 +210,5 @@ int dp_deploy_import(int argc, char *const *argv)
     free(a.text);
     free(a.names);
     free(a.columns);
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(&err, DP_IO, "cannot write to standard output");
-    if (st == DP_OK)
-        return 0;
-    dp_text_clean(err.text);
-    fprintf(stderr, "downpour: import: %s\n", err.text);
-    return 2;
+    return dp_options_end(&command, st, &err);
 }

@@ -1,7 +1,7 @@
 #include "deploy/checkpoint/pruning.h"
 
 #include "common/base/text.h"
-#include "deploy/checkpoint/amounts.h"
+#include "deploy/cli/amounts.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 
@@ -69,7 +69,7 @@ enum dp_status dp_pruning_alone(const char *directory, uint64_t cluster, uint32_
                pruned.files == 1 ? "" : "s", dp_amount_bytes(pruned.bytes, bytes));
     if (st == DP_OK && pruned.damaged > 0)
         printf("damaged, so kept and not counted: %" PRIu32 " (the first is checkpoint %" PRIu32
-               "; 'downpour verify %s %" PRIu32 "' names the damage)\n",
+               "; 'downpour inspect %s/checkpoint-%06" PRIu32 " --verify' names the damage)\n",
                pruned.damaged, pruned.first_damaged, directory, pruned.first_damaged);
     return st;
 }

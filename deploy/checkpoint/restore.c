@@ -8,26 +8,22 @@
 #include "deploy/run/run_state.h"
 
 #include "common/base/deadline.h"
-#include "common/base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct dp_option options[] = {
-    {"--from", "DIR", "a checkpoint (DIR/checkpoint-000001), or the directory of checkpoints: its last one",
-     NULL, NULL},
-    {"--cluster", "FILE",
-     "cluster file of the servers that are to have it; its number of servers and shards may be another one",
-     NULL, NULL},
-    {"--dir", "RUN",
+    {"--from", "DIR", NULL,
+     "a checkpoint (DIR/checkpoint-000001), or the directory of checkpoints: its last one"},
+    {"--cluster", "FILE", NULL,
+     "cluster file of the servers that are to have it; its number of servers and shards may be another one"},
+    {"--dir", "RUN", NULL,
      "directory of a run ('downpour run --dir RUN'), instead of --cluster; 'run --dir RUN --resume' then "
-     "continues",
-     NULL, NULL},
-    {"--overwrite", NULL,
+     "continues"},
+    {"--overwrite", NULL, NULL,
      "replace stores that are there; without it they are refused, and those of another training are in any "
-     "case",
-     NULL, NULL},
+     "case"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -189,11 +185,5 @@ int dp_deploy_restore(int argc, char *const *argv)
         dp_folder_close(&a.folder);
     dp_cluster_free(&a.cluster);
     dp_restored_clear(&a.from);
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(&err, DP_IO, "cannot write to standard output");
-    if (st == DP_OK)
-        return 0;
-    dp_text_clean(err.text);
-    fprintf(stderr, "downpour: restore: %s\n", err.text);
-    return 2;
+    return dp_options_end(&command, st, &err);
 }

@@ -22,15 +22,14 @@
 #define LOOK_EVERY 256u /* rows between two looks for a signal */
 
 static const struct dp_option options[] = {
-    {"--rows", "N", "rows to write (required)", NULL, NULL},
-    {"--features", "N", "categories in the largest columns, 2 .. 10,000,000; default 100,000", NULL, NULL},
-    {"--seed", "N", "seed of the hidden model and of the rows, 0 .. 2^64-1; default 1", NULL, NULL},
-    {"--first", "N",
+    {"--rows", "N", NULL, "rows to write (required)"},
+    {"--features", "N", NULL, "categories in the largest columns, 2 .. 10,000,000; default 100,000"},
+    {"--seed", "N", NULL, "seed of the hidden model and of the rows, 0 .. 2^64-1; default 1"},
+    {"--first", "N", NULL,
      "number of the first row; default 0. Rows 1,000,000 and up are test data for a model of the first "
-     "million",
-     NULL, NULL},
-    {"--out", "FILE", "file for the rows; default: standard output", NULL, NULL},
-    {"--json", NULL, "print the metrics as JSON; a seed above 2^63-1 is a string", NULL, NULL},
+     "million"},
+    {"--out", "FILE", NULL, "file for the rows; default: standard output"},
+    {"--json", NULL, NULL, "print the metrics as JSON; a seed above 2^63-1 is a string"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

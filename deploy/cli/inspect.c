@@ -1,12 +1,11 @@
-/* inspect: a read-only view of a store, its checksums, its digest, its rows. */
+/* inspect: a read-only view of a store, its checksums, its digest, its rows; checkpoints. */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/inspect_show.h"
-#include "deploy/cli/options.h"
+#include "deploy/cli/options_words.h"
 #include "server/inspect/inspect_layout.h"
 #include "server/inspect/inspect_places.h"
 
 #include "common/base/parse.h"
-#include "common/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,103 +14,53 @@
 #define LIMIT_DEFAULT 20u
 
 static const struct dp_option options[] = {
-    {"--verify", NULL,
-     "check every checksum (blocks of rows and marks, journal records) and the format, length, range, lsn "
-     "and values of each row (finite?); name each damaged place; exit code 2 if there is one",
-     NULL, NULL},
-    {"--digest", NULL,
+    {"--verify", NULL, NULL,
+     "check every checksum (blocks of rows and marks, journal records; all files of a checkpoint) and the "
+     "format, length, range, lsn and values of each row (finite?); name each damaged place; exit code 2 if "
+     "there is one"},
+    {"--digest", NULL, NULL,
      "print a digest of all rows, for each table and in total. It depends only on the rows' key, step, "
-     "weights and slots, not on the number of shards, files and write-backs",
-     NULL, NULL},
-    {"--as-stored", NULL,
-     "with --digest: also of a store that is in use or was not closed cleanly (else refused), by its stored "
-     "rows, although its journal has newer ones",
-     NULL, NULL},
-    {"--rows", "TABLE",
-     "print rows of a table instead: step, lsn, weights, slots (optimizer state), as they are stored", NULL,
-     NULL},
-    {"--key", "KEY", "with --rows: the row of this key; may be repeated; default: the first rows", NULL,
-     NULL},
-    {"--limit", "N", "with --rows: at most N rows, 1 .. 1000000; default 20", NULL, NULL},
-    {"--all", NULL,
+     "weights and slots, not on the number of shards, files and write-backs"},
+    {"--as-stored", NULL, NULL,
+     "with --digest: also of a store that is in use or was not closed cleanly (else refused), by its "
+     "stored rows, although its journal has newer ones"},
+    {"--rows", "TABLE", NULL,
+     "print rows of a table instead: step, lsn, weights, slots (optimizer state), as they are stored"},
+    {"--key", "KEY", NULL, "with --rows: the row of this key; may be repeated; default: the first rows"},
+    {"--limit", "N", NULL, "with --rows: at most N rows, 1 .. 1000000; default 20"},
+    {"--all", NULL, NULL,
      "also show which push numbers of each run's workers and of each client are used: a push with a used "
-     "number is not applied again",
-     NULL, NULL},
-    {"--json", NULL, "print one JSON object instead of text; keys above 2^63-1 are strings in it", NULL,
-     NULL},
+     "number is not applied again"},
+    {"--json", NULL, NULL, "print one JSON object instead of text; keys above 2^63-1 are strings in it"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "inspect",
     .usage = "DIR... [FLAGS]",
-    .summary = "Shows the contents of stores: tables, rows and the journal. An lsn (log sequence number) is "
-               "a push's position in the\norder of its shard. DIR is the directory of a shard, of a server "
-               "(its store) or of a 'downpour run'; several are combined.\ninspect reads all rows, and "
-               "changes, creates and locks nothing.\nWhile a server runs, it shows the rows that were last "
-               "written back, without those in the server's memory, and does\nnot verify the journal. If the "
-               "server removes a file during that, try again.",
+    .summary =
+        "Shows the contents of stores: tables, rows and the journal. An lsn (log sequence number) is a "
+        "push's "
+        "position in the\norder of its shard. DIR is the directory of a shard, of a server (its store) or of "
+        "a 'downpour run'; several are combined.\ninspect reads all rows, and changes, creates and locks "
+        "nothing.\nWhile a server runs, it shows the rows that were last written back, without those in the "
+        "server's memory, and does\nnot verify the journal. If the server removes a file during that, try "
+        "again.\nDIR may also be a checkpoint or a directory of checkpoints. Then inspect lists number, "
+        "time, "
+        "training run, epoch and\npush, loss, rows, bytes, bytes that were new, and whether the files are "
+        "there, in the right sizes.",
     .options = options,
     .count = OPTIONS,
 };
 
 struct inspect_asked {
-    char **flags; /* what dp_options_parse takes */
-    int flag_count;
-    const char **directories;
-    size_t directory_count;
+    struct dp_words words; /* DIR..., and the values of --key */
     uint64_t *keys;
-    size_t key_count;
     const char *values[OPTIONS];
     uint64_t limit;
     bool help;
     bool shown; /* text or JSON is on standard output */
 };
-
-static void asked_clear(struct inspect_asked *asked)
-{
-    free(asked->flags);
-    free(asked->directories);
-    free(asked->keys);
-}
-
-static bool takes_value(const char *word)
-{
-    for (size_t i = 0; i < OPTIONS; i++)
-        if (strcmp(word, options[i].name) == 0)
-            return options[i].argument != NULL;
-    return false;
-}
-
-/* DIRs and --key out of the words, the rest to the parser that all commands have. */
-static enum dp_status split(int argc, char *const *argv, struct inspect_asked *asked, struct dp_error *err)
-{
-    size_t room = (size_t)argc + 1;
-    asked->flags = calloc(room, sizeof asked->flags[0]);
-    asked->directories = calloc(room, sizeof asked->directories[0]);
-    asked->keys = calloc(room, sizeof asked->keys[0]);
-    if (!asked->flags || !asked->directories || !asked->keys)
-        return dp_fail(err, DP_NOMEM, "the arguments");
-    for (int a = 0; a < argc; a++) {
-        bool more = a + 1 < argc;
-        const char *key = strncmp(argv[a], "--key=", 6) == 0 ? argv[a] + 6 : NULL;
-        if (strcmp(argv[a], "--key") == 0 && more)
-            key = argv[++a];
-        if (key) {
-            enum dp_status st =
-                dp_parse_u64(key, 0, UINT64_MAX, "--key", &asked->keys[asked->key_count++], err);
-            if (st != DP_OK)
-                return st;
-        } else if (strncmp(argv[a], "-", 1) != 0) {
-            asked->directories[asked->directory_count++] = argv[a];
-        } else {
-            asked->flags[asked->flag_count++] = argv[a];
-            if (takes_value(argv[a]) && more)
-                asked->flags[asked->flag_count++] = argv[++a];
-        }
-    }
-    return DP_OK;
-}
 
 static bool has(const struct inspect_asked *asked, const char *name)
 {
@@ -121,23 +70,29 @@ static bool has(const struct inspect_asked *asked, const char *name)
 static enum dp_status read_flags(int argc, char *const *argv, struct inspect_asked *asked,
                                  struct dp_error *err)
 {
-    enum dp_status st = split(argc, argv, asked, err);
+    struct dp_words *words = &asked->words;
+    enum dp_status st = dp_words_split(&command, "--key", argc, argv, words, err);
     if (st == DP_OK)
-        st = dp_options_parse(&command, asked->flag_count, asked->flags, asked->values, &asked->help, err);
+        st = dp_options_parse(&command, words->rest_count, words->rest, asked->values, &asked->help, err);
     if (st != DP_OK || asked->help)
         return st;
     const char *limit = dp_options_value(&command, asked->values, "--limit");
     bool rows = has(asked, "--rows");
     asked->limit = LIMIT_DEFAULT;
-    if (asked->directory_count == 0)
+    if (words->words == 0)
         return dp_fail(err, DP_ARGUMENT, "the directory of a store is required: downpour inspect DIR");
-    if (!rows && (limit || asked->key_count > 0))
+    if (!rows && (limit || words->values > 0))
         return dp_fail(err, DP_ARGUMENT, "--key and --limit go with --rows TABLE");
     if (rows && (has(asked, "--verify") || has(asked, "--digest")))
         return dp_fail(err, DP_ARGUMENT, "--rows prints rows only; give --verify and --digest without it");
     if (has(asked, "--as-stored") && !has(asked, "--digest"))
         return dp_fail(err, DP_ARGUMENT, "--as-stored goes with --digest");
-    return limit ? dp_parse_u64(limit, 1, 1000000, "--limit", &asked->limit, err) : DP_OK;
+    asked->keys = calloc(words->values + 1, sizeof asked->keys[0]);
+    if (!asked->keys)
+        return dp_fail(err, DP_NOMEM, "the arguments");
+    for (size_t i = 0; st == DP_OK && i < words->values; i++)
+        st = dp_parse_u64(words->value[i], 0, UINT64_MAX, "--key", &asked->keys[i], err);
+    return st == DP_OK && limit ? dp_parse_u64(limit, 1, 1000000, "--limit", &asked->limit, err) : st;
 }
 
 /* After all was shown: what of it makes this a failure. */
@@ -208,17 +163,35 @@ static enum dp_status show_views(struct inspect_asked *asked, const struct dp_pl
     return st;
 }
 
+static enum dp_status inspect_checkpoints(struct inspect_asked *asked, const char *path, struct dp_error *err)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (asked->values[i] && strcmp(options[i].name, "--verify") != 0 &&
+            strcmp(options[i].name, "--json") != 0)
+            return dp_fail(err, DP_ARGUMENT,
+                           "%s is for stores, but '%.200s' has checkpoints: 'downpour restore' builds stores "
+                           "from one",
+                           options[i].name, path);
+    if (asked->words.words > 1)
+        return dp_fail(err, DP_ARGUMENT, "'%.200s' has checkpoints: give it alone", path);
+    asked->shown = true;
+    return dp_show_checkpoints(path, has(asked, "--verify"), has(asked, "--json"), err);
+}
+
 static enum dp_status inspect(struct inspect_asked *asked, struct dp_error *err)
 {
     struct dp_places places = {0};
     enum dp_status st = DP_OK;
-    for (size_t i = 0; st == DP_OK && i < asked->directory_count; i++)
-        st = dp_places_add(&places, asked->directories[i], err);
+    for (size_t i = 0; i < asked->words.words; i++)
+        if (dp_show_has_checkpoints(asked->words.word[i]))
+            return inspect_checkpoints(asked, asked->words.word[i], err);
+    for (size_t i = 0; st == DP_OK && i < asked->words.words; i++)
+        st = dp_places_add(&places, asked->words.word[i], err);
     const struct dp_show_rows rows = {.directories = (const char *const *)places.path,
                                       .count = places.count,
                                       .table = dp_options_value(&command, asked->values, "--rows"),
                                       .keys = asked->keys,
-                                      .key_count = asked->key_count,
+                                      .key_count = asked->words.values,
                                       .limit = asked->limit,
                                       .json = has(asked, "--json")};
     if (st == DP_OK)
@@ -241,18 +214,13 @@ int dp_command_inspect(int argc, char *const *argv)
     struct inspect_asked asked = {0};
     struct dp_error err = {0};
     enum dp_status st = read_flags(argc, argv, &asked, &err);
-    if (st == DP_OK && asked.help)
-        dp_options_help(&command, stdout);
-    else if (st == DP_OK)
+    if (st == DP_OK && !asked.help)
         st = inspect(&asked, &err);
     if (st != DP_OK && !asked.shown && says_json(argc, argv))
         dp_show_refusal_json(&err);
-    asked_clear(&asked);
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(&err, DP_IO, "cannot write to standard output");
-    if (st == DP_OK)
-        return 0;
-    dp_text_clean(err.text);
-    fprintf(stderr, "downpour: inspect: %s\n", err.text);
-    return 2;
+    dp_words_clear(&asked.words);
+    free(asked.keys);
+    if (st == DP_OK && asked.help)
+        return dp_options_show_help(&command);
+    return dp_options_end(&command, st, &err);
 }

@@ -35,6 +35,13 @@ struct dp_show_rows {
 DP_MUST_USE
 enum dp_status dp_show_rows(const struct dp_show_rows *rows, struct dp_error *err);
 
+/* Whether it is a checkpoint, or a directory that has one. */
+bool dp_show_has_checkpoints(const char *path);
+/* Its checkpoints as a table, or as one JSON object. verify: every byte is read. DP_CORRUPT, DP_DATA: one is
+ * damaged; all were shown before. */
+DP_MUST_USE
+enum dp_status dp_show_checkpoints(const char *path, bool verify, bool json, struct dp_error *err);
+
 /* "adamw" is adam with decay, "momentum" sgd with it. */
 const char *dp_show_optimizer_name(const struct dp_optimizer_spec *optimizer);
 

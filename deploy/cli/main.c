@@ -27,14 +27,15 @@ static const struct {
     {"compare", dp_compare_compare, "train a job in several modes, and make a page of the differences"},
     {"report", dp_compare_report, "make a page (HTML) of a training: plots, numbers, settings"},
     {"generate", dp_command_generate, "write clicks from a hidden model, and print the best possible result"},
-    {"inspect", dp_command_inspect, "show or verify a store, or print a digest of its rows"},
+    {"inspect", dp_command_inspect, "show or verify stores or checkpoints, or print a digest of rows"},
     {"checkpoint", dp_deploy_checkpoint, "make a checkpoint of a running cluster, once or repeatedly"},
-    {"checkpoints", dp_deploy_checkpoints, "list checkpoints"},
-    {"verify", dp_deploy_verify, "read checkpoints and compare every file with its checksum"},
     {"restore", dp_deploy_restore, "build stores from a checkpoint, for any number of servers"},
     {"bench", dp_bench, "compare the pulls and pushes of one server on this machine with bare sockets"},
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
+
+/* Of the version before, and what does it now. */
+static const char *const replaced[][2] = {{"checkpoints", "inspect DIR"}, {"verify", "inspect DIR --verify"}};
 
 static void print_usage(FILE *file)
 {
@@ -78,6 +79,11 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return 2;
     }
+    for (size_t i = 0; i < sizeof replaced / sizeof replaced[0]; i++)
+        if (strcmp(word, replaced[i][0]) == 0) {
+            fprintf(stderr, "downpour: '%s' is now 'downpour %s'\n", word, replaced[i][1]);
+            return 2;
+        }
     const char *near = dp_nearest(word, words, COMMANDS + 2);
     fprintf(stderr, "downpour: unknown command '%s'%s%s%s; 'downpour --help' lists them\n", word,
             near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");

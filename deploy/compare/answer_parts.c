@@ -375,5 +375,5 @@ void dp_answer_put_short(const json_t *root, FILE *to)
                 "The target is reached too soon to compare times (within %.2g s): set one farther away "
                 "(--target), or ",
                 there);
-    fputs("use more data, epochs or --pace.", to);
+    fputs("use more data, epochs or --inject pace.", to);
 }

@@ -227,7 +227,7 @@ static void dir_of(const struct comparing *c, const char *in, size_t mode, uint6
 static bool has_metrics_of_runs(const struct comparing *c)
 {
     return !dp_compare_plan_flag(&c->plan, "--holdout") &&
-           !dp_compare_plan_flag(&c->plan, "--test-negatives");
+           !dp_compare_plan_flag(&c->plan, "--test negatives");
 }
 
 static enum dp_status try_rate(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
@@ -475,7 +475,7 @@ int dp_compare_compare(int argc, char *const *argv)
     enum dp_status st = c ? parse(c, argc, argv, &help, &err) : dp_fail(&err, DP_NOMEM, "no memory");
     if (st == DP_OK && help) {
         free(c);
-        return dp_options_show_help(dp_compare_command());
+        return dp_options_show_short_help(dp_compare_command(), argc, argv);
     }
     const char *like = st == DP_OK ? dp_compare_plan_flag(&c->plan, "--like") : NULL;
     if (st == DP_OK && dp_compare_plan_flag(&c->plan, "--resume"))

@@ -158,8 +158,8 @@ static enum dp_status run_child(struct dp_compare_job *job, struct args *args, c
 static const char *passed_name(const struct dp_compare_job *job, const char *flag)
 {
     static const char *const scored[][2] = {{"--test", "--score"},
-                                            {"--test-labels", "--score-labels"},
-                                            {"--test-negatives", "--score-negatives"}};
+                                            {"--test labels", "--score labels"},
+                                            {"--test negatives", "--score negatives"}};
     static const char *const set_here[] = {"--seed", "--workers", "--cache"};
     for (size_t i = 0; i < sizeof scored / sizeof scored[0]; i++)
         if (strcmp(flag, scored[i][0]) == 0)
@@ -168,7 +168,7 @@ static const char *passed_name(const struct dp_compare_job *job, const char *fla
         if (strcmp(flag, set_here[i]) == 0)
             return NULL;
     bool left_out = (job->rate && strcmp(flag, "--rate") == 0) ||
-                    (job->mode->kind == DP_COMPARE_HOGWILD && strcmp(flag, "--straggler") == 0);
+                    (job->mode->kind == DP_COMPARE_HOGWILD && strcmp(flag, "--inject straggler") == 0);
     return left_out || !dp_compare_is_of_run(flag) ? NULL : flag;
 }
 
@@ -229,7 +229,7 @@ static enum dp_status run_servers(struct dp_compare_job *job, const char *progra
     if (!job->mode->prefetch)
         add(&args, "--no-overlap");
     if (job->is_try) {
-        add_two(&args, "--validation-share", DP_COMPARE_TRY_SHARE);
+        add_two(&args, "--validation share", DP_COMPARE_TRY_SHARE);
         add_two(&args, "--score", "validation");
         add_two(&args, "--keep", "last");
     }
@@ -258,7 +258,7 @@ static enum dp_status hold_back(struct dp_cluster *c, struct dp_error *err)
     c->data.test[0] = c->data.test_labels[0] = c->data.test_negatives[0] = '\0';
     c->data.holdout_evaluated = false;
     enum dp_status st =
-        dp_cluster_set(c, "data.validation_share", DP_COMPARE_TRY_SHARE, "--validation-share", err);
+        dp_cluster_set(c, "data.validation_share", DP_COMPARE_TRY_SHARE, "--validation share", err);
     return st == DP_OK ? dp_cluster_set(c, "training.keep", "last", "--keep", err) : st;
 }
 

@@ -170,8 +170,8 @@ static enum dp_status set_modes(struct dp_compare_plan *plan, struct dp_error *e
                : st;
 }
 
-const char *const dp_compare_files[DP_COMPARE_FILES] = {"--train", "--train-labels", "--test",
-                                                        "--test-labels", "--test-negatives"};
+const char *const dp_compare_files[DP_COMPARE_FILES] = {"--train", "--train labels", "--test",
+                                                        "--test labels", "--test negatives"};
 
 static enum dp_status check_files(const struct dp_compare_plan *plan, struct dp_error *err)
 {
@@ -255,9 +255,10 @@ static enum dp_status check_mode(const struct dp_compare_plan *plan, const struc
         st = dp_allreduce_check(cluster, mode->workers, err);
     const char *straggler = st == DP_OK ? dp_injection_lacks_pace(&cluster->training) : NULL;
     if (straggler)
-        st = dp_fail(err, DP_ARGUMENT,
-                     "--straggler %s multiplies --pace, which is not given: add --pace TIME (such as 20ms)",
-                     straggler);
+        st =
+            dp_fail(err, DP_ARGUMENT,
+                    "--inject straggler=%s multiplies pace, which is not given: add pace=TIME (such as 20ms)",
+                    straggler);
     dp_cluster_free(&cluster);
     return st == DP_OK ? st : dp_wrap(err, st, "mode %s", mode->name);
 }

@@ -64,8 +64,8 @@ static json_t *settings_of(const struct dp_compare_plan *plan, const struct dp_c
         "train", cluster->data.train, "score", score, "workers",
         dp_json_u64(workers ? strtoull(workers, NULL, 10) : 1), "servers",
         dp_json_u64(servers ? strtoull(servers, NULL, 10) : 1), "optimizer", optimizer, "pace",
-        pace[0] ? pace : NULL, "jitter", dp_compare_plan_flag(plan, "--jitter"), "straggler",
-        dp_compare_plan_flag(plan, "--straggler"), "sample_every_s", plan->sample_ms / 1e3, "seeds",
+        pace[0] ? pace : NULL, "jitter", dp_compare_plan_flag(plan, "--inject jitter"), "straggler",
+        dp_compare_plan_flag(plan, "--inject straggler"), "sample_every_s", plan->sample_ms / 1e3, "seeds",
         seeds_of(plan->first_seed, plan->seeds), "grid_seeds",
         seeds_of(plan->first_grid_seed, plan->rates > 0 ? plan->grid_seeds : 0), "rates", rates_of(plan));
     if (plan->rates > 0) /* of the training file, that the tries are scored on */
@@ -139,7 +139,7 @@ enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int ar
         json_decref(origin);
         for (size_t m = 0; m < plan->modes; m++)
             (void)json_array_append_new(modes, mode_of(plan, &plan->mode[m]));
-        const char *straggler = dp_compare_plan_flag(plan, "--straggler");
+        const char *straggler = dp_compare_plan_flag(plan, "--inject straggler");
         if (straggler) /* the first mode may be one that has none */
             (void)snprintf(cluster->training.straggler, sizeof cluster->training.straggler, "%s", straggler);
         dp_injection_text(&cluster->training, injected);

@@ -87,12 +87,14 @@ static void check_own(struct settings_check *check, const struct dp_compare_own 
     if (strncmp(key, training, sizeof training - 1) != 0 || strcmp(own->option->name, "--optimizer") == 0)
         return;
     key += sizeof training - 1;
-    const json_t *value = reported(check, key);
+    char name[96];
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "="), key);
+    const json_t *value = reported(check, name);
     char *end;
     double asked = strtod(own->value, &end), is = json_number_value(value);
     bool is_number = end != own->value && *end == '\0';
     if (!own->option->argument)
-        check_switch(check, key, strcmp(own->option->switched, "true") == 0);
+        check_switch(check, name, strcmp(dp_option_switched(own->option), "true") == 0);
     else if (json_is_string(value))
         check_text(check, key, own->value);
     else if (json_is_number(value) && (!is_number || !(fabs(is - asked) <= ROUNDED_F32 * fabs(asked))))
@@ -137,8 +139,8 @@ bool dp_compare_settings_match(const struct dp_compare_job *job, const json_t *r
     check_switch(&check, "overlap", mode->prefetch);
     for (size_t i = 0; i < mode->owns; i++)
         check_own(&check, &mode->own[i]);
-    check_text(&check, "pace", dp_compare_plan_flag(job->plan, "--pace"));
-    check_text(&check, "jitter", dp_compare_plan_flag(job->plan, "--jitter"));
-    check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--straggler"));
+    check_text(&check, "pace", dp_compare_plan_flag(job->plan, "--inject pace"));
+    check_text(&check, "jitter", dp_compare_plan_flag(job->plan, "--inject jitter"));
+    check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--inject straggler"));
     return check.matches;
 }

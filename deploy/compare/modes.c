@@ -22,78 +22,47 @@
 
 static const struct dp_option own_flags[] = {
     DP_OPTION_HEADING("Comparison"),
-    {"--modes", "A,B,...",
+    {"--modes", "A,B,...", NULL,
      DP_MODE_FORMS
-     ", async:leased, hogwild (threads of one worker), allreduce (MPI, without "
-     "servers). sync@8: with 8 workers instead of --workers. async[rate=0.01,momentum=0.5]: with settings of "
-     "its own, by the names of run's flags. async+prefetch: it pulls the next minibatch before it pushes the "
-     "current one, as run does. Differences are from the first mode; default async,ssp:4,sync",
-     NULL, NULL},
-    {"--seeds", "N", "runs of each mode, with the seeds --seed, --seed + 1, ...: 1 .. 99; default 5", NULL,
-     NULL},
-    {"--target", "METRIC:VALUE",
+     ", async:leased, hogwild (threads of one worker), allreduce (MPI, without servers). sync@8: with 8 "
+     "workers instead of --workers. async[rate=0.01,momentum=0.5]: with settings of its own, by the names "
+     "of run's flags. async+prefetch: it pulls the next minibatch before it pushes the current one, as run "
+     "does. Differences are from the first mode; default async,ssp:4,sync"},
+    {"--seeds", "N", NULL, "runs of each mode, with the seeds --seed, --seed + 1, ...: 1 .. 99; default 5"},
+    {"--target", "METRIC:VALUE", NULL,
      "value to reach on the test set, in the form of run's --stop-at: accuracy:0.95; default, chosen "
-     "afterwards: 95% of the way from the best constant to the value that the best mode keeps at its end",
-     NULL, NULL},
-    {"--sample-every", "TIME",
-     "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms", NULL,
-     NULL},
-    {"--lr-grid", "X,Y,...|none",
+     "afterwards: 95% of the way from the best constant to the value that the best mode keeps at its end"},
+    {"--sample-every", "TIME", NULL,
+     "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms"},
+    {"--lr-grid", "X,Y,...|none", NULL,
      "learning rates, of which each mode gets its best: tried before the runs, on other seeds, scored on a "
      "part of --train that these tries do not train on; none: all modes have --rate; default: a third of "
-     "--rate, --rate, and three times it. A mode with a rate of its own keeps that",
-     NULL, NULL},
-    {"--grid-seeds", "N", "seeds that each rate is tried on, 1 .. 99; default 1", NULL, NULL},
-    {"--dir", "DIR", "directory for report, page and runs; default ./downpour-compare", NULL, NULL},
-    {"--overwrite", NULL, "replace a comparison that is in DIR", NULL, NULL},
-    {"--resume", NULL,
+     "--rate, --rate, and three times it. A mode with a rate of its own keeps that"},
+    {"--grid-seeds", "N", NULL, "seeds that each rate is tried on, 1 .. 99; default 1"},
+    {"--dir", "DIR", NULL, "directory for report, page and runs; default ./downpour-compare"},
+    {"--overwrite", NULL, NULL, "replace a comparison that is in DIR"},
+    {"--resume", NULL, NULL,
      "continue the interrupted comparison in DIR with its own flags (give no other flag but --dir); runs "
-     "that ended well are kept",
-     NULL, NULL},
-    {"--like", "REPORT",
-     "make the comparison of this report.json (or of its directory) again, here, with its flags; flags that "
-     "are "
-     "given replace its own, such as --train for a file that lies elsewhere; data with other bytes is "
-     "refused",
-     NULL, NULL},
-    {"--keep-stores", NULL, "keep the weights of each run (runs/MODE/seed-N/store), for predict and export",
-     NULL, NULL},
+     "that ended well are kept"},
+    {"--like", "REPORT", NULL,
+     "make the comparison of this report.json (or of its directory) again, here, with its flags; flags "
+     "that are given replace its own, such as --train for a file that lies elsewhere; data with other "
+     "bytes is refused"},
+    {"--keep-stores", NULL, NULL,
+     "keep the weights of each run (runs/MODE/seed-N/store), for predict and export"},
 };
 #define OWN (sizeof own_flags / sizeof own_flags[0])
 
 static const char *const not_of_compare[] = {
-    "--validation",
-    "--validation-share",
-    "--validation-labels",
-    "--validation-negatives",
-    "--stop-at",
-    "--patience",
-    "--patience-metric",
-    "--keep",
-    "--no-overlap",
-    "--consistency",
-    "--work",
-    "--threads",
-    "--port",
-    "--dir",
-    "--from",
-    "--resume",
-    "--continue",
-    "--fresh",
-    "--replace-store",
-    "--discard",
-    "--report",
-    "--cluster",
-    "--sample-every",
-    "--score",
-    "--score-labels",
-    "--score-negatives",
+    "--validation",    "--stop-at", "--patience", "--keep",    "--no-overlap",   "--consistency", "--work",
+    "--threads",       "--port",    "--dir",      "--from",    "--resume",       "--continue",    "--fresh",
+    "--replace-store", "--discard", "--report",   "--cluster", "--sample-every", "--score",
 };
 
 static bool is_left_out(const char *name)
 {
     for (size_t i = 0; i < sizeof not_of_compare / sizeof not_of_compare[0]; i++)
-        if (strcmp(name, not_of_compare[i]) == 0)
+        if (dp_options_is_of(name, not_of_compare[i]))
             return true;
     return false;
 }
@@ -142,7 +111,7 @@ const struct dp_command *dp_compare_command(void)
                    "a page (DIR/report.html) and DIR/report.json:\nwhich mode reaches the target first in "
                    "time and in examples, where it ends, how stale its updates were,\nwhere the time went, "
                    "and how sure that is. A mode that fails leaves the others' results.\nExample: downpour "
-                   "compare --modes async,ssp:4,sync --workers 4 --pace 10ms --straggler 3:4x\n         "
+                   "compare --modes async,ssp:4,sync --workers 4 --inject pace=10ms,straggler=3:4x\n         "
                    "--model mlp:784-128-10 --train train-images --test t10k-images --epochs 3",
         .options = all,
     };
@@ -184,10 +153,10 @@ static enum dp_status no_brackets(const char *text, struct dp_error *err)
 /* What is compared is the same for all: what is trained, on what, for how long, and how slow workers are. */
 static bool is_of_all(const struct dp_option *option)
 {
-    static const char *const names[] = {"--seed",    "--workers", "--epochs", "--top-k",
-                                        "--cluster", "--pace",    "--jitter", "--straggler"};
+    static const char *const names[] = {"--seed",  "--workers", "--epochs",
+                                        "--top-k", "--cluster", "--inject"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(option->name, names[i]) == 0)
+        if (dp_options_is_of(option->name, names[i]))
             return true;
     return !dp_compare_is_of_run(option->name) ||
            (option->key && (strcmp(option->key, "model") == 0 || strncmp(option->key, "data.", 5) == 0));
@@ -218,7 +187,8 @@ static enum dp_status take_own(struct dp_compare_mode *mode, const char *const *
     return DP_OK;
 }
 
-/* "rate=0.1,push_every=4" as words of a command line, in `words`: "--rate=0.1", "--push-every=4". Returns how many. */
+/* "rate=0.1,decay=cosine,push_every=4" as words of a command line, in `words`: "--rate=0.1,decay=cosine",
+ * "--push-every=4". Returns how many. */
 static int words_of(const char *text, char words[WORDS], char *argv[DP_COMPARE_OWN_MAX + 1])
 {
     size_t at = 0;
@@ -226,10 +196,17 @@ static int words_of(const char *text, char words[WORDS], char *argv[DP_COMPARE_O
     for (bool more = true; more && count <= (int)DP_COMPARE_OWN_MAX;) {
         size_t len = strcspn(text, ","), name = strcspn(text, ",=");
         char *word = argv[count++] = words + at;
-        at += (size_t)snprintf(word, WORDS - at, "--%.*s", (int)len, text) + 1;
+        at += (size_t)snprintf(word, WORDS - at, "--%.*s", (int)len, text);
         for (size_t i = 0; i < name; i++)
             if (word[2 + i] == '_')
                 word[2 + i] = '-';
+        while (text[len] == ',' && dp_options_has_part(&dp_run_command, word, 2 + name, text + len + 1,
+                                                       strcspn(text + len + 1, ",="))) {
+            size_t part = 1 + strcspn(text + len + 1, ",");
+            at += (size_t)snprintf(words + at, WORDS - at, "%.*s", (int)part, text + len);
+            len += part;
+        }
+        at++;
         more = text[len] == ',';
         text += len + more;
     }
@@ -396,7 +373,7 @@ const char *dp_compare_mode_promise(const struct dp_compare_mode *mode, char out
         "that a fast worker trains more of an epoch than a slow one.";
     const char *hogwild =
         "One process: its threads share the pulled weights without locks (Hogwild!, Niu et al. "
-        "2011). --straggler, which slows one worker down, is left out.";
+        "2011). --inject straggler, which slows one worker down, is left out.";
     const char *allreduce = "The steps of sync without servers: each rank has all weights, and MPI adds the "
                             "gradients. A rank that dies ends the job; nothing is durable.";
     if (mode->kind == DP_COMPARE_HOGWILD || mode->kind == DP_COMPARE_ALLREDUCE)

@@ -5,7 +5,7 @@
  *     hogwild                      one worker process whose threads share its weights without locks (--threads)
  *     allreduce                    the steps of sync without servers: ranks of downpour-allreduce under mpirun
  *     MODE@W                       that mode with W workers (threads, ranks)
- *     MODE@W[KEY=VALUE,KEY,...]    with settings of its own: flags of `run`, without --, with _ or -
+ *     MODE@W[KEY=VALUE,KEY,...]    with settings of its own: flags of `run` without --, with _ or -
  *     MODE@W[...]+prefetch         it pulls the next minibatch before it pushes the current one, which adds one step of own staleness
  * Settings  Those of dp_run_command, checked as a run checks them. One that would change the comparison
  *           (model, data, seed, ...) is refused by its name.

@@ -2,7 +2,6 @@
  *     DIR -> training_page.h | compare_page.h -> page_maker.h */
 #include "deploy/compare/compare_commands.h"
 
-#include "common/base/text.h"
 #include "deploy/cli/options_words.h"
 #include "deploy/compare/agreement.h"
 #include "deploy/compare/compare_page.h"
@@ -12,12 +11,10 @@
 #include <string.h>
 
 static const struct dp_option options[] = {
-    {"--out", "FILE", "the page; - is standard output; default: report.html in DIR", NULL, NULL},
-    {"--against", "REPORT",
-     "instead of a page: whether the comparison in DIR agrees with that of this report.json (or directory): "
-     "settings "
-     "that differ, and results that are in each other's 95% intervals, or not",
-     NULL, NULL},
+    {"--out", "FILE", NULL, "the page; - is standard output; default: report.html in DIR"},
+    {"--against", "REPORT", NULL,
+     "instead of a page: whether the comparison in DIR agrees with that of this report.json (or "
+     "directory): settings that differ, and results that are in each other's 95% intervals, or not"},
 };
 
 static const struct dp_command command = {
@@ -75,11 +72,5 @@ int dp_compare_report(int argc, char *const *argv)
     enum dp_status st = run(argc, argv, &help, &err);
     if (st == DP_OK && help)
         return dp_options_show_help(&command);
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(&err, DP_IO, "cannot write to standard output");
-    if (st == DP_OK)
-        return 0;
-    dp_text_clean(err.text);
-    fprintf(stderr, "downpour: report: %s\n", err.text);
-    return 2;
+    return dp_options_end(&command, st, &err);
 }

@@ -50,12 +50,12 @@ static enum dp_status check_set(const struct dp_observed *observed, const struct
     if (observed->validation && !has_validation)
         return dp_fail(err, DP_ARGUMENT,
                        "--score validation: there is no validation set: give --validation FILE or "
-                       "--validation-share X");
+                       "--validation share=X");
     if (observed->score[0] && data->holdout[0])
         return dp_fail(err, DP_ARGUMENT,
                        "--score and --holdout: the samples are scored on what is held out; omit --score");
     if (!observed->score[0] && (observed->labels[0] || observed->negatives[0]))
-        return dp_fail(err, DP_ARGUMENT, "--score-labels and --score-negatives belong to --score FILE");
+        return dp_fail(err, DP_ARGUMENT, "--score labels and --score negatives belong to --score FILE");
     return observed->score[0] || observed->validation || has
                ? DP_OK
                : dp_fail(err, DP_ARGUMENT,
@@ -65,7 +65,7 @@ static enum dp_status check_set(const struct dp_observed *observed, const struct
 enum dp_status dp_observed_plan(const char *const *values, struct dp_cluster *cluster, bool resumes,
                                 struct dp_observed *out, struct dp_error *err)
 {
-    static const char *const parts[] = {"--score", "--score-labels", "--score-negatives"};
+    static const char *const parts[] = {"--score", "--score labels", "--score negatives"};
     const char *every = dp_options_value(&dp_run_command, values, "--sample-every");
     uint64_t every_ns = 0;
     *out = (struct dp_observed){0};

@@ -404,8 +404,8 @@ static void tell_start(const struct cli_run *run)
     if (straggler)
         fprintf(
             stderr,
-            "Warning: without --pace, --straggler %s multiplies only the computing of a minibatch, which may "
-            "be too short to show: add --pace TIME (such as 20ms).\n",
+            "Warning: without --inject pace=TIME, straggler=%s multiplies only the computing of a minibatch, "
+            "which may be too short to show: add pace=20ms, for example.\n",
             straggler);
 }
 

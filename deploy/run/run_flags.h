@@ -4,11 +4,11 @@
 
 #include "deploy/cli/options.h"
 
-#define DP_RUN_FLAGS 88 /* headings included */
+#define DP_RUN_FLAGS 93 /* with headings and suboptions */
 
 extern const struct dp_command dp_run_command;
 
-/* run --help, run --help models, run --help models fm: on standard output; the exit code. */
+/* run --help, run --help all, run --help models, run --help models fm: on standard output; the exit code. */
 int dp_run_show_help(int argc, char *const *argv);
 
 #endif

@@ -77,8 +77,8 @@ static enum dp_status settle_file(const char *name, bool given, char *path, stru
         return DP_OK;
     if (access(path, R_OK) != 0)
         return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s%s%s%s", name, path, strerror(errno),
-                       given ? "" : " (if it was moved, add ", given ? "" : name,
-                       given ? "" : " FILE, where it is now)");
+                       given ? "" : " (if it was moved, give its present place with ", given ? "" : name,
+                       given ? "" : ")");
     enum dp_status st = dp_path_absolute(path, absolute, err);
     if (st == DP_OK)
         memcpy(path, absolute, sizeof absolute);
@@ -185,7 +185,7 @@ static void forget_replaced(const struct dp_run_plan *plan)
         data->train_labels[0] = '\0';
     if (dp_run_plan_flag(plan, "--test") || dp_run_plan_flag(plan, "--holdout"))
         data->test[0] = data->test_labels[0] = data->test_negatives[0] = data->holdout[0] = '\0';
-    if (dp_run_plan_flag(plan, "--validation") || dp_run_plan_flag(plan, "--validation-share")) {
+    if (dp_run_plan_flag(plan, "--validation") || dp_run_plan_flag(plan, "--validation share")) {
         data->validation[0] = data->validation_labels[0] = data->validation_negatives[0] = '\0';
         data->validation_share = 0;
     }
@@ -309,20 +309,13 @@ static bool is_top(const struct dp_run_plan *plan, const char *path, const char 
 /* The report would take the place of what it is made of. */
 static enum dp_status check_report(const struct dp_run_plan *plan, const char *to, struct dp_error *err)
 {
-    const struct dp_cluster_data *data = &plan->cluster->data;
-    const char *const files[] = {data->train,
-                                 data->train_labels,
-                                 data->test,
-                                 data->test_labels,
-                                 data->test_negatives,
-                                 data->validation,
-                                 data->validation_labels,
-                                 data->validation_negatives};
     char absolute[DP_PATH_MAX + 1] = "";
     struct dp_error unheard = {0}; /* opening it says more of a name that is none */
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (files[i][0] && dp_path_same(to, files[i]))
+    for (size_t i = 0; i < DP_RUN_FILES; i++) {
+        const char *flag, *path = dp_run_state_file(&plan->cluster->data, i, &flag);
+        if (path[0] && dp_path_same(to, path))
             return dp_fail(err, DP_ARGUMENT, "--report: '%s' is a file of the data itself: name another", to);
+    }
     const char *base = dp_run_plan_flag(plan, "--cluster");
     if (dp_path_absolute(to, absolute, &unheard) != DP_OK)
         absolute[0] = '\0';
@@ -398,23 +391,15 @@ static enum dp_status set_cache(struct dp_run_plan *plan, struct dp_error *err)
 static enum dp_status plan_spools(struct dp_run_plan *plan, struct dp_spools *spools, struct dp_error *err)
 {
     struct dp_cluster_data *data = &plan->cluster->data;
-    const struct {
-        const char *flag;
-        char *path;
-    } files[] = {{"--train", data->train},
-                 {"--test", data->test},
-                 {"--train-labels", data->train_labels},
-                 {"--test-labels", data->test_labels},
-                 {"--test-negatives", data->test_negatives},
-                 {"--validation", data->validation},
-                 {"--validation-labels", data->validation_labels},
-                 {"--validation-negatives", data->validation_negatives}};
     enum dp_status st = DP_OK;
     uint32_t tag = 2166136261u; /* a cache may be that of several directories; FNV-1a */
     for (const char *at = plan->folder.path; *at; at++)
         tag = (tag ^ (unsigned char)*at) * 16777619u;
-    for (size_t i = 0; st == DP_OK && i < sizeof files / sizeof files[0]; i++)
-        st = dp_spool_plan(spools, files[i].flag, files[i].path, data->cache, tag, err);
+    for (size_t i = 0; st == DP_OK && i < DP_RUN_FILES; i++) {
+        const char *flag;
+        char *path = dp_run_state_file(data, i, &flag);
+        st = dp_spool_plan(spools, flag, path, data->cache, tag, err);
+    }
     return st;
 }
 

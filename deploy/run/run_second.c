@@ -14,20 +14,11 @@
 
 #define COMMAND_BYTES (DP_PATH_MAX * 4 + 64)
 
-/* The flag that sets a key, or NULL. */
-static const struct dp_option *flag_of(const struct dp_command *command, const char *key)
-{
-    for (size_t i = 0; i < command->count; i++)
-        if (command->options[i].key && strcmp(command->options[i].key, key) == 0)
-            return &command->options[i];
-    return NULL;
-}
-
 /* A switch is given or not: its key may say the opposite of its name. */
 static const char *value_of(const struct dp_option *flag, const char *value)
 {
-    bool is_switch = flag && !flag->argument && flag->switched;
-    return !is_switch ? value : strcmp(value, flag->switched) == 0 ? "given" : "not given";
+    const char *switched = flag ? dp_option_switched(flag) : NULL;
+    return !switched ? value : strcmp(value, switched) == 0 ? "given" : "not given";
 }
 
 static void show(const struct dp_second *second, const struct dp_difference *differences, size_t count)
@@ -39,7 +30,7 @@ static void show(const struct dp_second *second, const struct dp_difference *dif
         (void)fprintf(stderr, "downpour: the earlier run in '%s' was another training:\n",
                       second->folder->path);
     for (size_t i = 0; i < shown; i++) {
-        const struct dp_option *flag = flag_of(second->command, differences[i].key);
+        const struct dp_option *flag = dp_options_of_key(second->command, differences[i].key);
         (void)fprintf(stderr, "    %-20s %s then, %s now\n", flag ? flag->name : differences[i].key,
                       value_of(flag, differences[i].before), value_of(flag, differences[i].now));
     }
@@ -276,7 +267,7 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     if (count == 0)
         return st;
     show(second, differences, count);
-    const struct dp_option *flag = flag_of(second->command, differences[0].key);
+    const struct dp_option *flag = dp_options_of_key(second->command, differences[0].key);
     return dp_fail(err, DP_EXISTS,
                    "%s: omit what would change it (%s), or train further from its weights with --continue",
                    second->restores ? "--from goes on with the run that the checkpoint is of"

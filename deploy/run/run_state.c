@@ -77,13 +77,13 @@ static const struct {
     size_t offset;
 } files[DP_RUN_FILES] = {
     {"train", "--train", offsetof(struct dp_cluster_data, train)},
-    {"train_labels", "--train-labels", offsetof(struct dp_cluster_data, train_labels)},
+    {"train_labels", "--train labels", offsetof(struct dp_cluster_data, train_labels)},
     {"test", "--test", offsetof(struct dp_cluster_data, test)},
-    {"test_labels", "--test-labels", offsetof(struct dp_cluster_data, test_labels)},
-    {"test_negatives", "--test-negatives", offsetof(struct dp_cluster_data, test_negatives)},
+    {"test_labels", "--test labels", offsetof(struct dp_cluster_data, test_labels)},
+    {"test_negatives", "--test negatives", offsetof(struct dp_cluster_data, test_negatives)},
     {"validation", "--validation", offsetof(struct dp_cluster_data, validation)},
-    {"validation_labels", "--validation-labels", offsetof(struct dp_cluster_data, validation_labels)},
-    {"validation_negatives", "--validation-negatives",
+    {"validation_labels", "--validation labels", offsetof(struct dp_cluster_data, validation_labels)},
+    {"validation_negatives", "--validation negatives",
      offsetof(struct dp_cluster_data, validation_negatives)},
 };
 

@@ -43,8 +43,9 @@ enum dp_status dp_spool_plan(struct dp_spools *spools, const char *flag, char *p
     uint32_t i = spools->count;
     spools->of[i].flag = flag;
     (void)snprintf(spools->of[i].from, sizeof spools->of[i].from, "%s", path);
-    int len = snprintf(spools->of[i].to, sizeof spools->of[i].to, "%s/%s-%08" PRIx32 ".spool", directory,
-                       flag + strspn(flag, "-"), tag);
+    const char *name = flag + strspn(flag, "-"), *part = name + strcspn(name, " "); /* "train labels" */
+    int len = snprintf(spools->of[i].to, sizeof spools->of[i].to, "%s/%.*s%s%s-%08" PRIx32 ".spool",
+                       directory, (int)(part - name), name, *part ? "-" : "", *part ? part + 1 : "", tag);
     if (len > DP_PATH_MAX)
         return dp_fail(err, DP_ARGUMENT, "the path of the directory '%.64s...' is too long", directory);
     memcpy(path, spools->of[i].to, sizeof spools->of[i].to);

@@ -23,20 +23,16 @@
 #define DOWN_CODE 1 /* something does not serve */
 
 static const struct dp_option options[] = {
-    {"--cluster", "FILE", "cluster file that the servers were started with", NULL, NULL},
-    {"--dir", "DIR", "directory of a run ('downpour run --dir DIR'), instead of --cluster", NULL, NULL},
-    {"--timeout", "SECONDS",
+    {"--cluster", "FILE", NULL, "cluster file that the servers were started with"},
+    {"--dir", "DIR", NULL, "directory of a run ('downpour run --dir DIR'), instead of --cluster"},
+    {"--timeout", "SECONDS", NULL,
      "how long to wait for an answer before a server counts as down, 1 .. 600; all are asked at once; "
-     "default "
-     "2",
-     NULL, NULL},
-    {"--watch", "[SECONDS]",
-     "repeat every SECONDS (1 .. 3600; default 2) until Ctrl-C; rates and pushes are then those of the last "
-     "interval, otherwise of the time since each server started",
-     NULL, NULL},
-    {"--json", NULL, "print one JSON object on one line", NULL, NULL},
-    {"--all", NULL, "also show the tables and counters of each shard, and what each counter counts", NULL,
-     NULL},
+     "default 2"},
+    {"--watch", "[SECONDS]", NULL,
+     "repeat every SECONDS (1 .. 3600; default 2) until Ctrl-C; rates and pushes are then those of the "
+     "last interval, otherwise of the time since each server started"},
+    {"--json", NULL, NULL, "print one JSON object on one line"},
+    {"--all", NULL, NULL, "also show the tables and counters of each shard, and what each counter counts"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

@@ -22,24 +22,20 @@
 #define MANIFEST "manifest.json"
 
 static const struct dp_option options[] = {
-    {"--from", "DIR",
+    {"--from", "DIR", NULL,
      "source (required): a run's directory (its --dir), a checkpoint (DIR/checkpoint-N), or a directory of "
-     "checkpoints: its last one",
-     NULL, NULL},
-    {"--to", "FILE",
-     "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or a "
-     "directory for all tables",
-     NULL, NULL},
-    {"--table", "NAME",
+     "checkpoints: its last one"},
+    {"--to", "FILE", NULL,
+     "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or "
+     "a directory for all tables"},
+    {"--table", "NAME", NULL,
      "table to write, or all; default: all into a directory or FILE.safetensors; into FILE.txt the weights "
-     "of logistic or the "
-     "word vectors of skipgram",
-     NULL, NULL},
-    {"--format", "FORMAT", "npy, text or safetensors; default: from the ending of FILE, npy in a directory",
-     NULL, NULL},
-    {"--slots", NULL,
-     "safetensors, and npy in a directory: add the optimizer's slots and the rows' step counts", NULL, NULL},
-    {"--no-names", NULL, "write keys as numbers if the names of the run are missing", NULL, NULL},
+     "of logistic or the word vectors of skipgram"},
+    {"--format", "FORMAT", NULL,
+     "npy, text or safetensors; default: from the ending of FILE, npy in a directory"},
+    {"--slots", NULL, NULL,
+     "safetensors, and npy in a directory: add the optimizer's slots and the rows' step counts"},
+    {"--no-names", NULL, NULL, "write keys as numbers if the names of the run are missing"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

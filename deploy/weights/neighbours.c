@@ -13,9 +13,8 @@
 #include <string.h>
 
 static const struct dp_option options[] = {
-    {"--top", "N", "show the N most similar for each word, 1 .. 10000; default 10", NULL, NULL},
-    {"--table", "NAME", "table to search; default: the words of skipgram, the items of mf and neumf", NULL,
-     NULL},
+    {"--top", "N", NULL, "show the N most similar for each word, 1 .. 10000; default 10"},
+    {"--table", "NAME", NULL, "table to search; default: the words of skipgram, the items of mf and neumf"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

@@ -23,37 +23,30 @@
 #define TOP_MAX 100000u
 
 static const struct dp_option options[] = {
-    {"--from", "DIR",
+    {"--from", "DIR", NULL,
      "directory of the run, its --dir, or a checkpoint, or a directory of checkpoints: its last one "
-     "(required)",
-     NULL, NULL},
-    {"--data", "FILE", "examples in the format of the training data (required, unless --top is given)", NULL,
-     NULL},
-    {"--data-labels", "FILE", "labels of idx images; default: found by the name of the images", NULL, NULL},
-    {"--out", "FILE",
-     "file for the scores, a line for each example; it appears once it is complete; default: standard output",
-     NULL, NULL},
-    {"--model", "MODEL", "refuse if the run trained another model", NULL, NULL},
-    {"--top", "N",
-     "mf and neumf: write the N best items of each user, lines of USER, ITEM and SCORE, separated by "
-     "tabs, without items that the user met in the training file",
-     NULL, NULL},
-    {"--user", "ID", "with --top: this user, by id or name in the training file; may be repeated", NULL,
-     NULL},
-    {"--users", "FILE", "with --top: the users in this file, one per line", NULL, NULL},
-    {"--with-seen", NULL,
-     "with --top: include items that the user met in the training file, which may then be missing", NULL,
-     NULL},
-    {"--device", "NAME",
+     "(required)"},
+    {"--data", "FILE", NULL, "examples in the format of the training data (required, unless --top is given)"},
+    {"--data labels", "FILE", NULL, "labels of idx images; default: found by the name of the images"},
+    {"--out", "FILE", NULL,
+     "file for the scores, a line for each example; it appears once it is complete; default: standard "
+     "output"},
+    {"--model", "MODEL", NULL, "refuse if the run trained another model"},
+    {"--top", "N", NULL,
+     "mf and neumf: write the N best items of each user, lines of USER, ITEM and SCORE, separated by tabs, "
+     "without items that the user met in the training file"},
+    {"--user", "ID", NULL, "with --top: this user, by id or name in the training file; may be repeated"},
+    {"--users", "FILE", NULL, "with --top: the users in this file, one per line"},
+    {"--with-seen", NULL, NULL,
+     "with --top: include items that the user met in the training file, which may then be missing"},
+    {"--device", "NAME", "training.device",
      "where the worker computes: cpu, cuda:N (that GPU; cuda:each: the first) or auto (the first GPU where "
-     "there is "
-     "one); default: that of the training",
-     "training.device", NULL},
-    {"--precision", "KIND",
-     "precision of a GPU's matrix products: f32, tf32 or bf16; default: that of the training",
-     "training.precision", NULL},
+     "there is one); default: that of the training"},
+    {"--precision", "KIND", "training.precision",
+     "precision of a GPU's matrix products: f32, tf32 or bf16; default: that of the training"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
+static const struct dp_option_alias aliases[] = {{"--data-labels", "--data labels"}, {NULL, NULL}};
 
 static const struct dp_command command = {
     .name = "predict",
@@ -65,6 +58,7 @@ static const struct dp_command command = {
                "vectors see 'downpour neighbours' and 'downpour export'.",
     .options = options,
     .count = OPTIONS,
+    .aliases = aliases,
 };
 
 struct predict {
@@ -184,8 +178,8 @@ static enum dp_status settle_inputs(struct predict *p, struct dp_error *err)
     enum dp_status st = settle_users(p, err);
     if (st == DP_OK && flag(p, "--data"))
         st = settle_input("--data", flag(p, "--data"), p->data, err);
-    if (st == DP_OK && flag(p, "--data-labels"))
-        st = settle_input("--data-labels", flag(p, "--data-labels"), p->labels, err);
+    if (st == DP_OK && flag(p, "--data labels"))
+        st = settle_input("--data labels", flag(p, "--data labels"), p->labels, err);
     return st;
 }
 
@@ -212,7 +206,7 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK)
         st = dp_spool_plan(&p->spools, "--data", p->data, p->served.scratch.path, 0, err);
     if (st == DP_OK)
-        st = dp_spool_plan(&p->spools, "--data-labels", p->labels, p->served.scratch.path, 0, err);
+        st = dp_spool_plan(&p->spools, "--data labels", p->labels, p->served.scratch.path, 0, err);
     if (st == DP_OK)
         st = dp_spool_fill(&p->spools, err);
     if (st == DP_OK && p->words.values > 0)

@@ -237,11 +237,10 @@ enum dp_status dp_manifest_read_numbered(const char *directory, uint32_t number,
     if (st == DP_OK)
         st = dp_manifest_read(path.text, out, err);
     if (st == DP_CORRUPT)
-        st =
-            dp_wrap(err, st,
-                    "checkpoint %" PRIu32 " is damaged; use another one ('downpour checkpoints %.150s' lists "
-                    "them)",
-                    number, directory);
+        st = dp_wrap(err, st,
+                     "checkpoint %" PRIu32 " is damaged; use another one ('downpour inspect %.150s' lists "
+                     "them)",
+                     number, directory);
     if (st != DP_OK || out->number == number)
         return st;
     st = dp_fail(err, DP_CORRUPT,

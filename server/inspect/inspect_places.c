@@ -160,8 +160,7 @@ enum dp_status dp_places_add(struct dp_places *places, const char *directory, st
                      "'%.100s' is no store: it was looked there, and in shard-N, server-N/shard-N and "
                      "store/server-N/shard-N, for a "
                      "shard's CURRENT, IDENTITY or journal; give the directory of a shard, of a server (its "
-                     "store), or of a "
-                     "'downpour run'",
+                     "store), of a 'downpour run', or of checkpoints",
                      directory);
     return st;
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define COPY_BYTES (1u << 20)
-#define REMEDY     "the checkpoint is damaged; use another one ('downpour checkpoints DIR' lists them)"
+#define REMEDY     "the checkpoint is damaged; use another one ('downpour inspect DIR' lists them)"
 
 /* ---- bringing */
 

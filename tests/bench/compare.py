@@ -40,7 +40,7 @@ TASKS = {
     "mf": {"title": "gowalla.ncf, matrix factorisation of 16 factors, 4 negatives a pair, batch 1,024, Adam", "epochs": 3,
            "floor": 2.0, "quality": "hr10",
            "files": {"--train": "gowalla.ncf.train.pairs.zst", "--test": "gowalla.ncf.test.rating.zst",
-                     "--test-negatives": "gowalla.ncf.test.negative.zst"},
+                     "--test negatives": "gowalla.ncf.test.negative.zst"},
            # SparseAdam takes one step count for a whole table, so rows that come seldom move further at its rate of 0.002.
            "flags": ("--model", "mf:16", "--batch", "1024", "--rate", "0.005")},
     "dlrm": {"title": "generated clicks, DLRM of 26 tables, dim 64, batch 8,192, Adam", "epochs": 3, "floor": None,

@@ -50,13 +50,13 @@ static void expect_refused_by_restore(const struct bad *b, const char *names)
 
 static void expect_refused(const struct bad *b, const char *names)
 {
-    dp_place_says(dp_place_try(b->place, 2, "downpour", "verify", b->from), names);
+    dp_place_says(dp_place_try(b->place, 2, "downpour", "inspect", b->from, "--verify"), names);
     expect_refused_by_restore(b, names);
 }
 
 static void expect_good(const struct bad *b)
 {
-    (void)dp_place_try(b->place, 0, "downpour", "verify", b->from);
+    (void)dp_place_try(b->place, 0, "downpour", "inspect", b->from, "--verify");
     (void)restore(b, 0, NULL);
     (void)dp_place_try(b->place, 0, "/bin/rm", "-r", dp_place_path(b->place, "%s-0", b->cluster.file));
 }
@@ -74,7 +74,7 @@ static void another_version(void **state)
     (void)dp_place_try(b.place, 0, "/bin/cp", manifest, kept);
     (void)dp_place_try(b.place, 0, "/bin/sed", "-i", "s/\"format\": *1\\b/\"format\":2/", manifest);
     expect_refused(&b, "format 2");
-    dp_place_says(dp_place_try(b.place, 2, "downpour", "checkpoints", b.from), "format 2");
+    dp_place_says(dp_place_try(b.place, 2, "downpour", "inspect", b.from), "format 2");
     move(kept, manifest);
     expect_good(&b);
 }

@@ -150,7 +150,8 @@ static void end_command(struct killed *k, struct dp_process *command)
 static void expect_whole(struct killed *k)
 {
     if (count_names(k->to, "checkpoint-") > 0)
-        dp_place_says(dp_place_try(k->place, 0, "downpour", "verify", k->to), "all as their manifests say");
+        dp_place_says(dp_place_try(k->place, 0, "downpour", "inspect", k->to, "--verify"),
+                      "as their manifests say");
 }
 
 static void expect_nothing_left(struct killed *k)

@@ -143,7 +143,8 @@ static void trained_on(void **state, uint32_t workers, const char *how)
     end_workers(&s);
     stop_servers(&s);
     const char *end = digest(&s);
-    dp_place_says(dp_place_try(s.place, 0, "downpour", "verify", s.to), "all as their manifests say");
+    dp_place_says(dp_place_try(s.place, 0, "downpour", "inspect", s.to, "--verify"),
+                  "as their manifests say");
     expect_same_end(&s, "same", 2, 1, workers, how, end);
     expect_same_end(&s, "one", 1, 3, workers, how, end);
 }
@@ -166,10 +167,13 @@ static void only_the_last_are_kept(void **state)
     end_workers(&s);
     assert_int_equal(count_names(s.to, "checkpoint-"), 2);
     assert_int_equal(count_names(s.to, "making-"), 0);
-    struct dp_process *list = dp_place_try(s.place, 0, "downpour", "checkpoints", s.to, "--json");
+    struct dp_process *list = dp_place_try(s.place, 0, "downpour", "inspect", s.to, "--json");
     dp_place_says(list, "\"number\":3,\"whole\":true");
-    (void)dp_place_try(s.place, 0, "downpour", "verify", s.to, "2");
-    dp_place_says(dp_place_try(s.place, 2, "downpour", "verify", s.to, "1"), "no checkpoint 1");
+    (void)dp_place_try(s.place, 0, "downpour", "inspect",
+                       dp_place_path(s.place, "checkpoints/checkpoint-000002"), "--verify");
+    dp_place_says(dp_place_try(s.place, 2, "downpour", "inspect",
+                               dp_place_path(s.place, "checkpoints/checkpoint-000001"), "--verify"),
+                  "checkpoint-000001': No such file");
     stop_servers(&s);
 }
 

@@ -87,7 +87,7 @@ static void steps_of_several_minibatches_have_one_digest(void **state)
     static const char *const together[] = {"--accumulate", "--push-every"};
     for (size_t i = 0; i < 2; i++) {
         struct setup s = {"1",    "1", "4",
-                          "sync", "2", {together[i], "11", "--decay", "cosine", "--warmup", "30"}};
+                          "sync", "2", {together[i], "11", "--rate", "decay=cosine,warmup=30"}};
         const char *one = digest(place, dp_place_text(place, "one-%zu", i), &s);
         s.shards = "3";
         assert_string_equal(digest(place, dp_place_text(place, "three-%zu", i), &s), one);
@@ -212,7 +212,7 @@ static void a_resumed_sync_run_is_an_undisturbed_one(void **state)
 static void the_best_weights_of_sync_stay(void **state)
 {
     struct dp_place *place = *state;
-    struct setup s = {"2", "1", "3", "sync", "200", {"--validation-share", "0.2", "--patience", "1"}};
+    struct setup s = {"2", "1", "3", "sync", "200", {"--validation", "share=0.2", "--patience", "1"}};
     const char *two = digest(place, "two", &s);
     s.servers = "1", s.shards = "3";
     assert_string_equal(digest(place, "three", &s), two);
@@ -407,7 +407,7 @@ static void backups_and_steps_of_several_minibatches(void **state)
     struct dp_place *place = *state;
     static const char *const together[] = {"--accumulate", "--push-every"};
     for (size_t i = 0; i < 2; i++) {
-        struct setup s = {"2", "1", "4", "sync:2", "8", {together[i], "4", "--decay", "cosine"}};
+        struct setup s = {"2", "1", "4", "sync:2", "8", {together[i], "4", "--rate", "decay=cosine"}};
         const char *dir = dp_place_text(place, "run-%zu", i);
         double examples = 0;
         dp_place_ended(start(place, dir, &s), 0);

@@ -201,7 +201,7 @@ static void runs_in_directories(void **state)
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--dir", dir, "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN,
         "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--servers", "2", "--workers", "1", "--no-overlap",
-        "--batch", "4", "--epochs", "60", "--patience", "4", "--rate", "0.002", "--pace", "2ms", NULL);
+        "--batch", "4", "--epochs", "60", "--patience", "4", "--rate", "0.002", "--inject", "pace=2ms", NULL);
     dp_place_awaits(run, "\n   11 "); /* behind the best one; slow enough for a checkpoint before the end */
     (void)dp_place_try(place, 0, "downpour", "checkpoint", "--dir", dir, "--to", to);
     dp_place_ended(run, 0);

@@ -1,5 +1,5 @@
-/* Injected delays (--pace, --jitter, --straggler), as real processes: they take the time that was asked for, change no row of a sync run, keep
- * nobody from beating, and end at a signal; what cannot be is refused by its flag. */
+/* Injected delays (--inject), as real processes: they take the time that was asked for, change no row of a
+ * sync run, keep no worker from its heartbeats, and end at a signal. (cli.sh: refused by flag.) */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
@@ -66,10 +66,10 @@ static void sync_has_the_rows_of_no_delay(void **state)
 {
     struct dp_place *place = *state;
     static const char *const calm[8] = {"--consistency", "sync", "--seed", "3"};
-    static const char *const slow[8] = {"--consistency", "sync", "--seed",      "3",
-                                        "--pace",        "30ms", "--straggler", "2:4x"};
-    static const char *const drawn[8] = {"--consistency", "sync", "--seed=3",          "--pace=10ms",
-                                         "--jitter",      "exp",  "--straggler=0:20ms"};
+    static const char *const slow[8] = {"--consistency=sync", "--seed=3", "--inject",
+                                        "pace=30ms,straggler=2:4x"};
+    static const char *const drawn[8] = {"--consistency=sync", "--seed=3", "--inject=pace=10ms",
+                                         "--inject=jitter=exp,straggler=0:20ms"};
     dp_place_ended(start(place, "calm", calm), 0);
     const char *rows = digest(place, "calm");
     struct dp_process *run = start(place, "slow", slow);
@@ -90,7 +90,7 @@ static void sync_has_the_rows_of_no_delay(void **state)
 static void leased_work_takes_its_time(void **state)
 {
     struct dp_place *place = *state;
-    static const char *const flags[8] = {"--work", "leased", "--pace", "30ms", "--straggler", "2:4x"};
+    static const char *const flags[8] = {"--work", "leased", "--inject", "pace=30ms,straggler=2:4x"};
     struct dp_process *run = start(place, "leased", flags);
     dp_place_ended(run, 0);
     took_its_time(place, "leased", run);
@@ -104,7 +104,7 @@ static void leased_work_takes_its_time(void **state)
 static void a_slow_worker_gives_up_what_others_did(void **state)
 {
     struct dp_place *place = *state;
-    static const char *const flags[8] = {"--work", "leased", "--pace", "10ms", "--straggler", "2:2s"};
+    static const char *const flags[8] = {"--work", "leased", "--inject", "pace=10ms,straggler=2:2s"};
     dp_place_ended(start(place, "given-up", flags), 0);
     assert_true(number(place, "given-up", "throughput.seconds") < 4 * 2.0 * DP_PATIENCE);
     assert_true(number(place, "given-up", "throughput.seconds") > 2);
@@ -114,8 +114,8 @@ static void a_slow_worker_gives_up_what_others_did(void **state)
 static void what_is_late_on_every_shard_is_given_up(void **state)
 {
     struct dp_place *place = *state;
-    static const char *const flags[8] = {
-        "--consistency=sync:1", "--pace", "20ms", "--jitter", "exp", "--shards=2"};
+    static const char *const flags[8] = {"--consistency=sync:1", "--inject", "pace=20ms,jitter=exp",
+                                         "--shards=2"};
     double examples = 0;
     dp_place_ended(start_epochs(place, "late", "4", flags), 0);
     for (unsigned w = 0; w < 3; w++)
@@ -133,7 +133,7 @@ static void threads_wait_each_for_their_own(void **state)
     struct dp_process *run =
         dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "threads"), "--model",
                      "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1",
-                     "--batch", "128", "--threads", "3", "--fetch-every", "6", "--pace", "60ms");
+                     "--batch", "128", "--threads", "3", "--fetch-every", "6", "--inject", "pace=60ms");
     dp_place_says(run, "Injected:  minibatches take 60 ms or more");
     /* 12 minibatches in two rounds of two on each thread; one after the other they would take 0.72 s. */
     assert_true(number(place, "threads", "spent_s.injected") + number(place, "threads", "spent_s.compute") >
@@ -149,7 +149,7 @@ static void a_delay_is_no_silence(void **state)
         dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "long"), "--model",
                      "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1",
                      "--batch", "719", "--workers", "2", "--consistency", "ssp:1", "--worker-timeout",
-                     DP_PATIENCE > 1 ? "8" : "2", "--straggler", DP_PATIENCE > 1 ? "1:20s" : "1:5s");
+                     DP_PATIENCE > 1 ? "8" : "2", "--inject straggler", DP_PATIENCE > 1 ? "1:20s" : "1:5s");
     assert_true(number(place, "long", "workers.1.pushes") == 1);
     assert_null(strstr(dp_process_out(run), "Left:"));
     assert_null(strstr(dp_process_out(run), "Away:"));
@@ -159,7 +159,7 @@ static void a_delay_is_no_silence(void **state)
 static void a_signal_ends_a_delay(void **state)
 {
     struct dp_place *place = *state;
-    static const char *const flags[8] = {"--straggler", "0:600s,1:600s,2:600s"};
+    static const char *const flags[8] = {"--inject", "straggler=0:600s,1:600s,2:600s"};
     struct dp_process *run = start(place, "stopped", flags);
     dp_place_awaits(run, "epoch 1/1");
     uint64_t begun_ms = dp_process_now_ms();
@@ -172,38 +172,16 @@ static void a_signal_ends_a_delay(void **state)
 static void a_factor_of_no_pace_is_warned_of(void **state)
 {
     struct dp_place *place = *state;
-    static const char *const none[8] = {"--straggler", "1:2x"}, *const some[8] = {"--straggler", "1:2x",
-                                                                                  "--pace", "1ms"};
-    static const char says[] = "Warning: without --pace, --straggler 1:2x multiplies only the computing";
+    static const char *const none[8] = {"--inject=straggler=1:2x"};
+    static const char *const some[8] = {"--inject=straggler=1:2x,pace=1ms"};
+    static const char says[] =
+        "Warning: without --inject pace=TIME, straggler=1:2x multiplies only the computing";
     struct dp_process *run = start(place, "none", none);
     dp_place_ended(run, 0);
     dp_place_says(run, says);
     run = start(place, "some", some);
     dp_place_ended(run, 0);
     assert_null(strstr(dp_process_out(run), says));
-}
-
-static void what_cannot_be_is_refused_by_its_flag(void **state)
-{
-    struct dp_place *place = *state;
-    static const struct {
-        const char *flags[4], *says;
-    } cases[] = {
-        {{"--jitter", "exp"},
-         "--jitter is exp, which multiplies the time of a minibatch, but --pace gives no time: give one"},
-        {{"--straggler", "3:10x"},
-         "--straggler has \"3:10x\", but the workers are 0 .. 2: name one of them, or raise --workers"},
-        {{"--straggler", "1:0x"}, "--straggler has \"1:0x\", but must be WORKER:FACTORx"},
-        {{"--pace", "20"}, "--pace: '20' is not a time with a unit"},
-        {{"--pace", "2h"}, "--pace: '2h' is not a time with a unit"},
-        {{"--pace", "60s", "--straggler", "1:100x"}, "lower one of them"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *flags[8] = {cases[i].flags[0], cases[i].flags[1], cases[i].flags[2], cases[i].flags[3]};
-        struct dp_process *run = start(place, "refused", flags);
-        dp_place_ended(run, 2);
-        dp_place_says(run, cases[i].says);
-    }
 }
 
 int main(void)
@@ -219,8 +197,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_delay_is_no_silence, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_signal_ends_a_delay, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_factor_of_no_pace_is_warned_of, dp_place_setup, dp_place_teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_by_its_flag, dp_place_setup,
-                                        dp_place_teardown),
     };
     return cmocka_run_group_tests_name("injected", tests, NULL, NULL);
 }

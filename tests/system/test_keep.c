@@ -38,7 +38,7 @@ static struct dp_process *start(struct dp_place *place, const char *dir, const c
 {
     return dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "%s", dir), "--servers",
                           "2", "--workers", "1", "--no-overlap", "--model", "fm:8", "--train",
-                          dp_place_path(place, "train"), "--validation-share", "0.3", "--test",
+                          dp_place_path(place, "train"), "--validation", "share=0.3", "--test",
                           dp_place_path(place, "train"), "--batch", "16", "--rate", "0.05", "--seed", "3",
                           "--epochs", epochs, "--durability", durability, "--journal-bytes", "16MiB",
                           "--restarts", "100", more[0], more[1], more[2], more[3], NULL);
@@ -65,10 +65,10 @@ static unsigned kept_epoch(struct dp_place *place, const char *dir)
 static void best_is_a_checkpoint(struct dp_place *place, const char *dir, unsigned epoch)
 {
     const char *best = dp_place_path(place, "%s/best", dir);
-    struct dp_process *list = dp_place_try(place, 0, "downpour", "checkpoints", best, "--json");
+    struct dp_process *list = dp_place_try(place, 0, "downpour", "inspect", best, "--json");
     dp_place_says(list, dp_place_text(place, "\"epoch\":%u,", epoch));
     assert_null(strstr(strstr(dp_process_out(list), "\"number\":") + 1, "\"number\":"));
-    (void)dp_place_try(place, 0, "downpour", "verify", best);
+    (void)dp_place_try(place, 0, "downpour", "inspect", best, "--verify");
 }
 
 static void train(struct dp_place *place, const char *dir, const char *durability, const char *epochs,

@@ -55,7 +55,8 @@ static void expect_digest(struct kept *k, const char *name)
 static void read_checkpoint(struct kept *k)
 {
     const char *from = dp_place_text(k->place, "%s/checkpoints", unpack(k, "checkpoint.tar.gz"));
-    dp_place_says(dp_place_try(k->place, 0, "downpour", "verify", from), "all as their manifests say");
+    dp_place_says(dp_place_try(k->place, 0, "downpour", "inspect", from, "--verify"),
+                  "as their manifests say");
     for (uint32_t shards = 1; shards <= 3; shards++) { /* 2: as it was */
         as(k, dp_place_text(k->place, "restored-%u-%u", (unsigned)k->number, (unsigned)shards), shards);
         (void)dp_place_try(k->place, 0, "downpour", "restore", "--from", from, "--cluster", k->conf);

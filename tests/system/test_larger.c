@@ -58,7 +58,7 @@ static double train(struct dp_place *place, struct files files, const char *mode
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--fresh", "--dir", dp_place_path(place, "run"), "--servers", "2",
         "--workers", "2", "--model", model, "--train", files.train, "--test", files.test, "--batch",
-        flags.batch, "--rate", flags.rate, "--epochs", flags.epochs, "--decay",
+        flags.batch, "--rate", flags.rate, "--epochs", flags.epochs, "--rate decay",
         flags.decay ? flags.decay : "none", "--optimizer", flags.optimizer ? flags.optimizer : "adam",
         flags.normalize ? "--normalize" : NULL, NULL);
     (void)dp_process_wait(run, LONG_MS);

@@ -79,7 +79,7 @@ static void figures_are_those_of_the_scores(void **state)
         double hr, ndcg;
         struct dp_process *trained = dp_place_try(
             place, 0, "downpour", "run", "--fresh", "--dir", run, "--servers", "2", "--workers", "2",
-            "--model", models[m], "--train", train, "--test", test, "--test-negatives", negatives, "--batch",
+            "--model", models[m], "--train", train, "--test", test, "--test negatives", negatives, "--batch",
             "7", "--epochs", "6", "--rate", "0.01", "--negatives", "2", "--durability", "none");
         dp_place_says(trained, "NDCG@10");
         (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", lists, "--out", out);
@@ -241,10 +241,10 @@ static void ratings_alone(void **state)
         double recall[3], examples[3];
         for (int start = 0; start < 3; start++) {
             (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, "--model",
-                               "mf:4,loss=bpr", "--train", train, "--holdout", holdouts[h],
-                               "--validation-share", "0.2", "--patience", "30", "--patience-metric",
-                               "ndcg@20", "--epochs", "3", "--rate", "0.01", "--no-overlap", "--seed",
-                               start == 2 ? "8" : "7", "--durability", "none");
+                               "mf:4,loss=bpr", "--train", train, "--holdout", holdouts[h], "--validation",
+                               "share=0.2", "--patience", "30", "--patience", "metric=ndcg@20", "--epochs",
+                               "3", "--rate", "0.01", "--no-overlap", "--seed", start == 2 ? "8" : "7",
+                               "--durability", "none");
             recall[start] = dp_place_number(place, report, "final.test.all_items.recall@20");
             examples[start] = dp_place_number(place, report, "data.examples");
             assert_true(dp_place_number(place, report, "final.test.all_items.users") == USERS);
@@ -307,9 +307,9 @@ static struct reached train_gowalla(struct dp_place *place, const char *model, c
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--fresh", "--dir", dp_place_path(place, "run"), "--servers", "2",
         "--workers", "2", "--model", model, "--train", train, "--test",
-        dp_place_text(place, "%s/gowalla.ncf.test.rating.zst", data), "--test-negatives",
+        dp_place_text(place, "%s/gowalla.ncf.test.rating.zst", data), "--test negatives",
         dp_place_text(place, "%s/gowalla.ncf.test.negative.zst", data), "--optimizer", "adagrad", "--batch",
-        "1024", "--durability", "none", "--rate", rate, "--l2", l2, "--epochs", epochs, NULL);
+        "1024", "--durability", "none", "--rate", rate, "--optimizer l2", l2, "--epochs", epochs, NULL);
     (void)dp_process_wait(run, LONG_MS);
     dp_place_ended(run, 0);
     const struct reached reached = {.hr = dp_place_number(place, report, "final.test.hr10"),

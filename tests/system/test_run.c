@@ -19,7 +19,7 @@ static struct dp_process *run_digits(struct dp_place *place, const char *rate, c
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2", "--workers", "2",
         "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST, "--scale", "0.0625",
-        "--batch", "4", "--decay", "cosine", "--rate", rate, "--epochs", epochs, extra, NULL);
+        "--batch", "4", "--rate", "decay=cosine", "--rate", rate, "--epochs", epochs, extra, NULL);
     dp_place_ended(run, 0);
     return run;
 }

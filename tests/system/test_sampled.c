@@ -17,7 +17,7 @@
 
 #define DIGITS                                                                                               \
     "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16", "--epochs", \
-        "2", "--rate", "0.005", "--workers", "2", "--durability", "process", "--pace", "2ms"
+        "2", "--rate", "0.005", "--workers", "2", "--durability", "process", "--inject", "pace=2ms"
 #define OFTEN "--sample-every", "40ms"
 
 static json_t *load(struct dp_place *place, const char *path)
@@ -98,7 +98,7 @@ static void dropped_examples_do_not_count(void **state)
     struct dp_place *place = *state;
     const char *run = dp_place_path(place, "run"), *report = dp_place_path(place, "run/report.json");
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", run, DIGITS, OFTEN, "--consistency", "sync:1",
-                       "--straggler", "1:6ms", "--score", DP_DIGITS_TEST);
+                       "--inject", "straggler=1:6ms", "--score", DP_DIGITS_TEST);
     double all = 2 * dp_place_number(place, report, "data.examples"),
            dropped = dp_place_number(place, report, "dropped.examples");
     assert_true(dropped > 0);
@@ -116,8 +116,8 @@ static json_t *samples_at_pace(struct dp_place *place, const char *pace)
     const char *run = dp_place_path(place, "run");
     (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, "--model", "mlp:64-64-10",
                        "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "120", "--epochs", "1",
-                       "--rate", "0.005", "--consistency", "sync", "--durability", "process", "--pace", pace,
-                       "--sample-every", "50ms", "--score", DP_DIGITS_TEST);
+                       "--rate", "0.005", "--consistency", "sync", "--durability", "process", "--inject pace",
+                       pace, "--sample-every", "50ms", "--score", DP_DIGITS_TEST);
     return load(place, dp_place_path(place, "run/samples.json"));
 }
 
@@ -202,7 +202,7 @@ static void held_out_pairs_are_scored(void **state)
         (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, "--model", models[m],
                            "--train", pairs, "--holdout", "leave-one-out", "--epochs", "3", "--rate", "0.02",
                            "--batch", "32", "--consistency", "sync", "--workers", "2", "--servers", "2",
-                           "--durability", "process", "--sample-every", "20ms", "--pace", "2ms");
+                           "--durability", "process", "--sample-every", "20ms", "--inject", "pace=2ms");
         json_t *root = load(place, dp_place_path(place, "run/samples.json")), *told = load(place, report);
         assert_null(json_object_get(told, "final"));
         assert_true(dp_place_number(place, report, "data.examples") == examples);

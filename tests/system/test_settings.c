@@ -73,10 +73,10 @@ static void the_rate_is_divided_by_the_staleness(void **state)
 static void rates_rise_and_fall(void **state)
 {
     struct dp_place *place = *state;
-    assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--warmup", "50", "--decay", "linear", NULL) >
-                0.78 - SLACK);
-    assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--decay", "inverse-sqrt", NULL, NULL, NULL) >
-                0.7 - SLACK);
+    assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--rate", "warmup=50,decay=linear", NULL, NULL,
+                             NULL) > 0.78 - SLACK);
+    assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--rate", "decay=inverse-sqrt", NULL, NULL,
+                             NULL) > 0.7 - SLACK);
 }
 
 static void other_activations_learn(void **state)

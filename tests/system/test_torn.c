@@ -154,7 +154,8 @@ static void checkpoint_torn(struct torn *t)
     dp_place_ended(made, 0);
     dp_place_says(made, "of run 1");
     assert_null(strstr(dp_process_out(made), "some shards only"));
-    dp_place_says(dp_place_try(t->place, 0, "downpour", "verify", to(t)), "all as their manifests say");
+    dp_place_says(dp_place_try(t->place, 0, "downpour", "inspect", to(t), "--verify"),
+                  "as their manifests say");
     for (uint32_t i = 0; i < WORKERS; i++)
         kill_worker(t->worker[i]);
     for (uint32_t i = 0; i < t->cluster.servers; i++)
@@ -272,7 +273,7 @@ static void a_clients_push_is_listed_and_refused(void **state)
         dp_place_ended(made, 0);
         dp_place_says(made, "1 pushes are on some shards only");
     }
-    dp_place_says(dp_place_try(t.place, 0, "downpour", "checkpoints", to(&t)), "1 partial pushes");
+    dp_place_says(dp_place_try(t.place, 0, "downpour", "inspect", to(&t)), "1 partial pushes");
     for (uint32_t i = 0; i < 2; i++)
         kill_one(t.server[i]);
     restore(&t, "again", 2, 1);

@@ -132,7 +132,7 @@ static enum dp_status explain(const struct dp_loop *loop, uint64_t number, enum 
         return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop), number);
     return dp_wrap(err, st,
                    "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-                   " (try a lower --rate than %g, more --warmup, " DP_ADVICE_SCALE ")",
+                   " (try a lower --rate than %g, --rate warmup=N, " DP_ADVICE_SCALE ")",
                    dp_loop_shown_epoch(loop), number, loop->training->rate);
 }
 

@@ -50,7 +50,7 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels,
         return set->lists > 0 ? DP_OK
                               : dp_fail(err, DP_ARGUMENT,
                                         "%s needs ranked lists: name the file of the items that each pair is "
-                                        "ranked among (--validation-negatives or --test-negatives, "
+                                        "ranked among (negatives=FILE of --validation or --test, "
                                         "data.validation_negatives or data.test_negatives)",
                                         name);
     case DP_METRIC_LOSS:

@@ -26,7 +26,7 @@ static void tell_ranked(const struct dp_job *job, const struct dp_rank_set *set,
         dp_log(DP_LOG_WARN,
                "%s: %" PRIu32 " users times %" PRIu32
                " items are too many to rank all items with this model: only %" PRIu32
-               " sampled items are scored with each pair; mf ranks all, --test-negatives names items",
+               " sampled items are scored with each pair; mf ranks all, --test negatives=FILE names items",
                path, set->user_count, set->item_count, set->sampled);
 }
 
@@ -101,7 +101,7 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_sets *out, struct dp_
         return dp_fail(err, DP_ARGUMENT,
                        "'data.holdout' (--holdout) holds out items of users, but model %s has no users: give "
                        "a test file "
-                       "or a validation share instead (--test, --validation-share)",
+                       "or a validation share instead (--test, --validation share=X)",
                        job->cluster->model);
     enum dp_status st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)

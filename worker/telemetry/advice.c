@@ -75,7 +75,7 @@ static void what_helps(const struct dp_report *report, char *text, size_t size)
                        t->rate_by_staleness ? "" : ", --rate-by-staleness",
                        t->overlap ? ", --no-overlap" : "");
     else
-        (void)snprintf(text + n, size - (size_t)n, ", --warmup, %s.", DP_ADVICE_SCALE);
+        (void)snprintf(text + n, size - (size_t)n, ", --rate warmup=N, %s.", DP_ADVICE_SCALE);
 }
 
 static int diverged(const struct dp_report *report, char text[DP_ADVICE_BYTES])
@@ -155,15 +155,16 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
     if (figures && isfinite(figures->auc) && figures->auc > 0.6)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model ranks examples well (AUC %.3f), but its probabilities are far too extreme. "
-                       "Try fewer --epochs, --l2, --validation-share 0.1 --patience 2; %s.",
+                       "Try fewer --epochs, --optimizer l2=X, --validation share=0.1 --patience 2; %s.",
                        figures->auc, help);
     else if (dp_losses_fall(c) >= FALLING || c->epochs < FEW_EPOCHS)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model has learned too little so far. Try more --epochs, %s.", help);
     else
-        (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
-                       "the model has learned nothing useful. Try another --rate (it was %g), %s, --l2.",
-                       rate, help);
+        (void)snprintf(
+            text + n, DP_ADVICE_BYTES - (size_t)n,
+            "the model has learned nothing useful. Try another --rate (it was %g), %s, --optimizer l2=X.",
+            rate, help);
     return true;
 }
 
@@ -178,9 +179,9 @@ static bool fits_noise(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
         return false;
     (void)snprintf(text, DP_ADVICE_BYTES,
                    "The %s loss was best after epoch %" PRIu32
-                   " (%.5g) and ended at %.5g: the model has fitted noise since then. --validation-share 0.1 "
+                   " (%.5g) and ended at %.5g: the model has fitted noise since then. --validation share=0.1 "
                    "--patience 2 "
-                   "stops soon after the best epoch; --l2 may help.",
+                   "stops soon after the best epoch; --optimizer l2=X may help.",
                    c->name, report->cluster->training.first_epoch + best + 1, least, last);
     return true;
 }

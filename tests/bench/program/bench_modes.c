@@ -35,20 +35,19 @@
 #define OVER_50MS     5u /* of dp_bench_turn_bounds */
 
 static const struct dp_option flags[] = {
-    {"--workers", "N", "clients at a time, each in a thread, 1 .. 64; default 4", NULL, NULL},
-    {"--dim", "N", "width of rows; default 16", NULL, NULL},
-    {"--rows", "N", "rows of the table, as many as fit into half of the free memory at most; default 1000000",
-     NULL, NULL},
-    {"--keys", "N", "keys per request, uniform; default 10000", NULL, NULL},
-    {"--slice", "MS", "about how long a turn of a mode takes; default 1000", NULL, NULL},
-    {"--repeats", "N", "turns of each mode, 1 .. 99; default 5", NULL, NULL},
-    {"--slack", "S", "S of ssp:S; default 2", NULL, NULL},
-    {"--shards", "N", "shards (threads) of the server, 1 .. 8; default 1", NULL, NULL},
-    {"--durability", "WHICH",
+    {"--workers", "N", NULL, "clients at a time, each in a thread, 1 .. 64; default 4"},
+    {"--dim", "N", NULL, "width of rows; default 16"},
+    {"--rows", "N", NULL,
+     "rows of the table, as many as fit into half of the free memory at most; default 1000000"},
+    {"--keys", "N", NULL, "keys per request, uniform; default 10000"},
+    {"--slice", "MS", NULL, "about how long a turn of a mode takes; default 1000"},
+    {"--repeats", "N", NULL, "turns of each mode, 1 .. 99; default 5"},
+    {"--slack", "S", NULL, "S of ssp:S; default 2"},
+    {"--shards", "N", NULL, "shards (threads) of the server, 1 .. 8; default 1"},
+    {"--durability", "WHICH", NULL,
      "what an acknowledged push survives: machine, process or none (async and ssp only: sync needs a "
-     "journal); default machine",
-     NULL, NULL},
-    {"--json", NULL, "one line of JSON per mode instead of the table", NULL, NULL},
+     "journal); default machine"},
+    {"--json", NULL, NULL, "one line of JSON per mode instead of the table"},
 };
 #define FLAGS (sizeof flags / sizeof flags[0])
 

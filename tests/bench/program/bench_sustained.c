@@ -24,20 +24,20 @@
 #define CACHE_BYTES   ((uint64_t)1 << 45)
 
 static const struct dp_option flags[] = {
-    {"--minutes", "M", "duration; default 1", NULL, NULL},
-    {"--every", "S", "seconds per interval; default 10", NULL, NULL},
-    {"--dim", "N", "width of rows; default 16", NULL, NULL},
-    {"--rows", "N",
-     "rows of the table, as many as fit into half of the free memory at most; default 10000000", NULL, NULL},
-    {"--keys", "N", "keys per request; default 10000", NULL, NULL},
-    {"--draw", "KIND", "distribution of the keys: zipf (exponent 1.05) or uniform; default zipf", NULL, NULL},
-    {"--in-flight", "N", "unanswered requests at a time, 1 .. 16; default 4", NULL, NULL},
-    {"--journal-bytes", "N", "bytes for the journal; default 4294967296", NULL, NULL},
-    {"--durability", "WHICH", "what an acknowledged push survives: machine, process or none; default machine",
-     NULL, NULL},
-    {"--cache", "P", "size of the server's cache, in percent of the rows; default 100", NULL, NULL},
-    {"--pin", "KIND", "as in 'downpour bench'; default shard", NULL, NULL},
-    {"--json", NULL, "one line of JSON per interval instead of text", NULL, NULL},
+    {"--minutes", "M", NULL, "duration; default 1"},
+    {"--every", "S", NULL, "seconds per interval; default 10"},
+    {"--dim", "N", NULL, "width of rows; default 16"},
+    {"--rows", "N", NULL,
+     "rows of the table, as many as fit into half of the free memory at most; default 10000000"},
+    {"--keys", "N", NULL, "keys per request; default 10000"},
+    {"--draw", "KIND", NULL, "distribution of the keys: zipf (exponent 1.05) or uniform; default zipf"},
+    {"--in-flight", "N", NULL, "unanswered requests at a time, 1 .. 16; default 4"},
+    {"--journal-bytes", "N", NULL, "bytes for the journal; default 4294967296"},
+    {"--durability", "WHICH", NULL,
+     "what an acknowledged push survives: machine, process or none; default machine"},
+    {"--cache", "P", NULL, "size of the server's cache, in percent of the rows; default 100"},
+    {"--pin", "KIND", NULL, "as in 'downpour bench'; default shard"},
+    {"--json", NULL, NULL, "one line of JSON per interval instead of text"},
 };
 #define FLAGS (sizeof flags / sizeof flags[0])
 
@@ -342,7 +342,7 @@ int dp_bench_sustained(int argc, char *const *argv)
     bool help = false;
     enum dp_status st = dp_options_parse(&command, argc, argv, run.values, &help, &err);
     if (st == DP_OK && help) {
-        dp_options_help(&command, stdout);
+        dp_options_help(&command, true, stdout);
         return fflush(stdout) == 0 ? 0 : 2;
     }
     if (st == DP_OK)

@@ -38,28 +38,25 @@ static const struct model {
 #define MODELS (sizeof models / sizeof models[0])
 
 static const struct dp_option flags[] = {
-    {"--models", "LIST",
+    {"--models", "LIST", NULL,
      "models to train, a,b,...: logistic, fm, mlp, mf, neumf, wide-deep, deepfm, dlrm, skipgram, lstm; "
-     "default all",
-     NULL, NULL},
-    {"--device", "NAME", "where the worker computes: cpu, cuda, cuda:1, ... or auto; default cpu",
-     "training.device", NULL},
-    {"--precision", "KIND", "precision of a GPU's matrix products: f32, tf32 or bf16; default f32",
-     "training.precision", NULL},
-    {"--examples", "N",
-     "approximate examples per epoch; default: enough for some seconds, depending on the model", NULL, NULL},
-    {"--batch", "N", "examples per minibatch; default: depends on the model", NULL, NULL},
-    {"--epochs", "N", "epochs, 1 .. 1000; default 3", NULL, NULL},
-    {"--shards", "N", "shards (threads) of the server; default 1", NULL, NULL},
-    {"--blas-threads", "N", "threads for the worker's matrix products; default 1", "training.blas_threads",
-     NULL},
-    {"--durability", "KIND", "what an acknowledged push survives: machine, process or none; default machine",
-     "durability", NULL},
-    {"--set", "LIST",
-     "further settings of the cluster file: training.pushes_max=8,training.overlap=false,...", NULL, NULL},
-    {"--quick", NULL, "little data and 2 epochs: only to see that all models run, in some seconds", NULL,
-     NULL},
-    {"--json", NULL, "one line of JSON per model instead of the table", NULL, NULL},
+     "default all"},
+    {"--device", "NAME", "training.device",
+     "where the worker computes: cpu, cuda, cuda:1, ... or auto; default cpu"},
+    {"--precision", "KIND", "training.precision",
+     "precision of a GPU's matrix products: f32, tf32 or bf16; default f32"},
+    {"--examples", "N", NULL,
+     "approximate examples per epoch; default: enough for some seconds, depending on the model"},
+    {"--batch", "N", NULL, "examples per minibatch; default: depends on the model"},
+    {"--epochs", "N", NULL, "epochs, 1 .. 1000; default 3"},
+    {"--shards", "N", NULL, "shards (threads) of the server; default 1"},
+    {"--blas-threads", "N", "training.blas_threads", "threads for the worker's matrix products; default 1"},
+    {"--durability", "KIND", "durability",
+     "what an acknowledged push survives: machine, process or none; default machine"},
+    {"--set", "LIST", NULL,
+     "further settings of the cluster file: training.pushes_max=8,training.overlap=false,..."},
+    {"--quick", NULL, NULL, "little data and 2 epochs: only to see that all models run, in some seconds"},
+    {"--json", NULL, NULL, "one line of JSON per model instead of the table"},
 };
 #define FLAGS (sizeof flags / sizeof flags[0])
 
@@ -325,7 +322,7 @@ int dp_bench_train(int argc, char *const *argv)
     bool help;
     enum dp_status st = dp_options_parse(&command, argc, argv, bench.values, &help, &err);
     if (st == DP_OK && help) {
-        dp_options_help(&command, stdout);
+        dp_options_help(&command, true, stdout);
         return fflush(stdout) == 0 ? 0 : 2;
     }
     if (st == DP_OK)

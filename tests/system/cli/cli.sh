@@ -26,13 +26,23 @@ for command in run predict status; do
     *) expect 2 "is required" "$downpour" $command ;;
     esac
 done
+expect 2 "cannot generate 'click'" "$downpour" generate click --rows 3
+expect 2 "give the kind of data" "$downpour" generate --rows 3
+expect 2 "--rows N is required" "$downpour" generate clicks
+expect 2 "--rows" "$downpour" generate clicks --rows 0
+expect 2 "--features" "$downpour" generate clicks --rows 3 --features=1
+expect 2 "cannot write '/nonexistent/x': there is no directory" "$downpour" generate clicks --rows 3 --out=/nonexistent/x
+expect 2 "cannot write '/dev/full': No space" "$downpour" generate clicks --rows 300000 --out=/dev/full
 base=("$downpour" run --dir "$dir/run")
 expect 2 "'--epoch' (did you mean '--epochs'?)" "${base[@]}" --epoch 3
 expect 2 "--epochs" "${base[@]}" --epochs 1000001
 expect 2 "--epochs" "${base[@]}" --epochs three
 expect 2 "--rate" "${base[@]}" --rate -1
 expect 2 "--optimizer is 'adem'" "${base[@]}" --optimizer adem
-expect 2 "--l1 is not a setting of the optimizer 'adam'" "${base[@]}" --l1 1
+expect 2 "flag '--beta1' is now '--optimizer beta1=X'" "${base[@]}" --beta1 0.9
+expect 2 "'checkpoints' is now 'downpour inspect DIR'" "$downpour" checkpoints "$dir"
+expect 2 "'verify' is now 'downpour inspect DIR --verify'" "$downpour" verify "$dir"
+expect 2 "--optimizer l1 is not a setting of the optimizer 'adam'" "${base[@]}" --optimizer l1=1
 expect 2 "--servers" "${base[@]}" --servers 0
 expect 2 "--shards" "${base[@]}" --shards 65
 expect 2 "--timeout" "${base[@]}" --timeout 0
@@ -54,12 +64,28 @@ expect 2 "bad.conf:2: unknown key 'modle'; did you mean 'model'?" "$downpour" st
 expect 2 "cannot read cluster file" "$downpour" status --cluster /nonexistent
 expect 2 "is not the directory of a run" "$downpour" predict --from "$dir" --data "$dir/file"
 expect 2 "--data: cannot read" "$downpour" predict --from "$dir" --data /nonexistent
-expect 2 "--test-labels names a file, but --test, which it belongs to, names none" "${ok[@]}" --test-labels "$dir/file"
-expect 2 "--test-negatives names a file" "${ok[@]}" --test-negatives "$dir/file"
-expect 2 "--validation-labels names a file" "${ok[@]}" --validation-labels "$dir/file"
-expect 2 "--validation-negatives names a file" "${ok[@]}" --validation-share 0.1 --validation-negatives "$dir/file"
-expect 2 "--validation and --validation-share: give one of them" "${ok[@]}" --validation-share 0.1 --validation "$dir/file"
-expect 2 "--rate-end is 0.1, but decay \"none\" does not end at a rate: give --decay" "${ok[@]}" --rate-end 0.1
+expect 2 "--test labels names a file, but --test, which it belongs to, names none" "${ok[@]}" --test labels="$dir/file"
+expect 2 "--test negatives names a file" "${ok[@]}" --test negatives="$dir/file"
+expect 2 "--validation labels names a file" "${ok[@]}" --validation labels="$dir/file"
+expect 2 "--validation negatives names a file" "${ok[@]}" --validation share=0.1 --validation negatives="$dir/file"
+expect 2 "--validation and --validation share: give one of them" "${ok[@]}" --validation share=0.1 --validation "$dir/file"
+digits=("${base[@]}" --model mlp:64-10 --train "$data/digits.train.libsvm.gz" --durability none) tested=(--test "$data/digits.test.libsvm.gz")
+expect 2 "did you mean 'accuracy'?" "${digits[@]}" "${tested[@]}" --stop-at acuracy:0.5
+expect 2 "accuracy is never above 1" "${digits[@]}" "${tested[@]}" --stop-at accuracy:1.5
+expect 2 "loss is never 0 or below" "${digits[@]}" "${tested[@]}" --stop-at loss:0
+expect 2 "this model does not have two classes, so no auc" "${digits[@]}" "${tested[@]}" --stop-at auc:0.5
+expect 2 "hr@10 needs ranked lists" "${digits[@]}" --stop-at hr@10:0.5 --validation share=0.1
+expect 2 "gives no number of epochs" "${digits[@]}" "${tested[@]}" --patience metric=auc
+expect 2 "there is nothing to evaluate" "${digits[@]}" --patience 2
+expect 2 "--validation share" "${digits[@]}" --validation share=1
+expect 2 "--validation: cannot read '/nonexistent/file'" "${digits[@]}" --validation /nonexistent/file
+expect 2 "--inject jitter is exp, which multiplies the time of a minibatch, but --inject pace gives no time: give one" "${digits[@]}" --inject jitter=exp
+expect 2 "--inject straggler has \"3:10x\", but the workers are 0 .. 2: name one of them, or raise --workers" "${digits[@]}" --workers 3 --inject straggler=3:10x
+expect 2 "--inject straggler has \"1:0x\", but must be WORKER:FACTORx" "${digits[@]}" --workers 3 --inject straggler=1:0x
+expect 2 "--inject pace: '20' is not a time with a unit" "${digits[@]}" --inject pace=20
+expect 2 "--inject pace: '2h' is not a time with a unit" "${digits[@]}" --inject pace=2h
+expect 2 "lower one of them" "${digits[@]}" --workers 3 --inject pace=60s,straggler=1:100x
+expect 2 "--rate end is 0.1, but decay \"none\" does not end at a rate: give --rate decay" "${ok[@]}" --rate end=0.1
 expect 2 "--precision is tf32, but the CPU computes in f32: give --device a GPU" "${ok[@]}" --precision tf32
 expect 2 "--consistency is \"bsp\", but must be async, ssp:S (S: steps that a worker may be ahead of the slowest, 0 .. 1000000), sync or sync:B (B: workers that a step does not wait for, 1 .. 1023)" \
     "${ok[@]}" --consistency bsp
@@ -230,7 +256,7 @@ expect 2 "--precision is bf16, but the CPU computes in f32: give --device a GPU"
 expect 2 "--out: cannot write '$dir': it is a directory" "${predict[@]}" --out "$dir"
 expect 2 "is the data file itself" "$downpour" predict --from "$dir/run" --data "$dir/file" --out "$dir/file"
 ln -f "$dir/file" "$dir/labels"
-expect 2 "is the labels file itself" "${predict[@]}" --data-labels "$dir/file" --out "$dir/labels"
+expect 2 "is the labels file itself" "${predict[@]}" --data labels="$dir/file" --out "$dir/labels"
 [ "$(cat "$dir/file")" = "one line" ] || fail "predict wrote over its data"
 expect 2 "--out: '$dir/run/cluster.conf' is the run's cluster file" "${predict[@]}" --out "$dir/run/cluster.conf"
 expect 2 "--report: '$dir/labels' is a file of the data itself" "${train[@]}" --test "$dir/file" --report "$dir/labels"

@@ -47,7 +47,7 @@ train "$dir/one" "$dir/train.csv" --no-overlap --epochs 2
 first=$(digest "$dir/one")
 train "$dir/one" "$dir/train.csv" --no-overlap --epochs 2 --fresh
 [ "$(digest "$dir/one")" = "$first" ] || fail "out of the cache, other weights"
-train "$dir/two" "$dir/train.csv" --workers 2 --epochs 2 --validation-share 0.2
+train "$dir/two" "$dir/train.csv" --workers 2 --epochs 2 --validation share=0.2
 cmp -s "$dir/two/current/columns.csv" "$dir/yes/current/columns.csv" || fail "another schema, by two workers and with a share held out"
 
 # One cell that is no number in a column of numbers: said on the console, with what to do, also out of the cache; or refused.

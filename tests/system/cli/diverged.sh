@@ -85,8 +85,8 @@ unsaid diverged
 
 # --- the checkpoint of the best epoch, where there is one, is what such a run leaves
 for mode in sync async; do
-    expect 2 "are in the checkpoint $dir/kept/best" "${train[@]}" --dir "$dir/kept" --validation-share 0.2 --patience 10 --workers 2 \
-        --consistency "$mode" --fresh --rate 0.01 --warmup 20000 --epochs 15
+    expect 2 "are in the checkpoint $dir/kept/best" "${train[@]}" --dir "$dir/kept" --validation share=0.2 --patience 10 --workers 2 \
+        --consistency "$mode" --fresh --rate 0.01,warmup=20000 --epochs 15
 done
 best=$(grep -o "Those of epoch [0-9]*, the best one" "$dir/err" | grep -o "[0-9]*")
 on=$(advised --from)
@@ -98,7 +98,7 @@ works "$on" 0
 [ "$(report "$dir/kept-rate-0.001" first_epoch)" = "$((best - 1))" ] || fail "it did not go on from epoch $best"
 
 # --- later: a checkpoint from before is named
-begin "${train[@]}" --dir "$dir/later" --rate 0.01 --warmup 20000 --epochs 12 --pace 5ms
+begin "${train[@]}" --dir "$dir/later" --rate 0.01,warmup=20000 --epochs 12 --inject pace=5ms
 worker=$(left --worker)
 kill -STOP "$worker"
 expect 0 "" "$downpour" checkpoint --dir "$dir/later" --to "$dir/C"

@@ -20,7 +20,7 @@ wait "$pid" || fail "the run that was checkpointed failed"
 
 expect 0 "Run 1 goes on from checkpoint 1 (run 1, epoch " "$downpour" run --from "$dir/C" --dir "$dir/F" --servers 3 --shards 2
 # The checkpoint's epochs are told in one line, and not shown again as they were.
-epoch=$("$downpour" checkpoints "$dir/C" | awk '$1 == 1 { print $4 }')
+epoch=$("$downpour" inspect "$dir/C" | awk '$1 == 1 { print $4 }')
 [ "$epoch" -lt 3 ] || said_text "Epochs 1-$((epoch - 1)) are the checkpoint's."
 [ "$(awk '/train loss/ && ++n > 1 { exit } /^ +[0-9]+ / { print $1; exit }' "$dir/out")" = "$epoch" ] || fail "the first epoch that is shown is not $epoch"
 [ -n "$(digest "$dir/R")" ] && [ "$(digest "$dir/F")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"
@@ -33,7 +33,7 @@ expect 0 "" "$downpour" predict --from "$dir/F" --data "$data/digits.test.libsvm
 expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/F" --resume
 
 # Restored in its own place it stands where the checkpoint stood, whatever a worker's log tells of the lost rest.
-epoch=$("$downpour" checkpoints "$dir/C" | awk '$1 == 1 { print $4 }')
+epoch=$("$downpour" inspect "$dir/C" | awk '$1 == 1 { print $4 }')
 cp -a "$dir/R" "$dir/back"
 expect 0 "restored checkpoint 1 (run 1, epoch $epoch, " "$downpour" restore --from "$dir/C" --dir "$dir/back" --overwrite
 cp "$dir/R/current/steps-0.log" "$dir/back/current/steps-0.log"
@@ -42,7 +42,7 @@ expect 0 "is not finished: in epoch $epoch of 40" "$downpour" export --from "$di
 # A file of the data may have been moved.
 cp "$data/digits.test.libsvm.gz" "$dir/moved.gz"
 sed -i "s|$data/digits.test.libsvm.gz|$dir/was.gz|" "$dir/back/current/cluster.conf"
-expect 2 "(if it was moved, add --test FILE, where it is now)" "$downpour" run --dir "$dir/back" --resume
+expect 2 "(if it was moved, give its present place with --test)" "$downpour" run --dir "$dir/back" --resume
 expect 2 "omit what would change it (--test)" "$downpour" run --dir "$dir/back" --resume --test "$data/digits.train.libsvm.gz"
 expect 0 "Resuming run 1 there, in epoch $epoch of 40" "$downpour" run --dir "$dir/back" --resume --test "$dir/moved.gz"
 [ "$(digest "$dir/back")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"

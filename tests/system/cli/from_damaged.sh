@@ -82,21 +82,21 @@ not_restored cluster.conf
 copy
 sed -i 's/"number"/"nunber"/' "$dir/D/$at/manifest.json"
 refused manifest.json
-said_text "checkpoint 1 is damaged; use another one ('downpour checkpoints $dir/D' lists them)"
+said_text "checkpoint 1 is damaged; use another one ('downpour inspect $dir/D' lists them)"
 not_restored manifest.json
 
 # What was looked at is said, and what is damaged by its checkpoint.
 copy
 truncate -s -1 "$dir/D/$at/register"
-expect 2 "Only the sizes of files were compared: 'downpour verify $dir/D' reads all bytes." "$downpour" checkpoints "$dir/D"
-expect 2 "1 damaged checkpoint: restore from another one, and make a new one" "$downpour" verify "$dir/D"
+expect 2 "Only the sizes of files were compared: 'downpour inspect $dir/D --verify' reads all bytes." "$downpour" inspect "$dir/D"
+expect 2 "1 damaged checkpoint: restore from another one, and make a new one" "$downpour" inspect "$dir/D" --verify
 said "^checkpoint 1 is damaged:$"
 said_text "checkpoint 1 has 1 damaged place: $dir/D/$at/register"
 
 # A prune says what it did not count.
 truncate -s -1 "$dir/P/checkpoint-000003/register"
 expect 0 "1 checkpoint removed, " "$downpour" checkpoint --to "$dir/P" --prune 1
-said_text "damaged, so kept and not counted: 1 (the first is checkpoint 3; 'downpour verify $dir/P 3' names the damage)"
+said_text "damaged, so kept and not counted: 1 (the first is checkpoint 3; 'downpour inspect $dir/P/checkpoint-000003 --verify' names the damage)"
 [ -e "$dir/P/checkpoint-000002/manifest.json" ] || fail "the last good checkpoint is removed"
 
 # Rows of tables that the workers of this cluster file do not have, over rows that they do.

@@ -25,15 +25,15 @@ restored() {
 awk 'function draw(n) { seed = (seed * 1103515245 + 12345) % 2147483648; return int(seed / 65536) % n }
 BEGIN { seed = 7; for (u = 0; u < 20; u++) for (i = 0; i < 8; i++) print u " " 100 + (u * 5 + i * i + draw(3)) % 30 }' >"$dir/pairs"
 
-# The same digest, and the same bytes out of it again. AdamW and --l2 move what lies behind the end of layers, too.
+# The same digest, and the same bytes out of it again. AdamW and L2 move what lies behind the end of layers, too.
 for optimizer in sgd adagrad adam ftrl; do
     train "$dir/$optimizer" --model mf:4 --train "$dir/pairs" --epochs 2 --servers 2 --optimizer $optimizer --rate 0.01
 done
-train "$dir/layers" --model mlp:64-33-10 --train "$data/digits.train.libsvm.gz" --epochs 1 --optimizer adamw --l2 0.01
+train "$dir/layers" --model mlp:64-33-10 --train "$data/digits.train.libsvm.gz" --epochs 1 --optimizer adamw,l2=0.01
 for run in sgd adagrad adam ftrl layers; do
     expect 0 "" "$downpour" export --from "$dir/$run" --to "$dir/$run.safetensors" --slots
     expect 0 "slots included" "$downpour" import --from "$dir/$run.safetensors" --to "$dir/C.$run" --like "$dir/$run"
-    expect 0 "all as their manifests say" "$downpour" verify "$dir/C.$run"
+    expect 0 "all as their manifests say" "$downpour" inspect "$dir/C.$run" --verify
     before=$(digest "$dir/$run")
     [ -n "$before" ] && [ "$(restored "$dir/C.$run" "$dir/$run" 3)" = "$before" ] || fail "$run: another digest"
     expect 0 "" "$downpour" export --from "$dir/C.$run" --to "$dir/again.safetensors" --slots

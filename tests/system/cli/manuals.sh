@@ -13,10 +13,12 @@ offers() {
 commands=$("$downpour" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 [ "$(wc -w <<<"$commands")" -ge 10 ] || fail "few commands: $commands"
 [ "$(offers downpour ru)" = run ] || fail "ru: $(offers downpour ru)"
-[ "$(offers downpour run --train-l)" = --train-labels ] || fail "run --train-l: $(offers downpour run --train-l)"
+[ "$(offers downpour run --rate-b)" = --rate-by-staleness ] || fail "run --rate-b: $(offers downpour run --rate-b)"
+[ "$("$downpour" run --help | wc -l)" -le 45 ] || fail "run --help has more than 45 lines"
+[ "$("$downpour" run --help all | grep -c '^  --')" -le 62 ] || fail "run has more than 60 flags"
 [ -z "$(offers downpour run --train a)" ] || fail "not left to file names"
 for command in $commands; do
-    flags=$("$downpour" "$command" --help | grep -oE '^  --[a-z0-9-]+' | xargs)
+    flags=$("$downpour" "$command" --help all | grep -oE '^  --[a-z0-9-]+' | xargs)
     [ "$(offers downpour "$command" -)" = "$flags" ] || fail "$command: $(offers downpour "$command" -), not $flags"
 done
 
@@ -28,7 +30,7 @@ fi
 expect 0 "" deploy/docs/manuals "$(dirname "$downpour")" "$dir/man1"
 for command in $commands; do
     page=$dir/man1/downpour-$command.1
-    for flag in $("$downpour" "$command" --help | grep -oE '^  --[a-z0-9-]+'); do
+    for flag in $("$downpour" "$command" --help all | grep -oE '^  --[a-z0-9-]+'); do
         grep -qF -e "${flag//-/\\-}" "$page" || fail "$page lacks $flag"
     done
 done

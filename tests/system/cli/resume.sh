@@ -75,7 +75,7 @@ try() {
 
 digits=(--model mlp:64-32-10 --train "$data/digits.train.libsvm.gz" --batch 8 --no-overlap --journal-bytes 16MiB --cache-bytes 64MiB)
 try "test set" "${digits[@]}" --rate 0.002 --test "$data/digits.test.libsvm.gz" --epochs 30
-try "validation, patience" "${digits[@]}" --test "$data/digits.test.libsvm.gz" --validation-share 0.2 --rate 0.0005 --patience 5 --epochs 200
+try "validation, patience" "${digits[@]}" --test "$data/digits.test.libsvm.gz" --validation share=0.2 --rate 0.0005 --patience 5 --epochs 200
 
 # Two workers, asynchronous: every push counts once, and the figures are of all of them.
 count=0

@@ -81,7 +81,7 @@ said "nothing was trained: $dir/run still holds run 4 as it was. To train furthe
 # Another mode is no other training, but is said.
 expect 0 "Validation set: " "${run[@]}" --continue --validation "$data/digits.test.libsvm.gz" --consistency ssp:2
 said "^Other than in run 4: --consistency ssp:2 \(async then\)\. It trains on"
-expect 0 "Validation set: " "${run[@]}" --continue --validation-share 0.2 --consistency async
+expect 0 "Validation set: " "${run[@]}" --continue --validation share=0.2 --consistency async
 said "^Other than in run [0-9]+: --consistency async \(ssp:2 then\)\. "
 expect 0 "Report:" "${run[@]}" --continue --epochs 1 --work leased --workers 3 --threads 2
 said "^Other than in run [0-9]+: --work leased \(fixed then\), --workers 3 \([0-9] then\), --threads 2 \(1 then\)\. It trains on"

@@ -1,7 +1,7 @@
 /* Amounts: bytes and progress as text, and times from it. */
 #include "tests/lib/test.h"
 
-#include "deploy/checkpoint/amounts.h"
+#include "deploy/cli/amounts.h"
 
 #include <string.h>
 

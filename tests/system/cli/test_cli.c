@@ -14,17 +14,27 @@
 
 static const struct dp_option options[] = {
     DP_OPTION_HEADING("Some"),
-    {"--epochs", "N", "passes", "training.epochs", NULL},
-    {"--l1", "X", "first line\nsecond", "training.optimizer.l1", NULL},
-    {"--optimizer", "NAME", "kind", "training.optimizer.kind", NULL},
-    {"--no-overlap", NULL, "a switch", "training.overlap", "false"},
-    {"--dir", "DIR", "a directory", NULL, NULL},
-    {"--a-name-that-has-no-room", "X",
-     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen", NULL, NULL},
+    {"--epochs", "N", "training.epochs", "passes"},
+    {"--optimizer", "NAME", "training.optimizer.kind", "kind"},
+    {"--optimizer l1", "X", "training.optimizer.l1", "first line\nsecond"},
+    {"--optimizer l2", "X", "training.optimizer.l2", "of weights"},
+    {"--no-overlap", NULL, "training.overlap=false", "a switch"},
+    {"--dir", "DIR", NULL, "a directory"},
+    DP_OPTION_RARE("Rare"),
+    {"--train", "FILE", NULL, "a file"},
+    {"--train labels", "FILE", NULL, "another"},
+    {"--inject", "KEY=VALUE,...", NULL, "delays"},
+    {"--inject pace", "TIME", NULL, "of all"},
+    {"--inject straggler", "W:TIME", NULL, "of some"},
+    {"--a-name-that-has-no-room", "X", NULL,
+     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
-static const struct dp_option_alias aliases[] = {
-    {"--num-epochs", "--epochs"}, {"--passes", "--epochs"}, {NULL, NULL}};
+static const struct dp_option_alias aliases[] = {{"--num-epochs", "--epochs"},
+                                                 {"--passes", "--epochs"},
+                                                 {"--l1", "--optimizer l1"},
+                                                 {"--pace", "--inject pace"},
+                                                 {NULL, NULL}};
 static const struct dp_command command = {.name = "run",
                                           .summary = "summary",
                                           .usage = "usage",
@@ -47,20 +57,17 @@ static void flags_come_in_both_forms_and_any_order(void **state)
     struct dp_error err = {0};
     struct dp_cluster cluster;
     bool help;
-    /* --l1 before the optimizer that it belongs to */
-    char *argv[] = {"--l1=0.5", "--optimizer", "ftrl", "--no-overlap", "--epochs=7", "--dir", "-x", NULL};
+    /* A suboption before the optimizer that it belongs to, as a word of its own, too. */
+    char *argv[] = {"--optimizer=l1=0.5", "--optimizer l2", "2",     "--optimizer", "ftrl",
+                    "--no-overlap",       "--epochs=7",     "--dir", "-x",          NULL};
     assert_int_equal(parse(argv, values, &help, &err), DP_OK);
     assert_false(help);
     dp_cluster_defaults(&cluster);
     assert_int_equal(dp_options_apply(&command, values, &cluster, &err), DP_OK);
     assert_true(cluster.training.epochs == 7 && !cluster.training.overlap);
     assert_true(cluster.training.optimizer.kind == DP_OPT_FTRL && cluster.training.optimizer.l1 == 0.5f);
+    assert_true(cluster.training.optimizer.l2 == 2.0f);
     assert_string_equal(dp_options_value(&command, values, "--dir"), "-x");
-    char *other[] = {"--passes=9", NULL}, *another[] = {"--num-epochs", "9", NULL};
-    assert_int_equal(parse(other, values, &help, &err), DP_OK);
-    assert_string_equal(dp_options_value(&command, values, "--epochs"), "9");
-    assert_int_equal(parse(another, values, &help, &err), DP_OK);
-    assert_string_equal(dp_options_value(&command, values, "--epochs"), "9");
     char *none[] = {NULL};
     assert_int_equal(parse(none, values, &help, &err), DP_OK);
     assert_null(dp_options_value(&command, values, "--dir"));
@@ -69,11 +76,42 @@ static void flags_come_in_both_forms_and_any_order(void **state)
     assert_true(help);
 }
 
+/* A suboption begins with a known KEY=; all else is a value, with its commas and colons. */
+static void suboptions_are_taken_off_a_value(void **state)
+{
+    (void)state;
+    static const struct {
+        char *argv[5];
+        const char *name, *value;
+    } good[] = {
+        {{"--optimizer", "ftrl:l1=3,l2=4"}, "--optimizer", "ftrl"},
+        {{"--optimizer", "ftrl:l1=3,l2=4"}, "--optimizer l1", "3"},
+        {{"--optimizer", "ftrl,l1=3,l2=4"}, "--optimizer l2", "4"},
+        {{"--optimizer", "l2=4", "--optimizer", "ftrl"}, "--optimizer l2", "4"},
+        {{"--optimizer", "l2=4"}, "--optimizer", NULL},
+        {{"--passes=9"}, "--epochs", "9"},
+        {{"--num-epochs", "9"}, "--epochs", "9"},
+        {{"--inject", "pace=20ms,straggler=3:10x,1:5ms"}, "--inject straggler", "3:10x,1:5ms"},
+        {{"--inject=straggler=3:10x,1:5ms,pace=20ms"}, "--inject pace", "20ms"},
+        {{"--train", "a=b,c=d:e,labels=f=g"}, "--train", "a=b,c=d:e"},
+        {{"--train", "a=b,c=d:e,labels=f=g"}, "--train labels", "f=g"},
+    };
+    const char *values[OPTIONS];
+    struct dp_error err = {0};
+    bool help;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(parse(good[i].argv, values, &help, &err), DP_OK);
+        const char *value = dp_options_value(&command, values, good[i].name);
+        if (!value != !good[i].value || (value && strcmp(value, good[i].value) != 0))
+            fail_msg("case %zu: %s is '%s'", i, good[i].name, value ? value : "none");
+    }
+}
+
 static void wrong_flags_are_named_with_the_nearest(void **state)
 {
     (void)state;
     static const struct {
-        char *argv[4];
+        char *argv[5];
         const char *text;
     } bad[] = {
         {{"--epoch", "3", NULL}, "'--epoch' (did you mean '--epochs'?)"},
@@ -86,6 +124,15 @@ static void wrong_flags_are_named_with_the_nearest(void **state)
         {{"--pass", "1", NULL}, "unknown flag '--pass'"},
         {{"--num-epochs --passes", "1", NULL}, "unknown flag"},
         {{"--no-overlap=1", NULL}, "'--no-overlap' takes no value"},
+        {{"--optimizer", "ftrl,l3=1"}, "--optimizer has no suboption 'l3'; it has l1=X, l2=X"},
+        {{"--optimizer", "l3=1"}, "--optimizer has no suboption 'l3'"},
+        {{"--optimizer", "l1=1,l1=2"}, "'--optimizer l1' is given twice"},
+        {{"--optimizer", "ftrl", "--optimizer", "adam,l1=2"}, "'--optimizer' is given twice"},
+        {{"--inject", "20ms"}, "--inject has no suboption '20ms'; it has pace=TIME, straggler=W:TIME"},
+        {{"--inject", "20ms,pace=1ms"}, "--inject has no suboption '20ms'"},
+        {{"--l1", "0.5"}, "flag '--l1' is now '--optimizer l1=X' (or '--optimizer NAME,l1=X')"},
+        {{"--pace=5ms"}, "flag '--pace' is now '--inject pace=TIME'"},
+        {{"--optimizer l3", "1"}, "unknown flag"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *values[OPTIONS];
@@ -94,28 +141,38 @@ static void wrong_flags_are_named_with_the_nearest(void **state)
         if (parse(bad[i].argv, values, &help, &err) != DP_ARGUMENT || !strstr(err.text, bad[i].text))
             fail_msg("case %zu: '%s'", i, err.text);
     }
-    const char *values[OPTIONS] = {NULL, "1000001"};
-    struct dp_error err = {0};
-    struct dp_cluster cluster;
-    dp_cluster_defaults(&cluster);
-    assert_int_equal(dp_options_apply(&command, values, &cluster, &err), DP_ARGUMENT);
-    assert_non_null(strstr(err.text, "--epochs"));
+}
+
+static char *help_text(bool all)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    dp_options_help(&command, all, file);
+    assert_int_equal(fclose(file), 0);
+    return text;
 }
 
 static void help_lists_every_flag(void **state)
 {
     (void)state;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    assert_non_null(file);
-    dp_options_help(&command, file);
-    assert_int_equal(fclose(file), 0);
-    for (size_t i = 1; i < OPTIONS; i++)
-        assert_non_null(strstr(text, options[i].name));
-    assert_non_null(strstr(text, "\n                           second\n"));
+    char *text = help_text(true);
+    for (size_t i = 0; i < OPTIONS; i++)
+        assert_non_null(strstr(text, !options[i].name               ? options[i].help
+                                     : strchr(options[i].name, ' ') ? strchr(options[i].name, ' ') + 1
+                                                                    : options[i].name));
+    assert_non_null(
+        strstr(text, "\n    l1=X                   first line\n                           second\n"));
     assert_non_null(strstr(text, "  --a-name-that-has-no-room X\n                           one two"));
     assert_non_null(strstr(text, " twelve thirteen\n                           fourteen fifteen\n"));
+    free(text);
+    text = help_text(false);
+    assert_non_null(strstr(text, "--dir DIR"));
+    assert_non_null(strstr(text, "--help all"));
+    assert_null(strstr(text, "l1"));
+    assert_null(strstr(text, "Rare"));
+    assert_null(strstr(text, "--train"));
     free(text);
 }
 
@@ -231,7 +288,7 @@ static void plain_lines_come_seldom_and_only_when_new(void **state)
     (void)state;
     char *text = NULL;
     size_t size = 0;
-    FILE *file = tmpfile(), *copy;
+    FILE *file = open_memstream(&text, &size);
     struct dp_cli_line line;
     assert_non_null(file);
     dp_cli_line_init(&line, file);
@@ -243,14 +300,9 @@ static void plain_lines_come_seldom_and_only_when_new(void **state)
     dp_cli_line_show(&line, "c", 9000); /* the same */
     dp_cli_line_show(&line, "e", 9500);
     dp_cli_line_end(&line);
-    rewind(file);
-    copy = open_memstream(&text, &size);
-    for (int c; (c = fgetc(file)) != EOF;)
-        fputc(c, copy);
-    assert_int_equal(fclose(copy), 0);
+    assert_int_equal(fclose(file), 0);
     assert_string_equal(text, "a\nc\ne\n");
     free(text);
-    assert_int_equal(fclose(file), 0);
 }
 
 static void moving_line_is_written_over_itself(void **state)
@@ -434,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_come_in_both_forms_and_any_order),
+        cmocka_unit_test(suboptions_are_taken_off_a_value),
         cmocka_unit_test(wrong_flags_are_named_with_the_nearest),
         cmocka_unit_test(help_lists_every_flag),
         cmocka_unit_test(progress_sums_the_workers),

@@ -71,17 +71,14 @@ static void words_and_flags(void **state)
     static const struct dp_command command = {.name = "x", .options = options, .count = 3};
     char *const argv[] = {"DIR",  "--top",      "5", "--user", "a",    "--all",
                           "word", "--user=b c", "-", "--",     "--top"};
+    static const char *const want[] = {"DIR", "word", "-", "--top"};
     struct dp_words words;
     assert_int_equal(dp_words_split(&command, "--user", 11, argv, &words, NULL), DP_OK);
-    assert_int_equal(words.words, 4);
-    assert_string_equal(words.word[0], "DIR");
-    assert_string_equal(words.word[1], "word");
-    assert_string_equal(words.word[2], "-");
-    assert_string_equal(words.word[3], "--top");
-    assert_int_equal(words.values, 2);
+    assert_true(words.words == 4 && words.values == 2 && words.rest_count == 3);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(words.word[i], want[i]);
     assert_string_equal(words.value[0], "a");
     assert_string_equal(words.value[1], "b c");
-    assert_int_equal(words.rest_count, 3);
     assert_string_equal(words.rest[1], "5");
     assert_string_equal(words.rest[2], "--all");
     dp_words_clear(&words);

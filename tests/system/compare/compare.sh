@@ -18,7 +18,7 @@ is() { # FILE EXPRESSION VALUE
 
 # --- refused before anything is made
 expect 2 "--test FILE is required" "$downpour" compare --dir "$dir/no" --model logistic --train tests/data/digits.train.libsvm.gz
-expect 2 "the workers are 0 .. 3" "$downpour" compare --dir "$dir/no" "${job[@]}" --workers 4 --straggler 4:10x
+expect 2 "the workers are 0 .. 3" "$downpour" compare --dir "$dir/no" "${job[@]}" --workers 4 --inject straggler=4:10x
 expect 2 "'assync' is no mode" "$downpour" compare --dir "$dir/no" "${job[@]}" --modes assync
 expect 2 "there is no model 'mpl'" "$downpour" compare --dir "$dir/no" "${job[@]/mlp:64-16-10/mpl:64}"
 [ ! -e "$dir/no" ] || fail "a refused comparison left a directory"
@@ -27,8 +27,8 @@ echo mine >"$dir/mine/report.json"
 expect 2 "has other files" "$downpour" compare --dir "$dir/mine" "${job[@]}" --overwrite
 [ "$(cat "$dir/mine/report.json")" = mine ] || fail "somebody's file was replaced"
 
-expect 2 "mode async: --straggler 1:10x multiplies --pace, which is not given: add --pace TIME" "$downpour" compare --dir "$dir/no" \
-    "${job[@]}" --workers 2 --straggler 1:10x
+expect 2 "mode async: --inject straggler=1:10x multiplies pace, which is not given: add pace=TIME" "$downpour" compare --dir "$dir/no" \
+    "${job[@]}" --workers 2 --inject straggler=1:10x
 [ ! -e "$dir/no" ] || fail "a refused comparison left a directory"
 
 # --- said at once, not once for each seed
@@ -38,7 +38,7 @@ expect 2 "digits.train.libsvm.gz:13: index 64: expected 1 to 63, as the model ta
     "${job[@]/mlp:64-16-10/mlp:63-16-10}" --modes async,sync
 [ "$(ls "$dir/bad")" = lock ] || fail "a comparison that was refused at its first run left $(ls "$dir/bad")"
 expect 2 "No mode ended well with the first seed" "$downpour" compare --dir "$dir/bad" "${job[@]:0:8}" "${job[@]:10}" \
-    --modes sync,ssp:1 --workers 2 --batch 8 --optimizer sgd --l2 1 --rate 100 --lr-grid none
+    --modes sync,ssp:1 --workers 2 --batch 8 --optimizer sgd,l2=1 --rate 100 --lr-grid none
 if command -v python3 >/dev/null; then
     # The cause is the message that names it, and not the run's last line.
     is "$dir/bad/report.json" '[(x["status"], x["diverged"], x["error"][:38]) for x in r["runs"]]' \
@@ -50,7 +50,7 @@ mkdir "$dir/bin"
 for program in env cat; do ln -s "$(command -v $program)" "$dir/bin/"; done
 to=$dir/cmp
 expect 0 "Page:      $to/report.html" env PATH="$dir/bin" "$downpour" compare --dir "$to" "${one[@]}" --workers 2 --seeds 2 --epochs 3 \
-    --modes async,sync,allreduce --pace 2ms
+    --modes async,sync,allreduce --inject pace=2ms
 said "With two seeds no difference can be shown: that takes three .--seeds."
 said "^     about [0-9]+ s for the other 5 runs"
 [ "$(cat "$dir/out" "$dir/err" | grep -c "for the other")" = 1 ] || fail "the time that is left is said again"
@@ -97,7 +97,7 @@ grep -q "No mode reached accuracy 1" "$to/report.html" || fail "the page does no
 grep -q "(chosen)" "$to/report.html" || fail "the page does not have the rates"
 
 # --- stopped: its children with it, and what has ended stays
-"$downpour" compare --dir "$dir/stopped" "${one[@]}" --modes sync,async --seeds 3 --epochs 2 --pace 5ms >"$dir/run.out" 2>"$dir/run.err" &
+"$downpour" compare --dir "$dir/stopped" "${one[@]}" --modes sync,async --seeds 3 --epochs 2 --inject pace=5ms >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 wait_until 60 grep -q "^  1/6" "$dir/run.err" || fail "no run ended within a minute"
 kill -TERM "$pid"

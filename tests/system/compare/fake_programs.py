@@ -136,8 +136,8 @@ def run(words):
     if exceptions(where).get("exit"):
         leave_failure(where, exceptions(where))
     for name in ("pace", "jitter", "straggler"):
-        if "--" + name in words:
-            asked[name] = flag(words, "--" + name)
+        if "--inject " + name in words:
+            asked[name] = flag(words, "--inject " + name)
     leave_samples(where + "/samples.json", where)
     return leave_report(where + "/report.json", where, asked, False)
 

@@ -12,7 +12,7 @@ ASKED = {"async": ("async", "fixed", 2, 1, False), "ssp:04": ("ssp:04", "fixed",
          "sync@3": ("sync", "fixed", 3, 1, False), "sync:1": ("sync:1", "fixed", 2, 1, False),
          "async:leased": ("async", "leased", 2, 1, False), "hogwild@4": ("async", "fixed", 1, 4, False),
          "allreduce": ("sync", "fixed", 2, 1, True)}
-FLAGS = ["--lr-grid", "none", "--modes", MODES, "--workers", "2", "--pace", "2ms", "--jitter", "exp", "--straggler", "1:3x"]
+FLAGS = ["--lr-grid", "none", "--modes", MODES, "--workers", "2", "--inject", "pace=2ms,jitter=exp,straggler=1:3x"]
 
 
 def path_of(mode):
@@ -46,7 +46,7 @@ def each_run_is_asked_for_what_the_comparison_notes(bed):
 
 def none_is_no_difference(bed):
     """As a run reports it: without jitter, and the straggler as it was given."""
-    flags = ["--modes", "async,hogwild", "--lr-grid", "none", "--seeds", "1", "--pace", "none", "--jitter", "none", "--straggler", "none"]
+    flags = ["--modes", "async,hogwild", "--lr-grid", "none", "--seeds", "1", "--inject", "pace=none,jitter=none,straggler=none"]
     _, report, _ = bed.compare("none", flags, {f"runs/{m}/seed-1": {"settings": {"jitter": None}} for m in ("async", "hogwild")})
     bed.check("runs without delays", [(run["status"], run["error"]) for run in report["runs"]], [("ok", "")] * 2)
 
@@ -161,7 +161,7 @@ def rates_are_tried_on_what_no_run_is_scored_on(bed):
               [[0.00033, 0.001, 0.003], [], [0.00033, 0.001, 0.003]])
     bed.check("the rate of its own", report["modes"][1]["rate"], 0.5)
     tried, ran = words_of(where, "grid/async/0.001-seed-1001"), words_of(where, "runs/async/seed-1")
-    for flag, in_try, in_run in (("--validation-share", "0.2", None), ("--keep", "last", None), ("--test", None, None)):
+    for flag, in_try, in_run in (("--validation share", "0.2", None), ("--keep", "last", None), ("--test", None, None)):
         bed.check(flag, [words[words.index(flag) + 1] if flag in words else None for words in (tried, ran)], [in_try, in_run])
     bed.check("what is scored", (tried[tried.index("--score") + 1], ran[ran.index("--score") + 1].endswith("digits.test.libsvm.gz")),
               ("validation", True))

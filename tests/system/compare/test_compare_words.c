@@ -468,7 +468,7 @@ static void short_trainings_have_no_times(void **state)
     json_array_foreach(json_object_get(root, "runs"), i, run)(void) json_object_set_new(
         json_object_get(json_object_get(run, "report"), "throughput"), "seconds", json_real(0.2));
     says(said(dp_compare_put_answer, root),
-         "These trainings are too short to compare times (0.2 s): use more data, epochs or --pace. No "
+         "These trainings are too short to compare times (0.2 s): use more data, epochs or --inject pace. No "
          "difference at the end is shown.");
     says_not(said(dp_compare_put_answer, root), "sooner");
     says_not(said(dp_compare_put_target, root), "Seconds");

@@ -122,7 +122,7 @@ def threads(job):
 PLAYED = {"async": lambda job: bounded(job, 10**9), "ssp:2": lambda job: bounded(job, 2), "sync": lambda job: bounded(job, 0),
           "sync:1": lambda job: backups(job, 1), "sync:2": lambda job: backups(job, 2), "async:leased": leased,
           "hogwild@3": threads, "allreduce": lambda job: bounded(job, 0)}
-FLAGS = ["--lr-grid", "none", "--workers", str(WORKERS), "--pace", "7ms", "--jitter", "exp", "--straggler", "1:3.5x,2:5ms"]
+FLAGS = ["--lr-grid", "none", "--workers", str(WORKERS), "--inject", "pace=7ms,jitter=exp,straggler=1:3.5x,2:5ms"]
 
 
 def each_least_time_is_that_of_the_events(bed):

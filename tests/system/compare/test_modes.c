@@ -77,7 +77,7 @@ static void paths_differ(void **state)
     (void)state;
     char one[DP_COMPARE_NAME], other[DP_COMPARE_NAME];
     assert_int_equal(dp_compare_modes_parse("sync:1,sync@1,sync,sync[batch=1],sync[batch=1]+prefetch,"
-                                            "sync[rate=1e-3,l2=1]",
+                                            "sync[rate=1e-3,optimizer=l2=1]",
                                             4, mode, &count, &err),
                      DP_OK);
     for (size_t i = 0; i < count; i++)
@@ -86,17 +86,18 @@ static void paths_differ(void **state)
                                     dp_compare_mode_path(&mode[k], other));
     assert_null(strpbrk(dp_compare_mode_path(&mode[0], one), ":/"));
     assert_string_equal(dp_compare_mode_path(&mode[4], one), "sync-batch=1+prefetch");
-    assert_string_equal(dp_compare_mode_path(&mode[5], one), "sync-rate=1e-3-l2=1");
+    assert_string_equal(dp_compare_mode_path(&mode[5], one), "sync-rate=1e-3-optimizer=l2=1");
 }
 
 /* Settings of their own, by the names of run's flags; what is the same for all modes is not among them. */
 static void a_mode_has_settings_of_its_own(void **state)
 {
     (void)state;
-    assert_int_equal(dp_compare_modes_parse("sync@4[batch=4],async[rate=0.01,momentum=0.5],"
-                                            "async[rate_by_staleness]+prefetch,hogwild@3[push_every=1],"
-                                            "async:leased@2[lr=3]",
-                                            2, mode, &count, &err),
+    assert_int_equal(dp_compare_modes_parse(
+                         "sync@4[batch=4],async[rate=0.01,decay=cosine,optimizer=sgd:momentum=0.5,l2=1],"
+                         "async[rate_by_staleness]+prefetch,hogwild@3[push_every=1],"
+                         "async:leased@2[lr=3]",
+                         2, mode, &count, &err),
                      DP_OK);
     assert_int_equal(count, 5);
     assert_string_equal(mode[0].name, "sync@4[batch=4]");
@@ -105,7 +106,9 @@ static void a_mode_has_settings_of_its_own(void **state)
     assert_null(dp_compare_mode_own(&mode[0], "--rate"));
     assert_false(mode[0].prefetch);
     assert_string_equal(dp_compare_mode_own(&mode[1], "--rate"), "0.01");
-    assert_string_equal(dp_compare_mode_own(&mode[1], "--momentum"), "0.5");
+    assert_string_equal(dp_compare_mode_own(&mode[1], "--rate decay"), "cosine");
+    assert_string_equal(dp_compare_mode_own(&mode[1], "--optimizer momentum"), "0.5");
+    assert_string_equal(dp_compare_mode_own(&mode[1], "--optimizer l2"), "1");
     assert_string_equal(dp_compare_mode_own(&mode[2], "--rate-by-staleness"), "");
     assert_true(mode[2].prefetch);
     assert_string_equal(dp_compare_mode_own(&mode[3], "--push-every"), "3"); /* one of each thread */
@@ -119,15 +122,16 @@ static void settings_are_checked_by_name(void **state)
 {
     (void)state;
     static const char *const of_all[] = {
-        "model=mf:2",       "train=x",   "test=x",      "seed=2",    "dir=x",         "epochs=2",
-        "workers=2",        "threads=2", "work=leased", "pace=1ms",  "cluster=x",     "scale=2",
-        "consistency=sync", "resume",    "normalize",   "holdout=x", "straggler=0:2x"};
+        "model=mf:2",       "train=x",   "test=x",      "seed=2",          "dir=x",     "epochs=2",
+        "workers=2",        "threads=2", "work=leased", "inject=pace=1ms", "cluster=x", "scale=2",
+        "consistency=sync", "resume",    "normalize",   "holdout=x"};
     char text[64];
     for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
         (void)snprintf(text, sizeof text, "async[%s]", of_all[i]);
         refused(text, "is the same for all modes that are compared, or part of a mode's name");
     }
     refused("async[batsh=4]", "did you mean '--batch'");
+    refused("async[momentum=0.5]", "'--momentum' is now '--optimizer momentum=X'");
     refused("async[batch]", "'--batch' needs a value");
     refused("async[bf16=1]", "'--bf16' takes no value");
     refused("async[batch=4,batch=5]", "given twice");
@@ -190,9 +194,9 @@ static void a_plan_has_the_flags_of_runs(void **state)
     (void)state;
     struct dp_compare_plan plan;
     struct dp_cluster *cluster = NULL;
-    assert_int_equal(PLAN(&plan, "--workers", "4", "--modes", "sync:1,hogwild", "--straggler", "3:2x",
-                          "--pace", "2ms", "--seed", "7", "--lr-grid", "0.1,1e-3", "--optimizer", "sgd",
-                          "--sample-every", "1.5s"),
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--modes", "sync:1,hogwild", "--inject",
+                          "straggler=3:2x,pace=2ms", "--seed", "7", "--lr-grid", "0.1,1e-3", "--optimizer",
+                          "sgd", "--sample-every", "1.5s"),
                      DP_OK);
     assert_int_equal(plan.seeds, 5);
     assert_true(plan.first_grid_seed > plan.first_seed + plan.seeds);
@@ -218,8 +222,8 @@ static void a_plan_has_the_settings_of_modes(void **state)
     (void)state;
     struct dp_compare_plan plan;
     struct dp_cluster *cluster = NULL;
-    assert_int_equal(PLAN(&plan, "--batch", "32", "--momentum", "0.1", "--optimizer", "sgd", "--modes",
-                          "async[batch=4,momentum=0.5],sync+prefetch"),
+    assert_int_equal(PLAN(&plan, "--batch", "32", "--optimizer", "momentum=0.1", "--optimizer", "sgd",
+                          "--modes", "async[batch=4,optimizer=momentum=0.5],sync+prefetch"),
                      DP_OK);
     assert_int_equal(dp_compare_plan_cluster(&plan, &plan.mode[0], 1, NULL, &cluster, &err), DP_OK);
     assert_int_equal(cluster->training.batch, 4);
@@ -264,9 +268,9 @@ static void what_no_run_would_take_is_refused(void **state)
 {
     (void)state;
     struct dp_compare_plan plan;
-    plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "4:2x"), "the workers are 0 .. 3");
+    plan_refused(PLAN(&plan, "--workers", "4", "--inject", "straggler=4:2x"), "the workers are 0 .. 3");
     plan_refused(
-        PLAN(&plan, "--workers", "4", "--modes", "sync,sync@2", "--straggler", "3:2x", "--pace", "1ms"),
+        PLAN(&plan, "--workers", "4", "--modes", "sync,sync@2", "--inject", "straggler=3:2x,pace=1ms"),
         "mode sync@2");
     plan_refused(PLAN(&plan, "--workers", "2", "--modes", "sync:2"), "mode sync:2");
     plan_refused(PLAN(&plan, "--seeds", "0"), "--seeds");
@@ -279,9 +283,9 @@ static void what_no_run_would_take_is_refused(void **state)
     plan_refused(PLAN(&plan, "--target", "accurracy:0.9"), "--target");
     plan_refused(PLAN(&plan, "--target", "accuracy:1.5"), "--target");
     plan_refused(PLAN(&plan, "--sample-every", "1ms"), "10ms or more");
-    plan_refused(PLAN(&plan, "--train-labels", "none/x"), "cannot read 'none/x'");
+    plan_refused(PLAN(&plan, "--train", "labels=none/x"), "cannot read 'none/x'");
     plan_refused(PLAN(&plan, "--consistency", "sync"), "unknown flag '--consistency'");
-    plan_refused(PLAN(&plan, "--jitter", "exp"), "--pace");
+    plan_refused(PLAN(&plan, "--inject", "jitter=exp"), "--inject pace");
 }
 
 /* As downpour-allreduce does, before anything is started. */
@@ -301,12 +305,13 @@ static void a_factor_needs_a_pace(void **state)
 {
     (void)state;
     struct dp_compare_plan plan;
-    plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "3:10x"), "add --pace TIME (such as 20ms)");
-    plan_refused(PLAN(&plan, "--workers", "4", "--straggler", "2:5ms,3:10x", "--pace", "0"),
-                 "multiplies --pace");
-    assert_int_equal(PLAN(&plan, "--workers", "4", "--straggler", "3:10x", "--pace", "20ms"), DP_OK);
-    assert_int_equal(PLAN(&plan, "--workers", "4", "--straggler", "3:5ms"), DP_OK);
-    assert_int_equal(PLAN(&plan, "--workers", "4", "--straggler", "none"), DP_OK);
+    plan_refused(PLAN(&plan, "--workers", "4", "--inject", "straggler=3:10x"),
+                 "add pace=TIME (such as 20ms)");
+    plan_refused(PLAN(&plan, "--workers", "4", "--inject", "straggler=2:5ms,3:10x,pace=0"),
+                 "multiplies pace");
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--inject", "straggler=3:10x,pace=20ms"), DP_OK);
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--inject", "straggler=3:5ms"), DP_OK);
+    assert_int_equal(PLAN(&plan, "--workers", "4", "--inject", "straggler=none"), DP_OK);
 }
 
 int main(void)

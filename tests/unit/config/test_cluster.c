@@ -320,9 +320,9 @@ static void keys_are_set_from_text_with_the_checks_of_the_file(void **state)
     assert_int_equal(dp_cluster_set(&c, "training.epochs", "7", "--epochs", &err), DP_OK);
     assert_int_equal(dp_cluster_set(&c, "training.seed", "18446744073709551615", "--seed", &err), DP_OK);
     assert_int_equal(dp_cluster_set(&c, "training.rate", "0.5", "--rate", &err), DP_OK);
-    assert_int_equal(dp_cluster_set(&c, "training.decay", "cosine", "--decay", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.decay", "cosine", "--rate decay", &err), DP_OK);
     assert_int_equal(dp_cluster_set(&c, "training.optimizer.kind", "ftrl", "--optimizer", &err), DP_OK);
-    assert_int_equal(dp_cluster_set(&c, "training.optimizer.l1", "0.25", "--l1", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.optimizer.l1", "0.25", "--optimizer l1", &err), DP_OK);
     assert_int_equal(dp_cluster_set(&c, "training.overlap", "false", "--no-overlap", &err), DP_OK);
     assert_int_equal(dp_cluster_set(&c, "cache_bytes", "2MiB", "--cache-bytes", &err), DP_OK);
     assert_int_equal(dp_cluster_set(&c, "data.train", "x", "--train", &err), DP_OK);

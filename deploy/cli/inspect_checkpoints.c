@@ -1,13 +1,9 @@
-/* checkpoints: the checkpoints in a directory, as a table or as JSON. verify: every byte of one, or of all.
+/* inspect of checkpoints: a table of them, or JSON; with --verify every byte of each.
  *     list (server/checkpoint/listing.h) -> manifest, and whether its files are there -> line */
-#include "deploy/checkpoint/amounts.h"
-#include "deploy/checkpoint/checkpoint_commands.h"
-#include "deploy/cli/options_words.h"
-#include "deploy/cli/path.h"
+#include "deploy/cli/amounts.h"
+#include "deploy/cli/inspect_show.h"
 
-#include "common/base/deadline.h"
 #include "common/base/json.h"
-#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
@@ -19,38 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const struct dp_option list_options[] = {
-    {"--json", NULL, "print one JSON object: {\"checkpoints\": [...]}", NULL, NULL},
-};
-
-static const struct dp_command list_command = {
-    .name = "checkpoints",
-    .usage = "DIR [--json]",
-    .summary =
-        "Lists the checkpoints in DIR: number, when it was made, training run, epoch and push, loss, rows, "
-        "bytes, bytes that "
-        "were\nnew, and whether its files are there, in the right sizes ('downpour verify' reads them all). "
-        "Exit code 2 if one's "
-        "are not.",
-    .options = list_options,
-    .count = sizeof list_options / sizeof list_options[0],
-};
-
-static const struct dp_option verify_options[] = {
-    {"--json", NULL, "print one JSON object, with each damaged place", NULL, NULL},
-};
-
-static const struct dp_command verify_command = {
-    .name = "verify",
-    .usage = "DIR [NUMBER] [--json]",
-    .summary = "Reads every file of a checkpoint in DIR and compares it with its checksum: of number NUMBER, "
-               "or of all. DIR may also "
-               "be\nDIR/checkpoint-N. Names each file that is damaged, missing or too many; exit code 2 if "
-               "there is one.",
-    .options = verify_options,
-    .count = sizeof verify_options / sizeof verify_options[0],
-};
 
 struct checkpoint_listing {
     const char *directory;
@@ -207,78 +171,48 @@ static enum dp_status show_all(struct checkpoint_listing *l, uint32_t number, st
 {
     struct dp_checkpoint_list list = {0};
     enum dp_status st = dp_checkpoint_list_read(l->directory, &list, err);
-    uint32_t shown = 0;
-    if (st != DP_OK)
-        return st;
-    if (!l->json && !l->checksums && list.count > 0)
+    if (st == DP_OK && !l->json && !l->checksums)
         printf("%6s  %-20s %4s %6s %12s %9s %14s %10s %10s  %s\n", "number", "made", "run", "epoch", "push",
                "loss", "rows", "bytes", "new", "files");
-    for (size_t i = 0; i < list.count; i++) {
-        if (number != 0 && list.number[i] != number)
-            continue;
-        show_one(l, list.number[i]);
-        shown++;
-    }
+    for (size_t i = 0; i < list.count; i++)
+        if (number == 0 || list.number[i] == number)
+            show_one(l, list.number[i]);
     dp_checkpoint_list_clear(&list);
-    if (number != 0 && shown == 0)
-        return dp_fail(err, DP_NOT_FOUND,
-                       "there is no checkpoint %" PRIu32 " in %s: 'downpour checkpoints' lists them", number,
-                       l->directory);
-    if (l->checksums && shown == 0)
-        return dp_fail(err, DP_NOT_FOUND,
-                       "there is no checkpoint in %s: one is a directory checkpoint-N in it, with a "
-                       "manifest.json",
-                       l->directory);
-    if (l->json)
-        return show_json(l, err);
-    if (shown == 0)
-        printf("There is no checkpoint in %s.\n", l->directory);
-    else if (!l->checksums)
-        printf("Only the sizes of files were compared: 'downpour verify %s' reads all bytes.\n",
+    if (st != DP_OK || l->json)
+        return st == DP_OK ? show_json(l, err) : st;
+    if (!l->checksums)
+        printf("Only the sizes of files were compared: 'downpour inspect %s --verify' reads all bytes.\n",
                l->directory);
+    else if (l->damaged == 0)
+        printf("%" PRIu64 " files, %" PRIu64 " bytes: all as their manifests say\n", l->files, l->bytes);
     return DP_OK;
 }
 
-static enum dp_status run(const struct dp_command *command, int argc, char *const *argv, bool *helped,
-                          struct dp_error *err)
+bool dp_show_has_checkpoints(const char *path)
 {
-    bool verifies = command == &verify_command;
-    const char *values[1];
-    struct dp_words words = {0};
     struct dp_checkpoint_path directory;
-    struct checkpoint_listing l = {.array = json_array(), .damages = json_array(), .checksums = verifies};
-    uint64_t number = 0;
-    uint32_t named = 0;
-    enum dp_status st = dp_words_split(command, NULL, argc, argv, &words, err);
-    if (st == DP_OK)
-        st = dp_options_parse(command, words.rest_count, words.rest, values, helped, err);
-    if (st != DP_OK || *helped)
-        goto done;
-    if (words.words < 1 || words.words > (verifies ? 2u : 1u)) {
-        st = dp_fail(err, DP_ARGUMENT, "give the directory of the checkpoints: downpour %s %s", command->name,
-                     command->usage);
-        goto done;
-    }
-    if (words.words == 2)
-        st = dp_parse_u64(words.word[1], 1, DP_CHECKPOINT_NUMBER_MAX, "NUMBER", &number, err);
-    l.directory = words.word[0];
-    l.json = values[0] != NULL;
-    /* DIR/checkpoint-N names one. */
-    struct dp_error none = {0};
-    char last[DP_PATH_MAX + 1];
-    (void)snprintf(last, sizeof last, "%s", words.word[0]);
-    for (size_t n = strlen(last); n > 1 && last[n - 1] == '/'; n--)
-        last[n - 1] = '\0';
-    const char *slash = strrchr(last, '/');
-    if (st == DP_OK && number == 0 && dp_checkpoint_name_number(slash ? slash + 1 : last, &named) &&
-        dp_checkpoint_find(words.word[0], &directory, &named, &none) == DP_OK) {
-        l.directory = directory.text;
-        number = named;
-    }
-    if (st == DP_OK)
-        st = show_all(&l, (uint32_t)number, err);
-    if (st == DP_OK && verifies && !l.json && l.damaged == 0)
-        printf("%" PRIu64 " files, %" PRIu64 " bytes: all as their manifests say\n", l.files, l.bytes);
+    struct dp_error unheard = {0};
+    uint32_t number;
+    return dp_checkpoint_find(path, &directory, &number, &unheard) == DP_OK;
+}
+
+enum dp_status dp_show_checkpoints(const char *path, bool verify, bool json, struct dp_error *err)
+{
+    struct dp_checkpoint_path directory;
+    uint32_t number;
+    size_t len = strlen(path);
+    enum dp_status st = dp_checkpoint_find(path, &directory, &number, err);
+    if (st != DP_OK)
+        return st;
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    bool all = strlen(directory.text) == len && memcmp(directory.text, path, len) == 0;
+    struct checkpoint_listing l = {.directory = directory.text,
+                                   .json = json,
+                                   .checksums = verify,
+                                   .array = json_array(),
+                                   .damages = json_array()};
+    st = show_all(&l, all ? 0 : number, err);
     if (st == DP_OK && l.damaged > 0) {
         *err = l.first;
         st = dp_wrap(err, l.first.status,
@@ -286,35 +220,7 @@ static enum dp_status run(const struct dp_command *command, int argc, char *cons
                      " damaged checkpoint%s: restore from another one, and make a new one; the first",
                      l.damaged, l.damaged == 1 ? "" : "s");
     }
-done:
     json_decref(l.array);
     json_decref(l.damages);
-    dp_words_clear(&words);
     return st;
-}
-
-static int command_of(const struct dp_command *command, int argc, char *const *argv)
-{
-    struct dp_error err = {0};
-    bool help = false;
-    enum dp_status st = run(command, argc, argv, &help, &err);
-    if (st == DP_OK && help)
-        return dp_options_show_help(command);
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(&err, DP_IO, "cannot write to standard output");
-    if (st == DP_OK)
-        return 0;
-    dp_text_clean(err.text);
-    fprintf(stderr, "downpour: %s: %s\n", command->name, err.text);
-    return 2;
-}
-
-int dp_deploy_checkpoints(int argc, char *const *argv)
-{
-    return command_of(&list_command, argc, argv);
-}
-
-int dp_deploy_verify(int argc, char *const *argv)
-{
-    return command_of(&verify_command, argc, argv);
 }

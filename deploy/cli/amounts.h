@@ -1,7 +1,7 @@
 /* Amounts: how the commands on checkpoints show bytes and progress, and read times.
  * Thread    Any. */
-#ifndef DP_CHECKPOINT_AMOUNTS_H
-#define DP_CHECKPOINT_AMOUNTS_H
+#ifndef DP_CLI_AMOUNTS_H
+#define DP_CLI_AMOUNTS_H
 
 #include "common/base/status.h"
 #include "deploy/cli/progress.h"

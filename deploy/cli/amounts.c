@@ -1,4 +1,4 @@
-#include "deploy/checkpoint/amounts.h"
+#include "deploy/cli/amounts.h"
 
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
