@@ -2,5 +2,5 @@
 
 int main(int argc, char **argv)
 {
-    return dp_worker_main(argc, argv, NULL);
+    return dp_worker_main(argc, argv);
 }

@@ -184,8 +184,7 @@ static enum dp_status check_history(const struct round *before, const struct rou
 }
 
 static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, const struct flags *flags,
-                                 bool resumes, const struct dp_push_extra *extra, struct round *round,
-                                 struct dp_error *err)
+                                 bool resumes, struct round *round, struct dp_error *err)
 {
     char name[32];
     struct dp_job job;
@@ -198,7 +197,6 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     dp_client_generation(job.client, &round->generation, &round->history);
     job.cluster_file = flags->cluster;
     job.resumes = resumes;
-    job.extra = extra;
     st = check_history(&before, round, err);
     bool is_known = st != DP_OK;
     if (st == DP_OK)
@@ -234,8 +232,7 @@ static void tell_again(const struct dp_cluster *cluster, const struct round *rou
                round->generation, round->why.text);
 }
 
-static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags,
-                            const struct dp_push_extra *extra, struct dp_error *err)
+static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags, struct dp_error *err)
 {
     struct round round = {0};
     uint64_t worker;
@@ -248,12 +245,12 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
     char name[32];
     (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
     dp_log_start(name, DP_LOG_INFO);
-    st = train_once(cluster, (uint32_t)worker, flags, flags->resume, extra, &round, err);
+    st = train_once(cluster, (uint32_t)worker, flags, flags->resume, &round, err);
     /* Each round is of one more silence, or of one more restore. */
     while (round.again != AGAIN_NOT) {
         tell_again(cluster, &round);
         *err = (struct dp_error){0};
-        st = train_once(cluster, (uint32_t)worker, flags, true, extra, &round, err);
+        st = train_once(cluster, (uint32_t)worker, flags, true, &round, err);
     }
     return st;
 }
@@ -309,7 +306,7 @@ static enum dp_status check_limits(struct dp_error *err)
     return dp_limits_check("a worker", &need, err);
 }
 
-int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
+int dp_worker_main(int argc, char **argv)
 {
     struct dp_error err = {0};
     struct flags flags;
@@ -330,7 +327,7 @@ int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
     if (st == DP_OK)
         st = set_device(cluster, &flags, &err);
     if (st == DP_OK)
-        st = flags.worker                 ? train(cluster, &flags, extra, &err)
+        st = flags.worker                 ? train(cluster, &flags, &err)
              : flags.predict || flags.top ? predict(cluster, &flags, &err)
                                           : observe(cluster, &flags, &err);
     dp_cluster_free(&cluster);

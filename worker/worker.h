@@ -4,9 +4,7 @@
 #ifndef DP_WORKER_WORKER_H
 #define DP_WORKER_WORKER_H
 
-#include "worker/context/job.h"
-
-/* Returns the exit code. extra: what each push of a training carries besides its gradients; NULL: nothing. */
-int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra);
+/* Returns the exit code. */
+int dp_worker_main(int argc, char **argv);
 
 #endif

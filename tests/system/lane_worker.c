@@ -16,5 +16,5 @@ enum dp_status __wrap_dp_hogwild_open(const struct dp_hogwild_options *options, 
 
 int main(int argc, char **argv)
 {
-    return dp_worker_main(argc, argv, NULL);
+    return dp_worker_main(argc, argv);
 }

@@ -4,22 +4,22 @@
 #include "common/base/log.h"
 #include "common/config/injection.h"
 #include "common/model/optimizer.h"
-#include "worker/allreduce/ranks_report.h"
+#include "common/tensors/tensor_file.h"
 #include "worker/allreduce/replica.h"
-#include "worker/allreduce/weights_file.h"
 #include "worker/context/agreed.h"
-#include "worker/context/defaults.h"
 #include "worker/context/exchange.h"
 #include "worker/context/retry.h"
-#include "worker/history/columns_file.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/step.h"
 #include "worker/schedule/rate.h"
 #include "worker/schedule/rounds.h"
 #include "worker/score/sets.h"
+#include "worker/telemetry/report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MS_NS UINT64_C(1000000)
 
@@ -62,8 +62,8 @@ static uint32_t examples_of(const struct rank *r, uint64_t number)
     return left < r->training->batch ? (uint32_t)left : r->training->batch;
 }
 
-/* How long the others may take until they have come to this step, whose first minibatch is this one: timeout_ms,
- * or that as a rank's injected delay lengthens it. */
+/* How long the others may take until they have come to this step, whose first minibatch is this one:
+ * timeout_ms, or that as a rank's injected delay lengthens it. */
 static uint64_t limit_of(const struct rank *r, uint64_t first)
 {
     uint64_t limit_ns = r->training->timeout_ms * MS_NS, most = limit_ns;
@@ -146,18 +146,11 @@ static enum dp_status take_step(void *of, const struct dp_push_options *options,
 
 static enum dp_status data_open(struct rank *r, struct dp_error *err)
 {
-    uint32_t given = r->options->cluster->training.batch;
-    r->job.keeps_blanks = dp_columns_file_keeps_blanks(r->settled.data.columns);
-    enum dp_status st = dp_sets_train(&r->job, &r->sets, err);
+    enum dp_status st = dp_sets_train(&r->job, &r->settled.training, &r->sets, err);
     if (st != DP_OK)
         return st;
     r->examples_all = dp_dataset_examples(r->sets.train);
-    dp_defaults_settle(&r->job.model, r->examples_all, &r->settled.training);
-    if (given == 0)
-        st = dp_dataset_set_batch(r->sets.train, r->training->batch, r->settled.data.train, err);
-    if (st == DP_OK)
-        st = dp_job_program(&r->job, r->sets.train, NULL, NULL, err);
-    return st;
+    return dp_job_program(&r->job, r->sets.train, NULL, NULL, err);
 }
 
 static void tell(const struct rank *r)
@@ -277,6 +270,95 @@ static enum dp_status train_epoch(struct rank *r, uint32_t epoch, struct dp_erro
     return check_copies(r, epoch, err);
 }
 
+/* ---- the last weights, and the report of all ranks */
+
+/* Without the padding of the last block. */
+static enum dp_status write_rows(const struct dp_parameter *parameter, int p,
+                                 const struct dp_replica *replica, struct dp_tensor_file *file,
+                                 struct dp_error *err)
+{
+    uint64_t floats = (uint64_t)parameter->rows * parameter->width, dim = parameter->table.dim;
+    enum dp_status st = DP_OK;
+    for (uint64_t at = 0; st == DP_OK && at < floats; at += dim)
+        st = dp_tensor_file_put(file, (size_t)p, at, dp_replica_row(replica, p, at / dim),
+                                floats - at < dim ? floats - at : dim, err);
+    return st;
+}
+
+/* As `downpour export --to FILE.safetensors` writes the parameters of a store: tensors of the model's shapes,
+ * by the tables' names. */
+static enum dp_status write_weights(const struct rank *r, struct dp_error *err)
+{
+    const struct dp_graph *graph = r->job.model.graph;
+    const struct dp_tensor_text metadata[] = {{"model", r->settled.model}};
+    struct dp_tensors tensors = {0};
+    struct dp_tensor_file file = {0};
+    enum dp_status st = DP_OK;
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
+        struct dp_tensor tensor = {.type = DP_TENSOR_F32, .rows = parameter->rows, .width = parameter->width};
+        size_t index;
+        (void)snprintf(tensor.name, sizeof tensor.name, "%s", parameter->table.name);
+        st = dp_tensors_add(&tensors, &tensor, &index, err);
+    }
+    if (st == DP_OK)
+        st = dp_tensor_file_open(r->options->weights, &tensors, metadata, 1, &file, err);
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++)
+        st = write_rows(dp_graph_parameter(graph, p), p, r->replica, &file, err);
+    if (st == DP_OK)
+        st = dp_tensor_file_commit(&file, err);
+    dp_tensor_file_drop(&file);
+    dp_tensors_clear(&tensors);
+    return st == DP_OK ? st : dp_wrap(err, st, "weights");
+}
+
+/* report: without its workers. */
+static enum dp_status write_report(const struct dp_report *report, const struct dp_gathered *all,
+                                   uint32_t ranks, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &report->cluster->training;
+    struct dp_speed speed;
+    struct dp_worker_stats *workers = calloc(ranks, sizeof *workers);
+    struct dp_report full = *report;
+    enum dp_status st =
+        workers ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the stats of %" PRIu32 " ranks", ranks);
+    for (uint32_t w = 0; st == DP_OK && w < ranks; w++)
+        st = dp_worker_stats_unpack(all[w].bytes, all[w].size, training->epochs, &workers[w], err);
+    full.workers = workers;
+    if (st == DP_OK)
+        st = dp_report_speed(&full, &speed, err);
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", full.epochs,
+               speed.seconds, speed.examples_per_s);
+    if (st == DP_OK && training->report[0])
+        st = dp_report_write(&full, training->report, err);
+    for (uint32_t w = 0; workers && w < ranks; w++)
+        dp_worker_stats_clear(&workers[w]);
+    free(workers);
+    return st;
+}
+
+static enum dp_status gather_and_report(const struct rank *r, const struct dp_report *report,
+                                        struct dp_error *err)
+{
+    const struct dp_reducer *reducer = r->reducer;
+    char *text = NULL;
+    struct dp_gathered *all = reducer->rank == 0 ? calloc(reducer->ranks, sizeof *all) : NULL;
+    enum dp_status st =
+        reducer->rank != 0 || all
+            ? dp_worker_stats_pack(&r->stats, &text, err)
+            : dp_fail(err, DP_NOMEM, "no memory for the stats of %" PRIu32 " ranks", reducer->ranks);
+    if (st == DP_OK)
+        st = reducer->ops->gather(reducer->self, text, strlen(text), all, err);
+    if (st == DP_OK && all)
+        st = write_report(report, all, reducer->ranks, err);
+    for (uint32_t w = 0; all && w < reducer->ranks; w++)
+        free(all[w].bytes);
+    free(all);
+    free(text);
+    return st;
+}
+
 /* All ranks hand over what they measured. diverged: why, or NULL. */
 static enum dp_status report(struct rank *r, const char *diverged, struct dp_error *err)
 {
@@ -296,7 +378,7 @@ static enum dp_status report(struct rank *r, const char *diverged, struct dp_err
                                  .diverged = diverged ? r->stats.ended + 1 : 0,
                                  .error = diverged};
     enum dp_status st = meet_long(r, err);
-    return st == DP_OK ? dp_ranks_report_write(&of, &r->stats, r->reducer, err) : st;
+    return st == DP_OK ? gather_and_report(r, &of, err) : st;
 }
 
 static enum dp_status finish(struct rank *r, struct dp_error *err)
@@ -306,7 +388,7 @@ static enum dp_status finish(struct rank *r, struct dp_error *err)
     if (r->sampling)
         dp_sampling_end(r->sampling);
     if (r->reducer->rank == 0 && options->weights)
-        st = dp_weights_file_write(options->weights, &r->settled, r->job.model.graph, r->replica, err);
+        st = write_weights(r, err);
     if (st == DP_OK)
         st = report(r, NULL, err);
     return st == DP_OK && r->stopped ? dp_fail(err, DP_STOPPING,

@@ -22,7 +22,7 @@ struct dp_allreduce_options {
     const struct dp_cluster *cluster;
     const struct dp_reducer *reducer;
     const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
-    const char *weights;               /* rank 0: file for the last weights (weights_file.h); NULL: none */
+    const char *weights;               /* rank 0: file for the last weights (safetensors); NULL: none */
     struct dp_sampling_options sample; /* rank 0 */
 };
 

@@ -26,10 +26,11 @@
 #define SUM_MAX   ((size_t)1 << 28)
 #define NAMED_MAX 8u
 
-enum { TAG_CAME = 1, TAG_ALL_CAME };
+enum { TAG_CAME = 1, TAG_ALL_CAME, TAG_GIVEN };
 
 struct dp_mpi_reducer {
-    struct dp_watchdog *watchdog;
+    struct dp_watchdog watchdog;
+    bool watched; /* the watchdog was started */
     int rank, ranks;
     uint64_t limit_ns;    /* of a blocking call, and of a sum */
     MPI_Request *request; /* [2 * ranks] */
@@ -211,92 +212,71 @@ static enum dp_status sum_some_in_order(struct dp_mpi_reducer *r, float *values,
     return await_sum(r, "MPI_Allgather", code, &request, err);
 }
 
+static enum dp_status reduce(struct dp_mpi_reducer *r, void *values, size_t n, MPI_Datatype type, MPI_Op by,
+                             struct dp_error *err)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)n, type, by, MPI_COMM_WORLD, &request);
+    return await_sum(r, "MPI_Allreduce", code, &request, err);
+}
+
 static enum dp_status sum(void *self, float *values, size_t n, struct dp_error *err)
 {
     struct dp_mpi_reducer *r = self;
     enum dp_status st = DP_OK;
     for (size_t at = 0; r->ranks > 1 && st == DP_OK && at < n; at += SUM_MAX) {
         size_t some = n - at < SUM_MAX ? n - at : SUM_MAX;
-        if (r->sum == DP_MPI_SUM_IN_ORDER) {
-            st = sum_some_in_order(r, values + at, some, err);
-        } else {
-            dp_watchdog_begin(r->watchdog, "the other ranks in MPI_Allreduce", r->limit_ns);
-            int code =
-                MPI_Allreduce(MPI_IN_PLACE, values + at, (int)some, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            dp_watchdog_end(r->watchdog);
-            st = code == MPI_SUCCESS ? DP_OK : failed("MPI_Allreduce", code, err);
-        }
+        st = r->sum == DP_MPI_SUM_IN_ORDER ? sum_some_in_order(r, values + at, some, err)
+                                           : reduce(r, values + at, some, MPI_FLOAT, MPI_SUM, err);
     }
     return st;
 }
 
-/* ---- MPI's blocking calls */
-
 static enum dp_status least(void *self, uint64_t *values, size_t n, struct dp_error *err)
 {
-    struct dp_mpi_reducer *r = self;
-    dp_watchdog_begin(r->watchdog, "the other ranks in MPI_Allreduce", r->limit_ns);
-    int code = MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
-    dp_watchdog_end(r->watchdog);
-    return code == MPI_SUCCESS ? DP_OK : failed("MPI_Allreduce", code, err);
+    return reduce(self, values, n, MPI_UINT64_T, MPI_MIN, err);
 }
 
-/* Rank 0: room for what each gives, and where it comes to lie in *bytes. */
-static enum dp_status room_for(const int *size, int ranks, int *place, char **bytes, struct dp_error *err)
-{
-    int64_t all = 0;
-    for (int w = 0; w < ranks; w++) {
-        place[w] = (int)all;
-        all += size[w];
-        if (all > INT32_MAX)
-            return dp_fail(err, DP_FULL, "the stats of %d ranks are too large for one message", ranks);
-    }
-    *bytes = malloc((size_t)all + 1);
-    return *bytes ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the stats of %d ranks", ranks);
-}
+/* ---- what each gives rank 0 */
 
-static enum dp_status split(const char *bytes, const int *size, const int *place, int ranks,
-                            struct dp_gathered *all, struct dp_error *err)
+static enum dp_status receive(int rank, struct dp_gathered *out, struct dp_error *err)
 {
-    for (int w = 0; w < ranks; w++) {
-        all[w].size = (size_t)size[w];
-        all[w].bytes = malloc(all[w].size + 1);
-        if (!all[w].bytes)
-            return dp_fail(err, DP_NOMEM, "no memory for the stats of rank %d", w);
-        memcpy(all[w].bytes, bytes + place[w], all[w].size);
-    }
-    return DP_OK;
+    MPI_Message message;
+    MPI_Status status;
+    int size = 0, code = MPI_Mprobe(rank, TAG_GIVEN, MPI_COMM_WORLD, &message, &status);
+    if (code == MPI_SUCCESS)
+        code = MPI_Get_count(&status, MPI_BYTE, &size);
+    if (code != MPI_SUCCESS)
+        return failed("MPI_Mprobe", code, err);
+    *out = (struct dp_gathered){.bytes = malloc((size_t)size + 1), .size = (size_t)size};
+    if (!out->bytes)
+        return dp_fail(err, DP_NOMEM, "no memory for the stats of rank %d", rank);
+    code = MPI_Mrecv(out->bytes, size, MPI_BYTE, &message, &status);
+    return code == MPI_SUCCESS ? DP_OK : failed("MPI_Mrecv", code, err);
 }
 
 static enum dp_status gather(void *self, const void *bytes, size_t size, struct dp_gathered *all,
                              struct dp_error *err)
 {
     struct dp_mpi_reducer *r = self;
-    int own = size <= INT32_MAX ? (int)size : 0, *sizes = NULL, *place = NULL;
-    char *together = NULL;
     enum dp_status st = DP_OK;
-    if (all) {
-        sizes = calloc((size_t)r->ranks, sizeof *sizes);
-        place = calloc((size_t)r->ranks, sizeof *place);
-        if (!sizes || !place)
-            st = dp_fail(err, DP_NOMEM, "no memory for the stats of %d ranks", r->ranks);
-    }
-    dp_watchdog_begin(r->watchdog, "the stats of the other ranks in MPI_Gather", r->limit_ns);
     int code = MPI_SUCCESS;
-    if (st == DP_OK)
-        code = MPI_Gather(&own, 1, MPI_INT, sizes, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (st == DP_OK && code == MPI_SUCCESS && all)
-        st = room_for(sizes, r->ranks, place, &together, err);
-    if (st == DP_OK && code == MPI_SUCCESS)
-        code = MPI_Gatherv(bytes, own, MPI_BYTE, together, sizes, place, MPI_BYTE, 0, MPI_COMM_WORLD);
-    dp_watchdog_end(r->watchdog);
-    if (st == DP_OK && code != MPI_SUCCESS)
-        st = failed("MPI_Gather", code, err);
-    if (st == DP_OK && all)
-        st = split(together, sizes, place, r->ranks, all, err);
-    free(together);
-    free(place);
-    free(sizes);
+    if (size > INT32_MAX)
+        return dp_fail(err, DP_FULL, "the stats of rank %d are too large for one message", r->rank);
+    if (!all) {
+        dp_watchdog_begin(&r->watchdog, "rank 0 to take the stats", r->limit_ns);
+        code = MPI_Send(bytes, (int)size, MPI_BYTE, 0, TAG_GIVEN, MPI_COMM_WORLD);
+        dp_watchdog_end(&r->watchdog);
+        return code == MPI_SUCCESS ? DP_OK : failed("MPI_Send", code, err);
+    }
+    all[0] = (struct dp_gathered){.bytes = malloc(size + 1), .size = size};
+    if (!all[0].bytes)
+        return dp_fail(err, DP_NOMEM, "no memory for the stats of rank 0");
+    memcpy(all[0].bytes, bytes, size);
+    dp_watchdog_begin(&r->watchdog, "the stats of the other ranks", r->limit_ns);
+    for (int w = 1; st == DP_OK && w < r->ranks; w++)
+        st = receive(w, &all[w], err);
+    dp_watchdog_end(&r->watchdog);
     return st;
 }
 
@@ -305,12 +285,13 @@ static enum dp_status gather(void *self, const void *bytes, size_t size, struct 
 static enum dp_status init(struct dp_mpi_reducer *r, int *argc, char ***argv, struct dp_error *err)
 {
     int provided = MPI_THREAD_SINGLE;
-    enum dp_status st = dp_watchdog_start(NULL, NULL, &r->watchdog, err);
+    enum dp_status st = dp_watchdog_start(&r->watchdog, NULL, NULL, err);
     if (st != DP_OK)
         return st;
-    dp_watchdog_begin(r->watchdog, "the other ranks to start (MPI_Init)", r->limit_ns);
+    r->watched = true;
+    dp_watchdog_begin(&r->watchdog, "the other ranks to start (MPI_Init)", r->limit_ns);
     int code = MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
-    dp_watchdog_end(r->watchdog);
+    dp_watchdog_end(&r->watchdog);
     if (code != MPI_SUCCESS)
         return failed("MPI_Init", code, err);
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -362,9 +343,9 @@ void dp_mpi_reducer_close(struct dp_mpi_reducer **reducer)
 {
     struct dp_mpi_reducer *r = *reducer;
     *reducer = NULL;
-    dp_watchdog_begin(r->watchdog, "the other ranks to end (MPI_Finalize)", r->limit_ns);
+    dp_watchdog_begin(&r->watchdog, "the other ranks to end (MPI_Finalize)", r->limit_ns);
     (void)MPI_Finalize();
-    dp_watchdog_end(r->watchdog);
+    dp_watchdog_end(&r->watchdog);
     dp_watchdog_stop(&r->watchdog);
     free(r->request);
     free(r->counts);
@@ -376,8 +357,8 @@ void dp_mpi_reducer_end_job(struct dp_mpi_reducer *reducer, int code)
 {
     int begun = 0;
     (void)MPI_Initialized(&begun);
-    if (reducer && reducer->watchdog)
-        dp_watchdog_begin(reducer->watchdog, "MPI_Abort to end the job", reducer->limit_ns);
+    if (reducer && reducer->watched)
+        dp_watchdog_begin(&reducer->watchdog, "MPI_Abort to end the job", reducer->limit_ns);
     if (begun)
         (void)MPI_Abort(MPI_COMM_WORLD, code);
     _exit(code);

@@ -26,19 +26,11 @@ struct dp_exchange;
 struct dp_job;
 struct dp_row_source;
 
-/* A seam: an extra part of each push of a training, under the same id. Tests count pushes with it. */
-struct dp_push_extra {
-    /* The memory that *out points to lives until the next call. */
-    enum dp_status (*part)(struct dp_job *job, uint32_t epoch, const struct dp_push_options *push,
-                           struct dp_push_part *out, struct dp_error *err);
-};
-
 struct dp_job {
     const struct dp_cluster *cluster;
     const char *cluster_file;          /* of a training: for a command that it starts (best_epoch.h) */
     uint32_t worker;                   /* predict: 0 */
     const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
-    const struct dp_push_extra *extra; /* or NULL */
 
     struct dp_clock clock;
     struct dp_model model;
@@ -52,7 +44,6 @@ struct dp_job {
     struct dp_backend backend;
     char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */
     struct dp_program *program;
-    bool keeps_blanks; /* dp_dataset_options */
     bool seated;       /* in async, after dp_membership_join: its pushes are those of a member of the run */
     bool resumes;      /* --resume: an earlier process of this worker may have begun the run */
     /* Called during a wait, so that others see that this worker lives; or NULL. */
@@ -67,7 +58,7 @@ struct dp_job {
     void *waits_of;
     bool
         let_leave; /* after DP_REPLACED of a training: the others let this process leave, and it may join again */
-    uint64_t awaited_ns; /* when a line last said whom this worker waits for (loop/awaited.h) */
+    uint64_t awaited_ns; /* when a line last said whom this worker waits for (loop/pull_wait.h) */
     char awaited
         [256]; /* for whom or what it has waited for 2 s and more, for its progress note; "": for nobody */
     struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */

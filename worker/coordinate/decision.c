@@ -29,29 +29,20 @@ static void check(const struct dp_decision *d)
     DP_ASSERT(d->resting <= s->epoch + 1 && d->decider < d->workers);
 }
 
-static void set_number(json_t *root, const char *key, uint32_t value)
-{
-    (void)json_object_set_new(root, key, json_integer(value));
-}
-
 static char *text_of(const struct dp_decision *d)
 {
     const struct dp_early_stop *s = &d->state;
-    json_t *root = json_object();
-    set_number(root, "resting", d->resting);
-    set_number(root, "decider", d->decider);
-    set_number(root, "epoch", s->epoch);
-    set_number(root, "why", s->why);
+    const struct dp_tested test[] = {d->test_kept, d->test_last};
+    bool tested = d->test_kept.known || d->test_last.known;
+    json_t *root =
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o*,s:o}", "resting", (json_int_t)d->resting, "decider",
+                  (json_int_t)d->decider, "epoch", (json_int_t)s->epoch, "why", (json_int_t)s->why,
+                  "best_epoch", (json_int_t)s->best_epoch, "kept", (json_int_t)s->kept, "from",
+                  (json_int_t)d->from, "test", tested ? dp_tested_json(test, 2) : NULL, "figures",
+                  dp_tested_json(d->figures + d->from - 1, d->state.epoch + 1 - d->from));
     dp_json_set_real(root, "value", s->value);
     dp_json_set_real(root, "best", s->best);
-    set_number(root, "best_epoch", s->best_epoch);
-    set_number(root, "kept", s->kept);
-    set_number(root, "from", d->from);
-    const struct dp_tested test[] = {d->test_kept, d->test_last};
-    if (d->test_kept.known || d->test_last.known)
-        (void)json_object_set_new(root, "test", dp_tested_json(test, 2));
-    json_t *figures = dp_tested_json(d->figures + d->from - 1, d->state.epoch + 1 - d->from);
-    char *text = json_object_set_new(root, "figures", figures) == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
 }
@@ -69,29 +60,27 @@ char *dp_decision_pack(struct dp_decision *d)
     return text;
 }
 
-static bool number(const json_t *root, const char *key, uint32_t most, uint32_t *out)
-{
-    const json_t *value = json_object_get(root, key);
-    json_int_t n = json_integer_value(value);
-    *out = (uint32_t)n;
-    return json_is_integer(value) && n >= 0 && n <= most;
-}
-
 static bool read_decision(const json_t *root, struct dp_decision *out)
 {
     struct dp_early_stop *s = &out->state;
-    uint32_t epochs = out->epochs, known = s->epoch, why;
-    if (!number(root, "decider", out->workers - 1, &out->decider) ||
-        !number(root, "epoch", epochs, &s->epoch) ||
-        !number(root, "resting", s->epoch < epochs ? s->epoch + 1 : epochs, &out->resting) ||
-        !number(root, "why", DP_EARLY_STOP_PATIENCE, &why) ||
-        !number(root, "best_epoch", s->epoch, &s->best_epoch) || !number(root, "kept", s->epoch, &s->kept) ||
-        !number(root, "from", s->epoch + 1, &out->from) || out->from == 0)
+    json_int_t decider, epoch, resting, why, best, kept, from, known = s->epoch, epochs = out->epochs;
+    if (json_unpack((json_t *)(uintptr_t)root, "{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "decider", &decider, "epoch",
+                    &epoch, "resting", &resting, "why", &why, "best_epoch", &best, "kept", &kept, "from",
+                    &from) != 0 ||
+        decider < 0 || decider >= out->workers || epoch < 0 || epoch > epochs || resting < 0 ||
+        resting > (epoch < epochs ? epoch + 1 : epochs) || why < 0 || why > DP_EARLY_STOP_PATIENCE ||
+        best < 0 || best > epoch || kept < 0 || kept > epoch || from < 1 || from > epoch + 1)
         return false;
+    out->decider = (uint32_t)decider;
+    out->resting = (uint32_t)resting;
+    out->from = (uint32_t)from;
+    s->epoch = (uint32_t)epoch;
+    s->best_epoch = (uint32_t)best;
+    s->kept = (uint32_t)kept;
     s->why = (enum dp_early_stop_why)why;
     s->value = dp_json_get_real(root, "value");
     s->best = dp_json_get_real(root, "best");
-    memset(out->figures, 0, known * sizeof *out->figures);
+    memset(out->figures, 0, (size_t)known * sizeof *out->figures);
     struct dp_tested test[2] = {0};
     const json_t *tested = json_object_get(root, "test");
     if (tested && !dp_tested_read(tested, 2, test))

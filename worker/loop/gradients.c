@@ -34,8 +34,7 @@ struct dp_gradients {
     bool united;
     struct summed summed[DP_GRAPH_PARAMETERS_MAX];
     float *written[DP_GRAPH_PARAMETERS_MAX];
-    struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX + 1];
-    const struct dp_push_part *also;
+    struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX];
     struct gathered gathered[DP_BATCH_GROUPS_MAX];
     struct dp_pulled_at *pulled_at;
     const struct dp_batch *batch; /* between next and add; with one batch until the push */
@@ -260,11 +259,6 @@ void dp_gradients_add(struct dp_gradients *gradients)
     gradients->count++;
 }
 
-void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part)
-{
-    gradients->also = part;
-}
-
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
                                  const struct dp_push_options *options, uint32_t timeout_ms,
                                  struct dp_ticket *ticket, struct dp_error *err)
@@ -289,10 +283,8 @@ enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_clien
     }
     struct dp_push_options full = *options;
     full.pulled_at = gradients->pulled_at;
-    uint32_t count = (uint32_t)gradients->parameters;
-    if (gradients->also)
-        gradients->parts[count++] = *gradients->also;
-    return dp_client_push(client, &full, gradients->parts, count, timeout_ms, ticket, err);
+    return dp_client_push(client, &full, gradients->parts, (uint32_t)gradients->parameters, timeout_ms,
+                          ticket, err);
 }
 
 const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter)

@@ -52,8 +52,6 @@ enum dp_status dp_gradients_begin(struct dp_gradients *gradients, const struct d
 void dp_gradients_add_at(struct dp_gradients *gradients, const uint32_t *const *place);
 /* United: adds the sum of `from`, which began with the same weights. */
 void dp_gradients_merge(struct dp_gradients *gradients, const struct dp_gradients *from);
-/* Sets one more part for the next pushes; NULL: none. Lent. */
-void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part);
 /* Sends the sum; options->pulled_at is filled in here. The sum is empty afterwards, also on failure. */
 DP_MUST_USE
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,

@@ -204,8 +204,6 @@ enum dp_status dp_hogwild_open(const struct dp_hogwild_options *options, struct 
         pool->lane[t].pool = pool;
         st = lane_open(&pool->lane[t], options, err);
     }
-    if (st == DP_OK && options->also)
-        dp_gradients_also(pool->lane[0].gradients, options->also);
     if (st == DP_OK)
         st = start_threads(pool, err);
     if (st != DP_OK)

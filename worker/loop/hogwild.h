@@ -29,10 +29,9 @@ struct dp_hogwild_gate {
 };
 
 struct dp_hogwild_options {
-    const struct dp_job *job;        /* with a program, which the calling thread uses, on the CPU */
-    uint32_t threads, batches_max;   /* of a fetch: above 1 */
-    const struct dp_push_part *also; /* dp_gradients_also */
-    const struct dp_delays *delays;  /* or NULL: of injected delays, each thread waits for its minibatches */
+    const struct dp_job *job;       /* with a program, which the calling thread uses, on the CPU */
+    uint32_t threads, batches_max;  /* of a fetch: above 1 */
+    const struct dp_delays *delays; /* or NULL: of injected delays, each thread waits for its minibatches */
     const struct dp_hogwild_gate *gate; /* or NULL */
 };
 

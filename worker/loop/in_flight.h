@@ -15,7 +15,7 @@ struct dp_in_flight_push {
     struct dp_ticket ticket;
     uint64_t number;
     uint32_t examples; /* behind its gradients; 0: it has none */
-    uint32_t passed;   /* of its minibatches that were passed over (behind.h) */
+    uint32_t passed;   /* of its minibatches that were passed over (skipped_steps.h) */
     uint64_t own;      /* pushes of this worker between the pull that it stands on and itself */
 };
 

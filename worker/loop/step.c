@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "worker/context/exchange.h"
-#include "worker/loop/fetch_wait.h"
+#include "worker/loop/pull_wait.h"
 #include "worker/schedule/push_id.h"
 #include "worker/telemetry/advice.h"
 
@@ -33,18 +33,6 @@ static void remember(struct dp_loop *loop, uint64_t step, uint64_t number)
                                  .seconds = seconds_of_epoch(loop)};
     if (loop->examples + loop->passed > 0)
         dp_remember_push(loop->remember, &made, loop->stats);
-}
-
-static enum dp_status push_gradients(struct dp_loop *loop, struct dp_gradients *gradients,
-                                     const struct dp_push_options *options, struct dp_ticket *ticket,
-                                     struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    if (loop->job->extra)
-        st = loop->job->extra->part(loop->job, loop->epoch, options, &loop->extra, err);
-    return st == DP_OK ? dp_gradients_push(gradients, loop->job->client, options, loop->training->timeout_ms,
-                                           ticket, err)
-                       : st;
 }
 
 /* The step of a push in the run. Of leased work, where numbers say nothing of who is ahead, the worker's own pushes are counted. */
@@ -106,7 +94,8 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     struct dp_ticket *ticket = dp_in_flight_next(&loop->sent);
     remember(loop, step, options.number);
     if (gradients)
-        st = push_gradients(loop, gradients, &options, ticket, err);
+        st = dp_gradients_push(gradients, loop->job->client, &options, loop->training->timeout_ms, ticket,
+                               err);
     else
         st = dp_client_push(loop->job->client, &options, NULL, 0, loop->training->timeout_ms, ticket, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
@@ -317,7 +306,7 @@ static void await_later(struct dp_loop *loop, uint64_t index)
     dp_late_begin(&loop->late, later ? &next->ticket : NULL, next->step);
 }
 
-/* What late.h is about, from this minibatch on. st: of its computing. */
+/* What skipped_steps.h is about, from this minibatch on. st: of its computing. */
 static enum dp_status give_up(struct dp_loop *loop, uint64_t index, const struct dp_batch *batch,
                               enum dp_status st, struct dp_error *err)
 {
@@ -338,7 +327,7 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
     enum dp_status st = dp_loop_fetch_wait(loop, fetch, err);
     if (st != DP_OK)
         return st;
-    if (dp_behind_is(&loop->behind, fetch->step))
+    if (dp_skipped_is(&loop->skipped, fetch->step))
         return pass_over(loop, index, 0, err);
     if (loop->hogwild)
         return train_shared(loop, index, err);
@@ -437,7 +426,7 @@ static enum dp_status wait_flying(struct dp_loop *loop, struct dp_loop_fetch *fe
                 return st;
             break;
         }
-        enum dp_step_phase phase = dp_fetch_wait_phase(loop->job, &told);
+        enum dp_step_phase phase = dp_pull_wait_phase(loop->job, &told);
         st = dp_client_wait(loop->job->client, &fetch->ticket, 1, &outcome, &told);
         dp_step_timer_lap(&loop->watch, phase);
         if (st == DP_OK)
@@ -445,7 +434,7 @@ static enum dp_status wait_flying(struct dp_loop *loop, struct dp_loop_fetch *fe
         else if (st != DP_TIMEOUT && st != DP_UNAVAILABLE)
             return dp_fail(err, st, "pull in epoch %" PRIu32 ": %s", dp_loop_shown_epoch(loop), told.text);
     }
-    dp_behind_hears(&loop->behind, fetch->step, outcome.open, &loop->job->clock);
+    dp_skipped_hears(&loop->skipped, fetch->step, outcome.open, &loop->job->clock);
     return dp_loop_fetch_wait(loop, fetch, err);
 }
 
@@ -459,7 +448,7 @@ static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
     for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
         struct dp_loop_fetch *fetch = &loop->fetch[i % 2];
         st = wait_flying(loop, fetch, err);
-        if (st == DP_OK && dp_behind_is(&loop->behind, fetch->step)) {
+        if (st == DP_OK && dp_skipped_is(&loop->skipped, fetch->step)) {
             st = loop->flying > 0 ? land(loop, err) : DP_OK;
             if (st == DP_OK)
                 st = pass_over(loop, i, 0, err);

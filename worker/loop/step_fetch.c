@@ -1,7 +1,7 @@
 #include "worker/loop/step_inner.h"
 
 #include "worker/context/next_batch.h"
-#include "worker/loop/fetch_wait.h"
+#include "worker/loop/pull_wait.h"
 
 #include <inttypes.h>
 
@@ -26,7 +26,8 @@ static uint64_t step_of(const struct dp_loop *loop, uint32_t epoch, uint64_t num
 bool dp_loop_needs_no_reading(const void *of, uint32_t epoch, uint64_t number)
 {
     const struct dp_loop *loop = of;
-    return dp_loop_is_done(loop, epoch, number) || dp_behind_is(&loop->behind, step_of(loop, epoch, number));
+    return dp_loop_is_done(loop, epoch, number) ||
+           dp_skipped_is(&loop->skipped, step_of(loop, epoch, number));
 }
 
 uint32_t dp_loop_leave(struct dp_loop *loop, uint64_t number)
@@ -45,8 +46,8 @@ static enum dp_status next_batch(struct dp_loop *loop, uint64_t number, struct d
     uint32_t epoch = loop->training->first_epoch + loop->epoch;
     enum dp_status st = dp_next_batch(loop->job, loop->reader, out, err);
     while (st == DP_OK && ((*out)->epoch < epoch || ((*out)->epoch == epoch && (*out)->number < number))) {
-        DP_ASSERT(dp_behind_is(&loop->behind,
-                               step_of(loop, (*out)->epoch - loop->training->first_epoch, (*out)->number)));
+        DP_ASSERT(dp_skipped_is(&loop->skipped,
+                                step_of(loop, (*out)->epoch - loop->training->first_epoch, (*out)->number)));
         dp_reader_give_back(loop->reader, out);
         st = dp_next_batch(loop->job, loop->reader, out, err);
     }
@@ -74,7 +75,7 @@ enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct 
                 (void)dp_loop_leave(loop, number);
             continue;
         }
-        if (dp_behind_is(&loop->behind, fetch->step))
+        if (dp_skipped_is(&loop->skipped, fetch->step))
             continue;
         enum dp_status st = next_batch(loop, number, &batch, err);
         if (st != DP_OK)
@@ -101,10 +102,10 @@ enum dp_status dp_loop_fetch_wait(struct dp_loop *loop, struct dp_loop_fetch *fe
 {
     struct dp_outcome outcome = {0};
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    enum dp_status st = dp_fetch_wait(loop->job, &fetch->ticket, &loop->watch, &outcome, err);
+    enum dp_status st = dp_pull_wait(loop->job, &fetch->ticket, &loop->watch, &outcome, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "pull in epoch %" PRIu32, dp_loop_shown_epoch(loop));
-    dp_behind_hears(&loop->behind, fetch->step, outcome.open, &loop->job->clock);
+    dp_skipped_hears(&loop->skipped, fetch->step, outcome.open, &loop->job->clock);
     return DP_OK;
 }
 

@@ -5,12 +5,11 @@
 
 #include "worker/context/weights.h"
 #include "worker/coordinate/work_leases.h"
-#include "worker/loop/behind.h"
 #include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/hogwild.h"
 #include "worker/loop/in_flight.h"
-#include "worker/loop/late.h"
+#include "worker/loop/skipped_steps.h"
 #include "worker/loop/step.h"
 #include "worker/read/reader.h"
 #include "worker/schedule/group.h"
@@ -43,7 +42,7 @@ struct dp_loop {
     const struct dp_cluster_training *training;
     struct dp_share share;
     struct dp_rounds rounds;
-    struct dp_behind behind;
+    struct dp_skipped skipped;
     struct dp_late late;
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
@@ -62,7 +61,6 @@ struct dp_loop {
     struct dp_remember *remember;
     enum dp_status (*first_push)(void *context, struct dp_error *err); /* NULL: it was called, or is none */
     void *first_push_of;
-    struct dp_push_part extra;         /* of the push at hand, where the job has an extra part */
     struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
     struct dp_hogwild *hogwild;        /* NULL: one thread computes */
     struct dp_delays delays;
@@ -73,7 +71,7 @@ struct dp_loop {
     bool flies;     /* a step is started before the one before it is finished */
     struct dp_reader *reader;
     uint32_t examples; /* of the push that is being gathered, */
-    uint32_t passed;   /* and of its minibatches that are not computed (behind.h) */
+    uint32_t passed;   /* and of its minibatches that are not computed (skipped_steps.h) */
     double loss_sum;   /* over `examples` */
     struct dp_in_flight sent;
     uint32_t epoch;
@@ -97,7 +95,7 @@ uint32_t dp_loop_leave(struct dp_loop *loop, uint64_t number);
 /* Reads the minibatches of fetch `index` of this epoch that are neither done nor passed over, and issues their pull. */
 DP_MUST_USE
 enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err);
-/* Waits for its rows; hears where the servers are (behind.h). */
+/* Waits for its rows; hears where the servers are (skipped_steps.h). */
 DP_MUST_USE
 enum dp_status dp_loop_fetch_wait(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
 /* Where the first server gives minibatches (step_leased.c). An epoch begins. */

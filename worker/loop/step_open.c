@@ -52,17 +52,13 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     const struct dp_hogwild_options threads = {.job = job,
                                                .threads = loop->training->threads,
                                                .batches_max = loop->fetch_every,
-                                               .delays = &loop->delays,
-                                               .also = job->extra ? &loop->extra : NULL};
+                                               .delays = &loop->delays};
     bool shared = threads.threads > 1 && loop->fetch_every > 1; /* else there is one minibatch at most */
     enum dp_status st = shared ? dp_hogwild_open(&threads, &loop->hogwild, err) : DP_OK;
     if (loop->hogwild)
         tell_threads(loop);
-    for (int i = 0; st == DP_OK && !shared && i < (loop->flies ? 2 : 1); i++) {
+    for (int i = 0; st == DP_OK && !shared && i < (loop->flies ? 2 : 1); i++)
         st = dp_gradients_new(&gradients, &loop->gradients[i], err);
-        if (st == DP_OK && job->extra)
-            dp_gradients_also(loop->gradients[i], &loop->extra);
-    }
     for (int i = 0; st == DP_OK && i < 2; i++) {
         st = dp_weights_new(&weights, &loop->fetch[i].weights, err);
         loop->fetch[i].batch = calloc(loop->fetch_every, sizeof *loop->fetch[i].batch);
@@ -132,7 +128,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->flies =
         loop->is_device && loop->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
 
-    loop->late = (struct dp_late){.job = job, .behind = &loop->behind};
+    loop->late = (struct dp_late){.job = job, .skipped = &loop->skipped};
     loop->delays = dp_delays_of(job);
     loop->delays.ends = dp_late_look;
     loop->delays.ends_of = &loop->late;

@@ -1,15 +1,13 @@
 #include "worker/loop/train.h"
 
 #include "common/base/log.h"
-#include "worker/context/defaults.h"
 #include "worker/coordinate/asked_position.h"
 #include "worker/coordinate/membership.h"
 #include "worker/coordinate/takeover.h"
 #include "worker/coordinate/training_plan.h"
-#include "worker/history/columns_file.h"
-#include "worker/history/files.h"
 #include "worker/history/position_text.h"
 #include "worker/history/remember.h"
+#include "worker/history/run_files.h"
 #include "worker/history/tally.h"
 #include "worker/loop/evaluation.h"
 #include "worker/loop/step.h"
@@ -88,19 +86,16 @@ static void tell_repeated(const struct training *t)
                repeated);
 }
 
-/* Settles what the cluster file leaves to the size of the training set. */
-static enum dp_status settle_defaults(struct training *t, struct dp_error *err)
+static void tell_settled(struct training *t)
 {
     const struct dp_cluster_training *given = &t->given->training, *settled = &t->settled.training;
-    uint64_t examples = dp_dataset_examples(t->train);
     char of[32];
-    dp_defaults_settle(&t->job->model, examples, &t->settled.training);
     t->progress.epochs = settled->epochs;
     if (given->epochs == 0 || given->batch == 0)
         dp_log(DP_LOG_INFO, "%" PRIu32 " epochs (%s), minibatches of %" PRIu32 " (%s), %s examples",
                settled->epochs, given->epochs ? "given" : "chosen by the number of examples", settled->batch,
-               given->batch ? "given" : "chosen by the number of examples", dp_grouped(examples, of));
-    return given->batch ? DP_OK : dp_dataset_set_batch(t->train, settled->batch, t->settled.data.train, err);
+               given->batch ? "given" : "chosen by the number of examples",
+               dp_grouped(dp_dataset_examples(t->train), of));
 }
 
 static void tell_labels(struct training *t)
@@ -141,17 +136,15 @@ static enum dp_status find_constant(struct training *t, struct dp_error *err)
 static enum dp_status data_open(struct training *t, struct dp_error *err)
 {
     struct dp_sets sets = {0};
-    t->job->keeps_blanks = dp_columns_file_keeps_blanks(t->job->cluster->data.columns);
-    enum dp_status st = dp_sets_train(t->job, &sets, err);
+    enum dp_status st = dp_sets_train(t->job, &t->settled.training, &sets, err);
     t->train = sets.train;
-    if (st == DP_OK)
-        st = settle_defaults(t, err);
-    if (st == DP_OK && t->job->model.labels != DP_LABELS_ANY)
+    if (st != DP_OK)
+        return st;
+    tell_settled(t);
+    if (t->job->model.labels != DP_LABELS_ANY)
         tell_labels(t);
-    if (st == DP_OK)
-        tell_doubt(t);
-    if (st == DP_OK)
-        st = dp_sets_judged(t->job, &sets, err);
+    tell_doubt(t);
+    st = dp_sets_judged(t->job, &sets, err);
     t->test = sets.test;
     t->valid = sets.valid;
     if (st == DP_OK)
@@ -302,9 +295,9 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = find_position(t, err);
     if (st == DP_OK)
-        st = dp_files_columns(job, &t->progress, t->train, err);
+        st = dp_run_files_columns(job, &t->progress, t->train, err);
     if (st == DP_OK)
-        st = dp_files_names(job, &t->progress, t->train, err);
+        st = dp_run_files_names(job, &t->progress, t->train, err);
     if (t->settings->threads > 1) /* the device's own figure is of matrix products */
         (void)snprintf(t->stats.device, sizeof t->stats.device, "cpu, %" PRIu32 " threads",
                        t->settings->threads);
@@ -516,7 +509,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
             dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
                    speed.seconds, speed.examples_per_s);
         if (st == DP_OK && t->settings->report[0])
-            st = dp_files_put(t->job, &t->progress, put_report, &report, t->settings->report, err);
+            st = dp_run_files_put(t->job, &t->progress, put_report, &report, t->settings->report, err);
     }
     for (uint32_t w = 0; w < workers; w++)
         dp_worker_stats_clear(&stats[w]);

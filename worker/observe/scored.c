@@ -1,8 +1,6 @@
 #include "worker/observe/scored.h"
 
-#include "worker/context/defaults.h"
 #include "worker/context/row_source.h"
-#include "worker/history/columns_file.h"
 #include "worker/score/evaluate.h"
 
 #include <inttypes.h>
@@ -12,18 +10,10 @@
 static enum dp_status data_open(struct dp_scored *scored, struct dp_error *err)
 {
     struct dp_job *job = &scored->job;
-    uint32_t given = scored->cluster.training.batch;
     if (!scored->cluster.data.train[0])
         return dp_fail(err, DP_ARGUMENT,
                        "the cluster file names no data.train, to which the test set belongs");
-    job->keeps_blanks = dp_columns_file_keeps_blanks(scored->cluster.data.columns);
-    enum dp_status st = dp_sets_train(job, &scored->sets, err);
-    if (st != DP_OK)
-        return st;
-    dp_defaults_settle(&job->model, dp_dataset_examples(scored->sets.train), &scored->cluster.training);
-    if (given == 0)
-        st = dp_dataset_set_batch(scored->sets.train, scored->cluster.training.batch,
-                                  scored->cluster.data.train, err);
+    enum dp_status st = dp_sets_train(job, &scored->cluster.training, &scored->sets, err);
     if (st == DP_OK)
         st = dp_sets_judged(job, &scored->sets, err);
     scored->set = scored->sets.test ? scored->sets.test : scored->sets.valid;

@@ -20,44 +20,41 @@ struct dp_early_stop_rule dp_early_stop_rule_of(const struct dp_cluster_training
 static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels,
                                   const struct dp_early_stop_set *set, struct dp_error *err)
 {
+    const char *lacks = NULL, *needs = NULL;
     if (metric == DP_METRIC_AUC && set->ranked)
         return dp_fail(err, DP_ARGUMENT, "ranked items have no auc: use recall, ndcg or loss");
-    const char *name = dp_metric_name(metric);
     switch (metric) {
     case DP_METRIC_LOGLOSS:
     case DP_METRIC_ACCURACY:
-        return labels != DP_LABELS_ANY
-                   ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT, "this model has no classes, so no %s", name);
+        lacks = labels == DP_LABELS_ANY ? "has no classes" : NULL;
+        break;
     case DP_METRIC_AUC:
-        return labels == DP_LABELS_BINARY
-                   ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT, "this model does not have two classes, so no %s", name);
+        lacks = labels != DP_LABELS_BINARY ? "does not have two classes" : NULL;
+        break;
     case DP_METRIC_RMSE:
-        return labels == DP_LABELS_ANY && set->lists == 0 && !set->ranked
-                   ? DP_OK
-                   : dp_fail(err, DP_ARGUMENT, "this model does not predict numbers, so it has no %s", name);
+        lacks = labels != DP_LABELS_ANY || set->lists > 0 || set->ranked ? "does not predict numbers" : NULL;
+        break;
     case DP_METRIC_RECALL:
     case DP_METRIC_NDCG:
-        return set->all ? DP_OK
-                        : dp_fail(err, DP_ARGUMENT,
-                                  "%s needs users' items that are ranked among all: give a test or "
-                                  "validation set of pairs without negatives, or --holdout (not with a model "
-                                  "with layers and over 100 million users times items)",
-                                  name);
+        needs = set->all ? NULL
+                         : "users' items that are ranked among all: give a test or validation set of pairs "
+                           "without negatives, or --holdout (not with a model with layers and over 100 "
+                           "million users times items)";
+        break;
     case DP_METRIC_HR10:
     case DP_METRIC_NDCG10:
-        return set->lists > 0 ? DP_OK
-                              : dp_fail(err, DP_ARGUMENT,
-                                        "%s needs ranked lists: name the file of the items that each pair is "
-                                        "ranked among (negatives=FILE of --validation or --test, "
-                                        "data.validation_negatives or data.test_negatives)",
-                                        name);
+        needs = set->lists > 0 ? NULL
+                               : "ranked lists: name the file of the items that each pair is ranked among "
+                                 "(--validation-negatives or --test-negatives, data.validation_negatives or "
+                                 "data.test_negatives)";
+        break;
     case DP_METRIC_LOSS:
     case DP_METRICS:
-        return DP_OK;
+        break;
     }
-    return DP_OK;
+    if (lacks)
+        return dp_fail(err, DP_ARGUMENT, "this model %s, so no %s", lacks, dp_metric_name(metric));
+    return needs ? dp_fail(err, DP_ARGUMENT, "%s needs %s", dp_metric_name(metric), needs) : DP_OK;
 }
 
 enum dp_status dp_early_stop_fits(const struct dp_early_stop_rule *rule, enum dp_labels labels,
@@ -76,27 +73,17 @@ bool dp_early_stop_looks_at(const struct dp_early_stop_rule *rule, enum dp_metri
 
 double dp_early_stop_figure(const struct dp_figures *figures, enum dp_metric metric)
 {
-    switch (metric) {
-    case DP_METRIC_RMSE:
-        return figures->rmse;
-    case DP_METRIC_ACCURACY:
-        return figures->accuracy;
-    case DP_METRIC_AUC:
-        return figures->auc;
-    case DP_METRIC_HR10:
-        return figures->hr10;
-    case DP_METRIC_NDCG10:
-        return figures->ndcg10;
-    case DP_METRIC_RECALL:
-        return figures->ranked_users ? figures->recall[1] : (double)NAN;
-    case DP_METRIC_NDCG:
-        return figures->ranked_users ? figures->ndcg[1] : (double)NAN;
-    case DP_METRIC_LOSS:
-    case DP_METRIC_LOGLOSS:
-    case DP_METRICS:
-        break;
-    }
-    return figures->loss;
+    const double none = (double)NAN;
+    const double of[DP_METRICS] = {[DP_METRIC_LOSS] = figures->loss,
+                                   [DP_METRIC_LOGLOSS] = figures->loss,
+                                   [DP_METRIC_RMSE] = figures->rmse,
+                                   [DP_METRIC_ACCURACY] = figures->accuracy,
+                                   [DP_METRIC_AUC] = figures->auc,
+                                   [DP_METRIC_HR10] = figures->hr10,
+                                   [DP_METRIC_NDCG10] = figures->ndcg10,
+                                   [DP_METRIC_RECALL] = figures->ranked_users ? figures->recall[1] : none,
+                                   [DP_METRIC_NDCG] = figures->ranked_users ? figures->ndcg[1] : none};
+    return of[metric];
 }
 
 static bool better(enum dp_metric metric, double a, double b)

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/config/holdout_spec.h"
+#include "worker/context/defaults.h"
 #include "worker/score/ranking.h"
 
 #include <inttypes.h>
@@ -91,7 +92,8 @@ static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *tra
     return rank(job, *out, train, test && options.holdout == DP_HOLDOUT_ONE, data->train, err);
 }
 
-enum dp_status dp_sets_train(struct dp_job *job, struct dp_sets *out, struct dp_error *err)
+enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
+                             struct dp_error *err)
 {
     const struct dp_cluster_data *data = &job->cluster->data;
     struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, true);
@@ -106,7 +108,11 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_sets *out, struct dp_
     enum dp_status st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
-    return st;
+    if (st != DP_OK)
+        return st;
+    bool given = settled->batch > 0;
+    dp_defaults_settle(&job->model, dp_dataset_examples(out->train), settled);
+    return given ? DP_OK : dp_dataset_set_batch(out->train, settled->batch, data->train, err);
 }
 
 enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *out, struct dp_error *err)

@@ -13,10 +13,12 @@ struct dp_sets {
     struct dp_dataset *train, *test, *valid; /* test, valid: NULL without one */
 };
 
-/* Opens the training set only. */
+/* Opens the training set only, and settles what the cluster file leaves to its size. settled: of the job's
+ * cluster. */
 DP_MUST_USE
-enum dp_status dp_sets_train(struct dp_job *job, struct dp_sets *out, struct dp_error *err);
-/* Opens the other sets, with the minibatch size of the job's cluster, which is settled by now. */
+enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
+                             struct dp_error *err);
+/* Opens the other sets, with the settled minibatch size. */
 DP_MUST_USE
 enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *sets, struct dp_error *err);
 void dp_sets_close(struct dp_sets *sets); /* accepts {0} */

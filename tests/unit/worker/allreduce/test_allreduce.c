@@ -219,7 +219,7 @@ static void are_those_after(struct world *w, uint32_t rounds)
     struct alone a = {0};
     struct dp_error err = {0};
     assert_int_equal(dp_job_open_alone(&w->cluster, 0, &stop, &a.job, &err), DP_OK);
-    assert_int_equal(dp_sets_train(&a.job, &a.sets, &err), DP_OK);
+    assert_int_equal(dp_sets_train(&a.job, &w->cluster.training, &a.sets, &err), DP_OK);
     assert_int_equal(dp_job_program(&a.job, a.sets.train, NULL, NULL, &err), DP_OK);
     assert_int_equal(dp_replica_new(a.job.model.graph, 0, &a.replica, &err), DP_OK);
     for (int p = 0; p < dp_graph_parameters(a.job.model.graph); p++) {

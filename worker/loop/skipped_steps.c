@@ -1,6 +1,26 @@
-#include "worker/loop/late.h"
+#include "worker/loop/skipped_steps.h"
+
+#include "common/base/log.h"
+
+#include <inttypes.h>
 
 #define LOOK_NS UINT64_C(1000000)
+#define TELL_NS UINT64_C(10000000000)
+
+void dp_skipped_hears(struct dp_skipped *skipped, uint64_t step, uint64_t open, const struct dp_clock *clock)
+{
+    if (open <= step || dp_skipped_is(skipped, open - 1))
+        return;
+    uint64_t now = dp_clock_ns(clock);
+    atomic_store_explicit(&skipped->open, open, memory_order_relaxed);
+    if (skipped->told_ns != 0 && now - skipped->told_ns < TELL_NS)
+        return;
+    dp_log(DP_LOG_INFO,
+           "step %" PRIu64 " was committed without this worker: it continues at step %" PRIu64
+           ", and its gradients of the steps between are dropped",
+           step, open);
+    skipped->told_ns = now;
+}
 
 void dp_late_begin(struct dp_late *late, struct dp_ticket *pull, uint64_t step)
 {
@@ -28,6 +48,6 @@ bool dp_late_look(void *of)
     late->failed = st;
     late->pull->id = 0; /* used up, whatever it was answered */
     if (st == DP_OK)
-        dp_behind_hears(late->behind, late->step, outcome.open, &late->job->clock);
+        dp_skipped_hears(late->skipped, late->step, outcome.open, &late->job->clock);
     return true;
 }

@@ -1,0 +1,44 @@
+/* Run files: what a training writes next to its store for other programs: how its data was read
+ * (data.columns, worker/read/schema.h), the names of its keys (data.names, common/vocab/vocab.h), and the
+ * report.
+ * Promise   A file is complete or absent. One with the same content, or of the same run and data, is left
+ *           alone: a worker that restarts on a full disk needs no space. A full disk is retried for
+ *           training.timeout_ms, and reported once: it must not cost a training or its report.
+ * Thread    The client's.
+ * Failure   DP_FULL when the disk stays full; DP_IO names the path; DP_DATA when the training file changed
+ *           since it was loaded; DP_ARGUMENT when its labels mean other classes than those that the weights
+ *           were trained on. */
+#ifndef DP_HISTORY_RUN_FILES_H
+#define DP_HISTORY_RUN_FILES_H
+
+#include "worker/context/job.h"
+#include "worker/telemetry/progress.h"
+
+/* Writes one file by its own `put`, again while the disk is full. */
+DP_MUST_USE
+enum dp_status dp_run_files_put(struct dp_job *job, struct dp_progress *progress,
+                                enum dp_status (*put)(const void *what, const char *path,
+                                                      struct dp_error *err),
+                                const void *what, const char *path, struct dp_error *err);
+/* Call in every worker before the first push: a store never has weights without the file that says how their
+ * features were read. */
+DP_MUST_USE
+enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *progress,
+                                    const struct dp_dataset *train, struct dp_error *err);
+/* Written by worker 0; the others do nothing. */
+DP_MUST_USE
+enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
+                                  const struct dp_dataset *train, struct dp_error *err);
+
+/* One attempt each. text: written by dp_schema_write. source: a dp_names_source. */
+DP_MUST_USE
+enum dp_status dp_run_files_put_columns(const void *text, const char *path, struct dp_error *err);
+struct dp_names_source {
+    const struct dp_dataset *data;
+    const struct dp_dataset_options *options; /* the options that opened it */
+    uint32_t run;
+};
+DP_MUST_USE
+enum dp_status dp_run_files_put_names(const void *source, const char *path, struct dp_error *err);
+
+#endif
