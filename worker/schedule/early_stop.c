@@ -45,7 +45,7 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels,
     case DP_METRIC_NDCG10:
         needs = set->lists > 0 ? NULL
                                : "ranked lists: name the file of the items that each pair is ranked among "
-                                 "(--validation-negatives or --test-negatives, data.validation_negatives or "
+                                 "(negatives=FILE of --validation or --test, data.validation_negatives or "
                                  "data.test_negatives)";
         break;
     case DP_METRIC_LOSS:
