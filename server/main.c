@@ -9,6 +9,7 @@
 #include "common/env/limits.h"
 #include "common/wire/counters.h"
 #include "server/control/control.h"
+#include "server/coordinator/coordinator.h"
 #include "server/discard.h"
 #include "server/first_history.h"
 #include "server/layout.h"
@@ -39,6 +40,7 @@
 #define ROWS_FILE_BYTES ((uint64_t)80 << 20) /* a file of rows has 64 MB and a little */
 
 struct server {
+    const char *file; /* of the cluster */
     struct dp_cluster *cluster;
     const struct dp_cluster_server *self;
     uint32_t number;
@@ -54,6 +56,7 @@ struct server {
     bool serves[DP_SHARDS_MAX]; /* it was told of */
     int opened_fd;              /* a shard came to serve, or failed, or the register changed */
     struct dp_control *control;
+    struct dp_coordinator *coordinator; /* NULL: not the first server, or read-only */
 };
 
 static const char usage[] =
@@ -142,6 +145,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             "--history and --exchange");
     if ((server->overwrite || server->history || server->exchanges) && !server->restores)
         return dp_fail(err, DP_ARGUMENT, "--overwrite, --history and --exchange go with --restore");
+    server->file = path;
     enum dp_status st = dp_cluster_read(path, &server->cluster, err);
     if (st == DP_OK)
         st = dp_parse_u64(number, 0, server->cluster->server_count - 1, "--server", &n, err);
@@ -232,6 +236,14 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
     return DP_OK;
 }
 
+static enum dp_status take_checkpoint(void *context, const struct dp_checkpoint_ask *ask,
+                                      struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
+                                      struct dp_error *err)
+{
+    const struct server *server = context;
+    return dp_coordinator_take(server->coordinator, ask, state, made, err);
+}
+
 static enum dp_status start_control(struct server *server, struct dp_error *err)
 {
     char endpoint[DP_HOST_MAX + 32], first[DP_HOST_MAX + 32];
@@ -248,6 +260,14 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
                                              server->number == 0 ? server->self->store : NULL,
                                          .first_server = first,
                                          .read_only = server->read_only};
+    const struct dp_coordinator_options coordinator = {
+        .cluster = server->cluster, .file = server->file, .directory = server->self->store};
+    if (server->number == 0 && !server->read_only) {
+        enum dp_status st = dp_coordinator_start(&coordinator, &server->coordinator, err);
+        if (st != DP_OK)
+            return st;
+        options.checkpoint = take_checkpoint;
+    }
     return dp_control_start(&options, &server->control, err);
 }
 
@@ -279,6 +299,7 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
         dp_registration_stop(server->registration);
     /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
     dp_control_stop(&server->control);
+    dp_coordinator_stop(&server->coordinator); /* control asks it; it tells shards to let go */
     for (uint32_t i = 0; i < server->started; i++)
         dp_shard_thread_drain(server->shard[i]);
     for (uint32_t i = 0; i < server->started; i++) {

@@ -1,20 +1,24 @@
 #include "common/client/checkpoint.h"
 
+#include "common/base/bytes.h"
+#include "common/base/deadline.h"
 #include "common/client/ask.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
-static enum dp_status take_answer(struct dp_call *call, uint32_t server,
-                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
-                                  struct dp_message **message, struct dp_error *err)
+#define ASK_MS     20000u /* until the first server answers */
+#define ABANDON_MS 30000u
+#define LOOK_MS    50u
+
+static enum dp_status keep(struct dp_checkpoint_answer *answer, const struct dp_reply *reply,
+                           const struct dp_message *message, struct dp_error *err)
 {
-    (void)to_shard;
-    struct dp_checkpoint_answer *answer = &call->checkpoints[server];
     uint32_t frames = dp_checkpoint_frames(reply->checkpoint.stage);
-    DP_ASSERT(*message && (*message)->frames == frames + 1 && !answer->answered);
+    DP_ASSERT(message && message->frames == frames + 1 && !answer->answered);
     for (uint32_t i = 0; i < frames; i++) {
-        const struct dp_frame *frame = &(*message)->frame[i + 1];
+        const struct dp_frame *frame = &message->frame[i + 1];
         answer->frame[i] = malloc(frame->size + 1);
         if (!answer->frame[i])
             return dp_fail(err, DP_NOMEM, "no memory for an answer of %zu bytes", frame->size);
@@ -26,6 +30,14 @@ static enum dp_status take_answer(struct dp_call *call, uint32_t server,
     answer->state = reply->checkpoint;
     answer->answered = true;
     return DP_OK;
+}
+
+static enum dp_status take_answer(struct dp_call *call, uint32_t server,
+                                  const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                  struct dp_message **message, struct dp_error *err)
+{
+    (void)to_shard;
+    return keep(&call->checkpoints[server], reply, *message, err);
 }
 
 /* The pushes that a finish names are the request's: it may be sent again when the call is over. */
@@ -87,4 +99,89 @@ enum dp_status dp_client_register_copy(struct dp_client *client, uint32_t timeou
     st = dp_call_copy_value(call, out, err);
     dp_client_end(client, call);
     return st;
+}
+
+static enum dp_status take_whole(struct dp_call *call, uint32_t server,
+                                 const struct dp_shard_request *to_shard, struct dp_reply *reply,
+                                 struct dp_message **message, struct dp_error *err)
+{
+    (void)server;
+    (void)to_shard;
+    return keep(call->checkpoints, reply, *message, err);
+}
+
+static enum dp_status ask_first(struct dp_client *client, const struct dp_checkpoint_ask *ask,
+                                struct dp_checkpoint_answer *answer, uint32_t timeout_ms,
+                                struct dp_error *err)
+{
+    struct dp_call *call;
+    struct dp_shard_request *draft =
+        dp_client_draft_one(client, DP_REQUEST_CHECKPOINT, DP_REPLY_CHECKPOINT, NULL, timeout_ms);
+    dp_client_checkpoint_clear(answer, 1);
+    if (draft) {
+        draft->request.checkpoint = *ask;
+        draft->call->take = take_whole;
+        draft->call->checkpoints = answer;
+    }
+    enum dp_status st = dp_client_ask(client, client->shards, &draft, "checkpoint", timeout_ms, &call, err);
+    if (st == DP_OK)
+        dp_client_end(client, call);
+    return st;
+}
+
+/* DP_AGAIN: it is under way. */
+static enum dp_status judge(const struct dp_checkpoint_answer *answer, struct dp_checkpoint_made *out,
+                            struct dp_error *err)
+{
+    const struct dp_checkpoint_state *state = &answer->state;
+    if (state->stage == DP_CHECKPOINT_ABANDONED)
+        return dp_fail(err, dp_status_from_number((int)state->why_status), "%s", state->why);
+    if (state->stage == DP_CHECKPOINT_NONE)
+        return dp_fail(
+            err, DP_UNAVAILABLE,
+            "the first server was started again, and does not know the checkpoint any more; try again");
+    if (state->stage != DP_CHECKPOINT_COPIED)
+        return DP_AGAIN;
+    if (answer->bytes[0] != sizeof *out)
+        return dp_fail(err, DP_INVALID,
+                       "the first server describes the checkpoint in %zu bytes, expected %zu",
+                       answer->bytes[0], sizeof *out);
+    for (size_t i = 0; i < sizeof *out / 8; i++)
+        ((uint64_t *)out)[i] = dp_load_u64le((const char *)answer->frame[0] + 8 * i);
+    return DP_OK;
+}
+
+enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct dp_checkpoint_ask *asked,
+                                         const struct dp_checkpoint_watch *watch,
+                                         struct dp_checkpoint_made *out, struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    struct dp_checkpoint_ask ask = *asked;
+    struct dp_checkpoint_answer answer = {0};
+    struct dp_error ends = {0};
+    uint64_t end_ms = UINT64_MAX;
+    enum dp_status st;
+    if (!client->has_control)
+        return dp_fail(err, DP_ARGUMENT, "checkpoint: this client was opened without a control endpoint");
+    ask.action = DP_CHECKPOINT_BEGIN;
+    if (getrandom(&ask.order, sizeof ask.order, 0) != (ssize_t)sizeof ask.order)
+        return dp_fail(err, DP_IO, "checkpoint: getrandom failed");
+    ask.order |= 1; /* not 0 */
+    for (;;) {
+        st = ask_first(client, &ask, &answer, ASK_MS, err);
+        st = st == DP_OK ? judge(&answer, out, err) : st == DP_AGAIN ? DP_UNAVAILABLE : st;
+        if (st != DP_AGAIN || dp_now_ms() >= end_ms)
+            break;
+        ask.action = ends.status == DP_OK ? DP_CHECKPOINT_LOOK : DP_CHECKPOINT_ABANDON;
+        if (ends.status != DP_OK)
+            (void)nanosleep(&pause, NULL);
+        else if (watch->pause(watch->context, &answer.state, &ends) != DP_OK) {
+            ask.action = DP_CHECKPOINT_ABANDON;
+            end_ms = dp_now_ms() + ABANDON_MS;
+        }
+    }
+    dp_client_checkpoint_clear(&answer, 1);
+    if (st != DP_OK && ends.status != DP_OK)
+        *err = ends;
+    return st != DP_OK && ends.status != DP_OK ? ends.status : st;
 }

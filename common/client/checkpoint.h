@@ -24,6 +24,18 @@ enum dp_status dp_client_checkpoint(struct dp_client *client, const struct dp_ch
                                     struct dp_error *err);
 void dp_client_checkpoint_clear(struct dp_checkpoint_answer *answers, uint32_t shards);
 
+/* Has the first server make a checkpoint, and looks until it has. pause: between two looks, for a while; once it fails, the
+ * checkpoint is given up.
+ * Failure   As the first server gives it, which names the shard. DP_IN_USE: it makes another one. That of pause. */
+struct dp_checkpoint_watch {
+    enum dp_status (*pause)(void *context, const struct dp_checkpoint_state *state, struct dp_error *err);
+    void *context;
+};
+DP_MUST_USE
+enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct dp_checkpoint_ask *asked,
+                                         const struct dp_checkpoint_watch *watch,
+                                         struct dp_checkpoint_made *out, struct dp_error *err);
+
 /* All of the first server's register, as its file has it; version counts its changes. */
 DP_MUST_USE
 enum dp_status dp_client_register_copy(struct dp_client *client, uint32_t timeout_ms,

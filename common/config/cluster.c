@@ -388,6 +388,14 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
         st = dp_fields_check(&dp_fields_data, &cluster->data, names, err);
     if (st == DP_OK)
         st = dp_fields_check(&dp_fields_training, &cluster->training, names, err);
+    if (st == DP_OK && cluster->checkpoint.every > 0)
+        st = dp_fields_check(&dp_fields_checkpoint, &cluster->checkpoint, names, err);
+    if (st == DP_OK && cluster->checkpoint.every > 0 && cluster->durability == DP_CLUSTER_NONE)
+        st = dp_fail(
+            err, DP_ARGUMENT,
+            "%s is \"none\", and checkpoints are made of the journal: choose another durability, or leave "
+            "'checkpoint' out",
+            dp_setting_name(names, "durability", name));
     if (st == DP_OK)
         st = check_label_base(&cluster->data, names, err);
     if (st == DP_OK)
@@ -460,4 +468,13 @@ void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t serv
 {
     DP_ASSERT(server < cluster->server_count);
     endpoint(&cluster->server[server], cluster->server[server].port, out, size);
+}
+
+enum dp_status dp_cluster_step_log(const char *prefix, uint32_t worker, char *out, size_t size,
+                                   struct dp_error *err)
+{
+    int n = snprintf(out, size, "%s-%" PRIu32 ".log", prefix, worker);
+    return n > 0 && (size_t)n < size
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "path '%.200s...' (training.steps) is too long", prefix);
 }

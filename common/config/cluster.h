@@ -136,6 +136,13 @@ struct dp_cluster_training {
     uint32_t first_epoch;
 };
 
+/* Checkpoints that the first server makes by itself. */
+struct dp_cluster_checkpoint {
+    char to[DP_PATH_MAX + 1]; /* directory that all servers reach under this name */
+    uint32_t every;           /* s; 0: none is made */
+    uint32_t keep;            /* the last so many stay; 0: all */
+};
+
 struct dp_cluster {
     char name[DP_TABLE_NAME_MAX + 1];
     uint64_t id;                  /* hash of name, unless the file gives one */
@@ -147,6 +154,7 @@ struct dp_cluster {
     uint32_t server_count;
     struct dp_cluster_server *server;
     char model[256];
+    struct dp_cluster_checkpoint checkpoint;
     struct dp_cluster_data data;
     struct dp_cluster_training training;
 };
@@ -220,5 +228,9 @@ uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers 
  * + 32. */
 void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size);
 void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t server, char *out, size_t size);
+/* Worker N's step log: PREFIX-N.log. prefix: training.steps. DP_ARGUMENT: too long. */
+DP_MUST_USE
+enum dp_status dp_cluster_step_log(const char *prefix, uint32_t worker, char *out, size_t size,
+                                   struct dp_error *err);
 
 #endif

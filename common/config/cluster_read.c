@@ -312,10 +312,14 @@ static uint64_t id_of_name(const char *name)
 static enum dp_status read_tree(const struct cluster_reader *reader, const config_setting_t *root,
                                 struct dp_cluster *out)
 {
-    const config_setting_t *data = NULL, *training = NULL;
+    const config_setting_t *checkpoint = NULL, *data = NULL, *training = NULL;
     enum dp_status st = read_fields(reader, &dp_fields_top, root, out);
     if (st == DP_OK)
         st = read_servers(reader, root, out);
+    if (st == DP_OK)
+        st = find_group(reader, &dp_fields_top, root, "checkpoint", &checkpoint);
+    if (st == DP_OK && checkpoint)
+        st = read_fields(reader, &dp_fields_checkpoint, checkpoint, &out->checkpoint);
     if (st == DP_OK)
         st = find_group(reader, &dp_fields_top, root, "data", &data);
     if (st == DP_OK && !data)

@@ -95,7 +95,13 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
         put_fields(file, "        ", &dp_fields_server, &cluster->server[i]);
         fprintf(file, "    }%s\n", i + 1 < cluster->server_count ? "," : "");
     }
-    fputs(");\ndata = {\n", file);
+    fputs(");\n", file);
+    if (cluster->checkpoint.every > 0) {
+        fputs("checkpoint = {\n", file);
+        put_fields(file, "    ", &dp_fields_checkpoint, &cluster->checkpoint);
+        fputs("};\n", file);
+    }
+    fputs("data = {\n", file);
     put_fields(file, "    ", &dp_fields_data, &cluster->data);
     fputs("};\ntraining = {\n", file);
     put_fields(file, "    ", &dp_fields_training, &cluster->training);

@@ -79,7 +79,18 @@ static const struct dp_field top[] = {
     NAMES(dp_cluster, relative_to, relatives),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
 };
-static const char *const top_groups[] = {"servers", "data", "training"};
+static const char *const top_groups[] = {"servers", "checkpoint", "data", "training"};
+
+static const struct dp_field checkpoint[] = {
+    PATH_REQUIRED(dp_cluster_checkpoint, to),
+    {.key = "every",
+     .type = DP_FIELD_U32,
+     .offset = offsetof(struct dp_cluster_checkpoint, every),
+     .required = true,
+     .min = 1,
+     .max = 3600000},
+    INTEGER(dp_cluster_checkpoint, keep, DP_FIELD_U32, 0, 1000000),
+};
 
 static const struct dp_field server[] = {
     TEXT_REQUIRED(dp_cluster_server, host, DP_HOST_MAX),
@@ -186,6 +197,7 @@ static const char *const optimizer_groups[] = {"kind"};
 
 const struct dp_fields dp_fields_top = {"", top, COUNT(top), top_groups, COUNT(top_groups)};
 const struct dp_fields dp_fields_server = {"servers.", server, COUNT(server), NULL, 0};
+const struct dp_fields dp_fields_checkpoint = {"checkpoint.", checkpoint, COUNT(checkpoint), NULL, 0};
 const struct dp_fields dp_fields_data = {"data.", data, COUNT(data), NULL, 0};
 const struct dp_fields dp_fields_training = {"training.", training, COUNT(training), training_groups,
                                              COUNT(training_groups)};

@@ -39,12 +39,17 @@ struct dp_checkpoint_ask {
     enum dp_checkpoint_action action;
     uint64_t order;                                  /* not 0 */
     char directory[DP_CHECKPOINT_DIRECTORY_MAX + 1]; /* begin: absolute */
-    uint32_t cut;     /* cut: which one, 1 .. DP_CHECKPOINT_CUTS_MAX; finish: of which */
-    uint64_t step;    /* finish: of a synchronous run, steps below it are in */
-    bool full;        /* begin: every file is written anew */
-    bool link;        /* begin: files are hard links to those of the store where the file system can */
-    uint64_t rate;    /* begin: bytes a second; 0: no limit */
-    uint32_t number;  /* end: of the checkpoint that was made; 0: none was */
+    uint32_t cut;    /* cut: which one, 1 .. DP_CHECKPOINT_CUTS_MAX; finish: of which */
+    uint64_t step;   /* finish: of a synchronous run, steps below it are in */
+    bool full;       /* begin: every file is written anew */
+    bool link;       /* begin: files are hard links to those of the store where the file system can */
+    uint64_t rate;   /* begin: bytes a second; 0: no limit */
+    uint32_t number; /* end: of the checkpoint that was made; 0: none was */
+    /* begin, to the first server: the run's cluster file, absolute, or empty; how long to wait for pushes that only some
+     * shards have; afterwards all before the last `keep` are removed, 0: none; the epoch, from 1, whose end is to be the
+     * cut, run 0: none */
+    char file[DP_CHECKPOINT_DIRECTORY_MAX + 1];
+    uint32_t wait_ms, keep, run, epoch;
     uint32_t missing; /* finish: up to DP_CHECKPOINT_MISSING_MAX */
     const void
         *pushes; /* finish: {stream u64, number u64}[missing], ascending, little endian, any alignment */
@@ -63,6 +68,17 @@ struct dp_checkpoint_state {
     uint64_t lack_stream, lack_number;
     char why[DP_REASON_MAX + 1]; /* abandoned */
     uint32_t why_status;         /* number of an enum dp_status; 0: an earlier server, which says none */
+};
+
+/* A checkpoint that the first server made: the frame of COPIED, as u64s in this order. */
+struct dp_checkpoint_made {
+    uint64_t number, bytes, bytes_new;
+    uint64_t run, epoch; /* where the training stood, epoch from 0; run 0: nowhere */
+    uint64_t partial;    /* pushes of clients that only some shards have */
+    uint64_t took_ms;
+    /* until rows were written back; the order of the cut to the last answer; until no shard lacked a push; until all was copied */
+    uint64_t prepare_ms, cut_ms, wait_ms, copy_ms;
+    uint64_t pruned, pruned_bytes; /* earlier ones that were removed because a disk was full */
 };
 
 /* is_cut: push ids (server/ids/push_ids.h), steps (steps_mark.h; empty: no run); copied: the shard's part of the

@@ -294,8 +294,14 @@ static enum dp_status take_checkpoint(const struct dp_message *message, const Do
     ask->rate = wire->rate;
     ask->missing = wire->missing;
     ask->number = wire->number;
+    ask->wait_ms = wire->wait_ms;
+    ask->keep = wire->keep;
+    ask->run = wire->run;
+    ask->epoch = wire->epoch;
     enum dp_status st =
         dp_header_name("directory", wire->directory, 0, DP_CHECKPOINT_DIRECTORY_MAX, ask->directory, err);
+    if (st == DP_OK)
+        st = dp_header_name("file", wire->file, 0, DP_CHECKPOINT_DIRECTORY_MAX, ask->file, err);
     if (st == DP_OK)
         st = check_checkpoint(ask, err);
     uint32_t frames = ask->action == DP_CHECKPOINT_FINISH ? 2 : 1;

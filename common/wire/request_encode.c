@@ -146,6 +146,11 @@ static void put_checkpoint(const struct dp_request *request, struct request_part
     checkpoint->rate = ask->rate;
     checkpoint->missing = ask->missing;
     checkpoint->number = ask->number;
+    checkpoint->file = (char *)ask->file;
+    checkpoint->wait_ms = ask->wait_ms;
+    checkpoint->keep = ask->keep;
+    checkpoint->run = ask->run;
+    checkpoint->epoch = ask->epoch;
 }
 
 /* Returns how many frames must follow. */

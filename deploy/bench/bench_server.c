@@ -1,5 +1,6 @@
 #include "deploy/bench/bench_server.h"
 
+#include "common/config/cluster_client.h"
 #include "common/wire/counters.h"
 #include "deploy/bench/bench_cpu.h"
 #include "deploy/bench/bench_load.h"
@@ -122,26 +123,10 @@ struct dp_table_spec dp_bench_server_table(const struct dp_bench_server *server)
 
 static enum dp_status open_client(struct dp_bench_server *server, bool bf16, struct dp_error *err)
 {
-    char endpoint[DP_BENCH_SHARDS_MAX][DP_HOST_MAX + 32];
-    const char *shards[DP_BENCH_SHARDS_MAX];
-    for (uint32_t i = 0; i < server->options.shards; i++) {
-        dp_cluster_shard_endpoint(server->cluster, i, endpoint[i], sizeof endpoint[i]);
-        shards[i] = endpoint[i];
-    }
-    char control[DP_HOST_MAX + 32];
-    dp_cluster_control_endpoint(server->cluster, 0, control, sizeof control);
-    struct dp_client_options options = {
-        .name = "downpour bench",
-        .control = control,
-        .cluster = server->cluster->id,
-        .shards = shards,
-        .shard_count = server->options.shards,
-        .window = DP_BENCH_IN_FLIGHT_MAX,
-        .retry_ms = 5000,
-        .bf16_values = bf16,
-    };
+    const struct dp_client_options options = {
+        .name = "downpour bench", .window = DP_BENCH_IN_FLIGHT_MAX, .retry_ms = 5000, .bf16_values = bf16};
     const struct dp_table_spec spec = dp_bench_server_table(server);
-    enum dp_status st = dp_client_open(&options, &server->client[bf16], err);
+    enum dp_status st = dp_cluster_client(server->cluster, &options, &server->client[bf16], err);
     if (st == DP_OK)
         st = dp_client_table(server->client[bf16], &spec, DP_BENCH_WAIT_MS, &server->table[bf16], err);
     return st;

@@ -1,8 +1,6 @@
-/* checkpoint: makes a checkpoint of a running cluster, once or again and again, while training goes on.
- *     client -> course (checkpoint_course.h) -> prune -> (--every: wait) -> again */
+/* checkpoint: has the first server make a checkpoint of a running cluster, once or at each interval.
+ *     client -> ask, watch (common/client/checkpoint.h) -> (--every: wait) -> again */
 #include "deploy/checkpoint/checkpoint_commands.h"
-#include "deploy/checkpoint/course.h"
-#include "deploy/checkpoint/pruning.h"
 #include "deploy/cli/amounts.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/progress.h"
@@ -12,6 +10,10 @@
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
+#include "common/client/checkpoint.h"
+#include "server/checkpoint/listing.h"
+#include "server/checkpoint/making.h"
+#include "server/checkpoint/prune.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 
+#define LOOK_MS      50u
 #define OPEN_MS      10000u
 #define STOPPED_MS   1000u /* where it is not known that anybody serves */
 #define WAIT_DEFAULT 10u
@@ -40,10 +43,6 @@ static const struct dp_option options[] = {
      "make none; remove all before the last N whole ones in DIR, whose bytes are read: of this cluster "
      "with --cluster or --dir, else of each; servers are not needed"},
     {"--full", NULL, NULL, "write every file anew, also those that an earlier checkpoint has"},
-    {"--best", "RUN:EPOCH", NULL,
-     "what worker processes ask for: the end of this epoch, from 1, of this run, in place of the "
-     "checkpoint in DIR; refused if a later one has pushed; on the stores' file system their files are "
-     "linked, not copied"},
     {"--rate", "BYTES", NULL,
      "read at most so many bytes a second on each server (\"100MiB\"); default: no limit"},
     {"--wait", "TIME", NULL,
@@ -67,12 +66,10 @@ static const struct dp_command command = {
 };
 
 struct checkpoint_asked {
-    const char *dir; /* --dir; or NULL */
-    const char *file;
-    char conf[DP_PATH_MAX + 1], to[DP_PATH_MAX + 1];
+    const char *dir;                                 /* --dir; or NULL */
+    char conf[DP_PATH_MAX + 1], to[DP_PATH_MAX + 1]; /* the cluster file, absolute; "": none */
     struct dp_cluster *cluster;
     uint64_t every_s, wait_s, keep, prune, rate;
-    uint64_t best_run, best_epoch; /* --best; 0: none */
     bool full;
 };
 
@@ -83,44 +80,38 @@ static void stop(int signal)
     stop_signal = signal;
 }
 
-static bool is_stopped(void *context)
+static enum dp_status look(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
-    (void)context;
-    return stop_signal != 0;
-}
-
-static void show(void *context, const struct dp_course_progress *progress)
-{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     struct dp_cli_line *line = context;
     char text[160];
-    dp_amount_progress(progress->what, progress->done_bytes, progress->all_bytes, &line->pace, text,
-                       sizeof text);
-    dp_cli_line_show(line, text, dp_now_ms());
+    if (line->moving) {
+        dp_amount_progress(state->why, state->done_bytes, state->all_bytes, &line->pace, text, sizeof text);
+        dp_cli_line_show(line, text, dp_now_ms());
+    }
+    if (!stop_signal)
+        (void)nanosleep(&pause, NULL);
+    return stop_signal ? dp_fail(err, DP_STOPPING, "interrupted: the checkpoint is given up") : DP_OK;
 }
 
-static void tell(const struct checkpoint_asked *a, const struct dp_course_result *made)
+static void tell(const struct checkpoint_asked *a, const struct dp_checkpoint_made *made)
 {
     char all[32], new[32], at[64] = "";
+    if (made->pruned > 0)
+        fprintf(stderr,
+                "downpour: checkpoint: the disk was full: %" PRIu64 " earlier ones were removed (%s)\n",
+                made->pruned, dp_amount_bytes(made->pruned_bytes, all));
     if (made->run > 0)
-        (void)snprintf(at, sizeof at, " of run %" PRIu32 ", epoch %" PRIu32, made->run, made->epoch + 1);
-    printf("checkpoint %" PRIu32 "%s: %s, %s new, in %.1f s (cut in %.2f s)  %s/checkpoint-%06" PRIu32 "\n",
+        (void)snprintf(at, sizeof at, " of run %" PRIu64 ", epoch %" PRIu64, made->run, made->epoch + 1);
+    printf("checkpoint %" PRIu64 "%s: %s, %s new, in %.1f s (cut in %.2f s)  %s/checkpoint-%06" PRIu64 "\n",
            made->number, at, dp_amount_bytes(made->bytes, all), dp_amount_bytes(made->bytes_new, new),
            (double)made->took_ms / 1000, (double)made->cut_ms / 1000, a->to, made->number);
     if (made->partial > 0)
-        printf("%" PRIu32
+        printf("%" PRIu64
                " pushes are on some shards only, as their clients did not complete them: a restored cluster "
                "refuses them when they are sent again\n",
                made->partial);
     (void)fflush(stdout);
-}
-
-static enum dp_status prune(const struct checkpoint_asked *a, struct dp_error *err)
-{
-    struct dp_prune pruned;
-    if (a->keep == 0)
-        return DP_OK;
-    enum dp_status st = dp_pruning_locked(a->to, a->cluster->id, (uint32_t)a->keep, false, &pruned, err);
-    return st == DP_OK ? st : dp_wrap(err, st, "the checkpoint was made, but earlier ones cannot be removed");
 }
 
 /* A run's directory whose lock nobody holds: at most servers that were started by hand use it. */
@@ -155,39 +146,29 @@ static enum dp_status open_client(const struct checkpoint_asked *a, struct dp_cl
 static enum dp_status make_one(const struct checkpoint_asked *a, struct dp_error *err)
 {
     struct dp_client *client = NULL;
-    struct dp_course_result made;
+    struct dp_checkpoint_made made;
     struct dp_cli_line line;
     enum dp_status st = open_client(a, &client, err);
     for (uint32_t i = 0; st == DP_OK && i < dp_cluster_shards(a->cluster); i++)
-        st = dp_folder_check_live(a->file, a->cluster, i,
+        st = dp_folder_check_live(a->conf, a->cluster, i,
                                   err); /* a copied directory names another run's servers */
     if (st != DP_OK) {
         dp_client_close(&client);
         /* A limit of this process, and not a disk to make room on. */
         return st == DP_FULL ? dp_wrap(err, DP_UNAVAILABLE, "no checkpoint was begun") : st;
     }
+    struct dp_checkpoint_ask ask = {
+        .full = a->full, .rate = a->rate, .wait_ms = (uint32_t)a->wait_s * 1000, .keep = (uint32_t)a->keep};
+    (void)snprintf(ask.directory, sizeof ask.directory, "%s", a->to);
+    (void)snprintf(ask.file, sizeof ask.file, "%s", a->conf);
+    const struct dp_checkpoint_watch watch = {look, &line};
     dp_cli_line_init(&line, stderr);
-    const struct dp_course_options course = {.client = client,
-                                             .cluster = a->cluster,
-                                             .file = a->file,
-                                             .directory = a->to,
-                                             .full = a->full,
-                                             .best_run = (uint32_t)a->best_run,
-                                             .best_epoch = (uint32_t)a->best_epoch,
-                                             .rate = a->rate,
-                                             .wait_ms = (uint32_t)a->wait_s * 1000,
-                                             .stopped = is_stopped,
-                                             .show = line.moving ? show : NULL,
-                                             .context = &line};
-    st = dp_course_run(&course, &made, err);
-    dp_cli_line_clear(&line);
-    if (st == DP_FULL && a->keep > 0 && dp_pruning_made_room(a->to, a->cluster->id, (uint32_t)a->keep, err))
-        st = dp_course_run(&course, &made, err);
+    st = dp_client_checkpoint_make(client, &ask, &watch, &made, err);
     dp_cli_line_clear(&line);
     dp_client_close(&client);
     if (st == DP_OK)
         tell(a, &made);
-    return st == DP_OK ? prune(a, err) : st;
+    return st;
 }
 
 static void wait_until(uint64_t at_ms)
@@ -236,18 +217,6 @@ static enum dp_status make_all(const struct checkpoint_asked *a, struct dp_error
     }
 }
 
-static enum dp_status take_best(const char *text, struct checkpoint_asked *a, struct dp_error *err)
-{
-    char run[16];
-    const char *colon = strchr(text, ':');
-    if (!colon || (size_t)(colon - text) >= sizeof run)
-        return dp_fail(err, DP_ARGUMENT, "--best: '%.100s' is no RUN:EPOCH", text);
-    (void)snprintf(run, sizeof run, "%.*s", (int)(colon - text), text);
-    a->keep = 1;
-    enum dp_status st = dp_parse_u64(run, 1, INT32_MAX, "--best", &a->best_run, err);
-    return st == DP_OK ? dp_parse_u64(colon + 1, 1, INT32_MAX, "--best", &a->best_epoch, err) : st;
-}
-
 static enum dp_status take_numbers(const char *const *values, struct checkpoint_asked *a,
                                    struct dp_error *err)
 {
@@ -255,8 +224,7 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
                *wait = dp_options_value(&command, values, "--wait"),
                *keep = dp_options_value(&command, values, "--keep"),
                *prune = dp_options_value(&command, values, "--prune"),
-               *rate = dp_options_value(&command, values, "--rate"),
-               *best = dp_options_value(&command, values, "--best");
+               *rate = dp_options_value(&command, values, "--rate");
     enum dp_status st = DP_OK;
     a->wait_s = WAIT_DEFAULT;
     if (every)
@@ -265,8 +233,6 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
         st = dp_amount_time(wait, "--wait", &a->wait_s, err);
     if (st == DP_OK && keep)
         st = dp_parse_u64(keep, 1, 1000000, "--keep", &a->keep, err);
-    if (st == DP_OK && best)
-        st = take_best(best, a, err);
     if (st == DP_OK && prune)
         st = dp_parse_u64(prune, 1, 1000000, "--prune", &a->prune, err);
     if (st == DP_OK && rate)
@@ -326,15 +292,54 @@ static enum dp_status take_flags(const char *const *values, struct checkpoint_as
         return err->status;
     memcpy(a->conf, folder.conf, sizeof a->conf);
     a->dir = dir;
-    a->file = dir ? a->conf : file;
     a->full = dp_options_value(&command, values, "--full") != NULL;
     enum dp_status st = take_numbers(values, a, err);
+    if (st == DP_OK && file)
+        st = dp_path_absolute(file, a->conf, err);
     if (st == DP_OK)
         st = dp_path_absolute(to, a->to, err);
     if (st == DP_OK)
         st = check_outside(a, err);
-    if (st == DP_OK && a->file)
-        st = dp_cluster_read(a->file, &a->cluster, err);
+    if (st == DP_OK && a->conf[0])
+        st = dp_cluster_read(a->conf, &a->cluster, err);
+    return st;
+}
+
+/* A directory without a checkpoint may be anything: not even the lock's file is made there. */
+static enum dp_status check_there(const char *directory, struct dp_error *err)
+{
+    struct dp_checkpoint_list list;
+    enum dp_status st = dp_checkpoint_list_read(directory, &list, err);
+    if (st == DP_OK && list.greatest == 0)
+        st = dp_fail(err, DP_NOT_FOUND, "%s has no checkpoint", directory);
+    if (st == DP_OK)
+        dp_checkpoint_list_clear(&list);
+    return st;
+}
+
+/* --prune. */
+static enum dp_status prune_alone(const char *directory, uint64_t cluster, uint32_t keep,
+                                  struct dp_error *err)
+{
+    struct dp_prune pruned = {0};
+    int lock = -1;
+    char bytes[32];
+    enum dp_status st = check_there(directory, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_lock(directory, &lock, err);
+    if (st == DP_OK) /* what a killed server left takes room, too */
+        st = dp_checkpoint_sweep(directory, 0, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_prune(directory, cluster, keep, true, &pruned, err);
+    dp_checkpoint_unlock(&lock);
+    if (st == DP_OK)
+        printf("%" PRIu32 " checkpoint%s removed, with %" PRIu64 " file%s (%s) that no other one has\n",
+               pruned.checkpoints, pruned.checkpoints == 1 ? "" : "s", pruned.files,
+               pruned.files == 1 ? "" : "s", dp_amount_bytes(pruned.bytes, bytes));
+    if (st == DP_OK && pruned.damaged > 0)
+        printf("damaged, so kept and not counted: %" PRIu32 " (the first is checkpoint %" PRIu32
+               "; 'downpour verify %s %" PRIu32 "' names the damage)\n",
+               pruned.damaged, pruned.first_damaged, directory, pruned.first_damaged);
     return st;
 }
 
@@ -349,12 +354,12 @@ int dp_deploy_checkpoint(int argc, char *const *argv)
         return dp_options_show_help(&command);
     if (st == DP_OK)
         st = take_flags(values, &a, &err);
-    /* Not restarted: a wait ends. Once: a second one ends this process, and the servers let go by themselves. */
+    /* Not restarted: a wait ends. Once: a second one ends this process. */
     const struct sigaction act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
     (void)sigaction(SIGINT, &act, NULL);
     (void)sigaction(SIGTERM, &act, NULL);
     if (st == DP_OK)
-        st = a.prune > 0 ? dp_pruning_alone(a.to, a.cluster ? a.cluster->id : 0, (uint32_t)a.prune, &err)
+        st = a.prune > 0 ? prune_alone(a.to, a.cluster ? a.cluster->id : 0, (uint32_t)a.prune, &err)
                          : make_all(&a, &err);
     dp_cluster_free(&a.cluster);
     if (st == DP_OK)

@@ -2,8 +2,8 @@
  *     --like: cluster file, model -> tensors checked against it -> checkpoint (server/import)
  * Why --like   The file says neither what was trained nor how: a file of PyTorch's has no metadata, and no file of tensors has data,
  *              label, batch size or optimizer, without which nobody could go on. A run or a checkpoint has all of it, in one place. */
+#include "common/env/file_bytes.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
-#include "deploy/checkpoint/file_bytes.h"
 #include "deploy/checkpoint/import_tables.h"
 #include "deploy/cli/amounts.h"
 #include "deploy/cli/options.h"

@@ -217,7 +217,7 @@ static enum dp_status bring_log(const struct dp_restored *restored, const struct
     char path[DP_PATH_MAX + 32];
     uint32_t worker = 0;
     DP_ASSERT(dp_checkpoint_name_step_log(file->name, &worker)); /* manifest.h */
-    enum dp_status st = dp_step_log_path(steps, worker, path, sizeof path, err);
+    enum dp_status st = dp_cluster_step_log(steps, worker, path, sizeof path, err);
     return st == DP_OK ? bring_file(restored, file, path, err) : st;
 }
 

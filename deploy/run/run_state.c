@@ -271,7 +271,7 @@ static bool place_of(const char *prefix, uint32_t worker, const struct dp_cluste
     const struct dp_step_log_id id = {.cluster = cluster->id, .run = cluster->training.run, .worker = worker};
     struct dp_step_log_plan plan = {0};
     struct dp_step_place place = {0};
-    if (dp_step_log_path(prefix, worker, path, sizeof path, &unheard) != DP_OK ||
+    if (dp_cluster_step_log(prefix, worker, path, sizeof path, &unheard) != DP_OK ||
         dp_step_log_place(path, &id, &plan, &place, &unheard) != DP_OK)
         return false;
     *out = (struct dp_run_place){.known = true,

@@ -1,6 +1,7 @@
 #include "deploy/run/servers.h"
 
 #include "common/base/deadline.h"
+#include "common/config/cluster_client.h"
 #include "common/env/awake.h"
 #include "common/env/installed.h"
 
@@ -41,35 +42,8 @@ enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *
 enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *name, uint32_t timeout_ms,
                                  struct dp_client **out, struct dp_error *err)
 {
-    enum { ENDPOINT_MAX = DP_HOST_MAX + 32 };
-    uint32_t shards = dp_cluster_shards(cluster);
-    char control[ENDPOINT_MAX];
-    char(*endpoint)[ENDPOINT_MAX] = calloc(shards, sizeof *endpoint);
-    const char **endpoints = calloc(shards, sizeof *endpoints);
-    enum dp_status st;
-    *out = NULL;
-    if (!endpoint || !endpoints) {
-        st = dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " endpoints", shards);
-        goto done;
-    }
-    for (uint32_t i = 0; i < shards; i++) {
-        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
-        endpoints[i] = endpoint[i];
-    }
-    dp_cluster_control_endpoint(cluster, 0, control, sizeof control);
-    struct dp_client_options options = {
-        .name = name,
-        .cluster = cluster->id,
-        .shards = endpoints,
-        .shard_count = shards,
-        .control = control,
-        .open_timeout_ms = timeout_ms,
-    };
-    st = dp_client_open(&options, out, err);
-done:
-    free(endpoints);
-    free(endpoint);
-    return st;
+    const struct dp_client_options options = {.name = name, .open_timeout_ms = timeout_ms};
+    return dp_cluster_client(cluster, &options, out, err);
 }
 
 static bool accepts(const char *host, uint32_t port)

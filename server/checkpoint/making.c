@@ -69,9 +69,9 @@ static bool link_last(const char *directory, const char *name, const char *path,
     return is_known;
 }
 
-/* linked NULL: written, whatever is there. */
-static enum dp_status put(const char *directory, uint64_t order, const char *name, const void *bytes,
-                          size_t size, struct dp_manifest_file *out, uint64_t *linked, struct dp_error *err)
+enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
+                                 size_t size, struct dp_manifest_file *out, uint64_t *linked,
+                                 struct dp_error *err)
 {
     struct dp_checkpoint_path making, path;
     struct dp_checksum of;
@@ -94,19 +94,6 @@ static enum dp_status put(const char *directory, uint64_t order, const char *nam
     return out->name ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a manifest");
 }
 
-enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
-                                 size_t size, struct dp_manifest_file *out, struct dp_error *err)
-{
-    return put(directory, order, name, bytes, size, out, NULL, err);
-}
-
-enum dp_status dp_checkpoint_put_again(const char *directory, uint64_t order, const char *name,
-                                       const void *bytes, size_t size, struct dp_manifest_file *out,
-                                       uint64_t *linked, struct dp_error *err)
-{
-    return put(directory, order, name, bytes, size, out, linked, err);
-}
-
 enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,
                                           const void *bytes, size_t size, struct dp_manifest *manifest,
                                           struct dp_error *err)
@@ -114,7 +101,7 @@ enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order,
     struct dp_manifest_file file;
     char name[DP_CHECKPOINT_STEP_LOG_BYTES];
     dp_checkpoint_step_log(worker, name);
-    enum dp_status st = dp_checkpoint_put(directory, order, name, bytes, size, &file, err);
+    enum dp_status st = dp_checkpoint_put(directory, order, name, bytes, size, &file, NULL, err);
     if (st == DP_OK)
         st = dp_manifest_files_add(&manifest->step_logs, name, size, file.checksum, err);
     free(file.name);
@@ -182,58 +169,22 @@ enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, stru
 
 struct sweeping {
     const char *directory;
-    uint64_t but_order, wall_s;
-    uint32_t removed;
+    uint64_t but_order;
 };
-
-struct newest {
-    const char *path;
-    uint64_t changed_s;
-    uint32_t depth;
-};
-
-static enum dp_status see_change(void *context, const char *name, struct dp_error *err)
-{
-    struct newest *newest = context;
-    struct dp_checkpoint_path path;
-    struct stat is;
-    if (dp_checkpoint_path(&path, err, "%s/%s", newest->path, name) != DP_OK || lstat(path.text, &is) != 0)
-        return DP_OK; /* it goes */
-    if ((uint64_t)is.st_mtime > newest->changed_s)
-        newest->changed_s = (uint64_t)is.st_mtime;
-    if (!S_ISDIR(is.st_mode) || newest->depth > 0)
-        return DP_OK;
-    struct newest below = {path.text, newest->changed_s, 1};
-    enum dp_status st = dp_checkpoint_visit(path.text, see_change, &below, err);
-    newest->changed_s = below.changed_s;
-    return st == DP_NOT_FOUND ? DP_OK : st;
-}
 
 static enum dp_status sweep_one(void *context, const char *name, struct dp_error *err)
 {
-    struct sweeping *sweeping = context;
+    const struct sweeping *sweeping = context;
     struct dp_checkpoint_path path;
-    struct stat is;
     uint64_t order;
     if (!dp_checkpoint_name_order(name, &order) || order == sweeping->but_order)
         return DP_OK;
-    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", sweeping->directory, name);
-    if (st != DP_OK || lstat(path.text, &is) != 0)
-        return st;
-    struct newest newest = {path.text, (uint64_t)is.st_mtime, 0};
-    st = dp_checkpoint_visit(path.text, see_change, &newest, err);
-    if (st != DP_OK || newest.changed_s + DP_CHECKPOINT_SWEEP_S > sweeping->wall_s)
-        return st;
-    st = dp_checkpoint_remove_directory(path.text, err);
-    sweeping->removed += st == DP_OK;
-    return st;
+    enum dp_status st = dp_checkpoint_path_making(sweeping->directory, order, &path, err);
+    return st == DP_OK ? dp_checkpoint_remove_directory(path.text, err) : st;
 }
 
-enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, uint64_t wall_s,
-                                   uint32_t *removed, struct dp_error *err)
+enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, struct dp_error *err)
 {
-    struct sweeping sweeping = {directory, but_order, wall_s, 0};
-    enum dp_status st = dp_checkpoint_visit(directory, sweep_one, &sweeping, err);
-    *removed = sweeping.removed;
-    return st;
+    struct sweeping sweeping = {directory, but_order};
+    return dp_checkpoint_visit(directory, sweep_one, &sweeping, err);
 }

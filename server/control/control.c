@@ -151,6 +151,32 @@ static enum dp_status lease(struct dp_control *control, const struct dp_peer *to
     return DP_OK;
 }
 
+static enum dp_status checkpoint(struct dp_control *control, const struct dp_peer *to,
+                                 const struct dp_request *request, struct dp_error *err)
+{
+    struct dp_checkpoint_made made;
+    struct dp_frame frame = {0};
+    struct dp_reply reply = {.kind = DP_REPLY_CHECKPOINT};
+    if (!control->options.checkpoint)
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "checkpoints are made by the first server, at %s, unless it is read-only; this server makes none",
+            control->first_server);
+    enum dp_status st = control->options.checkpoint(control->options.context, &request->checkpoint,
+                                                    &reply.checkpoint, &made, err);
+    if (st != DP_OK)
+        return st;
+    uint32_t frames = dp_checkpoint_frames(reply.checkpoint.stage);
+    if (frames > 0)
+        frame = dp_frame_new(sizeof made);
+    if (frames > 0 && !frame.data)
+        return dp_fail(err, DP_NOMEM, "no memory for the answer about a checkpoint");
+    for (size_t i = 0; frames > 0 && i < sizeof made / 8; i++)
+        dp_store_u64le((char *)frame.data + 8 * i, ((const uint64_t *)&made)[i]);
+    answer(control, to, request, &reply, &frame, frames);
+    return DP_OK;
+}
+
 static enum dp_status check_cluster(const struct dp_control *control, const struct dp_request *request,
                                     struct dp_error *err)
 {
@@ -206,6 +232,8 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
                                           err);
     case DP_REQUEST_LEASE:
         return lease(control, from, request, err);
+    case DP_REQUEST_CHECKPOINT:
+        return checkpoint(control, from, request, err);
     default:
         return dp_fail(err, DP_UNSUPPORTED,
                        "this is a control endpoint: send requests for rows to a shard's endpoint");

@@ -20,6 +20,10 @@ struct dp_control_options {
     uint64_t generation, history; /* of its stores; 0, 0: dp_control_tell tells them later */
     /* The server's counters, summed over its shards; called on the control thread. */
     uint32_t (*counters)(void *context, struct dp_counter counters[DP_COUNTERS_MAX]);
+    /* Takes an order of a checkpoint of the cluster (server/coordinator); NULL: this server makes none. */
+    enum dp_status (*checkpoint)(void *context, const struct dp_checkpoint_ask *ask,
+                                 struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
+                                 struct dp_error *err);
     void *context;
     const char *register_directory; /* directory of the register's file; NULL: this is not the first server */
     /* its control endpoint, named in refusals if register_directory is NULL */

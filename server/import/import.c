@@ -207,10 +207,10 @@ static enum dp_status put_register(struct importing *m, struct dp_error *err)
     struct dp_control_register_content content = {0};
     dp_store_id_draw(&content.id);
     void *bytes = dp_control_register_file_pack(&content);
-    enum dp_status st =
-        bytes ? dp_checkpoint_put(m->o->directory, m->order, DP_REGISTER_FILE, bytes,
-                                  dp_control_register_file_bytes(&content), &m->manifest.register_file, err)
-              : dp_fail(err, DP_NOMEM, "no memory for a register");
+    enum dp_status st = bytes ? dp_checkpoint_put(m->o->directory, m->order, DP_REGISTER_FILE, bytes,
+                                                  dp_control_register_file_bytes(&content),
+                                                  &m->manifest.register_file, NULL, err)
+                              : dp_fail(err, DP_NOMEM, "no memory for a register");
     free(bytes);
     return st;
 }
@@ -219,17 +219,17 @@ static enum dp_status put_files(struct importing *m, struct dp_error *err)
 {
     const struct dp_import_options *o = m->o;
     enum dp_status st =
-        dp_checkpoint_put(o->directory, m->order, "ids", m->ids, m->ids_bytes, &m->manifest.ids, err);
+        dp_checkpoint_put(o->directory, m->order, "ids", m->ids, m->ids_bytes, &m->manifest.ids, NULL, err);
     if (st == DP_OK)
         st = put_register(m, err);
     if (st == DP_OK)
         st = dp_checkpoint_put(o->directory, m->order, "cluster.conf", o->cluster_file, o->cluster_file_bytes,
-                               &m->manifest.cluster_file, err);
+                               &m->manifest.cluster_file, NULL, err);
     if (st == DP_OK && o->names)
         st = dp_checkpoint_put(o->directory, m->order, "names.tsv", o->names, o->names_bytes,
-                               &m->manifest.names, err);
+                               &m->manifest.names, NULL, err);
     return st == DP_OK && o->columns ? dp_checkpoint_put(o->directory, m->order, "columns.csv", o->columns,
-                                                         o->columns_bytes, &m->manifest.columns, err)
+                                                         o->columns_bytes, &m->manifest.columns, NULL, err)
                                      : st;
 }
 
@@ -292,11 +292,10 @@ static enum dp_status prepare(struct importing *m, struct dp_error *err)
 
 static enum dp_status make(struct importing *m, struct dp_error *err)
 {
-    uint32_t swept;
     struct dp_error ignored;
     enum dp_status st = dp_checkpoint_begin(m->o->directory, m->order, err);
     if (st == DP_OK)
-        st = dp_checkpoint_sweep(m->o->directory, m->order, (uint64_t)time(NULL), &swept, err);
+        st = dp_checkpoint_sweep(m->o->directory, m->order, err);
     if (st == DP_OK)
         st = make_store(m, err);
     if (st == DP_OK)

@@ -1,4 +1,4 @@
-/* Command: a process that makes checkpoints, with the real client library, in the order of deploy/checkpoint/course.c:
+/* Command: a process that makes checkpoints, with the real client library, in the order of server/coordinator/coordination.c:
  *     begin -> prepared -> register, cut, register -> union -> finish -> copied -> (remembered) -> end
  * One is killed at any event, or suspended so long that shards give its order up; a second one tries meanwhile.
  * Thread    One. */

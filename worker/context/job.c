@@ -1,6 +1,7 @@
 #include "worker/context/job.h"
 
 #include "common/base/log.h"
+#include "common/config/cluster_client.h"
 #include "common/model/stream.h"
 #include "common/wire/reply.h"
 #include "worker/compute/device.h"
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENDPOINT_BYTES (DP_HOST_MAX + 32)
 /* The length of one wait between two checks for a signal. */
 #define SLICE_MS 200u
 
@@ -24,27 +24,9 @@ static bool tend(void *client)
 
 static enum dp_status client_open(struct dp_job *job, const char *name, struct dp_error *err)
 {
-    const struct dp_cluster *cluster = job->cluster;
-    const struct dp_cluster_training *training = &cluster->training;
-    char control[ENDPOINT_BYTES];
-    dp_cluster_control_endpoint(cluster, 0, control, sizeof control);
-    char(*endpoint)[ENDPOINT_BYTES] = calloc(job->shards, sizeof *endpoint);
-    const char **endpoints = calloc(job->shards, sizeof *endpoints);
-    enum dp_status st = DP_NOMEM;
-    if (!endpoint || !endpoints) {
-        (void)dp_fail(err, st, "no memory for the endpoints of %u shards", job->shards);
-        goto done;
-    }
-    for (uint32_t i = 0; i < job->shards; i++) {
-        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
-        endpoints[i] = endpoint[i];
-    }
+    const struct dp_cluster_training *training = &job->cluster->training;
     struct dp_client_options options = {
         .name = name,
-        .cluster = cluster->id,
-        .shards = endpoints,
-        .shard_count = job->shards,
-        .control = control,
         /* Enough for two fetches and every unanswered push, so that issuing one never waits. */
         .window = training->pushes_max + 4,
         .bf16_values = training->bf16_values,
@@ -52,14 +34,12 @@ static enum dp_status client_open(struct dp_job *job, const char *name, struct d
         .gives_up_context = job->beside,
     };
     struct dp_retry retry = dp_retry_begin(job);
+    enum dp_status st;
     do {
         options.open_timeout_ms = dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS);
-        st = dp_client_open(&options, &job->client, err);
+        st = dp_cluster_client(job->cluster, &options, &job->client, err);
     } while (dp_retry_more(&retry, &st, err));
     job->shared = dp_shared_of_client(job->client);
-done:
-    free(endpoint);
-    free(endpoints);
     return st;
 }
 

@@ -28,7 +28,7 @@ struct dp_row_source;
 
 struct dp_job {
     const struct dp_cluster *cluster;
-    const char *cluster_file;          /* of a training: for a command that it starts (best_epoch.h) */
+    const char *cluster_file;          /* of a training: for the checkpoint of its best epoch */
     uint32_t worker;                   /* predict: 0 */
     const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
 

@@ -1,85 +1,61 @@
 #include "worker/coordinate/best_epoch.h"
 
 #include "common/base/deadline.h"
-#include "common/env/installed.h"
+#include "common/client/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_MS 5u
 #define LOOK_MS  50u
 #define AGAIN_MS 200u
+#define WAIT_MS  10000u /* for pushes that only some shards have */
 
-/* Between fork and exec: async-signal-safe calls only, as other threads may have held any lock. */
-static _Noreturn void become(const char *const *argv, pid_t parent)
+static enum dp_status rest(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
-    sigset_t none;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* then the servers abandon the order, or the next command does */
-    if (getppid() != parent)
-        _exit(1);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)execv(argv[0], (char *const *)(uintptr_t)argv);
-    _exit(127);
+    (void)state;
+    return dp_shared_pause(context, LOOK_MS, err);
 }
 
-/* *worked: the command ended with 0. */
-static enum dp_status run_once(struct dp_job *job, const char *const *argv, bool *worked,
+static enum dp_status absolute(const char *path, char out[DP_CHECKPOINT_DIRECTORY_MAX + 1],
                                struct dp_error *err)
 {
-    int status = 0;
-    uint32_t ms = FIRST_MS;
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0)
-        become(argv, parent);
-    if (pid < 0)
-        return dp_fail(err, DP_NOMEM, "cannot start %s: %s", argv[0], strerror(errno));
-    enum dp_status st = DP_OK;
-    while (st == DP_OK && waitpid(pid, &status, WNOHANG) == 0) {
-        st = dp_shared_pause(job, ms, err);
-        ms = ms < LOOK_MS / 2 ? 2 * ms : LOOK_MS;
-    }
-    if (st != DP_OK) {
-        (void)kill(pid, SIGKILL);
-        (void)waitpid(pid, &status, 0);
-    }
-    *worked = st == DP_OK && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    return st;
+    char here[DP_PATH_MAX + 1] = "";
+    if (path[0] != '/' && !getcwd(here, sizeof here))
+        return dp_fail(err, DP_IO, "cannot find the current directory: %s", strerror(errno));
+    int n = snprintf(out, DP_CHECKPOINT_DIRECTORY_MAX + 1, "%s%s%s", here, here[0] ? "/" : "", path);
+    return n <= (int)DP_CHECKPOINT_DIRECTORY_MAX
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "path '%.200s...' is too long", path);
 }
 
 enum dp_status dp_best_epoch_save(struct dp_job *job, uint32_t epoch, struct dp_error *err)
 {
-    const char *best = job->cluster->training.best;
-    char program[DP_PATH_MAX + 1], which[32];
-    bool worked = false;
-    const char *const argv[] = {program,  "checkpoint", "--cluster", job->cluster_file, "--to", best,
-                                "--best", which,        NULL};
-    (void)snprintf(which, sizeof which, "%" PRIu32 ":%" PRIu32, job->cluster->training.run, epoch);
-    enum dp_status st = dp_installed_program("downpour", program, sizeof program, err);
-    /* A server that was killed comes back, and another checkpoint under way ends: the workers rest until then. */
-    const uint64_t end_ms = dp_now_ms() + job->cluster->training.timeout_ms;
+    const struct dp_cluster_training *training = &job->cluster->training;
+    const struct dp_checkpoint_watch watch = {rest, job};
+    struct dp_checkpoint_ask ask = {.wait_ms = WAIT_MS, .keep = 1, .run = training->run, .epoch = epoch};
+    struct dp_checkpoint_made made;
+    enum dp_status st = absolute(training->best, ask.directory, err);
     if (st == DP_OK)
-        st = run_once(job, argv, &worked, err);
-    while (st == DP_OK && !worked && dp_now_ms() < end_ms) {
-        st = dp_shared_pause(job, AGAIN_MS, err);
-        if (st == DP_OK)
-            st = run_once(job, argv, &worked, err);
-    }
-    if (st == DP_OK && !worked)
-        st = dp_fail(
-            err, DP_UNAVAILABLE,
-            "the weights of this epoch, the best so far, cannot be saved in '%.300s' (why: above, in this "
-            "log)",
-            best);
-    return st;
+        st = absolute(job->cluster_file, ask.file, err);
+    if (st != DP_OK)
+        return st;
+    /* A server that was killed comes back, and another checkpoint under way ends: the workers rest until then. */
+    const uint64_t end_ms = dp_now_ms() + training->timeout_ms;
+    do {
+        if (st != DP_OK)
+            st = dp_shared_pause(job, AGAIN_MS, err);
+        if (st != DP_STOPPING)
+            st = dp_client_checkpoint_make(job->client, &ask, &watch, &made, err);
+    } while (st != DP_OK && st != DP_STOPPING && st != DP_INVALID && dp_now_ms() < end_ms);
+    return st == DP_OK || st == DP_STOPPING
+               ? st
+               : dp_wrap(err, st, "the weights of this epoch, the best so far, cannot be saved in '%.200s'",
+                         training->best);
 }
 
 /* The manifest's fields: server/checkpoint/README.md, format 1. */

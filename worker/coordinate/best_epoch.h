@@ -1,12 +1,12 @@
 /* Best epoch: a checkpoint of the weights, made while all workers rest at the epoch barrier. It is the only one in the
  * directory training.best.
- *     downpour checkpoint --cluster FILE --to BEST --best RUN:EPOCH        (a process that this one starts)
- * Promise   After DP_OK the checkpoint is complete and durable. The one before it is removed only then. After a failure,
- *           or if this process is killed, the one before is still there, and nothing else counts as a checkpoint
- *           (server/checkpoint/README.md). A process that was suspended replaces nothing: an epoch after which another
+ * The first server makes it (server/coordinator).
+ * Promise   After DP_OK the checkpoint is complete and durable. The one before it is removed only then. After a failure
+ *           the one before is still there, and nothing else counts as a checkpoint (server/checkpoint/README.md). If this
+ *           process is killed, the first server completes it. A process that was suspended replaces nothing: an epoch after which another
  *           one has pushed is refused.
  * Thread    The client's.
- * Failure   DP_STOPPING after a signal. Else the command failed three times: its messages are in this process's log. */
+ * Failure   DP_STOPPING after a signal. Else why the first server could not make it, as long as a wait may last. */
 #ifndef DP_COORDINATE_BEST_EPOCH_H
 #define DP_COORDINATE_BEST_EPOCH_H
 

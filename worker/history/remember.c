@@ -75,7 +75,7 @@ enum dp_status dp_remember_open(struct dp_remember *remember, struct dp_job *job
     *remember = (struct dp_remember){0};
     if (!training->steps[0])
         return DP_OK;
-    enum dp_status st = dp_step_log_path(training->steps, job->worker, path, sizeof path, err);
+    enum dp_status st = dp_cluster_step_log(training->steps, job->worker, path, sizeof path, err);
     if (st == DP_OK)
         st = dp_step_log_open(path, &id, &remember->log, err);
     return st == DP_OK ? st : dp_wrap(err, st, "training.steps");

@@ -202,15 +202,6 @@ enum dp_status dp_step_log_place(const char *path, const struct dp_step_log_id *
     return st;
 }
 
-enum dp_status dp_step_log_path(const char *prefix, uint32_t worker, char *out, size_t size,
-                                struct dp_error *err)
-{
-    int n = snprintf(out, size, "%s-%" PRIu32 ".log", prefix, worker);
-    return n > 0 && (size_t)n < size
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "path '%.200s...' (training.steps) is too long", prefix);
-}
-
 void dp_step_log_close(struct dp_step_log **log)
 {
     struct dp_step_log *l = *log;

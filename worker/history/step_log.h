@@ -99,9 +99,5 @@ DP_MUST_USE
 enum dp_status dp_step_log_place(const char *path, const struct dp_step_log_id *id,
                                  struct dp_step_log_plan *plan, struct dp_step_place *place,
                                  struct dp_error *err);
-/* Writes PREFIX-N.log. prefix: training.steps. DP_ARGUMENT: too long. */
-DP_MUST_USE
-enum dp_status dp_step_log_path(const char *prefix, uint32_t worker, char *out, size_t size,
-                                struct dp_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include "deploy/bench/bench_store.h"
 #include "deploy/cli/options.h"
 
-#include "deploy/checkpoint/course.h"
+#include "common/wire/checkpoint.h"
 
 #define DP_BENCH_CHECKPOINT_FLAGS 16u
 
@@ -28,7 +28,7 @@ struct checkpoint_run {
 
 /* bench_checkpoint_make.c. Makes one, and keeps the last two. */
 DP_MUST_USE
-enum dp_status dp_bench_checkpoint_make(struct checkpoint_run *run, struct dp_course_result *out,
+enum dp_status dp_bench_checkpoint_make(struct checkpoint_run *run, struct dp_checkpoint_made *out,
                                         struct dp_error *err);
 
 /* bench_checkpoint_load.c: under full load. */

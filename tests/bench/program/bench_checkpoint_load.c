@@ -89,7 +89,7 @@ static void pause_for(struct checkpoint_run *run, uint64_t ms)
 
 /* made: NULL: without a checkpoint. */
 static enum dp_status phase(struct checkpoint_load *load, struct checkpoint_phases *phases,
-                            struct dp_course_result *made, struct dp_error *err)
+                            struct dp_checkpoint_made *made, struct dp_error *err)
 {
     struct checkpoint_run *run = load->run;
     struct checkpoint_figures a = {0}, b = {0};
@@ -114,7 +114,7 @@ static enum dp_status phase(struct checkpoint_load *load, struct checkpoint_phas
     return st == DP_OK ? dp_bench_server_look(&run->server, err) : st;
 }
 
-static void show_one(const struct checkpoint_load *load, const struct dp_course_result *made, double ratio)
+static void show_one(const struct checkpoint_load *load, const struct dp_checkpoint_made *made, double ratio)
 {
     if (load->run->json)
         printf("{\"measure\":\"checkpoint\",\"draw\":\"%s\",\"bytes\":%" PRIu64 ",\"bytes_new\":%" PRIu64
@@ -187,7 +187,7 @@ static enum dp_status measure(struct checkpoint_load *load, struct dp_error *err
 {
     enum dp_status st = phase(load, &load->without, NULL, err);
     for (uint32_t i = 0; st == DP_OK && i < load->run->rounds; i++) {
-        struct dp_course_result made;
+        struct dp_checkpoint_made made;
         double before = load->without.rate;
         st = phase(load, &load->with, &made, err);
         if (st == DP_OK)

@@ -1,35 +1,26 @@
 #include "tests/bench/program/bench_checkpoint_inner.h"
 
-#include "server/checkpoint/listing.h"
-#include "server/checkpoint/prune.h"
+#include "common/client/checkpoint.h"
 
 #define WAIT_MS 30000u
+#define LOOK_MS 50
 #define KEPT    2u
 
-static bool is_stopped(void *context)
+static enum dp_status look(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
     struct checkpoint_run *run = context;
-    dp_local_wait(run->local, 0);
-    return dp_local_signal(run->local) || dp_local_failed(run->local);
+    (void)state;
+    dp_local_wait(run->local, LOOK_MS);
+    return dp_local_signal(run->local) || dp_local_failed(run->local)
+               ? dp_fail(err, DP_STOPPING, "interrupted")
+               : DP_OK;
 }
 
-enum dp_status dp_bench_checkpoint_make(struct checkpoint_run *run, struct dp_course_result *out,
+enum dp_status dp_bench_checkpoint_make(struct checkpoint_run *run, struct dp_checkpoint_made *out,
                                         struct dp_error *err)
 {
-    const struct dp_course_options options = {.client = run->server.client[0],
-                                              .cluster = run->server.cluster,
-                                              .file = run->server.folder.conf,
-                                              .directory = run->directory,
-                                              .wait_ms = WAIT_MS,
-                                              .stopped = is_stopped,
-                                              .context = run};
-    struct dp_prune pruned;
-    int lock = -1;
-    enum dp_status st = dp_course_run(&options, out, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_lock(run->directory, &lock, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_prune(run->directory, 0, KEPT, false, &pruned, err);
-    dp_checkpoint_unlock(&lock);
-    return st;
+    const struct dp_checkpoint_watch watch = {look, run};
+    struct dp_checkpoint_ask ask = {.wait_ms = WAIT_MS, .keep = KEPT};
+    (void)snprintf(ask.directory, sizeof ask.directory, "%s", run->directory);
+    return dp_client_checkpoint_make(run->server.client[0], &ask, &watch, out, err);
 }

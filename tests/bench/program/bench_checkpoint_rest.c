@@ -60,7 +60,7 @@ static enum dp_status count_l0(struct checkpoint_run *run, uint64_t *files, stru
 }
 
 static void show(const struct checkpoint_run *run, const char *what, const char *words,
-                 const struct dp_course_result *made)
+                 const struct dp_checkpoint_made *made)
 {
     double share = (double)made->bytes_new / (double)made->bytes;
     if (run->json)
@@ -89,7 +89,7 @@ static enum dp_status touch_and_look(struct checkpoint_run *run, uint64_t from, 
 
 enum dp_status dp_bench_checkpoint_rest(struct checkpoint_run *run, struct dp_error *err)
 {
-    struct dp_course_result made;
+    struct dp_checkpoint_made made;
     bool merged = false;
     uint64_t from = 0;
     enum dp_status st = dp_bench_server_settle(&run->server, err);

@@ -321,7 +321,7 @@ enum dp_status dp_bench_checkpoint_restore(struct checkpoint_run *run, struct dp
 {
     char digest[DP_DIGEST_TEXT];
     uint64_t ns;
-    struct dp_course_result made;
+    struct dp_checkpoint_made made;
     uint32_t shards = run->options.shards, other = shards == 3 ? 2 : 3;
     struct checkpoint_layout
         same = {.run = run, .name = "same", .shards = shards, .of = shards, .from = "server-0"},

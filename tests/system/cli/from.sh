@@ -68,7 +68,12 @@ expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/E/cluster.co
 cp "$data/digits.train.libsvm.gz" "$dir/E/current/train.gz"
 mkdir "$dir/stranger"
 sed -e '/relative_to/d' -e 's|train = ".*"|train = "train.gz"|' -e "s|cache = \".*\"|cache = \"$dir/stranger\"|" "$dir/E/cluster.conf" >"$dir/E/current/start.conf"
+kill "$server"
+wait "$server"
 cd "$dir/E/current" || exit 1
+"${downpour%/*}/downpour-server" --cluster start.conf --server 0 2>"$dir/server.log" &
+server=$!
+wait_until 30 "$downpour" status --cluster start.conf >"$dir/out" 2>"$dir/err" || fail "a server does not serve"
 expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster start.conf --to "$dir/C.start"
 cd "$root" || exit 1
 grep -q 'train = "train.gz"' "$dir/C.start/checkpoint-000001/cluster.conf" || fail "no relative path to test with"

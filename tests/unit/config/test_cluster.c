@@ -72,6 +72,8 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
         assert_int_equal(a->server[i].port, b->server[i].port);
         assert_int_equal(a->server[i].shards, b->server[i].shards);
     }
+    assert_string_equal(a->checkpoint.to, b->checkpoint.to);
+    assert_true(a->checkpoint.every == b->checkpoint.every && a->checkpoint.keep == b->checkpoint.keep);
     assert_string_equal(a->data.train, b->data.train);
     assert_string_equal(a->data.test_labels, b->data.test_labels);
     assert_true(a->data.scale == b->data.scale && a->data.normalize == b->data.normalize);

@@ -98,6 +98,12 @@ static const struct bad wrong_files[] = {
     {TRAIN("consistency = \"sync\"; rate_by_staleness = true;"), ".conf",
      "'training.consistency' is sync, which applies a step at one rate and has no stale pushes, but "
      "'training.rate_by_staleness' is true"},
+    /* checkpoints by the first server */
+    {GOOD "checkpoint = { to = \"d\"; };\n", ":5: ", "missing key 'checkpoint.every'"},
+    {GOOD "checkpoint = { every = 9; };\n", ":5: ", "missing key 'checkpoint.to'"},
+    {GOOD "checkpoint = { to = \"d\"; every = 0; };\n", ":5: ", "'checkpoint.every' is 0"},
+    {"durability = \"none\";\n" GOOD "checkpoint = { to = \"d\"; every = 9; };\n", ".conf",
+     "'durability' is \"none\", and checkpoints are made of the journal"},
     /* injected delays */
     {TRAIN("pace = \"20\";"), ".conf",
      "'training.pace': '20' is not a time with a unit, such as 20ms, 1.5s or 250us, of 60 s at most"},

@@ -32,6 +32,11 @@ static void requests_come_back_as_they_went(void **state)
     want.checkpoint.directory[0] = '/';
     want.checkpoint.full = want.checkpoint.link = true;
     want.checkpoint.rate = UINT64_MAX;
+    (void)snprintf(want.checkpoint.file, sizeof want.checkpoint.file, "/run/cluster.conf");
+    want.checkpoint.wait_ms = 1;
+    want.checkpoint.keep = 2;
+    want.checkpoint.run = 3;
+    want.checkpoint.epoch = UINT32_MAX;
     assert_comes_back(&want, NULL, 0);
     want = ask_of(DP_CHECKPOINT_FINISH);
     want.checkpoint.step = 9;

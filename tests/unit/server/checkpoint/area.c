@@ -184,14 +184,14 @@ static enum dp_status make(struct area *area, uint32_t *number, struct dp_error 
     if (st == DP_OK)
         st = copy_all(area, &m, err);
     if (st == DP_OK)
-        st = dp_checkpoint_put(area->directory, area->order, "ids", "idsids", 6, &m.ids, err);
+        st = dp_checkpoint_put(area->directory, area->order, "ids", "idsids", 6, &m.ids, NULL, err);
     if (st == DP_OK)
-        st = dp_checkpoint_put(area->directory, area->order, "register", "", 0, &m.register_file, err);
+        st = dp_checkpoint_put(area->directory, area->order, "register", "", 0, &m.register_file, NULL, err);
     if (st == DP_OK)
         st = dp_checkpoint_put_step_log(area->directory, area->order, 1, "steps", 5, &m, err);
     if (st == DP_OK)
-        st = dp_checkpoint_put_again(area->directory, area->order, "names.tsv", "names", 5, &m.names,
-                                     area->full ? NULL : &m.bytes_linked, err);
+        st = dp_checkpoint_put(area->directory, area->order, "names.tsv", "names", 5, &m.names,
+                               area->full ? NULL : &m.bytes_linked, err);
     if (st == DP_OK)
         st = dp_manifest_sum(&m, err);
     if (st == DP_OK)

@@ -1,22 +1,19 @@
-#include "deploy/checkpoint/course.h"
-#include "deploy/checkpoint/file_bytes.h"
+#include "server/coordinator/coordination.h"
 
 #include "common/base/deadline.h"
+#include "common/base/json.h"
+#include "common/base/log.h"
 #include "common/client/checkpoint.h"
 #include "common/wire/reply.h"
-#include "deploy/checkpoint/dead_orders.h"
-#include "deploy/checkpoint/judged.h"
-#include "deploy/checkpoint/partial_pushes.h"
-#include "deploy/checkpoint/saved_logs.h"
-#include "deploy/checkpoint/saved_names.h"
-#include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/union.h"
 #include "server/checkpoint/verify.h"
+#include "server/coordinator/partial_pushes.h"
+#include "server/coordinator/saved_files.h"
+#include "server/coordinator/saved_register.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,9 +28,8 @@
 #define CUTS_MAX   5u
 #define NOTES_MS   2000u
 
-struct checkpoint_course {
-    const struct dp_course_options *o;
-    uint64_t order, machine;
+struct order_under_way {
+    const struct dp_coordination_options *o;
     uint32_t shards, cut;
     struct dp_checkpoint_ask *asks;
     struct dp_checkpoint_answer *answers;
@@ -46,7 +42,7 @@ struct checkpoint_course {
 
 /* ---- one order to all shards */
 
-static enum dp_status check_answers(const struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status check_answers(const struct order_under_way *c, struct dp_error *err)
 {
     for (uint32_t i = 0; i < c->shards; i++) {
         const struct dp_checkpoint_state *state = &c->answers[i].state;
@@ -62,20 +58,19 @@ static enum dp_status check_answers(const struct checkpoint_course *c, struct dp
     return DP_OK;
 }
 
-static enum dp_status order(struct checkpoint_course *c, enum dp_checkpoint_action action,
-                            struct dp_error *err)
+static enum dp_status order(struct order_under_way *c, enum dp_checkpoint_action action, struct dp_error *err)
 {
     for (uint32_t i = 0; i < c->shards; i++) {
         struct dp_checkpoint_ask *ask = &c->asks[i];
         memset(ask, 0, sizeof *ask);
         ask->action = action;
-        ask->order = c->order;
+        ask->order = c->o->asked->order;
         ask->cut = action == DP_CHECKPOINT_CUT || action == DP_CHECKPOINT_FINISH ? c->cut : 0;
         if (action == DP_CHECKPOINT_BEGIN) {
-            (void)snprintf(ask->directory, sizeof ask->directory, "%s", c->o->directory);
-            ask->full = c->o->full;
-            ask->link = c->o->best_run > 0;
-            ask->rate = c->o->rate;
+            (void)snprintf(ask->directory, sizeof ask->directory, "%s", c->o->asked->directory);
+            ask->full = c->o->asked->full;
+            ask->link = c->o->asked->run > 0;
+            ask->rate = c->o->asked->rate;
         } else if (action == DP_CHECKPOINT_END) {
             ask->number = c->manifest.number;
         } else if (action == DP_CHECKPOINT_FINISH) {
@@ -93,21 +88,23 @@ static enum dp_status order(struct checkpoint_course *c, enum dp_checkpoint_acti
 
 /* ---- waiting */
 
-static void show(const struct checkpoint_course *c, const char *what)
+static void show(const struct order_under_way *c, enum dp_checkpoint_stage stage, uint32_t behind,
+                 const char *what)
 {
-    struct dp_course_progress progress = {.what = what};
+    struct dp_checkpoint_state all = {.stage = stage, .order = c->o->asked->order, .cut = c->cut};
     for (uint32_t i = 0; i < c->shards; i++) {
-        progress.done_bytes += c->answers[i].state.done_bytes;
-        progress.all_bytes += c->answers[i].state.all_bytes;
+        all.done_bytes += c->answers[i].state.done_bytes;
+        all.all_bytes += c->answers[i].state.all_bytes;
     }
-    if (c->o->show)
-        c->o->show(c->o->context, &progress);
+    (void)snprintf(all.why, sizeof all.why, c->shards > 1 ? "%s (shard %" PRIu32 ")" : "%s", what, behind);
+    c->o->show(c->o->context, &all);
 }
 
-static enum dp_status look(struct checkpoint_course *c, const char *what, struct dp_error *err)
+static enum dp_status look(struct order_under_way *c, enum dp_checkpoint_stage stage, uint32_t behind,
+                           const char *what, struct dp_error *err)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-    show(c, what);
+    show(c, stage, behind, what);
     (void)nanosleep(&pause, NULL);
     if (c->o->stopped(c->o->context))
         return dp_fail(err, DP_STOPPING, "interrupted while %s", what);
@@ -115,7 +112,7 @@ static enum dp_status look(struct checkpoint_course *c, const char *what, struct
 }
 
 /* The first shard that is not there yet; shards: none. */
-static uint32_t find_behind(const struct checkpoint_course *c, enum dp_checkpoint_stage stage)
+static uint32_t find_behind(const struct order_under_way *c, enum dp_checkpoint_stage stage)
 {
     uint32_t i = 0;
     while (i < c->shards && c->answers[i].state.stage >= stage &&
@@ -125,7 +122,7 @@ static uint32_t find_behind(const struct checkpoint_course *c, enum dp_checkpoin
 }
 
 /* What changes as long as anything goes on. */
-static uint64_t movement(const struct checkpoint_course *c)
+static uint64_t movement(const struct order_under_way *c)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < c->shards; i++)
@@ -133,8 +130,9 @@ static uint64_t movement(const struct checkpoint_course *c)
     return sum;
 }
 
-static enum dp_status await(struct checkpoint_course *c, enum dp_checkpoint_stage stage, const char *what,
-                            struct dp_error *err)
+/* Until all shards have left `during` for `stage`. */
+static enum dp_status await(struct order_under_way *c, enum dp_checkpoint_stage during,
+                            enum dp_checkpoint_stage stage, const char *what, struct dp_error *err)
 {
     uint64_t moved_ms = dp_now_ms(), moved = movement(c);
     uint32_t still_ms = stage == DP_CHECKPOINT_PREPARED ? PREPARE_MS : STILL_MS;
@@ -151,32 +149,33 @@ static enum dp_status await(struct checkpoint_course *c, enum dp_checkpoint_stag
                            "shard %" PRIu32 " has not come further for %" PRIu32
                            " s while %s: look at its server's log and disk",
                            behind, still_ms / 1000, what);
-        st = look(c, what, err);
+        st = look(c, during, behind, what, err);
     }
     return st;
 }
 
-static enum dp_status fail_waiting(const struct checkpoint_course *c, uint32_t shard, struct dp_error *err)
+static enum dp_status fail_waiting(const struct order_under_way *c, uint32_t shard, struct dp_error *err)
 {
     const struct dp_checkpoint_state *state = &c->answers[shard].state;
     const struct dp_copy_push lacking = {state->lack_stream, state->lack_number};
     const struct dp_partial_wait wait = {.training = &c->o->cluster->training,
                                          .has_sync = c->cut_of_all.has_sync,
                                          .shard = shard,
-                                         .wait_ms = c->o->wait_ms,
+                                         .wait_ms = c->o->asked->wait_ms,
                                          .lacking = state->lacking > 0 ? &lacking : NULL};
     return dp_partial_fail(&wait, err);
 }
 
 /* Where it cannot be read, what it gave up is waited for again. */
-static void read_before(struct checkpoint_course *c)
+static void read_before(struct order_under_way *c)
 {
     struct dp_checkpoint_list list = {0};
     struct dp_manifest last = {0};
     uint64_t generation, history;
     dp_client_generation(c->o->client, &generation, &history);
-    if (dp_checkpoint_list_read(c->o->directory, &list, NULL) == DP_OK && list.count > 0 &&
-        dp_manifest_read_numbered(c->o->directory, list.number[list.count - 1], &last, NULL) == DP_OK &&
+    if (dp_checkpoint_list_read(c->o->asked->directory, &list, NULL) == DP_OK && list.count > 0 &&
+        dp_manifest_read_numbered(c->o->asked->directory, list.number[list.count - 1], &last, NULL) ==
+            DP_OK &&
         last.cluster == c->o->cluster->id && last.generation == generation && last.history == history) {
         c->known.before = last.partial;
         last.partial = (struct dp_copy_pushes){0};
@@ -186,7 +185,7 @@ static void read_before(struct checkpoint_course *c)
 }
 
 /* A push that has come to all shards since the cut is acknowledged, so the checkpoint must have it: those are taken off the list. */
-static enum dp_status keep_partial(const struct checkpoint_course *c, struct dp_copy_pushes *gone,
+static enum dp_status keep_partial(const struct order_under_way *c, struct dp_copy_pushes *gone,
                                    struct dp_error *err)
 {
     uint32_t still = 0;
@@ -204,7 +203,7 @@ static enum dp_status keep_partial(const struct checkpoint_course *c, struct dp_
 }
 
 /* Each push is asked for once, so that all shards hear the same of it. */
-static enum dp_status give_up(struct checkpoint_course *c,
+static enum dp_status give_up(struct order_under_way *c,
                               bool (*rule)(const void *known, const struct dp_copy_push *push),
                               struct dp_error *err)
 {
@@ -218,7 +217,7 @@ static enum dp_status give_up(struct checkpoint_course *c,
     return st == DP_OK ? order(c, DP_CHECKPOINT_FINISH, err) : st;
 }
 
-static enum dp_status finish(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status finish(struct order_under_way *c, struct dp_error *err)
 {
     read_before(c);
     c->known.last_run = c->cut_of_all.last_run;
@@ -226,7 +225,7 @@ static enum dp_status finish(struct checkpoint_course *c, struct dp_error *err)
 }
 
 /* Pushes of clients that do not train. The shards then lack pushes of workers only. */
-static enum dp_status give_up_clients(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status give_up_clients(struct order_under_way *c, struct dp_error *err)
 {
     enum dp_status st = give_up(c, dp_partial_is_of_client, err);
     for (uint32_t i = 0; i < c->shards && st == DP_OK; i++)
@@ -237,9 +236,9 @@ static enum dp_status give_up_clients(struct checkpoint_course *c, struct dp_err
 
 /* A push is on all shards or on none: what only some shards had at the cut arrives within moments, or is recomputed when its worker is back.
  * In a synchronous run a step that one shard has closed is closed on all. */
-static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status await_missing(struct order_under_way *c, struct dp_error *err)
 {
-    uint64_t end_ms = dp_now_ms() + c->o->wait_ms;
+    uint64_t end_ms = dp_now_ms() + c->o->asked->wait_ms;
     uint32_t behind;
     bool gave_up = false;
     enum dp_status st = DP_OK;
@@ -252,14 +251,14 @@ static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error
             st = give_up_clients(c, err);
         }
         if (st == DP_OK)
-            st = look(c, "waiting for pushes under way", err);
+            st = look(c, DP_CHECKPOINT_WAITING, behind, "waiting for pushes under way", err);
     }
     return st;
 }
 
 /* ---- the cut */
 
-static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status unite(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_union_part *parts = calloc(c->shards, sizeof *parts);
     if (!parts)
@@ -275,53 +274,54 @@ static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
     return st;
 }
 
-/* Whoever asks for an epoch's end may have been suspended since: what is there stays. */
-static enum dp_status check_best(const struct checkpoint_course *c, struct dp_error *err)
+/* A worker that asks for an epoch's end may have been suspended since: the checkpoint that is there stays. */
+static enum dp_status check_best(const struct order_under_way *c, struct dp_error *err)
 {
     const struct dp_union *of = &c->cut_of_all;
-    if (c->o->best_run == 0 || (of->last_run == c->o->best_run && of->last_epoch + 1 == c->o->best_epoch))
+    if (c->o->asked->run == 0 ||
+        (of->last_run == c->o->asked->run && of->last_epoch + 1 == c->o->asked->epoch))
         return DP_OK;
     return dp_fail(err, DP_INVALID,
-                   "--best: epoch %" PRIu32 " of run %" PRIu32
+                   "epoch %" PRIu32 " of run %" PRIu32
                    " was asked for, and the last push is of epoch %" PRIu32 " of run %" PRIu32,
-                   c->o->best_epoch, c->o->best_run, of->last_epoch + 1, of->last_run);
+                   c->o->asked->epoch, c->o->asked->run, of->last_epoch + 1, of->last_run);
 }
 
 /* DP_AGAIN: the register changed meanwhile, an epoch or a run begins, or a worker has ended within the open step. */
-static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status cut_once(struct order_under_way *c, struct dp_error *err)
 {
-    struct dp_register_value before = {0}, behind = {0};
+    struct dp_register_value before = {0}, after = {0};
     dp_register_value_clear(&c->registered);
     c->cut++;
     enum dp_status st = dp_client_register_copy(c->o->client, ASK_MS, &before, err);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_CUT, err);
     if (st == DP_OK)
-        st = await(c, DP_CHECKPOINT_IS_CUT, "cutting", err);
+        st = await(c, DP_CHECKPOINT_CUTTING, DP_CHECKPOINT_IS_CUT, "cutting", err);
     if (st == DP_OK)
-        st = dp_client_register_copy(c->o->client, ASK_MS, &behind, err);
+        st = dp_client_register_copy(c->o->client, ASK_MS, &after, err);
     if (st == DP_OK)
         st = unite(c, err);
-    const struct dp_judged_position position = {c->cut_of_all.last_run, c->cut_of_all.last_epoch};
+    const struct dp_saved_register_position position = {c->cut_of_all.last_run, c->cut_of_all.last_epoch};
     if (st == DP_OK)
         st = check_best(c, err);
     if (st == DP_OK)
-        st = dp_judged_register(&before, &behind, &position, c->cut < CUTS_MAX, &c->registered, err);
+        st = dp_saved_register(&before, &after, &position, c->cut < CUTS_MAX, &c->registered, err);
     dp_register_value_clear(&before);
-    dp_register_value_clear(&behind);
+    dp_register_value_clear(&after);
     return st;
 }
 
 /* What changes takes its time: the first wait is LOOK_MS, each further one twice the one before. */
-static enum dp_status wait_between(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status wait_between(struct order_under_way *c, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < 1u << (c->cut - 1) && st == DP_OK; i++)
-        st = look(c, "waiting for a moment to cut", err);
+        st = look(c, DP_CHECKPOINT_CUTTING, 0, "waiting for a moment to cut", err);
     return st;
 }
 
-static enum dp_status cut(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status cut(struct order_under_way *c, struct dp_error *err)
 {
     enum dp_status st = cut_once(c, err);
     while (st == DP_AGAIN && c->cut < CUTS_MAX) {
@@ -336,7 +336,7 @@ static enum dp_status cut(struct checkpoint_course *c, struct dp_error *err)
 
 /* ---- the manifest */
 
-static enum dp_status take_shards(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status take_shards(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_manifest *m = &c->manifest;
     m->shard = calloc(c->shards, sizeof *m->shard);
@@ -354,40 +354,52 @@ static enum dp_status take_shards(struct checkpoint_course *c, struct dp_error *
     return DP_OK;
 }
 
-static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status put_files(struct order_under_way *c, struct dp_error *err)
 {
     const struct dp_union *of = &c->cut_of_all;
-    const char *to = c->o->directory;
+    const struct dp_checkpoint_ask *asked = c->o->asked;
     struct dp_manifest *m = &c->manifest;
-    char *text = NULL;
-    size_t size = 0;
-    enum dp_status st = dp_checkpoint_put(to, c->order, "ids", of->ids, of->ids_bytes, &m->ids, err);
+    enum dp_status st =
+        dp_checkpoint_put(asked->directory, asked->order, "ids", of->ids, of->ids_bytes, &m->ids, NULL, err);
     if (st == DP_OK && of->steps)
-        st = dp_checkpoint_put(to, c->order, "steps", of->steps, of->steps_bytes, &m->steps, err);
+        st = dp_checkpoint_put(asked->directory, asked->order, "steps", of->steps, of->steps_bytes, &m->steps,
+                               NULL, err);
     if (st == DP_OK)
-        st = dp_checkpoint_put(to, c->order, "register", c->registered.bytes, c->registered.size,
-                               &m->register_file, err);
+        st = dp_checkpoint_put(asked->directory, asked->order, "register", c->registered.bytes,
+                               c->registered.size, &m->register_file, NULL, err);
     if (st == DP_OK)
-        st = dp_file_bytes_read(c->o->file, &text, &size, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_put(to, c->order, "cluster.conf", text, size, &m->cluster_file, err);
-    free(text);
-    if (st == DP_OK)
-        st = dp_saved_names_put(c->o->cluster, to, c->order, c->o->full, m, err);
-    return st == DP_OK ? dp_saved_logs_put(&c->logs, to, c->order, m, err) : st;
+        st = dp_saved_files_put(c->o->cluster, c->o->file, asked, m, err);
+    return st == DP_OK ? dp_saved_logs_put(&c->logs, asked, m, err) : st;
 }
 
+struct seen_loss {
+    uint64_t epoch, examples; /* the earliest that a worker reports: over all workers in it */
+    double sum;
+};
+
+/* A worker's progress (worker/telemetry/progress.h). */
 static void visit_note(void *context, const char *name, const void *bytes, size_t size)
 {
+    struct seen_loss *seen = context;
+    json_t *root = json_loadb(bytes, size, 0, NULL);
+    const json_t *loss = json_object_get(root, "loss");
+    uint64_t epoch = dp_json_get_u64(root, "first_epoch") + dp_json_get_u64(root, "epoch"),
+             examples = dp_json_get_u64(root, "loss_examples");
     (void)name;
-    dp_cli_progress_add(context, bytes, size);
+    if (json_is_number(loss) && examples > 0 && (seen->examples == 0 || epoch < seen->epoch))
+        *seen = (struct seen_loss){.epoch = epoch};
+    if (json_is_number(loss) && epoch == seen->epoch) {
+        seen->sum += json_number_value(loss) * (double)examples;
+        seen->examples += examples;
+    }
+    json_decref(root);
 }
 
 /* For a person: where training stood. */
-static void take_position(struct checkpoint_course *c)
+static void take_position(struct order_under_way *c)
 {
     struct dp_manifest_position *at = &c->manifest.position;
-    struct dp_cli_progress seen = {0};
+    struct seen_loss seen = {0};
     char prefix[64];
     *at = (struct dp_manifest_position){.known = c->cut_of_all.last_run > 0,
                                         .run = c->cut_of_all.last_run,
@@ -396,12 +408,13 @@ static void take_position(struct checkpoint_course *c)
                                         .loss = NAN};
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", at->run);
     if (at->known && dp_client_notes(c->o->client, prefix, visit_note, &seen, NOTES_MS, NULL) == DP_OK &&
-        seen.loss_examples > 0)
-        at->loss = seen.loss_sum / (double)seen.loss_examples;
+        seen.examples > 0)
+        at->loss = seen.sum / (double)seen.examples;
 }
 
-/* For a person, too: as the servers count now, with the rows of pushes behind the cut. A table that one does not tell of stays uncounted. */
-static void take_rows(struct checkpoint_course *c)
+/* For a person, too: as the servers count now, with the rows of pushes after the cut. A table that one server does not know stays
+ * uncounted. */
+static void take_rows(struct order_under_way *c)
 {
     struct dp_manifest_tables *tables = &c->manifest.tables;
     struct dp_status_report *report = NULL;
@@ -421,14 +434,14 @@ static void take_rows(struct checkpoint_course *c)
     free(rows);
 }
 
-static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status fill_manifest(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_manifest *m = &c->manifest;
     char made[32];
     struct tm tm;
     time_t now = time(NULL);
     (void)strftime(made, sizeof made, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-    m->order = c->order;
+    m->order = c->o->asked->order;
     m->made = strdup(made);
     m->cluster = c->o->cluster->id;
     m->cluster_name = strdup(c->o->cluster->name);
@@ -447,16 +460,17 @@ static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error
     return st;
 }
 
-static enum dp_status publish(struct checkpoint_course *c, struct dp_error *err)
+static enum dp_status publish(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_verify seen;
     enum dp_status st = fill_manifest(c, err);
     if (st == DP_OK)
-        st = dp_checkpoint_publish(c->o->directory, &c->manifest, err);
+        st = dp_checkpoint_publish(c->o->asked->directory, &c->manifest, err);
     if (st != DP_OK)
         return st;
     /* Checksums were read back as each file was written. */
-    const struct dp_verify_options verify = {.directory = c->o->directory, .number = c->manifest.number};
+    const struct dp_verify_options verify = {.directory = c->o->asked->directory,
+                                             .number = c->manifest.number};
     st = dp_checkpoint_verify(&verify, &seen, err);
     return st == DP_OK ? st : dp_wrap(err, st, "checkpoint %" PRIu32, c->manifest.number);
 }
@@ -470,26 +484,24 @@ static uint64_t lap(uint64_t *since_ms)
     return *since_ms - before;
 }
 
-static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *out, struct dp_error *err)
+static void sweep(const struct dp_checkpoint_ask *asked)
 {
-    uint32_t removed;
+    struct dp_error err;
+    if (dp_checkpoint_sweep(asked->directory, asked->order, &err) != DP_OK)
+        dp_log(DP_LOG_WARN, "%s; the next checkpoint tries again", err.text);
+}
+
+static enum dp_status go(struct order_under_way *c, struct dp_checkpoint_made *out, struct dp_error *err)
+{
+    const struct dp_checkpoint_ask *asked = c->o->asked;
     uint64_t since_ms = dp_now_ms();
-    struct dp_dead_orders dead = {.cluster = c->o->cluster->id,
-                                  .machine = c->machine,
-                                  .directory = c->o->directory,
-                                  .stopped = c->o->stopped,
-                                  .context = c->o->context};
-    enum dp_status st = dp_dead_orders_end(&dead, c->o->client, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_begin(c->o->directory, c->order, err);
-    if (st == DP_OK)
-        st = dp_checkpoint_sweep(c->o->directory, c->order, (uint64_t)time(NULL), &removed, err);
+    enum dp_status st = dp_checkpoint_begin(asked->directory, asked->order, err);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_BEGIN, err);
+    if (st == DP_OK) /* now no shard copies for another order */
+        sweep(asked);
     if (st == DP_OK)
-        dp_dead_orders_sweep(&dead);
-    if (st == DP_OK)
-        st = await(c, DP_CHECKPOINT_PREPARED, "writing back changed rows", err);
+        st = await(c, DP_CHECKPOINT_PREPARING, DP_CHECKPOINT_PREPARED, "writing back changed rows", err);
     out->prepare_ms = lap(&since_ms);
     if (st == DP_OK)
         st = cut(c, err);
@@ -502,14 +514,14 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
         st = await_missing(c, err);
     out->wait_ms = lap(&since_ms);
     if (st == DP_OK)
-        st = await(c, DP_CHECKPOINT_COPIED, "copying", err);
+        st = await(c, DP_CHECKPOINT_COPYING, DP_CHECKPOINT_COPIED, "copying", err);
     out->copy_ms = lap(&since_ms);
     if (st == DP_OK)
         st = publish(c, err);
     return st;
 }
 
-static enum dp_status make(struct checkpoint_course *c, struct dp_course_result *out, struct dp_error *err)
+static enum dp_status make(struct order_under_way *c, struct dp_checkpoint_made *out, struct dp_error *err)
 {
     struct dp_error ignored;
     enum dp_status st = go(c, out, err);
@@ -519,29 +531,41 @@ static enum dp_status make(struct checkpoint_course *c, struct dp_course_result 
         return DP_OK;
     }
     (void)order(c, DP_CHECKPOINT_ABANDON, &ignored);
-    if (c->manifest.number == 0 && dp_checkpoint_abandon(c->o->directory, c->order, &ignored) != DP_OK)
+    if (c->manifest.number == 0 &&
+        dp_checkpoint_abandon(c->o->asked->directory, c->o->asked->order, &ignored) != DP_OK)
         return st; /* the next checkpoint sweeps it */
     return st;
 }
 
-enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_course_result *out,
-                             struct dp_error *err)
+static void clear(struct order_under_way *c)
 {
-    struct checkpoint_course c = {.o = options, .shards = dp_client_shards(options->client)};
+    dp_saved_logs_clear(&c->logs);
+    dp_manifest_clear(&c->manifest);
+    free(c->known.before.push);
+    dp_union_clear(&c->cut_of_all);
+    dp_register_value_clear(&c->registered);
+    if (c->answers)
+        dp_client_checkpoint_clear(c->answers, c->shards);
+    free(c->answers);
+    free(c->asks);
+}
+
+enum dp_status dp_coordination_run(const struct dp_coordination_options *options,
+                                   struct dp_checkpoint_made *out, struct dp_error *err)
+{
+    struct order_under_way c = {.o = options, .shards = dp_client_shards(options->client)};
     uint64_t began_ms = dp_now_ms();
     int lock = -1;
-    *out = (struct dp_course_result){0};
-    c.machine = dp_dead_orders_machine();
-    c.order = dp_dead_orders_draw(options->cluster->id, c.machine);
+    *out = (struct dp_checkpoint_made){0};
     c.asks = calloc(c.shards, sizeof *c.asks);
     c.answers = calloc(c.shards, sizeof *c.answers);
     c.cut_of_all.lacking = calloc(c.shards, sizeof *c.cut_of_all.lacking);
     c.cut_of_all.shards = c.shards;
     enum dp_status st = c.asks && c.answers && c.cut_of_all.lacking
-                            ? dp_checkpoint_place_check(options->directory, err)
+                            ? dp_checkpoint_place_check(options->asked->directory, err)
                             : dp_fail(err, DP_NOMEM, "no memory for a checkpoint");
     if (st == DP_OK)
-        st = dp_checkpoint_lock(options->directory, &lock, err);
+        st = dp_checkpoint_lock(options->asked->directory, &lock, err);
     if (st == DP_OK)
         st = make(&c, out, err);
     out->number = c.manifest.number;
@@ -552,14 +576,6 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     out->epoch = c.manifest.position.epoch;
     out->took_ms = dp_now_ms() - began_ms;
     dp_checkpoint_unlock(&lock);
-    dp_saved_logs_clear(&c.logs);
-    dp_manifest_clear(&c.manifest);
-    free(c.known.before.push);
-    dp_union_clear(&c.cut_of_all);
-    dp_register_value_clear(&c.registered);
-    if (c.answers)
-        dp_client_checkpoint_clear(c.answers, c.shards);
-    free(c.answers);
-    free(c.asks);
+    clear(&c);
     return st;
 }

@@ -1,4 +1,4 @@
-#include "deploy/checkpoint/judged.h"
+#include "server/coordinator/saved_register.h"
 
 #include "server/control/register_file.h"
 
@@ -32,22 +32,13 @@ static uint32_t epochs_of(const struct dp_control_register_content *in, const ch
 static bool are_same(const struct dp_control_register_content *a, const struct dp_control_register_content *b,
                      const char *but)
 {
-    uint32_t i = 0, k = 0;
-    while (i < a->count || k < b->count) {
-        bool passes = false;
-        if (i < a->count && strcmp(a->item[i]->name, but) == 0)
-            passes = i++ < a->count;
-        if (k < b->count && strcmp(b->item[k]->name, but) == 0)
-            passes = k++ < b->count;
-        if (passes)
-            continue;
-        if (i == a->count || k == b->count || strcmp(a->item[i]->name, b->item[k]->name) != 0 ||
-            a->item[i]->version != b->item[k]->version)
-            return false;
-        i++;
-        k++;
+    uint32_t same = find(a, but) < a->count;
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t at = find(b, a->item[i]->name);
+        same += strcmp(a->item[i]->name, but) != 0 && at < b->count &&
+                b->item[at]->version == a->item[i]->version;
     }
-    return true;
+    return same == a->count && a->count - (find(a, but) < a->count) == b->count - (find(b, but) < b->count);
 }
 
 /* The value of that name in `to` becomes that of `from`, which gives it away; both have it or `from` has it not. */
@@ -69,30 +60,31 @@ static void take_value(struct dp_control_register_content *to, struct dp_control
 }
 
 static enum dp_status choose(struct dp_control_register_content *before,
-                             struct dp_control_register_content *behind,
-                             const struct dp_judged_position *position, bool strict, struct dp_error *err)
+                             struct dp_control_register_content *after,
+                             const struct dp_saved_register_position *position, bool strict,
+                             struct dp_error *err)
 {
     char name[64];
     (void)snprintf(name, sizeof name, "run/%" PRIu32 "/verdict", position->run);
-    bool judges = find(behind, name) < behind->count;
+    bool judges = find(after, name) < after->count;
     if (judges && epochs_of(before, name) < position->epoch)
         return dp_fail(err, DP_AGAIN, "an epoch began");
-    if (strict && !are_same(before, behind, name))
+    if (strict && !are_same(before, after, name))
         return dp_fail(err, DP_AGAIN, "the register changed");
-    take_value(behind, before, name);
+    take_value(after, before, name);
     return DP_OK;
 }
 
-enum dp_status dp_judged_register(const struct dp_register_value *before,
-                                  const struct dp_register_value *behind,
-                                  const struct dp_judged_position *position, bool strict,
-                                  struct dp_register_value *out, struct dp_error *err)
+enum dp_status dp_saved_register(const struct dp_register_value *before,
+                                 const struct dp_register_value *after,
+                                 const struct dp_saved_register_position *position, bool strict,
+                                 struct dp_register_value *out, struct dp_error *err)
 {
     struct dp_control_register_content first = {0}, then = {0};
-    *out = (struct dp_register_value){.version = behind->version, .register_id = behind->register_id};
+    *out = (struct dp_register_value){.version = after->version, .register_id = after->register_id};
     enum dp_status st = dp_control_register_file_unpack(before->bytes, before->size, &first, err);
     if (st == DP_OK)
-        st = dp_control_register_file_unpack(behind->bytes, behind->size, &then, err);
+        st = dp_control_register_file_unpack(after->bytes, after->size, &then, err);
     if (st == DP_OK)
         st = choose(&first, &then, position, strict, err);
     if (st == DP_OK) {

@@ -1,8 +1,8 @@
-/* File bytes: a small file, read whole.
+/* File bytes: a small file, read completely.
  * Memory    *bytes is on the heap, the caller's; after a failure too.
  * Failure   DP_IO naming the file. */
-#ifndef DP_CHECKPOINT_FILE_BYTES_H
-#define DP_CHECKPOINT_FILE_BYTES_H
+#ifndef DP_ENV_FILE_BYTES_H
+#define DP_ENV_FILE_BYTES_H
 
 #include "common/base/status.h"
 

@@ -1,7 +1,7 @@
 /* The register that goes with a cut. Goal: what the workers had decided before the cut, and all else from behind it; no epoch that has pushes
  * in the cut follows one that is not judged. */
-#include "deploy/checkpoint/judged.h"
 #include "server/control/register_file.h"
+#include "server/coordinator/saved_register.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -47,10 +47,10 @@ static enum dp_status choose(const struct values *before, const struct values *b
                              bool strict, struct dp_control_register_content *out)
 {
     struct dp_register_value a = copy_of(before), b = copy_of(behind), chosen = {0};
-    const struct dp_judged_position position = {1, epoch};
+    const struct dp_saved_register_position position = {1, epoch};
     struct dp_error err = {0};
     *out = (struct dp_control_register_content){0};
-    enum dp_status st = dp_judged_register(&a, &b, &position, strict, &chosen, &err);
+    enum dp_status st = dp_saved_register(&a, &b, &position, strict, &chosen, &err);
     if (st == DP_OK)
         assert_int_equal(dp_control_register_file_unpack(chosen.bytes, chosen.size, out, &err), DP_OK);
     free(a.bytes);

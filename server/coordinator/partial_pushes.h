@@ -3,8 +3,8 @@
  * has arrived since the cut is kept.
  *     over -> given up before the wait;  of a client -> given up after it;  else -> fail
  * Thread    Any. */
-#ifndef DP_CHECKPOINT_PARTIAL_PUSHES_H
-#define DP_CHECKPOINT_PARTIAL_PUSHES_H
+#ifndef DP_COORDINATOR_PARTIAL_PUSHES_H
+#define DP_COORDINATOR_PARTIAL_PUSHES_H
 
 #include "common/config/cluster.h"
 #include "server/checkpoint/copier.h"

@@ -1,7 +1,7 @@
 /* Pushes that a checkpoint gives up, and those that it fails for. Goal: pushes of earlier runs and those that the checkpoint before gave
  * up are over, and no others; only clients that do not train are given up; the text names the worker, or the cause that there can be. */
 #include "common/model/stream.h"
-#include "deploy/checkpoint/partial_pushes.h"
+#include "server/coordinator/partial_pushes.h"
 #include "tests/lib/test.h"
 
 #include <string.h>

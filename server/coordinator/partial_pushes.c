@@ -1,4 +1,4 @@
-#include "deploy/checkpoint/partial_pushes.h"
+#include "server/coordinator/partial_pushes.h"
 
 #include "common/model/stream.h"
 

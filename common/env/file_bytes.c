@@ -1,4 +1,4 @@
-#include "deploy/checkpoint/file_bytes.h"
+#include "common/env/file_bytes.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,360 @@
+#include "server/coordinator/coordinator.h"
+
+#include "common/base/deadline.h"
+#include "common/base/log.h"
+#include "common/client/checkpoint.h"
+#include "common/config/cluster_client.h"
+#include "common/env/atomic_file.h"
+#include "server/checkpoint/listing.h"
+#include "server/checkpoint/making.h"
+#include "server/checkpoint/prune.h"
+#include "server/coordinator/coordination.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OPEN_MS    10000u
+#define ABANDON_MS 5000u
+#define STOP_MS    2000u
+#define WAIT_MS    10000u /* for pushes that only some shards have, where the cluster file asks */
+
+struct dp_coordinator {
+    struct dp_coordinator_options o;
+    struct dp_checkpoint_path note; /* the file that names the order under way */
+    pthread_t thread;
+    atomic_bool gives_up;  /* the order under way */
+    atomic_ullong ends_ms; /* a stop was asked for: no wait is longer; 0: not yet */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct dp_checkpoint_ask ask;     /* under the lock, as what follows: the last order */
+    struct dp_checkpoint_state state; /* of it; NONE: there was none */
+    struct dp_checkpoint_made made;
+    uint64_t due_ms; /* the next one by the cluster file */
+};
+
+static void lock(struct dp_coordinator *c)
+{
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+}
+
+static void unlock(struct dp_coordinator *c)
+{
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
+}
+
+static bool is_under_way(const struct dp_checkpoint_state *state)
+{
+    return state->stage != DP_CHECKPOINT_NONE && state->stage != DP_CHECKPOINT_COPIED &&
+           state->stage != DP_CHECKPOINT_ABANDONED;
+}
+
+static bool is_stopped(void *context)
+{
+    struct dp_coordinator *c = context;
+    return atomic_load(&c->ends_ms) > 0 || atomic_load(&c->gives_up);
+}
+
+/* Of the client. */
+static bool gives_up(void *context)
+{
+    struct dp_coordinator *c = context;
+    uint64_t ends_ms = atomic_load(&c->ends_ms);
+    return ends_ms > 0 && dp_now_ms() >= ends_ms;
+}
+
+/* Under the lock. */
+static void begin(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask)
+{
+    c->ask = *ask;
+    c->state = (struct dp_checkpoint_state){.stage = DP_CHECKPOINT_PREPARING, .order = ask->order};
+    (void)snprintf(c->state.why, sizeof c->state.why, "asking the shards");
+    atomic_store(&c->gives_up, false);
+    DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
+}
+
+enum dp_status dp_coordinator_take(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+                                   struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
+                                   struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    lock(c);
+    bool is_known = c->state.order == ask->order;
+    if (ask->action == DP_CHECKPOINT_BEGIN && !is_known && is_under_way(&c->state))
+        st =
+            dp_fail(err, DP_IN_USE, "another checkpoint is being made, in %.300s; try again when it is there",
+                    c->ask.directory);
+    else if (ask->action == DP_CHECKPOINT_BEGIN && !is_known)
+        begin(c, ask);
+    else if (ask->action == DP_CHECKPOINT_ABANDON && is_known)
+        atomic_store(&c->gives_up, true);
+    else if (ask->action != DP_CHECKPOINT_BEGIN && ask->action != DP_CHECKPOINT_LOOK &&
+             ask->action != DP_CHECKPOINT_ABANDON)
+        st = dp_fail(err, DP_INVALID,
+                     "the first server begins, looks at and abandons checkpoints; other "
+                     "orders are for shards");
+    *state = c->state.order == ask->order ? c->state : (struct dp_checkpoint_state){0};
+    *made = c->made;
+    unlock(c);
+    return st;
+}
+
+/* ---- one checkpoint */
+
+static void show(void *context, const struct dp_checkpoint_state *state)
+{
+    struct dp_coordinator *c = context;
+    lock(c);
+    c->state = *state;
+    unlock(c);
+}
+
+/* The run's file, where it is on this machine; else this server's own. */
+static enum dp_status read_cluster(const struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+                                   const char **file, struct dp_cluster **out, struct dp_error *err)
+{
+    struct dp_error ignored;
+    *file = ask->file;
+    if (ask->file[0] && dp_cluster_read(ask->file, out, &ignored) == DP_OK) {
+        if ((*out)->id == c->o.cluster->id && dp_cluster_shards(*out) == dp_cluster_shards(c->o.cluster))
+            return DP_OK;
+        dp_cluster_free(out);
+    }
+    *file = c->o.file;
+    return dp_cluster_read(c->o.file, out, err);
+}
+
+static enum dp_status open_client(struct dp_coordinator *c, struct dp_client **out, struct dp_error *err)
+{
+    const struct dp_client_options options = {.name = "checkpoint coordinator",
+                                              .open_timeout_ms = OPEN_MS,
+                                              .gives_up = gives_up,
+                                              .gives_up_context = c};
+    return dp_cluster_client(c->o.cluster, &options, out, err);
+}
+
+/* 0: all are kept. */
+static enum dp_status prune(const struct dp_coordinator *c, const struct dp_checkpoint_ask *ask, bool reads,
+                            struct dp_prune *out, struct dp_error *err)
+{
+    int held = -1;
+    *out = (struct dp_prune){0};
+    if (ask->keep == 0)
+        return DP_OK;
+    enum dp_status st = dp_checkpoint_lock(ask->directory, &held, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_prune(ask->directory, c->o.cluster->id, ask->keep, reads, out, err);
+    dp_checkpoint_unlock(&held);
+    return st;
+}
+
+static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+                           struct dp_checkpoint_made *made, struct dp_error *err)
+{
+    struct dp_coordination_options coordination = {
+        .asked = ask, .stopped = is_stopped, .show = show, .context = c};
+    struct dp_cluster *cluster = NULL;
+    struct dp_prune pruned = {0}, last;
+    struct dp_error why;
+    enum dp_status st = read_cluster(c, ask, &coordination.file, &cluster, err);
+    if (st == DP_OK)
+        st = open_client(c, &coordination.client, err);
+    coordination.cluster = cluster;
+    /* A limit of this process, and not a disk to make room on. */
+    if (st == DP_FULL)
+        st = dp_wrap(err, DP_UNAVAILABLE, "no checkpoint was begun");
+    else if (st == DP_OK)
+        st = dp_coordination_run(&coordination, made, err);
+    if (st == DP_FULL && prune(c, ask, true, &pruned, &why) == DP_OK && pruned.checkpoints > 0)
+        st = dp_coordination_run(&coordination, made, err);
+    made->pruned = pruned.checkpoints;
+    made->pruned_bytes = pruned.bytes;
+    if (st == DP_OK && prune(c, ask, false, &last, err) != DP_OK)
+        st = dp_wrap(err, err->status, "the checkpoint was made, but earlier ones cannot be removed");
+    dp_client_close(&coordination.client);
+    dp_cluster_free(&cluster);
+    return st;
+}
+
+/* ---- what a life before this one left */
+
+static enum dp_status put_note(const struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+                               struct dp_error *err)
+{
+    struct dp_atomic_file file;
+    enum dp_status st = dp_atomic_file_open(c->note.text, &file, err);
+    if (st != DP_OK)
+        return st;
+    fprintf(file.stream, "%016" PRIx64 " %s\n", ask->order, ask->directory);
+    return dp_atomic_file_commit(&file, err);
+}
+
+static bool read_note(const struct dp_coordinator *c, struct dp_checkpoint_ask *out)
+{
+    FILE *file = fopen(c->note.text, "re");
+    *out = (struct dp_checkpoint_ask){.action = DP_CHECKPOINT_ABANDON};
+    bool is_read = file && fscanf(file, "%" SCNx64 " %1023[^\n]", &out->order, out->directory) == 2;
+    if (file)
+        (void)fclose(file);
+    return is_read;
+}
+
+/* Shards of other servers still hold files and journal for it. One that does not answer lets go by itself. */
+static void abandon_shards(struct dp_coordinator *c, const struct dp_checkpoint_ask *left)
+{
+    struct dp_error err;
+    struct dp_client *client = NULL;
+    uint32_t shards = dp_cluster_shards(c->o.cluster);
+    struct dp_checkpoint_ask *asks = calloc(shards, sizeof *asks);
+    struct dp_checkpoint_answer *answers = calloc(shards, sizeof *answers);
+    for (uint32_t i = 0; asks && i < shards; i++)
+        asks[i] = (struct dp_checkpoint_ask){.action = DP_CHECKPOINT_ABANDON, .order = left->order};
+    enum dp_status st =
+        asks && answers ? open_client(c, &client, &err) : dp_fail(&err, DP_NOMEM, "no memory");
+    if (st == DP_OK)
+        st = dp_client_checkpoint(client, asks, answers, ABANDON_MS, &err);
+    if (st != DP_OK)
+        dp_log(DP_LOG_INFO, "shards let go of an earlier checkpoint by themselves: %s", err.text);
+    if (answers)
+        dp_client_checkpoint_clear(answers, shards);
+    dp_client_close(&client);
+    free(answers);
+    free(asks);
+}
+
+static void sweep(struct dp_coordinator *c)
+{
+    struct dp_checkpoint_ask left;
+    struct dp_error err = {0};
+    int held = -1;
+    if (!read_note(c, &left))
+        return;
+    abandon_shards(c, &left);
+    enum dp_status st = dp_checkpoint_lock(left.directory, &held, &err);
+    if (st == DP_OK)
+        st = dp_checkpoint_abandon(left.directory, left.order, &err);
+    dp_checkpoint_unlock(&held);
+    if (st == DP_OK)
+        (void)unlink(c->note.text);
+    dp_log(st == DP_OK ? DP_LOG_INFO : DP_LOG_WARN,
+           "a checkpoint in %s was not complete when this server ended: %s", left.directory,
+           st == DP_OK ? "it is removed" : err.text);
+}
+
+/* ---- the thread */
+
+/* Under the lock; left out while it works. */
+static void make_asked(struct dp_coordinator *c)
+{
+    const struct dp_checkpoint_ask ask = c->ask;
+    struct dp_checkpoint_made made = {0};
+    struct dp_error err = {0};
+    unlock(c);
+    enum dp_status st = put_note(c, &ask, &err);
+    if (st == DP_OK)
+        st = make(c, &ask, &made, &err);
+    if (atomic_load(&c->ends_ms) == 0) /* else the next life makes sure that shards elsewhere let go */
+        (void)unlink(c->note.text);
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO,
+               "checkpoint %" PRIu64 " in %s: %" PRIu64 " bytes, %" PRIu64 " new, in %" PRIu64 " ms",
+               made.number, ask.directory, made.bytes, made.bytes_new, made.took_ms);
+    else
+        dp_log(DP_LOG_WARN, "no checkpoint in %s: %s", ask.directory, err.text);
+    lock(c);
+    c->made = made;
+    c->state.stage = st == DP_OK ? DP_CHECKPOINT_COPIED : DP_CHECKPOINT_ABANDONED;
+    c->state.why_status = (uint32_t)st;
+    (void)snprintf(c->state.why, sizeof c->state.why, "%.*s", (int)sizeof c->state.why - 1, err.text);
+}
+
+/* Under the lock: by the cluster file, if one is due. */
+static void begin_due(struct dp_coordinator *c)
+{
+    const struct dp_cluster_checkpoint *by = &c->o.cluster->checkpoint;
+    struct dp_checkpoint_ask ask = {.action = DP_CHECKPOINT_BEGIN, .wait_ms = WAIT_MS, .keep = by->keep};
+    if (by->every == 0 || is_under_way(&c->state) || dp_now_ms() < c->due_ms)
+        return;
+    c->due_ms = dp_now_ms() + by->every * UINT64_C(1000);
+    (void)snprintf(ask.directory, sizeof ask.directory, "%s", by->to);
+    if (getrandom(&ask.order, sizeof ask.order, 0) == (ssize_t)sizeof ask.order && ask.order != 0)
+        begin(c, &ask);
+}
+
+/* Under the lock: until something is asked for, or a checkpoint is due. */
+static void wait_for_work(struct dp_coordinator *c)
+{
+    struct timespec until = {.tv_sec = (time_t)(c->due_ms / 1000),
+                             .tv_nsec = (long)(c->due_ms % 1000) * 1000000};
+    if (c->o.cluster->checkpoint.every > 0)
+        (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    else
+        (void)pthread_cond_wait(&c->changed, &c->lock);
+}
+
+static void *coordinate(void *arg)
+{
+    struct dp_coordinator *c = arg;
+    sweep(c);
+    lock(c);
+    while (atomic_load(&c->ends_ms) == 0) {
+        begin_due(c);
+        if (is_under_way(&c->state))
+            make_asked(c);
+        else
+            wait_for_work(c);
+    }
+    unlock(c);
+    return NULL;
+}
+
+static void coordinator_free(struct dp_coordinator **coordinator)
+{
+    DP_ASSERT(pthread_cond_destroy(&(*coordinator)->changed) == 0 &&
+              pthread_mutex_destroy(&(*coordinator)->lock) == 0);
+    free(*coordinator);
+    *coordinator = NULL;
+}
+
+enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options, struct dp_coordinator **out,
+                                    struct dp_error *err)
+{
+    pthread_condattr_t monotonic;
+    struct dp_coordinator *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return dp_fail(err, DP_NOMEM, "no memory for the checkpoint coordinator");
+    c->o = *options;
+    if (dp_checkpoint_path(&c->note, err, "%s/checkpoint-order", options->directory) != DP_OK) {
+        free(c);
+        return err->status;
+    }
+    c->due_ms = dp_now_ms() + options->cluster->checkpoint.every * UINT64_C(1000);
+    DP_ASSERT(pthread_condattr_init(&monotonic) == 0 &&
+              pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+              pthread_cond_init(&c->changed, &monotonic) == 0 && pthread_condattr_destroy(&monotonic) == 0 &&
+              pthread_mutex_init(&c->lock, NULL) == 0);
+    *out = c;
+    if (pthread_create(&c->thread, NULL, coordinate, c) == 0)
+        return DP_OK;
+    coordinator_free(out);
+    return dp_fail(err, DP_NOMEM, "cannot start the checkpoint coordinator's thread");
+}
+
+void dp_coordinator_stop(struct dp_coordinator **coordinator)
+{
+    struct dp_coordinator *c = *coordinator;
+    if (!c)
+        return;
+    lock(c);
+    atomic_store(&c->ends_ms, dp_now_ms() + STOP_MS);
+    DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
+    unlock(c);
+    DP_ASSERT(pthread_join(c->thread, NULL) == 0);
+    coordinator_free(coordinator);
+}

@@ -1,0 +1,36 @@
+/* Coordinator: the thread of the first server that makes checkpoints of the cluster (coordination.h), one at a time: when a
+ * client asks for one, and every so many seconds if the cluster file says so (checkpoint.every).
+ *     take BEGIN -> (order, prune) -> COPIED | ABANDONED;  LOOK: how far it is;  ABANDON: it is given up
+ * Promise   A client that dies changes nothing: the checkpoint is completed. A stop gives it up. After a kill the next
+ *           life removes what it left, as its order and directory are in a file, DIRECTORY/checkpoint-order.
+ *           The state of the last order can be asked for until another one begins.
+ * Thread    start, stop: main's. take: any.
+ * Failure   take: DP_IN_USE: another order is under way. DP_INVALID: an order of a shard. Failures of a checkpoint are in
+ *           its state, and in the log. */
+#ifndef DP_COORDINATOR_COORDINATOR_H
+#define DP_COORDINATOR_COORDINATOR_H
+
+#include "common/config/cluster.h"
+#include "common/wire/checkpoint.h"
+
+/* All borrowed until stop. */
+struct dp_coordinator_options {
+    const struct dp_cluster *cluster;
+    const char
+        *file; /* its file, which is read again for each checkpoint: a further run may have other settings */
+    const char *directory; /* of this server */
+};
+
+struct dp_coordinator;
+
+DP_MUST_USE
+enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options, struct dp_coordinator **out,
+                                    struct dp_error *err);
+/* *made: filled in where *state is COPIED. */
+DP_MUST_USE
+enum dp_status dp_coordinator_take(struct dp_coordinator *coordinator, const struct dp_checkpoint_ask *ask,
+                                   struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
+                                   struct dp_error *err);
+void dp_coordinator_stop(struct dp_coordinator **coordinator); /* accepts NULL inside, leaves NULL */
+
+#endif

@@ -1,0 +1,25 @@
+/* Saved register: the register that goes with a cut, made of the copies from before and after it.
+ * The workers' decisions (worker/coordinate/decision.h) are taken from before: a restored worker comes to the end of each
+ * epoch that was not judged then, judges it on the same weights, and decides the same. All else is taken from after the cut:
+ * shards must not know of a later view than the register.
+ * Promise   No epoch that has pushes in the cut follows one that is not judged.
+ * Thread    Any.
+ * Failure   DP_AGAIN: cut again. An epoch began between the first copy and the cut; or, with `strict`, more than the workers'
+ *           decisions changed. DP_CORRUPT: a copy is no register. */
+#ifndef DP_COORDINATOR_SAVED_REGISTER_H
+#define DP_COORDINATOR_SAVED_REGISTER_H
+
+#include "common/client/downpour.h"
+
+struct dp_saved_register_position {
+    uint32_t run, epoch; /* of the last push in the cut; epoch from 0; run 0: there is none */
+};
+
+/* The copies' bytes are changed. out: heap, dp_register_value_clear. */
+DP_MUST_USE
+enum dp_status dp_saved_register(const struct dp_register_value *before,
+                                 const struct dp_register_value *after,
+                                 const struct dp_saved_register_position *position, bool strict,
+                                 struct dp_register_value *out, struct dp_error *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* The checkpoint coordinator. Goal: one checkpoint at a time, whose state can be asked for until the next one; asking twice makes one;
+ * giving up and stopping end it; what a life before left is removed at the start.
+ * Method: real directories; the order to the shards is this file's, and there are no shards. */
+#include "server/coordinator/coordinator.h"
+#include "tests/lib/test.h"
+
+#include "common/base/deadline.h"
+#include "common/client/downpour.h"
+#include "common/config/cluster_client.h"
+#include "server/checkpoint/making.h"
+#include "server/coordinator/coordination.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SOON_MS 20000u
+
+static char directory[] = "/tmp/coordinator-XXXXXX";
+static struct dp_cluster cluster;
+static struct dp_cluster_server server;
+static struct dp_coordinator *coordinator;
+
+static void pause_shortly(void)
+{
+    const struct timespec time = {.tv_nsec = 1000000};
+    (void)nanosleep(&time, NULL);
+}
+
+/* ---- the order */
+
+static atomic_int begun, holds; /* orders; whether one goes on until it is to stop */
+
+enum dp_status __wrap_dp_cluster_client(const struct dp_cluster *of, const struct dp_client_options *options,
+                                        struct dp_client **out, struct dp_error *err);
+enum dp_status __wrap_dp_cluster_client(const struct dp_cluster *of, const struct dp_client_options *options,
+                                        struct dp_client **out, struct dp_error *err)
+{
+    (void)of;
+    (void)options;
+    (void)err;
+    *out = NULL;
+    return DP_OK;
+}
+
+enum dp_status __wrap_dp_client_checkpoint(struct dp_client *client, const void *asks, void *answers,
+                                           uint32_t timeout_ms, struct dp_error *err);
+enum dp_status __wrap_dp_client_checkpoint(struct dp_client *client, const void *asks, void *answers,
+                                           uint32_t timeout_ms, struct dp_error *err)
+{
+    (void)client;
+    (void)asks;
+    (void)answers;
+    return dp_fail(err, DP_TIMEOUT, "no shard answers in %u ms", timeout_ms);
+}
+
+enum dp_status __wrap_dp_coordination_run(const struct dp_coordination_options *options,
+                                          struct dp_checkpoint_made *out, struct dp_error *err);
+enum dp_status __wrap_dp_coordination_run(const struct dp_coordination_options *options,
+                                          struct dp_checkpoint_made *out, struct dp_error *err)
+{
+    const struct dp_checkpoint_state copying = {.stage = DP_CHECKPOINT_COPYING,
+                                                .order = options->asked->order,
+                                                .done_bytes = 5,
+                                                .why = "copying (shard 1)"};
+    *out = (struct dp_checkpoint_made){.number = (uint64_t)atomic_fetch_add(&begun, 1) + 1};
+    options->show(options->context, &copying);
+    while (atomic_load(&holds) && !options->stopped(options->context))
+        pause_shortly();
+    return atomic_load(&holds) ? dp_fail(err, DP_STOPPING, "interrupted while copying") : DP_OK;
+}
+
+/* ---- */
+
+static const char *at(const char *name)
+{
+    static char path[300];
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)strcpy(directory + strlen(directory) - 6, "XXXXXX");
+    atomic_store(&begun, 0);
+    atomic_store(&holds, 0);
+    cluster = (struct dp_cluster){.id = 77, .server_count = 1, .server = &server};
+    server.shards = 2;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    struct dp_error err;
+    (void)state;
+    dp_coordinator_stop(&coordinator);
+    return dp_checkpoint_remove_directory(directory, &err) == DP_OK ? 0 : -1;
+}
+
+static void start(void)
+{
+    static const char text[] = "name = \"c\"; id = 77; model = \"logistic\"; data = { train = \"t\"; };\n"
+                               "servers = ({ host = \"h\"; port = 1; shards = 2; store = \"s\"; });\n";
+    static char file[300];
+    struct dp_error err = {0};
+    (void)snprintf(file, sizeof file, "%s", at("cluster.conf"));
+    FILE *conf = fopen(file, "w");
+    assert_non_null(conf);
+    (void)fputs(text, conf);
+    assert_int_equal(fclose(conf), 0);
+    const struct dp_coordinator_options options = {.cluster = &cluster, .file = file, .directory = directory};
+    assert_int_equal(dp_coordinator_start(&options, &coordinator, &err), DP_OK);
+}
+
+static struct dp_checkpoint_made made;
+
+static struct dp_checkpoint_state take(enum dp_checkpoint_action action, uint64_t order, enum dp_status want)
+{
+    struct dp_checkpoint_ask ask = {.action = action, .order = order};
+    struct dp_checkpoint_state state;
+    struct dp_error err = {0};
+    (void)snprintf(ask.directory, sizeof ask.directory, "%s", at("to"));
+    assert_int_equal(dp_coordinator_take(coordinator, &ask, &state, &made, &err), want);
+    return state;
+}
+
+static struct dp_checkpoint_state await(uint64_t order, enum dp_checkpoint_stage stage)
+{
+    struct dp_checkpoint_state state;
+    for (uint64_t until_ms = dp_now_ms() + SOON_MS;;) {
+        state = take(DP_CHECKPOINT_LOOK, order, DP_OK);
+        if (state.stage == stage)
+            return state;
+        if (dp_now_ms() > until_ms)
+            fail_msg("order %d stays in stage %d: %s", (int)order, (int)state.stage, state.why);
+        pause_shortly();
+    }
+}
+
+static void one_at_a_time_and_its_state_stays(void **state)
+{
+    (void)state;
+    start();
+    assert_int_equal(take(DP_CHECKPOINT_LOOK, 1, DP_OK).stage, DP_CHECKPOINT_NONE);
+    atomic_store(&holds, 1);
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    struct dp_checkpoint_state copying = await(1, DP_CHECKPOINT_COPYING);
+    assert_int_equal(copying.done_bytes, 5);
+    assert_string_equal(copying.why, "copying (shard 1)");
+    (void)take(DP_CHECKPOINT_BEGIN, 2, DP_IN_USE);
+    (void)take(DP_CHECKPOINT_ABANDON, 2, DP_OK); /* another one's changes nothing */
+    (void)take(DP_CHECKPOINT_CUT, 1, DP_INVALID);
+    atomic_store(&holds, 0);
+    (void)await(1, DP_CHECKPOINT_COPIED);
+    assert_int_equal(made.number, 1);
+    assert_int_equal(take(DP_CHECKPOINT_BEGIN, 1, DP_OK).stage, DP_CHECKPOINT_COPIED); /* sent again */
+    assert_int_equal(atomic_load(&begun), 1);
+    assert_int_equal(access(at("checkpoint-order"), F_OK), -1);
+}
+
+static void it_is_given_up_and_says_why(void **state)
+{
+    (void)state;
+    start();
+    atomic_store(&holds, 1);
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    (void)await(1, DP_CHECKPOINT_COPYING);
+    assert_int_equal(access(at("checkpoint-order"), F_OK), 0);
+    (void)take(DP_CHECKPOINT_ABANDON, 1, DP_OK);
+    struct dp_checkpoint_state ended = await(1, DP_CHECKPOINT_ABANDONED);
+    assert_int_equal(ended.why_status, DP_STOPPING);
+    assert_string_equal(ended.why, "interrupted while copying");
+    (void)take(DP_CHECKPOINT_BEGIN, 2, DP_OK);
+    (void)await(2, DP_CHECKPOINT_COPYING);
+    dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
+}
+
+static void what_a_killed_server_left_is_removed(void **state)
+{
+    struct dp_error err = {0};
+    (void)state;
+    char to[300];
+    (void)snprintf(to, sizeof to, "%s", at("to"));
+    assert_int_equal(dp_checkpoint_begin(to, 0xabc, &err), DP_OK);
+    FILE *note = fopen(at("checkpoint-order"), "w");
+    assert_non_null(note);
+    fprintf(note, "%016x %s\n", 0xabc, to);
+    assert_int_equal(fclose(note), 0);
+    assert_int_equal(access(at("to/making-0000000000000abc"), F_OK), 0);
+    start();
+    for (uint64_t until_ms = dp_now_ms() + SOON_MS; access(at("checkpoint-order"), F_OK) == 0;) {
+        assert_true(dp_now_ms() < until_ms);
+        pause_shortly();
+    }
+    assert_int_equal(access(at("to/making-0000000000000abc"), F_OK), -1);
+}
+
+int main(void)
+{
+#define COORDINATOR_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        COORDINATOR_TEST(one_at_a_time_and_its_state_stays),
+        COORDINATOR_TEST(it_is_given_up_and_says_why),
+        COORDINATOR_TEST(what_a_killed_server_left_is_removed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
