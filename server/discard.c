@@ -1,6 +1,7 @@
 #include "server/discard.h"
 
 #include "common/base/log.h"
+#include "common/env/directory.h"
 #include "server/checkpoint/paths.h"
 #include "server/store/store_view.h"
 
@@ -47,7 +48,7 @@ static enum dp_status discard_shard(const char *directory, uint32_t shard, uint6
     if (st == DP_OK)
         st = dp_checkpoint_path(&aside, err, "%s" ASIDE, store.text);
     if (st == DP_OK)
-        st = dp_checkpoint_remove_directory(aside.text, err);
+        st = dp_directory_remove(aside.text, true, DP_CHECKPOINT_DEPTH, err);
     if (st != DP_OK || !is_lost(store.text, cluster, &d))
         return st;
     dp_log(DP_LOG_WARN, "shard %" PRIu32 ": its store %s, not closed cleanly, is thrown away (--discard)%s%s",
@@ -55,7 +56,7 @@ static enum dp_status discard_shard(const char *directory, uint32_t shard, uint6
     if (rename(store.text, aside.text) != 0)
         return dp_checkpoint_failed(err, "cannot rename", store.text);
     st = dp_checkpoint_sync_directory(directory, err);
-    return st == DP_OK ? dp_checkpoint_remove_directory(aside.text, err) : st;
+    return st == DP_OK ? dp_directory_remove(aside.text, true, DP_CHECKPOINT_DEPTH, err) : st;
 }
 
 enum dp_status dp_discard(const char *directory, const struct dp_layout *layout, uint64_t cluster,

@@ -1,7 +1,11 @@
+#define _DEFAULT_SOURCE /* fts */
 #include "common/env/directory.h"
+
+#include "common/env/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,5 +72,38 @@ enum dp_status dp_directory_make(const char *path, struct dp_error *err)
     if (st == DP_OK)
         st = make_one(part, err);
     free(part);
+    return st;
+}
+
+/* 0: it was removed, or is to stay, or was not there. */
+static int remove_entry(const FTSENT *at, bool itself)
+{
+    if (at->fts_info == FTS_DNR || at->fts_info == FTS_ERR || at->fts_info == FTS_NS)
+        return at->fts_errno == ENOENT ? 0 : at->fts_errno;
+    if (at->fts_level == FTS_ROOTLEVEL && at->fts_info != FTS_D && at->fts_info != FTS_DP)
+        return ENOTDIR;
+    if (at->fts_info == FTS_D || (at->fts_level == FTS_ROOTLEVEL && !itself))
+        return 0; /* a directory comes again, after what is in it */
+    int removed = at->fts_info == FTS_DP ? rmdir(at->fts_accpath) : unlink(at->fts_accpath);
+    return removed == 0 || errno == ENOENT ? 0 : errno;
+}
+
+enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth_max, struct dp_error *err)
+{
+    char *const roots[] = {(char *)(uintptr_t)path, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    enum dp_status st = DP_OK;
+    if (!tree)
+        return dp_fail(err, DP_NOMEM, "no memory to remove %s", path);
+    for (const FTSENT *at; st == DP_OK && (at = fts_read(tree));) {
+        int why = remove_entry(at, itself);
+        if (why != 0)
+            st = dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO, "remove %s: %s%s", at->fts_path,
+                         strerror(why), dp_limits_remedy(why));
+        else if (at->fts_info == FTS_D && depth_max > 0 && at->fts_level > (int)depth_max)
+            st =
+                dp_fail(err, DP_IO, "remove %s: there are directories in it that are not ours", at->fts_path);
+    }
+    (void)fts_close(tree);
     return st;
 }

@@ -1,4 +1,4 @@
-/* Directory: makes a directory and its parents, and syncs their names, so that they outlast a power cut.
+/* Directory: makes a directory and its parents, and syncs their names, so that they outlast a power cut; removes one.
  * Thread    Any.
  * Failure   DP_IO, DP_FULL, DP_ARGUMENT (an empty name), naming the path. */
 #ifndef DP_ENV_DIRECTORY_H
@@ -6,8 +6,15 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* What is there already stays. Each name that is made is synced in the directory above it. */
 DP_MUST_USE
 enum dp_status dp_directory_make(const char *path, struct dp_error *err);
+/* Removes what is in the directory and, with `itself`, the directory. One that is not there is no failure. Links are
+ * not followed, nothing is synced. depth_max: more levels of directories are a failure; 0: any number. */
+DP_MUST_USE
+enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth_max, struct dp_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "server/checkpoint/copy_run.h"
 
+#include "common/env/directory.h"
 #include "common/model/range.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/pool.h"
@@ -74,7 +75,7 @@ static enum dp_status copy_tail(struct dp_copy_run *run, struct dp_error *err)
     if (st == DP_OK)
         st = dp_checkpoint_path(&to, err, "%s/tail-%04" PRIu32, run->making.text, run->job->shard);
     if (st == DP_OK) /* of a cut that was made anew */
-        st = dp_checkpoint_remove_directory(to.text, err);
+        st = dp_directory_remove(to.text, true, DP_CHECKPOINT_DEPTH, err);
     const struct dp_tail_options options = {
         .from = from.text, .to = to.text, .job = run->job, .pace = &run->pace};
     if (st == DP_OK)

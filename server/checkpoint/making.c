@@ -161,7 +161,7 @@ enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, stru
     struct dp_prune pruned;
     enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
     if (st == DP_OK)
-        st = dp_checkpoint_remove_directory(making.text, err);
+        st = dp_directory_remove(making.text, true, DP_CHECKPOINT_DEPTH, err);
     return st == DP_OK ? dp_checkpoint_prune(directory, 0, UINT32_MAX, false, &pruned, err) : st;
 }
 
@@ -180,7 +180,7 @@ static enum dp_status sweep_one(void *context, const char *name, struct dp_error
     if (!dp_checkpoint_name_order(name, &order) || order == sweeping->but_order)
         return DP_OK;
     enum dp_status st = dp_checkpoint_path_making(sweeping->directory, order, &path, err);
-    return st == DP_OK ? dp_checkpoint_remove_directory(path.text, err) : st;
+    return st == DP_OK ? dp_directory_remove(path.text, true, DP_CHECKPOINT_DEPTH, err) : st;
 }
 
 enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, struct dp_error *err)

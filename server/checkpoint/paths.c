@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 3u
 
 /* ---- names */
 
@@ -124,47 +123,6 @@ enum dp_status dp_checkpoint_visit(const char *path,
         st = dp_checkpoint_failed(err, "list directory", path);
     (void)closedir(dir);
     return st;
-}
-
-struct removal {
-    const char *path;
-    uint32_t depth;
-};
-
-static enum dp_status remove_at(const char *path, uint32_t depth, struct dp_error *err);
-
-static enum dp_status remove_name(void *context, const char *name, struct dp_error *err)
-{
-    const struct removal *removal = context;
-    struct dp_checkpoint_path below;
-    struct stat is;
-    enum dp_status st = dp_checkpoint_path(&below, err, "%s/%s", removal->path, name);
-    if (st != DP_OK)
-        return st;
-    if (lstat(below.text, &is) != 0)
-        return errno == ENOENT ? DP_OK : dp_checkpoint_failed(err, "look at", below.text);
-    if (S_ISDIR(is.st_mode))
-        return remove_at(below.text, removal->depth + 1, err);
-    return unlink(below.text) == 0 || errno == ENOENT ? DP_OK
-                                                      : dp_checkpoint_failed(err, "remove", below.text);
-}
-
-static enum dp_status remove_at(const char *path, uint32_t depth, struct dp_error *err)
-{
-    struct removal removal = {path, depth};
-    if (depth >= DEPTH_MAX)
-        return dp_fail(err, DP_IO, "remove %s: there are directories in it that no checkpoint has", path);
-    enum dp_status st = dp_checkpoint_visit(path, remove_name, &removal, err);
-    if (st == DP_NOT_FOUND)
-        return DP_OK;
-    if (st == DP_OK && rmdir(path) != 0 && errno != ENOENT)
-        st = dp_checkpoint_failed(err, "remove directory", path);
-    return st;
-}
-
-enum dp_status dp_checkpoint_remove_directory(const char *path, struct dp_error *err)
-{
-    return remove_at(path, 0, err);
 }
 
 /* ---- where checkpoints may lie */

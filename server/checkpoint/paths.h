@@ -47,9 +47,8 @@ bool dp_checkpoint_name_step_log(const char *name, uint32_t *worker);
 enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path);
 DP_MUST_USE
 enum dp_status dp_checkpoint_sync_directory(const char *path, struct dp_error *err);
-/* With all that is in it, two directories deep; nothing of that name: DP_OK. The directory above is not synced. */
-DP_MUST_USE
-enum dp_status dp_checkpoint_remove_directory(const char *path, struct dp_error *err);
+/* How many levels of directories a checkpoint has at most (dp_directory_remove). */
+#define DP_CHECKPOINT_DEPTH 2u
 /* Visits every name but "." and "..", in no order, until visit returns another status than DP_OK. DP_NOT_FOUND: no such
  * directory. */
 DP_MUST_USE

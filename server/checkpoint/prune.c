@@ -1,5 +1,6 @@
 #include "server/checkpoint/prune.h"
 
+#include "common/env/directory.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/verify.h"
@@ -104,7 +105,7 @@ static enum dp_status remove_checkpoint(const char *directory, uint32_t number, 
         st = dp_checkpoint_failed(err, "remove", path.text);
     if (st == DP_OK) /* before anything that it names goes */
         st = dp_checkpoint_sync_directory(at.text, err);
-    return st == DP_OK ? dp_checkpoint_remove_directory(at.text, err) : st;
+    return st == DP_OK ? dp_directory_remove(at.text, true, DP_CHECKPOINT_DEPTH, err) : st;
 }
 
 /* Of a prune that died: no manifest, so no checkpoint. */
@@ -120,7 +121,7 @@ static enum dp_status remove_rest(void *context, const char *name, struct dp_err
         st = dp_checkpoint_path(&manifest, err, "%s/" DP_MANIFEST_NAME, at.text);
     if (st != DP_OK || access(manifest.text, F_OK) == 0)
         return st;
-    return errno == ENOENT ? dp_checkpoint_remove_directory(at.text, err)
+    return errno == ENOENT ? dp_directory_remove(at.text, true, DP_CHECKPOINT_DEPTH, err)
                            : dp_checkpoint_failed(err, "look at", manifest.text);
 }
 

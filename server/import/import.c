@@ -242,7 +242,7 @@ static enum dp_status publish(struct importing *m, struct dp_error *err)
     for (size_t i = 0; st == DP_OK && i < m->manifest.tables.count; i++)
         m->manifest.tables.table[i].rows = m->shard->tables.table[i].rows;
     if (st == DP_OK) /* before it counts: a checkpoint has nothing else in its directory */
-        st = dp_checkpoint_remove_directory(m->store.text, err);
+        st = dp_directory_remove(m->store.text, true, DP_CHECKPOINT_DEPTH, err);
     if (st == DP_OK)
         st = dp_checkpoint_publish(m->o->directory, &m->manifest, err);
     if (st != DP_OK)

@@ -1,6 +1,7 @@
 #include "server/restore/restore_exchange.h"
 
 #include "common/base/log.h"
+#include "common/env/directory.h"
 #include "server/checkpoint/paths.h"
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_place.h"
@@ -72,7 +73,8 @@ static enum dp_status check_before(const struct exchange *e, struct dp_error *er
 static enum dp_status remove_before(const struct exchange *e, struct dp_error *err)
 {
     enum dp_status st = check_before(e, err);
-    return st == DP_OK && e->has_store && e->has_before ? dp_restore_remove(e->place.before, true, err) : st;
+    return st == DP_OK && e->has_store && e->has_before ? dp_directory_remove(e->place.before, true, 0, err)
+                                                        : st;
 }
 
 /* The lock is held. */

@@ -134,30 +134,3 @@ enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **b
         free(to);
     return st;
 }
-
-/* ---- removing */
-
-static enum dp_status remove_name(void *context, const char *name, struct dp_error *err)
-{
-    struct dp_checkpoint_path path;
-    struct stat found;
-    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", (const char *)context, name);
-    if (st != DP_OK)
-        return st;
-    if (lstat(path.text, &found) == 0 && S_ISDIR(found.st_mode))
-        return dp_restore_remove(path.text, true, err);
-    return unlink(path.text) == 0 || errno == ENOENT ? DP_OK
-                                                     : dp_checkpoint_failed(err, "cannot remove", path.text);
-}
-
-enum dp_status dp_restore_remove(const char *path, bool itself, struct dp_error *err)
-{
-    char directory[1400];
-    (void)snprintf(directory, sizeof directory, "%s", path);
-    enum dp_status st = dp_checkpoint_visit(path, remove_name, directory, err);
-    if (st == DP_NOT_FOUND)
-        return DP_OK;
-    if (st == DP_OK && itself && rmdir(path) != 0 && errno != ENOENT)
-        st = dp_checkpoint_failed(err, "cannot remove", path);
-    return st;
-}

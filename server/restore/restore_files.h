@@ -24,8 +24,4 @@ enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct 
 DP_MUST_USE
 enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err);
 
-/* Removes what is in the directory and, with `itself`, the directory. One that is not there is no failure. Links are not followed. */
-DP_MUST_USE
-enum dp_status dp_restore_remove(const char *path, bool itself, struct dp_error *err);
-
 #endif

@@ -189,7 +189,7 @@ enum dp_status dp_restore_place_sweep(const struct dp_restore_place *place, bool
     enum dp_status st = dp_restore_place_only_ours(place->building, err);
     if (st == DP_OK) /* first: a part of a store must not count as built */
         st = unmark(place, err);
-    return st == DP_OK ? dp_restore_remove(place->building, itself, err) : st;
+    return st == DP_OK ? dp_directory_remove(place->building, itself, 0, err) : st;
 }
 
 static enum dp_status make_building(struct dp_restore_place *place, struct dp_error *err)
@@ -268,7 +268,7 @@ void dp_restore_place_give_up(struct dp_restore_place *place)
     struct dp_error ignored;
     if (place->lock < 0)
         return;
-    if (dp_restore_remove(place->building, true, &ignored) != DP_OK)
+    if (dp_directory_remove(place->building, true, 0, &ignored) != DP_OK)
         dp_log(DP_LOG_WARN, "%s; the next restore removes it", ignored.text);
     dp_restore_place_unlock(place);
 }

@@ -1,6 +1,7 @@
 #include "server/restore/restore_split.h"
 
 #include "common/base/log.h"
+#include "common/env/directory.h"
 #include "server/restore/restore_put.h"
 #include "server/restore/restore_source.h"
 #include "server/store/rocks_store.h"
@@ -69,7 +70,7 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
         st = dp_restore_rows_take(s->rows, store, shard->range, err);
     dp_restore_source_close(&source);
     if (st == DP_OK)
-        st = dp_restore_remove(path.text, true, err);
+        st = dp_directory_remove(path.text, true, 0, err);
     if (st == DP_OK)
         dp_log(DP_LOG_INFO, "shard %" PRIu32 " of the checkpoint's %" PRIu32 ": its rows are restored", index,
                shard->shards);

@@ -1,7 +1,7 @@
 #include "server/store/rocks_link.h"
 
 #include "common/base/log.h"
-#include "common/env/limits.h"
+#include "common/env/directory.h"
 #include "server/store/rocks_error.h"
 #include "server/store/space.h"
 #include "server/store/store.h"
@@ -38,29 +38,11 @@ static enum dp_status path_of(const char *directory, const char *name, char out[
                : dp_fail(err, DP_IO, "store %s: its path is too long", directory);
 }
 
-static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
-{
-    enum dp_status st = dp_limits_full(errno) ? DP_FULL : DP_IO;
-    return dp_fail(err, st, "store: %s %s: %s%s", what, path, strerror(errno), dp_limits_remedy(errno));
-}
-
-/* A directory of files, and of such directories: a version before put snapshots in a link. */
 static enum dp_status remove_one(const char *directory, const char *name, struct dp_error *err)
 {
-    char at[DP_ROCKS_PLACE_BYTES], path[DP_ROCKS_PLACE_BYTES];
-    enum dp_status st = path_of(directory, name, at, err);
-    DIR *list = st == DP_OK ? opendir(at) : NULL;
-    if (!list)
-        return st != DP_OK || errno == ENOENT || errno == ENOTDIR ? st : failed(err, "list directory", at);
-    for (struct dirent *entry = readdir(list); st == DP_OK && entry; entry = readdir(list)) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        st = path_of(at, entry->d_name, path, err);
-        if (st == DP_OK && unlink(path) != 0 && errno != ENOENT)
-            st = errno == EISDIR ? remove_one(at, entry->d_name, err) : failed(err, "remove", path);
-    }
-    (void)closedir(list);
-    return st == DP_OK && rmdir(at) != 0 && errno != ENOENT ? failed(err, "remove", at) : st;
+    char path[DP_ROCKS_PLACE_BYTES];
+    enum dp_status st = path_of(directory, name, path, err);
+    return st == DP_OK ? dp_directory_remove(path, true, 0, err) : st;
 }
 
 static enum dp_status copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err)

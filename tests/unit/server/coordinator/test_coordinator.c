@@ -98,7 +98,7 @@ static int teardown(void **state)
     struct dp_error err;
     (void)state;
     dp_coordinator_stop(&coordinator);
-    return dp_checkpoint_remove_directory(directory, &err) == DP_OK ? 0 : -1;
+    return dp_directory_remove(directory, true, DP_CHECKPOINT_DEPTH, &err) == DP_OK ? 0 : -1;
 }
 
 static void start(void)

@@ -4,6 +4,7 @@
  * fail, as in a process that is dead); each call is tried. What comes next is the start of the servers, in each order, or another
  * restore, which is killed, too; the drawn schedules (DP_TEST_SEEDS) go on for several such rounds. A loss of power: no server is
  * exchanged before the exchange of the one before is synced (checked in each run). */
+#include "common/env/directory.h"
 #include "common/model/mix.h"
 #include "server/control/register_file.h"
 #include "server/restore/restore_exchange.h"
@@ -158,7 +159,7 @@ static void end(struct cluster *c)
 {
     struct dp_error err = {0};
     fails_at = 0;
-    assert_int_equal(dp_restore_remove(c->directory, true, &err), DP_OK);
+    assert_int_equal(dp_directory_remove(c->directory, true, 0, &err), DP_OK);
 }
 
 static void list(const struct cluster *c, const char *store[SERVERS_MAX])
