@@ -77,7 +77,8 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 
 /* Fetch k begins with minibatch k * fetch, which is (k * fetch) % push into its step: a multiple of their
  * greatest common divisor. */
-uint64_t dp_cluster_steps_of_fetch(const struct dp_cluster_training *training)
+/* Over how many steps the minibatches of one fetch may lie. */
+static uint64_t steps_of_fetch(const struct dp_cluster_training *training)
 {
     uint64_t fetch = dp_cluster_fetched_together(training);
     uint64_t push = dp_cluster_pushed_together(training);
@@ -117,7 +118,7 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const str
     const char *what = dp_setting_name(names, "training.consistency", name);
     struct dp_cluster_rule rule;
     enum dp_status st = dp_cluster_rule_parse(training->consistency, what, &rule, err);
-    uint64_t steps = dp_cluster_steps_of_fetch(training);
+    uint64_t steps = steps_of_fetch(training);
     if (st != DP_OK)
         return st;
     dp_mode_text(rule.mode, rule.slack, text);

@@ -33,8 +33,6 @@ static inline uint32_t dp_cluster_rule_backups(struct dp_cluster_rule rule)
     return dp_mode_backups(rule.mode, rule.slack);
 }
 
-/* Over how many steps the minibatches of one fetch may lie. */
-uint64_t dp_cluster_steps_of_fetch(const struct dp_cluster_training *training);
 /* DP_ARGUMENT names what the rule does not go with. */
 DP_MUST_USE
 enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const struct dp_setting_names *names,

@@ -130,8 +130,7 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
         }
     } else if (is_key(mark, "steps")) {
         st = take_steps(mark, &view->steps, err);
-    } else
-        view->other_marks++;
+    }
     if (st == DP_CORRUPT)
         (void)dp_wrap(err, st, "store %s: marks", view->directory);
     return pass(g, st, err);
@@ -343,13 +342,6 @@ bool dp_inspect_view_is_clean(const struct dp_inspect_view *view)
 {
     return view->opened && view->in_use == 0 &&
            (view->own.state == DP_STORE_VIEW_CLEAN || view->own.state == DP_STORE_VIEW_NEW);
-}
-
-const struct dp_inspect_view_table *dp_inspect_view_table(const struct dp_inspect_view *view,
-                                                          const char *name)
-{
-    struct dp_inspect_view_table wanted = {.id = dp_table_id(name)};
-    return view->tables ? bsearch(&wanted, view->table, view->tables, sizeof wanted, compare_tables) : NULL;
 }
 
 static int compare_names(const void *a, const void *b)

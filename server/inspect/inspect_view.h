@@ -51,7 +51,6 @@ struct dp_inspect_view {
         uint32_t slack;
         uint64_t open; /* sync: the step that is gathered */
     } steps;           /* as the marks tell them; the journal may go on */
-    uint32_t other_marks;
     struct dp_push_ids *ids;
     struct dp_inspect_view_files row_files;
     uint64_t unnamed_files; /* *.sst that the manifest does not name */
@@ -76,8 +75,6 @@ void dp_inspect_view_note(struct dp_inspect_view *view, const struct dp_error *w
 void dp_inspect_view_clear(struct dp_inspect_view *view);
 /* Whether a server that opened it would have the rows that are stored, and no others. */
 bool dp_inspect_view_is_clean(const struct dp_inspect_view *view);
-const struct dp_inspect_view_table *dp_inspect_view_table(const struct dp_inspect_view *view,
-                                                          const char *name);
 
 /* Tables of several shards added up: ascending by name. malloc'd; NULL: no memory (or no table). */
 struct dp_digest_table *dp_inspect_view_sum(const struct dp_inspect_view *views, size_t count,

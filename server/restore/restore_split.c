@@ -94,6 +94,17 @@ static enum dp_status finish(struct splitting *s, uint32_t target, struct dp_err
 
 /* ---- */
 
+/* Whether a shard of the checkpoint has rows of ours. */
+static bool needs(const struct dp_restore_split *split, struct dp_range range)
+{
+    for (uint32_t i = 0; i < split->count; i++) {
+        const struct dp_range own = dp_range_of_shard(split->first + i, split->total);
+        if (own.first <= range.last && range.first <= own.last)
+            return true;
+    }
+    return false;
+}
+
 static enum dp_status split(struct splitting *s, struct dp_error *err)
 {
     const struct dp_restore_split *o = s->o;
@@ -107,7 +118,7 @@ static enum dp_status split(struct splitting *s, struct dp_error *err)
     if (st == DP_OK)
         st = dp_restore_rows_new(&rows, &s->rows, err);
     for (uint32_t i = 0; st == DP_OK && i < m->shards; i++)
-        if (dp_restore_split_needs(o, m->shard[i].range))
+        if (needs(o, m->shard[i].range))
             st = take_shard(s, i, err);
     if (st == DP_OK)
         st = dp_restore_rows_end(s->rows, err);

@@ -20,17 +20,6 @@ struct dp_restore_split {
     uint64_t cache_bytes, journal_bytes; /* of one shard */
 };
 
-/* Whether a shard of the checkpoint has rows of ours. */
-static inline bool dp_restore_split_needs(const struct dp_restore_split *split, struct dp_range range)
-{
-    for (uint32_t i = 0; i < split->count; i++) {
-        const struct dp_range own = dp_range_of_shard(split->first + i, split->total);
-        if (own.first <= range.last && range.first <= own.last)
-            return true;
-    }
-    return false;
-}
-
 DP_MUST_USE
 enum dp_status dp_restore_split(const struct dp_restore_split *split, struct dp_error *err);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,10 +16,10 @@ static bool a_copy_would_do(int error)
 
 void dp_hard_link_use(void) {}
 
-int dp_hard_link(const char *from, const char *to)
+/* libc's link() goes through this definition, the calls of shared libraries included. */
+int link(const char *from, const char *to)
 {
     static atomic_flag is_logged = ATOMIC_FLAG_INIT;
-    /* Not link(), which is the one below. */
     if (linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0)
         return 0;
     if (!a_copy_would_do(errno))
@@ -31,10 +32,4 @@ int dp_hard_link(const char *from, const char *to)
                to, strerror(errno));
     errno = EOPNOTSUPP;
     return -1;
-}
-
-/* libc's link() goes through this definition, the calls of shared libraries included. */
-int link(const char *from, const char *to)
-{
-    return dp_hard_link(from, to);
 }

@@ -10,11 +10,7 @@
 #ifndef DP_STORE_HARD_LINK_H
 #define DP_STORE_HARD_LINK_H
 
-#include <stdbool.h>
-
 /* No effect but that the program contains this file: an archive's member that nobody calls is left out. */
 void dp_hard_link_use(void);
-/* 0, or -1 and errno. EOPNOTSUPP: no link can be made here; copy the file. */
-int dp_hard_link(const char *from, const char *to);
 
 #endif

@@ -86,7 +86,6 @@ enum dp_status dp_rocks_link_remove(const char *directory, const char *name, str
     return st == DP_OK ? remove_one(directory, name, err) : st;
 }
 
-/* Names are looked for anew after each one that was removed. */
 static bool is_directory(const char *directory, const char *name)
 {
     char path[DP_ROCKS_PLACE_BYTES];

@@ -38,11 +38,6 @@ static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_j
     return dp_rocks_error_take(&text, db->directory, "write rows", err);
 }
 
-enum dp_status dp_rows_database_full(struct dp_error *err)
-{
-    return dp_wrap(err, DP_IO, "the store accepts no more writes; make room and restart the server");
-}
-
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
                              struct dp_error *err)
 {
@@ -63,8 +58,9 @@ enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *
      * more writes then, so the file is not overwritten. */
     rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
     st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
+    /* The database itself met a full disk, and takes no write until it is opened again: not to be retried. */
     if (st == DP_FULL)
-        st = dp_rows_database_full(err);
+        st = dp_wrap(err, DP_IO, "the store accepts no more writes; make room and restart the server");
     /* RocksDB tries to remove this name and ignores a failure. The name must go: it links to a file of the
      * database now, which the next portion would overwrite. */
     if (st == DP_OK && unlink(db->ingest_path) != 0 && errno != ENOENT)

@@ -23,9 +23,6 @@ struct dp_rows_scratch {
 DP_MUST_USE
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
                              struct dp_error *err);
-/* Turns the error into DP_IO: the database itself met a full disk and takes no write until it is opened
- * again, so the write may not be retried. */
-enum dp_status dp_rows_database_full(struct dp_error *err);
 /* Reads the job's keys from .. from + count - 1. */
 DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,

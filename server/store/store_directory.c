@@ -53,14 +53,3 @@ int dp_store_directory_lock(const char *path)
     }
     return fd;
 }
-
-enum dp_status dp_store_directory_sync(const char *path, struct dp_error *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    enum dp_status st = fd < 0 || fsync(fd) != 0
-                            ? dp_fail(err, DP_IO, "store: cannot sync %s: %s", path, strerror(errno))
-                            : DP_OK;
-    if (fd >= 0)
-        (void)close(fd);
-    return st;
-}

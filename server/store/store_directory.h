@@ -31,8 +31,5 @@ enum dp_status dp_store_directory_check(const char *path, struct dp_error *err);
  * process has it, or there is no lock file. Not while this process has the database open: the close would
  * release that lock, too. */
 int dp_store_directory_lock(const char *path);
-/* Syncs the directory: the names in it become durable. */
-DP_MUST_USE
-enum dp_status dp_store_directory_sync(const char *path, struct dp_error *err);
 
 #endif
