@@ -165,7 +165,7 @@ enum dp_status dp_layout_check(const char *directory, const struct dp_layout *la
     if (st != DP_OK)
         return st;
     st = check(&disk, directory, layout, replaces, known, err);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st;
 }
 

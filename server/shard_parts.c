@@ -69,12 +69,13 @@ static enum dp_status entered(void *context, const struct dp_store_id *id, struc
 
 /* ---- opening */
 
-static enum dp_status open_disk(struct dp_shard_parts *parts, const char *directory, struct dp_error *err)
+static enum dp_status open_disk(struct dp_shard_parts *parts, const char *directory, bool read_only,
+                                struct dp_error *err)
 {
     char path[1280 + 16];
     (void)snprintf(path, sizeof path, "%s/journal", directory);
-    return parts->read_only ? dp_read_only_disk_open(path, &parts->disk, err)
-                            : dp_disk_open(path, &parts->disk, err);
+    return read_only ? dp_read_only_disk_open(path, &parts->disk, err)
+                     : dp_disk_open(path, &parts->disk, err);
 }
 
 /* What only reads a store, or has no journal, takes no checkpoint. */
@@ -160,14 +161,13 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
                                            .id = &parts->id,
                                            .wake = options->wake,
                                            .wake_context = options->context};
-    parts->read_only = o->read_only;
     enum dp_status st = dp_rocks_store_open(&store, &parts->store, err);
     if (st != DP_OK)
         return st;
     if (atomic_load(&parts->progress.stop))
         st = dp_fail(err, DP_STOPPING, "stopped while opening its store");
     if (st == DP_OK && o->journal.journaled && (recovers || !o->read_only))
-        st = open_disk(parts, options->directory, err);
+        st = open_disk(parts, options->directory, o->read_only, err);
     if (st == DP_OK)
         st = open_copier(parts, options, err);
     if (st == DP_OK)
@@ -183,10 +183,7 @@ void dp_shard_parts_close(struct dp_shard_parts *parts)
     dp_copier_thread_remove(&parts->copier);
     if (parts->store.close)
         parts->store.close(parts->store.self);
-    if (parts->disk.self && parts->read_only)
-        dp_read_only_disk_close(&parts->disk);
-    else if (parts->disk.self)
-        dp_disk_close(&parts->disk);
+    dp_disk_close(&parts->disk);
     parts->store = (struct dp_store){0};
 }
 

@@ -28,7 +28,6 @@ struct dp_shard_parts {
     struct dp_store store;
     struct dp_store_id id;
     struct dp_disk disk; /* the journal's */
-    bool read_only;      /* the disk is one that can only be read */
     struct dp_shard *shard;
     struct dp_copier copier; /* of this shard; {0}: none */
     struct dp_shard_progress progress;

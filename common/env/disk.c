@@ -6,6 +6,7 @@
 #include "common/base/blocking.h"
 
 #include "common/env/directory.h"
+#include "common/env/read_only_disk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,7 @@
 
 struct real_disk {
     int directory;
+    bool read_only;
     char *path;
 };
 
@@ -50,20 +52,57 @@ static enum dp_status failed_name(struct dp_error *err, const struct real_disk *
     return failed(err, what, path, why);
 }
 
+static enum dp_status check_writable(const struct real_disk *disk, struct dp_error *err)
+{
+    return disk->read_only ? dp_fail(err, DP_UNSUPPORTED, "%s is only read", disk->path) : DP_OK;
+}
+
+enum dp_status dp_read_only_disk_file(int directory, const char *name, int *out, struct dp_error *err)
+{
+    struct stat found;
+    int file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *out = -1;
+    if (file < 0)
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "%s", strerror(errno));
+    enum dp_status st = DP_OK;
+    if (fstat(file, &found) != 0)
+        st = dp_fail(err, DP_IO, "%s", strerror(errno));
+    else if (!S_ISREG(found.st_mode))
+        st = dp_fail(err, DP_CORRUPT, "it is no file: bring the file back");
+    if (st == DP_OK)
+        *out = file;
+    else
+        (void)close(file);
+    return st;
+}
+
+static enum dp_status open_fd(const struct real_disk *disk, const char *name, bool create,
+                              struct dp_file *file, struct dp_error *err)
+{
+    if (disk->read_only) {
+        enum dp_status st = dp_read_only_disk_file(disk->directory, name, &file->fd, err);
+        return st == DP_OK ? st : dp_wrap(err, st, "open %s", file->name);
+    }
+    file->fd = openat(disk->directory, name, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
+    return file->fd >= 0 ? DP_OK : failed(err, "open", file->name, errno);
+}
+
 static enum dp_status real_open(void *self, const char *name, _Bool create, struct dp_file **out,
                                 struct dp_error *err)
 {
     dp_blocking();
     struct real_disk *disk = self;
     size_t room = strlen(disk->path) + strlen(name) + 2;
+    enum dp_status st = create ? check_writable(disk, err) : DP_OK;
+    if (st != DP_OK)
+        return st;
     struct dp_file *file = malloc(sizeof *file + room);
     if (!file)
         return dp_fail(err, DP_NOMEM, "open %s/%s", disk->path, name);
     (void)snprintf(file->name, room, "%s/%s", disk->path, name);
     file->direct = false;
-    file->fd = openat(disk->directory, name, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
-    if (file->fd < 0) {
-        enum dp_status st = failed(err, "open", file->name, errno);
+    st = open_fd(disk, name, create, file, err);
+    if (st != DP_OK) {
         free(file);
         return st;
     }
@@ -92,7 +131,9 @@ static enum dp_status real_size(void *self, struct dp_file *file, uint64_t *byte
 static enum dp_status real_reserve(void *self, struct dp_file *file, uint64_t bytes, struct dp_error *err)
 {
     dp_blocking();
-    (void)self;
+    enum dp_status writable = check_writable(self, err);
+    if (writable != DP_OK)
+        return writable;
     int why;
     do {
         why = posix_fallocate(file->fd, 0, (off_t)bytes);
@@ -143,7 +184,9 @@ static enum dp_status real_write(void *self, struct dp_file *file, uint64_t at,
                                  const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
 {
     dp_blocking();
-    (void)self;
+    enum dp_status writable = check_writable(self, err);
+    if (writable != DP_OK)
+        return writable;
     struct iovec parts[DP_DISK_PIECES_MAX];
     DP_ASSERT(count <= DP_DISK_PIECES_MAX);
     for (uint32_t i = 0; i < count; i++)
@@ -179,13 +222,18 @@ static enum dp_status real_write(void *self, struct dp_file *file, uint64_t at,
 static enum dp_status real_sync(void *self, struct dp_file *file, struct dp_error *err)
 {
     dp_blocking();
-    (void)self;
+    enum dp_status writable = check_writable(self, err);
+    if (writable != DP_OK)
+        return writable;
     return fdatasync(file->fd) ? failed(err, "sync", file->name, errno) : DP_OK;
 }
 
 static enum dp_status real_rename(void *self, const char *from, const char *to, struct dp_error *err)
 {
     dp_blocking();
+    enum dp_status writable = check_writable(self, err);
+    if (writable != DP_OK)
+        return writable;
     struct real_disk *disk = self;
     if (renameat(disk->directory, from, disk->directory, to) != 0)
         return failed_name(err, disk, "rename", from, errno);
@@ -195,6 +243,9 @@ static enum dp_status real_rename(void *self, const char *from, const char *to, 
 static enum dp_status real_remove(void *self, const char *name, struct dp_error *err)
 {
     dp_blocking();
+    enum dp_status writable = check_writable(self, err);
+    if (writable != DP_OK)
+        return writable;
     struct real_disk *disk = self;
     if (unlinkat(disk->directory, name, 0) != 0)
         return failed_name(err, disk, "remove", name, errno);
@@ -204,6 +255,9 @@ static enum dp_status real_remove(void *self, const char *name, struct dp_error 
 static enum dp_status real_sync_directory(void *self, struct dp_error *err)
 {
     dp_blocking();
+    enum dp_status writable = check_writable(self, err);
+    if (writable != DP_OK)
+        return writable;
     struct real_disk *disk = self;
     return fsync(disk->directory) ? failed(err, "sync directory", disk->path, errno) : DP_OK;
 }
@@ -227,7 +281,8 @@ static enum dp_status real_list(void *self, void (*visit)(void *context, const c
     return why ? failed(err, "list directory", disk->path, why) : DP_OK;
 }
 
-enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err)
+static enum dp_status open_disk(const char *directory, bool read_only, struct dp_disk *out,
+                                struct dp_error *err)
 {
     enum dp_status st;
     if (!*directory)
@@ -236,12 +291,13 @@ enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct d
     if (!disk)
         return dp_fail(err, DP_NOMEM, "disk %s", directory);
     disk->directory = -1;
+    disk->read_only = read_only;
     disk->path = strdup(directory);
     if (!disk->path) {
         st = dp_fail(err, DP_NOMEM, "disk %s", directory);
         goto done;
     }
-    st = dp_directory_make(disk->path, err);
+    st = read_only ? DP_OK : dp_directory_make(disk->path, err);
     if (st != DP_OK)
         goto done;
     disk->directory = open(disk->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -270,6 +326,16 @@ done:
         free(disk);
     }
     return st;
+}
+
+enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err)
+{
+    return open_disk(directory, false, out, err);
+}
+
+enum dp_status dp_read_only_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err)
+{
+    return open_disk(directory, true, out, err);
 }
 
 void dp_disk_close(struct dp_disk *disk)

@@ -32,7 +32,7 @@ static enum dp_status read_stores(const char *server, uint32_t shards, struct dp
             st = dp_stores_decode(content.item[i]->bytes, content.item[i]->size, shards, out, &unheard);
     out->register_id = content.id;
     dp_control_register_content_clear(&content);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st;
 }
 

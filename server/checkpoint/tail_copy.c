@@ -42,7 +42,7 @@ enum dp_status dp_tail_copy(const struct dp_tail_options *options, struct dp_man
         st = dp_tail_write(&journal, out, err);
         dp_disk_close(&to);
     }
-    dp_read_only_disk_close(&from);
+    dp_disk_close(&from);
     if (st != DP_OK) {
         dp_manifest_files_clear(&out->files);
         *out = (struct dp_manifest_tail){0};

@@ -112,7 +112,7 @@ static void check_journal(struct verifying *v, const struct dp_manifest_shard *s
                 " of opening %" PRIu64,
                 path, found.last_lsn, found.incarnation, shard->tail.last_lsn, shard->tail.incarnation);
     dp_journal_found_clear(&options, &found);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
 }
 
 struct surplus {

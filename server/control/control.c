@@ -271,14 +271,6 @@ static void report_started(struct dp_control *control, enum dp_status st, const 
 
 /* ---- the register ---- */
 
-static void close_disk(struct dp_control *control)
-{
-    if (control->options.read_only)
-        dp_read_only_disk_close(&control->disk);
-    else
-        dp_disk_close(&control->disk);
-}
-
 /* Each set writes the whole register, so two processes would undo each other's sets. On a file system without
  * locks the server runs without this check. */
 static enum dp_status lock_register(struct dp_control *control, const char *directory, struct dp_error *err)
@@ -432,8 +424,7 @@ static void control_free(struct dp_control **control)
     dp_leases_free(&(*control)->leases);
     dp_control_register_service_free(&(*control)->service);
     dp_control_register_close(&(*control)->values);
-    if ((*control)->disk.close)
-        close_disk(*control);
+    dp_disk_close(&(*control)->disk);
     if ((*control)->register_lock >= 0)
         (void)close((*control)->register_lock);
     if ((*control)->wake_fd >= 0)

@@ -265,6 +265,6 @@ enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *optio
     out->replay_bytes = found.replayed_bytes;
     out->cut = found.cut;
     dp_journal_found_clear(&as_opened, &found);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st == DP_OK ? st : dp_wrap(err, st, "%s", options->directory);
 }

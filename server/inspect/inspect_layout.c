@@ -31,7 +31,7 @@ static enum dp_status read_layout(const char *directory, struct dp_layout *out, 
     if (st != DP_OK)
         return st;
     st = dp_layout_take(&disk, directory, out, err);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st;
 }
 
@@ -45,7 +45,7 @@ static enum dp_status check_register(const char *directory, struct dp_error *err
         return st;
     st = dp_control_register_file_read(&disk, true, &content, err);
     dp_control_register_content_clear(&content);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st == DP_OK || st == DP_NOT_FOUND ? st : dp_wrap(err, st, "%s", directory);
 }
 

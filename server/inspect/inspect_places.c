@@ -75,7 +75,7 @@ static enum dp_status read_layout(const char *directory, struct dp_layout *out)
     if (st != DP_OK)
         return st;
     st = dp_layout_take(&disk, directory, out, &unheard);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st;
 }
 

@@ -349,10 +349,7 @@ void dp_rocks_db_close(struct dp_rocks_db *db)
         rocksdb_cache_destroy(db->cache);
     }
     dp_marks_file_close(&db->marks);
-    if (db->writes)
-        dp_disk_close(&db->disk);
-    else
-        dp_read_only_disk_close(&db->disk);
+    dp_disk_close(&db->disk);
     free(db->ingest_path);
     free(db->directory);
     *db = (struct dp_rocks_db){0};

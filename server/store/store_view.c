@@ -163,7 +163,7 @@ static void name_manifest(const char *directory, struct dp_error *err)
         return;
     if (dp_rocks_current_read(&disk, name, NULL) == DP_OK)
         (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, name);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
 }
 
 /* ---- files */

@@ -1,4 +1,5 @@
 /* disk.h: one suite on the real disk and on the simulated one; then what only the simulated one can show. */
+#include "common/env/read_only_disk.h"
 #include "tests/lib/sim_disk.h"
 #include "tests/lib/test.h"
 
@@ -311,6 +312,31 @@ static void power_goes_and_errors_come_when_told(void **state)
 #define BOTH(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, real_up, down), cmocka_unit_test_setup_teardown(test, sim_up, down)
 
+/* Planted: rename is not checked. */
+static void a_disk_that_is_only_read_refuses_changes(void **state)
+{
+    struct form *form = *state;
+    struct dp_disk disk, *d = &disk;
+    struct dp_file *file = NULL;
+    const struct dp_disk_piece piece = {"x", 1};
+    assert_int_equal(form->disk.open(form->disk.self, "here", true, &file, NULL), DP_OK);
+    form->disk.close(form->disk.self, file);
+    char path[96];
+    (void)snprintf(path, sizeof path, "%s/a/b", form->path);
+    assert_int_equal(dp_read_only_disk_open("/nowhere/at/all", d, NULL), DP_NOT_FOUND);
+    assert_int_equal(dp_read_only_disk_open(path, d, NULL), DP_OK);
+    assert_int_equal(d->open(d->self, "other", true, &file, NULL), DP_UNSUPPORTED);
+    assert_int_equal(d->open(d->self, "here", false, &file, NULL), DP_OK);
+    assert_int_equal(d->reserve(d->self, file, 10, NULL), DP_UNSUPPORTED);
+    assert_int_equal(d->write(d->self, file, 0, &piece, 1, NULL), DP_UNSUPPORTED);
+    assert_int_equal(d->sync(d->self, file, NULL), DP_UNSUPPORTED);
+    d->close(d->self, file);
+    assert_int_equal(d->rename(d->self, "here", "there", NULL), DP_UNSUPPORTED);
+    assert_int_equal(d->remove(d->self, "here", NULL), DP_UNSUPPORTED);
+    assert_int_equal(d->sync_directory(d->self, NULL), DP_UNSUPPORTED);
+    dp_disk_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +348,7 @@ int main(void)
         cmocka_unit_test(unsynced_sectors_survive_or_not),
         cmocka_unit_test(unsynced_names_survive_or_not),
         cmocka_unit_test(power_goes_and_errors_come_when_told),
+        cmocka_unit_test_setup_teardown(a_disk_that_is_only_read_refuses_changes, real_up, down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,9 @@
 #include "common/base/deadline.h"
 #include "common/client/downpour.h"
 #include "common/config/cluster_client.h"
+#include "common/env/directory.h"
 #include "server/checkpoint/making.h"
+#include "server/checkpoint/paths.h"
 #include "server/coordinator/coordination.h"
 
 #include <stdatomic.h>

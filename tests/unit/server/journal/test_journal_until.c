@@ -102,7 +102,7 @@ static enum dp_status read_range(const struct writing *w, uint64_t after, uint64
                                                .replay_context = replayed};
     enum dp_status st = dp_journal_read(&options, &figures, err);
     assert_true(st != DP_OK || figures.last_lsn == until);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     return st;
 }
 

@@ -145,7 +145,7 @@ static void read_journal(const char *store, const struct dp_inspect_view *view, 
                                                .replay_context = tail};
     if (dp_journal_read(&options, &found, &err) != DP_OK)
         fail_msg("%s", err.text);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
 }
 
 static void list_tail(const char *directory, struct dp_manifest_files *files)

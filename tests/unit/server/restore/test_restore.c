@@ -64,7 +64,7 @@ static void expect_register(struct world *world)
     struct dp_control_register_content content;
     assert_int_equal(dp_read_only_disk_open(world->server[0].store, &disk, &err), DP_OK);
     assert_int_equal(dp_control_register_file_read(&disk, true, &content, &err), DP_OK);
-    dp_read_only_disk_close(&disk);
+    dp_disk_close(&disk);
     assert_int_equal(content.count, 3);
     assert_string_equal(content.item[0]->name, "members");
     assert_string_equal(content.item[1]->name, "run/1/plan");
