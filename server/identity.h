@@ -36,7 +36,7 @@ static inline bool dp_identity_is_refused(enum dp_identity verdict)
 {
     return verdict > DP_IDENTITY_JOINS;
 }
-/* What the store is from now on. One that takes another's place, though it was refused, has another id: whoever knew that one sees it. */
+/* The store's identity from now on. A store that replaces another one gets a new id, so that clients of that one notice. */
 struct dp_store_id dp_identity_next(const struct dp_identity_case *it, enum dp_identity verdict,
                                     uint64_t opening);
 /* Why it was refused, and the ways out; fails with DP_GENERATION. */

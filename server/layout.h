@@ -23,8 +23,8 @@ struct dp_layout {
 #define DP_LAYOUT_NAME_BYTES 64u
 /* "shard 1 of 2", "shards 0..1 of 4": for messages. */
 void dp_layout_name(const struct dp_layout *layout, char out[DP_LAYOUT_NAME_BYTES]);
-/* *known: the file is there, and right. A directory that does not exist is good, and is not made. replaces: shards that are gone are
- * to begin anew, and are no reason to refuse it. */
+/* *known: the file is there, and right. A directory that does not exist is good, and is not made. replaces: missing shards
+ * start empty, and are no reason to refuse it. */
 DP_MUST_USE
 enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool replaces,
                                bool *known, struct dp_error *err);

@@ -36,7 +36,7 @@
 
 #define SAY_MS          10000                /* between lines on how far recovery is */
 #define AGAIN_MS        1000                 /* before a layout that met a full disk is put again */
-#define FILES_FEW       4096u                /* to be told of: 256 GB of rows alone */
+#define FILES_FEW       4096u                /* below this a warning: 256 GB of rows alone */
 #define ROWS_FILE_BYTES ((uint64_t)80 << 20) /* a file of rows has 64 MB and a little */
 
 struct server {
@@ -50,10 +50,10 @@ struct server {
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     struct dp_registration *registration;
     struct dp_copier_thread *copier; /* NULL: read-only */
-    atomic_uint started;             /* control counts them meanwhile */
+    atomic_uint started;             /* read by control */
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
     bool layout_known;          /* its directory says which shards are there */
-    bool serves[DP_SHARDS_MAX]; /* it was told of */
+    bool serves[DP_SHARDS_MAX]; /* it was logged */
     int opened_fd;              /* a shard came to serve, or failed, or the register changed */
     struct dp_control *control;
     struct dp_coordinator *coordinator; /* NULL: not the first server, or read-only */
@@ -69,7 +69,7 @@ static const char usage[] =
     "the register's\n"
     "                  list of stores cannot be read\n"
     "  --discard       start empty where a store was not closed cleanly and has no journal (durability "
-    "none), or is gone\n"
+    "none), or is missing\n"
     "  --existing-store  refuse to start where a shard has no store, also on the very first start\n"
     "  --restore CHECKPOINT  build this server's store from DIR/checkpoint-N, or from the last one of DIR, "
     "and exit; the "
@@ -371,7 +371,7 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
     return DP_OK;
 }
 
-/* Returns when told to stop (*received), or when a shard could not be opened (0). */
+/* Returns at a signal to stop (*received), or when a shard could not be opened (0). */
 static enum dp_status serve_until_told(struct server *server, int signal_fd, int *received,
                                        struct dp_error *err)
 {
@@ -400,7 +400,7 @@ static enum dp_status serve_until_told(struct server *server, int signal_fd, int
         told = st == DP_FULL;
         ready = ready || (all && st == DP_OK);
     }
-    return st == DP_FULL ? DP_OK : st; /* told to stop meanwhile: the next start puts them */
+    return st == DP_FULL ? DP_OK : st; /* stopped: the next start puts them */
 }
 
 static enum dp_status open_fds(struct server *server, const sigset_t *signals, int *signal_fd,
@@ -436,7 +436,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGTERM);
     (void)sigaddset(&signals, SIGINT);
-    /* Before any thread: all of them inherit it, and only this one is told. */
+    /* Before any thread: all of them inherit it, and only this one gets the signal. */
     DP_ASSERT(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
     DP_ASSERT(getrandom(&server->boot, sizeof server->boot, 0) == (ssize_t)sizeof server->boot);
     DP_ASSERT(getrandom(&server->salt, sizeof server->salt, 0) == (ssize_t)sizeof server->salt);

@@ -1,5 +1,5 @@
-/* Registering is a compare-and-set of the value "stores", in which each shard has its place. Who loses it, as others register
- * theirs at the same time, reads the value, judges again and sets again. */
+/* Registering is a compare-and-set of the value "stores", in which each shard has its place. A server that loses it, as others
+ * register theirs at the same time, reads the value, judges again and sets again. */
 #include "server/registration.h"
 
 #include "common/base/log.h"
@@ -33,7 +33,7 @@ struct registration_place { /* of one shard */
     uint64_t version;         /* of the value that `stores` is */
     struct dp_stores *stores;
     bool replaces;    /* it was to be refused */
-    bool rewrites;    /* the value could not be read, and is written anew */
+    bool rewrites;    /* the value could not be read, and is written again */
     uint64_t id;      /* that was registered; 0: not yet */
     uint64_t said_ns; /* that it waits */
     struct dp_unread_stores unread;
@@ -172,7 +172,7 @@ static enum dp_status refuse_mixed(const struct registration_place *place, uint6
         place->shard, place->directory, generation, history, whose, other, other_history);
 }
 
-/* What this shard's store tells: 0, 0: it is new. Whoever is first to know what all have, says it. */
+/* The generation of this shard's store; 0, 0: it is new. The first shard that knows what all have reports it. */
 static enum dp_status tell(struct registration_place *place, uint64_t generation, uint64_t history,
                            struct dp_error *err)
 {
@@ -266,7 +266,7 @@ static enum dp_status outrun_earlier(struct registration_place *place, struct dp
     return st;
 }
 
-/* A store that this register knew is unknown to a value that is written anew. */
+/* A store that this register knew is unknown to a value that is written again. */
 static enum dp_identity judge(const struct registration_place *place, const struct dp_identity_case *it)
 {
     enum dp_identity verdict = dp_identity_judge(it);
@@ -281,7 +281,7 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
     if (place->id != 0 && found->id == place->id && found->opening == o->opening)
         return DP_OK; /* opened again by this process */
     place->said_ns = clock_ns();
-    /* The first server's control answers once the stores beside it have told. */
+    /* The first server's control answers once its own stores are open. */
     enum dp_status st =
         o->first == 0 ? tell(place, is_new ? 0 : found->generation, found->history, err) : DP_OK;
     if (st == DP_OK)
@@ -335,7 +335,7 @@ static enum dp_status entered(void *context, const struct dp_store_id *id, struc
                       place->stores->shard[place->shard].opening == id->opening);
         const struct dp_identity_case it = case_of(place, id, false);
         enum dp_identity verdict = st == DP_OK ? dp_identity_judge(&it) : DP_IDENTITY_KNOWN;
-        /* Won, too: the first server may have come back with another register meanwhile. */
+        /* Won, too: the first server may have come back with another register. */
         if (!place->replaces && dp_identity_is_refused(verdict))
             st = dp_identity_refuse(&it, verdict, place->directory, err);
     }

@@ -28,7 +28,7 @@ struct dp_registration_options {
     /* Once, from a thread that opens a shard: the generation of this server's stores. 0, 0: all of them are new, and this
      * is the first server. */
     void (*known)(void *context, uint64_t generation, uint64_t history);
-    bool discards; /* a store that is gone begins anew: --discard threw it away */
+    bool discards; /* a missing store starts empty: --discard threw it away */
     bool replaces; /* a store that would be refused takes the place, and it is said what is lost */
     void (*lost)(void *context); /* from the watching thread */
     void *context;
@@ -37,7 +37,7 @@ struct dp_registration_options {
 struct dp_registration;
 
 /* Before the first server makes a register in this directory: none of the stores there (shard-0000 .. count - 1) may remember one,
- * unless it replaces. has_others: the cluster has more servers: one that is begun anew is warned of. */
+ * unless it replaces. has_others: the cluster has more servers: a new register is warned of. */
 DP_MUST_USE
 enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool has_others,
                                          bool replaces, struct dp_error *err);

@@ -103,8 +103,8 @@ static bool wait_for_room(struct dp_shard_thread *thread, const struct dp_error 
     return !atomic_load(&thread->parts.progress.stop);
 }
 
-/* A full disk ends no server: one that was killed, and started again by whoever watches over it, would end for good what waits
- * for it. Each try begins anew, as a new start would. */
+/* A full disk ends no server: a server that a supervisor started again after a kill would otherwise fail the
+ * clients that wait for it. Each try starts from the beginning, as a new start would. */
 static void *open_parts(void *arg)
 {
     struct dp_shard_thread *thread = arg;
@@ -134,7 +134,7 @@ static void refuse(struct dp_shard_thread *thread, const struct dp_peer *to, con
     struct dp_error err = {0};
     if (!request)
         return; /* the client asks again */
-    /* Whether it is valid is told when there are tables to hold it against. */
+    /* It is validated once there are tables. */
     bool answerable = dp_request_decode(message, request, &err) == DP_OK || request->id != 0;
     if (answerable) {
         struct dp_reply reply = {.kind = DP_REPLY_NONE,
@@ -218,7 +218,7 @@ static void receive_some(struct dp_shard_thread *thread, bool *more)
     *more = n == RECEIVE_MAX;
 }
 
-/* Serves until it was told to drain, and has drained. */
+/* Serves until it is asked to drain, and has drained. */
 static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct dp_error *err)
 {
     enum dp_status st = DP_AGAIN;

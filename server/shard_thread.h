@@ -39,14 +39,14 @@ struct dp_shard_thread;
 DP_MUST_USE
 enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *options,
                                      struct dp_shard_thread **out, struct dp_error *err);
-/* FAILED: it could not be opened, or was told to drain before; join says why. */
+/* FAILED: it could not be opened, or was asked to drain before; join says why. */
 enum dp_shard_thread_state { DP_SHARD_THREAD_OPENS, DP_SHARD_THREAD_SERVES, DP_SHARD_THREAD_FAILED };
 enum dp_shard_thread_state dp_shard_thread_state(const struct dp_shard_thread *thread);
 /* While it opens: how far it is, or what it lacks to open. Any thread. */
 void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text);
 /* Tells it to drain; a shard that still opens gives up soon. dp_shard_thread_join waits for the end. */
 void dp_shard_thread_drain(struct dp_shard_thread *thread);
-/* DP_OK: every row is in the store, which is marked clean. DP_STOPPING: it was told to drain before it had opened; the
+/* DP_OK: every row is in the store, which is marked clean. DP_STOPPING: it was asked to drain before it had opened; the
  * next start does what was left. */
 DP_MUST_USE
 enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_error *err);

@@ -27,7 +27,7 @@ void dp_histogram_add(struct dp_histogram *histogram, double value);
 /* Whether both have the same name and bounds: only such can be merged, or subtracted. */
 bool dp_histogram_alike(const struct dp_histogram *a, const struct dp_histogram *b);
 void dp_histogram_merge(struct dp_histogram *into, const struct dp_histogram *from);
-/* Takes away what `before`, of the same source earlier, had; false: the source counts anew, nothing was taken away. */
+/* Takes away what `before`, of the same source earlier, had; false: the source started again, and nothing was taken away. */
 bool dp_histogram_since(struct dp_histogram *histogram, const struct dp_histogram *before);
 uint64_t dp_histogram_total(const struct dp_histogram *histogram);
 /* The bucket in which the value lies that the given share (0 .. 1) of all does not exceed; 0 of an empty histogram. */

@@ -20,13 +20,13 @@ void dp_log_start(const char *who, enum dp_log_level level)
     log_level = level;
 }
 
-/* Never waits: who reads a pipe and stopped must not stop a shard. A pipe that is writable has room for a line. */
+/* Never waits: a stopped reader of a pipe must not stop a shard. A writable pipe has room for a line. */
 static bool put(const char *line, size_t bytes)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&out, 1, 0) == 0)
         return false;
-    /* One write, so that lines of several threads and processes on one stderr stay whole. If it fails, nobody is left to be told. */
+    /* One write, so that lines of several threads and processes on one stderr stay complete. A failure cannot be reported. */
     return write(STDERR_FILENO, line, bytes) >= 0;
 }
 

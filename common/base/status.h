@@ -63,9 +63,9 @@ const char *dp_status_name(int status);
 const char *dp_status_text(int status);
 enum dp_status_class dp_status_class(int status);
 /* The status with which a server answers its own failure: what the server lacks (class LOCAL: memory, room, a disk
- * that works) becomes AGAIN, every other status stays. The text beside it keeps the cause. */
+ * that works) becomes AGAIN, every other status stays. The text keeps the cause. */
 enum dp_status dp_status_answered(enum dp_status status);
-/* What an answer of this error says that the client waits for: as it is, else what its status tells. */
+/* What an answer of this error says that the client waits for: as it is, else what its status says. */
 struct dp_wait dp_wait_answered(const struct dp_error *err);
 /* A status read off the wire: one this build knows, else DP_INTERNAL. */
 enum dp_status dp_status_from_number(int number);

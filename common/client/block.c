@@ -41,7 +41,7 @@ void dp_block_drop(struct dp_block **block)
     *block = NULL;
     if (!b)
         return;
-    /* Release and acquire: whoever frees has seen the last use of every other holder. */
+    /* Release and acquire: the last holder has seen the last use by every other one. */
     if (atomic_fetch_sub_explicit(&b->holders, 1, memory_order_acq_rel) == 1)
         free(b);
 }

@@ -19,7 +19,7 @@ struct dp_client_place { /* in a run: member.c */
     uint64_t from;        /* this member's in that view, as is */
     uint64_t missed;      /* this */
     bool seated;          /* the register has had the incarnation */
-    bool joined;          /* and all shards were told */
+    bool joined;          /* and all shards have its view */
     enum dp_consistency mode;
     uint32_t slack;
 };

@@ -12,7 +12,7 @@ struct dp_client_session {
     struct dp_awake clock; /* the time of all that this client does */
     uint64_t id, cluster;
     uint64_t wants;               /* generation of the options; 0: any */
-    uint64_t generation, history; /* as the servers told; 0, 0: not yet */
+    uint64_t generation, history; /* as the servers said; 0, 0: not yet */
     uint32_t generation_from;     /* by this shard, first; shards: by control */
     uint64_t stream;              /* 0: shard 0 has not given it yet */
     uint64_t stream_above;        /* what a shard refuses as too old: another is wanted, above it */
@@ -23,7 +23,7 @@ struct dp_client_session {
     uint64_t random; /* of jitter; not 0 */
     uint64_t retry_ns;
     uint32_t shards;
-    uint64_t register_id;   /* that the shards' stores are registered with; 0: none was told */
+    uint64_t register_id;   /* that the shards' stores are registered with; 0: none is known */
     uint32_t register_from; /* by this shard, first */
     struct dp_block *view;  /* of a member of a run, packed: for shards that lack it; NULL: none */
     size_t view_bytes;

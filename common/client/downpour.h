@@ -64,7 +64,7 @@ void dp_client_close(struct dp_client **client);
 uint32_t dp_client_shards(const struct dp_client *client);
 /* Of which restore the servers' rows are: a number that each restore raises (1: never restored), and random bits that tell
  * restores apart. They stay the same for a client: once the cluster is restored, its requests fail with DP_GENERATION and
- * change nothing; close it and open another one. 0, 0: no server has told yet (a client without shards). */
+ * change nothing; close it and open another one. 0, 0: not known yet (a client without shards). */
 void dp_client_generation(const struct dp_client *client, uint64_t *generation, uint64_t *history);
 
 /* Opens a table of the cluster. Each shard creates the table if it is missing, and otherwise checks it
@@ -188,7 +188,7 @@ void dp_client_progress(struct dp_client *client);
  * sync: all push a step at the same rate, one push a step and member. A push waits, as for a place in the window, until every shard has
  * answered the member's push before. Servers need a journal (durability machine or process), else joining is DP_UNSUPPORTED.
  * sync with slack B > 0 (backup workers, Chen et al. 2016): a shard applies a step when all but B members have pushed it. A push that
- * comes later is not applied there, which dp_outcome.dropped tells; shards may do without different members. So a member may be behind
+ * comes later is not applied there, which dp_outcome.dropped counts; shards may do without different members. So a member may be behind
  * the open step of a shard: dp_client_pull_step says how it goes on. A push does not wait for the one before it. */
 struct dp_join {
     uint32_t run;     /* from 1: later runs replace earlier ones */
@@ -202,11 +202,11 @@ struct dp_join {
     bool returns;
 };
 /* Before joining: this member tells the first server that it lives, several times within timeout_ms (once a second at least; 0: not at
- * all), from calls that wait and from dp_client_progress: who computes for longer calls that meanwhile. */
+ * all), from calls that wait and from dp_client_progress: call that during longer computations. */
 void dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms);
 /* Asks for how long the first server has not heard of each member: silent_ms[members of the join], by rank. It counts while it serves
- * and is not suspended, and everybody as just heard when it starts. Who has not joined yet counts, too: the register's
- * view (run/<run>/view) tells who has. DP_TIMEOUT: it is away, and nobody knows. */
+ * and is not suspended, and all members as just heard when it starts. Members that have not joined yet count, too: the register's
+ * view (run/<run>/view) lists those that have. DP_TIMEOUT: the first server is away. */
 DP_MUST_USE
 enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
                                   struct dp_error *err);
@@ -227,7 +227,7 @@ uint64_t dp_client_missed(const struct dp_client *client);
 /* After DP_REPLACED: whether the others go on without this member, as it was silent for long. It may join again as a new client with
  * `returns`. False: another process is in its place. */
 bool dp_client_was_let_leave(const struct dp_client *client);
-/* Ends this member's part: it has taken part in the steps before `until`, and nobody waits for it in those from there on. All of its
+/* Ends this member's part: it has taken part in the steps before `until`, and no member waits for it in later ones. All of its
  * pushes must have been waited for (else DP_ARGUMENT). After DP_TIMEOUT, call it again. */
 DP_MUST_USE
 enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_t timeout_ms,
@@ -341,7 +341,7 @@ struct dp_register_value {
     uint64_t register_id; /* random, from the register's creation: another number is another register */
 };
 /* Gets a value. Returns at once if its version is above `above`; otherwise when it rises above that, or after
- * wait_ms with the current value (also DP_OK). The server holds the request meanwhile, so there is no need to
+ * wait_ms with the current value (also DP_OK). The server holds the request until then, so there is no need to
  * poll. DP_TIMEOUT: the first server has not replied within wait_ms + timeout_ms. */
 DP_MUST_USE
 enum dp_status dp_client_register_get(struct dp_client *client, const char *name, uint64_t above,

@@ -183,8 +183,8 @@ void dp_link_put(struct dp_link *link, struct dp_shard_request **to_shard)
         dp_link_greet(link, dp_awake_ns(&link->session->clock));
 }
 
-/* A pull need not be answered when its owner has gone; until we would ask again it always has, as the owner
- * may wait anew. What changes rows or tables has no deadline of its own: were it dropped, the requests behind
+/* A pull need not be answered once its owner has given up; until the client would ask again it must, as the owner
+ * may wait again. What changes rows or tables has no deadline of its own: were it dropped, the requests behind
  * it would overtake it. Nor has a member's pull: the shard holds it for as long as other members need. */
 static uint32_t timeout_of(const struct dp_link *link, const struct dp_shard_request *to_shard,
                            uint64_t now_ns)

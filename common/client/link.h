@@ -42,7 +42,7 @@ struct dp_link {
     bool hello_asks;                   /* for the generation */
     uint64_t hello_due_ns;
     uint64_t boot;
-    uint64_t store; /* id of the shard's store; 0: none was told */
+    uint64_t store; /* id of the shard's store; 0: not known */
 
     uint32_t held; /* of those under way: the shard has said that it holds them */
     struct {
@@ -71,7 +71,7 @@ static inline bool dp_link_has_room(const struct dp_link *link, enum dp_request_
 }
 /* There must be room (but for loose shard requests, which have no window). */
 void dp_link_put(struct dp_link *link, struct dp_shard_request **to_shard);
-/* Says hello (again): tells the shard which sequence number to expect, the oldest that is not answered, and asks for a
+/* Says hello (again): the shard learns which sequence number to expect, the oldest that is not answered, and asks for a
  * stream where the session lacks one. */
 void dp_link_greet(struct dp_link *link, uint64_t now_ns);
 /* Sends what is due. */
@@ -88,11 +88,11 @@ void dp_link_broke(struct dp_link *link, uint64_t now_ns);
 void dp_link_garbled(struct dp_link *link, struct dp_reply *reply, const struct dp_error *why);
 /* Whether a shard request of the call is under way here. */
 bool dp_link_carries(const struct dp_link *link, const struct dp_call *call);
-/* Nobody hears of the call's shard requests any more. */
+/* The answers to the call's shard requests are dropped from now on. */
 void dp_link_forget(struct dp_link *link, const struct dp_call *call);
 /* "shard 1 at tcp://..." / "control at ..." into text. */
 void dp_link_name(const struct dp_link *link, char *text, size_t size);
-/* Hands the session's view to the shard, outside of the order and at once: it is there before what is sent from now on. Nobody waits for
+/* Hands the session's view to the shard, outside of the order and at once: it is there before what is sent from now on. No call waits for
  * the answer: a shard that still lacks it says so again. */
 void dp_link_put_view(struct dp_link *link);
 /* Whether the shard holds a shard request of the call (NULL: of any), and has said so recently. */

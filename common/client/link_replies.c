@@ -174,7 +174,7 @@ static void take_order(struct dp_link *link, const struct dp_shard_request *to_s
     while (from && from->request.sequence < expected)
         from = from->next;
     if (!from || from->request.sequence != expected || expected > to_shard->request.sequence) {
-        dp_link_greet(link, now_ns); /* the shard and we do not mean the same numbers: agree anew */
+        dp_link_greet(link, now_ns); /* shard and client count from different numbers: greet again */
         return;
     }
     /* One loss is reported by each request behind it: those that come after the first rewinding wait for the
@@ -256,7 +256,7 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
     struct dp_shard_request *before;
     if (reply->session != link->session->id)
         return;
-    /* A shard that holds one request says so all the time: that tells nothing of the others. */
+    /* A shard that holds one request says so all the time: that says nothing about the others. */
     if (reply->status != DP_HELD) {
         link->heard_ns = now_ns;
         link->silences = 0;
@@ -285,7 +285,7 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         return;
     }
     if (!to_shard->loose ||
-        to_shard->call) { /* a view that nobody waits for tells nothing of what does wait */
+        to_shard->call) { /* the answer to a view without a call says nothing about calls that wait */
         dp_link_forget_reason(link);
         link->pause_ns = dp_link_first_pause(link);
         link->breaks = 0;

@@ -2,7 +2,7 @@
  *     the register's view -> changed in one slot -> compare-and-set (again if another won) -> handed to every shard
  * Returning, where the seat has left: the view in which it has -> handed to every shard, which say where they are -> `from` a little
  *     later, compare-and-set, handed over -> all have accepted it: joined; else `from` is moved further, and so on
- * Why       The register decides: whoever it shows in a place has it. A shard acts on the newest view that it was given, so the order in
+ * Why       The register decides which process has a place. A shard acts on the newest view that it was given, so the order in
  *           which members hand theirs over does not matter.
  *           Before a view says that a member returns, every shard knows that it left: so each knows which steps it had before.
  * Holds     A call that was cut short may be repeated: the incarnation is drawn once for a place, so a view that has it needs no change. */
@@ -220,7 +220,7 @@ static enum dp_status store(struct dp_client *client, const char *name, struct d
     dp_register_value_clear(value);
     enum dp_status st =
         dp_client_register_set(client, name, expected, bytes, size, timeout_ms, won, value, err);
-    if (st == DP_TOO_OLD) /* many others won meanwhile; or the run is gone, as the next answer says */
+    if (st == DP_TOO_OLD) /* many others won since; or the run was dropped, as the next answer says */
         st = dp_client_register_get(client, name, 0, 0, timeout_ms, value, err);
     free(bytes);
     return st;

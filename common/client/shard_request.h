@@ -20,7 +20,7 @@ struct dp_piece {
 
 struct dp_shard_request {
     struct dp_shard_request *next;
-    struct dp_call *call; /* NULL: nobody waits for the answer any more */
+    struct dp_call *call; /* NULL: no call waits for the answer any more */
     enum dp_reply_kind answer;
     bool loose;             /* outside the session's order */
     bool held;              /* the shard has said that it holds it: its number is used up */

@@ -10,7 +10,7 @@
 
 #include "common/client/client_inner.h"
 
-/* From now on, whenever replies were taken in. news: is told of a newer view of the client's run. */
+/* From now on, whenever replies were taken in. news: gets a newer view of the client's run. */
 void dp_client_view_watch_begin(struct dp_client *client,
                                 void (*news)(struct dp_client *client, const struct dp_view *view));
 /* "run/7/view": the value of the register. */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The stores of all shards belong together, and a shard's does not become another one meanwhile. One that no
+/* The stores of all shards belong together, and a shard's stays the same. One that no
  * register knows, of an earlier version and opened to be read, belongs to any. */
 static enum dp_status check_store(struct dp_link *link, const struct dp_reply *reply, struct dp_error *err)
 {

@@ -60,13 +60,14 @@ struct dp_cluster_data {
     /* Pairs: what of the training file is the test set, in place of `test`: "leave-one-out", a share ("0.2"),
      * or empty */
     char holdout[32];
-    bool holdout_evaluated;     /* false: workers evaluate it not; samples of the weights are scored on it */
-    uint32_t holdout_negatives; /* leave-one-out: items that each is ranked among, beside all; 0: none */
-    char format[16];            /* "auto", or the name of one */
-    uint32_t negatives;         /* pairs: items, or words, sampled for each */
-    uint32_t window;            /* text as pairs: how far a near word may be away */
-    char label[128];            /* csv: the name of its column */
-    char categories[1024];      /* csv: names, "a,b"; empty: by the first lines */
+    bool holdout_evaluated; /* false: workers evaluate it not; samples of the weights are scored on it */
+    uint32_t
+        holdout_negatives; /* leave-one-out: items that each is ranked among, in addition to all; 0: none */
+    char format[16];       /* "auto", or the name of one */
+    uint32_t negatives;    /* pairs: items, or words, sampled for each */
+    uint32_t window;       /* text as pairs: how far a near word may be away */
+    char label[128];       /* csv: the name of its column */
+    char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */
     char columns[DP_PATH_MAX + 1];
@@ -81,7 +82,7 @@ struct dp_cluster_data {
     bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
 
-/* Whose weights are the result of a training. AUTO: the best epoch's where something tells which one that
+/* Whose weights are the result of a training. AUTO: the best epoch's where a metric says which one that
  * is (dp_cluster_keeps_best). */
 enum dp_cluster_keep { DP_KEEP_AUTO, DP_KEEP_BEST, DP_KEEP_LAST };
 
@@ -193,8 +194,7 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
 /* Whether the training keeps the weights of its best epoch, by the validation set, or by what stop_at or
  * patience look at. Where training.keep does not ask for it, not without a journal, which a checkpoint needs. */
 bool dp_cluster_keeps_best(const struct dp_cluster *cluster);
-bool dp_cluster_has_best(
-    const struct dp_cluster *cluster); /* something is looked at that tells which epoch is the best */
+bool dp_cluster_has_best(const struct dp_cluster *cluster); /* a metric says which epoch is the best */
 /* Minibatches whose gradients are one push, and those that are pulled together. With several threads both are
  * the same; where neither is given they are so many that threads seldom wait for each other. */
 #define DP_CLUSTER_SHARED 16u

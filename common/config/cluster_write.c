@@ -1,4 +1,4 @@
-/* Written by hand and not by libconfig's own writer, which rounds numbers to 15 digits: what is written here
+/* Not by libconfig's own writer, which rounds numbers to 15 digits: what is written here
  * reads back equal, bit for bit. */
 #include "common/config/cluster_paths.h"
 #include "common/config/fields.h"

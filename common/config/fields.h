@@ -34,7 +34,7 @@ struct dp_fields {
     const char *prefix; /* "training." */
     const struct dp_field *field;
     size_t count;
-    const char *const *group; /* keys beside the fields, each a group or list of its own */
+    const char *const *group; /* other keys, each a group or list of its own */
     size_t group_count;
 };
 

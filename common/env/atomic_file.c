@@ -123,7 +123,7 @@ static bool keep_permissions(int fd, const struct stat *is)
     return fchmod(fd, is->st_mode & (same ? 0777 : 0707)) == 0;
 }
 
-/* Of /dev/stdout and the like: opened anew it would begin at the start of what stands there. -1: it is no such name. */
+/* Of /dev/stdout and the like: opened again it would begin at the start of the file. -1: it is no such name. */
 static int own_descriptor(const char *path)
 {
     static const char *const folder[] = {"/dev/fd/", "/proc/self/fd/"};

@@ -34,7 +34,7 @@ DP_MUST_USE
 enum dp_status dp_atomic_file_commit(struct dp_atomic_file *file, struct dp_error *err);
 /* Leaves what was under the name. Accepts a cleared struct. */
 void dp_atomic_file_drop(struct dp_atomic_file *file);
-/* Removes the temp files in `directory` whose targets have this ending and whose writers are gone. Returns how many. A file that
+/* Removes the temp files in `directory` whose targets have this ending and whose writers have ended. Returns how many. A file that
  * cannot be read or locked stays. */
 uint32_t dp_atomic_file_sweep(const char *directory, const char *ending);
 

@@ -37,7 +37,7 @@ static enum dp_status failed(struct dp_error *err, const char *what, const char 
 {
     if (dp_limits_full(why))
         return dp_fail(err, DP_FULL, "%s %s: %s%s", what, path, strerror(why), dp_limits_remedy(why));
-    if (why == EMFILE || why == ENFILE) /* told before anything is looked up or made */
+    if (why == EMFILE || why == ENFILE) /* before anything was looked up or made */
         return dp_fail(err, DP_FULL, "%s %s: %s; raise 'ulimit -n'", what, path, strerror(why));
     if (why == ENOENT)
         return dp_fail(err, DP_NOT_FOUND, "%s %s: %s", what, path, strerror(why));

@@ -19,7 +19,7 @@ struct dp_optimizer_traits {
      * the name is the kind's own. */
     size_t when;
     unsigned uses; /* hyperparameters, as bits of its own (dp_optimizer_uses) */
-    /* Names of what it keeps beside each weight, as inspections and exports have them; NULL: no more. */
+    /* Names of what it keeps for each weight, as inspections and exports have them; NULL: no more. */
     const char *slot[DP_OPTIMIZER_SLOTS_MAX];
     uint32_t
         squares; /* the slot, from 1, that is a sum of squares, of which the next push takes the root; 0: none */

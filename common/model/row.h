@@ -11,7 +11,7 @@
 #define DP_ROW_HEADER 16u
 #define DP_ROW_FORMAT 1u
 
-/* Slots that the optimizer keeps beside the weights, each of dim floats. */
+/* Slots that the optimizer keeps in addition to the weights, each of dim floats. */
 uint32_t dp_row_slots(const struct dp_optimizer_spec *optimizer);
 /* What a slot is called: "m". NULL: the optimizer keeps no such slot. */
 const char *dp_row_slot_name(const struct dp_optimizer_spec *optimizer, uint32_t slot);

@@ -1,5 +1,5 @@
 /* Stream: the first half of a push's id (stream, number). Two kinds:
- *     training    top bit 1 | run, 31 bits | epoch, 32 bits: the same for whoever trains that epoch, so that a push that
+ *     training    top bit 1 | run, 31 bits | epoch, 32 bits: the same for every worker of that epoch, so that a push that
  *                 is made again meets its first copy
  *     client      top bit 0: given by shard 0 at the handshake; wall-clock seconds, shifted, at the earliest */
 #ifndef DP_MODEL_STREAM_H

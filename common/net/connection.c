@@ -11,7 +11,7 @@
 
 struct dp_connection {
     void *socket;
-    void *monitor; /* tells that a connection has ended */
+    void *monitor; /* reports the end of a connection */
     int monitor_fd;
     bool has_events;
 };

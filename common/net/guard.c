@@ -24,7 +24,7 @@
 #define PEERS_A_MS 4u    /* more peers are looked at less often */
 #define FDS_LEAST  4096u /* descriptors watched, whatever the limit of open files is */
 #define FDS_MOST   (1u << 20)
-#define OWN_BYTES  1024u /* of a connection at most: ZeroMQ's greeting and handshake, which nobody takes */
+#define OWN_BYTES  1024u /* of a connection at most: ZeroMQ's greeting and handshake, which are never taken */
 #define EVENTS     (ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED)
 
 /* One connection, as the thread inside sees it. */
@@ -47,7 +47,7 @@ struct dp_guard {
     struct watched *watched;
     _Atomic uint64_t peer_bytes, all_bytes, dropped;
     _Atomic uint32_t stall_ms;
-    _Atomic int asked;        /* the descriptor of who is to go, -1: nobody */
+    _Atomic int asked;        /* descriptor of the peer to drop; -1: none */
     _Atomic uint64_t taken[]; /* [fds]: ever, of all that had the descriptor */
 };
 
@@ -77,7 +77,7 @@ static void watch(struct dp_guard *guard, int fd)
     if (guard->count == guard->room) {
         uint32_t room = guard->room ? 2 * guard->room : 64;
         struct watched *more = realloc(guard->watched, room * sizeof *more);
-        if (!more) { /* who cannot be watched cannot stay */
+        if (!more) { /* a peer that cannot be watched cannot stay */
             (void)shutdown(fd, SHUT_RDWR);
             return;
         }
@@ -93,8 +93,7 @@ static void drop(struct dp_guard *guard, const struct watched *one, const char *
 {
     struct tcp_info info;
     uint64_t cookie = 0;
-    if (!measure(one->fd, &info, &cookie) ||
-        cookie != one->cookie) { /* closed meanwhile: it may be another's */
+    if (!measure(one->fd, &info, &cookie) || cookie != one->cookie) { /* closed since: it may be another's */
         forget(guard, one->fd);
         return;
     }
@@ -105,7 +104,7 @@ static void drop(struct dp_guard *guard, const struct watched *one, const char *
     forget(guard, one->fd);
 }
 
-/* Measures one connection anew. NULL: it may stay; else why not. */
+/* Measures one connection again. NULL: it may stay; else why not. */
 static const char *look(struct dp_guard *guard, struct watched *one, uint64_t now)
 {
     struct tcp_info info = {0};
@@ -284,8 +283,8 @@ void dp_guard_taken(struct dp_guard *guard, int fd, uint64_t bytes)
 
 void dp_guard_ask(struct dp_guard *guard, int fd)
 {
-    int nobody = -1;
-    (void)atomic_compare_exchange_strong(&guard->asked, &nobody, fd);
+    int none = -1;
+    (void)atomic_compare_exchange_strong(&guard->asked, &none, fd);
 }
 
 bool dp_guard_is_asked(const struct dp_guard *guard)

@@ -27,8 +27,8 @@ struct dp_listener {
     char endpoint[256];
 };
 
-/* ZeroMQ removes a socket file that it finds and binds anew: a second server would take the first one's
- * clients without a word. A file that nobody listens on is what a killed server left. */
+/* ZeroMQ removes a socket file that it finds and binds again: a second server would take the first one's
+ * clients without a word. A file without a listener was left by a killed server. */
 static bool ipc_in_use(const char *endpoint)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -112,7 +112,7 @@ const char *dp_listener_endpoint(const struct dp_listener *listener)
 }
 
 /* Ids that this socket gave are 0 and 4 bytes; those that peers choose never begin with 0. One that chose its
- * own could keep another out who chose the same. */
+ * own could keep out another with the same. */
 static bool take_peer(zmq_msg_t *id, struct dp_peer *from)
 {
     const unsigned char *bytes = zmq_msg_data(id);
@@ -149,8 +149,8 @@ bool dp_listener_receive(struct dp_listener *listener, struct dp_peer *from, str
     return false;
 }
 
-/* To a peer with nothing unsent the oldest of its resends always gets through, unless others who read nothing hold twice of what
- * all may. Then who holds most loses its connection, so that they cannot keep those out who read. */
+/* To a peer with nothing unsent the oldest of its resends always gets through, unless peers that read nothing hold twice of what
+ * all may. Then the one that holds most loses its connection, so that peers that read are served. */
 static bool may_send(struct dp_listener *listener, uint64_t unsent, uint64_t bytes)
 {
     struct dp_peer holder;
@@ -164,7 +164,7 @@ static bool may_send(struct dp_listener *listener, uint64_t unsent, uint64_t byt
     return false;
 }
 
-/* Whether the message may go, and who bears its bytes. Small frames are taken for sent at once: the queue's
+/* Whether the message may go, and whose quota bears its bytes. Small frames are taken for sent at once: the queue's
  * length bounds them. */
 static bool bearer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *message,
                    struct dp_send_quota **out)

@@ -57,7 +57,7 @@ const char *dp_listener_endpoint(const struct dp_listener *listener);
 DP_MUST_USE
 bool dp_listener_receive(struct dp_listener *listener, struct dp_peer *from, struct dp_message **out);
 /* Takes ownership of the message in any case. A message is dropped and counted as undeliverable if its peer
- * is gone or its queue is full, or if it would raise the unsent bytes (of frames over 512 bytes) of the peer
+ * has disconnected or its queue is full, or if it would raise the unsent bytes (of frames over 512 bytes) of the peer
  * above DP_PEER_UNSENT_MAX or of all peers above DP_ALL_UNSENT_MAX. A peer with nothing unsent gets a message
  * of any size while all peers together are below twice DP_ALL_UNSENT_MAX. */
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message);

@@ -132,7 +132,7 @@ static bool give_counted(struct dp_frame *frame, struct dp_send_quota *quota, zm
     return true;
 }
 
-/* Takes a large frame over; one that was copied stays the message's. A frame that nobody frees is copied: its
+/* Takes a large frame over; one that was copied stays the message's. A frame without a release is copied: its
  * bytes are lent for the call only, and a part may outlive it. */
 static bool make_part(struct dp_frame *frame, struct dp_send_quota *quota, zmq_msg_t *part)
 {

@@ -135,6 +135,6 @@ void dp_socket_wait(void *socket, int wake_fd, int read_fd, uint32_t timeout_ms)
     if (read_fd >= 0)
         items[n++] = (zmq_pollitem_t){.fd = read_fd, .events = ZMQ_POLLIN};
     dp_blocking();
-    /* An error (a signal, say) ends the wait; whoever called looks at the socket anyway. */
+    /* An error (a signal, say) ends the wait; the caller looks at the socket anyway. */
     (void)zmq_poll(items, n, (long)timeout_ms);
 }

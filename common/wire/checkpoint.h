@@ -41,7 +41,7 @@ struct dp_checkpoint_ask {
     char directory[DP_CHECKPOINT_DIRECTORY_MAX + 1]; /* begin: absolute */
     uint32_t cut;    /* cut: which one, 1 .. DP_CHECKPOINT_CUTS_MAX; finish: of which */
     uint64_t step;   /* finish: of a synchronous run, steps below it are in */
-    bool full;       /* begin: every file is written anew */
+    bool full;       /* begin: every file is copied again */
     bool link;       /* begin: files are hard links to those of the store where the file system can */
     uint64_t rate;   /* begin: bytes a second; 0: no limit */
     uint32_t number; /* end: of the checkpoint that was made; 0: none was */

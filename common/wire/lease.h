@@ -9,7 +9,7 @@
 #define DP_LEASE_TOTAL_MAX (1u << 24) /* numbers of an epoch */
 #define DP_LEASE_RANKS_MAX 4096u
 #define DP_LEASE_WANT_MAX  64u   /* numbers in one answer */
-#define DP_LEASE_HELD_MAX  2048u /* numbers that a process holds; as many are told done at once */
+#define DP_LEASE_HELD_MAX  2048u /* numbers that a process holds; as many are reported done at once */
 
 enum dp_lease_state {
     DP_LEASE_GIVEN = 0, /* the answer has numbers */
@@ -21,7 +21,7 @@ enum dp_lease_state {
 struct dp_lease_ask {
     uint64_t total; /* numbers of the epoch: 0 .. total - 1; at most DP_LEASE_TOTAL_MAX */
     uint32_t rank;  /* below DP_LEASE_RANKS_MAX: another process of the same rank takes this one's place */
-    uint32_t want;  /* numbers that it takes at most, up to DP_LEASE_WANT_MAX; 0: it only tells */
+    uint32_t want;  /* numbers that it takes at most, up to DP_LEASE_WANT_MAX; 0: it only reports */
     uint32_t held, done;
     bool tells; /* `bits` is given */
     const void

@@ -53,14 +53,14 @@ struct dp_section {
 
 /* Of a pull or push on behalf of a member of a run. */
 struct dp_membership {
-    bool given; /* false: on nobody's behalf, the rest is 0 */
+    bool given; /* false: for no member, the rest is 0 */
     uint32_t run, rank;
     uint64_t view; /* number of the view that it knows */
     uint64_t incarnation, step;
     uint64_t examples; /* push */
 };
 
-/* A member of a run lives, and asks who else does. */
+/* A member of a run lives, and asks which others do. */
 struct dp_heartbeat {
     uint32_t run, rank, members; /* from 1; below members; 1 .. DP_MEMBERS_MAX */
 };

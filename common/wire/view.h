@@ -23,7 +23,7 @@
 
 /* It takes part in the steps from <= s < until. A member that returns after it has left gets a later `from`. */
 struct dp_member {
-    uint64_t incarnation; /* of the process in this place; 0: nobody has joined yet */
+    uint64_t incarnation; /* of the process in this place; 0: no process has joined yet */
     uint64_t until;       /* UINT64_MAX: it has not left */
     uint64_t from;        /* first_step or more */
     uint64_t missed;      /* steps before `from` in which it took no part, in all */

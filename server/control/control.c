@@ -357,7 +357,7 @@ static uint32_t tick(struct dp_control *control, bool all_heard)
     return ms < wait_ms ? (uint32_t)ms : wait_ms;
 }
 
-/* Known once the stores have told. */
+/* Known once the stores are open. */
 static void settle_generation(struct dp_control *control)
 {
     DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);

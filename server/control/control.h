@@ -17,7 +17,7 @@ struct dp_control_options {
     const char *endpoint;
     uint64_t cluster, boot;
     uint32_t shards; /* of the cluster, which the register's value "stores" must have; 0: any number */
-    uint64_t generation, history; /* of its stores; 0, 0: dp_control_tell tells them later */
+    uint64_t generation, history; /* of its stores; 0, 0: dp_control_tell gives them later */
     /* The server's counters, summed over its shards; called on the control thread. */
     uint32_t (*counters)(void *context, struct dp_counter counters[DP_COUNTERS_MAX]);
     /* Takes an order of a checkpoint of the cluster (server/coordinator); NULL: this server makes none. */

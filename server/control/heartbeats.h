@@ -1,5 +1,5 @@
 /* Heartbeats: how long each member of a run has been silent.
- *     take* -> (the socket is empty) -> answer: to all who asked, the silence of every member
+ *     take* -> (the socket is empty) -> answer: to each asker, the silence of every member
  * Promise   After a pause of this server, all heartbeats that have come are heard before any is answered. Of
  *           the newest run only, until it is silent for DP_HEARTBEATS_OVER_NS: a refused process may have sent
  *           one for a run that never began. A member without a heartbeat counts from the first heartbeat of
@@ -22,7 +22,7 @@ struct dp_control_heartbeats {
     uint32_t run;     /* 0: none was heard of */
     uint64_t last_ns; /* when it was heard of last */
     uint64_t heard_ns[DP_MEMBERS_MAX];
-    uint32_t asked; /* who waits for an answer */
+    uint32_t asked; /* requests that wait for an answer */
     struct dp_heartbeats_asker {
         struct dp_peer peer;
         uint64_t session, id;

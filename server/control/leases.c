@@ -45,8 +45,8 @@ struct table {
     uint64_t mean_ns; /* of a number's time from being given to being done; 0: unknown */
     bool told;
     bool
-        ended_here; /* its last number was done after it was told: nobody can have begun the next epoch before */
-    uint64_t teller, teller_ns; /* who was asked what is done, and when */
+        ended_here; /* its last number was done after it was told: no process can have begun the next epoch before */
+    uint64_t teller, teller_ns; /* the process that was asked what is done, and when */
     struct slot slot[DP_LEASES_SPAN];
     struct holder *holder;
     uint32_t holders, holders_room;
@@ -166,7 +166,7 @@ static enum dp_status find_table(struct dp_leases *leases, const struct dp_reque
     return DP_OK;
 }
 
-/* ---- who holds what ---- */
+/* ---- holders ---- */
 
 static bool holds(const struct slot *slot, uint32_t holder)
 {
@@ -479,7 +479,7 @@ enum dp_status dp_leases_take(struct dp_leases *leases, uint64_t now_ns, const s
     enum dp_status st = find_table(leases, request, &table, err);
     if (st != DP_OK)
         return st;
-    learn_done(table, ask, now_ns); /* a fact, whoever says it, and however late */
+    learn_done(table, ask, now_ns); /* a fact, whichever process reports it, and however late */
     st = seat(leases, table, request, now_ns, &at, err);
     if (st != DP_OK)
         return st;

@@ -1,4 +1,4 @@
-/* Register names: which values the product keeps in the register, who may set each, and what a set must look like.
+/* Register names: which values the product keeps in the register, which client may set each, and what a set must look like.
  *     stores         servers, each the place of its own shards    server/control/stores.h
  *     generation     no request: the first server itself sets it  server/control/generation.h
  *     run/N/view     members of run N                             common/wire/view.h

@@ -3,7 +3,7 @@
  * Promise   A get names a version. If the value's version is not above it, the get waits until it is, or
  *           until its wait time is over; then it is answered with the current value. Each (session, id) has
  *           one waiting get: a resend replaces the first and restarts its wait. A waiting get that is not
- *           resent for DP_REGISTER_SILENT_NS is dropped, since its client is gone. At most
+ *           resent for DP_REGISTER_SILENT_NS is dropped, since its client has ended. At most
  *           DP_REGISTER_WAITERS_MAX gets wait; more fail with DP_FULL.
  *           A set that would take effect is checked first. One that would not is only answered, so a resend hears what the
  *           first copy did.

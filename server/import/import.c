@@ -200,7 +200,7 @@ static enum dp_status make_tail(struct importing *m, struct dp_error *err)
     return st;
 }
 
-/* ---- what is beside it */
+/* ---- the other files */
 
 static enum dp_status put_register(struct importing *m, struct dp_error *err)
 {

@@ -249,7 +249,7 @@ enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *optio
                                            .replay = options->record,
                                            .replay_context = options->context};
     st = dp_journal_look(&as_opened, &found, err);
-    struct dp_error later = {0}; /* what an opening says first is what is told */
+    struct dp_error later = {0}; /* the first finding of an opening is reported */
     tell_segments(options, &found);
     if (options->damaged) {
         enum dp_status checked = check_all(options, &disk, &found, out, st == DP_OK ? err : &later);

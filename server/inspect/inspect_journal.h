@@ -53,7 +53,7 @@ struct dp_inspect_journal_options {
     enum dp_status (*record)(void *context, uint64_t lsn, const void *record, size_t bytes,
                              struct dp_error *err);
     /* With it, every record of every file is read and checked, also of those that are needed no more, and each
-     * damaged one is told; what lies above durable_lsn is the torn tail, and no damage. */
+     * damaged one is reported; what lies above durable_lsn is the torn tail, and no damage. */
     void (*damaged)(void *context, const struct dp_error *what);
     void *context;
 };

@@ -81,7 +81,7 @@ static enum dp_status check_all_there(const char *directory, const struct dp_lay
     return DP_OK;
 }
 
-/* In a directory server-N beside all those before it, the shards are those that come next. Swapped directories hold others. */
+/* In a directory server-N next to all those before it, the shards are those that come next. Swapped directories hold others. */
 static enum dp_status check_place(const char *directory, const struct dp_layout *layout, struct dp_error *err)
 {
     char path[4200], holds[DP_LAYOUT_NAME_BYTES];
@@ -94,7 +94,7 @@ static enum dp_status check_place(const char *directory, const struct dp_layout 
         struct dp_layout one;
         (void)snprintf(path, sizeof path, "%.*sserver-%" PRIu32, (int)(name - directory), directory, i);
         if (read_layout(path, &one, &unheard) != DP_OK)
-            return DP_OK; /* nobody knows how many shards come before */
+            return DP_OK; /* it is unknown how many shards come before */
         first += one.count;
     }
     if (first == layout->first)

@@ -90,8 +90,8 @@ static const char *missing_shard(const char *server, const struct dp_layout *lay
     return NULL;
 }
 
-/* A server without a layout: not all of its shards have ever served, it is an older build's, or a damaged one was removed. Nobody knows
- * then how many shards there are, but the next one is there. */
+/* A server without a layout: not all of its shards have ever served, it is an older build's, or a damaged one was removed. It is
+ * unknown then how many shards there are, but the next one is there. */
 static enum dp_status check_unnamed(const char *directory, const char *server, uint32_t next,
                                     struct dp_error *err)
 {
@@ -102,7 +102,7 @@ static enum dp_status check_unnamed(const char *directory, const char *server, u
     return next == 0 || dp_store_view_is_store(shard) ? DP_OK : incomplete(directory, shard, err);
 }
 
-/* A run's directory has the servers that together have all shards. What is wrong with a layout is told later (inspect_layout.h). */
+/* A run's directory has the servers that together have all shards. inspect_layout.h reports a wrong layout later. */
 static enum dp_status check_run(const char *directory, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 256], shard[DP_PATH_MAX + 320];

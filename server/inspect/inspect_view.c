@@ -233,7 +233,7 @@ static enum dp_status gather_journal(struct view_gathering *g, struct dp_error *
         return st;
     view->journal_refused = *err;
     dp_text_clean(view->journal_refused.text);
-    /* A server that runs writes and renames meanwhile: nothing is said of its journal then. */
+    /* A running server writes and renames: nothing is reported about its journal then. */
     return view->in_use != 0 ? DP_OK : pass(g, st, err);
 }
 
@@ -291,7 +291,7 @@ static enum dp_status gather_rows(struct view_gathering *g, struct dp_error *err
     const struct dp_store_view_damage damage = {note_damage, g};
     uint64_t end = view->journal.last_lsn > view->rows_lsn ? view->journal.last_lsn : view->rows_lsn;
     size_t before = view->damages;
-    /* Without a journal, or beside a server that goes on, nobody knows where it ends; a damaged one ends too early. */
+    /* Without a journal, or next to a running server, its end is unknown; a damaged one ends too early. */
     bool known = view->in_use == 0 && view->journal_refused.status == DP_OK &&
                  (view->own.state == DP_STORE_VIEW_CLEAN || view->own.state == DP_STORE_VIEW_OPEN_JOURNALED);
     g->lsn_max = known ? end : UINT64_MAX;

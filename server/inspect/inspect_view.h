@@ -12,7 +12,7 @@
 #include "server/inspect/inspect_journal.h"
 #include "server/store/store_view.h"
 
-#define DP_INSPECT_DAMAGE_MAX 200u /* told; more are counted */
+#define DP_INSPECT_DAMAGE_MAX 200u /* kept; more are counted */
 
 struct dp_inspect_view_options {
     bool verify; /* go on behind damage, check every record of the journal */

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define STORE_ROOM (8u << 20) /* a store's opening takes about half of that beside its rows */
+#define STORE_ROOM (8u << 20) /* a store's opening takes about half of that in addition to its rows */
 
 struct restoring {
     const struct dp_restore_options *o;
@@ -50,7 +50,7 @@ static bool copies_shards(const struct restoring *r)
 
 /* ---- before anything is made */
 
-/* Workers of another model would be refused by the tables, or train others beside them. Who trains by a program of his own names none. */
+/* Workers of another model would be refused by the tables, or train other tables. A program that trains by itself names no model. */
 static enum dp_status check_model(const struct restoring *r, struct dp_error *err)
 {
     const struct dp_manifest_file *file = &r->from.manifest.cluster_file;
@@ -169,7 +169,7 @@ static enum dp_status check_room(const struct restoring *r, struct dp_error *err
     struct statvfs disk;
     uint64_t bytes = bytes_needed(r);
     if (statvfs(r->place.building, &disk) != 0 || (uint64_t)disk.f_bavail * disk.f_frsize >= bytes)
-        return DP_OK; /* what is written tells, too */
+        return DP_OK; /* a failed write says so, too */
     return dp_fail(err, DP_FULL,
                    "the disk of %s has %" PRIu64 " MB left, and the restore takes about %" PRIu64
                    " MB: make room on that disk",

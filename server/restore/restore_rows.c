@@ -206,7 +206,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     return add(rows->o.target[target].store, f, key, row, row_bytes, err);
 }
 
-/* The next store's keys begin anew, so what is left of this one goes alone. */
+/* The next store's keys start from the lowest again, so what is left of this one is written alone. */
 enum dp_status dp_restore_rows_take(struct dp_restore_rows *rows, const struct dp_store *from,
                                     struct dp_range range, struct dp_error *err)
 {

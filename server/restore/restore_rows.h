@@ -15,7 +15,7 @@
 
 struct dp_restore_target {
     struct dp_range range;
-    struct dp_store *store; /* the caller's; open, and used by nobody else */
+    struct dp_store *store; /* the caller's; open, with no other user */
 };
 
 struct dp_restore_table {

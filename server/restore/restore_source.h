@@ -1,6 +1,6 @@
 /* Restore source: one shard of a checkpoint, opened so that its store has all of its rows.
  *     files, marks and journal in a directory -> open: recovered as after a crash, drained -> rows are read -> close
- * Promise   After open the store has every row as the shard had it at the checkpoint. No request is answered meanwhile.
+ * Promise   After open the store has every row as the shard had it at the checkpoint. No request is answered.
  * Why       The shard's own recovery, so that a record is applied here as it is after a crash.
  * Thread    One, which waits.
  * Failure   That of an opening of the shard. DP_FULL: the disk has no room for its rows; nothing is tried again. After a failure

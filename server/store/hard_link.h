@@ -10,7 +10,7 @@
 #ifndef DP_STORE_HARD_LINK_H
 #define DP_STORE_HARD_LINK_H
 
-/* No effect but that the program contains this file: an archive's member that nobody calls is left out. */
+/* No effect but that the program contains this file: the linker leaves out an archive's member without a caller. */
 void dp_hard_link_use(void);
 
 #endif

@@ -302,7 +302,7 @@ enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *
     return dp_marks_put(db, marks, 2, err);
 }
 
-/* Which store the copy is of: what a checkpoint lists may have been swapped by hand. */
+/* Which store the copy is of: what a checkpoint lists may have been swapped. */
 static enum dp_status check_copy(const struct dp_store_view_own *own,
                                  const struct dp_rocks_adoption *adoption, struct dp_error *err)
 {

@@ -52,7 +52,7 @@ enum dp_status dp_rocks_db_open_to_read(const char *directory, struct dp_rocks_d
 rocksdb_readoptions_t *dp_rocks_db_read_options(void);
 /* The same for a visit of all rows. */
 rocksdb_readoptions_t *dp_rocks_db_scan_options(void);
-/* For who reads with options of its own (store_view.c). Loads the marks, checks CURRENT and the manifest, and opens the database
+/* For a reader with options of its own (store_view.c). Loads the marks, checks CURRENT and the manifest, and opens the database
  * read-only with db->options; *kept: the portion that a server's next start would put back. The caller closes db, also after a
  * failure. */
 DP_MUST_USE

@@ -517,7 +517,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
     return DP_OK;
 }
 
-/* Registered first: who is killed in between, or refused, leaves the store as clean as it was. */
+/* Registered first: a server that is killed in between, or refused, leaves the store as clean as it was. */
 enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rocks_store_options *options,
                                     struct dp_error *err)
 {

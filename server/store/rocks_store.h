@@ -3,7 +3,7 @@
  * files, and a file of marks (marks_file.h). Only this room sees rocksdb/c.h.
  * Promise   See store.h. The marks record the cluster and range of a directory: opening it as another one is
  *           refused by name (DP_GENERATION, DP_EXISTS). They also record the generation and history of its
- *           rows, which each opening tells (options.id). A directory in use is refused
+ *           rows, which each opening returns (options.id). A directory in use is refused
  *           (DP_IN_USE). A directory that was not closed cleanly holds less than was pushed. It is opened
  *           only if it had a journal and has one again (options.journaled); *recovers then says that the
  *           journal must be replayed. Otherwise it is refused with what to do (DP_UNCLEAN). With
@@ -26,7 +26,7 @@ struct dp_rocks_store_options {
     /* Of a new store, unless the gate puts others; 0, 0: the first. An existing store has its own. */
     uint64_t generation, history;
     struct dp_range range;
-    bool journaled; /* a journal beside the store keeps what is not written back yet */
+    bool journaled; /* a journal next to the store keeps what is not written back yet */
     /* Nothing in the directory is written, created or renamed. Other readers may have it open, but no server
      * that writes. Writes, marks and mark_clean are not allowed. A store that was never opened is
      * DP_NOT_FOUND. */

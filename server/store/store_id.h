@@ -1,4 +1,4 @@
-/* Store id: identifies a store, and tells its copies apart. It is the mark "store/identity", which each store
+/* Store id: identifies a store, and distinguishes its copies. It is the mark "store/identity", which each store
  * has from the opening that created it.
  *     created -> random id -> (each opening that writes: a new `opening`; the registered one goes into
  *     `before`

@@ -69,7 +69,7 @@ bool dp_store_view_is_store(const char *directory)
 pid_t dp_store_view_in_use(const char *directory)
 {
     char path[4096];
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET}; /* others that read are in nobody's way */
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET}; /* other readers do not count */
     join(path, sizeof path, directory, "LOCK");
     int file;
     if (dp_read_only_disk_file(AT_FDCWD, path, &file, NULL) != DP_OK)

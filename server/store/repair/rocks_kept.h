@@ -4,7 +4,7 @@
  * Why       An ingest links the file of a portion into the database (000123.sst), writes a record that names
  *           it, and syncs the manifest. If that sync fails, RocksDB 7.8 removes the link but leaves the
  *           record in the manifest, so every later open would look for a missing file. Whether the record was
- *           synced cannot be told from the manifest, so nothing may be cut from it. But the portion's first
+ *           synced is not known from the manifest, so nothing may be cut from it. But the portion's first
  *           name (DP_ROCKS_KEPT) still links to the same bytes: it is removed only after a successful ingest
  *           or open.
  * Sound     The rows of the portion were durable in the journal before it was written, and they are newer
