@@ -2,6 +2,7 @@
 #include "tests/unit/net/pair.h"
 
 #include "common/net/socket.h"
+#include "tests/lib/zmtp.h"
 
 #include <poll.h>
 
@@ -16,25 +17,6 @@ static int raw_connect(const char *endpoint)
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
-}
-
-/* Reads up to 255 bytes; returns the last one. */
-static size_t read_exactly(int fd, size_t size)
-{
-    unsigned char bytes[255];
-    assert_true(recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size);
-    return bytes[size - 1];
-}
-
-/* Reads until the other side hangs up; the deadline is the socket's. */
-static void assert_hangs_up(int fd)
-{
-    char bytes[4096];
-    ssize_t n;
-    while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0)
-        ;
-    assert_true(n == 0 || errno == ECONNRESET);
-    (void)close(fd);
 }
 
 static void rubbish_ends_its_own_connection_only(void **state)
@@ -72,24 +54,16 @@ static void rubbish_ends_its_own_connection_only(void **state)
     (void)close(fd);
     assert_reaches(&pair, 6);
 
-    /* A sound ZMTP 3.0 greeting and READY, then a frame that claims 1 GB: over the limit. */
-    static const unsigned char hello[] =
-        "\xff\0\0\0\0\0\0\0\x01\x7f\x03\x00NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-        "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-    static const unsigned char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06"
-                                         "DEALER";
+    /* A good peer; then a frame that claims 1 GB: over the limit. */
     static const unsigned char huge[] = "\x02\0\0\0\0\x40\0\0\0rubbish";
-    fd = raw_connect(pair.endpoint);
-    assert_true(send(fd, hello, 64, MSG_NOSIGNAL) == 64);
-    assert_true(send(fd, ready, 30, MSG_NOSIGNAL) == 30);
-    read_exactly(fd, 64); /* a peer that goes on before the other is ready is hung up on */
-    read_exactly(fd, read_exactly(fd, 2));
-    assert_true(send(fd, "\0\x02hi", 4, MSG_NOSIGNAL) == 4); /* still a good peer: so the limit ends it */
+    fd = dp_zmtp_connect((uint32_t)atoi(strrchr(pair.endpoint, ':') + 1), 0);
+    assert_true(fd >= 0 && dp_zmtp_send(fd, false, "hi", 2));
     assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
     assert_true(message->frame[0].size == 2 && memcmp(message->frame[0].data, "hi", 2) == 0);
     dp_message_free(&message);
     assert_true(send(fd, huge, sizeof huge - 1, MSG_NOSIGNAL) > 0);
-    assert_hangs_up(fd);
+    assert_true(dp_zmtp_hangs_up(fd));
+    (void)close(fd);
     assert_reaches(&pair, 9);
     pair_close(&pair);
 }
@@ -296,6 +270,21 @@ static void assert_all_released(struct dp_listener *listener)
     assert_int_equal(atomic_load(&live_bytes), 0);
 }
 
+/* A peer with small buffers that has asked. */
+static void *deaf_new(void *context, struct pair *pair, struct dp_peer *out)
+{
+    void *rogue = zmq_socket(context, ZMQ_DEALER);
+    struct dp_message *message = NULL;
+    int one = 1, small = 64 << 10;
+    (void)zmq_setsockopt(rogue, ZMQ_RCVHWM, &one, sizeof one);
+    (void)zmq_setsockopt(rogue, ZMQ_RCVBUF, &small, sizeof small);
+    assert_int_equal(zmq_connect(rogue, pair->endpoint), 0);
+    assert_int_equal(zmq_send(rogue, "pull", 4, 0), 4);
+    assert_int_equal(receive_at(pair->listener, out, &message, 10000), DP_OK);
+    dp_message_free(&message);
+    return rogue;
+}
+
 /* A peer that asks and does not read: its queue would take 128 messages. */
 static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
 {
@@ -304,17 +293,11 @@ static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
     struct pair pair = pair_open(ANY_PORT);
     struct dp_message *message = NULL;
     struct dp_peer deaf;
-    int one = 1, small = 64 << 10;
+    int never = 0;
     char *block = calloc(1, (size_t)200 * MIB);
-    void *context = zmq_ctx_new(), *rogue = zmq_socket(context, ZMQ_DEALER);
+    void *context = zmq_ctx_new(), *rogue = deaf_new(context, &pair, &deaf);
     assert_non_null(block);
     atomic_store(&live_bytes, 0);
-    (void)zmq_setsockopt(rogue, ZMQ_RCVHWM, &one, sizeof one);
-    (void)zmq_setsockopt(rogue, ZMQ_RCVBUF, &small, sizeof small);
-    assert_int_equal(zmq_connect(rogue, pair.endpoint), 0);
-    assert_int_equal(zmq_send(rogue, "pull", 4, 0), 4);
-    assert_int_equal(receive_at(pair.listener, &deaf, &message, 10000), DP_OK);
-    dp_message_free(&message);
 
     /* Nothing unsent: it goes, whatever its size; then nothing large does, but others are served. */
     send_large(pair.listener, &deaf, block, (size_t)200 * MIB);
@@ -350,8 +333,7 @@ static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
     for (int i = 0; i < 6; i++)
         send_large(pair.listener, &deaf, block, SIZE);
     assert_true(atomic_load(&live_bytes) > 0);
-    one = 0;
-    (void)zmq_setsockopt(rogue, ZMQ_LINGER, &one, sizeof one);
+    (void)zmq_setsockopt(rogue, ZMQ_LINGER, &never, sizeof never);
     (void)zmq_close(rogue);
     assert_all_released(pair.listener);
     for (int i = 0; i < 6; i++)
@@ -377,20 +359,12 @@ static void a_wait_ends_when_a_peer_has_read(void **state)
     (void)state;
     enum { MIB = 1 << 20, SIZE = 20 * MIB };
     struct pair pair = pair_open(ANY_PORT);
-    struct dp_message *message = NULL;
     struct dp_peer slow;
     pthread_t reader;
-    void *context = zmq_ctx_new(), *rogue = zmq_socket(context, ZMQ_DEALER), *read = NULL;
-    int one = 1, small = 64 << 10;
+    void *context = zmq_ctx_new(), *rogue = deaf_new(context, &pair, &slow), *read = NULL;
     char *block = calloc(1, SIZE);
     assert_non_null(block);
     atomic_store(&live_bytes, 0);
-    (void)zmq_setsockopt(rogue, ZMQ_RCVHWM, &one, sizeof one);
-    (void)zmq_setsockopt(rogue, ZMQ_RCVBUF, &small, sizeof small);
-    assert_int_equal(zmq_connect(rogue, pair.endpoint), 0);
-    assert_int_equal(zmq_send(rogue, "pull", 4, 0), 4);
-    assert_int_equal(receive_at(pair.listener, &slow, &message, 10000), DP_OK);
-    dp_message_free(&message);
     uint32_t sent = 0;
     while (dp_listener_would_send(pair.listener, &slow, SIZE)) {
         send_large(pair.listener, &slow, block, SIZE);
