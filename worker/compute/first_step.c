@@ -34,14 +34,6 @@ static uint32_t examples_of(const struct dp_batch_shape *worst)
     return examples;
 }
 
-static uint32_t columns_of(const struct dp_graph *graph)
-{
-    for (int i = 0; i < dp_graph_nodes(graph); i++)
-        if (dp_graph_node(graph, i)->op == DP_OP_INPUT_DENSE)
-            return dp_graph_node(graph, i)->width;
-    return 0;
-}
-
 static size_t parameter_bytes(const struct dp_program *program, int p)
 {
     const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
@@ -57,7 +49,8 @@ static enum dp_status reserve(struct zeros *z, const struct dp_program *program,
     size_t written = 0;
     for (int p = 0; p < dp_graph_parameters(program->graph); p++)
         written = larger(written, parameter_bytes(program, p));
-    size_t read = larger(written, (size_t)worst->examples * (columns_of(program->graph) + 1) * sizeof(float));
+    size_t read =
+        larger(written, (size_t)worst->examples * (dp_graph_columns(program->graph) + 1) * sizeof(float));
     for (uint32_t l = 0; l < worst->lists; l++)
         read = larger(read, worst->list[l].entries * sizeof(float));
     enum dp_status st = dp_pinned_new(&program->backend, read, &z->read, err);
@@ -76,7 +69,7 @@ static void fill(struct zeros *z, const struct dp_program *program)
     const struct dp_batch_shape *worst = &program->worst;
     struct dp_batch *batch = &z->batch;
     batch->labels = z->read;
-    batch->width = columns_of(program->graph);
+    batch->width = dp_graph_columns(program->graph);
     batch->dense = batch->width ? z->read : NULL;
     for (uint32_t g = 0; g < worst->groups; g++)
         batch->group[g].distinct = dp_batch_distinct_max(worst, g);

@@ -48,29 +48,20 @@ void dp_graph_free(struct dp_graph **graph)
     *graph = NULL;
 }
 
-/* Adds a parameter with this name. Returns NULL when the graph is broken, or becomes broken by it. */
+/* The next parameter, with this name. NULL when the graph is broken, or becomes broken by it. */
 static struct dp_parameter *next_parameter(struct dp_graph *graph, const char *name)
 {
-    struct dp_error *err = &graph->broken;
+    struct dp_parameter *p = &graph->parameters[graph->parameter_count];
     if (dp_graph_is_broken(graph))
         return NULL;
     if (graph->parameter_count == DP_GRAPH_PARAMETERS_MAX) {
-        (void)dp_fail(err, DP_ARGUMENT, "parameter '%s': a graph holds at most %d parameters", name,
-                      DP_GRAPH_PARAMETERS_MAX);
+        (void)DP_GRAPH_REFUSE(graph, "parameter '%s': a graph holds at most %d parameters", name,
+                              DP_GRAPH_PARAMETERS_MAX);
         return NULL;
     }
-    if (strlen(name) > DP_TABLE_NAME_MAX) {
-        (void)dp_fail(err, DP_ARGUMENT, "parameter '%s': a name has at most %d characters", name,
-                      DP_TABLE_NAME_MAX);
-        return NULL;
-    }
-    for (int i = 0; i < graph->parameter_count; i++) {
-        if (strcmp(graph->parameters[i].table.name, name) == 0) {
-            (void)dp_fail(err, DP_ARGUMENT, "parameter '%s' is declared twice: give each its own name", name);
-            return NULL;
-        }
-    }
-    struct dp_parameter *p = &graph->parameters[graph->parameter_count];
+    DP_ASSERT(strlen(name) <= DP_TABLE_NAME_MAX);
+    for (int i = 0; i < graph->parameter_count; i++)
+        DP_ASSERT(strcmp(graph->parameters[i].table.name, name) != 0);
     *p = (struct dp_parameter){0};
     memcpy(p->table.name, name, strlen(name) + 1);
     p->table.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
@@ -81,11 +72,7 @@ int dp_graph_group(struct dp_graph *graph)
 {
     if (dp_graph_is_broken(graph))
         return 0;
-    if (graph->group_count == DP_BATCH_GROUPS_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "a graph reads at most %u kinds of keys",
-                      DP_BATCH_GROUPS_MAX);
-        return 0;
-    }
+    DP_ASSERT(graph->group_count < (int)DP_BATCH_GROUPS_MAX);
     return graph->group_count++;
 }
 
@@ -93,12 +80,7 @@ int dp_graph_list(struct dp_graph *graph, int group, uint32_t each)
 {
     if (dp_graph_is_broken(graph))
         return 0;
-    if (group < 0 || group >= graph->group_count || graph->list_count == DP_BATCH_LISTS_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "list %d of group %d: there are %d groups, and at most %u lists", graph->list_count,
-                      group, graph->group_count, DP_BATCH_LISTS_MAX);
-        return 0;
-    }
+    DP_ASSERT(group >= 0 && group < graph->group_count && graph->list_count < (int)DP_BATCH_LISTS_MAX);
     graph->lists[graph->list_count] = (struct dp_graph_list){.group = (uint32_t)group, .each = each};
     return graph->list_count++;
 }
@@ -109,15 +91,10 @@ int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_
     struct dp_parameter *p = next_parameter(graph, name);
     if (!p)
         return 0;
-    if (group < 0 || group >= graph->group_count) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "parameter '%s': there is no group %d", name, group);
-        return 0;
-    }
-    if (width == 0 || width > DP_TABLE_DIM_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "parameter '%s': width %" PRIu32 " is not 1 .. %d", name,
-                      width, DP_TABLE_DIM_MAX);
-        return 0;
-    }
+    DP_ASSERT(group >= 0 && group < graph->group_count);
+    if (width == 0 || width > DP_TABLE_DIM_MAX)
+        return DP_GRAPH_REFUSE(graph, "parameter '%s': width %" PRIu32 " is not 1 .. %d", name, width,
+                               DP_TABLE_DIM_MAX);
     p->sparse = true;
     p->group = (uint32_t)group;
     p->width = p->table.dim = width;
@@ -148,20 +125,16 @@ int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint
     struct dp_parameter *p = next_parameter(graph, name);
     if (!p)
         return 0;
-    if (rows == 0 || rows > DP_GRAPH_WIDTH_MAX || width == 0 || width > DP_GRAPH_WIDTH_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "parameter '%s': shape [%" PRIu32 ", %" PRIu32 "] is not within 1 .. %u each", name,
-                      rows, width, DP_GRAPH_WIDTH_MAX);
-        return 0;
-    }
+    if (rows == 0 || rows > DP_GRAPH_WIDTH_MAX || width == 0 || width > DP_GRAPH_WIDTH_MAX)
+        return DP_GRAPH_REFUSE(graph,
+                               "parameter '%s': shape [%" PRIu32 ", %" PRIu32 "] is not within 1 .. %u each",
+                               name, rows, width, DP_GRAPH_WIDTH_MAX);
     uint64_t n = (uint64_t)rows * width;
-    if (n > DP_GRAPH_DENSE_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "parameter '%s': [%" PRIu32 ", %" PRIu32 "] has %" PRIu64
-                      " weights, a dense parameter has at most %llu: make a layer narrower",
-                      name, rows, width, n, DP_GRAPH_DENSE_MAX);
-        return 0;
-    }
+    if (n > DP_GRAPH_DENSE_MAX)
+        return DP_GRAPH_REFUSE(graph,
+                               "parameter '%s': [%" PRIu32 ", %" PRIu32 "] has %" PRIu64
+                               " weights, a dense parameter has at most %llu: make a layer narrower",
+                               name, rows, width, n, DP_GRAPH_DENSE_MAX);
     p->rows = rows;
     p->width = width;
     p->table.dim = dense_block(n);
@@ -271,6 +244,14 @@ int dp_graph_output(const struct dp_graph *graph)
 {
     DP_ASSERT(graph->closed);
     return graph->nodes[graph->node_count - 1].input[0];
+}
+
+uint32_t dp_graph_columns(const struct dp_graph *graph)
+{
+    for (int i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == DP_OP_INPUT_DENSE)
+            return graph->nodes[i].width;
+    return 0;
 }
 
 uint64_t dp_graph_seed(const struct dp_graph *graph)

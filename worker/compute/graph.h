@@ -8,7 +8,7 @@
  * Memory    The graph owns all that it returns; names are copied.
  * Failure   Declaring never fails: the graph keeps the first mistake (shapes that do not fit, too many
  *           nodes), and dp_graph_check reports it with the operation's name and shapes; later calls on a
- *           broken graph do nothing. */
+ *           broken graph do nothing. Numbers that no call returned, and a name given twice, are asserted. */
 #ifndef DP_COMPUTE_GRAPH_H
 #define DP_COMPUTE_GRAPH_H
 
@@ -143,7 +143,8 @@ struct dp_graph_list {
 struct dp_graph_list dp_graph_list_at(const struct dp_graph *graph, int list);
 int dp_graph_parameters(const struct dp_graph *graph);
 const struct dp_parameter *dp_graph_parameter(const struct dp_graph *graph, int parameter);
-int dp_graph_output(const struct dp_graph *graph); /* the loss's first input */
+int dp_graph_output(const struct dp_graph *graph);       /* the loss's first input */
+uint32_t dp_graph_columns(const struct dp_graph *graph); /* the dense ones that it reads; 0: none */
 uint64_t dp_graph_seed(const struct dp_graph *graph);
 
 /* The size in floats of a dense parameter's buffer: rows * width, rounded up to whole blocks. */

@@ -14,6 +14,9 @@ struct dp_graph {
     struct dp_error broken; /* the first mistake; DP_OK while there is none */
 };
 
+/* Keeps the first mistake; 0. */
+#define DP_GRAPH_REFUSE(graph, ...) ((void)dp_fail(&(graph)->broken, DP_ARGUMENT, __VA_ARGS__), 0)
+
 static inline bool dp_graph_is_broken(const struct dp_graph *graph)
 {
     return graph->broken.status != DP_OK;

@@ -3,22 +3,18 @@
 
 #include <inttypes.h>
 
-/* Whether an operation may be added with these inputs. */
+/* Whether an operation may be added. Its inputs are operations before it, and the loss comes last. */
 static bool may_add(struct dp_graph *graph, enum dp_op op, const int *x, int inputs)
 {
     if (dp_graph_is_broken(graph))
         return false;
-    if (graph->closed)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: comes after the loss, which ends a graph",
-                      dp_op_name(op));
-    else if (graph->node_count == DP_GRAPH_NODES_MAX)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: a graph holds at most %d operations", dp_op_name(op),
-                      DP_GRAPH_NODES_MAX);
-    for (int i = 0; !dp_graph_is_broken(graph) && i < inputs; i++)
-        if (x[i] < 0 || x[i] >= graph->node_count)
-            (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: its input %d is no operation before it",
-                          dp_op_name(op), x[i]);
-    return !dp_graph_is_broken(graph);
+    DP_ASSERT(!graph->closed);
+    for (int i = 0; i < inputs; i++)
+        DP_ASSERT(x[i] >= 0 && x[i] < graph->node_count);
+    if (graph->node_count == DP_GRAPH_NODES_MAX)
+        return DP_GRAPH_REFUSE(graph, "%s: a graph holds at most %d operations", dp_op_name(op),
+                               DP_GRAPH_NODES_MAX);
+    return true;
 }
 
 static bool may_add_one(struct dp_graph *graph, enum dp_op op, int x)
@@ -26,21 +22,11 @@ static bool may_add_one(struct dp_graph *graph, enum dp_op op, int x)
     return may_add(graph, op, &x, 1);
 }
 
-/* The parameter of an operation, or NULL and a broken graph. */
-static const struct dp_parameter *parameter_for(struct dp_graph *graph, enum dp_op op, int parameter,
-                                                bool sparse)
+static const struct dp_parameter *parameter_for(struct dp_graph *graph, int parameter, bool sparse)
 {
-    if (parameter < 0 || parameter >= graph->parameter_count) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: there is no parameter %d", dp_op_name(op), parameter);
-        return NULL;
-    }
-    const struct dp_parameter *p = &graph->parameters[parameter];
-    if (p->sparse != sparse) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: takes a %s parameter, and '%s' is %s", dp_op_name(op),
-                      sparse ? "sparse" : "dense", p->table.name, p->sparse ? "sparse" : "dense");
-        return NULL;
-    }
-    return p;
+    DP_ASSERT(parameter >= 0 && parameter < graph->parameter_count);
+    DP_ASSERT(graph->parameters[parameter].sparse == sparse);
+    return &graph->parameters[parameter];
 }
 
 static struct dp_node node_of(enum dp_op op, uint32_t width)
@@ -73,21 +59,10 @@ int dp_graph_input(struct dp_graph *graph, uint32_t width)
 {
     if (!may_add(graph, DP_OP_INPUT_DENSE, NULL, 0))
         return 0;
-    if (width == 0 || width > DP_GRAPH_WIDTH_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "input: width %" PRIu32 " is not 1 .. %u", width,
-                      DP_GRAPH_WIDTH_MAX);
-        return 0;
-    }
-    for (int i = 0; i < graph->node_count; i++) {
-        const struct dp_node *before = &graph->nodes[i];
-        if (before->op == DP_OP_INPUT_DENSE && before->width != width) {
-            (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                          "input: width %" PRIu32 ", and an input before it has width %" PRIu32
-                          ": a batch has one",
-                          width, before->width);
-            return 0;
-        }
-    }
+    if (width == 0 || width > DP_GRAPH_WIDTH_MAX)
+        return DP_GRAPH_REFUSE(graph, "input: width %" PRIu32 " is not 1 .. %u", width, DP_GRAPH_WIDTH_MAX);
+    for (int i = 0; i < graph->node_count; i++)
+        DP_ASSERT(graph->nodes[i].op != DP_OP_INPUT_DENSE || graph->nodes[i].width == width);
     return append(graph, node_of(DP_OP_INPUT_DENSE, width));
 }
 
@@ -97,26 +72,18 @@ static int gather(struct dp_graph *graph, enum dp_op op, int sparse_parameter, i
 {
     if (!may_add(graph, op, NULL, 0))
         return 0;
-    const struct dp_parameter *p = parameter_for(graph, op, sparse_parameter, true);
-    if (!p)
-        return 0;
-    if (list < 0 || list >= graph->list_count || graph->lists[list].group != p->group) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "%s: list %d is not one of the keys of '%s', those of group %" PRIu32, dp_op_name(op),
-                      list, p->table.name, p->group);
-        return 0;
-    }
+    const struct dp_parameter *p = parameter_for(graph, sparse_parameter, true);
+    DP_ASSERT(list >= 0 && list < graph->list_count && graph->lists[list].group == p->group);
     uint64_t width = p->width;
-    if (op == DP_OP_GATHER)
+    if (op == DP_OP_GATHER) {
+        DP_ASSERT(graph->lists[list].each > 0); /* a fixed number of entries an example */
         width *= graph->lists[list].each;
-    if (op == DP_OP_GATHER && (width == 0 || width > DP_GRAPH_WIDTH_MAX)) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "gather: list %d has %" PRIu32
-                      " entries an example (0: their number varies), of width %" PRIu32
-                      ": expected a fixed number, and 1 .. %u columns",
-                      list, graph->lists[list].each, p->width, DP_GRAPH_WIDTH_MAX);
-        return 0;
     }
+    if (width > DP_GRAPH_WIDTH_MAX)
+        return DP_GRAPH_REFUSE(graph,
+                               "gather: list %d has %" PRIu32 " entries an example of width %" PRIu32
+                               ": expected 1 .. %u columns",
+                               list, graph->lists[list].each, p->width, DP_GRAPH_WIDTH_MAX);
     struct dp_node node = node_of(op, op == DP_OP_INTERACTIONS ? 1 : (uint32_t)width);
     node.parameter = sparse_parameter;
     node.list = list;
@@ -149,17 +116,13 @@ int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter)
 {
     if (!may_add_one(graph, DP_OP_MATMUL, x))
         return 0;
-    const struct dp_parameter *p = parameter_for(graph, DP_OP_MATMUL, dense_parameter, false);
-    if (!p)
-        return 0;
+    const struct dp_parameter *p = parameter_for(graph, dense_parameter, false);
     uint32_t width = graph->nodes[x].width;
-    if (p->rows != width) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "matmul: x [B, %" PRIu32 "] times '%s' [%" PRIu32 ", %" PRIu32
-                      "] does not fit: the parameter needs %" PRIu32 " rows",
-                      width, p->table.name, p->rows, p->width, width);
-        return 0;
-    }
+    if (p->rows != width)
+        return DP_GRAPH_REFUSE(graph,
+                               "matmul: x [B, %" PRIu32 "] times '%s' [%" PRIu32 ", %" PRIu32
+                               "] does not fit: the parameter needs %" PRIu32 " rows",
+                               width, p->table.name, p->rows, p->width, width);
     struct dp_node node = node_of(DP_OP_MATMUL, p->width);
     node.parameter = dense_parameter;
     return append_one(graph, node, x);
@@ -169,17 +132,13 @@ int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter)
 {
     if (!may_add_one(graph, DP_OP_BIAS, x))
         return 0;
-    const struct dp_parameter *p = parameter_for(graph, DP_OP_BIAS, dense_parameter, false);
-    if (!p)
-        return 0;
+    const struct dp_parameter *p = parameter_for(graph, dense_parameter, false);
     uint32_t width = graph->nodes[x].width;
-    if (p->rows != 1 || p->width != width) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "bias: x [B, %" PRIu32 "] plus '%s' [%" PRIu32 ", %" PRIu32
-                      "] does not fit: the parameter must be [1, %" PRIu32 "]",
-                      width, p->table.name, p->rows, p->width, width);
-        return 0;
-    }
+    if (p->rows != 1 || p->width != width)
+        return DP_GRAPH_REFUSE(graph,
+                               "bias: x [B, %" PRIu32 "] plus '%s' [%" PRIu32 ", %" PRIu32
+                               "] does not fit: the parameter must be [1, %" PRIu32 "]",
+                               width, p->table.name, p->rows, p->width, width);
     struct dp_node node = node_of(DP_OP_BIAS, width);
     node.parameter = dense_parameter;
     return append_one(graph, node, x);
@@ -189,25 +148,15 @@ int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter)
 
 int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x)
 {
-    if (!may_add_one(graph, op, x))
-        return 0;
-    if (op != DP_OP_RELU && op != DP_OP_SIGMOID && op != DP_OP_TANH) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s is not an operation on single elements",
-                      dp_op_name(op));
-        return 0;
-    }
-    return append_one(graph, node_of(op, graph->nodes[x].width), x);
+    DP_ASSERT(op == DP_OP_RELU || op == DP_OP_SIGMOID || op == DP_OP_TANH);
+    return may_add_one(graph, op, x) ? append_one(graph, node_of(op, graph->nodes[x].width), x) : 0;
 }
 
 int dp_graph_dropout(struct dp_graph *graph, int x, float rate)
 {
+    DP_ASSERT(rate >= 0 && rate < 1);
     if (!may_add_one(graph, DP_OP_DROPOUT, x))
         return 0;
-    if (!(rate >= 0 && rate < 1)) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "dropout: rate %g is not 0 or more and below 1",
-                      (double)rate);
-        return 0;
-    }
     struct dp_node node = node_of(DP_OP_DROPOUT, graph->nodes[x].width);
     node.rate = rate;
     return append_one(graph, node, x);
@@ -218,12 +167,9 @@ int dp_graph_slice(struct dp_graph *graph, int x, uint32_t from, uint32_t width)
     if (!may_add_one(graph, DP_OP_SLICE, x))
         return 0;
     uint32_t has = graph->nodes[x].width;
-    if (width == 0 || width > has || from > has - width) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "slice: columns %" PRIu32 " .. %" PRIu64 " of x [B, %" PRIu32 "]", from,
-                      (uint64_t)from + width, has);
-        return 0;
-    }
+    if (width == 0 || width > has || from > has - width)
+        return DP_GRAPH_REFUSE(graph, "slice: columns %" PRIu32 " .. %" PRIu64 " of x [B, %" PRIu32 "]", from,
+                               (uint64_t)from + width, has);
     struct dp_node node = node_of(DP_OP_SLICE, width);
     node.from = from;
     return append_one(graph, node, x);
@@ -235,10 +181,10 @@ static bool equal_widths(struct dp_graph *graph, enum dp_op op, int x, int y)
     if (!may_add(graph, op, inputs, 2))
         return false;
     if (graph->nodes[x].width != graph->nodes[y].width)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "%s: [B, %" PRIu32 "] and [B, %" PRIu32 "] do not fit: the widths must be equal",
-                      dp_op_name(op), graph->nodes[x].width, graph->nodes[y].width);
-    return !dp_graph_is_broken(graph);
+        return DP_GRAPH_REFUSE(
+            graph, "%s: [B, %" PRIu32 "] and [B, %" PRIu32 "] do not fit: the widths must be equal",
+            dp_op_name(op), graph->nodes[x].width, graph->nodes[y].width);
+    return true;
 }
 
 int dp_graph_add(struct dp_graph *graph, int x, int y)
@@ -265,18 +211,14 @@ int dp_graph_dot(struct dp_graph *graph, int x, int y)
 int dp_graph_concat(struct dp_graph *graph, const int *x, int count)
 {
     uint64_t width = 0;
-    if (!dp_graph_is_broken(graph) && (count < 1 || count > DP_NODE_INPUTS_MAX))
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "concat: of %d operations, 1 .. %d are possible", count,
-                      DP_NODE_INPUTS_MAX);
+    DP_ASSERT(count >= 1 && count <= DP_NODE_INPUTS_MAX);
     if (!may_add(graph, DP_OP_CONCAT, x, count))
         return 0;
     for (int i = 0; i < count; i++)
         width += graph->nodes[x[i]].width;
-    if (width > DP_GRAPH_WIDTH_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "concat: %" PRIu64 " columns are more than %u", width,
-                      DP_GRAPH_WIDTH_MAX);
-        return 0;
-    }
+    if (width > DP_GRAPH_WIDTH_MAX)
+        return DP_GRAPH_REFUSE(graph, "concat: %" PRIu64 " columns are more than %u", width,
+                               DP_GRAPH_WIDTH_MAX);
     struct dp_node node = node_of(DP_OP_CONCAT, (uint32_t)width);
     for (node.inputs = 0; node.inputs < count; node.inputs++)
         node.input[node.inputs] = x[node.inputs];
@@ -289,12 +231,10 @@ int dp_graph_pairs(struct dp_graph *graph, int x, uint32_t vectors)
         return 0;
     uint32_t width = graph->nodes[x].width;
     uint64_t pairs = (uint64_t)vectors * (vectors - 1) / 2;
-    if (vectors < 2 || width % vectors != 0 || pairs > DP_GRAPH_WIDTH_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "pairs: x [B, %" PRIu32 "] is not %" PRIu32 " vectors (2 or more) of equal width",
-                      width, vectors);
-        return 0;
-    }
+    if (vectors < 2 || width % vectors != 0 || pairs > DP_GRAPH_WIDTH_MAX)
+        return DP_GRAPH_REFUSE(
+            graph, "pairs: x [B, %" PRIu32 "] is not %" PRIu32 " vectors (2 or more) of equal width", width,
+            vectors);
     struct dp_node node = node_of(DP_OP_PAIRS, (uint32_t)pairs);
     node.from = vectors;
     return append_one(graph, node, x);
@@ -304,18 +244,16 @@ int dp_graph_pairs(struct dp_graph *graph, int x, uint32_t vectors)
 
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
 {
+    DP_ASSERT(op == DP_OP_SOFTMAX_LOSS || op == DP_OP_LOGISTIC_LOSS || op == DP_OP_SQUARED_LOSS);
     if (!may_add_one(graph, op, x))
         return;
     uint32_t width = graph->nodes[x].width;
-    if (op != DP_OP_SOFTMAX_LOSS && op != DP_OP_LOGISTIC_LOSS && op != DP_OP_SQUARED_LOSS)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s is not a loss of one input", dp_op_name(op));
-    else if (op == DP_OP_SOFTMAX_LOSS && width < 2)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "softmax loss: x [B, 1] has one class: it needs two or more; one column takes the "
-                      "logistic or squared loss");
+    if (op == DP_OP_SOFTMAX_LOSS && width < 2)
+        (void)DP_GRAPH_REFUSE(
+            graph, "softmax loss: x [B, 1] has one class: it needs two or more; one column takes the "
+                   "logistic or squared loss");
     else if (op != DP_OP_SOFTMAX_LOSS && width != 1)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: x [B, %" PRIu32 "] must be [B, 1]", dp_op_name(op),
-                      width);
+        (void)DP_GRAPH_REFUSE(graph, "%s: x [B, %" PRIu32 "] must be [B, 1]", dp_op_name(op), width);
     if (dp_graph_is_broken(graph))
         return;
     (void)append_one(graph, node_of(op, 1), x);
@@ -324,17 +262,10 @@ void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
 
 void dp_graph_loss_of_pair(struct dp_graph *graph, enum dp_op op, int x, int y)
 {
+    DP_ASSERT(op == DP_OP_BPR_LOSS && (x != y || dp_graph_is_broken(graph)));
     if (!equal_widths(graph, op, x, y))
         return;
-    if (op != DP_OP_BPR_LOSS)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s is not a loss of two inputs", dp_op_name(op));
-    else if (x == y)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "bpr loss: its inputs are one and the same operation");
-    else if (graph->nodes[x].width != 1)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "bpr loss: x [B, %" PRIu32 "] must be [B, 1]",
-                      graph->nodes[x].width);
-    if (dp_graph_is_broken(graph))
-        return;
+    DP_ASSERT(graph->nodes[x].width == 1);
     (void)append_two(graph, node_of(op, 1), x, y);
     graph->closed = true;
 }
@@ -343,10 +274,7 @@ void dp_graph_recompute(struct dp_graph *graph, int node)
 {
     if (dp_graph_is_broken(graph))
         return;
-    if (node < 0 || node >= graph->node_count || graph->nodes[node].op == DP_OP_INPUT_DENSE ||
-        graph->nodes[node].op >= DP_OP_SOFTMAX_LOSS)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "recompute: %d is no operation between the input and the loss", node);
-    else
-        graph->nodes[node].recomputed = true;
+    DP_ASSERT(node >= 0 && node < graph->node_count && graph->nodes[node].op != DP_OP_INPUT_DENSE &&
+              graph->nodes[node].op < DP_OP_SOFTMAX_LOSS);
+    graph->nodes[node].recomputed = true;
 }

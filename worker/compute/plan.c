@@ -112,14 +112,6 @@ static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struc
     }
 }
 
-static uint32_t input_width(const struct dp_graph *graph)
-{
-    for (int i = 0; i < dp_graph_nodes(graph); i++)
-        if (dp_graph_node(graph, i)->op == DP_OP_INPUT_DENSE)
-            return dp_graph_node(graph, i)->width;
-    return 0;
-}
-
 /* The length of slot_offsets: the slots of a list's group, plus one. */
 static size_t slots_of(const struct dp_batch_shape *worst, uint32_t list)
 {
@@ -132,7 +124,7 @@ static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
 {
     if (entries) {
         (void)take_floats(arena, worst->examples, 1);
-        (void)take_floats(arena, worst->examples, input_width(graph));
+        (void)take_floats(arena, worst->examples, dp_graph_columns(graph));
     }
     for (uint32_t l = 0; l < worst->lists; l++) {
         size_t count = worst->list[l].entries;

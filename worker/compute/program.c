@@ -28,96 +28,48 @@ static const struct dp_node *loss_node(const struct dp_program *program)
     return dp_graph_node(program->graph, dp_graph_nodes(program->graph) - 1);
 }
 
-static enum dp_status check_list(const struct dp_program *program, const struct dp_batch *batch, uint32_t l,
-                                 struct dp_error *err)
+/* Entries index into rows: they are checked here, although the data set made them. */
+static void check_list(const struct dp_program *program, const struct dp_batch *batch, uint32_t l)
 {
     const struct dp_batch_list *list = &batch->list[l];
     const struct dp_list_shape *room = &program->worst.list[l];
-    uint32_t distinct = batch->group[room->group].distinct;
-    if (!list->offsets || list->offsets[0] != 0)
-        return dp_fail(err, DP_ARGUMENT, "batch lacks list %" PRIu32 " of entries, which this model reads",
-                       l);
-    for (uint32_t i = 0; i < batch->examples; i++)
-        if (list->offsets[i] > list->offsets[i + 1] ||
-            (room->each != 0 && list->offsets[i + 1] - list->offsets[i] != room->each))
-            return dp_fail(err, DP_ARGUMENT,
-                           "list %" PRIu32 " goes from entry %" PRIu32 " to %" PRIu32 " in example %" PRIu32
-                           ", expected %" PRIu32 " (0: any number)",
-                           l, list->offsets[i], list->offsets[i + 1], i, room->each);
     uint32_t entries = list->offsets[batch->examples], most = 0;
-    if (entries > room->entries)
-        return dp_fail(err, DP_ARGUMENT,
-                       "list %" PRIu32 " has %" PRIu32 " entries, the program was opened for %" PRIu32, l,
-                       entries, room->entries);
+    DP_ASSERT(list->offsets[0] == 0 && entries <= room->entries);
+    for (uint32_t i = 0; i < batch->examples; i++)
+        DP_ASSERT(list->offsets[i] <= list->offsets[i + 1] &&
+                  (room->each == 0 || list->offsets[i + 1] - list->offsets[i] == room->each));
     for (uint32_t j = 0; j < entries; j++)
         most = list->slots[j] > most ? list->slots[j] : most;
-    if (entries > 0 && most >= distinct)
-        return dp_fail(err, DP_ARGUMENT, "batch slot %" PRIu32 " is beyond its %" PRIu32 " keys", most,
-                       distinct);
-    return DP_OK;
+    DP_ASSERT(entries == 0 || most < batch->group[room->group].distinct);
 }
 
-static enum dp_status check_lists(const struct dp_program *program, const struct dp_batch *batch,
-                                  struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    for (uint32_t g = 0; g < program->worst.groups; g++)
-        if (batch->group[g].distinct > dp_batch_distinct_max(&program->worst, g))
-            return dp_fail(err, DP_ARGUMENT,
-                           "batch has %" PRIu32 " keys of kind %" PRIu32
-                           ", the program was opened for %" PRIu32,
-                           batch->group[g].distinct, g, dp_batch_distinct_max(&program->worst, g));
-    for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
-        st = check_list(program, batch, l, err);
-    return st;
-}
-
-/* Labels index into softmax rows, so they are checked here too, although the data set checks them. */
-static enum dp_status check_labels(const struct dp_program *program, const struct dp_batch *batch,
-                                   struct dp_error *err)
+/* Labels index into softmax rows. */
+static void check_labels(const struct dp_program *program, const struct dp_batch *batch)
 {
     enum dp_op op = loss_node(program)->op;
     uint32_t classes = dp_graph_node(program->graph, dp_graph_output(program->graph))->width;
     for (uint32_t i = 0; i < batch->examples; i++) {
         float label = batch->labels[i];
-        if (op == DP_OP_SOFTMAX_LOSS &&
-            !(label >= 0 && label < (float)classes && label == (float)(uint32_t)label))
-            return dp_fail(err, DP_DATA,
-                           "label %g of example %" PRIu32 " of the batch is no class 0 .. %" PRIu32
-                           ": the model needs as many outputs as the data has classes",
-                           (double)label, i, classes - 1);
-        if (op == DP_OP_LOGISTIC_LOSS && !(label >= 0 && label <= 1))
-            return dp_fail(err, DP_DATA, "label %g of example %" PRIu32 " of the batch is not within 0 .. 1",
-                           (double)label, i);
+        DP_ASSERT(op != DP_OP_SOFTMAX_LOSS ||
+                  (label >= 0 && label < (float)classes && label == (float)(uint32_t)label));
+        DP_ASSERT(op != DP_OP_LOGISTIC_LOSS || (label >= 0 && label <= 1));
     }
-    return DP_OK;
 }
 
-static enum dp_status check_batch(const struct dp_program *program, const struct dp_batch *batch,
-                                  const float *const *weights, struct dp_error *err)
+static void check_batch(const struct dp_program *program, const struct dp_batch *batch,
+                        const float *const *weights)
 {
-    if (batch->examples == 0 || batch->examples > program->worst.examples)
-        return dp_fail(err, DP_ARGUMENT,
-                       "batch of %" PRIu32 " examples, the program was opened for 1 .. %" PRIu32,
-                       batch->examples, program->worst.examples);
-    if (program->plan.has_dense) {
-        uint32_t width = 0;
-        for (int i = 0; width == 0; i++)
-            if (dp_graph_node(program->graph, i)->op == DP_OP_INPUT_DENSE)
-                width = dp_graph_node(program->graph, i)->width;
-        if (!batch->dense || batch->width != width)
-            return dp_fail(err, DP_ARGUMENT, "batch has %" PRIu32 " dense columns, the model takes %" PRIu32,
-                           batch->dense ? batch->width : 0, width);
-    }
-    enum dp_status st = check_lists(program, batch, err);
-    if (st == DP_OK)
-        st = check_labels(program, batch, err);
-    for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
+    DP_ASSERT(batch->examples > 0 && batch->examples <= program->worst.examples);
+    DP_ASSERT(!program->plan.has_dense || (batch->dense && batch->width == dp_graph_columns(program->graph)));
+    for (uint32_t g = 0; g < program->worst.groups; g++)
+        DP_ASSERT(batch->group[g].distinct <= dp_batch_distinct_max(&program->worst, g));
+    for (uint32_t l = 0; l < program->worst.lists; l++)
+        check_list(program, batch, l);
+    check_labels(program, batch);
+    for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
-        if (!weights[p] && !(parameter->sparse && batch->group[parameter->group].distinct == 0))
-            st = dp_fail(err, DP_ARGUMENT, "weights of '%s' are missing", parameter->table.name);
+        DP_ASSERT(weights[p] || (parameter->sparse && batch->group[parameter->group].distinct == 0));
     }
-    return st;
 }
 
 /* Floats of a parameter in this batch. */
@@ -247,13 +199,11 @@ static bool is_given_up(const struct dp_program *program)
 static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, const struct dp_batch *batch,
                                     const float *const *weights, struct dp_error *err)
 {
-    enum dp_status st = check_batch(program, batch, weights, err);
-    if (st != DP_OK)
-        return st;
+    check_batch(program, batch, weights);
     program->at = &program->plan.slot[slot];
     bind_batch(program, batch);
     mark(program, DP_STAGE_IN);
-    st = copy_in(program, weights, err);
+    enum dp_status st = copy_in(program, weights, err);
     if (st != DP_OK)
         return st;
     mark(program, DP_STAGE_COMPUTE);

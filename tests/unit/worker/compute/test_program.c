@@ -7,8 +7,11 @@
 #include "worker/compute/models/model.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Counted by the linker's --wrap. The counter is a global since malloc has no other way to be told. */
 static size_t allocations;
@@ -223,73 +226,56 @@ static void short_batch_is_a_batch(void **state)
     dp_graph_free(&g);
 }
 
-static void refused(struct fixture *f, enum dp_status want, const char *says)
+/* An assertion ends the child. */
+static void stops(struct fixture *f)
 {
     struct dp_error err = {0};
-    assert_int_equal(
-        dp_program_forward(f->program, &f->batch, (const float *const *)f->weights, &f->loss, NULL, &err),
-        want);
-    if (!strstr(err.text, says))
-        fail_msg("'%s' does not say '%s'", err.text, says);
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)close(STDERR_FILENO);
+        _exit(dp_program_forward(f->program, &f->batch, (const float *const *)f->weights, &f->loss, NULL,
+                                 &err) == DP_OK);
+    }
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-static void batches_that_do_not_fit_are_refused(void **state)
+/* What would index memory wrongly. */
+static void batches_that_do_not_fit_stop_the_program(void **state)
 {
     (void)state;
     struct dp_graph *g = mixed();
     struct fixture f;
     fixture_open(&f, g, cpu(), 6, 1, 2);
     struct dp_batch good = f.batch;
-    float *weights = f.weights[1];
-    fixture_run(&f);
     f.batch.examples = 13;
-    refused(&f, DP_ARGUMENT, "opened for 1 .. 12");
-    f.batch.examples = 0;
-    refused(&f, DP_ARGUMENT, "batch of 0 examples");
+    stops(&f);
     f.batch = good;
     f.batch.width = 6;
-    refused(&f, DP_ARGUMENT, "6 dense columns, the model takes 5");
-    f.batch = good;
-    f.batch.dense = NULL;
-    refused(&f, DP_ARGUMENT, "0 dense columns");
-    f.batch = good;
-    f.batch.list[0].offsets = NULL;
-    refused(&f, DP_ARGUMENT, "lacks list 0 of entries");
+    stops(&f);
     f.batch = good;
     f.batch.group[0].distinct = 12 * 7 + 1;
-    refused(&f, DP_ARGUMENT, "85 keys");
+    stops(&f);
     f.batch = good;
     good.list[0].slots[1] = good.group[0].distinct;
-    refused(&f, DP_ARGUMENT, "beyond its");
+    stops(&f);
     good.list[0].slots[1] = 0;
     uint32_t kept = good.list[0].offsets[2];
     good.list[0].offsets[2] = UINT32_MAX;
-    refused(&f, DP_ARGUMENT, "in example 2");
+    stops(&f);
     good.list[0].offsets[2] = kept;
-    good.labels[3] = 1.5f;
-    refused(&f, DP_DATA, "label 1.5 of example 3");
     good.labels[3] = (float)NAN;
-    refused(&f, DP_DATA, "label nan");
+    stops(&f);
     good.labels[3] = 1;
-    f.weights[1] = NULL;
-    refused(&f, DP_ARGUMENT, "weights of 'w' are missing");
-    f.weights[1] = weights;
     fixture_run(&f);
     fixture_close(&f);
     dp_graph_free(&g);
-}
-
-static void class_labels_are_checked(void **state)
-{
-    (void)state;
     struct dp_model m = model("mlp:3-4");
-    struct fixture f;
     fixture_open(&f, m.graph, cpu(), 5, 1, 2);
-    static const float bad[] = {4, -1, 0.5f, 1e30f, NAN};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        f.batch.labels[4] = bad[i];
-        refused(&f, DP_DATA, "no class 0 .. 3");
-    }
+    f.batch.labels[4] = 4;
+    stops(&f);
     fixture_close(&f);
     dp_model_close(&m);
 }
@@ -412,8 +398,7 @@ int main(void)
         cmocka_unit_test(failures_of_a_device_are_said),
         cmocka_unit_test(steps_allocate_nothing_and_repeat_bit_for_bit),
         cmocka_unit_test(short_batch_is_a_batch),
-        cmocka_unit_test(batches_that_do_not_fit_are_refused),
-        cmocka_unit_test(class_labels_are_checked),
+        cmocka_unit_test(batches_that_do_not_fit_stop_the_program),
         cmocka_unit_test(each_gradient_needs_a_buffer),
         cmocka_unit_test(nan_is_seen_in_the_loss),
         cmocka_unit_test(batch_without_entries_is_computed),
