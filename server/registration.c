@@ -87,8 +87,10 @@ static bool asks_again(struct registration_place *place, enum dp_status st, stru
     bool stops = atomic_load(&place->all->stops);
     if (dp_status_class((int)st) != DP_CLASS_RETRY)
         return false;
-    if (stops)
-        return dp_fail(err, DP_STOPPING, "stopped while it waited for the first server"), false;
+    if (stops) {
+        (void)dp_fail(err, DP_STOPPING, "stopped while it waited for the first server");
+        return false;
+    }
     if (now_ns - place->said_ns >= SAY_NS) {
         dp_log(DP_LOG_INFO, "shard %" PRIu32 " still asks the first server whether this is its store: %s",
                place->shard, err->text);

@@ -38,7 +38,15 @@
     X(UNCLEAN, 31, FATAL, "store was not closed cleanly")                                                    \
     X(INTERNAL, 32, FATAL, "internal error")
 
-enum dp_status {
+#define DP_MUST_USE __attribute__((warn_unused_result)) /* of a function; gcc knows another word for a type */
+#if defined(__clang__)
+#define DP_MUST_USE_TYPE DP_MUST_USE
+#else
+#define DP_MUST_USE_TYPE [[nodiscard]]
+#endif
+
+/* What a function returns of these must be used, or be cast to void. */
+enum DP_MUST_USE_TYPE dp_status {
 #define DP_STATUS_ENUM(name, number, class, text) DP_##name = number,
     DP_STATUS_MAP(DP_STATUS_ENUM)
 #undef DP_STATUS_ENUM
@@ -46,7 +54,6 @@ enum dp_status {
 
 enum dp_status_class { DP_CLASS_NONE, DP_CLASS_RETRY, DP_CLASS_CALLER, DP_CLASS_LOCAL, DP_CLASS_FATAL };
 
-#define DP_MUST_USE                   __attribute__((warn_unused_result))
 #define DP_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
 /* What went wrong, for a person: cause first, remedy last. The caller's memory; reporting cannot fail.

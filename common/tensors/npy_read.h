@@ -15,10 +15,8 @@
 #define DP_NPY_HEAD_MAX 65536u
 
 /* bytes: the first ones of a file of file_bytes, all or DP_NPY_HEAD_MAX. Fills all but name and source. */
-DP_MUST_USE
 enum dp_status dp_npy_read_head(const void *bytes, size_t size, uint64_t file_bytes, struct dp_tensor_in *out,
                                 struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_npy_read_open(const char *directory, struct dp_tensor_set *out, struct dp_error *err);
 
 #endif

@@ -47,27 +47,22 @@ struct dp_tensor_file { /* {0}: none */
 };
 
 /* *index: by which it is put. */
-DP_MUST_USE
 enum dp_status dp_tensors_add(struct dp_tensors *tensors, const struct dp_tensor *tensor, size_t *index,
                               struct dp_error *err);
 void dp_tensors_clear(struct dp_tensors *tensors);
 
 /* tensors: outlive the file. What is not put is 0. */
-DP_MUST_USE
 enum dp_status dp_tensor_file_open(const char *path, struct dp_tensors *tensors,
                                    const struct dp_tensor_text *metadata, size_t texts,
                                    struct dp_tensor_file *out, struct dp_error *err);
 /* The same as .npy files in a directory. */
-DP_MUST_USE
 enum dp_status dp_npy_files_open(const char *directory, const struct dp_tensors *tensors,
                                  struct dp_tensor_file *out, struct dp_error *err);
 /* The first DP_NPY_HEAD bytes of a .npy file. width 0: it has one dimension. */
 void dp_npy_head(char out[DP_NPY_HEAD], enum dp_tensor_type type, uint64_t rows, uint64_t width);
 /* Elements at .. at + count - 1 of a tensor, row-major, little endian. */
-DP_MUST_USE
 enum dp_status dp_tensor_file_put(struct dp_tensor_file *file, size_t index, uint64_t at,
                                   const void *elements, uint64_t count, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_tensor_file_commit(struct dp_tensor_file *file, struct dp_error *err);
 void dp_tensor_file_drop(struct dp_tensor_file *file); /* accepts a cleared struct */
 

@@ -11,7 +11,6 @@
 
 #include "common/tensors/tensor_set.h"
 
-DP_MUST_USE
 enum dp_status dp_tensor_read_open(const char *path, struct dp_tensor_set *out, struct dp_error *err);
 
 #endif

@@ -45,21 +45,17 @@ struct dp_tensor_set {        /* {0}: none */
 };
 
 /* Opens a file as the set's next source. Its text is the cause alone. */
-DP_MUST_USE
 enum dp_status dp_tensor_set_open_file(struct dp_tensor_set *set, const char *path, struct dp_error *err);
 /* Bytes at .. at + size - 1 of a source, all within the size that it had. */
-DP_MUST_USE
 enum dp_status dp_tensor_set_read(const struct dp_tensor_set *set, size_t source, uint64_t at, void *to,
                                   uint64_t size, struct dp_error *err);
 
 /* NULL: there is none of that name. */
 struct dp_tensor_in *dp_tensor_set_find(const struct dp_tensor_set *set, const char *name);
 /* Bytes at .. at + size - 1 of a tensor's data, all within it. */
-DP_MUST_USE
 enum dp_status dp_tensor_set_get(const struct dp_tensor_set *set, const struct dp_tensor_in *tensor,
                                  uint64_t at, void *to, uint64_t size, struct dp_error *err);
 /* DP_DATA: the tensor's file has another size or time than when it was opened. */
-DP_MUST_USE
 enum dp_status dp_tensor_set_unchanged(const struct dp_tensor_set *set, const struct dp_tensor_in *tensor,
                                        struct dp_error *err);
 /* "F32 [3, 4]" */

@@ -44,21 +44,17 @@ struct dp_vocab_sink {
 void dp_vocab_print(FILE *stream, const char *text, bool blanks);
 
 struct dp_vocab_writer;
-DP_MUST_USE
 enum dp_status dp_vocab_begin(const char *path, uint32_t run, uint64_t source, struct dp_vocab_writer **out,
                               struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_vocab_add(struct dp_vocab_writer *writer, const struct dp_vocab_name *name,
                             struct dp_error *err);
 /* cut: there are keys whose names were left out. */
-DP_MUST_USE
 enum dp_status dp_vocab_commit(struct dp_vocab_writer **writer, bool cut, struct dp_error *err);
 void dp_vocab_drop(struct dp_vocab_writer **writer); /* accepts NULL inside, leaves NULL */
 /* Whether the file says that it is of this run and source; only its first line is read. */
 bool dp_vocab_is_of(const char *path, uint32_t run, uint64_t source);
 
 struct dp_vocab;
-DP_MUST_USE
 enum dp_status dp_vocab_open(const char *path, uint32_t run, struct dp_vocab **out, struct dp_error *err);
 void dp_vocab_close(struct dp_vocab **vocab); /* accepts NULL inside, leaves NULL */
 size_t dp_vocab_count(const struct dp_vocab *vocab);

@@ -85,7 +85,6 @@ static double compare(const char *text, const char *precision, uint32_t examples
 
 static void models_agree_with_the_cpu(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         double tolerance;
@@ -199,7 +198,6 @@ static void steps_overlap(const char *text)
 
 static void overlapping_steps_give_equal_bits(void **state)
 {
-    (void)state;
     steps_overlap("mlp:64-33-10");
     steps_overlap("fm:16");
     steps_overlap("wide-deep:8-32-16,fields=26,columns=13,dropout=0.3");
@@ -211,7 +209,6 @@ static void overlapping_steps_give_equal_bits(void **state)
  * it. */
 static void lower_precision_is_near(void **state)
 {
-    (void)state;
     static const char model[] = "mlp:512-256-10,activation=tanh";
     double f32 = compare(model, "f32", SOME, 1), tf32 = compare(model, "tf32", SOME, 1),
            bf16 = compare(model, "bf16", SOME, 1);
@@ -223,7 +220,6 @@ static void lower_precision_is_near(void **state)
 
 static void what_is_too_large_is_said(void **state)
 {
-    (void)state;
     struct dp_model model;
     struct dp_program *program = NULL;
     struct dp_error err = {0};
@@ -238,7 +234,6 @@ static void what_is_too_large_is_said(void **state)
 
 static void no_such_device_is_said(void **state)
 {
-    (void)state;
     const struct dp_device_options options = {.device = "cuda:999", .precision = "f32", .threads = 1};
     struct dp_backend backend;
     struct dp_error err = {0};

@@ -28,7 +28,6 @@ static void says(const struct dp_error *err, const char *what)
 /* The first step, which opening a program makes: 134 MB of weights go up alone, and it may take 1 ms. */
 static void a_wait_ends(void **state)
 {
-    (void)state;
     struct dp_model model;
     struct dp_backend backend;
     struct dp_error err;
@@ -73,7 +72,6 @@ static void fault(struct dp_backend *backend, struct dp_error *err)
 
 static void a_fault_says_to_start_again(void **state)
 {
-    (void)state;
     struct dp_backend backend, next;
     struct dp_error err, first;
     float x = 0;

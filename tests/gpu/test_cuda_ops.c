@@ -471,7 +471,6 @@ static void close_run(struct run *run)
 
 static void operations_agree_with_the_cpu(void **state)
 {
-    (void)state;
     static const uint32_t shapes[][2] = {{1, 1},   {5, 3},   {64, 1},    {37, 33},
                                          {300, 8}, {700, 1}, {1000, 20}, {130, 130}};
     struct dp_backend cpu = device("cpu"), gpu = device(DEVICE);
@@ -498,7 +497,6 @@ static void operations_agree_with_the_cpu(void **state)
  * large as any other gradient. */
 static void what_is_zero_is_zero(void **state)
 {
-    (void)state;
     struct dp_backend backends[] = {device("cpu"), device(DEVICE)};
     for (int b = 0; b < 2; b++) {
         struct run shape = {.backend = backends[b], .random = 5, .examples = 200, .width = 19};

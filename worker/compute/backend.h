@@ -155,7 +155,6 @@ struct dp_backend {
 
 /* threads: of OpenBLAS, 1 .. 1024. OpenBLAS has one number for the whole process, set by the last opened
  * backend. */
-DP_MUST_USE
 enum dp_status dp_backend_cpu(uint32_t threads, struct dp_backend *out, struct dp_error *err);
 static inline void dp_backend_close(struct dp_backend *backend)
 {

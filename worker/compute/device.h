@@ -25,7 +25,6 @@ struct dp_device_options {
 };
 
 /* used: a description for the log, "cpu, 1 thread" or "cuda:0, tf32". NULL, or 64 bytes. */
-DP_MUST_USE
 enum dp_status dp_device_open(const struct dp_device_options *options, struct dp_backend *out, char *used,
                               struct dp_error *err);
 

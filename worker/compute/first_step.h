@@ -9,7 +9,6 @@
 
 #include "worker/compute/program.h"
 
-DP_MUST_USE
 enum dp_status dp_first_step(struct dp_program *program, struct dp_error *err);
 
 #endif

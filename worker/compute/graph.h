@@ -78,7 +78,6 @@ struct dp_parameter {
 
 struct dp_graph;
 
-DP_MUST_USE
 enum dp_status dp_graph_new(struct dp_graph **out, struct dp_error *err);
 void dp_graph_free(struct dp_graph **graph);
 
@@ -127,7 +126,6 @@ void dp_graph_recompute(struct dp_graph *graph, int node);
 
 /* DP_ARGUMENT for the first mistake, a missing loss, a node or parameter that the loss does not depend on, or
  * a table that dp_table_check refuses. */
-DP_MUST_USE
 enum dp_status dp_graph_check(const struct dp_graph *graph, struct dp_error *err);
 
 const char *dp_op_name(enum dp_op op); /* "matmul" */

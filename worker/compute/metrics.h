@@ -57,29 +57,24 @@ static inline struct dp_figures dp_figures_none(uint64_t examples) /* NaN: none 
 
 /* lists: the number of ranked lists, or 0. Labels of ranked examples are 0 and 1, whatever `labels` is (not
  * CLASS). */
-DP_MUST_USE
 enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, uint32_t lists,
                               struct dp_metrics **out, struct dp_error *err);
 void dp_metrics_free(struct dp_metrics **metrics);
 /* output: [examples, width] logits or values (width: classes, else 1); labels: [examples]; list_of:
  * [examples] below lists, NULL if nothing is ranked. */
-DP_MUST_USE
 enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, const float *labels,
                               const uint32_t *list_of, uint32_t examples, struct dp_error *err);
 /* Adds the sums of a rank set (rank_set.h), which become metrics of the part. */
 void dp_metrics_add_ranks(struct dp_metrics *metrics, const struct dp_rank_sums *sums);
 /* Packs a part into malloc'd bytes: little endian, with magic number and length. The caller frees them. */
-DP_MUST_USE
 enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, size_t *size,
                                struct dp_error *err);
 /* The packed size of a part of so many examples. */
 uint64_t dp_metrics_pack_bytes(enum dp_labels labels, uint32_t lists, uint64_t examples);
 /* Adds a packed part. DP_DATA when the bytes are not a part, or one of another kind. */
-DP_MUST_USE
 enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, size_t size,
                                 struct dp_error *err);
 /* DP_DATA when a list does not have exactly one example labelled 1. */
-DP_MUST_USE
 enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_figures *out,
                                   struct dp_error *err);
 

@@ -9,7 +9,6 @@
 #include "worker/compute/backend.h"
 
 /* backend: NULL to pin nothing. free: with the same backend, still open. */
-DP_MUST_USE
 enum dp_status dp_pinned_new(const struct dp_backend *backend, size_t bytes, void **out,
                              struct dp_error *err);
 void dp_pinned_free(const struct dp_backend *backend, void **block);

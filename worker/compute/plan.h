@@ -47,7 +47,6 @@ struct dp_plan {
     size_t bytes;     /* of both */
 };
 
-DP_MUST_USE
 enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
                             const struct dp_backend *backend, const struct dp_batch_shape *worst,
                             struct dp_error *err);

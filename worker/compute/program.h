@@ -19,7 +19,6 @@ struct dp_program;
 
 /* worst: the worst batch; DP_ARGUMENT when its lists and columns are not those that the graph reads. graph
  * and backend are borrowed and outlive the program. */
-DP_MUST_USE
 enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_backend *backend,
                                const struct dp_batch_shape *worst, struct dp_program **out,
                                struct dp_error *err);
@@ -33,7 +32,6 @@ void dp_program_evaluate(struct dp_program *program, bool evaluates);
 /* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [distinct keys of its group, width], in
  * their order. output (NULL or host [examples, width of the output node]) gets logits or values; *loss the
  * mean loss. Copies of pinned memory (pinned.h) have a deadline. */
-DP_MUST_USE
 enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
                                   const float *const *weights, float *loss, float *output,
                                   struct dp_error *err);
@@ -45,7 +43,6 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
  * until finish if depth is 1, else until start returns. After a failure that step is not under way,
  * earlier ones are. forward may not be called while any step is under way. */
 uint32_t dp_program_depth(const struct dp_program *program);
-DP_MUST_USE
 enum dp_status dp_program_start(struct dp_program *program, const struct dp_batch *batch,
                                 const float *const *weights, float *const *gradients, struct dp_error *err);
 /* Sets what start asks between two operations, where it computes itself (depth 1; NULL: nothing). Once
@@ -55,7 +52,6 @@ void dp_program_gives_up(struct dp_program *program, bool (*asked)(void *of), vo
 bool dp_program_done(const struct dp_program *program);
 /* Finishes the oldest step. times: NULL, or the device's times (the CPU: zeros). After a failure no step is
  * under way. */
-DP_MUST_USE
 enum dp_status dp_program_finish(struct dp_program *program, float *loss, struct dp_device_times *times,
                                  struct dp_error *err);
 /* Ends all steps that are under way, ignoring failures, so that lent memory can be freed. */

@@ -9,7 +9,6 @@
 struct dp_key_record;
 
 /* graph: lent until free. */
-DP_MUST_USE
 enum dp_status dp_key_record_new(const struct dp_graph *graph, struct dp_key_record **out,
                                  struct dp_error *err);
 void dp_key_record_free(struct dp_key_record **record); /* accepts NULL inside, leaves NULL */

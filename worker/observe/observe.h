@@ -40,7 +40,6 @@ struct dp_observe_options {
     uint32_t every_ms;   /* 1 or more */
 };
 
-DP_MUST_USE
 enum dp_status dp_observe(const struct dp_cluster *cluster, const atomic_int *stop,
                           const struct dp_observe_options *options, struct dp_error *err);
 

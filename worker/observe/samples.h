@@ -43,15 +43,12 @@ size_t dp_sample_keys_floats(const struct dp_sample_keys *keys);
 size_t dp_sample_keys_first(const struct dp_sample_keys *keys, uint32_t table);
 bool dp_sample_keys_same(const struct dp_sample_keys *a, const struct dp_sample_keys *b);
 /* DP_DATA, naming the file, unless the tables are those of the graph. */
-DP_MUST_USE
 enum dp_status dp_sample_keys_fit(const struct dp_sample_keys *keys, const struct dp_graph *graph,
                                   const char *path, struct dp_error *err);
 /* A file of keys, whole or not at all. */
-DP_MUST_USE
 enum dp_status dp_sample_keys_write(const struct dp_sample_keys *keys, const char *path,
                                     struct dp_error *err);
 /* Of a file of keys or of samples, into {0}. */
-DP_MUST_USE
 enum dp_status dp_sample_keys_read(const char *path, struct dp_sample_keys *out, struct dp_error *err);
 
 /* What a sample was taken for. The first and the last one of a training are by examples. */
@@ -69,25 +66,21 @@ uint64_t dp_sample_keys_due(const struct dp_sample_keys *keys, uint64_t examples
 
 struct dp_samples_writer;
 /* Replaces the file. keys: lent until close. */
-DP_MUST_USE
 enum dp_status dp_samples_writer_open(const char *path, const struct dp_sample_keys *keys,
                                       struct dp_samples_writer **out, struct dp_error *err);
 /* rows: dp_sample_keys_floats. */
-DP_MUST_USE
 enum dp_status dp_samples_writer_append(struct dp_samples_writer *writer, const struct dp_sample *sample,
                                         const float *rows, struct dp_error *err);
 uint64_t dp_samples_writer_count(const struct dp_samples_writer *writer);
 void dp_samples_writer_close(struct dp_samples_writer **writer); /* accepts NULL inside, leaves NULL */
 
 struct dp_samples_reader;
-DP_MUST_USE
 enum dp_status dp_samples_reader_open(const char *path, struct dp_samples_reader **out, struct dp_error *err);
 const struct dp_sample_keys *
 dp_samples_reader_keys(const struct dp_samples_reader *reader); /* lent until close */
 /* The number of whole frames. */
 uint64_t dp_samples_reader_count(const struct dp_samples_reader *reader);
 /* rows: dp_sample_keys_floats. */
-DP_MUST_USE
 enum dp_status dp_samples_reader_read(struct dp_samples_reader *reader, uint64_t number,
                                       struct dp_sample *sample, float *rows, struct dp_error *err);
 void dp_samples_reader_close(struct dp_samples_reader **reader); /* accepts NULL inside, leaves NULL */

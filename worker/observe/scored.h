@@ -21,12 +21,10 @@ struct dp_scored {
 };
 
 /* out: where it stays, as the job refers to it. */
-DP_MUST_USE
 enum dp_status dp_scored_open(const struct dp_cluster *cluster, const atomic_int *stop, struct dp_scored *out,
                               struct dp_error *err);
 void dp_scored_close(struct dp_scored *scored);
 /* DP_NOT_FINITE: these weights have diverged. Other failures are those of the source, or DP_STOPPING. */
-DP_MUST_USE
 enum dp_status dp_scored_figures(struct dp_scored *scored, const struct dp_row_source *rows,
                                  struct dp_figures *out, struct dp_error *err);
 

@@ -11,7 +11,6 @@
 
 /* Writes the keys that an evaluation of the cluster file's test set reads, and after how many examples a sample is due: 16 times an
  * epoch, at most 256 times a run. */
-DP_MUST_USE
 enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_int *stop, const char *to,
                                struct dp_error *err);
 
@@ -28,7 +27,6 @@ struct dp_scoring_options {
  * names that --stop-at takes: loss, logloss, rmse, accuracy, auc, hr@10, ndcg@10, and of items ranked among all recall@K and ndcg@K, K
  * being training.top_k; those that the set does not have are left out. Weights that have diverged: "diverged": true, and a loss of
  * null; no other metric. DP_CORRUPT: a sample is damaged. */
-DP_MUST_USE
 enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic_int *stop,
                                   const struct dp_scoring_options *options, struct dp_error *err);
 

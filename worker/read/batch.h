@@ -69,7 +69,6 @@ struct dp_batch {
 };
 
 /* An empty batch with arrays for `shape`; dp_batch_new (dataset.h) makes one for a data set. */
-DP_MUST_USE
 enum dp_status dp_batch_reserve(const struct dp_batch_shape *shape, struct dp_batch **out,
                                 struct dp_error *err);
 /* Accepts NULL inside, leaves NULL. */

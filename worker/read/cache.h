@@ -18,7 +18,6 @@
 
 /* As format->load, with a cache in the directory options->cache (not NULL, created if missing). It opens the
  * sources itself. */
-DP_MUST_USE
 enum dp_status dp_cache_get(const struct dp_dataset_options *options, const struct dp_format *format,
                             struct dp_content *out, struct dp_error *err);
 

@@ -28,24 +28,19 @@ struct dp_columns {
 
 /* Checks that the model takes so many numbers and categories. why: for the message, what made the detected
  * categories; or NULL. */
-DP_MUST_USE
 enum dp_status dp_columns_fit(const struct dp_dataset_options *options, uint32_t columns, uint32_t fields,
                               const char *why, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
                                 struct dp_content *content, uint32_t columns, uint32_t fields,
                                 struct dp_error *err);
 /* Makes numbers (x - mean) / deviation, and 0 if the deviation is 0. Both [columns], lent until end. */
 void dp_columns_standardize(struct dp_columns *columns, const double *mean, const double *deviation);
-DP_MUST_USE
 enum dp_status dp_columns_row(struct dp_columns *columns, struct dp_error *err);
 /* salt: [columns], of the numeric ones. DP_DATA when there are no rows. */
-DP_MUST_USE
 enum dp_status dp_columns_end(struct dp_columns *columns, const uint64_t *salt, struct dp_error *err);
 
 /* Sets a numeric cell of the row: `of` or standardizing is applied, then options.scale; "" is NaN. DP_DATA
  * when the cell is not a number, or the result is not a finite f32. */
-DP_MUST_USE
 enum dp_status dp_columns_number(struct dp_columns *columns, uint32_t column, const char *at, const char *end,
                                  double (*of)(double x), struct dp_error *err);
 void dp_columns_category(struct dp_columns *columns, uint32_t field, uint64_t salt, const char *at,
@@ -60,23 +55,19 @@ struct dp_columns_name {
     uint64_t salt;
 };
 #define DP_COLUMNS_NAMES_MAX 1000000u
-DP_MUST_USE
 enum dp_status dp_columns_name_number(const struct dp_dataset_options *options,
                                       const struct dp_columns_name *of, struct dp_name_set *set,
                                       struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_columns_name_category(const struct dp_dataset_options *options,
                                         const struct dp_columns_name *of, const char *at, size_t len,
                                         struct dp_name_set *set, struct dp_error *err);
 /* Makes labels the texts of this schema. Lent until end. */
 void dp_columns_name_labels(struct dp_columns *columns, const struct dp_schema *schema);
 /* Sets the label of the row; with options.scored it may be missing ("" is 0). */
-DP_MUST_USE
 enum dp_status dp_columns_label(struct dp_columns *columns, const char *at, const char *end,
                                 struct dp_error *err);
 
 /* As in struct dp_format. */
-DP_MUST_USE
 enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const struct dp_content *content,
                                 uint32_t take, struct dp_batch_shape *out, struct dp_error *err);
 void dp_columns_fill(const struct dp_format_fill *what, struct dp_batch *batch);

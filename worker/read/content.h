@@ -42,7 +42,6 @@ uint64_t dp_content_digest(uint64_t digest, uint64_t word);
 uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t len);
 /* realloc of an array (a pointer's lvalue) to `count` numbers; DP_NOMEM leaves it as it was. */
 #define DP_CONTENT_GROW(array, count, err) dp_content_grow(&(array), (count), sizeof *(array), (err))
-DP_MUST_USE
 enum dp_status dp_content_grow(void *array, uint64_t count, size_t each, struct dp_error *err);
 
 #endif

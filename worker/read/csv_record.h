@@ -29,7 +29,6 @@ struct dp_shown {
     char text[44];
 };
 
-DP_MUST_USE
 enum dp_status dp_csv_record_split(struct dp_csv_record *record, char separator, const char *at,
                                    const char *end, struct dp_error *err);
 /* What parts the cells of a header: of comma, semicolon and tab the one that it has most of outside of quotes; comma if it has none. */

@@ -55,17 +55,14 @@ extern const struct dp_format dp_format_criteo, dp_format_tabular, dp_format_idx
     dp_format_lists, dp_format_pairs, dp_format_text;
 
 /* The shape of PAIRS and TRIPLES, for dp_format_pairs, _lists and _cross. */
-DP_MUST_USE
 enum dp_status dp_format_pairs_shape(const struct dp_dataset_options *options,
                                      const struct dp_content *content, uint32_t take,
                                      struct dp_batch_shape *out, struct dp_error *err);
 extern const struct dp_format dp_format_cross; /* of dp_dataset_open_cross */
-DP_MUST_USE
 enum dp_status dp_cross_load(const struct dp_cross *cross, struct dp_content *out, struct dp_error *err);
 
 /* Chooses by options->format, or by the wanted form and the file's first bytes. DP_ARGUMENT when the format
  * does not support the form; DP_DATA for an empty file. */
-DP_MUST_USE
 enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                 const struct dp_format **out, struct dp_error *err);
 

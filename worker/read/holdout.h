@@ -18,7 +18,6 @@ static inline bool dp_holdout_any(const struct dp_dataset_options *options)
     return options->holdout != DP_HOLDOUT_NONE || options->held_out > 0;
 }
 /* Keeps only the pairs of the part that the options name, in their order. */
-DP_MUST_USE
 enum dp_status dp_holdout_keep(struct dp_pairs *pairs, const struct dp_dataset_options *options,
                                struct dp_error *err);
 

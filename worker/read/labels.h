@@ -18,11 +18,9 @@ struct dp_label_rule {
 
 struct dp_label_rule dp_label_rule_of(const struct dp_dataset_options *options);
 /* With DP_LABEL_BASE_AUTO *out is not final before settle. */
-DP_MUST_USE
 enum dp_status dp_label_map(struct dp_label_rule *rule, float label, float *out, struct dp_error *err);
 /* Call after the last label. Sets *base to the detected (or given) base, and makes the mapped labels
  * final. */
-DP_MUST_USE
 enum dp_status dp_label_settle(const struct dp_label_rule *rule, float *labels, uint64_t count,
                                uint32_t *base, struct dp_error *err);
 
@@ -35,15 +33,12 @@ struct dp_label_texts {
 };
 
 /* line: the label's; max: the largest number of texts, for the message: 2, or the model's classes. */
-DP_MUST_USE
 enum dp_status dp_label_see(struct dp_label_texts *texts, enum dp_labels kind, struct dp_cell cell,
                             uint64_t line, uint32_t max, struct dp_error *err);
 /* Moves the texts to a schema; of two classes there must be both. */
-DP_MUST_USE
 enum dp_status dp_label_name(struct dp_label_texts *texts, enum dp_labels kind, struct dp_schema *schema,
                              struct dp_error *err);
 void dp_label_texts_clear(struct dp_label_texts *texts); /* accepts {0} */
-DP_MUST_USE
 enum dp_status dp_label_find(const struct dp_schema *schema, enum dp_labels kind, struct dp_cell cell,
                              float *out, struct dp_error *err);
 

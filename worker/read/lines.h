@@ -27,17 +27,13 @@ struct dp_lines_sink {
 
 struct dp_lines;
 
-DP_MUST_USE
 enum dp_status dp_lines_new(const char *name, bool quotes, struct dp_lines_sink sink, struct dp_lines **out,
                             struct dp_error *err);
 void dp_lines_free(struct dp_lines **lines); /* accepts NULL inside, leaves NULL */
-DP_MUST_USE
 enum dp_status dp_lines_feed(struct dp_lines *lines, const void *bytes, size_t len, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_lines_finish(struct dp_lines *lines, struct dp_error *err);
 
 /* Visits all lines of a file. */
-DP_MUST_USE
 enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_lines_sink sink,
                            struct dp_error *err);
 

@@ -33,11 +33,9 @@ const struct dp_name_entry *dp_name_set_find(struct dp_name_set *set, uint32_t g
 /* The text of that name, or NULL. */
 const char *dp_name_set_text(struct dp_name_set *set, uint32_t group, uint64_t hash);
 /* Has no effect when the group has the name. */
-DP_MUST_USE
 enum dp_status dp_name_set_add(struct dp_name_set *set, const struct dp_vocab_name *name, uint64_t hash,
                                uint64_t rank, struct dp_error *err);
 /* Call once, at the end. It sorts the set. Texts are cut to DP_VOCAB_TEXT_MAX bytes. */
-DP_MUST_USE
 enum dp_status dp_name_set_visit(struct dp_name_set *set, struct dp_vocab_sink sink, struct dp_error *err);
 
 #endif

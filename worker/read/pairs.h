@@ -30,19 +30,16 @@ struct dp_pairs {
 };
 
 /* lists: the text is of lists, not of pairs. */
-DP_MUST_USE
 enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_options *options, bool lists,
                              struct dp_unpack *unpack, struct dp_error *err);
 /* Reads the file of negatives (Neural Collaborative Filtering): for each pair a line "(user,item) item item
  * ...". Afterwards each pair is followed by the pairs of its user with these items. starts: [count before +
  * 1], where each list begins; the caller frees it. */
-DP_MUST_USE
 enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_dataset_options *options,
                                        uint64_t **starts, struct dp_error *err);
 /* Whether it is an integer by the rule above, and which. */
 bool dp_pairs_integer(const char *at, size_t len, uint64_t *out);
 /* Sets *key to the key of an id, and remembers a name. */
-DP_MUST_USE
 enum dp_status dp_pairs_key(struct dp_name_set *names, const char *at, size_t len, uint64_t *key,
                             struct dp_error *err);
 /* An id as in the text; number: for the text of an integer. Lent until the next key. */

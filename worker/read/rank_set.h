@@ -34,7 +34,6 @@ struct dp_rank_set {
 };
 
 /* train: the content of a training set of pairs; test: of a set opened with options.scored. */
-DP_MUST_USE
 enum dp_status dp_rank_set_new(const struct dp_content *train, const struct dp_content *test,
                                struct dp_rank_set **out, struct dp_error *err);
 void dp_rank_set_free(struct dp_rank_set **set); /* accepts NULL inside, leaves NULL */

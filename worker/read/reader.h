@@ -28,14 +28,12 @@ struct dp_reader_plan {
 
 struct dp_reader;
 
-DP_MUST_USE
 enum dp_status dp_reader_start(const struct dp_dataset *dataset, const struct dp_reader_plan *plan,
                                uint32_t ahead, uint32_t hold_max, struct dp_reader **out,
                                struct dp_error *err);
 /* Ends the thread and frees all batches, which must have been given back. Accepts NULL inside. */
 void dp_reader_stop(struct dp_reader **reader);
 /* *out: lent; NULL at the end of the plan. DP_TIMEOUT when none is filled in time. */
-DP_MUST_USE
 enum dp_status dp_reader_next(struct dp_reader *reader, uint32_t timeout_ms, struct dp_batch **out);
 /* Of an asked plan: whether a batch is free for what is wanted next. */
 bool dp_reader_has_room(const struct dp_reader *reader);

@@ -11,7 +11,6 @@
 #include "worker/read/dataset.h"
 
 /* Completes a schema of names and kinds; reads the file only if something is needed from it. */
-DP_MUST_USE
 enum dp_status dp_survey(const struct dp_dataset_options *options, struct dp_schema *schema,
                          struct dp_error *err);
 

@@ -40,11 +40,9 @@ size_t dp_tabular_list(char *out, size_t size);
 const struct dp_tabular *dp_tabular_begins(const unsigned char *bytes, size_t len);
 
 /* Visits all records of a file, by the format of this name or, without a known one, of its first bytes (else CSV). */
-DP_MUST_USE
 enum dp_status dp_tabular_records(const char *format, struct dp_unpack *unpack, struct dp_tabular_sink sink,
                                   struct dp_error *err);
 /* The same of a file that is opened for it. */
-DP_MUST_USE
 enum dp_status dp_tabular_read(const char *format, const char *path, struct dp_tabular_sink sink,
                                struct dp_error *err);
 

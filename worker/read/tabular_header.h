@@ -23,7 +23,6 @@ struct dp_tabular_header {
     uint64_t looked;             /* records */
 };
 
-DP_MUST_USE
 enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, const char *path,
                                       struct dp_tabular_header *out, struct dp_error *err);
 void dp_tabular_header_clear(struct dp_tabular_header *header);
@@ -37,7 +36,6 @@ void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char 
 /* A column's place among those of `names`, UINT32_MAX: there is none; and a new one's, which no column has
  * yet. */
 uint32_t dp_tabular_place(struct dp_name_set *names, struct dp_cell name);
-DP_MUST_USE
 enum dp_status dp_tabular_add_name(struct dp_name_set *names, struct dp_cell name, uint32_t place,
                                    struct dp_error *err);
 /* DP_DATA: "WHAT 'NAME', which is no column of FILE; there are: ..." */

@@ -19,15 +19,12 @@
 
 struct dp_unpack;
 
-DP_MUST_USE
 enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct dp_error *err);
 void dp_unpack_close(struct dp_unpack **unpack); /* accepts NULL inside, leaves NULL */
 /* Lends the next block; *len == 0 at the end. */
-DP_MUST_USE
 enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
                               struct dp_error *err);
 /* Lends the block that the following dp_unpack_next lends again. */
-DP_MUST_USE
 enum dp_status dp_unpack_peek(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
                               struct dp_error *err);
 /* Bytes of a file, on the heap, from its begin: {0}, then the caller's to free. */
@@ -36,7 +33,6 @@ struct dp_unpack_bytes {
     uint64_t len, room;
 };
 /* Reads until there are `wanted` bytes, or the file ends. Memory grows with the bytes that come. */
-DP_MUST_USE
 enum dp_status dp_unpack_read(struct dp_unpack *unpack, uint64_t wanted, struct dp_unpack_bytes *bytes,
                               struct dp_error *err);
 /* The path as it was opened. */

@@ -17,7 +17,6 @@
 #include "worker/read/dataset.h"
 
 /* evaluated: may be the training set. */
-DP_MUST_USE
 enum dp_status dp_baseline_figures(const struct dp_model *model, const struct dp_dataset *train,
                                    const struct dp_dataset *evaluated, struct dp_figures *out,
                                    struct dp_error *err);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 /* labels: the labels file of an idx file; NULL: derived from its name. */
-DP_MUST_USE
 enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
                           struct dp_error *err);
 

@@ -19,7 +19,6 @@
 
 /* Whether this model scores all items for the users of the set. */
 bool dp_ranking_is_of_all(const struct dp_job *job, const struct dp_rank_set *set);
-DP_MUST_USE
 enum dp_status dp_ranking(struct dp_job *job, struct dp_progress *progress, uint32_t worker,
                           const struct dp_rank_set *set, struct dp_rank_sums *out, struct dp_error *err);
 

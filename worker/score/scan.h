@@ -21,7 +21,6 @@ struct dp_scan {
     void *context;
 };
 
-DP_MUST_USE
 enum dp_status dp_scan(const struct dp_scan *scan, struct dp_error *err);
 
 #endif

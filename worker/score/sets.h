@@ -15,11 +15,9 @@ struct dp_sets {
 
 /* Opens the training set only, and settles what the cluster file leaves to its size. settled: of the job's
  * cluster. */
-DP_MUST_USE
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
                              struct dp_error *err);
 /* Opens the other sets, with the settled minibatch size. */
-DP_MUST_USE
 enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *sets, struct dp_error *err);
 void dp_sets_close(struct dp_sets *sets); /* accepts {0} */
 

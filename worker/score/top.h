@@ -20,7 +20,6 @@ struct dp_top_options {
     const char *out;
 };
 
-DP_MUST_USE
 enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, struct dp_error *err);
 
 #endif

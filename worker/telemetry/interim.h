@@ -22,7 +22,6 @@ struct dp_interim {
     bool failed;      /* the last report could not be written */
 };
 
-DP_MUST_USE
 enum dp_status dp_interim_init(struct dp_interim *interim, const struct dp_job *job, struct dp_error *err);
 void dp_interim_clear(struct dp_interim *interim); /* accepts {0} */
 /* own: worker 0's stats. begun: an earlier process began the training. report: complete except for its

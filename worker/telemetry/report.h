@@ -56,13 +56,10 @@ struct dp_speed {
     uint64_t examples;
     double seconds, examples_per_s; /* NaN: nothing was trained */
 };
-DP_MUST_USE
 enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err);
 
 /* JSON text, malloc'd. */
-DP_MUST_USE
 enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_report_write(const struct dp_report *report, const char *path, struct dp_error *err);
 
 #endif

@@ -48,7 +48,6 @@ struct dp_worker_stats {
     struct dp_epoch_stats *epoch; /* [epochs], heap */
 };
 
-DP_MUST_USE
 enum dp_status dp_worker_stats_init(struct dp_worker_stats *stats, uint32_t worker, uint32_t epochs,
                                     struct dp_error *err);
 void dp_worker_stats_clear(struct dp_worker_stats *stats);
@@ -61,10 +60,8 @@ uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats);
 double dp_worker_stats_seconds(const struct dp_worker_stats *stats);
 
 /* JSON text, malloc'd, without the epochs at the end that have no examples. */
-DP_MUST_USE
 enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **text, struct dp_error *err);
 /* Into a struct of {0}. DP_DATA unless pack made the text, for at most so many epochs. */
-DP_MUST_USE
 enum dp_status dp_worker_stats_unpack(const char *text, size_t size, uint32_t epochs,
                                       struct dp_worker_stats *out, struct dp_error *err);
 

@@ -53,7 +53,6 @@ static void says(const struct dp_error *err, const char *what)
 
 static void nothing_is_left(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     size_t before = device->used;
     struct dp_backend backend;
@@ -73,7 +72,6 @@ static void nothing_is_left(void **state)
 
 static void a_wait_ends(void **state)
 {
-    (void)state;
     for (int steps = 0; steps < 2; steps++) {
         struct emulator *device = emulator();
         struct dp_backend backend;
@@ -112,7 +110,6 @@ static void a_wait_ends(void **state)
 /* A forward, as evaluation and prediction make: with weights and outputs pinned, nothing of it waits inside CUDA. */
 static void a_forward_ends(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     struct dp_model model;
     struct dp_backend backend;
@@ -138,7 +135,6 @@ static void a_forward_ends(void **state)
 
 static void a_fault_is_told_the_same_from_then_on(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     struct dp_backend backend, next;
     struct dp_error first = {0}, err;
@@ -172,7 +168,6 @@ static void a_fault_is_told_the_same_from_then_on(void **state)
  * device as it is. */
 static void each_error_that_ends_the_context_is_told_as_that(void **state)
 {
-    (void)state;
     static const struct {
         cudaError_t code;
         const char *says; /* NULL: the next call may answer again */
@@ -224,7 +219,6 @@ static void each_error_that_ends_the_context_is_told_as_that(void **state)
  * written. */
 static void reserved_memory_is_not_written(void **state)
 {
-    (void)state;
     (void)emulator();
     struct dp_backend backend;
     struct dp_error err = {0};
@@ -242,7 +236,6 @@ static void reserved_memory_is_not_written(void **state)
 
 static void want_of_memory_is_told_as_that(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     struct dp_backend backend;
     struct dp_error err = {0};
@@ -305,7 +298,6 @@ static void taken(const char *device, const char *precision, const char *want)
 
 static void an_old_gpu_is_told_as_that(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     device->capability = 80;
     taken("cuda", "bf16", "cuda:0, bf16");
@@ -323,7 +315,6 @@ static void an_old_gpu_is_told_as_that(void **state)
 
 static void no_gpu_and_no_driver_are_told(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     for (int way = 0; way < 2; way++) { /* CUDA says either */
         device->devices = 0;
@@ -348,7 +339,6 @@ static void no_gpu_and_no_driver_are_told(void **state)
 
 static void each_worker_takes_a_device_of_its_own(void **state)
 {
-    (void)state;
     struct dp_device_options options = {.device = "cuda:each", .precision = "f32", .threads = 1};
     struct dp_backend backend;
     struct dp_error err = {0};
@@ -372,7 +362,6 @@ static void each_worker_takes_a_device_of_its_own(void **state)
 /* A worker that is started again must not go on on the CPU, unasked. */
 static void a_gpu_that_is_there_and_fails_is_not_passed_by(void **state)
 {
-    (void)state;
     struct emulator *device = emulator();
     device->count_code = cudaErrorSystemDriverMismatch;
     refused("cuda", "f32", DP_IO, "restart the machine");

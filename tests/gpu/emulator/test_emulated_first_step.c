@@ -22,7 +22,6 @@ static const char *const models[] = {"mlp:4-6-3", "deepfm:4-8-4,dropout=0.5", "d
 
 static int find_device(void **state)
 {
-    (void)state;
     void *library = dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
     device = library ? dlsym(library, "emulator") : NULL;
     return device ? 0 : -1;
@@ -79,7 +78,6 @@ static enum dp_status open_with(const char *text, uint64_t n, bool faults, struc
 
 static void a_kernel_that_finds_no_memory_fails_open(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++) {
         struct dp_error err = {0};
         uint64_t n = 1;
@@ -95,7 +93,6 @@ static void a_kernel_that_finds_no_memory_fails_open(void **state)
 
 static void a_kernel_that_faults_fails_open(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++) {
         struct dp_error err = {0};
         uint64_t n = 1;
@@ -132,7 +129,6 @@ static void train(struct fixture *f, float *losses)
 
 static void it_leaves_no_trace(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++) {
         struct dp_model model;
         struct dp_backend backend[2];

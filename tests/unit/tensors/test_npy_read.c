@@ -42,7 +42,6 @@ static enum dp_status read_head(const struct head *h, struct dp_tensor_in *out, 
 
 static void heads_are_read(void **state)
 {
-    (void)state;
     static const struct {
         unsigned version;
         const char *text;
@@ -73,7 +72,6 @@ static void heads_are_read(void **state)
 
 static void what_cannot_be_is_told(void **state)
 {
-    (void)state;
 #define WHOLE(descr, order, shape) "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
     static const struct {
         unsigned version;
@@ -118,7 +116,6 @@ static void what_cannot_be_is_told(void **state)
 /* Cut off anywhere. */
 static void every_shorter_file_is_refused(void **state)
 {
-    (void)state;
     for (unsigned version = 1; version <= 2; version++) {
         struct head h = head_of(version, WHOLE("'<f4'", "False", "(3, 4)"), 48);
         for (h.size--; h.size > 0; h.size--) {
@@ -141,7 +138,6 @@ static void add(struct dp_tensors *tensors, const char *name, enum dp_tensor_typ
 
 static void what_was_written_is_read(void **state)
 {
-    (void)state;
     char directory[] = "/tmp/dp_npy_XXXXXX", path[64], got[24], shape[DP_TENSOR_SHAPE_BYTES];
     struct dp_tensors tensors = {0};
     struct dp_tensor_file files;

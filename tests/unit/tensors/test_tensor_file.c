@@ -24,7 +24,6 @@ static void add(struct dp_tensors *tensors, const char *name, enum dp_tensor_typ
 /* Those of 8 bytes come first in the data, whatever the order; what is not put is 0. */
 static void bytes_of_a_file(void **state)
 {
-    (void)state;
     static const char header[] = "{\"__metadata__\":{\"model\":\"m\\\"1\"},"
                                  "\"w\":{\"dtype\":\"F32\",\"shape\":[1,3],\"data_offsets\":[24,36]},"
                                  "\"w.keys\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]},"
@@ -66,7 +65,6 @@ static void bytes_of_a_file(void **state)
 
 static void what_is_no_file_is_refused(void **state)
 {
-    (void)state;
     struct dp_tensors tensors = {0};
     struct dp_tensor_file file;
     struct dp_error err = {0};

@@ -19,7 +19,6 @@ static struct dp_tensor_set set;
 
 static int set_up(void **state)
 {
-    (void)state;
     static char bytes[DATA + 20000];
     struct dp_error err = {0};
     dp_store_u64le(bytes, sizeof HEADER - 1);
@@ -37,7 +36,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     dp_tensor_set_close(&set);
     (void)unlink(path);
     return 0;
@@ -45,7 +43,6 @@ static int tear_down(void **state)
 
 static void any_part_is_read(void **state)
 {
-    (void)state;
     char shape[DP_TENSOR_SHAPE_BYTES], got[8] = "";
     struct dp_error err = {0};
     const struct dp_tensor_in *w = dp_tensor_set_find(&set, "w");
@@ -60,7 +57,6 @@ static void any_part_is_read(void **state)
 /* Mapped, this would end the process with SIGBUS. */
 static void a_file_that_is_cut_off_is_an_error(void **state)
 {
-    (void)state;
     char got[20000];
     struct dp_error err = {0};
     const struct dp_tensor_in *w = dp_tensor_set_find(&set, "w");
@@ -74,7 +70,6 @@ static void a_file_that_is_cut_off_is_an_error(void **state)
 
 static void a_file_that_is_written_again_is_told(void **state)
 {
-    (void)state;
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1, .tv_nsec = 1}};
     struct dp_error err = {0};
     const struct dp_tensor_in *w = dp_tensor_set_find(&set, "w");

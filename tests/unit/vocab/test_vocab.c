@@ -14,7 +14,6 @@ static char folder[64], path[96];
 
 static int set_up(void **state)
 {
-    (void)state;
     (void)snprintf(folder, sizeof folder, "/tmp/downpour-vocab-XXXXXX");
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/names-7.tsv", folder);
@@ -23,7 +22,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     (void)unlink(path);
     return rmdir(folder);
 }
@@ -69,7 +67,6 @@ static const struct dp_vocab_name few[] = {{DP_VOCAB_EVERY_GROUP, 12, "the", 3},
 /* The form is read by other programs too. */
 static void bytes_of_the_file(void **state)
 {
-    (void)state;
     size_t len;
     write_names(few, FEW, true);
     char *bytes = read_file(&len);
@@ -91,7 +88,6 @@ static void bytes_of_the_file(void **state)
 
 static void found_by_key_and_by_name(void **state)
 {
-    (void)state;
     struct dp_vocab *v = NULL;
     write_names(few, FEW, false);
     assert_int_equal(dp_vocab_open(path, 7, &v, NULL), DP_OK);
@@ -119,7 +115,6 @@ static void found_by_key_and_by_name(void **state)
 
 static void every_byte_in_a_name(void **state)
 {
-    (void)state;
     char text[256], far[DP_VOCAB_TEXT_MAX + 9];
     struct dp_vocab *v = NULL;
     for (int i = 0; i < 256; i++)
@@ -138,7 +133,6 @@ static void every_byte_in_a_name(void **state)
 
 static void damage_is_refused(void **state)
 {
-    (void)state;
     size_t len;
     struct dp_vocab *v = NULL;
     write_names(few, FEW, false);
@@ -168,7 +162,6 @@ static void damage_is_refused(void **state)
 
 static void of_another_run_or_gone(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_vocab *v = NULL;
     write_names(few, FEW, false);
@@ -180,7 +173,6 @@ static void of_another_run_or_gone(void **state)
 
 static void dropped_leaves_nothing(void **state)
 {
-    (void)state;
     struct dp_vocab_writer *writer = NULL;
     assert_int_equal(dp_vocab_begin(path, 7, 1, &writer, NULL), DP_OK);
     assert_int_equal(dp_vocab_add(writer, &few[0], NULL), DP_OK);
@@ -191,7 +183,6 @@ static void dropped_leaves_nothing(void **state)
 
 static void similar_spellings(void **state)
 {
-    (void)state;
     static const char *const words[] = {"cats", "king", "kind", "kings", "thing", "queen", "a"};
     struct dp_vocab_name names[7];
     const char *found[3];

@@ -8,7 +8,6 @@
 
 #include "worker/compute/model_kind.h"
 
-DP_MUST_USE
 enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err);
 /* The model with this number, from 0; NULL after the last. */
 const struct dp_model_kind *dp_model_kind(size_t number);

@@ -50,7 +50,6 @@ static enum dp_status answer(const char *device, const char *precision, enum dp_
 
 static void only_what_is_not_there_is_passed_by(void **state)
 {
-    (void)state;
     static const enum dp_status passed[] = {DP_NOT_FOUND, DP_UNSUPPORTED};
     static const enum dp_status kept[] = {DP_NOMEM, DP_IO, DP_VERSION, DP_ARGUMENT, DP_INTERNAL};
     struct dp_error err;
@@ -72,7 +71,6 @@ static void only_what_is_not_there_is_passed_by(void **state)
 /* On the CPU there is no tf32: the log says that it is not had. */
 static void the_log_says_what_was_taken(void **state)
 {
-    (void)state;
     struct dp_error err;
     char line[512] = "";
     FILE *file = tmpfile();
@@ -91,7 +89,6 @@ static void the_log_says_what_was_taken(void **state)
 
 static void where_the_program_lies_cannot_be_told(void **state)
 {
-    (void)state;
     struct dp_error err;
     char used[64];
     hidden = true;
@@ -104,7 +101,6 @@ static void where_the_program_lies_cannot_be_told(void **state)
 /* What is there without the right to read it would fail when it is loaded: here it does not. */
 static void only_a_plugin_that_is_not_there_is_none(void **state)
 {
-    (void)state;
     struct dp_error err;
     char used[64];
     access_errno = ENOENT;

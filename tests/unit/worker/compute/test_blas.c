@@ -11,7 +11,6 @@ int openblas_get_num_threads(void);
 
 static void kernels_fit_the_processor(void **state)
 {
-    (void)state;
     struct dp_backend backend;
     bool chosen_by_user = getenv("OPENBLAS_CORETYPE") != NULL;
     for (int again = 0; again < 2; again++) {

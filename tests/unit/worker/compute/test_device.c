@@ -17,7 +17,6 @@ static enum dp_status open_device(const char *name, const char *precision, char 
 
 static void names(void **state)
 {
-    (void)state;
     struct dp_error err;
     char used[64];
     assert_int_equal(open_device("cpu", "f32", used, &err), DP_OK);
@@ -41,7 +40,6 @@ static void names(void **state)
 /* Without the plugin beside this program, or without a GPU, "cuda" says what it misses. */
 static void what_cuda_misses_is_said(void **state)
 {
-    (void)state;
     struct dp_error err;
     enum dp_status st = open_device("cuda", "f32", NULL, &err);
     if (st == DP_OK)

@@ -47,7 +47,6 @@ static void losses_of(const struct dp_model *model, struct late_device *late, bo
 
 static void it_leaves_no_trace(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++) {
         static struct late_device late[2];
         struct dp_model model;
@@ -81,7 +80,6 @@ static struct dp_batch_shape shape_of(const struct dp_graph *graph, uint32_t exa
 
 static void what_fails_in_it_fails_open(void **state)
 {
-    (void)state;
     static struct late_device late;
     struct dp_model model;
     struct dp_backend backend;
@@ -113,7 +111,6 @@ static void what_fails_in_it_fails_open(void **state)
 
 static void data_smaller_than_a_batch_are_no_error(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++)
         for (uint32_t entries = 0; entries < 9; entries += 4) {
             static struct late_device late;

@@ -297,7 +297,6 @@ static double check_graph(const struct dp_graph *graph, const char *name, uint32
 
 static void operations_agree_with_float64(void **state)
 {
-    (void)state;
     for (size_t at = 0; at < sizeof figures / sizeof figures[0]; at++) {
         double worst = 0;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -318,7 +317,6 @@ static void operations_agree_with_float64(void **state)
 
 static void models_agree_with_float64(void **state)
 {
-    (void)state;
     static const char *const hidden[] = {"", "-7", "-33-5", "-16-300-3"};
     static const char *const activations[] = {"relu", "sigmoid", "tanh"};
     static const char *const ends[] = {"-1,loss=squared", "-1,loss=logistic", "-4,loss=softmax", "-10"};
@@ -348,7 +346,6 @@ static void models_agree_with_float64(void **state)
 /* Each model of the table, small. */
 static void every_model_agrees_with_float64(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"fm:5",
                                         "fm:3,loss=squared",
                                         "mf:4",
@@ -379,7 +376,6 @@ static void every_model_agrees_with_float64(void **state)
 /* Logits of 1e4: e^x would overflow f32 and f64. */
 static void huge_logits_stay_finite(void **state)
 {
-    (void)state;
     for (uint32_t width = 1; width <= 3; width += 2) {
         struct dp_graph *g;
         assert_int_equal(dp_graph_new(&g, NULL), DP_OK);

@@ -27,7 +27,6 @@ static void says(struct dp_graph *g, const char *text)
 
 static void wrong_shapes_are_named(void **state)
 {
-    (void)state;
     struct dp_graph *g = fresh();
     int x = dp_graph_matmul(g, dp_graph_input(g, 4), dp_graph_dense(g, "w", 5, 3, zero));
     dp_graph_loss(g, DP_OP_SOFTMAX_LOSS, x); /* later calls add nothing to the first mistake */
@@ -53,7 +52,6 @@ static void wrong_shapes_are_named(void **state)
 
 static void unused_parts_are_named(void **state)
 {
-    (void)state;
     struct dp_graph *g = fresh();
     says(g, "no loss");
     g = fresh();
@@ -69,7 +67,6 @@ static void unused_parts_are_named(void **state)
 
 static void parameters_are_checked(void **state)
 {
-    (void)state;
     struct dp_graph *g = fresh();
     (void)dp_graph_sparse(g, dp_graph_group(g), "w", 0, zero);
     says(g, "width 0");
@@ -102,7 +99,6 @@ static void parameters_are_checked(void **state)
 
 static void dense_parameters_are_cut_into_rows(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t rows, width, block, table_rows;
     } cases[] = {
@@ -130,7 +126,6 @@ static void dense_parameters_are_cut_into_rows(void **state)
 
 static void optimizer_and_seed_reach_every_table(void **state)
 {
-    (void)state;
     struct dp_graph *g = fresh();
     int w = dp_graph_sparse(g, dp_graph_group(g), "w", 1, zero), b = dp_graph_dense(g, "b", 1, 1, zero);
     dp_graph_loss(g, DP_OP_SQUARED_LOSS,

@@ -40,7 +40,6 @@ static double auc_of_pairs(const float *x, const float *y, size_t n)
 /* levels > 0: that many different scores, so that many tie; 0 and -0 tie too. */
 static void auc_is_the_share_of_pairs(void **state)
 {
-    (void)state;
     enum { N = 500 };
     float x[N], y[N];
     for (uint64_t seed = 1; seed <= 30; seed++) {
@@ -72,7 +71,6 @@ static void auc_is_the_share_of_pairs(void **state)
 
 static void figures_that_do_not_fit_are_nan(void **state)
 {
-    (void)state;
     const float x[] = {1e4f, -1e4f, 3.4e38f}, ones[] = {1, 1, 1};
     struct dp_metrics *m = fresh(DP_LABELS_BINARY, 0);
     struct dp_figures f = figures(m);
@@ -91,7 +89,6 @@ static void figures_that_do_not_fit_are_nan(void **state)
 
 static void classes_and_values(void **state)
 {
-    (void)state;
     const float logits[] = {1, 2, 0, 1e4f, 0, -1e4f, 5, 5, 5}, labels[] = {1, 0, 2};
     struct dp_metrics *m = fresh(DP_LABELS_CLASS, 3);
     assert_int_equal(dp_metrics_add(m, logits, labels, NULL, 3, NULL), DP_OK);
@@ -111,7 +108,6 @@ static void classes_and_values(void **state)
 
 static void bad_parts_add_nothing(void **state)
 {
-    (void)state;
     struct dp_metrics *m = fresh(DP_LABELS_BINARY, 0);
     struct dp_error err = {0};
     const float nan_at_1[] = {1, NAN}, inf_at_0[] = {INFINITY, 1}, good[] = {1, 2};
@@ -129,7 +125,6 @@ static void bad_parts_add_nothing(void **state)
 
 static void parts_merged_are_the_whole(void **state)
 {
-    (void)state;
     enum { N = 300, C = 4 };
     static const enum dp_labels kinds[] = {DP_LABELS_ANY, DP_LABELS_BINARY, DP_LABELS_CLASS};
     for (int kind = 0; kind < 3; kind++) {
@@ -167,7 +162,6 @@ static void parts_merged_are_the_whole(void **state)
 /* Every bit flipped in turn, every length cut, another kind. */
 static void damaged_parts_are_refused(void **state)
 {
-    (void)state;
     const float x[] = {1, -2, 3}, y[] = {0, 1, 1};
     struct dp_metrics *m = fresh(DP_LABELS_BINARY, 0), *other = fresh(DP_LABELS_ANY, 0);
     struct dp_error err = {0};
@@ -200,7 +194,6 @@ static void damaged_parts_are_refused(void **state)
  * BPR's loss as the paper's formulas have them. */
 static void ranked_lists(void **state)
 {
-    (void)state;
     enum { LISTS = 40, N = 1500 };
     for (int kind = 0; kind < 2; kind++) {
         enum dp_labels labels = kind ? DP_LABELS_BINARY : DP_LABELS_ANY;
@@ -247,7 +240,6 @@ static void ranked_lists(void **state)
 
 static void lists_that_cannot_be_ranked(void **state)
 {
-    (void)state;
     const float x[] = {1, 2, 3, 4}, none[] = {1, 0, 0, 0}, two[] = {1, 1, 0, 1}, wrong[] = {2, 0, 0, 1};
     const uint32_t list[] = {0, 0, 1, 1}, beyond[] = {0, 0, 1, 2};
     struct dp_error err = {0};

@@ -9,7 +9,6 @@
 
 static void logistic_is_a_sparse_graph(void **state)
 {
-    (void)state;
     struct dp_model m;
     assert_int_equal(dp_model_open("logistic", &m, NULL), DP_OK);
     assert_int_equal(m.form, DP_FORM_SPARSE);
@@ -25,7 +24,6 @@ static void logistic_is_a_sparse_graph(void **state)
 
 static void pairs_of_words_or_not(void **state)
 {
-    (void)state;
     static const char *const models[] = {"skipgram:4", "mf:4", "neumf:4-8-4", "mf:4,loss=bpr"};
     for (int i = 0; i < 4; i++) {
         struct dp_model m;
@@ -37,7 +35,6 @@ static void pairs_of_words_or_not(void **state)
 
 static void mlp_starts_by_he_and_glorot(void **state)
 {
-    (void)state;
     struct dp_model m;
     assert_int_equal(dp_model_open("mlp:784-256-128-10", &m, NULL), DP_OK);
     assert_int_equal(m.form, DP_FORM_DENSE);
@@ -74,7 +71,6 @@ static void mlp_starts_by_he_and_glorot(void **state)
 
 static void wrong_texts_are_answered(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *says;
     } cases[] = {
@@ -125,7 +121,6 @@ static void wrong_texts_are_answered(void **state)
 /* The example, and "EXAMPLE,OPTION=DEFAULT" of each option. Planted: a default that its model refuses. */
 static void what_the_help_says_opens(void **state)
 {
-    (void)state;
     const struct dp_model_kind *kind;
     for (size_t m = 0; (kind = dp_model_kind(m)); m++)
         for (int i = -1; i < DP_MODEL_OPTIONS_MAX && (i < 0 || kind->option[i].name); i++) {
@@ -144,7 +139,6 @@ static void what_the_help_says_opens(void **state)
 
 static void help_is_printed_for_all_or_for_one(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -169,7 +163,6 @@ static void help_is_printed_for_all_or_for_one(void **state)
 /* Else the first steps of asynchronous workers, all down to the share of clicks, leave no unit of the columns' vector above 0. */
 static void dlrm_starts_near_0(void **state)
 {
-    (void)state;
     struct dp_model model;
     struct dp_error err;
     const struct dp_table_spec *last = NULL;

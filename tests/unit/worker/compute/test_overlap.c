@@ -111,7 +111,6 @@ static const char *const models[] = {"logistic",
 
 static void overlapping_steps_give_equal_bits(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         struct dp_model model;
         struct dp_error err = {0};
@@ -143,7 +142,6 @@ static void overlapping_steps_give_equal_bits(void **state)
 
 static void passes_that_wait_give_equal_bits(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         struct dp_model model;
         struct late_device late;
@@ -169,7 +167,6 @@ static void passes_that_wait_give_equal_bits(void **state)
 /* Every copy of a step fails once, with another step under way, which stays right. */
 static void failures_leave_nothing_under_way(void **state)
 {
-    (void)state;
     struct dp_model model;
     struct fixture steps[STEPS];
     struct flying f;
@@ -233,7 +230,6 @@ static bool ignore(void *self, void *host)
 /* A device takes a batch in one copy, however many lists it has: beside it each parameter goes in and out, and the loss out. */
 static void a_batch_is_one_copy(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"logistic", "mlp:12-7-3",
                                         "dlrm:4,bottom=6,top=5,fields=9,columns=2,tables=fields"};
     for (size_t m = 0; m < sizeof texts / sizeof texts[0]; m++) {
@@ -257,7 +253,6 @@ static void a_batch_is_one_copy(void **state)
 
 static void pinned_memory(void **state)
 {
-    (void)state;
     struct late_device late;
     struct dp_backend device;
     void *block = NULL;

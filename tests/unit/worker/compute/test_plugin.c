@@ -39,7 +39,6 @@ static void refused(const char *name, enum dp_status want, const char *says)
 
 static void another_build_is_refused(void **state)
 {
-    (void)state;
     static const char remedy[] = "install both from one build";
     refused("libstale_none.so", DP_VERSION, "does not say its layout");
     refused("libstale_none.so", DP_VERSION, remedy);
@@ -63,7 +62,6 @@ static void rubbish(const char *path)
 /* A library that it needs, a symbol, itself: whatever is wrong, the driver decides. */
 static void what_cannot_be_loaded_is_an_error_where_there_is_a_driver(void **state)
 {
-    (void)state;
     static const char path[] = DP_PLUGINS "/librubbish.so";
     static const char *const cases[][2] = {{"libstale_runtime.so", "libno-such-runtime.so.1"},
                                            {"libstale_symbol.so", "dp_no_such_symbol"},
@@ -84,7 +82,6 @@ static void what_cannot_be_loaded_is_an_error_where_there_is_a_driver(void **sta
 /* CUDA's libraries are missing beside the program's own plugin: the CPU is taken only where no driver says that there is a GPU. */
 static void auto_does_not_pass_by_a_driver_without_its_libraries(void **state)
 {
-    (void)state;
     static const char beside[] = DP_PLUGINS "/libdownpour-cuda.so";
     const struct dp_device_options options = {.device = "auto", .precision = "f32", .threads = 1};
     struct dp_backend backend;

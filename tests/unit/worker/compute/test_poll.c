@@ -37,7 +37,6 @@ static bool wait_in(struct world *world, uint64_t deadline)
 
 static void what_is_done_is_found_soon(void **state)
 {
-    (void)state;
     for (uint64_t takes = 1; takes < 100000000000u; takes *= 3) {
         struct world world = {.now = 1000, .done_at = 1000 + takes};
         assert_true(wait_in(&world, 200000000000u));
@@ -50,7 +49,6 @@ static void what_is_done_is_found_soon(void **state)
 
 static void what_hangs_ends_at_the_deadline(void **state)
 {
-    (void)state;
     struct world world = {.now = 1000, .done_at = UINT64_MAX};
     assert_false(wait_in(&world, 120000001000u));
     assert_in_range(world.now, 120000001000u, 120000001000u + 1000);
@@ -60,7 +58,6 @@ static void what_hangs_ends_at_the_deadline(void **state)
 /* A process that was held up beyond the deadline finds what was done meanwhile. */
 static void what_is_done_counts_after_the_deadline(void **state)
 {
-    (void)state;
     struct world world = {.now = 5000, .done_at = 0};
     assert_true(wait_in(&world, 10));
     world = (struct world){.now = 5000, .done_at = 100000};

@@ -93,7 +93,6 @@ static void same_gradients(const struct fixture *a, const struct fixture *b)
 
 static void other_memory_gives_equal_bits(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct dp_graph *g = mixed();
         struct fake_device fake;
@@ -119,7 +118,6 @@ static void other_memory_gives_equal_bits(void **state)
 /* Every copy in turn, then the kernels: said, nothing crashes, and the next pass is right again. */
 static void failures_of_a_device_are_said(void **state)
 {
-    (void)state;
     struct dp_graph *g = mixed();
     struct fake_device fake;
     struct dp_backend device;
@@ -162,7 +160,6 @@ static void failures_of_a_device_are_said(void **state)
 
 static void steps_allocate_nothing_and_repeat_bit_for_bit(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"logistic", "mlp:30-64-300-10", "mlp:9-4-1,loss=squared"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct dp_model m = model(texts[i]);
@@ -186,7 +183,6 @@ static void steps_allocate_nothing_and_repeat_bit_for_bit(void **state)
 /* The mean over a batch is the weighted mean over its two parts, the second of them short. */
 static void short_batch_is_a_batch(void **state)
 {
-    (void)state;
     struct dp_graph *g = mixed();
     struct fixture whole, part;
     fixture_open(&whole, g, cpu(), 13, 1, 4);
@@ -245,7 +241,6 @@ static void stops(struct fixture *f)
 /* What would index memory wrongly. */
 static void batches_that_do_not_fit_stop_the_program(void **state)
 {
-    (void)state;
     struct dp_graph *g = mixed();
     struct fixture f;
     fixture_open(&f, g, cpu(), 6, 1, 2);
@@ -282,7 +277,6 @@ static void batches_that_do_not_fit_stop_the_program(void **state)
 
 static void each_gradient_needs_a_buffer(void **state)
 {
-    (void)state;
     struct dp_model m = model("mlp:3-4-2,activation=tanh");
     struct fixture f;
     struct dp_error err = {0};
@@ -302,7 +296,6 @@ static void each_gradient_needs_a_buffer(void **state)
 /* A NaN weight in the first layer, under each activation, reaches the loss. */
 static void nan_is_seen_in_the_loss(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"mlp:3-4-2", "mlp:3-4-2,activation=sigmoid",
                                         "mlp:3-4-1,activation=tanh,loss=squared", "logistic"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -320,7 +313,6 @@ static void nan_is_seen_in_the_loss(void **state)
 
 static void batch_without_entries_is_computed(void **state)
 {
-    (void)state;
     struct dp_model m = model("logistic");
     struct fixture f;
     fixture_open(&f, m.graph, cpu(), 4, 1, 2);
@@ -336,7 +328,6 @@ static void batch_without_entries_is_computed(void **state)
 
 static void sizes_beyond_memory_are_said(void **state)
 {
-    (void)state;
     struct dp_model m = model("mlp:100-16000000-2");
     struct fake_device fake;
     struct dp_backend backend;
@@ -368,7 +359,6 @@ static bool after(void *left)
  * under way; the backward pass does not ask. */
 static void a_step_that_is_given_up_leaves_nothing(void **state)
 {
-    (void)state;
     struct dp_model m = model("mlp:7-5-3");
     struct fixture f;
     float before[8], loss;

@@ -61,7 +61,6 @@ static void brute(const struct user *u, uint32_t k, double *recall, double *ndcg
 
 static void figures_are_those_of_a_sort(void **state)
 {
-    (void)state;
     static struct user user;
     struct dp_rank_sums sums[2] = {{.top = {10, 25}, .items = ITEMS}, {.top = {10, 25}, .items = ITEMS}};
     struct dp_rank_best heap[25];
@@ -91,7 +90,6 @@ static void figures_are_those_of_a_sort(void **state)
 
 static void fewer_items_than_k(void **state)
 {
-    (void)state;
     static const float scores[] = {1, 3, 2, 3};
     static const uint8_t what[] = {DP_RANK_WANTED, DP_RANK_ORDINARY, DP_RANK_LEFT_OUT, DP_RANK_WANTED};
     struct dp_rank_best heap[20];
@@ -105,7 +103,6 @@ static void fewer_items_than_k(void **state)
 /* A part that travels as bytes; what the sampled items say. */
 static void parts_are_merged(void **state)
 {
-    (void)state;
     static const float others[2][3] = {{-1, 2, 0.5f}, {4, 4, 4}};
     struct dp_error err;
     struct dp_figures figures;
@@ -141,7 +138,6 @@ static void parts_are_merged(void **state)
 
 static void a_model_that_only_ranks(void **state)
 {
-    (void)state;
     static const float others[2] = {1, -3};
     struct dp_rank_sums sums = {.top = {10, 20}};
     struct dp_figures figures;
@@ -153,7 +149,6 @@ static void a_model_that_only_ranks(void **state)
 
 static void damaged_sums_are_refused(void **state)
 {
-    (void)state;
     unsigned char bytes[DP_RANK_SUMS_BYTES];
     struct dp_rank_sums sums = {.top = {10, 20}, .users = 2, .examples = 1, .lists = 1}, back;
     const double none = (double)NAN;
@@ -173,7 +168,6 @@ static void damaged_sums_are_refused(void **state)
 
 static void scores_by_factors(void **state)
 {
-    (void)state;
     enum { U = 3, I = 5, W = 4 };
     float user[U * W], item[I * W], user_bias[U], item_bias[I], out[U * I];
     for (int i = 0; i < U * W; i++)

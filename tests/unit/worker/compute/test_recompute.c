@@ -60,7 +60,6 @@ static struct dp_backend cpu(void)
 
 static void equal_bits_and_less_memory(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct dp_graph *kept = deep(0, 0.3f), *recomputed = deep(seed, 0.3f);
         struct fixture a, b;
@@ -89,7 +88,6 @@ static void equal_bits_and_less_memory(void **state)
 /* No two values that are needed at one time share a buffer: the lives of a plan, step by step. */
 static void nothing_that_lives_is_overwritten(void **state)
 {
-    (void)state;
     struct dp_graph *g = deep(1, 0);
     struct dp_reuse reuse;
     dp_reuse_plan(g, &reuse);
@@ -117,7 +115,6 @@ static struct dp_graph *dropped(float rate)
 /* The gradient of a bias is 0 where its column is dropped in every example: with one example it shows the mask. */
 static void mask_is_of_the_minibatch(void **state)
 {
-    (void)state;
     struct dp_graph *g = dropped(0.25f);
     struct fixture f;
     float first[500];
@@ -141,7 +138,6 @@ static void mask_is_of_the_minibatch(void **state)
 
 static void evaluation_drops_nothing(void **state)
 {
-    (void)state;
     struct dp_graph *with = dropped(0.5f), *without = dropped(0);
     struct fixture a, b;
     struct dp_error err = {0};

@@ -16,7 +16,6 @@ static uint64_t key_of(uint64_t i)
 
 static void test_distinct_keys_in_order(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_key_record *record = NULL;
     struct dp_sample_keys keys;
@@ -48,7 +47,6 @@ static void test_distinct_keys_in_order(void **state)
 
 static void test_rows_of_a_sample(void **state)
 {
-    (void)state;
     uint64_t thin[] = {3}, wide[] = {2, 5, 9};
     const struct dp_sample_keys keys = {.tables = 2,
                                         .table = {{.name = "thin", .dim = 1, .count = 1, .keys = thin},

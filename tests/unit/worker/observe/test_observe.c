@@ -279,7 +279,6 @@ static void are(const struct taken *taken, const struct wanted *wanted, size_t c
  * Planted: the counts of the faster shard; those from before the pull; those of the last shard; no sample after the signal. */
 static void counts_are_the_slowest_shards_behind_the_pull(void **state)
 {
-    (void)state;
     static const struct event events[] = {
         {.at_ms = 1015, .shard = 0, .pushes = 2, .examples = 64},
         {.at_ms = 1031, .shard = 1, .pushes = 1, .examples = 32},
@@ -304,7 +303,6 @@ static void counts_are_the_slowest_shards_behind_the_pull(void **state)
  * examples; a restart is told by pushes alone; the sample in which it was is kept; each shard's earlier counts are the last one's. */
 static void counting_goes_on_over_restarts(void **state)
 {
-    (void)state;
     static const struct event events[] = {
         {.at_ms = 1005, .shard = 0, .pushes = 7, .examples = 300},
         {.at_ms = 1005, .shard = 1, .pushes = 8, .examples = 200},
@@ -329,7 +327,6 @@ static void counting_goes_on_over_restarts(void **state)
 /* Tables that are made later are waited for; a training without a push has its first and its last sample. */
 static void a_training_may_begin_late(void **state)
 {
-    (void)state;
     static const struct wanted wanted[] = {{1030, 1, 0, 0}, {1580, 2, 0, 0}};
     struct taken taken = observe(&(struct played){.no_tables = true});
     are(&taken, wanted, 2, UINT64_MAX);
@@ -376,7 +373,6 @@ static void are_at_multiples(const struct taken *taken, uint64_t most, uint64_t 
 /* Planted: samples by examples at a fraction of the time; marked as those by time; the next one due an interval behind the last. */
 static void slow_trainings_have_no_more_samples_by_examples(void **state)
 {
-    (void)state;
     struct taken taken = observe_pushes(100, 5, "async");
     are_at_multiples(&taken, 5 * PUSH, 0);
     taken = observe_pushes(20, 27, "async");
@@ -386,7 +382,6 @@ static void slow_trainings_have_no_more_samples_by_examples(void **state)
 /* Planted: it is not pulled again. */
 static void synchronous_steps_are_sampled_between_two(void **state)
 {
-    (void)state;
     struct taken taken = observe_pushes(15, 37, "sync");
     for (uint64_t i = 1; i + 1 < taken.count; i++) {
         const struct dp_sample *s = &taken.sample[i];

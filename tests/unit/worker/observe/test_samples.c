@@ -99,7 +99,6 @@ static void store(const char *path, const unsigned char *bytes, size_t size)
 
 static void test_what_is_read_was_written(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/dp_samples_XXXXXX", path[64];
     assert_non_null(mkdtemp(dir));
     (void)snprintf(path, sizeof path, "%s/samples", dir);
@@ -127,7 +126,6 @@ static void test_what_is_read_was_written(void **state)
 /* Whoever killed the writer, the frames that it had finished are there. */
 static void test_cut_at_every_byte(void **state)
 {
-    (void)state;
     char path[] = "/tmp/dp_samples_XXXXXX";
     int fd = mkstemp(path);
     size_t size;
@@ -157,7 +155,6 @@ static void test_cut_at_every_byte(void **state)
 
 static void test_every_bit_counts(void **state)
 {
-    (void)state;
     char path[] = "/tmp/dp_samples_XXXXXX";
     int fd = mkstemp(path);
     size_t size, frame = 64 + FLOATS * 4 + 8;
@@ -197,7 +194,6 @@ static void limit_files(rlim_t bytes, struct rlimit *before)
 /* The frame that did not fit is not there, and the next one that fits is read behind the last whole one. */
 static void test_full_disk(void **state)
 {
-    (void)state;
     char path[] = "/tmp/dp_samples_XXXXXX";
     int fd = mkstemp(path);
     const struct dp_sample_keys keys = keys_of();
@@ -235,7 +231,6 @@ static void test_full_disk(void **state)
 
 static void test_fits_its_model_alone(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_error err = {0};
     struct dp_sample_keys keys = {.tables = FIX_PARAMETERS};
@@ -257,7 +252,6 @@ static void test_fits_its_model_alone(void **state)
 
 static void test_a_sample_is_due_at_the_next_multiple(void **state)
 {
-    (void)state;
     struct dp_sample_keys keys = {.each = 10};
     assert_int_equal(dp_sample_keys_due(&keys, 0), 10);
     assert_int_equal(dp_sample_keys_due(&keys, 9), 10);

@@ -117,7 +117,6 @@ static void check(struct dp_dataset_options options, const struct place *place)
 
 static void each_format_comes_back(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < KINDS; k++) {
         struct place place;
         place_open(&place);
@@ -152,7 +151,6 @@ static unsigned mappings(const struct place *place)
 /* A share held out is of the file that is trained on: decoded once, the other part maps what the first left. */
 static void both_parts_of_a_file_are_one_cache(void **state)
 {
-    (void)state;
     struct place place;
     struct dp_dataset *train, *held;
     place_open(&place);
@@ -176,7 +174,6 @@ static void both_parts_of_a_file_are_one_cache(void **state)
 
 static void changed_sources_are_seen(void **state)
 {
-    (void)state;
     struct place place;
     place_open(&place);
     struct dp_dataset_options options = options_of(&place, &kinds[4]);
@@ -237,7 +234,6 @@ static void get(const struct dp_dataset_options *options, const struct dp_format
 /* What was decoded is of neither state of the sources then, and no cache may say that it is of the earlier one. */
 static void a_source_that_changes_while_it_is_read_leaves_no_cache(void **state)
 {
-    (void)state;
     static const struct {
         bool second, keeps_time;
         const char *text;
@@ -268,7 +264,6 @@ static void a_source_that_changes_while_it_is_read_leaves_no_cache(void **state)
 
 static void unfinished_files_are_swept(void **state)
 {
-    (void)state;
     struct place place;
     place_open(&place);
     struct dp_dataset_options options = options_of(&place, &kinds[0]);
@@ -281,7 +276,6 @@ static void unfinished_files_are_swept(void **state)
 /* Settings that change the content have a file of their own. */
 static void settings_are_told_apart(void **state)
 {
-    (void)state;
     struct place place;
     place_open(&place);
     struct dp_dataset_options options = options_of(&place, &kinds[5]);
@@ -306,7 +300,6 @@ static void write_bytes(const char *path, const unsigned char *bytes, size_t len
 
 static void damaged_files_are_made_again(void **state)
 {
-    (void)state;
     struct place place;
     char path[512];
     place_open(&place);
@@ -336,7 +329,6 @@ static void damaged_files_are_made_again(void **state)
 
 static void a_cache_that_cannot_be_written_stops_nothing(void **state)
 {
-    (void)state;
     struct place place;
     place_open(&place);
     struct dp_dataset_options options = options_of(&place, &kinds[0]);
@@ -371,7 +363,6 @@ static void *open_one(void *context)
 
 static void several_open_it_at_once(void **state)
 {
-    (void)state;
     enum { OPENERS = 4 };
     for (int round = 0; round < 20; round++) {
         struct place place;

@@ -8,7 +8,6 @@
 
 static void every_pair(void **state)
 {
-    (void)state;
     static const uint64_t users[] = {9, 2, 5}, items[] = {100, 7, 30, 8};
     const struct dp_cross cross = {users, items, 3, 4};
     for (int triples = 0; triples < 2; triples++) {
@@ -46,7 +45,6 @@ static void take(void *context, uint64_t item)
 
 static void what_users_met(void **state)
 {
-    (void)state;
     struct test_dir dir;
     struct taken taken = {0};
     test_dir_open(&dir);

@@ -50,7 +50,6 @@ static void expect(size_t at, uint32_t group, const char *text)
 
 static void words_by_count(void **state)
 {
-    (void)state;
     static const char text[] = "b a\tb\nc a b d\r\n a b";
     struct test_dir dir;
     test_dir_open(&dir);
@@ -86,7 +85,6 @@ static void words_by_count(void **state)
 
 static void users_and_items(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = {
@@ -108,7 +106,6 @@ static void users_and_items(void **state)
 /* Of names and numbers, and of lists; a file that has changed is refused. */
 static void users_and_items_by_name(void **state)
 {
-    (void)state;
     static const char *const ways[2] = {"Ann Lee\tUp\nAnn Lee\t7\n12\tUp\n12\tA \\ B\n",
                                         "Ann Lee\tUp\t7\n12\tUp\tA \\ B\n"};
     struct test_dir dir;
@@ -158,7 +155,6 @@ static struct dp_dataset_options csv_options(enum dp_data_form form)
 
 static void columns_and_categories(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = csv_options(DP_FORM_SPARSE);
@@ -199,7 +195,6 @@ static void columns_and_categories(void **state)
 
 static void click_logs(void **state)
 {
-    (void)state;
     static const char row[] =
         "1\t5\t\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13"
         "\taa\tb\tc\td\te\tf\tg\th\ti\tj\tk\tl\tm\tn\to\tp\tq\tr\ts\tt\tu\tv\tw\tx\ty\t\n";
@@ -230,7 +225,6 @@ static void click_logs(void **state)
 
 static void numbers_of_columns(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = {.form = DP_FORM_DENSE,
@@ -257,7 +251,6 @@ static void numbers_of_columns(void **state)
 /* A set with a bound keeps the first, each once, and says that there are more. */
 static void bounded(void **state)
 {
-    (void)state;
     struct dp_name_set set = {.max = 3000};
     memset(&told, 0, sizeof told);
     for (uint64_t i = 0; i < 5000; i++) {

@@ -70,7 +70,6 @@ static void check(enum kind kind, uint32_t n)
 
 static void every_kind(void **state)
 {
-    (void)state;
     static const uint32_t ns[] = {1, 2, 3, 31, 32, 33, 34, 100, 1000, 9000, 100000};
     for (int kind = 0; kind < KINDS; kind++)
         for (size_t i = 0; i < sizeof ns / sizeof ns[0]; i++)

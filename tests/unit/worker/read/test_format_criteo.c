@@ -62,7 +62,6 @@ static float wanted(uint32_t i, uint32_t c)
 
 static void columns_and_categories(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char text[32768];
     make_text(text, sizeof text, true);
@@ -107,7 +106,6 @@ static void columns_and_categories(void **state)
 
 static void lists_of_features(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char text[32768];
     make_text(text, sizeof text, true);
@@ -147,7 +145,6 @@ static void lists_of_features(void **state)
 
 static void hashed_to_few_bits(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char text[32768];
     make_text(text, sizeof text, true);
@@ -173,7 +170,6 @@ static void hashed_to_few_bits(void **state)
 /* Criteo's own test file has no labels: to be scored it need not. */
 static void labels_may_be_missing_for_scores(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char with[32768], without[32768], path[256];
     make_text(with, sizeof with, true);
@@ -208,7 +204,6 @@ static void labels_may_be_missing_for_scores(void **state)
 
 static void bad_files_are_refused(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
@@ -239,7 +234,6 @@ static void bad_files_are_refused(void **state)
 /* The first line says for the whole file whether it has labels: a line that lacks something else is none without one. */
 static void the_first_line_tells_of_labels(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);

@@ -98,7 +98,6 @@ static void count_epoch(const struct dp_dataset *dataset, uint32_t epoch, struct
 
 static void each_pair_and_its_sampled_items(void **state)
 {
-    (void)state;
     enum { EPOCHS = 600 };
     struct test_dir dir;
     char text[4096];
@@ -138,7 +137,6 @@ static void each_pair_and_its_sampled_items(void **state)
 /* The seed and the epoch change what is sampled; the same numbers give the same. */
 static void sampling_hangs_on_the_numbers(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char text[4096];
     test_dir_open(&dir);
@@ -174,7 +172,6 @@ static void sampling_hangs_on_the_numbers(void **state)
 /* Lists in the file's order, minibatches cut anywhere; in both forms. */
 static void lists_are_kept_together(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t user, item;
         float label;
@@ -214,7 +211,6 @@ static void lists_are_kept_together(void **state)
 /* For prediction pairs are taken as they are. */
 static void scored_pairs_are_not_joined_by_others(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
@@ -235,7 +231,6 @@ static void scored_pairs_are_not_joined_by_others(void **state)
 
 static void bad_files_are_refused(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
@@ -287,7 +282,6 @@ static void same_pairs(struct test_dir *dir, const char *plain, const char *othe
 /* As ratings are handed out: parted by commas, with names above them. And UTF-8's mark is no data. */
 static void ratings_are_pairs(void **state)
 {
-    (void)state;
     static const char plain[] = "1 296\n1 306\n2 296\n7 5\n";
     static const char *const others[] = {
         "userId,movieId,rating,timestamp\n1,296,5.0,1147880044\n1,306,3.5,1147868817\n2,296,5,1\n7,5,-1e1,"
@@ -312,7 +306,6 @@ static void ratings_are_pairs(void **state)
 /* Without a format named the model says whether it wants pairs: what are none are refused, and not trained on as words. */
 static void what_is_no_pairs_is_refused(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     static const struct {
@@ -347,7 +340,6 @@ static void what_is_no_pairs_is_refused(void **state)
 /* And a model of words reads any text as words, also one of numbers. */
 static void words_may_be_numbers(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
@@ -375,7 +367,6 @@ static void words_may_be_numbers(void **state)
 
 static void bad_lists_are_refused(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char path[256];
     test_dir_open(&dir);

@@ -25,7 +25,6 @@ static struct dp_dataset_options options_of(enum dp_data_form form)
 
 static void windows_of_bytes(void **state)
 {
-    (void)state;
     static const char text[] = "the cat sat\non the \xc3\xa4 mat";
     struct test_dir dir;
     test_dir_open(&dir);
@@ -77,7 +76,6 @@ static int word_of(const uint64_t *keys, uint64_t key)
 
 static void pairs_of_words(void **state)
 {
-    (void)state;
     uint64_t keys[WORDS] = {0};
     uint32_t got[WORDS][WORDS] = {{0}}, want[WORDS][WORDS] = {{0}};
     size_t len = strlen(sequence);
@@ -105,7 +103,6 @@ static void pairs_of_words(void **state)
 
 static void sampled_words_by_their_chances(void **state)
 {
-    (void)state;
     enum { EPOCHS = 200 };
     uint64_t keys[WORDS] = {0};
     double drawn[WORDS][WORDS] = {{0}}, of[WORDS] = {0}; /* beside a near word */
@@ -157,7 +154,6 @@ static void sampled_words_by_their_chances(void **state)
 
 static void bad_files_are_refused(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_WINDOWS);

@@ -16,7 +16,6 @@ static char path[] = "/tmp/dp-held-XXXXXX";
 
 static int setup(void **state)
 {
-    (void)state;
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
     for (unsigned i = 0; i < EXAMPLES; i++)
@@ -26,7 +25,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     return unlink(path);
 }
 
@@ -70,7 +68,6 @@ static uint64_t count(const struct dp_dataset_options *options, uint32_t epoch, 
 
 static void parts_are_the_whole_once(void **state)
 {
-    (void)state;
     static const double shares[] = {1e-9, 0.1, 0.25, 0.5, 0.9};
     static const uint64_t held_wanted[] = {1, 20, 50, 101, 182};
     for (size_t s = 0; s < sizeof shares / sizeof shares[0]; s++)
@@ -90,7 +87,6 @@ static void parts_are_the_whole_once(void **state)
 /* From the whole file, whose end may be of one class only; another seed, another share. */
 static void the_share_is_drawn(void **state)
 {
-    (void)state;
     unsigned held[EXAMPLES], other[EXAMPLES], last = 0, same = 0;
     struct dp_dataset_options options = options_of(0.25, true, 1, 16);
     (void)count(&options, 0, held);
@@ -106,7 +102,6 @@ static void the_share_is_drawn(void **state)
 
 static void what_cannot_be_is_refused(void **state)
 {
-    (void)state;
     static const double shares[] = {-0.1, 0.91, 1, 1.0 / 0.0};
     struct dp_dataset *data;
     struct dp_error err = {0};

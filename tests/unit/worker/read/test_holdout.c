@@ -99,7 +99,6 @@ static struct held check_parts(const struct file *f, uint8_t part[PARTS][USERS][
 
 static void one_of_each_user(void **state)
 {
-    (void)state;
     static struct file f;
     static uint8_t part[PARTS][USERS][ITEMS];
     struct test_dir dir;
@@ -119,7 +118,6 @@ static void one_of_each_user(void **state)
 
 static void a_share_and_a_validation_share(void **state)
 {
-    (void)state;
     enum { SEEDS = 40 };
     static struct file f;
     static uint8_t part[PARTS][USERS][ITEMS], alone[USERS][ITEMS];
@@ -150,7 +148,6 @@ static void a_share_and_a_validation_share(void **state)
 /* Whatever the order of the lines; not whatever the seed. */
 static void parts_hang_on_pairs_and_seed(void **state)
 {
-    (void)state;
     static struct file f;
     static uint8_t a[USERS][ITEMS], b[USERS][ITEMS];
     struct test_dir dir;
@@ -172,7 +169,6 @@ static void parts_hang_on_pairs_and_seed(void **state)
 /* Parts of one file have caches of their own. */
 static void parts_are_kept_apart(void **state)
 {
-    (void)state;
     static struct file f;
     static uint8_t part[2][PARTS][USERS][ITEMS];
     struct test_dir dir;
@@ -197,7 +193,6 @@ static void parts_are_kept_apart(void **state)
 
 static void what_cannot_be_held_out(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(NULL, DP_HOLDOUT_ONE, 0, 0, 5, TEST);

@@ -32,7 +32,6 @@ static void refused(const uint8_t *images, size_t images_len, const uint8_t *lab
 
 static void every_truncation(void **state)
 {
-    (void)state;
     size_t images_len, labels_len;
     uint8_t *images = make_images(3, 4, 5, &images_len), *labels = make_labels(3, 10, &labels_len);
     char place[64];
@@ -50,7 +49,6 @@ static void every_truncation(void **state)
 
 static void bad_headers(void **state)
 {
-    (void)state;
     static const struct {
         size_t at; /* in the images; 100 and more: in the labels */
         uint32_t number;

@@ -60,7 +60,6 @@ static void meaning(enum dp_labels labels, uint32_t classes, const char *train, 
 
 static void two_texts(void **state)
 {
-    (void)state;
     meaning(DP_LABELS_BINARY, 0, "y,a\n>50K,1\n<=50K,2\n>50K,3\n", "101",
             "'<=50K' is 0, '>50K' is 1 (positive)", "a,y\n3,\">50K\"\n", "1");
     meaning(DP_LABELS_BINARY, 0, "y,a\nYES,1\n no ,2\nYes,3\n", "101", "'no' is 0, 'yes' is 1 (positive)",
@@ -77,7 +76,6 @@ static void two_texts(void **state)
 
 static void several_texts(void **state)
 {
-    (void)state;
     meaning(DP_LABELS_CLASS, 3, "a,y\n1,setosa\n2,virginica\n3,versicolor\n4,setosa\n", "0210",
             "'setosa' is 0, 'versicolor' is 1, 'virginica' is 2", "y,a\nvirginica,1\n", "2");
     meaning(DP_LABELS_CLASS, 5, "a,y\n1,b\n2,a\n", "10", "'a' is 0, 'b' is 1", "y,a\nb,1\n", "1");
@@ -89,7 +87,6 @@ static void several_texts(void **state)
 
 static void refused_labels(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options two = options_of(DP_LABELS_BINARY, 0), three = options_of(DP_LABELS_CLASS, 3);
@@ -119,7 +116,6 @@ static void refused_labels(void **state)
 /* A test file with other labels is refused; one that is only scored may say anything. */
 static void other_files(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char train[256];
     test_dir_open(&dir);
@@ -157,7 +153,6 @@ static void other_files(void **state)
 /* libsvm: by the training file, too. */
 static void numbers_of_libsvm(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_LABELS_CLASS, 3);

@@ -16,7 +16,6 @@ static enum dp_status map(struct dp_label_rule *rule, float label, float *out)
 
 static void binary(void **state)
 {
-    (void)state;
     float out = 9;
     struct dp_label_rule signs = {.kind = DP_LABELS_BINARY}, bits = {.kind = DP_LABELS_BINARY};
     assert_int_equal(map(&signs, -1, &out), DP_OK);
@@ -34,7 +33,6 @@ static void binary(void **state)
 
 static void classes(void **state)
 {
-    (void)state;
     float out = 9;
     struct dp_label_rule rule = {.kind = DP_LABELS_CLASS, .classes = 3};
     for (int c = 0; c < 3; c++) {
@@ -51,7 +49,6 @@ static void classes(void **state)
 /* Which number class 0 has is found out by all labels, where only one number can be. */
 static void bases(void **state)
 {
-    (void)state;
     static const struct {
         enum dp_labels kind;
         uint32_t base;
@@ -106,7 +103,6 @@ static void bases(void **state)
 
 static void any(void **state)
 {
-    (void)state;
     float out = 9;
     struct dp_label_rule rule = {.kind = DP_LABELS_ANY};
     assert_int_equal(map(&rule, -3.25f, &out), DP_OK);

@@ -37,7 +37,6 @@ static void show(const char *text, char *out, size_t size)
 
 static void good_lines(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *seen;
     } cases[] = {
@@ -62,7 +61,6 @@ static void good_lines(void **state)
 
 static void bad_lines(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *why;
     } cases[] = {
@@ -113,7 +111,6 @@ static void bad_lines(void **state)
 /* Of indices that do not ascend, too. */
 static void line_of_many_entries(void **state)
 {
-    (void)state;
     size_t entries = 200000, len = 0;
     char *text = malloc(entries * 16);
     assert_non_null(text);

@@ -54,7 +54,6 @@ static void check(const char *text, bool quotes, const char *want)
 
 static void cut_anywhere(void **state)
 {
-    (void)state;
     check("", false, "");
     check("a\nbc\r\n\n d", false, "1:a|2:bc|3:|4: d|");
     check("a\nbc\n", false, "1:a|2:bc|");
@@ -64,7 +63,6 @@ static void cut_anywhere(void **state)
 
 static void failures_name_the_place(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct seen seen = {.refuse = 2};
     assert_int_equal(read_cut("a\nb\x80"
@@ -83,7 +81,6 @@ static void failures_name_the_place(void **state)
 
 static void nul_bytes_are_refused(void **state)
 {
-    (void)state;
     for (int quotes = 0; quotes < 2; quotes++)
         for (size_t cut = 0; cut <= 8; cut++) {
             struct dp_lines *lines;
@@ -104,7 +101,6 @@ static void nul_bytes_are_refused(void **state)
 /* A quote without its second is refused within a bound, however large the file is; doubled quotes do not begin anew. */
 static void endless_quotes_are_refused(void **state)
 {
-    (void)state;
     static const char *const tails[] = {"x\n", "\"\"\n", "\"\""};
     for (size_t t = 0; t < 3; t++) {
         struct dp_lines *lines;
@@ -131,7 +127,6 @@ static void endless_quotes_are_refused(void **state)
 /* Many fields, each shorter than that, are a record. */
 static void many_quoted_fields_are_read(void **state)
 {
-    (void)state;
     struct dp_lines *lines;
     struct seen seen = {.text = "", .refuse = 1};
     struct dp_error err = {0};
@@ -150,7 +145,6 @@ static void many_quoted_fields_are_read(void **state)
 /* A few packed megabytes may be a line of many gigabytes: it costs no more memory than the bound. */
 static void endless_lines_are_refused(void **state)
 {
-    (void)state;
     struct dp_lines *lines;
     struct seen seen = {.text = ""};
     struct dp_error err = {0};

@@ -17,7 +17,6 @@ static uint64_t take(struct dp_name_set *names, const char *text)
 
 static void integers_are_their_own_keys(void **state)
 {
-    (void)state;
     struct dp_name_set names = {0};
     assert_true(take(&names, "0") == 0);
     assert_true(take(&names, "12") == 12);
@@ -29,7 +28,6 @@ static void integers_are_their_own_keys(void **state)
 /* Written with a leading zero, too long for a number, or with anything else in it. */
 static void other_texts_are_names(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "012", "00",  "9223372036854775808", "12a", "a",  "A",
         "1e5", "1 2", "B000FA64PK",          "é",   "-x", "The Matrix (1999)"};
@@ -52,7 +50,6 @@ static void other_texts_are_names(void **state)
 
 static void many_cost_no_more_each(void **state)
 {
-    (void)state;
     enum { MANY = 65536 };
     struct dp_name_set names = {0};
     static uint64_t keys[MANY];
@@ -74,7 +71,6 @@ static void many_cost_no_more_each(void **state)
 /* As if a second name had the first one's hash. */
 static void one_key_of_two_names_is_refused(void **state)
 {
-    (void)state;
     struct dp_name_set names = {0};
     struct dp_error err = {0};
     uint64_t key = take(&names, "alice");

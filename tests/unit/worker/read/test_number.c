@@ -36,7 +36,6 @@ static void check(const char *text)
 
 static void named_numbers(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"0",
                                         "-0",
                                         "+1",
@@ -80,7 +79,6 @@ static void named_numbers(void **state)
 
 static void random_numbers(void **state)
 {
-    (void)state;
     char text[96];
     for (uint64_t i = 1; i <= 300000; i++) {
         uint64_t a = dp_mix(i), b = dp_mix(a + 1), c = dp_mix(b + 1);
@@ -112,7 +110,6 @@ static void random_numbers(void **state)
 
 static void what_is_no_number(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"",    "-",   "+",    ".",        "-.", "e5",  "1e", "1e+",
                                         "nan", "inf", "-inf", "infinity", "x",  "--1", "+-1"};
     float f;
@@ -139,7 +136,6 @@ static void what_is_no_number(void **state)
 /* Its end is found whatever its range, and where none is. */
 static void ends(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int end; /* -1: no number */

@@ -25,7 +25,6 @@ static void check_bijection(uint64_t n, uint64_t seed, uint32_t epoch)
 
 static void bijection(void **state)
 {
-    (void)state;
     for (uint64_t n = 1; n <= 300; n++)
         for (uint32_t e = 0; e < 5; e++)
             check_bijection(n, n * 31, e);
@@ -37,7 +36,6 @@ static void bijection(void **state)
 /* Too large to go through: elements stay inside, and none is met twice. */
 static void huge(void **state)
 {
-    (void)state;
     static const uint64_t ns[] = {((uint64_t)1 << 32) + 1, ((uint64_t)1 << 62) + 1, ((uint64_t)1 << 63) - 1};
     for (size_t k = 0; k < sizeof ns / sizeof ns[0]; k++) {
         struct dp_order order;
@@ -55,7 +53,6 @@ static void huge(void **state)
 /* Many side by side are the same as one after the other, whatever their number. */
 static void each(void **state)
 {
-    (void)state;
     static const uint64_t ns[] = {1, 2, 5, 17, 1000, 65537, ((uint64_t)1 << 62) + 1, ((uint64_t)1 << 63) - 1};
     for (size_t k = 0; k < sizeof ns / sizeof ns[0]; k++)
         for (uint32_t count = 0; count < 70; count++) {
@@ -83,7 +80,6 @@ static uint64_t equal_places(uint64_t n, uint64_t seed_a, uint32_t epoch_a, uint
 
 static void seed_and_epoch_choose(void **state)
 {
-    (void)state;
     assert_int_equal(equal_places(10000, 5, 3, 5, 3), 10000);
     /* Two random permutations agree in 1 place on average; in 12 once in a thousand million. */
     assert_true(equal_places(10000, 5, 3, 5, 4) < 12);
@@ -95,7 +91,6 @@ static void seed_and_epoch_choose(void **state)
 /* Each of the 6 orders of 3, and each place of element 0 among 10, about equally often. */
 static void no_bias(void **state)
 {
-    (void)state;
     const int runs = 30000;
     int orders[27] = {0}, places[10] = {0};
     for (int e = 0; e < runs; e++) {

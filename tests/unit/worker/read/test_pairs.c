@@ -51,7 +51,6 @@ static void expect(struct test_dir *dir, const char *format, const char *text, c
 
 static void names_in_each_way(void **state)
 {
-    (void)state;
     static const struct pair plain[] = {{"alice", "matrix"}, {"bob", "7"}, {"007", "matrix"}, {NULL, NULL}};
     static const struct pair blanks[] = {{"Ann Lee", "The Matrix"}, {"Bob", "12, rue"}, {NULL, NULL}};
     static const struct pair few[] = {{"1", "B00X"}, {"2", "7"}, {NULL, NULL}};
@@ -79,7 +78,6 @@ static void names_in_each_way(void **state)
 /* The digest of a file of numbers is one that stores and caches already have. */
 static void names_leave_numbers_alone(void **state)
 {
-    (void)state;
     static const uint64_t pairs[3][2] = {{1, 2}, {1, 3}, {9, 3}};
     struct test_dir dir;
     struct dp_dataset_options options = options_of();
@@ -96,7 +94,6 @@ static void names_leave_numbers_alone(void **state)
 
 static void lists_are_pairs(void **state)
 {
-    (void)state;
     static const struct pair want[] = {{"0", "3"}, {"0", "1"}, {"0", "4"}, {"0", "9"},
                                        {"1", "3"}, {"5", "4"}, {"5", "3"}, {NULL, NULL}};
     static const struct pair names[] = {{"u", "x"}, {"u", "y 1"}, {"v", "x"}, {NULL, NULL}};
@@ -118,7 +115,6 @@ static void lists_are_pairs(void **state)
 
 static void lists_are_detected_with_care(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool lists;
@@ -146,7 +142,6 @@ static void lists_are_detected_with_care(void **state)
 /* "(user,item)" of names, and names of items behind it. */
 static void negatives_of_names(void **state)
 {
-    (void)state;
     static const char *const want[] = {"m", "a b", "12", "a b", "m"};
     struct test_dir dir;
     char negatives[256];

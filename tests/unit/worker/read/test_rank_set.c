@@ -45,7 +45,6 @@ static uint64_t item_of(const struct dp_rank_set *set, uint32_t place)
 
 static void what_can_be_ranked(void **state)
 {
-    (void)state;
     struct test_dir dir;
     struct dp_error err;
     struct sets sets;
@@ -85,7 +84,6 @@ static void what_can_be_ranked(void **state)
 /* Users of a round of 40 items each meet every third; the counts of what is sampled lie within 6 deviations of their mean. */
 static void sampled_items_are_unmet(void **state)
 {
-    (void)state;
     enum { USERS = 400, ITEMS = 40, SAMPLED = 7 };
     static char train[1 << 16], test[1 << 14];
     struct test_dir dir;

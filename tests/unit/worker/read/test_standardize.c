@@ -29,7 +29,6 @@ static struct dp_batch *filled(const struct dp_dataset *dataset)
 /* Columns around 1, of 1e5, a constant, and missing numbers. */
 static void known_values(void **state)
 {
-    (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_DENSE, 4);
@@ -77,7 +76,6 @@ static void known_values(void **state)
 /* Seconds since 1970 within a minute, which f32 cannot tell apart, and numbers at the ends of f32. */
 static void wide_numbers(void **state)
 {
-    (void)state;
     enum { ROWS = 1000 };
     struct test_dir dir;
     static char text[ROWS * 64];
@@ -127,7 +125,6 @@ static void write_rows(struct test_dir *dir, const char *name, char path[256])
 /* Of all files and ways a row has the bits that it has in training. */
 static void one_row_has_one_value(void **state)
 {
-    (void)state;
     struct test_dir dir;
     struct dp_error err = {0};
     char train[256], again[256], *text = NULL, kept[256];
@@ -166,7 +163,6 @@ static void one_row_has_one_value(void **state)
 /* A cache of one setting, or of one training file's schema, is not another's. */
 static void caches_are_told_apart(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char train[256], test[256];
     test_dir_open(&dir);
@@ -195,7 +191,6 @@ static void caches_are_told_apart(void **state)
 /* Both parts of a file are standardized by all of it. */
 static void a_share_is_of_the_whole_file(void **state)
 {
-    (void)state;
     struct test_dir dir;
     char train[256];
     test_dir_open(&dir);
@@ -217,7 +212,6 @@ static void a_share_is_of_the_whole_file(void **state)
 /* Far outside of what was trained on a value may have none in f32: the line says so. Where a column was constant it has one: 0. */
 static void far_values(void **state)
 {
-    (void)state;
     struct test_dir dir;
     struct dp_error err = {0};
     struct dp_dataset *b = NULL;

@@ -90,7 +90,6 @@ static void a_callback_stops_it(void **state)
 static void what_is_no_header(void **state)
 {
     static const char *const texts[] = {"", "1,2\n", "a\n", "a,\n", "a,1\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_null(dp_tabular_begins((const unsigned char *)texts[i], strlen(texts[i])));
     assert_null(dp_tabular_named("libsvm"));

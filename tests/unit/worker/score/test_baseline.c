@@ -51,7 +51,6 @@ static void assert_near(double value, double want)
 
 static void of_two_classes(void **state)
 {
-    (void)state;
     /* 3 of 4 are 1 in the training set, 1 of 5 in the other. */
     struct dp_figures f = constant_of("logistic", "+1 1:1\n-1 1:2\n+1 1:1\n+1 2:1\n",
                                       "-1 1:1\n-1 1:1\n+1 1:1\n-1 1:1\n-1 1:1\n", 0);
@@ -65,7 +64,6 @@ static void of_two_classes(void **state)
 
 static void of_classes_and_numbers(void **state)
 {
-    (void)state;
     struct dp_figures f = constant_of("mlp:2-3", "0 1:1\n1 1:2\n1 1:3\n", "1 1:1\n2 1:1\n", 0);
     assert_near(f.loss, -(log(2.5 / 4.5) + log(0.5 / 4.5)) / 2);
     assert_near(f.accuracy, 0.5);
@@ -79,7 +77,6 @@ static void of_classes_and_numbers(void **state)
 /* Of those that are left, as the model sees no others. */
 static void without_those_held_out(void **state)
 {
-    (void)state;
     const char *text = "1 1:1\n2 1:1\n3 1:1\n4 1:1\n5 1:1\n6 1:1\n7 1:1\n8 1:1\n9 1:1\n1000 1:1\n";
     struct dp_figures all = constant_of("mlp:2-1,loss=squared", text, "0 1:1\n", 0);
     struct dp_figures kept = constant_of("mlp:2-1,loss=squared", text, "0 1:1\n", 0.9);
@@ -90,7 +87,6 @@ static void without_those_held_out(void **state)
 
 static void of_labels_that_are_drawn(void **state)
 {
-    (void)state;
     const char *pairs = "0 1\n1 2\n2 0\n0 3\n3 3\n";
     struct dp_figures f = constant_of("mf:4", pairs, pairs, 0); /* 3 negatives for each */
     assert_near(f.accuracy, 0.75);

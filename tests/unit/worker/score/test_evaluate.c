@@ -11,7 +11,6 @@
 
 static void parts_that_notes_cannot_hold_are_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     const uint64_t most = DP_NOTE_BYTES_MAX - HEAD, mib = 1u << 20;
     assert_int_equal(dp_evaluate_notes_fit(2, most + 1, 2 * most, &err), DP_FULL);
@@ -26,7 +25,6 @@ static void parts_that_notes_cannot_hold_are_refused(void **state)
  * still there. Otherwise each put would wait for room that its own worker is to make. */
 static void the_last_parts_have_room_beside_the_others(void **state)
 {
-    (void)state;
     const uint64_t mib = 1u << 20, board = DP_BOARD_BYTES_MAX - 4 * mib; /* the rest: all other notes */
     uint64_t accepted = 0;
     for (uint64_t all = mib / 4; all <= DP_BOARD_BYTES_MAX; all += mib / 4) {

@@ -19,7 +19,6 @@ static void assert_line(enum dp_labels labels, const float *output, uint32_t wid
 
 static void test_lines(void **state)
 {
-    (void)state;
     const float zero = 0, high = 1e30f, low = -1e30f, third = 1.0f / 3;
     assert_line(DP_LABELS_BINARY, &zero, 1, "0.5\n");
     assert_line(DP_LABELS_BINARY, &high, 1, "1\n");

@@ -52,7 +52,6 @@ static uint32_t advice_of(const struct course *course, enum dp_early_stop_why wh
 
 static void each_course_has_its_words(void **state)
 {
-    (void)state;
     static const struct course courses[] = {
         {"test", {0.6, 0.5, 0.46, 0.4552, 0.4551}, 0.69, 0.8, {NULL}},
         {"test",
@@ -112,7 +111,6 @@ static void each_course_has_its_words(void **state)
 /* Who asked it to stop there needs no more epochs. */
 static void a_stop_is_no_early_end(void **state)
 {
-    (void)state;
     static const struct course falling = {"validation", {0.9, 0.7, 0.5}, 0.69, 0.8, {NULL}};
     char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
     assert_int_equal(advice_of(&falling, DP_EARLY_STOP_NO, text), 1);
@@ -122,7 +120,6 @@ static void a_stop_is_no_early_end(void **state)
 /* Planted: no matter how many pushes, how many threads. */
 static void few_pushes_of_threads_are_told(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t threads, fetch_every;
         uint64_t pushes;

@@ -103,7 +103,6 @@ static const struct run runs[] = {
 
 static void only_what_diverged_is_said_to_have(void **state)
 {
-    (void)state;
     static struct made m;
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         make(&runs[i], &m);
@@ -121,7 +120,6 @@ static void only_what_diverged_is_said_to_have(void **state)
 
 static void stale_ones_are_told_of_asynchrony(void **state)
 {
-    (void)state;
     static struct made m;
     char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
     struct run grown = runs[9];
@@ -161,7 +159,6 @@ static void stale_ones_are_told_of_asynchrony(void **state)
 /* As seen on digits with 8 workers. Planted: stale ones and others alike; a slow training; small losses; what fits noise. */
 static void what_is_not_fitted_is_no_noise(void **state)
 {
-    (void)state;
     static const struct {
         struct run run;
         const char *wanted, *cause; /* NULL: no advice */
@@ -204,7 +201,6 @@ static void what_is_not_fitted_is_no_noise(void **state)
 
 static void the_report_has_it_for_programs(void **state)
 {
-    (void)state;
     static struct made m;
     char *text;
     make(&runs[10], &m);

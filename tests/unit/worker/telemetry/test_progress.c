@@ -61,7 +61,6 @@ static void begin(struct pair *p)
 
 static void another_worker_says_that_it_diverged(void **state)
 {
-    (void)state;
     static struct pair p;
     static const enum dp_status others[] = {DP_STOPPING, DP_DATA, DP_REPLACED, DP_TIMEOUT};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {

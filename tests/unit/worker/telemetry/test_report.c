@@ -84,7 +84,6 @@ static double number_at(const json_t *root, const char *a, const char *b)
 
 static void test_text(void **state)
 {
-    (void)state;
     struct made m;
     make(&m);
     char *text;
@@ -153,7 +152,6 @@ static void test_text(void **state)
  * taken off; those known to be repeated taken off twice. */
 static void examples_of_leased_work_are_those_applied(void **state)
 {
-    (void)state;
     struct made m;
     make(&m);
     m.cluster.training.work = DP_CLUSTER_LEASED;
@@ -182,7 +180,6 @@ static void examples_of_leased_work_are_those_applied(void **state)
 /* A watcher must not take what is reached so far for the end. */
 static void while_it_goes_on(void **state)
 {
-    (void)state;
     struct made m;
     make(&m);
     char *text;
@@ -226,7 +223,6 @@ static struct dp_speed speed_of(const struct made *m)
 /* Goal    the speed is what was reached, not what would have been had all begun together. */
 static void test_speed(void **state)
 {
-    (void)state;
     struct made m;
     make(&m);
     /* Worker 0 trains from 1000 to 1002 and 1003 to 1005, evaluating between; worker 1 within that. */
@@ -250,7 +246,6 @@ static void test_speed(void **state)
 /* Planted: in every mode; the sum is that of the last worker. */
 static void test_dropped(void **state)
 {
-    (void)state;
     struct made m;
     char *text;
     make(&m);
@@ -285,7 +280,6 @@ static void test_dropped(void **state)
 /* Planted: where nothing was missed, too. */
 static void what_was_missed_is_told(void **state)
 {
-    (void)state;
     struct made m;
     char *text;
     make(&m);
@@ -304,7 +298,6 @@ static void what_was_missed_is_told(void **state)
 /* No worker had anything: no loss, no speed, and still JSON. */
 static void test_nothing_measured(void **state)
 {
-    (void)state;
     struct made m;
     make(&m);
     memset(m.epochs, 0, sizeof m.epochs);

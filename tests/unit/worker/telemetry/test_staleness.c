@@ -4,7 +4,6 @@
 
 static void test_add(void **state)
 {
-    (void)state;
     struct dp_staleness s = {0};
     const uint64_t worst[] = {0, 1, 2, 3, 4, 7, 8};
     for (size_t i = 0; i < 7; i++) {
@@ -55,7 +54,6 @@ static void test_add(void **state)
 
 static void test_largest_has_a_bucket(void **state)
 {
-    (void)state;
     struct dp_staleness s = {0};
     const struct dp_outcome outcome = {.measured = 1, .staleness_sum = 1, .staleness_max = UINT64_MAX};
     dp_staleness_add(&s, &outcome, 0);
@@ -72,7 +70,6 @@ static void test_largest_has_a_bucket(void **state)
 /* Each value is in the bucket that begins at or below it, and no bucket is wider than 3%. */
 static void fine_buckets_are_narrow(void **state)
 {
-    (void)state;
     for (uint64_t value = 0; value < (UINT64_C(1) << 18); value++) {
         uint32_t bucket = dp_staleness_fine_of(value);
         uint64_t least = dp_staleness_fine_least(bucket);

@@ -12,7 +12,6 @@ static uint64_t told(void *self)
 
 static void test_laps(void **state)
 {
-    (void)state;
     uint64_t now = 5000000000;
     const struct dp_clock clock = {.now_ns = told, .self = &now};
     struct dp_step_times times = {0}, twice = {0};
@@ -37,7 +36,6 @@ static void test_laps(void **state)
 
 static void test_text(void **state)
 {
-    (void)state;
     struct dp_step_times times = {0};
     char text[128];
     dp_step_times_text(&times, text, sizeof text);

@@ -8,7 +8,6 @@
 
 static void tested_figures_come_back(void **state)
 {
-    (void)state;
     struct dp_tested have[4] = {
         [0] = {.known = true, .figures = {10, 0.5, 0.25, (double)NAN, (double)NAN, 0.75, 0.5}},
         [2] = {.known = true, .figures = {20, 1e-300, (double)NAN, 1.0, 3.0, (double)NAN, (double)NAN}},

@@ -47,7 +47,6 @@ static void measure(struct dp_worker_stats *have)
 
 static void test_round(void **state)
 {
-    (void)state;
     struct dp_worker_stats have, back = {0};
     measure(&have);
     char *text;
