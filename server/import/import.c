@@ -1,6 +1,9 @@
 #include "server/import/import.h"
 
 #include "common/env/directory.h"
+#include "common/model/init.h"
+#include "common/model/mix.h"
+#include "common/model/row.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/pool.h"
@@ -9,17 +12,18 @@
 #include "server/control/register_file.h"
 #include "server/durable/table_mark.h"
 #include "server/ids/push_ids.h"
-#include "server/import/import_rows.h"
 #include "server/restore/restore_marks.h"
 #include "server/restore/restore_rows.h"
 #include "server/store/rocks_store.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#define LSN   1u      /* of each row */
 #define STORE "store" /* in the directory of the checkpoint in the making */
 
 struct importing {
@@ -50,14 +54,67 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->spec.name, y->spec.name);
 }
 
+/* ---- the rows */
+
+struct import_place {
+    uint64_t mixed, index;
+};
+
+static int by_mixed(const void *a, const void *b)
+{
+    const struct import_place *x = a, *y = b;
+    return (x->mixed > y->mixed) - (x->mixed < y->mixed);
+}
+
+static enum dp_status visit_table(const struct dp_import_table *t, dp_store_visit_row *visit, void *context,
+                                  struct dp_error *err)
+{
+    struct import_place *place =
+        t->rows <= SIZE_MAX / sizeof *place - 1 ? malloc((t->rows + 1) * sizeof *place) : NULL;
+    size_t row_bytes = dp_row_bytes(&t->spec);
+    void *row = malloc(row_bytes);
+    enum dp_status st = place && row ? DP_OK
+                                     : dp_fail(err, DP_NOMEM, "no memory for %" PRIu64 " rows of table '%s'",
+                                               t->rows, t->spec.name);
+    for (uint64_t i = 0; st == DP_OK && i < t->rows; i++)
+        place[i] = (struct import_place){dp_mix(t->key(t->of, i)), i};
+    if (st == DP_OK)
+        qsort(place, t->rows, sizeof *place, by_mixed);
+    for (uint64_t i = 0; st == DP_OK && i < t->rows; i++) {
+        const struct dp_store_key key = {dp_table_id(t->spec.name), place[i].mixed};
+        DP_ASSERT(i == 0 || place[i - 1].mixed < place[i].mixed);
+        bool stored = true;
+        dp_init_row(&t->spec, dp_unmix(place[i].mixed), row);
+        st = t->fill(t->of, place[i].index, row, &stored, err);
+        if (st != DP_OK || !stored)
+            continue;
+        dp_row_set_lsn(row, LSN);
+        st = visit(context, key, row, row_bytes, err);
+    }
+    if (st == DP_OK && t->unchanged)
+        st = t->unchanged(t->of, err);
+    free(place);
+    free(row);
+    return st;
+}
+
+/* Of a store that has only this: the tables' rows, in the order of stored keys. */
+static enum dp_status visit_rows(void *self, dp_store_visit_row *visit, void *context, struct dp_error *err)
+{
+    const struct importing *m = self;
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < m->o->tables; i++)
+        st = visit_table(m->table[i], visit, context, err);
+    return st;
+}
+
 /* ---- the store */
 
 /* counts: [tables], by id. */
 static enum dp_status write_rows(struct importing *m, struct dp_store *store, uint64_t *counts,
                                  struct dp_error *err)
 {
-    const struct dp_import_rows from = {m->table, m->o->tables};
-    const struct dp_store source = dp_import_rows_store(&from);
+    const struct dp_store source = {.visit_rows = visit_rows, .self = m};
     const struct dp_restore_target target = {m->shard->range, store};
     struct dp_restore_table *tables = calloc(m->o->tables + 1, sizeof *tables);
     struct dp_restore_rows *rows = NULL;
@@ -66,7 +123,7 @@ static enum dp_status write_rows(struct importing *m, struct dp_store *store, ui
     for (uint32_t i = 0; i < m->o->tables; i++)
         tables[i] = (struct dp_restore_table){dp_table_id(m->table[i]->spec.name), m->table[i]->spec};
     const struct dp_restore_rows_options options = {
-        .target = &target, .targets = 1, .table = tables, .tables = m->o->tables, .lsn_max = DP_IMPORT_LSN};
+        .target = &target, .targets = 1, .table = tables, .tables = m->o->tables, .lsn_max = LSN};
     enum dp_status st = dp_restore_rows_new(&options, &rows, err);
     if (st == DP_OK)
         st = dp_restore_rows_take(rows, &source, m->shard->range, err);
@@ -87,7 +144,7 @@ static enum dp_status write_marks(struct importing *m, struct dp_store *store, c
     struct dp_restore_marks *marks = calloc(1, sizeof *marks);
     if (!marks)
         return dp_fail(err, DP_NOMEM, "no memory for marks");
-    dp_restore_marks_put_u64(marks, "lsn", DP_IMPORT_LSN);
+    dp_restore_marks_put_u64(marks, "lsn", LSN);
     dp_restore_marks_put_bytes(marks, "ids", m->ids, m->ids_bytes);
     for (uint32_t i = 0; i < m->o->tables; i++) {
         char bytes[DP_TABLE_MARK_BYTES];
@@ -184,7 +241,7 @@ static enum dp_status make_tail(struct importing *m, struct dp_error *err)
     struct dp_copy_job *job = dp_copy_job_new();
     if (!job)
         return dp_fail(err, DP_NOMEM, "no memory for a journal");
-    job->lsn = job->after = job->until = DP_IMPORT_LSN;
+    job->lsn = job->after = job->until = LSN;
     enum dp_status st = dp_checkpoint_path(&journal, err, "%s/journal", m->store.text);
     if (st == DP_OK)
         st = dp_directory_make(journal.text, err);
@@ -279,8 +336,8 @@ static enum dp_status prepare(struct importing *m, struct dp_error *err)
     dp_push_ids_free(&ids);
     if (!m->table || !m->shard || !m->manifest.made || !m->manifest.cluster_name || !m->ids)
         return dp_fail(err, DP_NOMEM, "no memory for a checkpoint");
-    *m->shard = (struct dp_manifest_shard){
-        .shards = 1, .range = dp_range_of_shard(0, 1), .lsn = DP_IMPORT_LSN, .after = DP_IMPORT_LSN};
+    *m->shard =
+        (struct dp_manifest_shard){.shards = 1, .range = dp_range_of_shard(0, 1), .lsn = LSN, .after = LSN};
     for (uint32_t i = 0; i < m->o->tables; i++)
         m->table[i] = &m->o->table[i];
     qsort(m->table, m->o->tables, sizeof *m->table, by_id);

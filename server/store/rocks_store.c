@@ -3,7 +3,6 @@
 #include "common/base/blocking.h"
 #include "common/base/deadline.h"
 #include "common/base/queue.h"
-#include "server/store/count.h"
 #include "server/store/marks.h"
 #include "server/store/read_lock.h"
 #include "server/store/rocks_batch.h"

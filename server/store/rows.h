@@ -42,4 +42,21 @@ DP_MUST_USE
 enum dp_status dp_rows_visit(struct dp_rocks_db *db, dp_store_visit_row *visit, void *context,
                              struct dp_error *err);
 
+/* Counts the rows of each table in slices, as of one moment of the database: begin (the moment) -> step, step, ... (done) -> end.
+ * One thread at a time; it may change between calls. end has no effect without begin. */
+struct dp_count {
+    rocksdb_iterator_t *at; /* NULL: not begun */
+    rocksdb_readoptions_t *read;
+    bool started;
+};
+
+/* Rows that are written later are not counted. Cheap: no file is read. */
+void dp_count_begin(const struct dp_rocks_db *db, struct dp_count *count);
+/* Counts at most `most` more rows into job->counts. DP_CORRUPT: a row belongs to a table that the job does
+ * not name. */
+DP_MUST_USE
+enum dp_status dp_count_step(const struct dp_rocks_db *db, struct dp_count *count, struct dp_store_job *job,
+                             uint32_t most, bool *done, struct dp_error *err);
+void dp_count_end(struct dp_count *count);
+
 #endif
