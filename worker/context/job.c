@@ -193,22 +193,6 @@ static uint32_t label_base(const char *text)
     return strcmp(text, "auto") == 0 ? DP_LABEL_BASE_AUTO : (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* Whether an older build trained the weights there on categories with the blanks around them: they go on so.
- * */
-static bool keeps_blanks(const char *columns)
-{
-    struct dp_schema before = {0};
-    struct dp_error unheard = {0};
-    bool categories = false;
-    if (!columns[0] || dp_schema_read_file(columns, &before, &unheard) != DP_OK)
-        return false;
-    for (uint32_t i = 0; i < before.columns; i++)
-        categories |= before.column[i].kind == DP_COLUMN_CATEGORY;
-    bool keeps = categories && !before.trimmed;
-    dp_schema_clear(&before);
-    return keeps;
-}
-
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle)
 {
@@ -235,7 +219,6 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .scale = cluster->data.scale,
         .normalize = cluster->data.normalize,
         .standardize = cluster->data.standardize,
-        .keeps_blanks = keeps_blanks(cluster->data.columns),
         .shuffle = shuffle,
         .seed = cluster->training.seed,
         .batch = dp_job_batch(job),

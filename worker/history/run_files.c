@@ -99,10 +99,11 @@ static enum dp_status check_labels(const struct dp_schema *now, bool counted, co
                                    struct dp_error *err)
 {
     struct dp_schema before = {0};
-    struct dp_error unheard = {0};
-    if (dp_schema_read_file(path, &before, &unheard) != DP_OK)
-        return DP_OK;
-    enum dp_status st = compare(&before, now, counted, err);
+    struct dp_error why = {0};
+    enum dp_status st = dp_schema_read_file(path, &before, &why);
+    if (st != DP_OK)
+        return st == DP_VERSION ? dp_fail(err, st, "%s", why.text) : DP_OK;
+    st = compare(&before, now, counted, err);
     dp_schema_clear(&before);
     return st;
 }

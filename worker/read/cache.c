@@ -106,7 +106,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
                                 (uint64_t)o->form, o->fields,           o->width,
                                 o->index_base,     o->window,           o->hash_bits,
                                 o->normalize,      (uint64_t)o->scored, o->standardize,
-                                o->label_base,     o->keeps_blanks};
+                                o->label_base};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {

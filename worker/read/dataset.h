@@ -30,7 +30,6 @@ enum dp_labels {
     DP_LABELS_CLASS,  /* integers 0 .. classes-1 */
 };
 
-#define DP_LABEL_BASE_MAX  ((uint32_t)1 << 24)
 #define DP_LABEL_BASE_AUTO UINT32_MAX
 
 /* Which pairs of a file are its test set (holdout.h). */
@@ -65,9 +64,8 @@ struct dp_dataset_options {
     const struct dp_schema *like; /* the schema of the training file, instead of like_path; or NULL */
     const char *columns_path;     /* the same as a file; or NULL */
     bool standardize;             /* csv: training numbers become (x - mean) / deviation; others by `like` */
-    bool keeps_blanks;  /* csv: a training file's categories keep blanks around them, as in older builds */
-    uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
-    const char *cache;  /* directory of decoded files to map instead of decoding (cache.h); or NULL */
+    uint32_t hash_bits;           /* of a category's key, 1 .. 63; 0: 63 */
+    const char *cache; /* directory of decoded files to map instead of decoding (cache.h); or NULL */
     bool scored;    /* the model only scores the file: nothing is sampled, labels may be missing throughout */
     bool normalize; /* divides each example by its Euclidean norm, after scale; zeros stay zeros */
     /* The share of the examples that is held out, drawn by (seed, number) from the whole file whatever its
@@ -86,7 +84,6 @@ struct dp_dataset_options {
 
 struct dp_dataset;
 
-DP_MUST_USE
 enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct dp_dataset **out,
                                struct dp_error *err);
 void dp_dataset_close(struct dp_dataset **dataset);
@@ -99,7 +96,6 @@ uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in
  * Lent. */
 const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset);
 /* Changes the size of minibatches (> 0). Call before the first fill. path: for messages. */
-DP_MUST_USE
 enum dp_status dp_dataset_set_batch(struct dp_dataset *dataset, uint32_t batch, const char *path,
                                     struct dp_error *err);
 /* The example at position `at` (0 .. examples-1) of an epoch: a permutation. */
@@ -112,7 +108,6 @@ uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
  * those of the training set, which must outlive it. sampled: items drawn beside each pair; ranks_sampled: the
  * pair is ranked among them, too. DP_DATA when no pair can be ranked. */
 struct dp_rank_set;
-DP_MUST_USE
 enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_dataset *train, uint32_t sampled,
                                bool ranks_sampled, struct dp_error *err);
 /* NULL when it is not a rank set. Lent. */
@@ -136,7 +131,6 @@ void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_
  * pixels and bytes have only numbers, and no names. Reads the file again. *cut: there are more names than the
  * limit of a million categories, or 16 million words or ids. options: those of dp_dataset_open. DP_DATA when
  * the file has changed since. */
-DP_MUST_USE
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
                                 struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
 
@@ -150,12 +144,10 @@ struct dp_cross {
     const uint64_t *user, *item;
     uint64_t users, items;
 };
-DP_MUST_USE
 enum dp_status dp_dataset_open_cross(const struct dp_cross *cross, enum dp_data_form form, uint32_t batch,
                                      struct dp_dataset **out, struct dp_error *err);
 
 /* A batch that is large enough for this data set's worst. */
-DP_MUST_USE
 enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err);
 /* number < batches. Sorts and deduplicates keys (radix sort; no allocation). */
 void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number,

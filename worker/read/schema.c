@@ -15,29 +15,14 @@
 
 static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label"};
 
-/* What a line can say, as its first cell has it. */
-enum key {
-    KEY_VERSION,
-    KEY_FORMAT,
-    KEY_NAMES,
-    KEY_KINDS,
-    KEY_TRIMMED,
-    KEY_MEANS,
-    KEY_DEVIATIONS,
-    KEY_CLASSES,
-    KEY_BASE,
-    KEY_END
-};
-static const char *const key_names[] = {"version", "format",     "names",   "kinds",      "trimmed",
-                                        "means",   "deviations", "classes", "label_base", "end"};
-#define KEYS (sizeof key_names / sizeof key_names[0])
+/* What a line can say, in the order of lines. */
+enum key { KEY_VERSION, KEY_NAMES = 2, KEY_KINDS, KEY_TRIMMED, KEY_MEANS, KEY_DEVIATIONS, KEY_END = 9 };
 
 struct parser {
     struct dp_schema *schema;
     struct dp_csv_record record;
     uint64_t lines;
-    bool first_version; /* of the format: two lines without keys */
-    bool seen[KEYS];
+    uint32_t seen; /* lines with a key: a bit each, by its place in `keys` */
 };
 
 /* ---- the parts of a line; cells: those behind the key */
@@ -48,9 +33,10 @@ static enum dp_status take_text(struct dp_cell cell, char **out, struct dp_error
     return *out ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the names of columns");
 }
 
-static enum dp_status take_names(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
-                                 struct dp_error *err)
+static enum dp_status take_names(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                 size_t count, struct dp_error *err)
 {
+    (void)key;
     enum dp_status st = DP_OK;
     if (count == 0 || count > COLUMNS_MAX)
         return dp_fail(err, DP_DATA, "expected the names of 1 to %u columns, found %zu", COLUMNS_MAX, count);
@@ -64,9 +50,10 @@ static enum dp_status take_names(struct dp_schema *schema, const struct dp_cell 
     return st;
 }
 
-static enum dp_status take_kinds(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
-                                 struct dp_error *err)
+static enum dp_status take_kinds(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                 size_t count, struct dp_error *err)
 {
+    (void)key;
     if (count != schema->columns)
         return dp_fail(err, DP_DATA, "expected one line with the kinds of %" PRIu32 " columns",
                        schema->columns);
@@ -88,9 +75,10 @@ static enum dp_status take_real(struct dp_cell cell, double min, double *out, st
     return DP_OK;
 }
 
-static enum dp_status take_moments(struct dp_schema *schema, bool deviations, const struct dp_cell *cells,
+static enum dp_status take_moments(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
                                    size_t count, struct dp_error *err)
 {
+    bool deviations = key == KEY_DEVIATIONS;
     if (count != schema->columns)
         return dp_fail(err, DP_DATA, "expected the %s of %" PRIu32 " columns, found %zu",
                        deviations ? "deviations" : "means", schema->columns, count);
@@ -110,9 +98,10 @@ static enum dp_status take_moments(struct dp_schema *schema, bool deviations, co
     return DP_OK;
 }
 
-static enum dp_status take_classes(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
-                                   struct dp_error *err)
+static enum dp_status take_classes(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                   size_t count, struct dp_error *err)
 {
+    (void)key;
     enum dp_status st = DP_OK;
     schema->class_text = calloc(count + 1, sizeof *schema->class_text);
     if (!schema->class_text)
@@ -124,19 +113,31 @@ static enum dp_status take_classes(struct dp_schema *schema, const struct dp_cel
     return st == DP_OK && count == 0 ? dp_fail(err, DP_DATA, "expected texts of labels") : st;
 }
 
-static enum dp_status take_number(const struct dp_cell *cells, size_t count, uint64_t max, uint32_t *out,
-                                  struct dp_error *err)
+static enum dp_status take_number(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                  size_t count, struct dp_error *err)
 {
-    uint64_t value = 0;
+    uint64_t value = 0, max = key == KEY_VERSION ? UINT32_MAX : DP_LABEL_BASE_MAX;
     if (count != 1 || dp_number_index(cells[0].at, cells[0].end, &value) != cells[0].end || value > max)
         return dp_fail(err, DP_DATA, "expected one integer up to %" PRIu64, max);
-    *out = (uint32_t)value;
+    if (key == KEY_VERSION && value != VERSION)
+        return dp_fail(err, DP_VERSION,
+                       "version %" PRIu64 " of the file is another build's: this one reads %d", value,
+                       VERSION);
+    schema->label_base = key == KEY_VERSION ? 0 : (uint32_t)value;
     return DP_OK;
 }
 
-static enum dp_status take_format(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
-                                  struct dp_error *err)
+static enum dp_status take_nothing(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                   size_t count, struct dp_error *err)
 {
+    (void)schema, (void)key, (void)cells;
+    return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing behind it");
+}
+
+static enum dp_status take_format(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                  size_t count, struct dp_error *err)
+{
+    (void)key;
     size_t len = count == 1 ? (size_t)(cells[0].end - cells[0].at) : 0;
     if (len == 0 || len >= sizeof schema->format)
         return dp_fail(err, DP_DATA, "expected the name of one format");
@@ -144,49 +145,46 @@ static enum dp_status take_format(struct dp_schema *schema, const struct dp_cell
     return DP_OK;
 }
 
-static enum dp_status take(struct dp_schema *schema, enum key key, const struct dp_cell *cells, size_t count,
-                           struct dp_error *err)
+/* A line by its first cell. */
+static const struct {
+    const char *name;
+    enum dp_status (*take)(struct dp_schema *schema, enum key key, const struct dp_cell *cells, size_t count,
+                           struct dp_error *err);
+} keys[] = {{"version", take_number},     {"format", take_format},   {"names", take_names},
+            {"kinds", take_kinds},        {"trimmed", take_nothing}, {"means", take_moments},
+            {"deviations", take_moments}, {"classes", take_classes}, {"label_base", take_number},
+            {"end", take_nothing}};
+#define KEYS (sizeof keys / sizeof keys[0])
+
+static bool has(const struct parser *p, enum key key)
 {
-    uint32_t version = 0;
-    enum dp_status st = DP_OK;
-    switch (key) {
-    case KEY_VERSION:
-        st = take_number(cells, count, UINT32_MAX, &version, err);
-        if (st == DP_OK && version != VERSION)
-            st = dp_fail(err, DP_DATA,
-                         "version %" PRIu32 " of the file is another build's: this one reads 1 and %d",
-                         version, VERSION);
-        return st;
-    case KEY_FORMAT:
-        return take_format(schema, cells, count, err);
-    case KEY_NAMES:
-        return take_names(schema, cells, count, err);
-    case KEY_KINDS:
-        return take_kinds(schema, cells, count, err);
-    case KEY_TRIMMED:
-        schema->trimmed = true;
-        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing after 'trimmed'");
-    case KEY_MEANS:
-    case KEY_DEVIATIONS:
-        return take_moments(schema, key == KEY_DEVIATIONS, cells, count, err);
-    case KEY_CLASSES:
-        return take_classes(schema, cells, count, err);
-    case KEY_BASE:
-        return take_number(cells, count, 1u << 24, &schema->label_base, err);
-    case KEY_END:
-        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing after 'end'");
-    }
-    return st;
+    return p->seen & 1u << key;
 }
 
 /* ---- the file */
 
-/* Lines come in the order of the keys, each once: what a line needs is there before it. */
-static enum dp_status take_keyed(struct parser *p, struct dp_error *err)
+static enum dp_status older(const char *what, struct dp_error *err)
 {
+    return dp_fail(
+        err, DP_VERSION,
+        "%s: an older build wrote it; score with that build, or train again (downpour run --fresh)", what);
+}
+
+/* Lines come in the order of the keys, each once: what a line needs is there before it. */
+static enum dp_status take_line(void *self, const char *at, const char *end, uint64_t line,
+                                struct dp_error *err)
+{
+    struct parser *p = self;
     const struct dp_csv_record *record = &p->record;
     size_t key = 0;
-    while (key < KEYS && !dp_cell_is(record->cells[0], key_names[key]))
+    (void)line;
+    if (p->lines == 0 && at < end && *at == '"')
+        return older("version 1 of the file, without keys", err);
+    enum dp_status st = dp_csv_record_split(&p->record, ',', at, end, err);
+    if (st != DP_OK)
+        return st;
+    p->lines++;
+    while (key < KEYS && !dp_cell_is(record->cells[0], keys[key].name))
         key++;
     if (key == KEYS)
         return dp_lines_unexpected(
@@ -194,58 +192,40 @@ static enum dp_status take_keyed(struct parser *p, struct dp_error *err)
             record->cells[0].at, record->cells[0].end, err);
     if (p->lines == 1 && key != KEY_VERSION)
         return dp_fail(err, DP_DATA, "expected the file's version first");
-    for (size_t later = key; later < KEYS; later++)
-        if (p->seen[later])
-            return dp_fail(err, DP_DATA, "'%s' after '%s': expected each line once, and before it",
-                           key_names[key], key_names[later]);
-    p->seen[key] = true;
-    return take(p->schema, (enum key)key, record->cells + 1, record->count - 1, err);
+    if (p->seen >> key)
+        return dp_fail(err, DP_DATA, "'%s' after '%s': expected each line once, and before it",
+                       keys[key].name, keys[31 - __builtin_clz(p->seen)].name);
+    p->seen |= 1u << key;
+    return keys[key].take(p->schema, (enum key)key, record->cells + 1, record->count - 1, err);
 }
 
-static enum dp_status take_line(void *self, const char *at, const char *end, uint64_t line,
-                                struct dp_error *err)
+static enum dp_status check(const struct parser *p, const char *name, struct dp_error *err)
 {
-    struct parser *p = self;
-    (void)line;
-    p->first_version = p->first_version || (p->lines == 0 && at < end && *at == '"');
-    enum dp_status st = dp_csv_record_split(&p->record, ',', at, end, err);
-    if (st != DP_OK)
-        return st;
-    p->lines++;
-    if (!p->first_version)
-        return take_keyed(p, err);
-    if (p->lines > 2)
-        return dp_fail(err, DP_DATA, "expected one line with the kinds of %" PRIu32 " columns",
-                       p->schema->columns);
-    p->seen[p->lines == 1 ? KEY_NAMES : KEY_KINDS] = true;
-    return take(p->schema, p->lines == 1 ? KEY_NAMES : KEY_KINDS, p->record.cells, p->record.count, err);
-}
-
-static enum dp_status check(struct parser *p, const char *name, struct dp_error *err)
-{
-    struct dp_schema *schema = p->schema;
-    uint32_t labels = 0;
-    if (p->first_version)
-        memcpy(schema->format, "csv", sizeof "csv");
+    const struct dp_schema *schema = p->schema;
+    uint32_t count[DP_COLUMN_KINDS] = {0};
+    for (uint32_t i = 0; i < schema->columns; i++)
+        count[schema->column[i].kind]++;
     if (p->lines == 0)
         return dp_fail(err, DP_DATA, "%s: has no header: restore the complete file", name);
-    if (!p->first_version && !p->seen[KEY_END])
+    if (!has(p, KEY_END))
         return dp_fail(err, DP_DATA, "%s: ends before its last line: restore the complete file", name);
     if (schema->format[0] == '\0')
         return dp_fail(err, DP_DATA, "%s: lacks the line of the format: restore the complete file", name);
     if (strcmp(schema->format, "csv") != 0)
         return DP_OK;
-    if (!p->seen[KEY_NAMES] || !p->seen[KEY_KINDS])
+    if (!has(p, KEY_NAMES) || !has(p, KEY_KINDS))
         return dp_fail(err, DP_DATA, "%s: lacks the line of the columns' %s: restore the complete file", name,
-                       p->seen[KEY_NAMES] ? "kinds" : "names");
-    if (p->seen[KEY_MEANS] != p->seen[KEY_DEVIATIONS])
+                       has(p, KEY_NAMES) ? "kinds" : "names");
+    if (has(p, KEY_MEANS) != has(p, KEY_DEVIATIONS))
         return dp_fail(err, DP_DATA, "%s: lacks the line of the %s: restore the complete file", name,
-                       p->seen[KEY_MEANS] ? "deviations" : "means");
-    for (uint32_t i = 0; i < schema->columns; i++)
-        labels += schema->column[i].kind == DP_COLUMN_LABEL;
-    if (labels != 1)
+                       has(p, KEY_MEANS) ? "deviations" : "means");
+    if (count[DP_COLUMN_LABEL] != 1)
         return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " labels among its columns: expected one", name,
-                       labels);
+                       count[DP_COLUMN_LABEL]);
+    if (count[DP_COLUMN_CATEGORY] > 0 && !has(p, KEY_TRIMMED)) {
+        enum dp_status st = older("categories with the blanks around them", err);
+        return dp_wrap(err, st, "%s", name);
+    }
     return DP_OK;
 }
 
@@ -310,7 +290,10 @@ static void put_moments(const struct dp_schema *schema, bool deviations, FILE *s
 
 static void put(const struct dp_schema *schema, FILE *stream)
 {
+    bool categories = false;
     (void)fprintf(stream, "version,%d\nformat,%s\n", VERSION, schema->format);
+    for (uint32_t i = 0; i < schema->columns; i++)
+        categories |= schema->column[i].kind == DP_COLUMN_CATEGORY;
     if (schema->columns > 0) {
         (void)fputs("names", stream);
         for (uint32_t i = 0; i < schema->columns; i++)
@@ -318,10 +301,10 @@ static void put(const struct dp_schema *schema, FILE *stream)
         (void)fputs("\nkinds", stream);
         for (uint32_t i = 0; i < schema->columns; i++)
             (void)fprintf(stream, ",%s", kind_names[schema->column[i].kind]);
-        (void)fputs(schema->trimmed ? "\ntrimmed\n" : "\n", stream);
+        (void)fputs(categories ? "\ntrimmed\n" : "\n", stream);
     }
     for (int deviations = 0; schema->standardized && deviations < 2; deviations++) {
-        (void)fputs(key_names[deviations ? KEY_DEVIATIONS : KEY_MEANS], stream);
+        (void)fputs(keys[deviations ? KEY_DEVIATIONS : KEY_MEANS].name, stream);
         put_moments(schema, deviations, stream);
         (void)fputc('\n', stream);
     }

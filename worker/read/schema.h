@@ -2,16 +2,16 @@
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
  * Format    A CSV of lines that begin with a key: version (2), format, names, kinds (number, category,
- *           label), trimmed (categories are read without the blanks around them; absent: with them, as older
- *           builds did), means and deviations (of numbers; empty for others; absent: not standardized),
+ *           label), trimmed (categories are read without the blanks around them: with categories it must be
+ *           there), means and deviations (of numbers; empty for others; absent: not standardized),
  *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0), end
  *           (without which the file is truncated). Names, kinds, means and deviations have a cell for each
- *           column; names and classes are quoted. Version 1, of older builds, begins with a quote: a line of
- *           names, a line of kinds.
+ *           column; names and classes are quoted. Files of older builds, without `trimmed` or of version 1, are
+ *           refused.
  * Promise   parse gives the schema that was written, bit for bit.
  * Thread    Any: constant after parse.
  * Memory    It owns its names and texts.
- * Failure   DP_DATA names the file, the line and the expected form; DP_IO. On failure the schema is cleared. */
+ * Failure   DP_VERSION: an older build wrote it. DP_DATA names the file, the line and the expected form; DP_IO. On failure the schema is cleared. */
 #ifndef DP_READ_SCHEMA_H
 #define DP_READ_SCHEMA_H
 
@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define DP_LABEL_BASE_MAX ((uint32_t)1 << 24)
 
 enum dp_column_kind { DP_COLUMN_NUMBER, DP_COLUMN_CATEGORY, DP_COLUMN_LABEL, DP_COLUMN_KINDS };
 
@@ -33,7 +35,6 @@ struct dp_schema {
     char format[16]; /* "csv"; "": not known */
     uint32_t columns;
     struct dp_schema_column *column; /* [columns], one of them the label; of CSV only */
-    bool trimmed; /* categories are read without the blanks around them; false without categories */
     bool standardized;
     uint32_t classes;
     char **class_text;   /* [classes]; NULL: labels are numbers */
@@ -41,13 +42,10 @@ struct dp_schema {
 };
 
 /* name: of the text, for messages. */
-DP_MUST_USE
 enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, struct dp_schema *out,
                                struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, struct dp_error *err);
 /* The caller frees *text. */
-DP_MUST_USE
 enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err);
 /* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)"; "" when they are numbers from
  * 0 (or -1). classes: how many there may be; binary: two, the second positive. */

@@ -171,8 +171,6 @@ enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, 
     if (!options->categories && out->looked == 0)
         return dp_fail(err, DP_DATA, "%s: holds no examples, only a header", path);
     memcpy(out->schema.format, "csv", sizeof "csv");
-    for (uint32_t i = 0; i < out->schema.columns && !options->keeps_blanks; i++)
-        out->schema.trimmed |= out->schema.column[i].kind == DP_COLUMN_CATEGORY;
     return DP_OK;
 }
 

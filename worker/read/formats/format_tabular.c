@@ -71,18 +71,16 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
 {
     const struct dp_schema_column *column = &tabular->schema->column[i];
     const struct tabular_place *place = &tabular->place[i];
-    struct dp_cell number = dp_cell_trim(cell);
+    cell = dp_cell_trim(cell);
     enum dp_status st = DP_OK;
     if (column->kind == DP_COLUMN_CATEGORY) {
-        cell = tabular->schema->trimmed ? number : cell;
         dp_columns_category(&tabular->rows, place->place, place->salt, cell.at, (size_t)(cell.end - cell.at));
     } else if (column->kind ==
                DP_COLUMN_LABEL) /* where it is only scored, whatever stands there is no label */
-        st = dp_columns_label(&tabular->rows, tabular->options->scored ? number.end : number.at, number.end,
-                              err);
+        st = dp_columns_label(&tabular->rows, tabular->options->scored ? cell.end : cell.at, cell.end, err);
     else
-        st = dp_columns_number(&tabular->rows, place->place,
-                               dp_cell_is_missing(number) ? number.end : number.at, number.end, NULL, err);
+        st = dp_columns_number(&tabular->rows, place->place, dp_cell_is_missing(cell) ? cell.end : cell.at,
+                               cell.end, NULL, err);
     if (st != DP_OK && column->kind == DP_COLUMN_NUMBER)
         return dp_wrap(err, st, "column '%s' (%s)", column->name,
                        tabular->options->scored ? "numbers in training"
@@ -97,8 +95,7 @@ static enum dp_status name_cells(struct tabular *tabular, const struct dp_tabula
     for (size_t i = 0; st == DP_OK && i < tabular->cells; i++) {
         uint32_t c = tabular->column_of[i];
         const struct dp_schema_column *column = &tabular->schema->column[c];
-        struct dp_cell whole = record->cells[i];
-        struct dp_cell cell = tabular->schema->trimmed ? dp_cell_trim(whole) : whole;
+        struct dp_cell cell = dp_cell_trim(record->cells[i]);
         const struct dp_columns_name of = {column->name, tabular->place[c].place, c, tabular->place[c].salt};
         if (column->kind == DP_COLUMN_CATEGORY)
             st = dp_columns_name_category(tabular->options, &of, cell.at, (size_t)(cell.end - cell.at),
