@@ -1,5 +1,5 @@
-/* Row source: where rows come from, if not from the servers: a sample of them (observe/sample_rows.h), the copy
- * of a program that trains without servers, or what only records which rows are asked for (observe/key_record.h).
+/* Row source: where rows come from, if not from the servers: a sample of them, or zeros while their keys
+ * are recorded (both: observe/sample_rows.h), or the copy of a program that trains without servers.
  * Thread    The caller's; a pull returns when the rows are there.
  * Why       An evaluation then computes what it computes with servers, by the same code. A training has one
  *           only with an exchange (exchange.h): with servers its requests stay asynchronous. */

@@ -3,7 +3,6 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/env/atomic_file.h"
-#include "worker/observe/key_record.h"
 #include "worker/observe/sample_rows.h"
 #include "worker/observe/scored.h"
 #include "worker/schedule/early_stop.h"
@@ -51,16 +50,17 @@ enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_in
                                struct dp_error *err)
 {
     struct dp_scored *scored = NULL;
-    struct dp_key_record *record = NULL;
+    struct dp_key_record record = {0};
     struct dp_sample_keys keys = {0};
     struct dp_figures figures;
     enum dp_status st = scored_new(cluster, stop, &scored, err);
-    if (st == DP_OK)
-        st = dp_key_record_new(scored->job.model.graph, &record, err);
-    if (st == DP_OK)
-        st = dp_scored_figures(scored, dp_key_record_source(record), &figures, err);
     if (st == DP_OK) {
-        dp_key_record_take(record, &keys);
+        const struct dp_row_source source = dp_key_record_source(&record);
+        record.graph = scored->job.model.graph;
+        st = dp_scored_figures(scored, &source, &figures, err);
+        dp_key_record_take(&record, &keys);
+    }
+    if (st == DP_OK) {
         keys.each = examples_each(scored);
         st = dp_sample_keys_write(&keys, to, err);
     }
@@ -68,7 +68,6 @@ enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_in
         dp_log(DP_LOG_INFO, "an evaluation reads %zu weights of %" PRIu32 " tables",
                dp_sample_keys_floats(&keys), keys.tables);
     dp_sample_keys_clear(&keys);
-    dp_key_record_free(&record);
     scored_free(&scored);
     return st;
 }

@@ -2,7 +2,6 @@
  *         lacks one.
  * Method  Keys in any order, many of them repeated, over several growths of the record. */
 #include "tests/unit/worker/context/graph_fixture.h"
-#include "worker/observe/key_record.h"
 #include "worker/observe/sample_rows.h"
 
 #include <stdlib.h>
@@ -17,23 +16,21 @@ static uint64_t key_of(uint64_t i)
 static void test_distinct_keys_in_order(void **state)
 {
     struct dp_graph *graph = fixture_graph();
-    struct dp_key_record *record = NULL;
+    struct dp_key_record record = {.graph = graph};
     struct dp_sample_keys keys;
     struct dp_error err = {0};
-    assert_int_equal(dp_key_record_new(graph, &record, &err), DP_OK);
-    const struct dp_row_source *source = dp_key_record_source(record);
+    const struct dp_row_source source = dp_key_record_source(&record);
     for (uint64_t i = 0; i < ASKED; i += 4) {
         const uint64_t mixed[] = {key_of(i), key_of(i + 1), key_of(i + 2), key_of(i + 3)};
         float rows[4 * 3] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-        assert_int_equal(source->pull(source->of, FIX_WIDE, mixed, 4, rows, &err), DP_OK);
+        assert_int_equal(source.pull(source.of, FIX_WIDE, mixed, 4, rows, &err), DP_OK);
         for (uint32_t f = 0; f < 12; f++)
             assert_true(rows[f] == 0);
     }
     float dense[3];
     const uint64_t block = UINT64_MAX;
-    assert_int_equal(source->pull(source->of, FIX_DENSE, &block, 1, dense, &err), DP_OK);
-    dp_key_record_take(record, &keys);
-    dp_key_record_free(&record);
+    assert_int_equal(source.pull(source.of, FIX_DENSE, &block, 1, dense, &err), DP_OK);
+    dp_key_record_take(&record, &keys);
     assert_int_equal(dp_sample_keys_fit(&keys, graph, "keys", &err), DP_OK);
     assert_int_equal(keys.table[FIX_THIN].count, 0);
     assert_int_equal(keys.table[FIX_WIDE].count, 7001);
