@@ -4,6 +4,7 @@
 #include "worker/compute/metrics.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,47 +102,27 @@ void dp_rank_sums_figures(const struct dp_rank_sums *sums, enum dp_labels labels
     }
 }
 
-static const double *reals_of(const struct dp_rank_sums *s, int i)
-{
-    const double *const reals[] = {&s->recall[0], &s->recall[1], &s->ndcg[0], &s->ndcg[1],
-                                   &s->hits,      &s->gains,     &s->loss};
-    return reals[i];
-}
-
-static const uint64_t *counts_of(const struct dp_rank_sums *s, int i)
-{
-    const uint64_t *const counts[] = {&s->items, &s->users, &s->pairs, &s->lists, &s->examples, &s->correct};
-    return counts[i];
-}
-
-enum { REALS = 7, COUNTS = 6 };
-_Static_assert(8 + 8 * (REALS + COUNTS) == DP_RANK_SUMS_BYTES, "all of it is packed");
+enum { COUNTS_AT = 8, REALS_AT = 56 };
+_Static_assert(sizeof(struct dp_rank_sums) == DP_RANK_SUMS_BYTES &&
+                   offsetof(struct dp_rank_sums, items) == COUNTS_AT &&
+                   offsetof(struct dp_rank_sums, recall) == REALS_AT,
+               "all of it is packed, as it is in memory");
 
 void dp_rank_sums_pack(const struct dp_rank_sums *sums, unsigned char bytes[DP_RANK_SUMS_BYTES])
 {
-    dp_store_u32le(bytes, sums->top[0]);
-    dp_store_u32le(bytes + 4, sums->top[1]);
-    for (int i = 0; i < COUNTS; i++)
-        dp_store_u64le(bytes + 8 + 8 * i, *counts_of(sums, i));
-    for (int i = 0; i < REALS; i++)
-        memcpy(bytes + 8 + 8 * (COUNTS + i), reals_of(sums, i), 8);
+    memcpy(bytes, sums, sizeof *sums);
 }
 
 bool dp_rank_sums_unpack(const unsigned char bytes[DP_RANK_SUMS_BYTES], struct dp_rank_sums *out)
 {
     bool good = true;
-    *out = (struct dp_rank_sums){.top = {dp_load_u32le(bytes), dp_load_u32le(bytes + 4)}};
-    uint64_t *const counts[COUNTS] = {&out->items, &out->users,    &out->pairs,
-                                      &out->lists, &out->examples, &out->correct};
-    double *const reals[REALS] = {&out->recall[0], &out->recall[1], &out->ndcg[0], &out->ndcg[1],
-                                  &out->hits,      &out->gains,     &out->loss};
-    for (int i = 0; i < COUNTS; i++) {
-        *counts[i] = dp_load_u64le(bytes + 8 + 8 * i);
-        good &= *counts[i] <= UINT64_MAX / 4096; /* workers' sums do not overflow */
-    }
-    for (int i = 0; i < REALS; i++) {
-        memcpy(reals[i], bytes + 8 + 8 * (COUNTS + i), 8);
-        good &= isfinite(*reals[i]) && *reals[i] >= 0;
+    memcpy(out, bytes, sizeof *out);
+    for (size_t at = COUNTS_AT; at < REALS_AT; at += 8)
+        good &= dp_load_u64le(bytes + at) <= UINT64_MAX / 4096; /* workers' sums do not overflow */
+    for (size_t at = REALS_AT; at < DP_RANK_SUMS_BYTES; at += 8) {
+        double real;
+        memcpy(&real, bytes + at, sizeof real);
+        good &= isfinite(real) && real >= 0;
     }
     return good && out->correct <= out->examples && out->hits <= (double)out->lists &&
            out->recall[1] <= (double)out->users;
