@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "tests/unit/worker/read/files.h"
 
 #include "common/base/bytes.h"
@@ -5,34 +6,39 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
 
-void test_dir_open(struct test_dir *dir)
+char files_dir[128];
+
+int files_open(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     int n =
-        snprintf(dir->path, sizeof dir->path, "%s/dp_read_XXXXXX", tmp && strlen(tmp) < 100 ? tmp : "/tmp");
+        snprintf(files_dir, sizeof files_dir, "%s/dp_read_XXXXXX", tmp && strlen(tmp) < 100 ? tmp : "/tmp");
     assert_true(n > 0);
-    assert_non_null(mkdtemp(dir->path));
+    assert_non_null(mkdtemp(files_dir));
+    return 0;
 }
 
-void test_dir_close(struct test_dir *dir)
+static int remove_one(const char *path, const struct stat *info, int what, struct FTW *at)
 {
-    char path[512];
-    DIR *entries = opendir(dir->path);
-    assert_non_null(entries);
-    for (struct dirent *e; (e = readdir(entries)) != NULL;) {
-        (void)snprintf(path, sizeof path, "%s/%s", dir->path, e->d_name);
-        if (e->d_name[0] != '.')
-            (void)remove(path);
-    }
-    (void)closedir(entries);
-    assert_int_equal(rmdir(dir->path), 0);
+    return remove(path);
+}
+
+void remove_folder(const char *path)
+{
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int files_close(void **state)
+{
+    remove_folder(files_dir);
+    return access(files_dir, F_OK) == 0;
 }
 
 static size_t pack_archive(enum packing packing, const void *bytes, size_t len, void *out, size_t room)
@@ -88,10 +94,10 @@ void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_l
     return out;
 }
 
-const char *write_file(struct test_dir *dir, const char *name, const void *bytes, size_t len)
+const char *write_file(const char *name, const void *bytes, size_t len)
 {
     static char path[512];
-    (void)snprintf(path, sizeof path, "%s/%s", dir->path, name);
+    (void)snprintf(path, sizeof path, "%s/%s", files_dir, name);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, len, file), len);
@@ -99,19 +105,18 @@ const char *write_file(struct test_dir *dir, const char *name, const void *bytes
     return path;
 }
 
-const char *write_packed(struct test_dir *dir, const char *name, enum packing packing, const void *bytes,
-                         size_t len)
+const char *write_packed(const char *name, enum packing packing, const void *bytes, size_t len)
 {
     size_t packed_len;
     void *packed = pack(packing, bytes, len, &packed_len);
-    const char *path = write_file(dir, name, packed, packed_len);
+    const char *path = write_file(name, packed, packed_len);
     free(packed);
     return path;
 }
 
-const char *write_text(struct test_dir *dir, const char *name, const char *text)
+const char *write_text(const char *name, const char *text)
 {
-    return write_file(dir, name, text, strlen(text));
+    return write_file(name, text, strlen(text));
 }
 
 uint8_t *make_images(uint32_t count, uint32_t rows, uint32_t columns, size_t *len)

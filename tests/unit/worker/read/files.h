@@ -7,20 +7,19 @@
 
 enum packing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD, PACK_XZ, PACK_BZIP2, PACK_ZIP, PACKINGS };
 
-struct test_dir {
-    char path[128];
-};
-
-void test_dir_open(struct test_dir *dir);
-void test_dir_close(struct test_dir *dir); /* with every file in it */
+extern char files_dir[128];
+int files_open(void **state);
+int files_close(void **state);
+/* A test with a folder of its own, which goes with all that is in it. */
+#define FILES_TEST(test) cmocka_unit_test_setup_teardown(test, files_open, files_close)
+void remove_folder(const char *path); /* if it is there */
 
 /* bytes as one gzip member, zstd frame (with checksum), xz or bzip2 stream, or file of a zip; for free(). */
 void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_len);
-/* Writes dir/name and gives its path (lent until the next call). */
-const char *write_file(struct test_dir *dir, const char *name, const void *bytes, size_t len);
-const char *write_packed(struct test_dir *dir, const char *name, enum packing packing, const void *bytes,
-                         size_t len);
-const char *write_text(struct test_dir *dir, const char *name, const char *text);
+/* Writes files_dir/name and gives its path (lent until the next call). */
+const char *write_file(const char *name, const void *bytes, size_t len);
+const char *write_packed(const char *name, enum packing packing, const void *bytes, size_t len);
+const char *write_text(const char *name, const char *text);
 /* An idx3 file of count images with pixels of a fixed rule ((image * 7 + pixel * 3) % 256), and its labels
  * (image % classes); for free(). */
 uint8_t *make_images(uint32_t count, uint32_t rows, uint32_t columns, size_t *len);

@@ -24,13 +24,13 @@ struct dp_batch *formats_batch(const struct dp_dataset *dataset)
     return batch;
 }
 
-void formats_refused(struct test_dir *dir, struct dp_dataset_options options, const char *text, unsigned line,
+void formats_refused(struct dp_dataset_options options, const char *text, unsigned line,
                      enum dp_status status, const char *words)
 {
     char place[64];
     struct dp_error err = {0};
     struct dp_dataset *dataset = NULL;
-    options.path = write_text(dir, "bad", text);
+    options.path = write_text("bad", text);
     (void)snprintf(place, sizeof place, "/bad:%u: ", line);
     enum dp_status st = dp_dataset_open(&options, &dataset, &err);
     if (st != status || dataset || (line && !strstr(err.text, place)) || !strstr(err.text, words))
@@ -112,9 +112,9 @@ static void by_threads(const struct dp_dataset *dataset, struct dp_batch *want)
         dp_batch_free(&fillers[t].batch);
 }
 
-void formats_check(struct test_dir *dir, struct dp_dataset_options options, const char *text)
+void formats_check(struct dp_dataset_options options, const char *text)
 {
-    options.path = write_text(dir, "plain", text);
+    options.path = write_text("plain", text);
     struct dp_dataset *plain = formats_open(&options);
     struct dp_batch *batch = formats_batch(plain);
     uint64_t examples = 0;
@@ -126,7 +126,7 @@ void formats_check(struct test_dir *dir, struct dp_dataset_options options, cons
     assert_int_equal(examples, dp_dataset_examples(plain));
     by_threads(plain, batch);
     for (int packing = PACK_PLAIN; packing < PACKINGS; packing++) {
-        options.path = write_packed(dir, "packed", (enum packing)packing, text, strlen(text));
+        options.path = write_packed("packed", (enum packing)packing, text, strlen(text));
         struct dp_dataset *packed = formats_open(&options);
         formats_same(plain, packed, 1);
         dp_dataset_close(&packed);

@@ -9,7 +9,7 @@ struct dp_dataset *formats_open(const struct dp_dataset_options *options);
 struct dp_batch *formats_batch(const struct dp_dataset *dataset);
 /* Writes `text` as `name` and expects it to be refused: with `status`, and a message that has "name:line: " (line > 0)
  * and `words` in it. */
-void formats_refused(struct test_dir *dir, struct dp_dataset_options options, const char *text, unsigned line,
+void formats_refused(struct dp_dataset_options options, const char *text, unsigned line,
                      enum dp_status status, const char *words);
 /* Equal in everything that a batch says. */
 void formats_same_batch(const struct dp_batch *a, const struct dp_batch *b);
@@ -17,7 +17,7 @@ void formats_same_batch(const struct dp_batch *a, const struct dp_batch *b);
 void formats_same(const struct dp_dataset *a, const struct dp_dataset *b, uint32_t epoch);
 /* The text packed in each way gives equal batches and an equal digest; batches filled backwards, and by three threads at
  * once, are those that were filled in order; examples of an epoch are in all its batches together. */
-void formats_check(struct test_dir *dir, struct dp_dataset_options options, const char *text);
+void formats_check(struct dp_dataset_options options, const char *text);
 /* Key of an entry of an example. */
 uint64_t formats_key(const struct dp_batch *batch, uint32_t group, uint32_t list, uint32_t example,
                      uint32_t entry);

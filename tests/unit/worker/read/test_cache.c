@@ -39,28 +39,23 @@ static const struct kind {
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 struct place {
-    struct test_dir dir, cache;
+    char cache[192]; /* a new, empty folder */
     char path[256], negatives[256];
 };
 
 static void place_open(struct place *place)
 {
-    test_dir_open(&place->dir);
-    test_dir_open(&place->cache);
-}
-
-static void place_close(struct place *place)
-{
-    test_dir_close(&place->dir);
-    test_dir_close(&place->cache);
+    (void)snprintf(place->cache, sizeof place->cache, "%s/cache", files_dir);
+    remove_folder(place->cache);
+    assert_int_equal(mkdir(place->cache, 0700), 0);
 }
 
 static struct dp_dataset_options options_of(struct place *place, const struct kind *kind)
 {
-    (void)snprintf(place->path, sizeof place->path, "%s", write_text(&place->dir, "data", kind->text));
+    (void)snprintf(place->path, sizeof place->path, "%s", write_text("data", kind->text));
     if (kind->negatives)
         (void)snprintf(place->negatives, sizeof place->negatives, "%s",
-                       write_text(&place->dir, "negatives", kind->negatives));
+                       write_text("negatives", kind->negatives));
     return (struct dp_dataset_options){.path = place->path,
                                        .negatives_path = kind->negatives ? place->negatives : NULL,
                                        .format = kind->format,
@@ -81,11 +76,11 @@ static struct dp_dataset_options options_of(struct place *place, const struct ki
 static void cache_file(const struct place *place, char *out, size_t size)
 {
     unsigned files = 0;
-    DIR *dir = opendir(place->cache.path);
+    DIR *dir = opendir(place->cache);
     assert_non_null(dir);
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
         if (entry->d_name[0] != '.') {
-            (void)snprintf(out, size, "%s/%s", place->cache.path, entry->d_name);
+            (void)snprintf(out, size, "%s/%s", place->cache, entry->d_name);
             files++;
         }
     (void)closedir(dir);
@@ -105,7 +100,7 @@ static ino_t inode(const struct place *place)
 static void check(struct dp_dataset_options options, const struct place *place)
 {
     struct dp_dataset *decoded = formats_open(&options);
-    options.cache = place->cache.path;
+    options.cache = place->cache;
     struct dp_dataset *cached = formats_open(&options);
     assert_int_equal(dp_dataset_lists(decoded), dp_dataset_lists(cached));
     assert_memory_equal(dp_dataset_shape(decoded), dp_dataset_shape(cached), sizeof(struct dp_batch_shape));
@@ -130,7 +125,6 @@ static void each_format_comes_back(void **state)
         options.shuffle = true;
         check(options, &place);
         assert_true(inode(&place) == first);
-        place_close(&place);
     }
 }
 
@@ -155,7 +149,7 @@ static void both_parts_of_a_file_are_one_cache(void **state)
     struct dp_dataset *train, *held;
     place_open(&place);
     struct dp_dataset_options options = options_of(&place, &kinds[0]);
-    options.cache = place.cache.path;
+    options.cache = place.cache;
     options.shuffle = true;
     options.held_out = 0.4;
     train = formats_open(&options);
@@ -169,7 +163,6 @@ static void both_parts_of_a_file_are_one_cache(void **state)
     assert_int_equal(dp_dataset_examples(train) + dp_dataset_examples(held), 3);
     dp_dataset_close(&train);
     dp_dataset_close(&held);
-    place_close(&place);
 }
 
 static void changed_sources_are_seen(void **state)
@@ -179,29 +172,27 @@ static void changed_sources_are_seen(void **state)
     struct dp_dataset_options options = options_of(&place, &kinds[4]);
     check(options, &place);
     ino_t before = inode(&place);
-    (void)write_text(&place.dir, "data", kinds[4].text); /* another time, the same bytes */
+    (void)write_text("data", kinds[4].text); /* another time, the same bytes */
     check(options, &place);
     assert_true(inode(&place) == before);
-    (void)write_text(&place.dir, "negatives", "(1,2) 7 9\n(2,2) 5\n"); /* the same size */
+    (void)write_text("negatives", "(1,2) 7 9\n(2,2) 5\n"); /* the same size */
     check(options, &place);
     assert_true(inode(&place) != before);
     before = inode(&place);
-    (void)write_text(&place.dir, "data", "1 2\n2  2\n");
+    (void)write_text("data", "1 2\n2  2\n");
     check(options, &place);
     assert_true(inode(&place) != before);
-    place_close(&place);
 
     place_open(&place);
     char like[256];
     options = options_of(&place, &kinds[7]);
     options.form = DP_FORM_SPARSE;
-    (void)write_text(&place.dir, "data", "y,a,b\n1,2,5\n0,3,\n");
-    (void)snprintf(like, sizeof like, "%s", write_text(&place.dir, "like", "y,b,a\n1,x,0\n"));
+    (void)write_text("data", "y,a,b\n1,2,5\n0,3,\n");
+    (void)snprintf(like, sizeof like, "%s", write_text("like", "y,b,a\n1,x,0\n"));
     options.like_path = like;
     check(options, &place);
-    (void)write_text(&place.dir, "like", "y,b,a\n1,0,0\n"); /* b is a number now */
+    (void)write_text("like", "y,b,a\n1,0,0\n"); /* b is a number now */
     check(options, &place);
-    place_close(&place);
 }
 
 /* A format whose load finds its sources changed under it: pairs, and the one of them that is named. */
@@ -250,15 +241,14 @@ static void a_source_that_changes_while_it_is_read_leaves_no_cache(void **state)
         struct place place;
         place_open(&place);
         struct dp_dataset_options options = options_of(&place, &kinds[4]);
-        options.cache = place.cache.path;
+        options.cache = place.cache;
         edit_path = edits[i].second ? place.negatives : place.path;
         edit_text = edits[i].text;
         edit_keeps_time = edits[i].keeps_time;
         get(&options, &format);
-        if (rmdir(place.cache.path) != 0)
+        if (rmdir(place.cache) != 0)
             fail_msg("edit %zu left a cache file", i);
-        assert_int_equal(mkdir(place.cache.path, 0700), 0);
-        place_close(&place);
+        assert_int_equal(mkdir(place.cache, 0700), 0);
     }
 }
 
@@ -267,10 +257,9 @@ static void unfinished_files_are_swept(void **state)
     struct place place;
     place_open(&place);
     struct dp_dataset_options options = options_of(&place, &kinds[0]);
-    (void)write_text(&place.cache, "0123456789abcdef.decoded.new-7-123456789", "cut off");
+    (void)write_text("cache/0123456789abcdef.decoded.new-7-123456789", "cut off");
     check(options, &place);
     (void)inode(&place); /* one file */
-    place_close(&place);
 }
 
 /* Settings that change the content have a file of their own. */
@@ -286,7 +275,6 @@ static void settings_are_told_apart(void **state)
     check(options, &place);
     options.scored = true;
     check(options, &place);
-    place_close(&place);
 }
 
 static void write_bytes(const char *path, const unsigned char *bytes, size_t len)
@@ -324,7 +312,6 @@ static void damaged_files_are_made_again(void **state)
     file = fopen(path, "rb");
     assert_int_equal(fread(now, 1, sizeof now, file), len);
     assert_int_equal(fclose(file), 0);
-    place_close(&place);
 }
 
 static void a_cache_that_cannot_be_written_stops_nothing(void **state)
@@ -341,11 +328,10 @@ static void a_cache_that_cannot_be_written_stops_nothing(void **state)
         dp_dataset_close(&dataset);
     }
     /* What is wrong with the data is said as without a cache, and leaves none. */
-    options.cache = place.cache.path;
-    formats_refused(&place.dir, options, "1 3:1\n1 x\n", 2, DP_DATA, "index:value");
-    assert_int_equal(rmdir(place.cache.path), 0);
+    options.cache = place.cache;
+    formats_refused(options, "1 3:1\n1 x\n", 2, DP_DATA, "index:value");
+    assert_int_equal(rmdir(place.cache), 0);
     check(options, &place); /* made again */
-    place_close(&place);
 }
 
 struct opener {
@@ -371,7 +357,7 @@ static void several_open_it_at_once(void **state)
         place_open(&place);
         struct dp_dataset_options options = options_of(&place, &kinds[1]);
         struct dp_dataset *decoded = formats_open(&options);
-        options.cache = place.cache.path;
+        options.cache = place.cache;
         for (int i = 0; i < OPENERS; i++) {
             openers[i] = (struct opener){.options = &options};
             assert_int_equal(pthread_create(&threads[i], NULL, open_one, &openers[i]), 0);
@@ -385,7 +371,6 @@ static void several_open_it_at_once(void **state)
             dp_dataset_close(&openers[i].dataset);
         }
         dp_dataset_close(&decoded);
-        place_close(&place);
     }
 }
 
@@ -393,15 +378,15 @@ int main(void)
 {
     dp_log_start("test", DP_LOG_ERROR);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_format_comes_back),
-        cmocka_unit_test(both_parts_of_a_file_are_one_cache),
-        cmocka_unit_test(changed_sources_are_seen),
-        cmocka_unit_test(a_source_that_changes_while_it_is_read_leaves_no_cache),
-        cmocka_unit_test(unfinished_files_are_swept),
-        cmocka_unit_test(settings_are_told_apart),
-        cmocka_unit_test(damaged_files_are_made_again),
-        cmocka_unit_test(a_cache_that_cannot_be_written_stops_nothing),
-        cmocka_unit_test(several_open_it_at_once),
+        FILES_TEST(each_format_comes_back),
+        FILES_TEST(both_parts_of_a_file_are_one_cache),
+        FILES_TEST(changed_sources_are_seen),
+        FILES_TEST(a_source_that_changes_while_it_is_read_leaves_no_cache),
+        FILES_TEST(unfinished_files_are_swept),
+        FILES_TEST(settings_are_told_apart),
+        FILES_TEST(damaged_files_are_made_again),
+        FILES_TEST(a_cache_that_cannot_be_written_stops_nothing),
+        FILES_TEST(several_open_it_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

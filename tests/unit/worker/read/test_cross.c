@@ -45,12 +45,10 @@ static void take(void *context, uint64_t item)
 
 static void what_users_met(void **state)
 {
-    struct test_dir dir;
     struct taken taken = {0};
-    test_dir_open(&dir);
     struct dp_dataset_options options = {
         .form = DP_FORM_PAIRS, .labels = DP_LABELS_BINARY, .scale = 1, .negatives = 1, .batch = 4};
-    options.path = write_text(&dir, "pairs", "7 30\n7 4\n2 11\n7 30\n900 11\n2 8\n");
+    options.path = write_text("pairs", "7 30\n7 4\n2 11\n7 30\n900 11\n2 8\n");
     struct dp_dataset *data = formats_open(&options);
     assert_true(dp_dataset_met(data, 7, take, &taken));
     assert_true(taken.count == 2 && taken.item[0] == 4 && taken.item[1] == 30);
@@ -61,11 +59,10 @@ static void what_users_met(void **state)
     assert_false(dp_dataset_met(data, 1000, take, &taken));
     assert_int_equal(taken.count, 1);
     dp_dataset_close(&data);
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_pair), cmocka_unit_test(what_users_met)};
+    const struct CMUnitTest tests[] = {FILES_TEST(every_pair), FILES_TEST(what_users_met)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,18 +41,16 @@ static void logged(const struct dp_dataset_options *options, char *out, size_t s
 /* Which columns became categories, and why, is said once: of the file that is trained on. */
 static void found_categories_are_told(void **state)
 {
-    struct test_dir dir;
     char log[4096], train[256], wide[8192] = "y";
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
-    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a,b\n1,2,3\n0,-,3\n0,x,z\n"));
+    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a,b\n1,2,3\n0,-,3\n0,x,z\n"));
     options.path = train;
     logged(&options, log, sizeof log);
     assert_non_null(
         strstr(log, "/train: categories, by the first cell that is no number: 'a' by '-' in line 3, 'b' by "
                     "'z' in line 4; the other columns are numbers\n"));
     options.like_path = train;
-    options.path = write_text(&dir, "test", "y,a,b\n1,2,3\n");
+    options.path = write_text("test", "y,a,b\n1,2,3\n");
     logged(&options, log, sizeof log);
     assert_string_equal(log, "");
     options.path = train;
@@ -68,7 +66,7 @@ static void found_categories_are_told(void **state)
     logged(&options, log, sizeof log);
     assert_string_equal(log, "");
     options = options_of(DP_FORM_SPARSE);
-    options.path = write_text(&dir, "numbers", "y,a,b\n1,2,3\n");
+    options.path = write_text("numbers", "y,a,b\n1,2,3\n");
     logged(&options, log, sizeof log);
     assert_string_equal(log, "");
     /* As many as a line holds. */
@@ -78,23 +76,20 @@ static void found_categories_are_told(void **state)
     len += (size_t)snprintf(wide + len, sizeof wide - len, "\n1");
     for (int i = 0; i < 400; i++)
         len += (size_t)snprintf(wide + len, sizeof wide - len, ",x");
-    options.path = write_text(&dir, "wide", wide);
+    options.path = write_text("wide", wide);
     logged(&options, log, sizeof log);
     assert_non_null(strstr(log, "'column-0' by 'x' in line 2, 'column-1' by"));
     assert_non_null(strstr(log, ", ...; the other columns are numbers\n"));
-    test_dir_close(&dir);
 }
 
 /* A column of numbers but for a cell or two is doubted, however it was opened; one of texts among which are numbers is not. */
 static void a_typo_is_doubted(void **state)
 {
     static const char text[] = "y,a,b,c\n1,2,x,1\n0,4o,3,2\n0,5,z,\n1,6,z,4\n";
-    struct test_dir dir;
     char doubt[1000], where[300];
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
-    options.path = write_text(&dir, "t", text);
-    options.cache = dir.path;
+    options.path = write_text("t", text);
+    options.cache = files_dir;
     (void)snprintf(where, sizeof where, "%s:3: '4o' is no number, so column 'a' became categories",
                    options.path);
     for (int cached = 0; cached < 2; cached++) {
@@ -112,7 +107,6 @@ static void a_typo_is_doubted(void **state)
     dp_dataset_doubt(dataset, &options, doubt, sizeof doubt);
     assert_string_equal(doubt, "");
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 /* "Rome" with blanks around it is the same category, in a file to be scored too, whose key and name are without
@@ -120,12 +114,10 @@ static void a_typo_is_doubted(void **state)
 static void categories_are_trimmed(void **state)
 {
     static const char text[] = "y,a,city\n1,2, Rome\n0,3,\"Rome \"\n0,3,Rome\n0,3, \n1,3,\n";
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.width = options.fields = 1;
     options.batch = 5;
-    options.path = write_text(&dir, "t", text);
+    options.path = write_text("t", text);
     struct dp_dataset *train = formats_open(&options);
     options.like = dp_dataset_schema(train);
     struct dp_dataset *scored = formats_open(&options);
@@ -136,15 +128,14 @@ static void categories_are_trimmed(void **state)
     dp_batch_free(&b);
     dp_dataset_close(&scored);
     dp_dataset_close(&train);
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(found_categories_are_told),
-        cmocka_unit_test(a_typo_is_doubted),
-        cmocka_unit_test(categories_are_trimmed),
+        FILES_TEST(found_categories_are_told),
+        FILES_TEST(a_typo_is_doubted),
+        FILES_TEST(categories_are_trimmed),
     };
     return cmocka_run_group_tests_name("csv categories", tests, NULL, NULL);
 }

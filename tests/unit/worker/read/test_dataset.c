@@ -5,10 +5,9 @@
 
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
-#include "tests/unit/worker/read/files.h"
+#include "tests/unit/worker/read/formats.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,23 +50,6 @@ static struct dp_dataset_options options_of(const char *path)
     return (struct dp_dataset_options){.path = path, .form = DP_FORM_SPARSE, .scale = 1, .batch = 10};
 }
 
-static struct dp_dataset *open_ok(const struct dp_dataset_options *options)
-{
-    struct dp_error err = {0};
-    struct dp_dataset *dataset = NULL;
-    if (dp_dataset_open(options, &dataset, &err) != DP_OK)
-        fail_msg("%s", err.text);
-    return dataset;
-}
-
-static struct dp_batch *batch_of(const struct dp_dataset *dataset)
-{
-    struct dp_error err = {0};
-    struct dp_batch *batch = NULL;
-    assert_int_equal(dp_batch_new(dataset, &batch, &err), DP_OK);
-    return batch;
-}
-
 /* The batch against the rule, entry by entry. */
 static void check_sparse(const struct dp_batch *b)
 {
@@ -94,17 +76,16 @@ static void every_packing_and_batch_size(void **state)
     static const uint32_t sizes[] = {1, 2, 7, 64, 256, 257, 258, 100000, UINT32_MAX};
     for (int p = 0; p < PACKINGS; p++)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-            struct dp_dataset_options options =
-                options_of(write_packed(*state, "file", (enum packing)p, text, len));
+            struct dp_dataset_options options = options_of(write_packed("file", (enum packing)p, text, len));
             options.batch = sizes[s];
             options.shuffle = s % 2 == 0;
             options.seed = s;
-            struct dp_dataset *dataset = open_ok(&options);
+            struct dp_dataset *dataset = formats_open(&options);
             digest = digest ? digest : dp_dataset_digest(dataset);
             assert_true(dp_dataset_digest(dataset) == digest);
             assert_int_equal(dp_dataset_examples(dataset), EXAMPLES);
             assert_int_equal(dp_dataset_batches(dataset), (EXAMPLES + (uint64_t)sizes[s] - 1) / sizes[s]);
-            struct dp_batch *batch = batch_of(dataset);
+            struct dp_batch *batch = formats_batch(dataset);
             for (uint32_t epoch = 0; epoch < 3; epoch++) {
                 int seen[EXAMPLES] = {0};
                 uint64_t at = 0;
@@ -130,12 +111,12 @@ static void order_by_seed_and_epoch(void **state)
 {
     size_t len;
     char *text = rule_text(&len);
-    struct dp_dataset_options options = options_of(write_file(*state, "file", text, len));
-    struct dp_dataset *plain = open_ok(&options);
+    struct dp_dataset_options options = options_of(write_file("file", text, len));
+    struct dp_dataset *plain = formats_open(&options);
     options.shuffle = true;
-    struct dp_dataset *a = open_ok(&options), *b = open_ok(&options);
+    struct dp_dataset *a = formats_open(&options), *b = formats_open(&options);
     options.seed = 1;
-    struct dp_dataset *other = open_ok(&options);
+    struct dp_dataset *other = formats_open(&options);
     uint64_t same_epochs = 0, same_seeds = 0, in_place = 0;
     for (uint64_t i = 0; i < EXAMPLES; i++) {
         assert_true(dp_dataset_example_at(a, 4, i) == dp_dataset_example_at(b, 4, i));
@@ -152,67 +133,13 @@ static void order_by_seed_and_epoch(void **state)
     free(text);
 }
 
-/* Everything a batch says, in one number. */
-static uint64_t digest_of(const struct dp_batch *b)
-{
-    uint64_t d = b->examples * 31u + b->group[0].distinct;
-    for (uint32_t i = 0; i < b->examples; i++)
-        d = dp_mix(d + 1) ^ (uint64_t)b->labels[i] ^ (uint64_t)b->list[0].offsets[i + 1] << 20;
-    for (uint32_t i = 0; i < b->list[0].offsets[b->examples]; i++) {
-        uint32_t bits;
-        memcpy(&bits, &b->list[0].values[i], sizeof bits);
-        d = dp_mix(d + 1) ^ b->list[0].slots[i] ^ (uint64_t)bits << 20;
-    }
-    for (uint32_t i = 0; i < b->group[0].distinct; i++)
-        d = dp_mix(d + 1) ^ b->group[0].keys[i];
-    return d;
-}
-
-struct filler {
-    const struct dp_dataset *dataset;
-    struct dp_batch *batch;
-    uint64_t start, stride;
-    uint64_t digests[64];
-};
-
-static void *fill_all(void *self)
-{
-    struct filler *f = self;
-    uint64_t n = dp_dataset_batches(f->dataset);
-    for (uint64_t i = 0, at = f->start; i < n; i++, at = (at + f->stride) % n) {
-        dp_dataset_fill(f->dataset, 2, at, f->batch);
-        f->digests[at] = digest_of(f->batch);
-    }
-    return NULL;
-}
-
-/* Three threads, each in an order of its own. */
 static void any_order_any_thread(void **state)
 {
     size_t len;
     char *text = rule_text(&len);
-    struct dp_dataset_options options = options_of(write_file(*state, "file", text, len));
+    struct dp_dataset_options options = options_of(NULL);
     options.shuffle = true;
-    struct dp_dataset *dataset = open_ok(&options);
-    assert_int_equal(dp_dataset_batches(dataset), 26);
-    struct filler fillers[3] = {
-        {.start = 0, .stride = 1}, {.start = 25, .stride = 25}, {.start = 3, .stride = 7}};
-    pthread_t threads[3];
-    for (int i = 0; i < 3; i++) {
-        fillers[i].dataset = dataset;
-        fillers[i].batch = batch_of(dataset);
-        assert_int_equal(pthread_create(&threads[i], NULL, fill_all, &fillers[i]), 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        dp_batch_free(&fillers[i].batch);
-    }
-    for (int i = 0; i < 26; i++) {
-        assert_true(fillers[0].digests[i] == fillers[1].digests[i]);
-        assert_true(fillers[0].digests[i] == fillers[2].digests[i]);
-        assert_true(i == 0 || fillers[0].digests[i] != fillers[0].digests[i - 1]);
-    }
-    dp_dataset_close(&dataset);
+    formats_check(options, text);
     free(text);
 }
 
@@ -229,11 +156,11 @@ static void worst_batch(void **state)
             sizes[j] = sizes[j - 1];
             sizes[j - 1] = t;
         }
-    const char *path = write_file(*state, "file", text, len);
+    const char *path = write_file("file", text, len);
     for (uint32_t batch = 1, sum = 0; batch <= EXAMPLES; batch++) {
         struct dp_dataset_options options = options_of(path);
         options.batch = batch;
-        struct dp_dataset *dataset = open_ok(&options);
+        struct dp_dataset *dataset = formats_open(&options);
         sum += sizes[batch - 1];
         assert_int_equal(dp_dataset_shape(dataset)->list[0].entries, sum);
         dp_dataset_close(&dataset);
@@ -243,16 +170,15 @@ static void worst_batch(void **state)
 
 static void dense_columns(void **state)
 {
-    struct dp_dataset_options options =
-        options_of(write_text(*state, "file", "5 1:1 3:-2\n6\n7 4:8 2:0.5\n"));
+    struct dp_dataset_options options = options_of(write_text("file", "5 1:1 3:-2\n6\n7 4:8 2:0.5\n"));
     options.form = DP_FORM_DENSE;
     options.width = 4;
     options.index_base = 1;
     options.scale = 0.5;
     options.batch = 2;
     static const float want[3][4] = {{0.5f, 0, -1, 0}, {0, 0, 0, 0}, {0, 0.25f, 0, 4}};
-    struct dp_dataset *dataset = open_ok(&options);
-    struct dp_batch *batch = batch_of(dataset);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *batch = formats_batch(dataset);
     /* Twice, backwards: nothing of an earlier batch may stay. */
     for (int n = 3; n >= 0; n--) {
         dp_dataset_fill(dataset, 0, (uint64_t)n % 2, batch);
@@ -266,13 +192,13 @@ static void dense_columns(void **state)
 
 static void scale_and_normalize(void **state)
 {
-    struct dp_dataset_options options = options_of(write_text(*state, "file", "1 1:3 2:-4\n2 1:0\n3\n"));
+    struct dp_dataset_options options = options_of(write_text("file", "1 1:3 2:-4\n2 1:0\n3\n"));
     options.scale = 2;
-    struct dp_dataset *scaled = open_ok(&options);
+    struct dp_dataset *scaled = formats_open(&options);
     options.normalize = true;
-    struct dp_dataset *unit = open_ok(&options);
+    struct dp_dataset *unit = formats_open(&options);
     assert_true(dp_dataset_digest(scaled) == dp_dataset_digest(unit));
-    struct dp_batch *batch = batch_of(scaled);
+    struct dp_batch *batch = formats_batch(scaled);
     dp_dataset_fill(scaled, 0, 0, batch);
     assert_true(batch->list[0].values[0] == 6 && batch->list[0].values[1] == -8 &&
                 batch->list[0].values[2] == 0);
@@ -284,14 +210,14 @@ static void scale_and_normalize(void **state)
     dp_dataset_close(&unit);
 }
 
-static struct dp_dataset_options idx_options(struct test_dir *dir, char path[512], enum packing packing)
+static struct dp_dataset_options idx_options(char path[512], enum packing packing)
 {
     size_t len;
     uint8_t *images = make_images(50, 3, 4, &len);
-    (void)snprintf(path, 512, "%s", write_packed(dir, "t-images-idx3-ubyte", packing, images, len));
+    (void)snprintf(path, 512, "%s", write_packed("t-images-idx3-ubyte", packing, images, len));
     free(images);
     uint8_t *labels = make_labels(50, 10, &len);
-    (void)write_packed(dir, "t-labels-idx1-ubyte", packing, labels, len);
+    (void)write_packed("t-labels-idx1-ubyte", packing, labels, len);
     free(labels);
     return (struct dp_dataset_options){.path = path,
                                        .labels = DP_LABELS_CLASS,
@@ -308,12 +234,12 @@ static void idx_images(void **state)
     char path[512];
     for (int p = 0; p < PACKINGS; p++)
         for (int normalize = 0; normalize < 2; normalize++) {
-            struct dp_dataset_options options = idx_options(*state, path, (enum packing)p);
+            struct dp_dataset_options options = idx_options(path, (enum packing)p);
             options.normalize = normalize;
-            struct dp_dataset *dataset = open_ok(&options);
+            struct dp_dataset *dataset = formats_open(&options);
             assert_int_equal(dp_dataset_examples(dataset), 50);
             assert_int_equal(dp_dataset_shape(dataset)->lists, 0);
-            struct dp_batch *batch = batch_of(dataset);
+            struct dp_batch *batch = formats_batch(dataset);
             uint64_t at = 0;
             for (uint64_t n = 0; n < dp_dataset_batches(dataset); n++) {
                 dp_dataset_fill(dataset, 1, n, batch);
@@ -350,17 +276,17 @@ static void expect(const struct dp_dataset_options *options, enum dp_status want
 static void idx_images_without_labels(void **state)
 {
     char path[512];
-    struct dp_dataset_options options = idx_options(*state, path, PACK_PLAIN);
+    struct dp_dataset_options options = idx_options(path, PACK_PLAIN);
     size_t len;
     uint8_t *images = make_images(50, 3, 4, &len);
-    options.path = write_file(*state, "digits", images, len);
+    options.path = write_file("digits", images, len);
     options.shuffle = false;
     options.scale = 0;
     options.labels = DP_LABELS_ANY;
     expect(&options, DP_ARGUMENT, "name its labels file too");
     options.scored = true;
-    struct dp_dataset *dataset = open_ok(&options);
-    struct dp_batch *batch = batch_of(dataset);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *batch = formats_batch(dataset);
     assert_int_equal(dp_dataset_examples(dataset), 50);
     dp_dataset_fill(dataset, 0, 3, batch);
     for (uint32_t e = 0; e < batch->examples; e++) {
@@ -374,10 +300,10 @@ static void idx_images_without_labels(void **state)
     options.labels_path = "/nowhere-at-all"; /* but what is named must be there */
     expect(&options, DP_IO, "/nowhere-at-all");
     /* Of text: 1. */
-    options = options_of(write_text(*state, "file", "1 1:5\n"));
+    options = options_of(write_text("file", "1 1:5\n"));
     options.scale = 0;
-    dataset = open_ok(&options);
-    batch = batch_of(dataset);
+    dataset = formats_open(&options);
+    batch = formats_batch(dataset);
     dp_dataset_fill(dataset, 0, 0, batch);
     assert_true(batch->list[0].values[0] == 5);
     dp_batch_free(&batch);
@@ -387,7 +313,7 @@ static void idx_images_without_labels(void **state)
 static void bad_idx(void **state)
 {
     char path[512], other[512];
-    struct dp_dataset_options options = idx_options(*state, path, PACK_PLAIN);
+    struct dp_dataset_options options = idx_options(path, PACK_PLAIN);
     options.width = 13;
     expect(&options, DP_DATA, "images are 3 x 4, but the model takes 13 columns");
     options.width = 12;
@@ -404,7 +330,7 @@ static void bad_idx(void **state)
     expect(&options, DP_DATA, "magic number 0x00000801");
     size_t len;
     uint8_t *labels = make_labels(49, 10, &len);
-    (void)snprintf(other, sizeof other, "%s", write_file(*state, "labels", labels, len));
+    (void)snprintf(other, sizeof other, "%s", write_file("labels", labels, len));
     free(labels);
     options.labels_path = other;
     expect(&options, DP_DATA, "labels: byte 4: expected 50 labels");
@@ -412,7 +338,7 @@ static void bad_idx(void **state)
     expect(&options, DP_IO, "/nonexistent: cannot open");
     options.labels_path = NULL;
     uint8_t *images = make_images(2, 3, 4, &len);
-    options.path = write_file(*state, "pictures", images, len);
+    options.path = write_file("pictures", images, len);
     free(images);
     expect(&options, DP_ARGUMENT, "pictures: is an idx file of images: name its labels file");
 }
@@ -441,8 +367,8 @@ static void bad_text(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int p = 0; p < PACKINGS; p++) {
-            struct dp_dataset_options options = options_of(
-                write_packed(*state, "file", (enum packing)p, cases[i].text, strlen(cases[i].text)));
+            struct dp_dataset_options options =
+                options_of(write_packed("file", (enum packing)p, cases[i].text, strlen(cases[i].text)));
             options.labels = cases[i].labels;
             options.classes = 3;
             options.form = cases[i].form;
@@ -458,7 +384,7 @@ static void holes(void **state)
 {
     static const char zeros[64];
     for (int form = DP_FORM_SPARSE; form <= DP_FORM_DENSE; form++) {
-        struct dp_dataset_options options = options_of(write_file(*state, "file", zeros, sizeof zeros));
+        struct dp_dataset_options options = options_of(write_file("file", zeros, sizeof zeros));
         options.form = (enum dp_data_form)form;
         options.width = 4;
         expect(&options, DP_DATA, "/file:1: byte 1 of the line is NUL");
@@ -467,7 +393,7 @@ static void holes(void **state)
 
 static void bad_options(void **state)
 {
-    struct dp_dataset_options good = options_of(write_text(*state, "file", "1 1:1\n")), options = good;
+    struct dp_dataset_options good = options_of(write_text("file", "1 1:1\n")), options = good;
     options.batch = 0;
     expect(&options, DP_ARGUMENT, "minibatch of 0");
     options = good;
@@ -500,7 +426,7 @@ static void truncated_anywhere(void **state)
     for (int p = 1; p < PACK_ZIP; p++) { /* what is cut of a zip may be only its directory, after the data */
         uint8_t *packed = pack((enum packing)p, text, len, &packed_len);
         for (size_t cut = 0; cut < packed_len; cut++) {
-            struct dp_dataset_options options = options_of(write_file(*state, "file", packed, cut));
+            struct dp_dataset_options options = options_of(write_file("file", packed, cut));
             expect(&options, DP_DATA, options.path);
         }
         free(packed);
@@ -514,16 +440,16 @@ static void digest_tells_apart(void **state)
                                         "1 1:2\n1 2:1\n", "0 1:1\n1 2:1\n", "1 1:1\n1 3:1\n"};
     uint64_t digests[6];
     for (int i = 0; i < 6; i++) {
-        struct dp_dataset_options options = options_of(write_text(*state, "file", texts[i]));
-        struct dp_dataset *dataset = open_ok(&options);
+        struct dp_dataset_options options = options_of(write_text("file", texts[i]));
+        struct dp_dataset *dataset = formats_open(&options);
         digests[i] = dp_dataset_digest(dataset);
         for (int j = 0; j < i; j++)
             assert_true(digests[i] != digests[j]);
         dp_dataset_close(&dataset);
         dp_dataset_close(&dataset);
     }
-    struct dp_dataset_options options = options_of(write_text(*state, "file", "# c\r\n1 1:1.0\r\n+1\t2:1e0"));
-    struct dp_dataset *same = open_ok(&options);
+    struct dp_dataset_options options = options_of(write_text("file", "# c\r\n1 1:1.0\r\n+1\t2:1e0"));
+    struct dp_dataset *same = formats_open(&options);
     assert_true(dp_dataset_digest(same) == digests[0]);
     dp_dataset_close(&same);
 }
@@ -540,38 +466,24 @@ static void batch_without_memory(void **state)
     dp_batch_free(&batch);
 }
 
-static int setup(void **state)
-{
-    static struct test_dir dir;
-    test_dir_open(&dir);
-    *state = &dir;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    test_dir_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_packing_and_batch_size),
-        cmocka_unit_test(order_by_seed_and_epoch),
-        cmocka_unit_test(any_order_any_thread),
-        cmocka_unit_test(worst_batch),
-        cmocka_unit_test(dense_columns),
-        cmocka_unit_test(scale_and_normalize),
-        cmocka_unit_test(idx_images),
-        cmocka_unit_test(idx_images_without_labels),
-        cmocka_unit_test(bad_idx),
-        cmocka_unit_test(bad_text),
-        cmocka_unit_test(holes),
-        cmocka_unit_test(bad_options),
-        cmocka_unit_test(truncated_anywhere),
-        cmocka_unit_test(digest_tells_apart),
-        cmocka_unit_test(batch_without_memory),
+        FILES_TEST(every_packing_and_batch_size),
+        FILES_TEST(order_by_seed_and_epoch),
+        FILES_TEST(any_order_any_thread),
+        FILES_TEST(worst_batch),
+        FILES_TEST(dense_columns),
+        FILES_TEST(scale_and_normalize),
+        FILES_TEST(idx_images),
+        FILES_TEST(idx_images_without_labels),
+        FILES_TEST(bad_idx),
+        FILES_TEST(bad_text),
+        FILES_TEST(holes),
+        FILES_TEST(bad_options),
+        FILES_TEST(truncated_anywhere),
+        FILES_TEST(digest_tells_apart),
+        FILES_TEST(batch_without_memory),
     };
-    return cmocka_run_group_tests_name("dataset", tests, setup, teardown);
+    return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);
 }

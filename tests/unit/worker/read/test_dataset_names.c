@@ -51,8 +51,6 @@ static void expect(size_t at, uint32_t group, const char *text)
 static void words_by_count(void **state)
 {
     static const char text[] = "b a\tb\nc a b d\r\n a b";
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = {.form = DP_FORM_PAIRS,
                                          .words = true,
                                          .labels = DP_LABELS_BINARY,
@@ -60,7 +58,7 @@ static void words_by_count(void **state)
                                          .window = 1,
                                          .negatives = 1,
                                          .batch = 4};
-    options.path = write_text(&dir, "text", text);
+    options.path = write_text("text", text);
     struct dp_dataset *dataset = formats_open(&options);
     tell(dataset, &options);
     assert_int_equal(told.count, 4);
@@ -74,22 +72,19 @@ static void words_by_count(void **state)
     assert_true(formats_key(b, 1, 1, 0, 0) == dp_mix(told.name[1].key));
     dp_batch_free(&b);
     /* Another file of that name is not the one that was loaded. */
-    options.path = write_text(&dir, "text", "b a b e");
+    options.path = write_text("text", "b a b e");
     struct dp_error err = {0};
     assert_int_equal(
         dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err), DP_DATA);
     assert_non_null(strstr(err.text, "changed"));
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 static void users_and_items(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = {
         .form = DP_FORM_PAIRS, .labels = DP_LABELS_BINARY, .scale = 1, .negatives = 1, .batch = 4};
-    options.path = write_text(&dir, "pairs", "7 30\n7 4\n2 30\n2 11\n");
+    options.path = write_text("pairs", "7 30\n7 4\n2 30\n2 11\n");
     struct dp_dataset *dataset = formats_open(&options);
     tell(dataset, &options);
     assert_int_equal(told.count, 5);
@@ -100,7 +95,6 @@ static void users_and_items(void **state)
         assert_true(told.name[i].key == keys[i]);
     }
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 /* Of names and numbers, and of lists; a file that has changed is refused. */
@@ -108,14 +102,12 @@ static void users_and_items_by_name(void **state)
 {
     static const char *const ways[2] = {"Ann Lee\tUp\nAnn Lee\t7\n12\tUp\n12\tA \\ B\n",
                                         "Ann Lee\tUp\t7\n12\tUp\tA \\ B\n"};
-    struct test_dir dir;
     struct dp_error err = {0};
-    test_dir_open(&dir);
     struct dp_dataset_options options = {
         .form = DP_FORM_PAIRS, .labels = DP_LABELS_BINARY, .scale = 1, .negatives = 1, .batch = 4};
     for (int way = 0; way < 2; way++) {
         options.format = way ? "lists" : "pairs";
-        options.path = write_text(&dir, "pairs", ways[way]);
+        options.path = write_text("pairs", ways[way]);
         struct dp_dataset *dataset = formats_open(&options);
         struct dp_batch *b = formats_batch(dataset);
         tell(dataset, &options);
@@ -129,14 +121,13 @@ static void users_and_items_by_name(void **state)
         expect(up, DP_FORM_ITEMS, "Up");
         expect(7 - up, DP_FORM_ITEMS, "A \\ B");
         dp_batch_free(&b);
-        options.path = write_text(&dir, "pairs", "Ann Lee\tUp\t7\n12\tUp\t8\n");
+        options.path = write_text("pairs", "Ann Lee\tUp\t7\n12\tUp\t8\n");
         assert_int_equal(
             dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err),
             DP_DATA);
         assert_non_null(strstr(err.text, "has changed"));
         dp_dataset_close(&dataset);
     }
-    test_dir_close(&dir);
 }
 
 static const char table[] = "age,city,y,\"a, b\"\n31,Rome,1,0.5\n,Paris,0,2\n7,,1,1\n8,Rome,0,3\n";
@@ -155,10 +146,8 @@ static struct dp_dataset_options csv_options(enum dp_data_form form)
 
 static void columns_and_categories(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = csv_options(DP_FORM_SPARSE);
-    options.path = write_text(&dir, "a.csv", table);
+    options.path = write_text("a.csv", table);
     struct dp_dataset *dataset = formats_open(&options);
     tell(dataset, &options);
     static const char *const texts[] = {"age", "city=Rome", "city=Paris", "city=", "a, b"};
@@ -176,7 +165,7 @@ static void columns_and_categories(void **state)
 
     options = csv_options(DP_FORM_FIELDS);
     options.hash_bits = 3;
-    options.path = write_text(&dir, "a.csv", table);
+    options.path = write_text("a.csv", table);
     dataset = formats_open(&options);
     tell(dataset, &options);
     assert_int_equal(told.count, 5);
@@ -190,7 +179,6 @@ static void columns_and_categories(void **state)
     assert_true(formats_key(b, 0, 0, 1, 0) == dp_mix(told.name[2].key) && told.name[2].key < 8);
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 static void click_logs(void **state)
@@ -198,15 +186,13 @@ static void click_logs(void **state)
     static const char row[] =
         "1\t5\t\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13"
         "\taa\tb\tc\td\te\tf\tg\th\ti\tj\tk\tl\tm\tn\to\tp\tq\tr\ts\tt\tu\tv\tw\tx\ty\t\n";
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = {.form = DP_FORM_TABLES,
                                          .labels = DP_LABELS_BINARY,
                                          .width = 13,
                                          .fields = 26,
                                          .scale = 1,
                                          .batch = 4};
-    options.path = write_text(&dir, "clicks", row);
+    options.path = write_text("clicks", row);
     struct dp_dataset *dataset = formats_open(&options);
     tell(dataset, &options);
     assert_int_equal(told.count, 39);
@@ -220,20 +206,17 @@ static void click_logs(void **state)
     assert_true(formats_key(b, 24, 24, 0, 0) == dp_mix(told.name[37].key));
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 static void numbers_of_columns(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = {.form = DP_FORM_DENSE,
                                          .labels = DP_LABELS_BINARY,
                                          .width = 3,
                                          .index_base = 1,
                                          .scale = 1,
                                          .batch = 4};
-    options.path = write_text(&dir, "libsvm", "1 1:2 3:4\n");
+    options.path = write_text("libsvm", "1 1:2 3:4\n");
     struct dp_dataset *dataset = formats_open(&options);
     tell(dataset, &options);
     assert_int_equal(told.count, 3);
@@ -245,7 +228,6 @@ static void numbers_of_columns(void **state)
     tell(dataset, &options);
     assert_int_equal(told.count, 0);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 /* A set with a bound keeps the first, each once, and says that there are more. */
@@ -275,13 +257,13 @@ static void bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_by_count),
-        cmocka_unit_test(users_and_items),
-        cmocka_unit_test(users_and_items_by_name),
-        cmocka_unit_test(columns_and_categories),
-        cmocka_unit_test(click_logs),
-        cmocka_unit_test(numbers_of_columns),
-        cmocka_unit_test(bounded),
+        FILES_TEST(words_by_count),
+        FILES_TEST(users_and_items),
+        FILES_TEST(users_and_items_by_name),
+        FILES_TEST(columns_and_categories),
+        FILES_TEST(click_logs),
+        FILES_TEST(numbers_of_columns),
+        FILES_TEST(bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

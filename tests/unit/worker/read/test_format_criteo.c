@@ -62,15 +62,13 @@ static float wanted(uint32_t i, uint32_t c)
 
 static void columns_and_categories(void **state)
 {
-    struct test_dir dir;
     char text[32768];
     make_text(text, sizeof text, true);
-    test_dir_open(&dir);
     for (int form = DP_FORM_FIELDS; form <= DP_FORM_TABLES; form++) {
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
         float scale = form == DP_FORM_FIELDS ? 1 : 3, given = form == DP_FORM_FIELDS ? 10 : 1;
         options.scale = form == DP_FORM_FIELDS ? 0 : 3; /* where none is given: a tenth */
-        options.path = write_text(&dir, "clicks", text);
+        options.path = write_text("clicks", text);
         struct dp_dataset *dataset = formats_open(&options);
         struct dp_batch *b = formats_batch(dataset);
         bool tables = form == DP_FORM_TABLES;
@@ -99,22 +97,19 @@ static void columns_and_categories(void **state)
         dp_dataset_close(&dataset);
         options.batch = 5;
         options.shuffle = true;
-        formats_check(&dir, options, text);
+        formats_check(options, text);
     }
-    test_dir_close(&dir);
 }
 
 static void lists_of_features(void **state)
 {
-    struct test_dir dir;
     char text[32768];
     make_text(text, sizeof text, true);
-    test_dir_open(&dir);
     for (int normalize = 0; normalize < 2; normalize++) {
         struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
         options.normalize = normalize;
         options.scale = 0.5;
-        options.path = write_text(&dir, "clicks", text);
+        options.path = write_text("clicks", text);
         struct dp_dataset *dataset = formats_open(&options);
         struct dp_batch *b = formats_batch(dataset);
         dp_dataset_fill(dataset, 0, 0, b);
@@ -138,19 +133,16 @@ static void lists_of_features(void **state)
         dp_batch_free(&b);
         dp_dataset_close(&dataset);
         options.batch = 5;
-        formats_check(&dir, options, text);
+        formats_check(options, text);
     }
-    test_dir_close(&dir);
 }
 
 static void hashed_to_few_bits(void **state)
 {
-    struct test_dir dir;
     char text[32768];
     make_text(text, sizeof text, true);
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
-    options.path = write_text(&dir, "clicks", text);
+    options.path = write_text("clicks", text);
     options.hash_bits = 5;
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
@@ -164,24 +156,21 @@ static void hashed_to_few_bits(void **state)
     }
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 /* Criteo's own test file has no labels: to be scored it need not. */
 static void labels_may_be_missing_for_scores(void **state)
 {
-    struct test_dir dir;
     char with[32768], without[32768], path[256];
     make_text(with, sizeof with, true);
     make_text(without, sizeof without, false);
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.scored = true;
     options.labels = DP_LABELS_ANY;
-    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "with", with));
+    (void)snprintf(path, sizeof path, "%s", write_text("with", with));
     options.path = path;
     struct dp_dataset *a = formats_open(&options);
-    options.path = write_text(&dir, "without", without);
+    options.path = write_text("without", without);
     struct dp_dataset *b = formats_open(&options);
     struct dp_batch *x = formats_batch(a), *y = formats_batch(b);
     dp_dataset_fill(a, 0, 0, x);
@@ -194,8 +183,7 @@ static void labels_may_be_missing_for_scores(void **state)
     dp_dataset_close(&b);
     options.scored = false;
     options.format = "criteo";
-    formats_refused(&dir, options, without, 1, DP_DATA, "expected 40 columns");
-    test_dir_close(&dir);
+    formats_refused(options, without, 1, DP_DATA, "expected 40 columns");
 }
 
 #define INTS "1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t"
@@ -204,59 +192,51 @@ static void labels_may_be_missing_for_scores(void **state)
 
 static void bad_files_are_refused(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
-    formats_refused(&dir, options, GOOD "1\t" INTS CATS "\n", 2, DP_DATA,
+    formats_refused(options, GOOD "1\t" INTS CATS "\n", 2, DP_DATA,
                     "26 categories, separated by tabs), found 39");
-    formats_refused(&dir, options, GOOD "1\t" INTS "13\t" CATS "\t\n", 2, DP_DATA, "found 41");
-    formats_refused(&dir, options, GOOD "\n2\t" INTS "13\t" CATS "\n", 3, DP_DATA,
-                    "label 2: expected 0 or 1");
-    formats_refused(&dir, options, GOOD "\t" INTS "13\t" CATS "\n", 2, DP_DATA, "expected a label");
-    formats_refused(&dir, options, GOOD "1\t" INTS "0x1f\t" CATS "\n", 2, DP_DATA,
+    formats_refused(options, GOOD "1\t" INTS "13\t" CATS "\t\n", 2, DP_DATA, "found 41");
+    formats_refused(options, GOOD "\n2\t" INTS "13\t" CATS "\n", 3, DP_DATA, "label 2: expected 0 or 1");
+    formats_refused(options, GOOD "\t" INTS "13\t" CATS "\n", 2, DP_DATA, "expected a label");
+    formats_refused(options, GOOD "1\t" INTS "0x1f\t" CATS "\n", 2, DP_DATA,
                     "integer 13: expected a number, or nothing, found '0x1f'");
-    formats_refused(&dir, options, GOOD "1\t" INTS " \t" CATS "\n", 2, DP_DATA,
-                    "integer 13: expected a number");
-    formats_refused(&dir, options, "\n\n", 0, DP_DATA, "holds no examples");
+    formats_refused(options, GOOD "1\t" INTS " \t" CATS "\n", 2, DP_DATA, "integer 13: expected a number");
+    formats_refused(options, "\n\n", 0, DP_DATA, "holds no examples");
     options.fields = 20;
-    formats_refused(&dir, options, GOOD, 0, DP_ARGUMENT,
+    formats_refused(options, GOOD, 0, DP_ARGUMENT,
                     "has 13 columns of numbers and 26 of categories, but the model takes 13 and 20: add "
                     "columns=13,fields=26 to the model");
     options.fields = 26;
     options.normalize = true;
-    formats_refused(&dir, options, GOOD, 0, DP_ARGUMENT, "cannot be normalized");
+    formats_refused(options, GOOD, 0, DP_ARGUMENT, "cannot be normalized");
     options.normalize = false;
     options.hash_bits = 64;
-    formats_refused(&dir, options, GOOD, 0, DP_ARGUMENT, "keys of 64 bits");
-    test_dir_close(&dir);
+    formats_refused(options, GOOD, 0, DP_ARGUMENT, "keys of 64 bits");
 }
 
 /* The first line says for the whole file whether it has labels: a line that lacks something else is none without one. */
 static void the_first_line_tells_of_labels(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.scored = true;
     options.labels = DP_LABELS_ANY;
-    formats_refused(&dir, options, GOOD "1\t" INTS CATS "\n" GOOD, 2, DP_DATA,
+    formats_refused(options, GOOD "1\t" INTS CATS "\n" GOOD, 2, DP_DATA,
                     "expected 40 columns (label, 13 integers, 26 categories, separated by tabs), found 39");
     formats_refused(
-        &dir, options, INTS "13\t" CATS "\n" GOOD, 2, DP_DATA,
+        options, INTS "13\t" CATS "\n" GOOD, 2, DP_DATA,
         "expected 39 columns (13 integers, 26 categories, separated by tabs, without a label as in the first "
         "line), found 40");
-    formats_refused(&dir, options, INTS "13\t" CATS "\n" INTS CATS "\n", 2, DP_DATA, "found 38");
+    formats_refused(options, INTS "13\t" CATS "\n" INTS CATS "\n", 2, DP_DATA, "found 38");
     options.format = "criteo";
-    formats_refused(&dir, options, INTS CATS "\n", 1, DP_DATA, "expected 40 columns");
-    test_dir_close(&dir);
+    formats_refused(options, INTS CATS "\n", 1, DP_DATA, "expected 40 columns");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_and_categories), cmocka_unit_test(lists_of_features),
-        cmocka_unit_test(hashed_to_few_bits),     cmocka_unit_test(labels_may_be_missing_for_scores),
-        cmocka_unit_test(bad_files_are_refused),  cmocka_unit_test(the_first_line_tells_of_labels),
+        FILES_TEST(columns_and_categories), FILES_TEST(lists_of_features),
+        FILES_TEST(hashed_to_few_bits),     FILES_TEST(labels_may_be_missing_for_scores),
+        FILES_TEST(bad_files_are_refused),  FILES_TEST(the_first_line_tells_of_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,10 +35,8 @@ static struct dp_dataset_options options_of(enum dp_data_form form)
 static void columns_are_told_apart(void **state)
 {
     static const float dense[] = {31, -2500, 40, 0, 0, 7, 5, 8}, labels[] = {1, 0, 1, 0};
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
-    options.path = write_text(&dir, "t", TEXT);
+    options.path = write_text("t", TEXT);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
     dp_dataset_fill(dataset, 0, 0, b);
@@ -57,18 +55,15 @@ static void columns_are_told_apart(void **state)
         options.form = (enum dp_data_form)form;
         options.batch = 3;
         if (form == DP_FORM_SPARSE || form == DP_FORM_FIELDS || form == DP_FORM_TABLES)
-            formats_check(&dir, options, TEXT);
+            formats_check(options, TEXT);
     }
-    test_dir_close(&dir);
 }
 
 static void numbers_alone(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_DENSE);
     options.normalize = true;
-    options.path = write_text(&dir, "t", "y,a,b\n1,3,4\n0,,\n");
+    options.path = write_text("t", "y,a,b\n1,3,4\n0,,\n");
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
     dp_dataset_fill(dataset, 0, 0, b);
@@ -76,54 +71,47 @@ static void numbers_alone(void **state)
     assert_true(b->dense[2] == 0 && b->dense[3] == 0);
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
-    formats_check(&dir, options, "y,a,b\n1,3,4\n0,,\n");
+    formats_check(options, "y,a,b\n1,3,4\n0,,\n");
     formats_refused(
-        &dir, options, TEXT, 0, DP_ARGUMENT,
+        options, TEXT, 0, DP_ARGUMENT,
         "2 columns of categories ('the city' by 'Rome' in line 2, 'note' by 'x' in line 3), but the model "
         "takes numbers only");
-    formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
-                    "has 1 columns of numbers, but the model takes 2");
-    test_dir_close(&dir);
+    formats_refused(options, "y,a\n1,2\n", 0, DP_ARGUMENT, "has 1 columns of numbers, but the model takes 2");
 }
 
 /* A number by its looks that is named is a category; one that is not named must be a number. */
 static void named_categories(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.categories = " age,the city,note";
     options.width = 1;
     options.fields = 3;
-    options.path = write_text(&dir, "t", TEXT);
+    options.path = write_text("t", TEXT);
     struct dp_dataset *dataset = formats_open(&options);
     assert_int_equal(dp_dataset_shape(dataset)->width, 1);
     dp_dataset_close(&dataset);
     options.categories = "age,town";
     formats_refused(
-        &dir, options, TEXT, 1, DP_DATA,
+        options, TEXT, 1, DP_DATA,
         "--categories (data.categories) names 'town', which is no column of this file; there are: "
         "age, the city, y");
     options.categories = "age,y";
-    formats_refused(&dir, options, TEXT, 1, DP_DATA, "column 'y' is the label");
+    formats_refused(options, TEXT, 1, DP_DATA, "column 'y' is the label");
     options.categories = "age,note";
     options.width = options.fields = 2;
     formats_refused(
-        &dir, options, TEXT, 2, DP_DATA,
+        options, TEXT, 2, DP_DATA,
         "column 'the city' (text? name it in --categories, data.categories): expected a number, or nothing, "
         "found 'Rome'");
-    test_dir_close(&dir);
 }
 
 /* The training file says what the columns are: a test file may have them in another order, and only numbers in a column
  * of categories. */
 static void a_test_file_is_like_the_training_file(void **state)
 {
-    struct test_dir dir;
     char train[256], test[256];
-    test_dir_open(&dir);
-    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a,c,d\n1,2,7,5\n0,3,x,6\n"));
-    (void)snprintf(test, sizeof test, "%s", write_text(&dir, "test", "c,d,y,a\n7,5,1,2\n"));
+    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a,c,d\n1,2,7,5\n0,3,x,6\n"));
+    (void)snprintf(test, sizeof test, "%s", write_text("test", "c,d,y,a\n7,5,1,2\n"));
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.fields = 1;
     options.batch = 1;
@@ -140,20 +128,18 @@ static void a_test_file_is_like_the_training_file(void **state)
     dp_batch_free(&y);
     dp_dataset_close(&a);
     dp_dataset_close(&b);
-    formats_refused(&dir, options, "c,d,y,b\n", 1, DP_DATA,
+    formats_refused(options, "c,d,y,b\n", 1, DP_DATA,
                     "this file has a column 'b', which is no column of the training file");
-    formats_refused(&dir, options, "c,d,y\n", 1, DP_DATA, "column 'a' of the training file is missing");
-    formats_refused(&dir, options, "c,d,y,a,a\n", 1, DP_DATA, "two columns are named 'a'");
-    formats_refused(&dir, options, "c,d,a\n7,5,2\n", 1, DP_DATA,
-                    "column 'y' of the training file is missing");
+    formats_refused(options, "c,d,y\n", 1, DP_DATA, "column 'a' of the training file is missing");
+    formats_refused(options, "c,d,y,a,a\n", 1, DP_DATA, "two columns are named 'a'");
+    formats_refused(options, "c,d,a\n7,5,2\n", 1, DP_DATA, "column 'y' of the training file is missing");
     options.scored = true; /* but not where it is not needed */
     options.labels = DP_LABELS_ANY;
-    options.path = write_text(&dir, "scored", "c,d,a\n7,5,2\n");
+    options.path = write_text("scored", "c,d,a\n7,5,2\n");
     b = formats_open(&options);
     dp_dataset_close(&b);
-    formats_refused(&dir, options, "c,d,a\n7,5,4o\n", 2, DP_DATA,
+    formats_refused(options, "c,d,a\n7,5,4o\n", 2, DP_DATA,
                     "column 'a' (numbers in training): expected a number, or nothing, found '4o'");
-    test_dir_close(&dir);
 }
 
 static void same_rows(const struct dp_dataset_options *x, const struct dp_dataset_options *y)
@@ -168,20 +154,17 @@ static void same_rows(const struct dp_dataset_options *x, const struct dp_datase
 static void kept_columns_of(const char *categories, const char *kinds, bool cached)
 {
     char train[256], test[256], expected[320], *text = NULL;
-    struct test_dir dir;
     struct dp_error err = {0};
-    test_dir_open(&dir);
     (void)snprintf(train, sizeof train, "%s",
-                   write_text(&dir, "train", "y,\"a,\"\"b\"\"\n\",c,d\n1,2,7,5\n0,3,x,6\n"));
-    (void)snprintf(test, sizeof test, "%s",
-                   write_text(&dir, "test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n"));
+                   write_text("train", "y,\"a,\"\"b\"\"\n\",c,d\n1,2,7,5\n0,3,x,6\n"));
+    (void)snprintf(test, sizeof test, "%s", write_text("test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n"));
     (void)snprintf(
         expected, sizeof expected,
         "version,2\nformat,csv\nnames,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\nkinds,%s\ntrimmed\nend\n", kinds);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     options.categories = categories;
     options.path = train;
-    options.cache = cached ? dir.path : NULL;
+    options.cache = cached ? files_dir : NULL;
     struct dp_dataset *dataset = formats_open(&options);
     if (cached) {
         dp_dataset_close(&dataset);
@@ -194,7 +177,7 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
     like.cache = kept.cache = NULL;
     like.like_path = train;
     kept.like_path = "/nowhere";
-    kept.columns_path = write_text(&dir, "columns", text);
+    kept.columns_path = write_text("columns", text);
     same_rows(&like, &kept);
     /* Of the file, or as it is. */
     kept.columns_path = NULL;
@@ -202,7 +185,6 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
     same_rows(&like, &kept);
     free(text);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 static void kept_columns_are_those_of_the_training_file(void **state)
@@ -225,16 +207,14 @@ static void bad_kept_columns_are_refused(void **state)
         {KEPT("\"x\",\"a\"", "label,number"), "the label is 'y', but 'x' was when the model was trained"},
         {KEPT("\"y\",\"a\",\"a\"", "label,number,number"), "two columns are named 'a'"},
     };
-    struct test_dir dir;
     struct dp_dataset *dataset = NULL;
     struct dp_error err = {0};
     char path[256];
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
-    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "data", "y,a\n1,2\n"));
+    (void)snprintf(path, sizeof path, "%s", write_text("data", "y,a\n1,2\n"));
     options.path = path;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        options.columns_path = write_text(&dir, "columns", bad[i].text);
+        options.columns_path = write_text("columns", bad[i].text);
         assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_DATA);
         if (!strstr(err.text, bad[i].why))
             fail_msg("no \"%s\" in \"%s\"", bad[i].why, err.text);
@@ -243,7 +223,6 @@ static void bad_kept_columns_are_refused(void **state)
     assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_IO);
     assert_non_null(strstr(err.text, "/nowhere/columns: cannot open"));
     assert_non_null(strstr(err.text, "restore it"));
-    test_dir_close(&dir);
 }
 
 /* What parts the cells is each file's own; quotes hide it. */
@@ -253,16 +232,14 @@ static void separators(void **state)
                                         "y\ta\tb\n1\t 2\tx,y\n0\t3\tz\n"};
     static const char *const names[] = {"\"a;b;c,d\",y\n1,0\n2,1\n", "\"a;b;c,d\";y\n1;0\n2;1\n",
                                         "\"a;b;c,d\"\ty\n1\t0\n2\t1\n"};
-    struct test_dir dir;
     char path[256];
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     options.standardize = true;
-    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "comma", texts[0]));
+    (void)snprintf(path, sizeof path, "%s", write_text("comma", texts[0]));
     for (size_t i = 0; i < 3; i++) {
         struct dp_dataset_options other = options;
         options.path = path;
-        other.path = write_text(&dir, "other", texts[i]);
+        other.path = write_text("other", texts[i]);
         same_rows(&options, &other);
         struct dp_dataset *a = formats_open(&options);
         other.like = dp_dataset_schema(a);
@@ -272,45 +249,40 @@ static void separators(void **state)
         dp_dataset_close(&a);
     }
     for (size_t i = 0; i < 3; i++) {
-        options.path = write_text(&dir, "names", names[i]);
+        options.path = write_text("names", names[i]);
         struct dp_dataset *a = formats_open(&options);
         assert_int_equal(dp_dataset_schema(a)->columns, 2);
         assert_string_equal(dp_dataset_schema(a)->column[0].name, "a;b;c,d");
         dp_dataset_close(&a);
     }
-    formats_refused(&dir, options, "y;a\n1;2\n0;\"3\"x\n", 3, DP_DATA, "a semicolon after a quoted field");
-    formats_refused(&dir, options, "y;a\n1;2\n0;3;4\n", 3, DP_DATA, "expected 2 columns");
-    formats_refused(&dir, options, "y;a\n1;2\n0;1,5\n", 3, DP_DATA,
+    formats_refused(options, "y;a\n1;2\n0;\"3\"x\n", 3, DP_DATA, "a semicolon after a quoted field");
+    formats_refused(options, "y;a\n1;2\n0;3;4\n", 3, DP_DATA, "expected 2 columns");
+    formats_refused(options, "y;a\n1;2\n0;1,5\n", 3, DP_DATA,
                     "column 'a': '1,5' is a number with a comma: write a point for the decimals");
-    formats_refused(&dir, options, "y,a\n1,2\n0,\"-1.234,5\"\n", 3, DP_DATA,
-                    "'-1.234,5' is a number with a comma");
+    formats_refused(options, "y,a\n1,2\n0,\"-1.234,5\"\n", 3, DP_DATA, "'-1.234,5' is a number with a comma");
     options.categories = "a";
-    options.path = write_text(&dir, "named", "y;a\n1;2\n0;1,5\n");
+    options.path = write_text("named", "y;a\n1;2\n0;1,5\n");
     struct dp_dataset *a = formats_open(&options);
     dp_dataset_close(&a);
-    test_dir_close(&dir);
 }
 
 /* A header is known by its names, without being told what the label is; what is libsvm's stays so. */
 static void a_label_is_asked_for(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     options.label = NULL;
-    formats_refused(&dir, options, "age,work,y\n1,x,0\n", 0, DP_ARGUMENT,
+    formats_refused(options, "age,work,y\n1,x,0\n", 0, DP_ARGUMENT,
                     "--label NAME (data.label); its header is: age,work,y");
-    formats_refused(&dir, options, "age;\"work;\";y\r\n1;x;0\n", 0, DP_ARGUMENT, "is: age;\"work;\";y");
-    formats_refused(&dir, options, "age,2,y\n1,x,0\n", 1, DP_DATA,
-                    "expected a label (a finite decimal number)");
-    options.path = write_text(&dir, "libsvm", "1\t3:0.5\t4:1\n");
+    formats_refused(options, "age;\"work;\";y\r\n1;x;0\n", 0, DP_ARGUMENT, "is: age;\"work;\";y");
+    formats_refused(options, "age,2,y\n1,x,0\n", 1, DP_DATA, "expected a label (a finite decimal number)");
+    options.path = write_text("libsvm", "1\t3:0.5\t4:1\n");
     struct dp_dataset *a = formats_open(&options);
     dp_dataset_close(&a);
     /* Without labels where it is scored; a line may have one all the same. */
-    formats_refused(&dir, options, "3:0.5\t4:1\n", 1, DP_DATA, "expected a label");
+    formats_refused(options, "3:0.5\t4:1\n", 1, DP_DATA, "expected a label");
     options.scored = true;
     options.labels = DP_LABELS_ANY;
-    options.path = write_text(&dir, "scored", "3:0.5\t4:1\n5:1\n1 7:1\n 8:1 # x\n");
+    options.path = write_text("scored", "3:0.5\t4:1\n5:1\n1 7:1\n 8:1 # x\n");
     a = formats_open(&options);
     assert_int_equal(dp_dataset_examples(a), 4);
     struct dp_batch *b = formats_batch(a);
@@ -319,13 +291,10 @@ static void a_label_is_asked_for(void **state)
     assert_int_equal(b->group[0].distinct, 5);
     dp_batch_free(&b);
     dp_dataset_close(&a);
-    test_dir_close(&dir);
 }
 
 static void other_formats_are_refused(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     const struct dp_schema libsvm = {.format = "libsvm"}, criteo = {.format = "criteo"};
     char click[256] = "1";
@@ -334,27 +303,23 @@ static void other_formats_are_refused(void **state)
     options.label = NULL;
     options.like = &libsvm;
     formats_refused(
-        &dir, options, click, 0, DP_ARGUMENT,
+        options, click, 0, DP_ARGUMENT,
         "is a file of format criteo (lines of a label, 13 integers and 26 categories), but the training "
         "file is of format libsvm");
-    formats_refused(&dir, options, "a,b\n1,2\n", 0, DP_ARGUMENT, "is a file of format csv");
+    formats_refused(options, "a,b\n1,2\n", 0, DP_ARGUMENT, "is a file of format csv");
     options.like = &criteo;
-    formats_refused(&dir, options, "1 3:1\n", 0, DP_ARGUMENT, "is a file of format libsvm");
+    formats_refused(options, "1 3:1\n", 0, DP_ARGUMENT, "is a file of format libsvm");
     /* What is nothing's is for the training's own reader to say. */
-    formats_refused(&dir, options, "1\t2\t3\n", 1, DP_DATA, "expected 40 columns");
-    test_dir_close(&dir);
+    formats_refused(options, "1\t2\t3\n", 1, DP_DATA, "expected 40 columns");
 }
 
 static void late_text_is_refused(void **state)
 {
-    struct test_dir dir;
     char text[16384];
     size_t len = (size_t)snprintf(text, sizeof text, "y,a,b\n");
     for (int i = 0; i < 1100; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "1,%d,%s\n", i, i == 1050 ? "late" : "0");
-    test_dir_open(&dir);
-    formats_refused(&dir, options_of(DP_FORM_SPARSE), text, 1052, DP_DATA, "column 'b' (text?");
-    test_dir_close(&dir);
+    formats_refused(options_of(DP_FORM_SPARSE), text, 1052, DP_DATA, "column 'b' (text?");
 }
 
 /* What stands where no number is known is as nothing there: the column is one of numbers. */
@@ -362,16 +327,14 @@ static void missing_numbers(void **state)
 {
     static const char nothing[] = "y,a,b,c\n1,,5,x\n0,2,,NA\n1,,6,\n1,3,,nan\n",
                       written[] = "y,a,b,c\n1,NA,5,x\n0,2,NaN,NA\n1, null ,6,\n1,3,\"NULL\",nan\n";
-    struct test_dir dir;
-    test_dir_open(&dir);
     for (int form = DP_FORM_SPARSE; form <= DP_FORM_TABLES; form++) {
         if (form != DP_FORM_SPARSE && form != DP_FORM_FIELDS && form != DP_FORM_TABLES)
             continue;
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
         options.fields = 1;
-        options.path = write_text(&dir, "nothing", nothing);
+        options.path = write_text("nothing", nothing);
         struct dp_dataset *a = formats_open(&options);
-        options.path = write_text(&dir, "written", written);
+        options.path = write_text("written", written);
         struct dp_dataset *b = formats_open(&options);
         formats_same(a, b, 0);
         struct dp_batch *batch = formats_batch(b);
@@ -384,39 +347,33 @@ static void missing_numbers(void **state)
     }
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     formats_refused(
-        &dir, options, "y,a,b\n1,2,3\n1,n/a,3\n", 0, DP_ARGUMENT,
+        options, "y,a,b\n1,2,3\n1,n/a,3\n", 0, DP_ARGUMENT,
         "has 1 columns of numbers and 1 of categories ('a' by 'n/a' in line 3), but the model takes 2 and 2: "
         "add columns=1,fields=1 to the model, or name the categories (--categories, data.categories)");
-    formats_refused(&dir, options, "y,a,b\nNA,2,3\n", 0, DP_ARGUMENT,
+    formats_refused(options, "y,a,b\nNA,2,3\n", 0, DP_ARGUMENT,
                     "has 2 columns of numbers and 0 of categories, but the model takes 2 and 2: add "
                     "columns=2,fields=0 to the model");
-    formats_refused(&dir, options_of(DP_FORM_SPARSE), "y,a,b\nNA,2,3\n", 2, DP_DATA,
+    formats_refused(options_of(DP_FORM_SPARSE), "y,a,b\nNA,2,3\n", 2, DP_DATA,
                     "column 'y': expected a label, found 'NA'");
-    test_dir_close(&dir);
 }
 
 /* The same cells with another column as the label are other data. */
 static void the_label_is_in_the_digest(void **state)
 {
-    struct test_dir dir;
     uint64_t digest[2];
-    test_dir_open(&dir);
     for (int i = 0; i < 2; i++) {
         struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
         options.label = i ? "a" : "y";
-        options.path = write_text(&dir, "t", "y,a,b\n1,0,3\n0,1,\n");
+        options.path = write_text("t", "y,a,b\n1,0,3\n0,1,\n");
         struct dp_dataset *dataset = formats_open(&options);
         digest[i] = dp_dataset_digest(dataset);
         dp_dataset_close(&dataset);
     }
     assert_true(digest[0] != digest[1]);
-    test_dir_close(&dir);
 }
 
 static void bad_files_are_refused(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     static const struct {
         const char *text;
@@ -443,30 +400,29 @@ static void bad_files_are_refused(void **state)
         {"\n\n", 0, "has no header"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+        formats_refused(options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
     options.label = NULL;
     options.format = "csv";
-    formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
+    formats_refused(options, "y,a\n1,2\n", 0, DP_ARGUMENT,
                     "needs the name of its label's column: --label NAME (data.label); its header is: y,a");
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_told_apart),
-        cmocka_unit_test(numbers_alone),
-        cmocka_unit_test(named_categories),
-        cmocka_unit_test(a_test_file_is_like_the_training_file),
-        cmocka_unit_test(bad_kept_columns_are_refused),
-        cmocka_unit_test(kept_columns_are_those_of_the_training_file),
-        cmocka_unit_test(separators),
-        cmocka_unit_test(a_label_is_asked_for),
-        cmocka_unit_test(other_formats_are_refused),
-        cmocka_unit_test(late_text_is_refused),
-        cmocka_unit_test(missing_numbers),
-        cmocka_unit_test(the_label_is_in_the_digest),
-        cmocka_unit_test(bad_files_are_refused),
+        FILES_TEST(columns_are_told_apart),
+        FILES_TEST(numbers_alone),
+        FILES_TEST(named_categories),
+        FILES_TEST(a_test_file_is_like_the_training_file),
+        FILES_TEST(bad_kept_columns_are_refused),
+        FILES_TEST(kept_columns_are_those_of_the_training_file),
+        FILES_TEST(separators),
+        FILES_TEST(a_label_is_asked_for),
+        FILES_TEST(other_formats_are_refused),
+        FILES_TEST(late_text_is_refused),
+        FILES_TEST(missing_numbers),
+        FILES_TEST(the_label_is_in_the_digest),
+        FILES_TEST(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

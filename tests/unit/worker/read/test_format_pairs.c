@@ -99,13 +99,11 @@ static void count_epoch(const struct dp_dataset *dataset, uint32_t epoch, struct
 static void each_pair_and_its_sampled_items(void **state)
 {
     enum { EPOCHS = 600 };
-    struct test_dir dir;
     char text[4096];
-    test_dir_open(&dir);
     uint32_t pairs = pairs_text(text, sizeof text);
     for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
-        options.path = write_text(&dir, "pairs", text);
+        options.path = write_text("pairs", text);
         struct dp_dataset *dataset = formats_open(&options);
         uint32_t each = form == DP_FORM_PAIRS ? 3 : 1;
         struct counts all = {0};
@@ -129,21 +127,18 @@ static void each_pair_and_its_sampled_items(void **state)
                              mean);
         }
         dp_dataset_close(&dataset);
-        formats_check(&dir, options, text);
+        formats_check(options, text);
     }
-    test_dir_close(&dir);
 }
 
 /* The seed and the epoch change what is sampled; the same numbers give the same. */
 static void sampling_hangs_on_the_numbers(void **state)
 {
-    struct test_dir dir;
     char text[4096];
-    test_dir_open(&dir);
     (void)pairs_text(text, sizeof text);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     options.shuffle = false;
-    options.path = write_text(&dir, "pairs", text);
+    options.path = write_text("pairs", text);
     struct dp_dataset *a = formats_open(&options);
     options.seed = 10;
     struct dp_dataset *b = formats_open(&options);
@@ -166,7 +161,6 @@ static void sampling_hangs_on_the_numbers(void **state)
     dp_batch_free(&y);
     dp_dataset_close(&a);
     dp_dataset_close(&b);
-    test_dir_close(&dir);
 }
 
 /* Lists in the file's order, minibatches cut anywhere; in both forms. */
@@ -179,14 +173,12 @@ static void lists_are_kept_together(void **state)
     } want[] = {{7, 5, 1, 0}, {7, 9, 0, 0}, {7, 0, 0, 0}, {3, 5, 1, 1},
                 {3, 6, 0, 1}, {7, 9, 1, 2}, {7, 5, 0, 2}};
     enum { N = sizeof want / sizeof want[0] };
-    struct test_dir dir;
     char negatives[256];
-    test_dir_open(&dir);
     (void)snprintf(negatives, sizeof negatives, "%s",
-                   write_text(&dir, "negatives", "(7,5)\t9\t0\r\n\n(3,5) 6\n(7,9)\t5"));
+                   write_text("negatives", "(7,5)\t9\t0\r\n\n(3,5) 6\n(7,9)\t5"));
     for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
-        options.path = write_text(&dir, "test", "7\t5\t1\t0\n3 5 1 0\n7 9\n");
+        options.path = write_text("test", "7\t5\t1\t0\n3 5 1 0\n7 9\n");
         options.negatives_path = negatives;
         options.shuffle = false;
         options.batch = 2;
@@ -203,19 +195,16 @@ static void lists_are_kept_together(void **state)
         }
         dp_batch_free(&b);
         dp_dataset_close(&dataset);
-        formats_check(&dir, options, "7\t5\t1\t0\n3 5 1 0\n7 9\n");
+        formats_check(options, "7\t5\t1\t0\n3 5 1 0\n7 9\n");
     }
-    test_dir_close(&dir);
 }
 
 /* For prediction pairs are taken as they are. */
 static void scored_pairs_are_not_joined_by_others(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
-        options.path = write_text(&dir, "data", "1 2\n1 2\n1 3\n"); /* user 1 met all: nothing is sampled */
+        options.path = write_text("data", "1 2\n1 2\n1 3\n"); /* user 1 met all: nothing is sampled */
         options.scored = true;
         options.shuffle = false;
         struct dp_dataset *dataset = formats_open(&options);
@@ -226,13 +215,10 @@ static void scored_pairs_are_not_joined_by_others(void **state)
         dp_batch_free(&b);
         dp_dataset_close(&dataset);
     }
-    test_dir_close(&dir);
 }
 
 static void bad_files_are_refused(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     static const struct {
         const char *text;
@@ -254,24 +240,23 @@ static void bad_files_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         options.format = "pairs";
-        formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+        formats_refused(options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
     }
     options.form = DP_FORM_SPARSE;
-    formats_refused(&dir, options, "1 2\n", 0, DP_ARGUMENT, "gives no lists of features");
+    formats_refused(options, "1 2\n", 0, DP_ARGUMENT, "gives no lists of features");
     options.format = "libsvm";
     options.negatives_path = "x";
-    formats_refused(&dir, options, "1 2:1\n", 0, DP_ARGUMENT, "leave out the file of negatives 'x'");
-    test_dir_close(&dir);
+    formats_refused(options, "1 2:1\n", 0, DP_ARGUMENT, "leave out the file of negatives 'x'");
 }
 
 /* Two ways to write the same, the first as pairs; the format is to be told. */
-static void same_pairs(struct test_dir *dir, const char *plain, const char *other)
+static void same_pairs(const char *plain, const char *other)
 {
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
-    options.path = write_text(dir, "plain", plain);
+    options.path = write_text("plain", plain);
     options.format = "pairs";
     struct dp_dataset *a = formats_open(&options);
-    options.path = write_text(dir, "other", other);
+    options.path = write_text("other", other);
     options.format = "auto";
     struct dp_dataset *b = formats_open(&options);
     formats_same(a, b, 0);
@@ -296,18 +281,13 @@ static void ratings_are_pairs(void **state)
         "\xef\xbb\xbf"
         "1 296\n1 306\n2 296\n7 5\n",
     };
-    struct test_dir dir;
-    test_dir_open(&dir);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        same_pairs(&dir, plain, others[i]);
-    test_dir_close(&dir);
+        same_pairs(plain, others[i]);
 }
 
 /* Without a format named the model says whether it wants pairs: what are none are refused, and not trained on as words. */
 static void what_is_no_pairs_is_refused(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     static const struct {
         const char *text;
         unsigned line;
@@ -332,23 +312,20 @@ static void what_is_no_pairs_is_refused(void **state)
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
         options.window = 2;
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-            formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+            formats_refused(options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
     }
-    test_dir_close(&dir);
 }
 
 /* And a model of words reads any text as words, also one of numbers. */
 static void words_may_be_numbers(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     static const char *const texts[] = {
         "12 7 9 4\n12 9 1 7\n", "1 2\n2 3\n",        "user,item\n1,2\n", "(1,2) 7 8\n",
         "to be\n1 2\n",         "1984 was a year\n", "# 1 2\n"};
     options.window = 2;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        options.path = write_text(&dir, "words", texts[i]);
+        options.path = write_text("words", texts[i]);
         options.words = true;
         options.format = NULL;
         struct dp_dataset *told = formats_open(&options);
@@ -361,17 +338,14 @@ static void words_may_be_numbers(void **state)
     }
     options.words = true;
     options.format = NULL;
-    formats_refused(&dir, options, "", 0, DP_DATA, "is empty: expected any text");
-    test_dir_close(&dir);
+    formats_refused(options, "", 0, DP_DATA, "is empty: expected any text");
 }
 
 static void bad_lists_are_refused(void **state)
 {
-    struct test_dir dir;
     char path[256];
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
-    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "test", "7 5\n3 5\n"));
+    (void)snprintf(path, sizeof path, "%s", write_text("test", "7 5\n3 5\n"));
     options.path = path;
     static const struct {
         const char *text, *words;
@@ -389,26 +363,21 @@ static void bad_lists_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct dp_error err = {0};
         struct dp_dataset *dataset;
-        options.negatives_path = write_text(&dir, "negatives", bad[i].text);
+        options.negatives_path = write_text("negatives", bad[i].text);
         assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_DATA);
         if (!strstr(err.text, bad[i].words))
             fail_msg("'%s', expected '%s'", err.text, bad[i].words);
     }
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_pair_and_its_sampled_items),
-        cmocka_unit_test(sampling_hangs_on_the_numbers),
-        cmocka_unit_test(lists_are_kept_together),
-        cmocka_unit_test(scored_pairs_are_not_joined_by_others),
-        cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(ratings_are_pairs),
-        cmocka_unit_test(what_is_no_pairs_is_refused),
-        cmocka_unit_test(words_may_be_numbers),
-        cmocka_unit_test(bad_lists_are_refused),
+        FILES_TEST(each_pair_and_its_sampled_items), FILES_TEST(sampling_hangs_on_the_numbers),
+        FILES_TEST(lists_are_kept_together),         FILES_TEST(scored_pairs_are_not_joined_by_others),
+        FILES_TEST(bad_files_are_refused),           FILES_TEST(ratings_are_pairs),
+        FILES_TEST(what_is_no_pairs_is_refused),     FILES_TEST(words_may_be_numbers),
+        FILES_TEST(bad_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,10 +26,8 @@ static struct dp_dataset_options options_of(enum dp_data_form form)
 static void windows_of_bytes(void **state)
 {
     static const char text[] = "the cat sat\non the \xc3\xa4 mat";
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_WINDOWS);
-    options.path = write_text(&dir, "text", text);
+    options.path = write_text("text", text);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
     assert_int_equal(dp_dataset_examples(dataset), strlen(text) - 4);
@@ -42,8 +40,7 @@ static void windows_of_bytes(void **state)
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
     options.shuffle = true;
-    formats_check(&dir, options, text);
-    test_dir_close(&dir);
+    formats_check(options, text);
 }
 
 /* The words a .. e of the text, their counts, and the keys that the data set gave them. */
@@ -79,11 +76,9 @@ static void pairs_of_words(void **state)
     uint64_t keys[WORDS] = {0};
     uint32_t got[WORDS][WORDS] = {{0}}, want[WORDS][WORDS] = {{0}};
     size_t len = strlen(sequence);
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     options.scored = true;
-    options.path = write_text(&dir, "text", text);
+    options.path = write_text("text", text);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
     learn_keys(dataset, keys);
@@ -98,7 +93,6 @@ static void pairs_of_words(void **state)
     assert_memory_equal(got, want, sizeof got);
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 static void sampled_words_by_their_chances(void **state)
@@ -106,11 +100,9 @@ static void sampled_words_by_their_chances(void **state)
     enum { EPOCHS = 200 };
     uint64_t keys[WORDS] = {0};
     double drawn[WORDS][WORDS] = {{0}}, of[WORDS] = {0}; /* beside a near word */
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     options.scored = true;
-    options.path = write_text(&dir, "text", text);
+    options.path = write_text("text", text);
     struct dp_dataset *dataset = formats_open(&options);
     learn_keys(dataset, keys);
     uint64_t pairs = dp_dataset_examples(dataset);
@@ -148,34 +140,30 @@ static void sampled_words_by_their_chances(void **state)
     dp_dataset_close(&dataset);
     options.batch = 7;
     options.shuffle = true;
-    formats_check(&dir, options, text);
-    test_dir_close(&dir);
+    formats_check(options, text);
 }
 
 static void bad_files_are_refused(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_WINDOWS);
-    formats_refused(&dir, options, "abcd", 0, DP_DATA, "has 4 bytes: expected more than the 4 of a window");
-    formats_refused(&dir, options, "", 0, DP_DATA, "is empty");
+    formats_refused(options, "abcd", 0, DP_DATA, "has 4 bytes: expected more than the 4 of a window");
+    formats_refused(options, "", 0, DP_DATA, "is empty");
     options.classes = 128;
-    formats_refused(&dir, options, "abcdef\xc3", 0, DP_DATA, "byte 6 is 195, but the model has 128 classes");
+    formats_refused(options, "abcdef\xc3", 0, DP_DATA, "byte 6 is 195, but the model has 128 classes");
     options = options_of(DP_FORM_PAIRS);
-    formats_refused(&dir, options, "a a a", 0, DP_DATA, "has 1 different words");
-    formats_refused(&dir, options, " \n", 0, DP_DATA, "has 0 different words");
+    formats_refused(options, "a a a", 0, DP_DATA, "has 1 different words");
+    formats_refused(options, " \n", 0, DP_DATA, "has 0 different words");
     options.window = 0;
-    formats_refused(&dir, options, "a b", 0, DP_ARGUMENT, "a window of 0 words");
-    test_dir_close(&dir);
+    formats_refused(options, "a b", 0, DP_ARGUMENT, "a window of 0 words");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_of_bytes),
-        cmocka_unit_test(pairs_of_words),
-        cmocka_unit_test(sampled_words_by_their_chances),
-        cmocka_unit_test(bad_files_are_refused),
+        FILES_TEST(windows_of_bytes),
+        FILES_TEST(pairs_of_words),
+        FILES_TEST(sampled_words_by_their_chances),
+        FILES_TEST(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

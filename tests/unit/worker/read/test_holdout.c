@@ -101,10 +101,8 @@ static void one_of_each_user(void **state)
 {
     static struct file f;
     static uint8_t part[PARTS][USERS][ITEMS];
-    struct test_dir dir;
-    test_dir_open(&dir);
     make(&f, false);
-    const char *path = write_text(&dir, "pairs", f.text);
+    const char *path = write_text("pairs", f.text);
     memset(part, 0, sizeof part);
     for (int p = TRAIN; p <= TEST; p++) {
         struct dp_dataset_options options = options_of(path, DP_HOLDOUT_ONE, 0, 0, 5, p);
@@ -113,7 +111,6 @@ static void one_of_each_user(void **state)
     struct held held = check_parts(&f, part);
     assert_int_equal(held.users_of_test, USERS / 12 * 10); /* those with 2 items or more */
     assert_int_equal(held.items_of_test, held.users_of_test);
-    test_dir_close(&dir);
 }
 
 static void a_share_and_a_validation_share(void **state)
@@ -121,11 +118,9 @@ static void a_share_and_a_validation_share(void **state)
     enum { SEEDS = 40 };
     static struct file f;
     static uint8_t part[PARTS][USERS][ITEMS], alone[USERS][ITEMS];
-    struct test_dir dir;
     double test = 0, validation = 0, expected = 0;
-    test_dir_open(&dir);
     make(&f, false);
-    const char *path = write_text(&dir, "pairs", f.text);
+    const char *path = write_text("pairs", f.text);
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         for (int p = TRAIN; p < PARTS; p++) {
             struct dp_dataset_options options = options_of(path, DP_HOLDOUT_SHARE, 0.25, 0.5, seed, p);
@@ -142,7 +137,6 @@ static void a_share_and_a_validation_share(void **state)
         expected += u % 12 > 1 ? u % 12 * 0.25 : 0;
     assert_true(fabs(test / SEEDS / expected - 1) < 0.05);
     assert_true(validation / SEEDS > 0.4 * expected * 3 && validation / SEEDS < 0.55 * expected * 3);
-    test_dir_close(&dir);
 }
 
 /* Whatever the order of the lines; not whatever the seed. */
@@ -150,20 +144,17 @@ static void parts_hang_on_pairs_and_seed(void **state)
 {
     static struct file f;
     static uint8_t a[USERS][ITEMS], b[USERS][ITEMS];
-    struct test_dir dir;
-    test_dir_open(&dir);
     make(&f, false);
     struct dp_dataset_options options =
-        options_of(write_text(&dir, "pairs", f.text), DP_HOLDOUT_ONE, 0, 0, 5, TEST);
+        options_of(write_text("pairs", f.text), DP_HOLDOUT_ONE, 0, 0, 5, TEST);
     read_part(&options, a);
     make(&f, true);
-    options.path = write_text(&dir, "backwards", f.text);
+    options.path = write_text("backwards", f.text);
     read_part(&options, b);
     assert_memory_equal(a, b, sizeof a);
     options.seed = 6;
     read_part(&options, b);
     assert_memory_not_equal(a, b, sizeof a);
-    test_dir_close(&dir);
 }
 
 /* Parts of one file have caches of their own. */
@@ -171,11 +162,9 @@ static void parts_are_kept_apart(void **state)
 {
     static struct file f;
     static uint8_t part[2][PARTS][USERS][ITEMS];
-    struct test_dir dir;
     char cache[280];
-    test_dir_open(&dir);
     make(&f, false);
-    const char *path = write_text(&dir, "pairs", f.text);
+    const char *path = write_text("pairs", f.text);
     (void)snprintf(cache, sizeof cache, "%s.cache", path);
     for (int start = 0; start < 2; start++)
         for (int p = TRAIN; p < PARTS; p++) {
@@ -188,35 +177,31 @@ static void parts_are_kept_apart(void **state)
     char command[600];
     (void)snprintf(command, sizeof command, "rm -r '%s'", cache);
     assert_int_equal(system(command), 0);
-    test_dir_close(&dir);
 }
 
 static void what_cannot_be_held_out(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(NULL, DP_HOLDOUT_ONE, 0, 0, 5, TEST);
-    formats_refused(&dir, options, "1 2\n1 2\n3 2\n", 0, DP_DATA,
+    formats_refused(options, "1 2\n1 2\n3 2\n", 0, DP_DATA,
                     "no pair can be held out for the test set: each user keeps one item");
     options = options_of(NULL, DP_HOLDOUT_NONE, 0, 0, 5, TEST);
-    formats_refused(&dir, options, "1 2\n1 3\n", 0, DP_ARGUMENT, "no test set is held out");
+    formats_refused(options, "1 2\n1 3\n", 0, DP_ARGUMENT, "no test set is held out");
     options = options_of(NULL, DP_HOLDOUT_SHARE, 0.95, 0, 5, TEST);
-    formats_refused(&dir, options, "1 2\n1 3\n", 0, DP_ARGUMENT, "test share 0.95");
+    formats_refused(options, "1 2\n1 3\n", 0, DP_ARGUMENT, "test share 0.95");
     options = options_of(NULL, DP_HOLDOUT_ONE, 0, 0, 5, TEST);
     options.form = DP_FORM_SPARSE;
-    formats_refused(&dir, options, "1 2:1\n0 3:1\n", 0, DP_ARGUMENT,
+    formats_refused(options, "1 2:1\n0 3:1\n", 0, DP_ARGUMENT,
                     "no items of users can be held out of a file of format libsvm");
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_of_each_user),
-        cmocka_unit_test(a_share_and_a_validation_share),
-        cmocka_unit_test(parts_hang_on_pairs_and_seed),
-        cmocka_unit_test(parts_are_kept_apart),
-        cmocka_unit_test(what_cannot_be_held_out),
+        FILES_TEST(one_of_each_user),
+        FILES_TEST(a_share_and_a_validation_share),
+        FILES_TEST(parts_hang_on_pairs_and_seed),
+        FILES_TEST(parts_are_kept_apart),
+        FILES_TEST(what_cannot_be_held_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,16 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct test_dir dir;
-
 static void refused(const uint8_t *images, size_t images_len, const uint8_t *labels, size_t labels_len,
                     const char *why)
 {
     char path[512];
     struct dp_error err = {0};
     struct dp_dataset *dataset = NULL;
-    (void)write_file(&dir, "labels-idx1", labels, labels_len);
-    (void)snprintf(path, sizeof path, "%s", write_file(&dir, "images-idx3", images, images_len));
+    (void)write_file("labels-idx1", labels, labels_len);
+    (void)snprintf(path, sizeof path, "%s", write_file("images-idx3", images, images_len));
     const struct dp_dataset_options options = {.path = path,
                                                .format = "idx",
                                                .labels = DP_LABELS_CLASS,
@@ -83,9 +81,6 @@ static void bad_headers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_truncation), cmocka_unit_test(bad_headers)};
-    test_dir_open(&dir);
-    int failed = cmocka_run_group_tests_name("idx", tests, NULL, NULL);
-    test_dir_close(&dir);
-    return failed;
+    const struct CMUnitTest tests[] = {FILES_TEST(every_truncation), FILES_TEST(bad_headers)};
+    return cmocka_run_group_tests_name("idx", tests, NULL, NULL);
 }

@@ -32,14 +32,12 @@ static void labels_are(const struct dp_dataset *dataset, const char *want)
 static void meaning(enum dp_labels labels, uint32_t classes, const char *train, const char *want,
                     const char *said, const char *test, const char *test_want)
 {
-    struct test_dir dir;
     struct dp_error err = {0};
     char text[320], *kept = NULL, other[256];
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(labels, classes);
-    options.cache = dir.path;
-    (void)snprintf(other, sizeof other, "%s", write_text(&dir, "test", test));
-    options.path = write_text(&dir, "train", train);
+    options.cache = files_dir;
+    (void)snprintf(other, sizeof other, "%s", write_text("test", test));
+    options.path = write_text("train", train);
     for (int open = 0; open < 2; open++) { /* the second out of the cache */
         struct dp_dataset *a = formats_open(&options);
         labels_are(a, want);
@@ -50,12 +48,11 @@ static void meaning(enum dp_labels labels, uint32_t classes, const char *train, 
         dp_dataset_close(&a);
     }
     options.path = other;
-    options.columns_path = write_text(&dir, "kept", kept);
+    options.columns_path = write_text("kept", kept);
     struct dp_dataset *b = formats_open(&options);
     labels_are(b, test_want);
     dp_dataset_close(&b);
     free(kept);
-    test_dir_close(&dir);
 }
 
 static void two_texts(void **state)
@@ -87,79 +84,68 @@ static void several_texts(void **state)
 
 static void refused_labels(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options two = options_of(DP_LABELS_BINARY, 0), three = options_of(DP_LABELS_CLASS, 3);
-    formats_refused(&dir, two, "y,a\nno,1\nyes,2\nmaybe,3\n", 4, DP_DATA,
+    formats_refused(two, "y,a\nno,1\nyes,2\nmaybe,3\n", 4, DP_DATA,
                     "column 'y': label 'maybe' is one more than the 2 that two classes have, after 'no' in "
                     "line 2, 'yes' in line 3");
-    formats_refused(&dir, two, "y,a\n0,1\n1,2\nO,3\n", 4, DP_DATA, "label 'O' is one more than the 2");
-    formats_refused(&dir, two, "y,a\nbad,1\n\nbad,2\ngooood,3\ngood,4\n", 6, DP_DATA,
+    formats_refused(two, "y,a\n0,1\n1,2\nO,3\n", 4, DP_DATA, "label 'O' is one more than the 2");
+    formats_refused(two, "y,a\nbad,1\n\nbad,2\ngooood,3\ngood,4\n", 6, DP_DATA,
                     "label 'good' is one more than the 2 that two classes have, after 'bad' in line 2, "
                     "'gooood' in line 5 (");
-    formats_refused(&dir, two, "y,a\nno,1\nNA,2\n", 3, DP_DATA, "column 'y': expected a label, found 'NA'");
-    formats_refused(&dir, two, "y,a\nx,1\nx,2\n", 0, DP_DATA, "every label is 'x': expected two classes");
-    formats_refused(&dir, two, "y,a\nYes,1\nyes,2\n", 0, DP_DATA,
-                    "every label is 'yes': expected two classes");
-    formats_refused(&dir, two, "y,a\n1,1\n3,2\n", 3, DP_DATA, "label 3: expected 0 or 1");
-    formats_refused(&dir, three, "y,a\na,1\nb,2\nc,3\nd,4\n", 5, DP_DATA,
+    formats_refused(two, "y,a\nno,1\nNA,2\n", 3, DP_DATA, "column 'y': expected a label, found 'NA'");
+    formats_refused(two, "y,a\nx,1\nx,2\n", 0, DP_DATA, "every label is 'x': expected two classes");
+    formats_refused(two, "y,a\nYes,1\nyes,2\n", 0, DP_DATA, "every label is 'yes': expected two classes");
+    formats_refused(two, "y,a\n1,1\n3,2\n", 3, DP_DATA, "label 3: expected 0 or 1");
+    formats_refused(three, "y,a\na,1\nb,2\nc,3\nd,4\n", 5, DP_DATA,
                     "label 'd' is one more than the 3 classes of the model, after 'a' in line 2, 'b' in line "
                     "3, 'c' in line 4");
-    formats_refused(&dir, options_of(DP_LABELS_ANY, 0), "y,a\nx,1\n", 2, DP_DATA,
-                    "expected a label (a number)");
+    formats_refused(options_of(DP_LABELS_ANY, 0), "y,a\nx,1\n", 2, DP_DATA, "expected a label (a number)");
     two.label_base = 1;
-    formats_refused(&dir, two, "y,a\na,1\nb,2\n", 0, DP_ARGUMENT,
+    formats_refused(two, "y,a\na,1\nb,2\n", 0, DP_ARGUMENT,
                     "labels are texts such as 'a', which have no base");
-    test_dir_close(&dir);
 }
 
 /* A test file with other labels is refused; one that is only scored may say anything. */
 static void other_files(void **state)
 {
-    struct test_dir dir;
     char train[256];
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_LABELS_BINARY, 0);
-    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a\nbad,1\ngood,2\n"));
+    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a\nbad,1\ngood,2\n"));
     options.path = train;
     struct dp_dataset *a = formats_open(&options);
     options.like = dp_dataset_schema(a);
-    formats_refused(&dir, options, "y,a\ngood,1\nugly,1\n", 3, DP_DATA,
+    formats_refused(options, "y,a\ngood,1\nugly,1\n", 3, DP_DATA,
                     "column 'y': label 'ugly': expected one of the training file's: 'bad', 'good'");
-    formats_refused(&dir, options, "y,a\n1,1\n", 2, DP_DATA,
-                    "label '1': expected one of the training file's");
-    formats_refused(&dir, options, "y,a\nGood,1\n", 2, DP_DATA, "label 'Good': expected");
-    formats_refused(&dir, options, "y,a\n,1\n", 2, DP_DATA, "label '': expected");
+    formats_refused(options, "y,a\n1,1\n", 2, DP_DATA, "label '1': expected one of the training file's");
+    formats_refused(options, "y,a\nGood,1\n", 2, DP_DATA, "label 'Good': expected");
+    formats_refused(options, "y,a\n,1\n", 2, DP_DATA, "label '': expected");
     dp_dataset_close(&a);
     options.like = NULL;
-    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a\nno,1\nyes,2\n"));
+    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a\nno,1\nyes,2\n"));
     options.path = train;
     a = formats_open(&options);
     options.like = dp_dataset_schema(a);
-    options.path = write_text(&dir, "test", "y,a\nYES,1\nyes,2\n"); /* one class will do in a test file */
+    options.path = write_text("test", "y,a\nYES,1\nyes,2\n"); /* one class will do in a test file */
     struct dp_dataset *one = formats_open(&options);
     assert_int_equal(dp_dataset_examples(one), 2);
     dp_dataset_close(&one);
     options.scored = true;
     options.labels = DP_LABELS_ANY;
-    options.path = write_text(&dir, "scored", "y,a\nugly,1\n,2\n?,3\n");
+    options.path = write_text("scored", "y,a\nugly,1\n,2\n?,3\n");
     struct dp_dataset *b = formats_open(&options);
     assert_int_equal(dp_dataset_examples(b), 3);
     dp_dataset_close(&b);
     dp_dataset_close(&a);
-    test_dir_close(&dir);
 }
 
 /* libsvm: by the training file, too. */
 static void numbers_of_libsvm(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_LABELS_CLASS, 3);
     options.label = NULL;
-    options.cache = dir.path;
+    options.cache = files_dir;
     char path[256];
-    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "train", "1 1:1\n3 1:2\n2 1:3\n"));
+    (void)snprintf(path, sizeof path, "%s", write_text("train", "1 1:1\n3 1:2\n2 1:3\n"));
     for (int open = 0; open < 2; open++) {
         options.path = path;
         options.like = NULL;
@@ -168,20 +154,19 @@ static void numbers_of_libsvm(void **state)
         labels_are(a, "021");
         assert_int_equal(dp_dataset_schema(a)->label_base, 1);
         options.like = dp_dataset_schema(a);
-        options.path = write_text(&dir, "test", "1 1:1\n2 1:2\n");
+        options.path = write_text("test", "1 1:1\n2 1:2\n");
         struct dp_dataset *b = formats_open(&options);
         labels_are(b, "01");
         dp_dataset_close(&b);
-        formats_refused(&dir, options, "1 1:1\n0 1:1\n", 2, DP_DATA, "label 0: expected a class from 1 to 3");
+        formats_refused(options, "1 1:1\n0 1:1\n", 2, DP_DATA, "label 0: expected a class from 1 to 3");
         dp_dataset_close(&a);
     }
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_texts), cmocka_unit_test(several_texts),
-                                       cmocka_unit_test(refused_labels), cmocka_unit_test(other_files),
-                                       cmocka_unit_test(numbers_of_libsvm)};
+    const struct CMUnitTest tests[] = {FILES_TEST(two_texts), FILES_TEST(several_texts),
+                                       FILES_TEST(refused_labels), FILES_TEST(other_files),
+                                       FILES_TEST(numbers_of_libsvm)};
     return cmocka_run_group_tests_name("label texts", tests, NULL, NULL);
 }

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct test_dir dir;
-
 static const struct dp_dataset_options as_features = {
     .format = "libsvm", .form = DP_FORM_SPARSE, .scale = 1, .batch = 1000};
 
@@ -17,7 +15,7 @@ static const struct dp_dataset_options as_features = {
 static void show(const char *text, char *out, size_t size)
 {
     struct dp_dataset_options options = as_features;
-    options.path = write_text(&dir, "good", text);
+    options.path = write_text("good", text);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *batch = formats_batch(dataset);
     size_t len = 0;
@@ -104,7 +102,7 @@ static void bad_lines(void **state)
         for (int last = 0; last < 2; last++) {
             char text[256];
             (void)snprintf(text, sizeof text, "1 1:1\n# c\n%s%s", cases[i].line, last ? "" : "\n1 1:1\n");
-            formats_refused(&dir, as_features, text, 3, DP_DATA, cases[i].why);
+            formats_refused(as_features, text, 3, DP_DATA, cases[i].why);
         }
 }
 
@@ -118,7 +116,7 @@ static void line_of_many_entries(void **state)
     for (size_t i = 0; i < entries; i++)
         len += (size_t)sprintf(text + len, " %zu:1", i % 2 ? i : entries * 2 + i);
     struct dp_dataset_options options = as_features;
-    options.path = write_file(&dir, "long", text, len);
+    options.path = write_file("long", text, len);
     struct dp_dataset *dataset = formats_open(&options);
     assert_int_equal(dp_dataset_shape(dataset)->list[0].entries, entries);
     dp_dataset_close(&dataset);
@@ -127,10 +125,7 @@ static void line_of_many_entries(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
-                                       cmocka_unit_test(line_of_many_entries)};
-    test_dir_open(&dir);
-    int failed = cmocka_run_group_tests_name("libsvm", tests, NULL, NULL);
-    test_dir_close(&dir);
-    return failed;
+    const struct CMUnitTest tests[] = {FILES_TEST(good_lines), FILES_TEST(bad_lines),
+                                       FILES_TEST(line_of_many_entries)};
+    return cmocka_run_group_tests_name("libsvm", tests, NULL, NULL);
 }

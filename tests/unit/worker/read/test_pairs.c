@@ -30,12 +30,12 @@ struct pair {
     const char *user, *item; /* NULL: the end */
 };
 
-static void expect(struct test_dir *dir, const char *format, const char *text, const struct pair *pairs)
+static void expect(const char *format, const char *text, const struct pair *pairs)
 {
     struct dp_dataset_options options = options_of();
     uint32_t n = 0;
     options.format = format;
-    options.path = write_text(dir, "data", text);
+    options.path = write_text("data", text);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
     dp_dataset_fill(dataset, 0, 0, b);
@@ -54,42 +54,34 @@ static void names_in_each_way(void **state)
     static const struct pair plain[] = {{"alice", "matrix"}, {"bob", "7"}, {"007", "matrix"}, {NULL, NULL}};
     static const struct pair blanks[] = {{"Ann Lee", "The Matrix"}, {"Bob", "12, rue"}, {NULL, NULL}};
     static const struct pair few[] = {{"1", "B00X"}, {"2", "7"}, {NULL, NULL}};
-    struct test_dir dir;
-    test_dir_open(&dir);
-    expect(&dir, NULL, "alice matrix\nbob 7 4.5 2010-10-19\n\n# none\n007 matrix\n", plain);
-    expect(&dir, NULL, "alice,matrix,1\r\nbob , 7\r\n007,matrix,,2\r\n", plain);
-    expect(&dir, NULL, "alice\tmatrix\t1\nbob\t7\t\n007\tmatrix", plain);
-    expect(&dir, NULL, "alice::matrix::5\nbob::7::1\n007::matrix\n", plain);
-    expect(&dir, NULL, "\"alice\";\"matrix\";\"0\"\n\"bob\";\"7\";5\n\"007\";matrix\n", plain);
-    expect(&dir, NULL, "user,item,rating\nalice,matrix,1\nbob,7,1\n007,matrix,1\n", plain);
-    expect(&dir, NULL, "reviewerID\tasin\nalice\tmatrix\nbob\t7\n007\tmatrix\n", plain);
-    expect(&dir, NULL, "Ann Lee\tThe Matrix\nBob\t12, rue\n", blanks);
-    expect(&dir, NULL, "Ann Lee,The Matrix,5\nBob,\"12, rue\",1\n", blanks);
-    expect(&dir, NULL, "Ann Lee;The Matrix\nBob;12, rue\n", blanks);
-    expect(&dir, NULL, "who what\n1 B00X\n2 7\n",
-           (struct pair[]){{"who", "what"}, {"1", "B00X"}, {"2", "7"}, {0}});
-    expect(&dir, NULL, "007 1\n7 1\n", (struct pair[]){{"007", "1"}, {"7", "1"}, {0}});
-    expect(&dir, NULL, "1 B00X\n2 7\n", few);
-    expect(&dir, NULL, "user1,item2\nuser2,item2\n",
-           (struct pair[]){{"user1", "item2"}, {"user2", "item2"}, {0}});
-    test_dir_close(&dir);
+    expect(NULL, "alice matrix\nbob 7 4.5 2010-10-19\n\n# none\n007 matrix\n", plain);
+    expect(NULL, "alice,matrix,1\r\nbob , 7\r\n007,matrix,,2\r\n", plain);
+    expect(NULL, "alice\tmatrix\t1\nbob\t7\t\n007\tmatrix", plain);
+    expect(NULL, "alice::matrix::5\nbob::7::1\n007::matrix\n", plain);
+    expect(NULL, "\"alice\";\"matrix\";\"0\"\n\"bob\";\"7\";5\n\"007\";matrix\n", plain);
+    expect(NULL, "user,item,rating\nalice,matrix,1\nbob,7,1\n007,matrix,1\n", plain);
+    expect(NULL, "reviewerID\tasin\nalice\tmatrix\nbob\t7\n007\tmatrix\n", plain);
+    expect(NULL, "Ann Lee\tThe Matrix\nBob\t12, rue\n", blanks);
+    expect(NULL, "Ann Lee,The Matrix,5\nBob,\"12, rue\",1\n", blanks);
+    expect(NULL, "Ann Lee;The Matrix\nBob;12, rue\n", blanks);
+    expect(NULL, "who what\n1 B00X\n2 7\n", (struct pair[]){{"who", "what"}, {"1", "B00X"}, {"2", "7"}, {0}});
+    expect(NULL, "007 1\n7 1\n", (struct pair[]){{"007", "1"}, {"7", "1"}, {0}});
+    expect(NULL, "1 B00X\n2 7\n", few);
+    expect(NULL, "user1,item2\nuser2,item2\n", (struct pair[]){{"user1", "item2"}, {"user2", "item2"}, {0}});
 }
 
 /* The digest of a file of numbers is one that stores and caches already have. */
 static void names_leave_numbers_alone(void **state)
 {
     static const uint64_t pairs[3][2] = {{1, 2}, {1, 3}, {9, 3}};
-    struct test_dir dir;
     struct dp_dataset_options options = options_of();
-    test_dir_open(&dir);
-    options.path = write_text(&dir, "data", "1 2\n1 3\n9 3\n");
+    options.path = write_text("data", "1 2\n1 3\n9 3\n");
     struct dp_dataset *dataset = formats_open(&options);
     uint64_t digest = 0;
     for (int i = 0; i < 3; i++)
         digest = dp_content_digest(digest, dp_mix(pairs[i][0]) + pairs[i][1] * DP_HASH_GOLDEN);
     assert_true(dp_dataset_digest(dataset) == digest);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 static void lists_are_pairs(void **state)
@@ -98,19 +90,15 @@ static void lists_are_pairs(void **state)
                                        {"1", "3"}, {"5", "4"}, {"5", "3"}, {NULL, NULL}};
     static const struct pair names[] = {{"u", "x"}, {"u", "y 1"}, {"v", "x"}, {NULL, NULL}};
     static const char lists[] = "0 3 1 4 9\r\n1 3\n\n# who\n2\n3 \n5\t4 3\n";
-    struct test_dir dir;
-    test_dir_open(&dir);
-    expect(&dir, NULL, lists, want);
-    expect(&dir, "lists", lists, want);
-    expect(&dir, "pairs", "0 3\n0 1\n0 4\n0 9\n1 3\n5 4\n5 3\n", want);
-    expect(&dir, "lists", "u\tx\ty 1\nv\tx\n", names);
+    expect(NULL, lists, want);
+    expect("lists", lists, want);
+    expect("pairs", "0 3\n0 1\n0 4\n0 9\n1 3\n5 4\n5 3\n", want);
+    expect("lists", "u\tx\ty 1\nv\tx\n", names);
     struct dp_dataset_options options = options_of();
-    formats_check(&dir, options, lists);
+    formats_check(options, lists);
     options.format = "lists";
-    formats_refused(&dir, options, "0 3 1\n1 -3\n", 2, DP_DATA, "the id of an item");
-    formats_refused(&dir, options, "0\n1\n", 0, DP_DATA,
-                    "holds no pairs: expected lines of 'user item item ...'");
-    test_dir_close(&dir);
+    formats_refused(options, "0 3 1\n1 -3\n", 2, DP_DATA, "the id of an item");
+    formats_refused(options, "0\n1\n", 0, DP_DATA, "holds no pairs: expected lines of 'user item item ...'");
 }
 
 static void lists_are_detected_with_care(void **state)
@@ -143,15 +131,13 @@ static void lists_are_detected_with_care(void **state)
 static void negatives_of_names(void **state)
 {
     static const char *const want[] = {"m", "a b", "12", "a b", "m"};
-    struct test_dir dir;
     char negatives[256];
     struct dp_dataset_options options = options_of();
-    test_dir_open(&dir);
     (void)snprintf(negatives, sizeof negatives, "%s",
-                   write_text(&dir, "negatives", "(u,m)\ta b\t12\n(v w,a b)\tm\n"));
+                   write_text("negatives", "(u,m)\ta b\t12\n(v w,a b)\tm\n"));
     options.scored = false;
     options.negatives_path = negatives;
-    options.path = write_text(&dir, "data", "u,m\nv w,a b\n");
+    options.path = write_text("data", "u,m\nv w,a b\n");
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
     assert_int_equal(dp_dataset_lists(dataset), 2);
@@ -161,15 +147,14 @@ static void negatives_of_names(void **state)
         assert_true(formats_key(b, 1, 1, i, 0) == key_of(want[i]));
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_in_each_way),  cmocka_unit_test(names_leave_numbers_alone),
-        cmocka_unit_test(lists_are_pairs),    cmocka_unit_test(lists_are_detected_with_care),
-        cmocka_unit_test(negatives_of_names),
+        FILES_TEST(names_in_each_way),  FILES_TEST(names_leave_numbers_alone),
+        FILES_TEST(lists_are_pairs),    FILES_TEST(lists_are_detected_with_care),
+        FILES_TEST(negatives_of_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

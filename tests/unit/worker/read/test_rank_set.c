@@ -24,11 +24,11 @@ struct sets {
     struct dp_dataset *train, *test;
 };
 
-static void open_sets(struct test_dir *dir, const char *train, const char *test, struct sets *out)
+static void open_sets(const char *train, const char *test, struct sets *out)
 {
-    struct dp_dataset_options options = options_of(write_text(dir, "train", train), false);
+    struct dp_dataset_options options = options_of(write_text("train", train), false);
     out->train = formats_open(&options);
-    options = options_of(write_text(dir, "test", test), true);
+    options = options_of(write_text("test", test), true);
     out->test = formats_open(&options);
 }
 
@@ -45,12 +45,10 @@ static uint64_t item_of(const struct dp_rank_set *set, uint32_t place)
 
 static void what_can_be_ranked(void **state)
 {
-    struct test_dir dir;
     struct dp_error err;
     struct sets sets;
-    test_dir_open(&dir);
     /* 9 and ann are strangers, 77 too; 1 has met 10. */
-    open_sets(&dir, "1 10\n1 11\n2 12\n2 10\n3 13\n3 x\n",
+    open_sets("1 10\n1 11\n2 12\n2 10\n3 13\n3 x\n",
               "2 11\n1 13\n1 10\n9 10\n1 77\n1 12\n1 13\n2 x\nann 10\n", &sets);
     assert_int_equal(dp_dataset_rank(sets.test, sets.train, 3, true, &err), DP_OK);
     const struct dp_rank_set *set = dp_dataset_ranked(sets.test);
@@ -72,13 +70,12 @@ static void what_can_be_ranked(void **state)
     assert_int_equal(dp_rank_set_sample(set, one, 1, others), 1); /* x is left alone */
     assert_true(item_of(set, others[0]) > 13);
     close_sets(&sets);
-    open_sets(&dir, "1 10\n2 11\n", "1 10\n3 10\n2 12\n", &sets);
+    open_sets("1 10\n2 11\n", "1 10\n3 10\n2 12\n", &sets);
     assert_int_equal(dp_dataset_rank(sets.test, sets.train, 3, true, &err), DP_DATA);
     assert_non_null(strstr(err.text,
                            "none of its 3 pairs can be ranked: of 2 the user or the item is not in the "
                            "training file, and 1 were trained on"));
     close_sets(&sets);
-    test_dir_close(&dir);
 }
 
 /* Users of a round of 40 items each meet every third; the counts of what is sampled lie within 6 deviations of their mean. */
@@ -86,19 +83,17 @@ static void sampled_items_are_unmet(void **state)
 {
     enum { USERS = 400, ITEMS = 40, SAMPLED = 7 };
     static char train[1 << 16], test[1 << 14];
-    struct test_dir dir;
     struct dp_error err;
     struct sets sets;
     uint32_t count[ITEMS] = {0}, others[SAMPLED], again[SAMPLED], n = 0;
     size_t len = 0, test_len = 0;
-    test_dir_open(&dir);
     for (uint32_t u = 0; u < USERS; u++) {
         for (uint32_t i = u % 3; i < ITEMS; i += 3)
             len += (size_t)snprintf(train + len, sizeof train - len, "%u %u\n", u, i);
         test_len += (size_t)snprintf(test + test_len, sizeof test - test_len, "%u %u\n", u,
                                      (u + 1) % 3 + 3 * (u % 13));
     }
-    open_sets(&dir, train, test, &sets);
+    open_sets(train, test, &sets);
     assert_int_equal(dp_dataset_rank(sets.test, sets.train, SAMPLED, true, &err), DP_OK);
     const struct dp_rank_set *set = dp_dataset_ranked(sets.test);
     assert_int_equal(set->user_count, USERS);
@@ -120,14 +115,13 @@ static void sampled_items_are_unmet(void **state)
     for (uint32_t i = 0; i < ITEMS; i++)
         assert_true((count[i] - mean) * (count[i] - mean) < 36 * mean);
     close_sets(&sets);
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_can_be_ranked),
-        cmocka_unit_test(sampled_items_are_unmet),
+        FILES_TEST(what_can_be_ranked),
+        FILES_TEST(sampled_items_are_unmet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,6 @@
 #define WAIT_MS  20000
 
 struct fixture {
-    struct test_dir dir;
     struct dp_dataset *dataset;
 };
 
@@ -210,8 +209,8 @@ static int setup(void **state)
     struct dp_error err = {0};
     for (int i = 0; i < EXAMPLES; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "%d %d:1 1000:%d\n", i, i, i);
-    test_dir_open(&f.dir);
-    struct dp_dataset_options options = {.path = write_file(&f.dir, "file", text, len),
+    (void)files_open(state);
+    struct dp_dataset_options options = {.path = write_file("file", text, len),
                                          .form = DP_FORM_SPARSE,
                                          .scale = 1,
                                          .batch = 5,
@@ -226,8 +225,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     dp_dataset_close(&f->dataset);
-    test_dir_close(&f->dir);
-    return 0;
+    return files_close(state);
 }
 
 int main(void)

@@ -29,11 +29,9 @@ static struct dp_batch *filled(const struct dp_dataset *dataset)
 /* Columns around 1, of 1e5, a constant, and missing numbers. */
 static void known_values(void **state)
 {
-    struct test_dir dir;
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_DENSE, 4);
     options.path = write_text(
-        &dir, "t", "y,a,b,c,d\n1,1,100000,0.1,7\n0,3,300000,0.1,\n1,1,300000,0.1,9\n0,3,100000,0.1,NA\n");
+        "t", "y,a,b,c,d\n1,1,100000,0.1,7\n0,3,300000,0.1,\n1,1,300000,0.1,9\n0,3,100000,0.1,NA\n");
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *batch = filled(dataset);
     static const float want[] = {-1, -1, 0, -1, 1, 1, 0, 0, -1, 1, 0, 1, 1, -1, 0, 0};
@@ -62,7 +60,7 @@ static void known_values(void **state)
     dp_dataset_close(&dataset);
     /* A missing number, and one at the mean, is no feature with a weight. */
     options = options_of(DP_FORM_SPARSE, 0);
-    options.path = write_text(&dir, "t", "y,a\n1,1\n0,\n1,3\n");
+    options.path = write_text("t", "y,a\n1,1\n0,\n1,3\n");
     dataset = formats_open(&options);
     batch = filled(dataset);
     assert_int_equal(batch->list[0].offsets[1], 1);
@@ -70,14 +68,12 @@ static void known_values(void **state)
     assert_int_equal(batch->list[0].offsets[3], 2);
     dp_batch_free(&batch);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
 /* Seconds since 1970 within a minute, which f32 cannot tell apart, and numbers at the ends of f32. */
 static void wide_numbers(void **state)
 {
     enum { ROWS = 1000 };
-    struct test_dir dir;
     static char text[ROWS * 64];
     long double sum[3] = {0}, squares[3] = {0};
     static double x[ROWS][3];
@@ -96,9 +92,8 @@ static void wide_numbers(void **state)
             long double d = (long double)x[i][c] - sum[c] / ROWS;
             squares[c] += d * d;
         }
-    test_dir_open(&dir);
     struct dp_dataset_options options = options_of(DP_FORM_DENSE, 3);
-    options.path = write_text(&dir, "t", text);
+    options.path = write_text("t", text);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *batch = filled(dataset);
     for (int i = 0; i < ROWS; i++)
@@ -109,37 +104,34 @@ static void wide_numbers(void **state)
         }
     dp_batch_free(&batch);
     dp_dataset_close(&dataset);
-    test_dir_close(&dir);
 }
 
-static void write_rows(struct test_dir *dir, const char *name, char path[256])
+static void write_rows(const char *name, char path[256])
 {
     char text[4096];
     size_t len = (size_t)snprintf(text, sizeof text, "y,a,b,c\n");
     for (int i = 0; i < 50; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "%d,%d.%d,%s,%d\n", i % 2, i, i % 3,
                                 i % 4 ? "x" : "", i * i * 1000);
-    (void)snprintf(path, 256, "%s", write_text(dir, name, text));
+    (void)snprintf(path, 256, "%s", write_text(name, text));
 }
 
 /* Of all files and ways a row has the bits that it has in training. */
 static void one_row_has_one_value(void **state)
 {
-    struct test_dir dir;
     struct dp_error err = {0};
     char train[256], again[256], *text = NULL, kept[256];
-    test_dir_open(&dir);
-    write_rows(&dir, "train", train);
-    write_rows(&dir, "again", again);
+    write_rows("train", train);
+    write_rows("again", again);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE, 0);
     options.path = train;
     struct dp_dataset *a = formats_open(&options), *b;
     assert_int_equal(dp_schema_write(dp_dataset_schema(a), &text, &err), DP_OK);
-    (void)snprintf(kept, sizeof kept, "%s", write_text(&dir, "kept", text));
+    (void)snprintf(kept, sizeof kept, "%s", write_text("kept", text));
     for (int way = 0; way < 6; way++) {
         struct dp_dataset_options other = options;
         other.path = way == 0 || way == 4 ? train : again;
-        other.cache = way >= 2 ? dir.path : NULL;
+        other.cache = way >= 2 ? files_dir : NULL;
         other.standardize = way != 3; /* of a training file only */
         other.like = way != 1 && way != 0 && way != 4 ? dp_dataset_schema(a) : NULL;
         other.columns_path = way == 1 ? kept : NULL;
@@ -157,22 +149,19 @@ static void one_row_has_one_value(void **state)
     }
     free(text);
     dp_dataset_close(&a);
-    test_dir_close(&dir);
 }
 
 /* A cache of one setting, or of one training file's schema, is not another's. */
 static void caches_are_told_apart(void **state)
 {
-    struct test_dir dir;
     char train[256], test[256];
-    test_dir_open(&dir);
-    (void)snprintf(test, sizeof test, "%s", write_text(&dir, "test", "y,a\n1,5\n"));
+    (void)snprintf(test, sizeof test, "%s", write_text("test", "y,a\n1,5\n"));
     static const float want[] = {4, -2, 5};
     for (int i = 0; i < 3; i++) {
         (void)snprintf(train, sizeof train, "%s",
-                       write_text(&dir, "train", i == 1 ? "y,a\n1,6\n0,8\n" : "y,a\n1,0\n0,2\n"));
+                       write_text("train", i == 1 ? "y,a\n1,6\n0,8\n" : "y,a\n1,0\n0,2\n"));
         struct dp_dataset_options options = options_of(DP_FORM_DENSE, 1);
-        options.cache = dir.path;
+        options.cache = files_dir;
         options.standardize = i != 2;
         options.path = train;
         struct dp_dataset *a = formats_open(&options);
@@ -185,16 +174,13 @@ static void caches_are_told_apart(void **state)
         dp_dataset_close(&b);
         dp_dataset_close(&a);
     }
-    test_dir_close(&dir);
 }
 
 /* Both parts of a file are standardized by all of it. */
 static void a_share_is_of_the_whole_file(void **state)
 {
-    struct test_dir dir;
     char train[256];
-    test_dir_open(&dir);
-    write_rows(&dir, "train", train);
+    write_rows("train", train);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE, 0);
     options.path = train;
     struct dp_dataset *all = formats_open(&options);
@@ -206,46 +192,42 @@ static void a_share_is_of_the_whole_file(void **state)
         dp_dataset_close(&part);
     }
     dp_dataset_close(&all);
-    test_dir_close(&dir);
 }
 
 /* Far outside of what was trained on a value may have none in f32: the line says so. Where a column was constant it has one: 0. */
 static void far_values(void **state)
 {
-    struct test_dir dir;
     struct dp_error err = {0};
     struct dp_dataset *b = NULL;
     char train[256];
-    test_dir_open(&dir);
-    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a,b\n1,1,5\n0,1.0000000001,5\n"));
+    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a,b\n1,1,5\n0,1.0000000001,5\n"));
     struct dp_dataset_options options = options_of(DP_FORM_DENSE, 2);
     options.path = train;
     struct dp_dataset *a = formats_open(&options);
     options.like = dp_dataset_schema(a);
-    options.path = write_text(&dir, "test", "y,a,b\n1,1,-3e38\n1,2,5\n0,3e38,5\n");
+    options.path = write_text("test", "y,a,b\n1,1,-3e38\n1,2,5\n0,3e38,5\n");
     assert_int_equal(dp_dataset_open(&options, &b, &err), DP_DATA);
     assert_non_null(strstr(err.text, "/test:4: column 'a'"));
     assert_non_null(strstr(err.text, "deviations away from the training file's mean"));
     assert_non_null(strstr(err.text, "--standardize no (data.standardize)"));
-    options.path = write_text(&dir, "test", "y,a,b\n1,1,-3e38\n1,2,5\n");
+    options.path = write_text("test", "y,a,b\n1,1,-3e38\n1,2,5\n");
     b = formats_open(&options);
     struct dp_batch *batch = filled(b);
     assert_true(batch->dense[1] == 0 && batch->dense[3] == 0 && isfinite(batch->dense[2]));
     dp_batch_free(&batch);
     dp_dataset_close(&b);
     dp_dataset_close(&a);
-    formats_refused(&dir, options_of(DP_FORM_DENSE, 2), "y,a,b\n1,1,5\n0,1e39,5\n", 3, DP_DATA,
+    formats_refused(options_of(DP_FORM_DENSE, 2), "y,a,b\n1,1,5\n0,1e39,5\n", 3, DP_DATA,
                     "expected a number in the range of f32");
-    test_dir_close(&dir);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_values),
-                                       cmocka_unit_test(wide_numbers),
-                                       cmocka_unit_test(one_row_has_one_value),
-                                       cmocka_unit_test(caches_are_told_apart),
-                                       cmocka_unit_test(a_share_is_of_the_whole_file),
-                                       cmocka_unit_test(far_values)};
+    const struct CMUnitTest tests[] = {FILES_TEST(known_values),
+                                       FILES_TEST(wide_numbers),
+                                       FILES_TEST(one_row_has_one_value),
+                                       FILES_TEST(caches_are_told_apart),
+                                       FILES_TEST(a_share_is_of_the_whole_file),
+                                       FILES_TEST(far_values)};
     return cmocka_run_group_tests_name("standardize", tests, NULL, NULL);
 }

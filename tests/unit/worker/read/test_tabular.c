@@ -52,9 +52,8 @@ static const char *const files[][2] = {
 
 static void names_then_records(void **state)
 {
-    struct test_dir *dir = *state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        const char *path = write_text(dir, "file", files[i][1]);
+        const char *path = write_text("file", files[i][1]);
         const char *const formats[] = {files[i][0], "auto", NULL};
         for (size_t f = 0; f < 3; f++) {
             struct seen seen = {0};
@@ -72,7 +71,7 @@ static void a_record_lacks_cells(void **state)
 {
     struct seen seen = {0};
     struct dp_error err = {0};
-    const char *path = write_text(*state, "file", "a,b\n1,2\n3\n");
+    const char *path = write_text("file", "a,b\n1,2\n3\n");
     assert_int_equal(read_all("csv", path, &seen, &err), DP_DATA);
     assert_non_null(strstr(err.text, ":3: expected 2 columns, as the header has, found 1"));
     assert_string_equal(seen.text, "names 1:a|b\nrecord 2:1|2\n");
@@ -82,7 +81,7 @@ static void a_callback_stops_it(void **state)
 {
     struct seen seen = {.stop_at = 2};
     struct dp_error err = {0};
-    const char *path = write_text(*state, "file", "a,b\n1,2\n3\n");
+    const char *path = write_text("file", "a,b\n1,2\n3\n");
     assert_int_equal(read_all("csv", path, &seen, &err), DP_STOPPING);
     assert_non_null(strstr(err.text, ":2: enough"));
 }
@@ -96,27 +95,13 @@ static void what_is_no_header(void **state)
     assert_null(dp_tabular_named(NULL));
 }
 
-static int setup(void **state)
-{
-    static struct test_dir dir;
-    test_dir_open(&dir);
-    *state = &dir;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    test_dir_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_then_records),
-        cmocka_unit_test(a_record_lacks_cells),
-        cmocka_unit_test(a_callback_stops_it),
-        cmocka_unit_test(what_is_no_header),
+        FILES_TEST(names_then_records),
+        FILES_TEST(a_record_lacks_cells),
+        FILES_TEST(a_callback_stops_it),
+        FILES_TEST(what_is_no_header),
     };
-    return cmocka_run_group_tests_name("tabular", tests, setup, teardown);
+    return cmocka_run_group_tests_name("tabular", tests, NULL, NULL);
 }

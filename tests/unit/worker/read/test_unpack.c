@@ -67,21 +67,21 @@ static void the_mark_is_left_out(void **state)
 {
     static const char mark[] = "\xef\xbb\xbf";
     for (int p = 0; p < PACKINGS; p++) {
-        check_same(write_packed(*state, "file", (enum packing)p, mark, 3), "", 0);
-        check_same(write_packed(*state, "file", (enum packing)p,
+        check_same(write_packed("file", (enum packing)p, mark, 3), "", 0);
+        check_same(write_packed("file", (enum packing)p,
                                 "\xef\xbb\xbf"
                                 "1",
                                 4),
                    "1", 1);
-        check_same(write_packed(*state, "file", (enum packing)p, "\xef\xbb", 2), "\xef\xbb", 2);
-        check_same(write_packed(*state, "file", (enum packing)p, "\xef\xbb\xbf\xef\xbb\xbf", 6), mark, 3);
-        check_same(write_packed(*state, "file", (enum packing)p, "1\xef\xbb\xbf", 4), "1\xef\xbb\xbf", 4);
+        check_same(write_packed("file", (enum packing)p, "\xef\xbb", 2), "\xef\xbb", 2);
+        check_same(write_packed("file", (enum packing)p, "\xef\xbb\xbf\xef\xbb\xbf", 6), mark, 3);
+        check_same(write_packed("file", (enum packing)p, "1\xef\xbb\xbf", 4), "1\xef\xbb\xbf", 4);
     }
     /* At the start of a later block it is data. */
     char *text = make_text(262144 + 3);
     memcpy(text + 262144, mark, 3);
     for (int p = 0; p < PACKINGS; p++)
-        check_same(write_packed(*state, "file", (enum packing)p, text, 262144 + 3), text, 262144 + 3);
+        check_same(write_packed("file", (enum packing)p, text, 262144 + 3), text, 262144 + 3);
     free(text);
     for (int p = PACK_GZIP; p < PACK_ZIP; p++) {
         size_t a_len, b_len;
@@ -90,7 +90,7 @@ static void the_mark_is_left_out(void **state)
         assert_non_null(both);
         memcpy(both, a, a_len);
         memcpy(both + a_len, b, b_len);
-        check_same(write_file(*state, "file", both, a_len + b_len), "1 2\n", 4);
+        check_same(write_file("file", both, a_len + b_len), "1 2\n", 4);
         free(a);
         free(b);
         free(both);
@@ -103,7 +103,7 @@ static void round_trips(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int p = 0; p < PACKINGS; p++) {
             char *text = make_text(sizes[i]);
-            check_same(write_packed(*state, "file", (enum packing)p, text, sizes[i]), text, sizes[i]);
+            check_same(write_packed("file", (enum packing)p, text, sizes[i]), text, sizes[i]);
             free(text);
         }
 }
@@ -116,7 +116,7 @@ static void small_file_large_content(void **state)
     assert_non_null(bytes);
     memset(bytes, '7', len);
     for (int p = 1; p < PACKINGS; p++)
-        check_same(write_packed(*state, "file", (enum packing)p, bytes, len), bytes, len);
+        check_same(write_packed("file", (enum packing)p, bytes, len), bytes, len);
     free(bytes);
 }
 
@@ -135,7 +135,7 @@ static void several_members(void **state)
             len += packed_len;
             free(packed);
         }
-        check_same(write_file(*state, "file", file, len), text, 1000);
+        check_same(write_file("file", file, len), text, 1000);
         free(file);
     }
     free(text);
@@ -149,7 +149,7 @@ static void skippable_frame(void **state)
     char *packed = pack(PACK_ZSTD, "hello", 5, &len), file[256];
     memcpy(file, skip, 11);
     memcpy(file + 11, packed, len);
-    check_same(write_file(*state, "file", file, 11 + len), "hello", 5);
+    check_same(write_file("file", file, 11 + len), "hello", 5);
     free(packed);
 }
 
@@ -159,7 +159,7 @@ static void peek_is_next(void **state)
     struct dp_error err = {0};
     const unsigned char *a, *b;
     size_t a_len, b_len;
-    assert_int_equal(dp_unpack_open(write_packed(*state, "file", PACK_GZIP, "abc", 3), &unpack, &err), DP_OK);
+    assert_int_equal(dp_unpack_open(write_packed("file", PACK_GZIP, "abc", 3), &unpack, &err), DP_OK);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(dp_unpack_peek(unpack, &a, &a_len, &err), DP_OK);
         assert_int_equal(a_len, 3);
@@ -180,7 +180,7 @@ static void every_truncation(void **state)
         char *packed = pack((enum packing)p, text, 3000, &len);
         for (size_t cut = 0; cut < len; cut++) {
             struct dp_error err = {0};
-            const char *path = write_file(*state, "file", packed, cut);
+            const char *path = write_file("file", packed, cut);
             enum dp_status st = unpack_all(path, &got, &got_len, &err);
             free(got);
             /* Shorter than its magic number a file is plain bytes; the parser refuses these. */
@@ -207,7 +207,7 @@ static void every_flipped_byte(void **state)
         for (size_t at = 0; at < len; at++) {
             struct dp_error err = {0};
             packed[at] ^= 0x10;
-            const char *path = write_file(*state, "file", packed, len);
+            const char *path = write_file("file", packed, len);
             enum dp_status st = unpack_all(path, &got, &got_len, &err);
             packed[at] ^= 0x10;
             /* Accepted: a broken magic number (plain bytes then), and what changes nothing of the content
@@ -232,8 +232,7 @@ static void trailing_rubbish(void **state)
         packed = realloc(packed, len + 20);
         assert_non_null(packed);
         memset(packed + len, 'x', 20);
-        assert_int_equal(unpack_all(write_file(*state, "file", packed, len + 20), &got, &got_len, &err),
-                         DP_DATA);
+        assert_int_equal(unpack_all(write_file("file", packed, len + 20), &got, &got_len, &err), DP_DATA);
         free(got);
         free(packed);
     }
@@ -250,47 +249,26 @@ static void expect_io(const char *path)
 
 static void no_file(void **state)
 {
-    struct test_dir *dir = *state;
     char path[256];
     expect_io("/nonexistent/file");
-    expect_io(dir->path);
-    (void)snprintf(path, sizeof path, "%s/pipe", dir->path);
+    expect_io(files_dir);
+    (void)snprintf(path, sizeof path, "%s/pipe", files_dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_io(path); /* and does not wait for a writer */
     if (geteuid() != 0) {
-        const char *locked = write_text(dir, "locked", "1 1:1\n");
+        const char *locked = write_text("locked", "1 1:1\n");
         assert_int_equal(chmod(locked, 0), 0);
         expect_io(locked);
     }
 }
 
-static int setup(void **state)
-{
-    static struct test_dir dir;
-    test_dir_open(&dir);
-    *state = &dir;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    test_dir_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(the_mark_is_left_out),
-        cmocka_unit_test(small_file_large_content),
-        cmocka_unit_test(several_members),
-        cmocka_unit_test(skippable_frame),
-        cmocka_unit_test(peek_is_next),
-        cmocka_unit_test(every_truncation),
-        cmocka_unit_test(every_flipped_byte),
-        cmocka_unit_test(trailing_rubbish),
-        cmocka_unit_test(no_file),
+        FILES_TEST(round_trips),      FILES_TEST(the_mark_is_left_out), FILES_TEST(small_file_large_content),
+        FILES_TEST(several_members),  FILES_TEST(skippable_frame),      FILES_TEST(peek_is_next),
+        FILES_TEST(every_truncation), FILES_TEST(every_flipped_byte),   FILES_TEST(trailing_rubbish),
+        FILES_TEST(no_file),
     };
-    return cmocka_run_group_tests_name("unpack", tests, setup, teardown);
+    return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
 }

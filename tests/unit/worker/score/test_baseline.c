@@ -6,12 +6,12 @@
 
 #include <math.h>
 
-static struct dp_dataset *opened(struct test_dir *dir, const struct dp_model *model, const char *name,
-                                 const char *text, double held_out)
+static struct dp_dataset *opened(const struct dp_model *model, const char *name, const char *text,
+                                 double held_out)
 {
     struct dp_dataset *data = NULL;
     struct dp_error err = {0};
-    const struct dp_dataset_options options = {.path = write_text(dir, name, text),
+    const struct dp_dataset_options options = {.path = write_text(name, text),
                                                .labels = model->labels,
                                                .classes = model->classes,
                                                .form = model->form,
@@ -30,16 +30,13 @@ static struct dp_figures constant_of(const char *name, const char *train, const 
 {
     struct dp_figures figures;
     struct dp_model model;
-    struct test_dir dir;
-    test_dir_open(&dir);
     assert_int_equal(dp_model_open(name, &model, NULL), DP_OK);
-    struct dp_dataset *a = opened(&dir, &model, "train", train, held_out);
-    struct dp_dataset *b = opened(&dir, &model, "test", test, 0);
+    struct dp_dataset *a = opened(&model, "train", train, held_out);
+    struct dp_dataset *b = opened(&model, "test", test, 0);
     assert_int_equal(dp_baseline_figures(&model, a, b, &figures, NULL), DP_OK);
     dp_dataset_close(&a);
     dp_dataset_close(&b);
     dp_model_close(&model);
-    test_dir_close(&dir);
     return figures;
 }
 
@@ -98,10 +95,10 @@ static void of_labels_that_are_drawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_two_classes),
-        cmocka_unit_test(of_classes_and_numbers),
-        cmocka_unit_test(without_those_held_out),
-        cmocka_unit_test(of_labels_that_are_drawn),
+        FILES_TEST(of_two_classes),
+        FILES_TEST(of_classes_and_numbers),
+        FILES_TEST(without_those_held_out),
+        FILES_TEST(of_labels_that_are_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
