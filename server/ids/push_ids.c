@@ -12,16 +12,7 @@
 enum dp_status dp_push_ids_new(struct dp_push_ids **out)
 {
     *out = calloc(1, sizeof **out);
-    if (!*out)
-        return DP_NOMEM;
-    dp_push_ids_set_due(*out, UINT64_MAX, UINT64_MAX);
-    return DP_OK;
-}
-
-void dp_push_ids_set_due(struct dp_push_ids *ids, uint64_t client, uint64_t run)
-{
-    ids->client_due = client;
-    ids->run_due = run;
+    return *out ? DP_OK : DP_NOMEM;
 }
 
 static void stream_free(struct dp_push_ids_stream *stream)
@@ -218,7 +209,7 @@ static void remove_streams(struct dp_push_ids *ids, uint32_t at, uint32_t n)
     memmove(&ids->stream[at], &ids->stream[at + n], (ids->count - at) * sizeof ids->stream[0]);
 }
 
-void dp_push_ids_raise_floor(uint64_t *floor, uint64_t forgotten)
+static void raise_floor(uint64_t *floor, uint64_t forgotten)
 {
     *floor = forgotten >= *floor ? forgotten + 1 : *floor;
 }
@@ -233,9 +224,7 @@ static void forget_stream(struct dp_push_ids *ids, struct dp_push_ids_group *gro
 
 static void forget_client(struct dp_push_ids *ids)
 {
-    uint64_t id = ids->clients.oldest->id;
-    if (id <= ids->client_due)
-        dp_push_ids_raise_floor(&ids->floors.clients, id);
+    raise_floor(&ids->floors.clients, ids->clients.oldest->id);
     forget_stream(ids, &ids->clients);
 }
 
@@ -245,7 +234,7 @@ static void forget_epoch(struct dp_push_ids *ids)
     for (uint32_t i = 1; i < ids->runs; i++)
         most = ids->run[i].epochs.count > most->epochs.count ? &ids->run[i] : most;
     DP_ASSERT(most->epochs.count > 1); /* there are fewer runs than epochs */
-    dp_push_ids_raise_floor(&most->floor, dp_stream_epoch(most->epochs.oldest->id));
+    raise_floor(&most->floor, dp_stream_epoch(most->epochs.oldest->id));
     forget_stream(ids, &most->epochs);
 }
 
@@ -255,8 +244,7 @@ static void forget_run(struct dp_push_ids *ids)
     for (uint32_t i = 1; i < ids->runs; i++)
         at = ids->run[i].used < ids->run[at].used ? i : at;
     const struct dp_push_ids_run *run = &ids->run[at];
-    if (run->number <= ids->run_due)
-        dp_push_ids_raise_floor(&ids->floors.runs, run->number);
+    raise_floor(&ids->floors.runs, run->number);
     remove_streams(ids, place_of(ids, dp_stream_of_run(run->number, 0)), run->epochs.count);
     ids->runs--;
     memmove(&ids->run[at], &ids->run[at + 1], (ids->runs - at) * sizeof ids->run[0]);

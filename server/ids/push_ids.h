@@ -16,9 +16,7 @@
  * A forgotten stream must never count as new. So a floor is raised past it: a stream below its floor that is
  * not known is too old. There is one floor for clients, one for runs, and one for the epochs of each known
  * run. Floors cannot exceed what was admitted: the caller admits only streams that can have been given out
- * (admission.c). Builds before format 3 admitted any stream. Forgetting one that cannot have been given out
- * (dp_push_ids_set_due) raises no floor: admission refuses it anyway, and so high a floor would leave nothing
- * for newcomers. New clients and runs have a quota: half of the maximum at once, and all of it in
+ * (admission.c). New clients and runs have a quota: half of the maximum at once, and all of it in
  * DP_PUSH_QUOTA_S seconds. A newcomer waits for its quota, a fraction of a second if there are no others. So
  * a stream that is used every four minutes is not forgotten, however many others come. Epochs have no quota:
  * a run of short epochs needs many, and they displace only epochs of their own run.
@@ -32,9 +30,8 @@
  *     number low + i
  *         is used up
  *     refused times, oldest first: stream u64 | number u64 | status u32
- * Format 4 had pushes behind these that the store has for some keys only: it is refused, with the way out. Format 2 is read too: instead of floors it has the greatest forgotten id of each kind (clients, training);
- * it has no runs, and its streams are ascending. If that id cannot have been given out, the floor is above
- * all ids that can.
+ * Formats 2 (without floors) and 4 (with pushes that the store has for some keys only) are refused, with the
+ * way out.
  * Thread    The shard's. */
 #ifndef DP_IDS_PUSH_IDS_H
 #define DP_IDS_PUSH_IDS_H
@@ -59,10 +56,6 @@ struct dp_push_ids;
 DP_MUST_USE
 enum dp_status dp_push_ids_new(struct dp_push_ids **out);
 void dp_push_ids_free(struct dp_push_ids **ids);
-
-/* Sets the greatest client stream and the greatest run that can have been given out by now; without it, any
- * can. */
-void dp_push_ids_set_due(struct dp_push_ids *ids, uint64_t client, uint64_t run);
 
 enum dp_push_seen {
     DP_PUSH_NEW,
@@ -116,7 +109,7 @@ void dp_push_ids_refuse(struct dp_push_ids *ids, uint64_t stream, uint64_t numbe
 
 /* Returns bytes that the caller frees; NULL: out of memory. */
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);
-/* Unpacks into new, empty ids. DP_CORRUPT: the bytes are not packed ids. DP_UNSUPPORTED: of format 4. */
+/* Unpacks into new, empty ids. DP_CORRUPT: the bytes are not packed ids. DP_UNSUPPORTED: of format 2 or 4. */
 DP_MUST_USE
 enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
                                   struct dp_error *err);

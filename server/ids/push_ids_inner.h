@@ -50,7 +50,6 @@ struct dp_push_ids {
     struct dp_push_ids_run run[DP_PUSH_RUNS_MAX]; /* ascending by number */
     uint64_t uses;
     struct dp_push_floors floors;
-    uint64_t client_due, run_due; /* the greatest that can have been given out */
     struct dp_push_ids_quota clients_quota, runs_quota;
     uint32_t refusals; /* in total; the last DP_REFUSED_MAX of them are kept */
     struct dp_push_ids_refused refused[DP_REFUSED_MAX];
@@ -61,7 +60,6 @@ struct dp_push_ids_stream *dp_push_ids_find(const struct dp_push_ids *ids, uint6
 enum dp_push_room dp_push_ids_make_stream(struct dp_push_ids *ids, uint64_t stream, const uint64_t *now_ns,
                                           struct dp_push_ids_stream **out);
 void dp_push_ids_make_run(struct dp_push_ids *ids, uint32_t number);
-void dp_push_ids_raise_floor(uint64_t *floor, uint64_t forgotten);
 /* Gives the stream bits for the numbers up to this one. */
 enum dp_status dp_push_ids_widen(struct dp_push_ids *ids, struct dp_push_ids_stream *s, uint64_t number);
 void dp_push_ids_set(struct dp_push_ids_stream *s, uint64_t number);

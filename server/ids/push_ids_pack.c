@@ -8,7 +8,7 @@
 
 #define PACK_KEYS    4u /* had pushes that the store has for some keys only */
 #define PACK_FORMAT  3u
-#define PACK_ORDERED 2u /* the format with streams ascending */
+#define PACK_OLD     2u /* had the greatest forgotten stream in place of floors */
 #define PACK_HEAD    32u
 #define PACK_RUN     16u
 #define PACK_STREAM  20u
@@ -123,27 +123,6 @@ static enum dp_status unpack_runs(struct dp_push_ids *ids, const char **at, size
     return DP_OK;
 }
 
-/* Format 2 had the greatest forgotten stream of each kind, and took none below it that it did not know:
- * neither of a run of which it knew others. Called before and after its streams: the run of the forgotten one
- * may have none. */
-static void take_forgotten(struct dp_push_ids *ids, uint64_t client, uint64_t training)
-{
-    if (client > 0)
-        dp_push_ids_raise_floor(&ids->floors.clients, client < ids->client_due ? client : ids->client_due);
-    if (training == 0)
-        return;
-    uint32_t number = dp_stream_run(training);
-    if (number > ids->run_due)
-        dp_push_ids_raise_floor(&ids->floors.runs, ids->run_due);
-    else if (number > 0)
-        dp_push_ids_raise_floor(&ids->floors.runs, number - 1);
-    if (ids->runs == 0 && number <= ids->run_due)
-        dp_push_ids_make_run(ids, number);
-    for (uint32_t i = 0; i < ids->runs && ids->run[i].number <= number; i++)
-        ids->run[i].floor =
-            ids->run[i].number < number ? (uint64_t)UINT32_MAX + 1 : (uint64_t)dp_stream_epoch(training) + 1;
-}
-
 enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
                                   struct dp_error *err)
 {
@@ -156,27 +135,23 @@ enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, si
                        "not read: start the version that wrote them, let its workers push these again, and "
                        "stop it; or restore a checkpoint without such pushes",
                        format);
-    if (format < PACK_ORDERED || format > PACK_FORMAT || dp_load_u32le(at + 4) > DP_STREAMS_MAX ||
+    if (format == PACK_OLD)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "push ids of format %u, which this version does not read: start the last build of "
+                       "version 0.1.0 on them once, which writes format %u, and stop it",
+                       format, PACK_FORMAT);
+    if (format != PACK_FORMAT || dp_load_u32le(at + 4) > DP_STREAMS_MAX ||
         dp_load_u32le(at + 24) > DP_REFUSED_MAX || dp_load_u32le(at + 28) > DP_PUSH_RUNS_MAX)
-        return dp_fail(err, DP_CORRUPT, "push ids: %zu bytes that are not format %u to %u", size,
-                       PACK_ORDERED, PACK_FORMAT);
+        return dp_fail(err, DP_CORRUPT, "push ids: %zu bytes that are not format %u", size, PACK_FORMAT);
     uint32_t count = dp_load_u32le(at + 4), refused = dp_load_u32le(at + 24), runs = dp_load_u32le(at + 28);
-    uint64_t clients = dp_load_u64le(at + 8), training = dp_load_u64le(at + 16);
+    ids->floors = (struct dp_push_floors){dp_load_u64le(at + 8), dp_load_u64le(at + 16)};
     at += PACK_HEAD;
     size -= PACK_HEAD;
-    enum dp_status st = DP_OK;
-    if (format == PACK_ORDERED) {
-        take_forgotten(ids, clients, training);
-    } else if (training > (uint64_t)DP_RUN_MAX + 1) {
-        st = dp_fail(err, DP_CORRUPT, "push ids: a floor of %" PRIu64 " for runs", training);
-    } else {
-        ids->floors = (struct dp_push_floors){clients, training};
-        st = unpack_runs(ids, &at, &size, runs, err);
-    }
+    if (ids->floors.runs > (uint64_t)DP_RUN_MAX + 1)
+        return dp_fail(err, DP_CORRUPT, "push ids: a floor of %" PRIu64 " for runs", ids->floors.runs);
+    enum dp_status st = unpack_runs(ids, &at, &size, runs, err);
     for (uint32_t i = 0; i < count && st == DP_OK; i++)
         st = unpack_stream(ids, &at, &size, err);
-    if (format == PACK_ORDERED)
-        take_forgotten(ids, clients, training);
     if (st == DP_OK && size != (size_t)refused * PACK_REFUSED)
         st = dp_fail(err, DP_CORRUPT, "push ids: %zu bytes for %u refused ones", size, refused);
     for (uint32_t i = 0; i < refused && st == DP_OK; i++, at += PACK_REFUSED)

@@ -3,7 +3,6 @@
 #include "common/base/bytes.h"
 
 #define FORMAT  2u
-#define HEAD_1  32u
 #define HEAD    72u
 #define SECTION 16u
 
@@ -61,45 +60,42 @@ uint32_t dp_record_encode(const struct dp_record *record, const struct dp_reques
     return n;
 }
 
-/* Fills *record but its dims; returns the bytes of the head, 0: it is none. */
-static size_t decode_head(const char *head, size_t size, struct dp_record *record)
+/* Fills *record but its dims; false: it is none. */
+static bool decode_head(const char *head, size_t size, struct dp_record *record)
 {
-    uint32_t format = size < HEAD_1 ? 0 : dp_load_u32le(head);
-    *record = (struct dp_record){.kind = DP_RECORD_PUSH};
-    if ((format != 1 && format != FORMAT) || (format == FORMAT && size < HEAD) ||
-        dp_load_u32le(head + 4) > DP_SECTIONS_MAX)
-        return 0;
-    record->refused = dp_status_from_number((int)dp_load_u32le(head + 28));
-    if (format == 1)
-        return HEAD_1;
+    if (size < HEAD || dp_load_u32le(head) != FORMAT || dp_load_u32le(head + 4) > DP_SECTIONS_MAX)
+        return false;
     uint32_t kind = dp_load_u32le(head + 32);
-    record->kind = (enum dp_record_kind)kind;
+    *record = (struct dp_record){.kind = (enum dp_record_kind)kind};
+    record->refused = dp_status_from_number((int)dp_load_u32le(head + 28));
     record->members = dp_load_u32le(head + 36);
     record->run = dp_load_u32le(head + 40);
     record->rank = dp_load_u32le(head + 44);
     record->step = dp_load_u64le(head + 48);
     record->examples = dp_load_u64le(head + 56);
     record->view = dp_load_u64le(head + 64);
-    bool right = kind >= DP_RECORD_PUSH && kind <= DP_RECORD_VOID &&
-                 (kind == DP_RECORD_PUSH || record->refused == DP_OK) &&
-                 ((kind != DP_RECORD_VIEW && kind != DP_RECORD_VOID) || dp_load_u32le(head + 4) == 0);
-    return right ? HEAD : 0;
+    return kind >= DP_RECORD_PUSH && kind <= DP_RECORD_VOID &&
+           (kind == DP_RECORD_PUSH || record->refused == DP_OK) &&
+           ((kind != DP_RECORD_VIEW && kind != DP_RECORD_VOID) || dp_load_u32le(head + 4) == 0);
 }
 
 enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_record *record,
                                 struct dp_request *out, struct dp_error *err)
 {
     const char *head = bytes;
-    size_t fixed = decode_head(head, size, record);
-    if (fixed == 0 || size < fixed + dp_load_u32le(head + 4) * SECTION)
-        return dp_fail(err, DP_CORRUPT, "a record of %zu bytes that is not format 1 or %u", size, FORMAT);
+    if (!decode_head(head, size, record) || size < HEAD + dp_load_u32le(head + 4) * SECTION)
+        return dp_fail(
+            err, DP_CORRUPT,
+            "a record of %zu bytes that is not format %u (of format 1: start the last build of version "
+            "0.1.0 on the store once, and stop it)",
+            size, FORMAT);
     out->kind = DP_REQUEST_PUSH;
     out->sections = dp_load_u32le(head + 4);
     out->stream = dp_load_u64le(head + 8);
     out->number = dp_load_u64le(head + 16);
     memcpy(&out->rate, head + 24, 4);
     record->rate = out->rate;
-    const char *at = head + fixed + out->sections * SECTION;
+    const char *at = head + HEAD + out->sections * SECTION;
     size_t left = size - (size_t)(at - head);
     if (record->kind == DP_RECORD_VIEW) {
         record->bytes = at;
@@ -107,7 +103,7 @@ enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_record
         return DP_OK;
     }
     for (uint32_t s = 0; s < out->sections; s++) {
-        const char *section = head + fixed + s * SECTION;
+        const char *section = head + HEAD + s * SECTION;
         uint32_t rows = dp_load_u32le(section + 4), dim = dp_load_u32le(section + 12);
         enum dp_value_type type = dp_load_u32le(section + 8) ? DP_BF16 : DP_F32;
         record->dims[s] = dim;

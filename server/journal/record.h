@@ -13,7 +13,6 @@
  *           5 VOID: nothing. It takes the place of a record that is left out of a copied journal (server/checkpoint), so
  *           that the lsns of the others stay. Only its head.
  *           members of a push: 1: run, rank, step, examples and view are those of its member; 0: it named none.
- * Format 1, of builds before this one: a PUSH without a member, and without the second line.
  * Memory    Encoded pieces point into the request and the view; what is decoded points into the record. */
 #ifndef DP_JOURNAL_RECORD_H
 #define DP_JOURNAL_RECORD_H

@@ -10,10 +10,7 @@
  *           The bound has a day of slack, for clocks that differ. A client that hears "too old up to N" takes N + 1,
  *           which is within the bound a second later at most. Until then, and for clocks that differ by up to a
  *           minute, it hears AGAIN.
- *           Builds before this one admitted any stream. Those that cannot have been given out stay known to the push ids
- *           until they are forgotten, and raise no floor then (dp_push_ids_set_due).
- * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. While
- *           the clock is more than a day behind a stream's time, forgetting that stream raises no floor. */
+ * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. */
 #include "server/shard/admission.h"
 
 #include <inttypes.h>
@@ -37,12 +34,6 @@ static bool is_due(const struct dp_admission *a, uint64_t stream, uint64_t wall_
 {
     return dp_stream_is_training(stream) ? dp_stream_run(stream) <= dp_run_last(wall_s)
                                          : stream <= last_client(a, wall_s);
-}
-
-void dp_admission_set_due(struct dp_admission *a)
-{
-    uint64_t now_s = wall_s(a);
-    dp_push_ids_set_due(a->ids, last_client(a, now_s), dp_run_last(now_s));
 }
 
 /* For people: above all runs that are known, as far as the clock allows. */
@@ -122,7 +113,6 @@ void dp_admission_start(struct dp_admission *a, uint64_t reserved)
     uint64_t first = dp_stream_of_client(wall_s(a));
     first = first > 0 ? first : 1;
     a->next_stream = a->reserved = first > reserved ? first : reserved;
-    dp_admission_set_due(a);
 }
 
 void dp_admission_reserve(struct dp_admission *a, uint64_t bound)

@@ -10,7 +10,7 @@
 
 struct dp_admission {
     const struct dp_shard_base *base;
-    struct dp_push_ids *ids;
+    const struct dp_push_ids *ids;
     const struct dp_clock *wall;
     uint64_t next_stream, reserved; /* of the shard with mixed key 0 */
 };
@@ -28,8 +28,6 @@ enum dp_status dp_admission_check(const struct dp_admission *admission, uint64_t
 /* Fails with DP_TOO_OLD; the answer's field says from where on streams are taken. */
 enum dp_status dp_admission_too_old(const struct dp_admission *admission, uint64_t stream,
                                     struct dp_error *err);
-/* Tells the push ids what can have been given out by now (dp_push_ids_set_due). */
-void dp_admission_set_due(struct dp_admission *admission);
 /* Whether a client gets a stream above `floor`, which it says that a shard refuses. DP_AGAIN: soon. DP_INVALID: none refuses
  * that. */
 enum dp_status dp_admission_check_above(const struct dp_admission *admission, uint64_t floor,

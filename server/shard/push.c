@@ -44,7 +44,6 @@ static enum dp_status find_room(struct dp_shard *shard, const struct dp_request 
                                 struct dp_error *err)
 {
     struct dp_wait wait = {.reason = DP_WAIT_STREAMS, .subject = request->stream};
-    dp_admission_set_due(&shard->admission);
     switch (dp_push_ids_reserve(shard->ids, request->stream, request->number, dp_shard_now(&shard->base))) {
     case DP_PUSH_ROOM:
         return DP_OK;

@@ -185,8 +185,7 @@ static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
     shard->journaling.released = marks.released;
     dp_journaling_start(&shard->journaling, marks.lsn);
     dp_write_back_start(&shard->write_back, marks.lsn);
-    dp_admission_start(&shard->admission,
-                       marks.streams); /* it tells what is due: for what ids and journal have */
+    dp_admission_start(&shard->admission, marks.streams);
     st = dp_durable_marks_load_ids(store, shard->ids, err);
     return st == DP_OK ? dp_durable_marks_load_steps(store, &shard->steps, dp_shard_now(&shard->base), err)
                        : st;

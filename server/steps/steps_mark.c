@@ -5,11 +5,7 @@
 #define FORMAT 2u
 #define HEAD   16u
 #define PLACE  24u /* of a member, behind the view */
-
-/* Format 1: what a member takes of the view, and behind it. */
-#define FORMAT_1 1u
-#define MEMBER_1 16u
-#define PLACE_1  8u
+#define OLD    1u  /* of before members could return */
 
 size_t dp_steps_mark_bytes(const struct dp_steps *steps)
 {
@@ -38,15 +34,12 @@ static enum dp_status corrupt(struct dp_error *err, size_t size, const char *wha
 }
 
 /* at: behind the view. Whether it can be so. */
-static bool take_places(const char *at, size_t each, const struct dp_view *view, struct dp_steps_place *place)
+static bool take_places(const char *at, const struct dp_view *view, struct dp_steps_place *place)
 {
-    for (uint32_t rank = 0; rank < view->members; rank++, at += each) {
+    for (uint32_t rank = 0; rank < view->members; rank++, at += PLACE) {
         const struct dp_member *member = &view->member[rank];
-        place[rank] = (struct dp_steps_place){.next = dp_load_u64le(at), .start = member->from};
-        if (each == PLACE) {
-            place[rank].start = dp_load_u64le(at + 8);
-            place[rank].former = dp_load_u64le(at + 16);
-        }
+        place[rank] = (struct dp_steps_place){
+            .next = dp_load_u64le(at), .start = dp_load_u64le(at + 8), .former = dp_load_u64le(at + 16)};
         if (place[rank].next < view->first_step ||
             (place[rank].start != member->from && place[rank].start != UINT64_MAX) ||
             place[rank].former > member->from)
@@ -63,16 +56,20 @@ enum dp_status dp_steps_mark_unpack(const void *bytes, size_t size, struct dp_st
     struct dp_steps_place place[DP_MEMBERS_MAX];
     struct dp_view view;
     uint32_t format = size >= HEAD + DP_VIEW_HEAD ? dp_load_u32le(at) : 0;
-    size_t member = format == FORMAT_1 ? MEMBER_1 : DP_VIEW_MEMBER;
-    size_t behind = format == FORMAT_1 ? PLACE_1 : PLACE;
-    if ((format != FORMAT && format != FORMAT_1) || (size - HEAD - DP_VIEW_HEAD) % (member + behind) != 0)
-        return corrupt(err, size, "it is not format 1 or 2");
-    size_t members = (size - HEAD - DP_VIEW_HEAD) / (member + behind);
-    size_t view_bytes = DP_VIEW_HEAD + members * member;
+    if (format == OLD)
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "the store's mark 'steps' has format %u, which this version does not read: start the last "
+            "build of version 0.1.0 on the store once, which writes format %u, and stop it",
+            OLD, FORMAT);
+    if (format != FORMAT || (size - HEAD - DP_VIEW_HEAD) % (DP_VIEW_MEMBER + PLACE) != 0)
+        return corrupt(err, size, "it is not format 2");
+    size_t members = (size - HEAD - DP_VIEW_HEAD) / (DP_VIEW_MEMBER + PLACE);
+    size_t view_bytes = DP_VIEW_HEAD + members * DP_VIEW_MEMBER;
     if (dp_view_unpack(at + HEAD, view_bytes, &view, err) != DP_OK)
         return dp_wrap(err, DP_CORRUPT, "the store's mark 'steps'");
     uint64_t open = dp_load_u64le(at + 8);
-    bool right = open >= view.first_step && take_places(at + HEAD + view_bytes, behind, &view, place);
+    bool right = open >= view.first_step && take_places(at + HEAD + view_bytes, &view, place);
     if (right)
         dp_steps_restore(steps, &view, open, place, now_ns);
     dp_view_clear(&view);

@@ -271,70 +271,6 @@ static void after_a_flood_newcomers_are_served(void **state)
     }
 }
 
-/* The mark "ids" of a build that admitted any stream: format 2, without numbers above the low-water mark. */
-static void restart_on_format_2(struct bed *bed, uint64_t client, uint64_t training, const uint64_t *streams,
-                                uint32_t count)
-{
-    size_t size = 32 + (size_t)count * 20;
-    unsigned char *bytes = calloc(1, size);
-    assert_non_null(bytes);
-    dp_store_u32le(bytes, 2);
-    dp_store_u32le(bytes + 4, count);
-    dp_store_u64le(bytes + 8, client);
-    dp_store_u64le(bytes + 16, training);
-    for (uint32_t i = 0; i < count; i++) {
-        dp_store_u64le(bytes + 32 + (size_t)i * 20, streams[i]);
-        dp_store_u64le(bytes + 40 + (size_t)i * 20, 3);
-    }
-    const struct dp_store_mark mark = {.key = "ids", .key_bytes = 3, .value = bytes, .value_bytes = size};
-    bed_restart_on(bed, &mark);
-    sequence = 0;
-    free(bytes);
-}
-
-/* It forgot streams that were given to nobody. What was given out before may be among what it forgot. */
-static void a_store_that_forgot_random_streams_serves_newcomers(void **state)
-{
-    (void)state;
-    for (uint32_t index = 0; index < 2; index++) {
-        struct bed bed;
-        const uint64_t left[] = {(UINT64_C(1) << 62) + 5, RUN(INT32_MAX - 3) + 1};
-        open_at(&bed, index, 2, WALL_S);
-        restart_on_format_2(&bed, UINT64_C(1) << 62, RUN(INT32_MAX - 3), left, 2);
-        assert_int_equal(push(&bed, (WALL_S << 20) - 1, 0)->status, DP_TOO_OLD);
-        assert_int_equal(push(&bed, RUN(3), 0)->status, DP_TOO_OLD);
-        assert_true(push(&bed, left[0], 2)->repeated);
-        assert_true(push(&bed, left[1], 2)->repeated);
-        for (uint64_t round = 0; round < 2; round++) {
-            newcomers_are_served(&bed, 21 + round, RUN(4 + round));
-            restart(&bed, WALL_S + 9);
-        }
-        bed_close(&bed);
-    }
-}
-
-/* It is full of them, and forgets them now. */
-static void a_store_full_of_random_streams_serves_newcomers(void **state)
-{
-    (void)state;
-    static uint64_t random[DP_PUSH_CLIENTS_MAX + DP_PUSH_RUNS_MAX];
-    const uint32_t count = sizeof random / sizeof random[0];
-    for (uint32_t i = 0; i < count; i++)
-        random[i] = i < DP_PUSH_CLIENTS_MAX ? (UINT64_C(1) << 62) + i : RUN(INT32_MAX - count + i);
-    for (uint32_t index = 0; index < 2; index++) {
-        struct bed bed;
-        open_at(&bed, index, 2, WALL_S);
-        restart_on_format_2(&bed, 0, 0, random, count);
-        for (uint64_t round = 0; round < 3; round++) {
-            newcomers_are_served(&bed, 21 + round, RUN(4 + round));
-            restart(&bed, WALL_S + 9);
-        }
-        assert_int_equal(greet(&bed, 30, false, 0)->too_old, 0); /* nobody lost anything */
-        assert_int_equal(push(&bed, random[0], 3)->status, DP_INVALID);
-        bed_close(&bed);
-    }
-}
-
 static void a_partial_push_is_refused_with_that_reason(void **state)
 {
     (void)state;
@@ -373,8 +309,6 @@ int main(void)
         cmocka_unit_test(a_stream_is_given_above_what_is_too_old),
         cmocka_unit_test(nobody_takes_the_streams_of_the_next_minute),
         cmocka_unit_test(after_a_flood_newcomers_are_served),
-        cmocka_unit_test(a_store_that_forgot_random_streams_serves_newcomers),
-        cmocka_unit_test(a_store_full_of_random_streams_serves_newcomers),
         cmocka_unit_test(a_partial_push_is_refused_with_that_reason),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);

@@ -343,31 +343,13 @@ static void the_mark_keeps_what_was_accepted(void **state)
     end(&s);
 }
 
-/* As versions before wrote it. */
-static void the_first_format_of_the_mark_is_still_read(void **state)
+static void the_first_format_of_the_mark_is_refused(void **state)
 {
     (void)state;
-    struct dp_view view = view_of(DP_SYNC, 0, 4);
-    char bytes[16 + DP_VIEW_HEAD + 3 * 24];
-    char packed[DP_VIEW_HEAD + 3 * DP_VIEW_MEMBER];
-    view.member[1].until = 20;
-    dp_view_pack(&view, packed);
-    dp_view_clear(&view);
-    memset(bytes, 0, sizeof bytes);
-    dp_store_u32le(bytes, 1);
-    dp_store_u64le(bytes + 8, 12);
-    dp_store_u32le(packed, 1);
-    memcpy(bytes + 16, packed, DP_VIEW_HEAD);
-    for (uint32_t r = 0; r < 3; r++) {
-        memcpy(bytes + 16 + DP_VIEW_HEAD + r * 16, packed + DP_VIEW_HEAD + r * DP_VIEW_MEMBER, 16);
-        dp_store_u64le(bytes + 16 + DP_VIEW_HEAD + 3 * 16 + r * 8, 12 + r);
-    }
-    struct scene s = from_mark(bytes, sizeof bytes);
-    assert_true(s.steps->open == 12 && s.steps->view.member[1].until == 20);
-    for (uint32_t r = 0; r < 3; r++)
-        assert_true(s.steps->next[r] == 12 + r && s.steps->start[r] == 10 && s.steps->former[r] == 0);
-    assert_true(s.steps->wanted == 3 && s.steps->pushed == 2);
-    end(&s);
+    const char bytes[16 + DP_VIEW_HEAD + 24] = {1};
+    struct dp_error err = {0};
+    assert_int_equal(dp_steps_mark_unpack(bytes, sizeof bytes, NULL, NOW, &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "start the last build of version 0.1.0"));
 }
 
 int main(void)
@@ -383,7 +365,7 @@ int main(void)
         cmocka_unit_test(async_accepts_any),
         cmocka_unit_test(steps_of_nobody_are_skipped),
         cmocka_unit_test(the_mark_keeps_what_was_accepted),
-        cmocka_unit_test(the_first_format_of_the_mark_is_still_read),
+        cmocka_unit_test(the_first_format_of_the_mark_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
