@@ -12,25 +12,18 @@
 #define PREFETCH_AHEAD 12u
 
 enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
-                                  struct dp_cached_table *table, uint32_t *rows, struct dp_error *err)
+                                  struct dp_cached_table *table, uint32_t *rows)
 {
     for (uint32_t i = 0; i < section->rows; i++) {
         if (dp_row_is_number(rows[i]))
             continue;
         uint64_t mixed = dp_load_u64le((const char *)section->keys + (size_t)i * 8);
         if (dp_row_cache_insert(table->cache, mixed, &rows[i]) != DP_OK)
-            return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for new rows of table '%s'",
-                           base->index, table->spec.name);
+            return DP_NOMEM;
         dp_init_row(&table->spec, dp_unmix(mixed), dp_row_cache_row(table->cache, rows[i]));
         DP_COUNT(&base->counters, cache_rows, 1);
     }
     return DP_OK;
-}
-
-static const void *widen(const char *halves, uint32_t dim, float *scratch)
-{
-    dp_bf16_get(halves, scratch, dim);
-    return scratch;
 }
 
 /* Once a table: the metric rows_bounded counts the rest. */
@@ -61,8 +54,10 @@ struct dp_applied dp_apply(const struct dp_section *section, struct dp_cached_ta
             continue; /* replay: the stored row has it already */
         table->fresh += before == 0;
         applied.changed += before > seen;
+        if (section->type == DP_BF16)
+            dp_bf16_get(gradient, scratch, dim);
         applied.bounded += dp_optimizer_apply(
-            table->optimizer, row, section->type == DP_F32 ? gradient : widen(gradient, dim, scratch), rate);
+            table->optimizer, row, section->type == DP_F32 ? (const void *)gradient : scratch, rate);
         dp_row_set_lsn(row, lsn);
         dp_row_cache_set_dirty(table->cache, rows[i]);
     }

@@ -10,10 +10,10 @@
 #include "server/cache/shard_base.h"
 
 /* rows: the row number or state of each key. A key without a row gets a new one with its initial value, and
- * its number. */
+ * its number. DP_NOMEM. */
 DP_MUST_USE
 enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
-                                  struct dp_cached_table *table, uint32_t *rows, struct dp_error *err);
+                                  struct dp_cached_table *table, uint32_t *rows);
 struct dp_applied {
     uint32_t changed; /* rows whose lsn was above `seen`: changed since a pull that showed it */
     uint32_t bounded; /* rows of which a value was beyond f32 and stays at its bound (optimizer.h) */

@@ -1,5 +1,5 @@
 /* Counters: what a shard did, readable by any thread while it works. The shard owns them; its rooms count here what they do.
- * common/wire/counters.h has their names, and server/shard/counters_list.h lists them. */
+ * common/wire/counters.h has their names, and dp_shard_counters lists them. */
 #ifndef DP_CACHE_COUNTERS_H
 #define DP_CACHE_COUNTERS_H
 

@@ -146,24 +146,17 @@ static struct dp_io_job *read_job(struct dp_misses *m, const struct dp_lookup *l
     return job;
 }
 
-enum dp_status dp_misses_reserve_rows(struct dp_misses *m, size_t rows, struct dp_error *err)
-{
-    if (rows <= m->rows_room)
-        return DP_OK;
-    uint32_t *more = realloc(m->rows, rows * sizeof more[0]);
-    if (!more)
-        return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": a request of %zu rows", m->base->index, rows);
-    m->rows = more;
-    m->rows_room = rows;
-    return DP_OK;
-}
-
 static enum dp_status check_scratch(struct dp_misses *m, const struct dp_lookup *lookup, struct dp_error *err)
 {
     size_t rows = 0;
     for (uint32_t s = 0; s < lookup->sections; s++)
         rows += lookup->section[s].rows;
-    return dp_misses_reserve_rows(m, rows, err);
+    uint32_t *more = rows > m->rows_room ? realloc(m->rows, rows * sizeof more[0]) : m->rows;
+    if (rows > m->rows_room && !more)
+        return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": a request of %zu rows", m->base->index, rows);
+    m->rows = more;
+    m->rows_room = rows > m->rows_room ? rows : m->rows_room;
+    return DP_OK;
 }
 
 static void look_at(struct dp_lookup *lookup, struct dp_lookup_section *section, const uint32_t *rows)
@@ -254,23 +247,16 @@ static enum dp_status read_unknown(struct dp_misses *m, const struct dp_lookup *
             st = mark_unknown(&lookup->section[s], rows, &marked);
     DP_ASSERT(st != DP_OK || marked == lookup->to_read);
     struct dp_io_job *job = st == DP_OK ? read_job(m, lookup) : NULL;
-    if (!job) {
-        st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": reading %" PRIu32 " rows", m->base->index,
-                     lookup->to_read);
-    } else {
+    if (job) {
         job->bytes = (size_t)lookup->read_bytes;
         *out = job;
-        st = dp_io_jobs_submit_or_free(m->jobs, job);
-        if (st != DP_OK)
-            (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
-                               "shard %" PRIu32 ": its store is busy", m->base->index);
-        else
-            dp_cache_budget_take_read(m->budget, lookup->read_bytes);
     }
-    if (st != DP_OK) {
+    if (!job || dp_io_jobs_submit_or_free(m->jobs, job) != DP_OK) {
         forget_reading(lookup, m->rows, marked);
-        return st;
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE}, "shard %" PRIu32 ": %s",
+                            m->base->index, job ? "its store is busy" : "no memory to read rows");
     }
+    dp_cache_budget_take_read(m->budget, lookup->read_bytes);
     for (uint32_t s = 0; s < lookup->sections; s++)
         lookup->section[s].table->reserved += lookup->section[s].unknown;
     DP_COUNT(&m->base->counters, misses, lookup->to_read);

@@ -39,9 +39,6 @@ enum dp_found dp_misses_find(struct dp_misses *misses, struct dp_lookup *lookup,
                              struct dp_error *err);
 /* For the request behind one that waits: what it lacks is read, if there is room. Once; where nobody waits for room. */
 void dp_misses_read_ahead(struct dp_misses *misses, struct dp_lookup *lookup);
-/* Room for so many row numbers in misses->rows. DP_NOMEM. */
-DP_MUST_USE
-enum dp_status dp_misses_reserve_rows(struct dp_misses *misses, size_t rows, struct dp_error *err);
 /* Takes some rows of reads that are done in. last_lsn: of the last push; no row may be ahead of it. */
 void dp_misses_turn(struct dp_misses *misses, uint64_t last_lsn);
 void dp_misses_clear(struct dp_misses *misses);

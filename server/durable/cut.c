@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "server/checkpoint/copier.h"
+#include "server/ids/push_ids_union.h"
 #include "server/steps/steps_mark.h"
 
 #include <inttypes.h>
@@ -57,22 +58,21 @@ static void link_made(void *context, struct dp_io_job *job)
 /* ---- what is noted */
 
 /* A copy without the pushes that are kept: they will be applied when their step closes. */
-static enum dp_status pack_without_kept(struct dp_cut *cut, struct dp_error *err)
+static enum dp_status pack_without_kept(struct dp_cut *cut)
 {
     struct dp_push_ids *copy = NULL;
     enum dp_status st = dp_push_ids_new(&copy);
     if (st == DP_OK)
-        st = dp_push_ids_unpack(copy, cut->ids_bytes, cut->ids_size, err);
+        st = dp_push_ids_merge(copy, cut->ids);
     for (const struct dp_buffered_step *step = cut->kept->first; st == DP_OK && step; step = step->next)
         for (uint32_t i = 0; i < step->count && st == DP_OK; i++)
             st = dp_push_ids_take_back(copy, step->push[i]->stream, step->push[i]->number);
-    free(cut->ids_bytes);
     cut->ids_bytes = st == DP_OK ? dp_push_ids_pack(copy, &cut->ids_size) : NULL;
     dp_push_ids_free(&copy);
-    return st == DP_OK && !cut->ids_bytes ? DP_NOMEM : st;
+    return st;
 }
 
-static enum dp_status note(struct dp_cut *cut, struct dp_error *err)
+static enum dp_status note(struct dp_cut *cut)
 {
     const struct dp_steps *steps = cut->steps;
     enum dp_status st = DP_OK;
@@ -83,16 +83,15 @@ static enum dp_status note(struct dp_cut *cut, struct dp_error *err)
     cut->open = dp_steps_is_by_step(steps) ? steps->open : 0;
     cut->steps_size = dp_steps_mark_bytes(steps);
     cut->steps_bytes = cut->steps_size > 0 ? malloc(cut->steps_size) : NULL;
-    cut->ids_bytes = dp_push_ids_pack(cut->ids, &cut->ids_size);
     if (cut->steps_bytes)
         dp_steps_mark_pack(steps, cut->steps_bytes);
-    if (!cut->ids_bytes || (cut->steps_size > 0 && !cut->steps_bytes))
+    if (dp_step_buffer_count(cut->kept) > 0)
+        st = pack_without_kept(cut);
+    else
+        cut->ids_bytes = dp_push_ids_pack(cut->ids, &cut->ids_size);
+    if (st == DP_OK && (!cut->ids_bytes || (cut->steps_size > 0 && !cut->steps_bytes)))
         st = DP_NOMEM;
-    else if (dp_step_buffer_count(cut->kept) > 0)
-        st = pack_without_kept(cut, err);
-    return st == DP_OK ? st
-                       : dp_fail(err, st, "shard %" PRIu32 " cannot note its push ids for a checkpoint",
-                                 cut->base->index);
+    return st;
 }
 
 static void forget(struct dp_cut *cut)
@@ -108,18 +107,18 @@ static void forget(struct dp_cut *cut)
 
 /* ---- */
 
-enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number, struct dp_error *err)
+enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number)
 {
     char name[DP_COPY_LINK_BYTES];
     DP_ASSERT(order > 0 && number > 0 && cut->journaling->journal);
     dp_cut_drop(cut);
     if (cut->gone_count == DP_CUT_GONE_MAX)
-        return dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", cut->base->index);
-    enum dp_status st = note(cut, err);
+        return DP_AGAIN;
+    enum dp_status st = note(cut);
     dp_copy_link_name(order, number, name);
     /* In this turn: rows of later turns are given to the store behind it. */
     if (st == DP_OK && submit_link(cut, DP_STORE_LINK, name, link_made) != DP_OK)
-        st = dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", cut->base->index);
+        st = DP_AGAIN; /* its store is busy */
     if (st != DP_OK) {
         forget(cut);
         return st;

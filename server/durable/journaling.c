@@ -7,8 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define PUT_AGAIN_NS UINT64_C(1000000000)  /* between attempts to put a mark on a full disk */
-#define TELL_NS      UINT64_C(10000000000) /* between two warnings of a journal without space */
+#define TELL_NS UINT64_C(10000000000) /* between two warnings of a journal without space */
 /* How long a push waits for a disk that is behind before it is refused. */
 #define BEHIND_NS UINT64_C(1000000000)
 #define FILLS_SHARE                                                                                          \
@@ -22,8 +21,7 @@ static void check(const struct dp_journaling *j)
 {
     DP_ASSERT(!j->holds || j->held <= j->lsn);
     DP_ASSERT(j->put_off == 0 || (j->holds && j->put_off > j->held));
-    DP_ASSERT(j->durable <= j->lsn && j->synced <= j->lsn && j->on_disk <= j->lsn);
-    DP_ASSERT(!j->mark_again || j->mark_full.status != DP_OK);
+    DP_ASSERT(j->durable <= j->lsn && j->synced <= j->lsn);
 }
 
 void dp_journaling_start(struct dp_journaling *j, uint64_t lsn)
@@ -40,7 +38,22 @@ void dp_journaling_replayed(struct dp_journaling *j, uint64_t lsn)
     j->lsn = j->durable = j->synced = lsn;
 }
 
-/* ---- pushes */
+/* ---- records */
+
+void dp_journaling_describe(struct dp_record *record, enum dp_record_kind kind, const struct dp_request *push)
+{
+    const struct dp_membership *member = &push->member;
+    record->kind = kind;
+    record->refused = DP_OK;
+    record->dropped = false;
+    record->members = member->given;
+    record->run = member->run;
+    record->rank = member->rank;
+    record->step = member->step;
+    record->examples = member->examples;
+    record->view = member->view;
+    record->rate = push->rate;
+}
 
 static enum dp_status append(struct dp_journaling *j, const struct dp_record *record,
                              const struct dp_request *push, struct dp_error *err)
@@ -63,31 +76,31 @@ static enum dp_status append(struct dp_journaling *j, const struct dp_record *re
     return st;
 }
 
-/* Logs that the disk has no space for a segment: the server's operator must make room and may not see the
- * clients' errors. */
-static void tell_room(struct dp_journaling *j, enum dp_status appended, const struct dp_error *err)
+static enum dp_appended no_room(struct dp_journaling *j, enum dp_status st, struct dp_error *err)
 {
-    if (appended == DP_OK && j->no_segment) {
-        dp_log(DP_LOG_INFO, "shard %" PRIu32 " takes pushes again", j->base->index);
-        j->no_segment = false;
+    if (j->put_off > 0)
+        DP_COUNT(&j->base->counters, checkpoint_delays, 1);
+    if (st == DP_FULL) {
+        DP_COUNT(&j->base->counters, pushes_no_segment, 1);
+        j->no_segment = *err;
+        j->no_segment_ns = dp_shard_now(j->base);
     }
-    if (appended != DP_FULL)
-        return;
-    uint64_t now = dp_shard_now(j->base);
-    DP_COUNT(&j->base->counters, pushes_no_segment, 1);
-    if (j->no_segment_ns == 0 || now - j->no_segment_ns >= TELL_NS) {
-        dp_log(DP_LOG_WARN, "shard %" PRIu32 " takes no pushes: %s", j->base->index, err->text);
-        j->no_segment_ns = now;
-        j->no_segment = true;
-    }
+    j->wanted = true;
+    bool is_over = j->stuck.status != DP_OK && j->stuck.status != DP_AGAIN;
+    if (is_over || (st == DP_AGAIN && j->stuck.status == DP_AGAIN))
+        *err = j->stuck;
+    err->wait.reason = DP_WAIT_DISK;
+    return is_over ? DP_APPEND_REFUSED : DP_APPEND_NO_ROOM;
 }
 
-bool dp_journaling_lacks_segment(const struct dp_journaling *j)
+static void refuse_failed(const struct dp_journaling *j, enum dp_status st, struct dp_error *err)
 {
-    return j->no_segment && dp_shard_now(j->base) - j->no_segment_ns < 2 * TELL_NS;
+    *err = j->failed;
+    err->wait.reason = DP_WAIT_FAULT;
+    (void)dp_wrap(err, st, "shard %" PRIu32 " takes no pushes, restart its server", j->base->index);
 }
 
-static enum dp_appended append_record(struct dp_journaling *j, const struct dp_record *record,
+enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_record *record,
                                       const struct dp_request *push, struct dp_error *err)
 {
     DP_ASSERT(!j->replays);
@@ -96,111 +109,26 @@ static enum dp_appended append_record(struct dp_journaling *j, const struct dp_r
         j->durable = j->synced = ++j->lsn;
         return DP_APPENDED;
     }
-    if (j->failed.status != DP_OK || j->mark_full.status != DP_OK) {
-        bool failed = j->failed.status != DP_OK;
-        *err = failed ? j->failed : j->mark_full;
-        err->wait.reason = failed ? DP_WAIT_FAULT : DP_WAIT_MARK;
-        (void)dp_wrap(err, err->status, "shard %" PRIu32 " takes no pushes%s", j->base->index,
-                      failed ? ", restart its server" : " until its store has the journal's mark");
+    if (j->failed.status != DP_OK) {
+        refuse_failed(j, j->failed.status, err);
         return DP_APPEND_REFUSED;
     }
     enum dp_status st = append(j, record, push, err);
-    tell_room(j, st, err);
     check(j);
-    if ((st == DP_AGAIN || st == DP_FULL) && j->put_off > 0)
-        DP_COUNT(&j->base->counters, checkpoint_delays, 1);
-    if (st == DP_AGAIN || st == DP_FULL || st == DP_BEHIND)
+    switch (st) {
+    case DP_OK:
+        j->no_segment.status = DP_OK;
+        j->view_lsn = record->kind == DP_RECORD_VIEW ? j->lsn : j->view_lsn;
+        return DP_APPENDED;
+    case DP_AGAIN:
+    case DP_FULL:
+        return no_room(j, st, err);
+    case DP_BEHIND:
         err->wait.reason = DP_WAIT_DISK;
-    if (st == DP_ARGUMENT) {
-        struct dp_error why = *err;
-        (void)dp_fail(err, st,
-                      "shard %" PRIu32
-                      ": %s, an eighth of journal_bytes and at most 256 MiB; send smaller pushes, or raise "
-                      "journal_bytes in the cluster file",
-                      j->base->index, why.text);
+        return DP_APPEND_BEHIND;
+    default:
+        return DP_APPEND_REFUSED;
     }
-    return st == DP_OK                       ? DP_APPENDED
-           : st == DP_AGAIN || st == DP_FULL ? DP_APPEND_NO_ROOM
-           : st == DP_BEHIND                 ? DP_APPEND_BEHIND
-                                             : DP_APPEND_REFUSED;
-}
-
-/* All but `refused` and `dropped`. tables: NULL: a push without sections. (Dims of other sections are not cleared: each
- * push would take longer.) */
-static void describe(struct dp_record *record, enum dp_record_kind kind, const struct dp_request *push,
-                     struct dp_cached_table *const *tables)
-{
-    const struct dp_membership *member = &push->member;
-    record->kind = kind;
-    record->members = member->given;
-    record->run = member->run;
-    record->rank = member->rank;
-    record->step = member->step;
-    record->examples = member->examples;
-    record->view = member->view;
-    record->rate = push->rate;
-    for (uint32_t s = 0; tables && s < push->sections; s++)
-        record->dims[s] = tables[s]->spec.dim;
-}
-
-enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_request *push,
-                                      struct dp_cached_table *const *tables, float rate,
-                                      enum dp_status refused, struct dp_error *err)
-{
-    struct dp_record record;
-    DP_ASSERT(tables || refused != DP_OK);
-    describe(&record, DP_RECORD_PUSH, push, refused == DP_OK ? tables : NULL);
-    record.refused = refused;
-    record.dropped = false;
-    record.rate = rate;
-    return append_record(j, &record, push, err);
-}
-
-enum dp_appended dp_journaling_append_kept(struct dp_journaling *j, const struct dp_request *push,
-                                           struct dp_cached_table *const *tables, struct dp_error *err)
-{
-    struct dp_record record;
-    DP_ASSERT(push->member.given && tables);
-    describe(&record, DP_RECORD_KEPT_PUSH, push, tables);
-    record.refused = DP_OK;
-    record.dropped = false;
-    return append_record(j, &record, push, err);
-}
-
-enum dp_appended dp_journaling_append_dropped(struct dp_journaling *j, const struct dp_request *push,
-                                              struct dp_error *err)
-{
-    struct dp_record record;
-    DP_ASSERT(push->member.given);
-    describe(&record, DP_RECORD_PUSH, push, NULL);
-    record.refused = DP_OK;
-    record.dropped = true;
-    return append_record(j, &record, push, err);
-}
-
-enum dp_appended dp_journaling_append_close(struct dp_journaling *j, const struct dp_record *step,
-                                            const struct dp_request *rows, struct dp_error *err)
-{
-    DP_ASSERT(step->kind == DP_RECORD_CLOSE && step->refused == DP_OK && step->members > 0);
-    return append_record(j, step, rows, err);
-}
-
-enum dp_appended dp_journaling_append_step(struct dp_journaling *j, const struct dp_record *record,
-                                           const struct dp_request *rows, struct dp_error *err)
-{
-    DP_ASSERT(record->kind == DP_RECORD_KEPT_PUSH ||
-              (record->kind == DP_RECORD_CLOSE && record->members == 0));
-    return append_record(j, record, rows, err);
-}
-
-enum dp_appended dp_journaling_append_view(struct dp_journaling *j, const void *bytes, size_t size,
-                                           struct dp_error *err)
-{
-    const struct dp_record record = {.kind = DP_RECORD_VIEW, .bytes = bytes, .size = size};
-    enum dp_appended appended = append_record(j, &record, NULL, err);
-    if (appended == DP_APPENDED)
-        j->view_lsn = j->lsn;
-    return appended;
 }
 
 /* Usually the disk catches up within milliseconds; if not, the clients are told. */
@@ -214,14 +142,15 @@ bool dp_journaling_may_wait(struct dp_journaling *j)
 
 bool dp_journaling_lost(const struct dp_journaling *j, struct dp_error *err)
 {
-    bool failed = j->failed.status != DP_OK;
-    if ((!failed && j->mark_full.status == DP_OK) || j->durable >= j->lsn)
-        return false;
-    *err = failed ? j->failed : j->mark_full;
-    (void)dp_wrap(err, DP_AGAIN, "shard %" PRIu32 " takes no pushes%s", j->base->index,
-                  failed ? ", restart its server" : " until its store has the journal's mark");
-    err->wait.reason = failed ? DP_WAIT_FAULT : DP_WAIT_MARK;
-    return true;
+    bool lost = j->failed.status != DP_OK && j->durable < j->lsn;
+    if (lost)
+        refuse_failed(j, DP_AGAIN, err);
+    return lost;
+}
+
+bool dp_journaling_lacks_segment(const struct dp_journaling *j)
+{
+    return j->no_segment.status != DP_OK && dp_shard_now(j->base) - j->no_segment_ns < 2 * TELL_NS;
 }
 
 /* ---- turns */
@@ -235,19 +164,33 @@ static void fail(struct dp_journaling *j, const struct dp_error *err)
     j->lost(j->context);
 }
 
+/* The server's operator must make room, and may not see the clients' errors. */
+static void warn_of_no_segment(struct dp_journaling *j)
+{
+    uint64_t now = dp_shard_now(j->base);
+    if (j->no_segment.status == DP_OK) {
+        if (j->warned_ns > 0)
+            dp_log(DP_LOG_INFO, "shard %" PRIu32 " takes pushes again", j->base->index);
+        j->warned_ns = 0;
+    } else if (j->warned_ns == 0 || now - j->warned_ns >= TELL_NS) {
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 " takes no pushes: %s", j->base->index, j->no_segment.text);
+        j->warned_ns = now;
+    }
+}
+
 void dp_journaling_turn(struct dp_journaling *j)
 {
     if (!j->journal || j->failed.status != DP_OK)
         return;
     enum dp_status st = DP_OK;
     struct dp_error err = {0};
-    uint64_t before = j->on_disk, synced = j->synced;
-    j->on_disk = dp_journal_durable(j->journal, &st, &err);
-    j->durable = j->incarnation_put ? j->on_disk : j->durable;
+    uint64_t durable = j->durable, synced = j->synced;
+    warn_of_no_segment(j);
+    j->durable = dp_journal_durable(j->journal, &st, &err);
     j->synced = dp_journal_synced(j->journal);
-    DP_ASSERT(j->on_disk >= before && j->synced >= synced);
+    DP_ASSERT(j->durable >= durable && j->synced >= synced);
     check(j);
-    if (j->on_disk > before) {
+    if (j->durable > durable) {
         j->progressed = true;
         j->behind_ns = 0;
     }
@@ -264,8 +207,9 @@ bool dp_journaling_take_progress(struct dp_journaling *j)
 
 void dp_journaling_commit(struct dp_journaling *j)
 {
-    if (!j->journal || j->failed.status != DP_OK || j->durable >= j->lsn)
+    if (!j->journal || j->failed.status != DP_OK || (j->durable >= j->lsn && !j->recycles))
         return;
+    j->recycles = false;
     dp_journal_commit(j->journal);
     dp_journaling_turn(j); /* mode process: it is durable already, and no wake will come */
 }
@@ -289,7 +233,7 @@ void dp_journaling_release(struct dp_journaling *j, uint64_t lsn)
         return;
     }
     dp_journal_release(j->journal, lsn + 1);
-    dp_journal_commit(j->journal); /* a round recycles the released segments */
+    j->recycles = true;
 }
 
 void dp_journaling_hold(struct dp_journaling *j, uint64_t lsn)
@@ -323,7 +267,7 @@ void dp_journaling_begin_cycle(struct dp_journaling *j)
 {
     check(j);
     j->since_ns = dp_shard_now(j->base);
-    j->pushed = false;
+    j->pushed = j->wanted = false;
 }
 
 bool dp_journaling_fills(const struct dp_journaling *j)
@@ -352,45 +296,39 @@ void dp_journaling_count(struct dp_journaling *j, uint64_t stored_lsn)
     DP_COUNT_SET(&j->base->counters, journal_kept_bytes, figures.bytes_kept);
 }
 
-/* ---- the journal's marks */
+void dp_journaling_set_stuck(struct dp_journaling *j, const struct dp_error *why)
+{
+    j->stuck = *why;
+}
+
+/* ---- opening and closing */
+
+struct putting {
+    bool done;
+    struct dp_error error;
+};
 
 static void mark_put(void *context, struct dp_io_job *job)
 {
-    struct dp_journaling *j = context;
-    DP_ASSERT(!j->incarnation_put && !j->mark_again);
-    if (job->store.status == DP_FULL && j->failed.status == DP_OK) {
-        if (j->mark_full.status == DP_OK)
-            dp_log(
-                DP_LOG_ERROR,
-                "shard %" PRIu32
-                ": no space for the journal's mark: %s; the server retries each second and takes no pushes "
-                "until then",
-                j->base->index, job->store.error.text);
-        j->mark_full = job->store.error;
-        j->mark_again = job;
-        j->mark_again_ns = dp_shard_now(j->base) + PUT_AGAIN_NS;
-        DP_COUNT(&j->base->counters, writes_full, 1);
-        j->lost(j->context);
-        return;
-    }
-    if (job->store.status == DP_OK && j->mark_full.status != DP_OK)
-        dp_log(DP_LOG_INFO, "shard %" PRIu32 " takes pushes", j->base->index);
-    j->mark_full = (struct dp_error){0};
-    j->incarnation_put = job->store.status == DP_OK;
-    if (!j->incarnation_put && j->failed.status == DP_OK)
-        fail(j, &job->store.error);
+    struct putting *putting = context;
+    putting->done = true;
+    putting->error = job->store.error;
     dp_io_job_free(job);
 }
 
-void dp_journaling_put_again(struct dp_journaling *j)
+static enum dp_status put_mark(struct dp_journaling *j, const char *key, uint64_t number,
+                               struct dp_error *err)
 {
-    struct dp_io_job *job = j->mark_again;
-    if (!job || j->failed.status != DP_OK || dp_shard_now(j->base) < j->mark_again_ns)
-        return;
-    job->store.status = DP_OK;
-    job->store.error = (struct dp_error){0};
-    if (dp_io_jobs_submit(j->jobs, job) == DP_OK)
-        j->mark_again = NULL;
+    struct putting putting = {0};
+    enum dp_status st = dp_io_jobs_put_number(j->jobs, key, number, mark_put, &putting);
+    if (st != DP_OK)
+        return dp_fail(err, st, "cannot put the journal's mark");
+    while (!putting.done)
+        dp_io_jobs_wait(j->jobs);
+    if (putting.error.status == DP_OK)
+        return DP_OK;
+    *err = putting.error;
+    return dp_wrap(err, err->status, "cannot put the journal's mark");
 }
 
 enum dp_status dp_journaling_open(struct dp_journaling *j, struct dp_journal **journal, uint64_t stored_lsn,
@@ -400,40 +338,20 @@ enum dp_status dp_journaling_open(struct dp_journaling *j, struct dp_journal **j
     j->journal = *journal;
     *journal = NULL;
     dp_journaling_release(j, stored_lsn);
-    enum dp_status st = dp_io_jobs_put_number(j->jobs, "journal", dp_journaling_opening(j), mark_put, j);
-    return st == DP_OK ? st : dp_fail(err, st, "cannot put the journal's mark");
-}
-
-static void release_put(void *context, struct dp_io_job *job)
-{
-    struct dp_journaling *j = context;
-    DP_ASSERT(!j->release_put && !j->journal);
-    j->release_put = true;
-    j->unreleased = job->store.error;
-    dp_io_job_free(job);
+    return put_mark(j, "journal", dp_journaling_opening(j), err);
 }
 
 enum dp_status dp_journaling_release_old(struct dp_journaling *j, struct dp_error *err)
 {
     if (j->released >= j->incarnation)
         return DP_OK;
-    j->release_put = false;
-    enum dp_status st = dp_io_jobs_put_number(j->jobs, "released", j->incarnation, release_put, j);
-    if (st != DP_OK)
-        return dp_fail(err, st, "cannot put the journal's mark");
-    while (!j->release_put)
-        dp_io_jobs_wait(j->jobs);
-    if (j->unreleased.status != DP_OK) {
-        *err = j->unreleased;
-        return err->status;
-    }
-    j->released = j->incarnation;
-    return DP_OK;
+    enum dp_status st = put_mark(j, "released", j->incarnation, err);
+    j->released = st == DP_OK ? j->incarnation : j->released;
+    return st;
 }
 
 enum dp_status dp_journaling_end(struct dp_journaling *j, struct dp_error *err)
 {
-    /* durable may be behind, if the store never had space for the journal's mark. */
     DP_ASSERT(j->synced == j->lsn);
     return dp_journal_end(&j->journal, err);
 }
@@ -441,6 +359,4 @@ enum dp_status dp_journaling_end(struct dp_journaling *j, struct dp_error *err)
 void dp_journaling_clear(struct dp_journaling *j)
 {
     dp_journal_close(&j->journal);
-    dp_io_job_free(j->mark_again);
-    j->mark_again = NULL;
 }

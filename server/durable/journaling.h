@@ -1,12 +1,12 @@
-/* Journaling: appends a shard's pushes to its journal, and keeps track of what is durable.
+/* Journaling: appends a shard's records to its journal, and keeps track of what is durable.
  *     append -> (the caller applies) -> commit, at the end of a turn -> ... -> turn: durable, synced
- * Promise   The store has a mark of this opening of the journal before anything counts as durable. So the
- *           next opening refuses a missing journal or an older copy instead of taking it for an empty one.
+ * Promise   The store has a mark of this opening of the journal before the first append. So the next opening
+ *           refuses a missing journal or an older copy instead of taking it for an empty one.
  *           Without a journal (durability none) every push counts as durable at once.
- * Holds     durable <= lsn; synced <= lsn; on_disk <= lsn.
+ * Holds     durable <= lsn; synced <= lsn.
  * Thread    The shard's.
- * Failure   lost() is called when the journal failed for good, and when the store has no space for its mark.
- *           From then on appending fails, and dp_journaling_lost gives the reason. */
+ * Failure   lost() is called when the journal failed for good. From then on appending fails, and
+ *           dp_journaling_lost gives the reason. */
 #ifndef DP_DURABLE_JOURNALING_H
 #define DP_DURABLE_JOURNALING_H
 
@@ -26,24 +26,20 @@ struct dp_journaling {
     bool replays;               /* pushes that are applied are in the journal already */
     uint64_t lsn;               /* of the last push appended; continues after a restart */
     uint64_t durable;           /* pushes up to this lsn are durable; without a journal, all */
-    /* pushes up to this lsn survive a loss of power: rows and marks wait for it */
-    uint64_t synced;
-    uint64_t on_disk;  /* the journal is durable up to this lsn, whether or not its mark is */
-    bool progressed;   /* on_disk has grown since dp_journaling_take_progress */
+    uint64_t synced;   /* pushes up to this lsn survive a loss of power: rows and marks wait for it */
+    bool progressed;   /* durable has grown since dp_journaling_take_progress */
     uint64_t view_lsn; /* of the last view appended; 0: none since the opening */
     bool pushed;       /* since the last write-back cycle began, first at since_ns */
     uint64_t since_ns;
     struct dp_error failed;
-    uint64_t incarnation;         /* of the journal, as the store knew it at the opening */
-    bool incarnation_put;         /* the store has this opening's mark; before, no push is answered */
-    struct dp_error mark_full;    /* the store's disk is full for the mark (DP_FULL, retried); else DP_OK */
-    struct dp_io_job *mark_again; /* the mark's job, to be submitted again; else NULL */
-    uint64_t mark_again_ns;
-    uint64_t released; /* openings of the journal up to this one are over: the store has their pushes */
-    bool release_put;  /* the job that records this is completed */
-    struct dp_error unreleased; /* why that job failed */
-    bool no_segment;            /* logged: the disk has no space for another segment */
-    uint64_t no_segment_ns;     /* when it was last logged; 0: never */
+    struct dp_error stuck; /* why write-back frees no space; DP_OK: it may */
+    bool wanted;           /* the journal is full: write-back is to begin a cycle */
+    bool recycles;         /* segments were released: the next commit recycles them */
+    uint64_t incarnation;  /* of the journal, as the store knew it at the opening */
+    uint64_t released;     /* openings of the journal up to this one are over: the store has their pushes */
+    struct dp_error no_segment; /* the disk had no space for a segment at the last append; else DP_OK */
+    uint64_t no_segment_ns;     /* when */
+    uint64_t warned_ns;         /* when that was logged; 0: it was not */
     uint64_t behind_ns;         /* since when pushes wait for a disk without progress; 0: none wait */
     bool holds;                 /* nothing above `held` is released */
     uint64_t held, put_off;     /* put_off: the release that waits for that; 0: none */
@@ -55,39 +51,18 @@ void dp_journaling_start(struct dp_journaling *journaling, uint64_t lsn);
 void dp_journaling_replayed(struct dp_journaling *journaling, uint64_t lsn);
 
 enum dp_appended {
-    DP_APPENDED, /* under journaling->lsn */
-    /* No space until rows are written back, or the disk has more (dp_write_back_make_journal_room). */
-    DP_APPEND_NO_ROOM,
-    DP_APPEND_BEHIND, /* the disk is behind: park the push */
+    DP_APPENDED,       /* under journaling->lsn */
+    DP_APPEND_NO_ROOM, /* no space until rows are written back, which this asks for, or the disk has more */
+    DP_APPEND_BEHIND,  /* the disk is behind: park the push */
     DP_APPEND_REFUSED,
 };
-/* Appends a push with its rows and the rate at which they are applied, or only its number if it is refused. If it is not
- * appended, err has the reason. */
+/* The record of a push that is neither refused nor dropped: all but dims. (Clearing those would make each push slower.) */
+void dp_journaling_describe(struct dp_record *record, enum dp_record_kind kind,
+                            const struct dp_request *push);
+/* push: the record's stream, number and sections (record.h). If it is not appended, err has the reason. */
 DP_MUST_USE
-enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const struct dp_request *push,
-                                      struct dp_cached_table *const *tables, float rate,
-                                      enum dp_status refused, struct dp_error *err);
-/* Appends a push of a synchronous step, which its close applies. */
-DP_MUST_USE
-enum dp_appended dp_journaling_append_kept(struct dp_journaling *journaling, const struct dp_request *push,
-                                           struct dp_cached_table *const *tables, struct dp_error *err);
-/* Appends only the number of a push whose synchronous step was closed without it. */
-DP_MUST_USE
-enum dp_appended dp_journaling_append_dropped(struct dp_journaling *journaling, const struct dp_request *push,
-                                              struct dp_error *err);
-/* Appends the close of a synchronous step: the rows that it changes, with their weights from before. step: its run, step,
- * members, examples and view. */
-DP_MUST_USE
-enum dp_appended dp_journaling_append_close(struct dp_journaling *journaling, const struct dp_record *step,
-                                            const struct dp_request *rows, struct dp_error *err);
-/* Appends anew what is kept of synchronous steps (reappend.h): a push, or the weights of a close that was applied. */
-DP_MUST_USE
-enum dp_appended dp_journaling_append_step(struct dp_journaling *journaling, const struct dp_record *record,
-                                           const struct dp_request *rows, struct dp_error *err);
-/* Appends the members from now on (common/wire/view.h), which take effect when it is appended. */
-DP_MUST_USE
-enum dp_appended dp_journaling_append_view(struct dp_journaling *journaling, const void *bytes, size_t size,
-                                           struct dp_error *err);
+enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const struct dp_record *record,
+                                      const struct dp_request *push, struct dp_error *err);
 /* Returns true to park the push until the disk catches up; false when it made no progress for BEHIND_NS
  * (refuse it). */
 bool dp_journaling_may_wait(struct dp_journaling *journaling);
@@ -101,9 +76,7 @@ void dp_journaling_commit(struct dp_journaling *journaling);
 bool dp_journaling_lacks_segment(const struct dp_journaling *journaling);
 /* Asks for a sync up to this lsn, since rows or marks wait for it; in mode process nothing else would. */
 void dp_journaling_sync(struct dp_journaling *journaling, uint64_t lsn);
-/* Submits the journal's mark again, if the store had no space for it and it is time. */
-void dp_journaling_put_again(struct dp_journaling *journaling);
-/* The store has all pushes up to this lsn: their segments may be recycled. */
+/* The store has all pushes up to this lsn: the next commit recycles their segments. */
 void dp_journaling_release(struct dp_journaling *journaling, uint64_t lsn);
 /* For a checkpoint: what is above lsn stays in the journal, whatever is released, until the hold ends. There is none yet, and nothing
  * above lsn was released. */
@@ -114,9 +87,11 @@ void dp_journaling_end_hold(
 bool dp_journaling_hold_fills(const struct dp_journaling *journaling);
 /* A write-back cycle begins. */
 void dp_journaling_begin_cycle(struct dp_journaling *journaling);
+/* Why rows cannot be written back: DP_AGAIN: now; another status: ever; DP_OK: they can. A full journal gives this
+ * reason. */
+void dp_journaling_set_stuck(struct dp_journaling *journaling, const struct dp_error *why);
 
-/* Whether the journal failed, or the store has no space for its mark, while pushes are not durable: they
- * cannot be answered, and err has the reason (DP_AGAIN). */
+/* Whether the journal failed while pushes are not durable: they cannot be answered, and err has the reason (DP_AGAIN). */
 bool dp_journaling_lost(const struct dp_journaling *journaling, struct dp_error *err);
 /* Whether half of the journal's budget holds pushes that are not in the store. This includes replayed
  * records, and the padding of small commits and of segments. Not while a hold keeps what the store has: a cycle would not help. */

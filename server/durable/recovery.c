@@ -224,8 +224,8 @@ static enum dp_status apply_section(struct recovery *r, const struct dp_section 
                                     struct dp_error *err)
 {
     enum dp_status st = find_rows(r, section, table, err);
-    if (st == DP_OK)
-        st = dp_apply_make_rows(r->o->base, section, table, r->numbers, err);
+    if (st == DP_OK && dp_apply_make_rows(r->o->base, section, table, r->numbers) != DP_OK)
+        st = dp_fail(err, DP_NOMEM, "no memory for new rows of table '%s'", table->spec.name);
     if (st == DP_OK)
         (void)dp_apply(section, table, r->numbers, rate, lsn, UINT64_MAX, r->scratch);
     DP_COUNT(&r->o->base->counters, rows_replayed, section->rows);

@@ -46,6 +46,30 @@ void dp_write_back_start(struct dp_write_back *w, uint64_t lsn)
     check(w);
 }
 
+/* A full journal says why it gets no space. */
+static void say_stuck(struct dp_write_back *w)
+{
+    struct dp_error why = {0};
+    if (w->failed.status != DP_OK) {
+        why = w->failed;
+        (void)dp_wrap(&why, why.status,
+                      "shard %" PRIu32
+                      ": its journal is full and rows cannot be written back; repair the disk and restart the "
+                      "server",
+                      w->base->index);
+    } else if (w->full.status != DP_OK) {
+        (void)dp_fail(&why, DP_AGAIN,
+                      "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",
+                      w->base->index, w->full.text);
+    } else if (w->merging > 0) {
+        (void)dp_fail(&why, DP_AGAIN,
+                      "shard %" PRIu32 ": its journal is full, and rows are not written back while %" PRIu64
+                      " files of them wait to be merged",
+                      w->base->index, w->merging);
+    }
+    dp_journaling_set_stuck(w->journaling, &why);
+}
+
 static void fail(struct dp_write_back *w, const struct dp_error *err)
 {
     DP_ASSERT(err->status != DP_OK);
@@ -82,7 +106,7 @@ bool dp_write_back_has_all(const struct dp_write_back *w)
 
 void dp_write_back_wish(struct dp_write_back *w)
 {
-    w->wanted = w->wanted || target(w) != w->marked_lsn;
+    w->wanted = true;
 }
 
 bool dp_write_back_is_past(const struct dp_write_back *w, uint64_t lsn)
@@ -95,8 +119,8 @@ static bool is_due(const struct dp_write_back *w)
 {
     if (target(w) == w->marked_lsn || !has_journal(w))
         return false;
-    return w->wanted || dp_shard_now(w->base) - w->journaling->since_ns > CYCLE_NS ||
-           dp_journaling_fills(w->journaling);
+    return w->wanted || w->journaling->wanted ||
+           dp_shard_now(w->base) - w->journaling->since_ns > CYCLE_NS || dp_journaling_fills(w->journaling);
 }
 
 /* Holds a cycle back while many files wait to be merged: it would only add more of them, so pushes wait for
@@ -386,18 +410,17 @@ static bool is_written(struct dp_write_back *w, struct dp_io_job *job)
     DP_ASSERT(w->under_way > 0);
     w->under_way--;
     dp_cache_budget_set_changed(w->budget); /* requests that wait for clean rows retry, or are told why not */
-    if (keep_full(w, job))
-        return false;
-    if (job->store.status != DP_OK) {
+    bool kept = keep_full(w, job), written = !kept && job->store.status == DP_OK;
+    if (!kept && !written) {
         fail(w, &job->store.error);
         dp_io_job_free(job);
-        return false;
     }
-    if (w->full.status != DP_OK && !w->again) {
+    if (written && w->full.status != DP_OK && !w->again) {
         dp_log(DP_LOG_INFO, "shard %" PRIu32 ": rows are written back again", w->base->index);
         w->full = (struct dp_error){0};
     }
-    return true;
+    say_stuck(w);
+    return written;
 }
 
 static void rows_written(void *context, struct dp_io_job *job)
@@ -458,8 +481,10 @@ void dp_write_back_turn(struct dp_write_back *w)
         return;
     }
     submit_again(w);
+    w->wanted = w->wanted && target(w) != w->marked_lsn;
     if (w->cycle == DP_CYCLE_IDLE && (w->merging > 0 || is_time(w))) {
         look_at_merges(w);
+        say_stuck(w);
         if (is_time(w))
             begin(w);
     }
@@ -494,31 +519,6 @@ void dp_write_back_refuse_all(struct dp_write_back *w)
 void dp_write_back_set_quiet(struct dp_write_back *w, bool quiet)
 {
     w->quiet = quiet;
-}
-
-void dp_write_back_make_journal_room(struct dp_write_back *w, struct dp_error *err)
-{
-    DP_ASSERT(err->status == DP_AGAIN || err->status == DP_FULL);
-    if (w->failed.status != DP_OK) { /* no cycle will free space */
-        *err = w->failed;
-        (void)dp_wrap(
-            err, err->status,
-            "shard %" PRIu32
-            ": its journal is full and rows cannot be written back; repair the disk and restart the "
-            "server",
-            w->base->index);
-        return;
-    }
-    w->wanted = true;
-    if (err->status == DP_AGAIN && w->full.status != DP_OK)
-        (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
-                           "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",
-                           w->base->index, w->full.text);
-    else if (err->status == DP_AGAIN && w->merging > 0)
-        (void)dp_wrap(err, DP_AGAIN,
-                      "shard %" PRIu32 ": rows are not written back while %" PRIu64
-                      " files of them wait to be merged",
-                      w->base->index, w->merging);
 }
 
 const struct dp_error *dp_write_back_refuses(const struct dp_write_back *w)

@@ -42,7 +42,7 @@ struct dp_write_back {
     uint64_t written_lsn;      /* began_lsn of the last cycle that is done: the store has the rows of then */
     uint32_t table, partition; /* the table's id; the next partition */
     uint32_t under_way;        /* portions, or marks, at the store */
-    bool wanted;               /* the journal is full */
+    bool wanted;               /* by a checkpoint */
     uint64_t merging;          /* files to be merged before the due cycle begins; 0: none */
     uint64_t merging_ns;       /* since when their number has not fallen */
     bool merging_told;         /* that was logged */
@@ -64,9 +64,6 @@ void dp_write_back_set_quiet(struct dp_write_back *write_back, bool quiet);
 void dp_write_back_turn(struct dp_write_back *write_back);
 /* whether the next turn has work without input */
 bool dp_write_back_goes_on(const struct dp_write_back *write_back);
-/* Asks for a cycle, since the journal has no space for a push (err has its reason). If no cycle can run, adds
- * why to err. */
-void dp_write_back_make_journal_room(struct dp_write_back *write_back, struct dp_error *err);
 /* Asks for a cycle now, if marks can tell more than they do. */
 void dp_write_back_wish(struct dp_write_back *write_back);
 /* Whether the store has the rows and marks of what had come up to `lsn`, as far as marks can tell that. */

@@ -61,15 +61,11 @@ static uint32_t place_of_run(const struct dp_push_ids *ids, uint32_t number)
 }
 
 /* The run of a training stream. Valid until a run is added or forgotten. */
-static struct dp_push_ids_run *run_of(struct dp_push_ids *ids, uint64_t stream)
+static struct dp_push_ids_run *run_of(const struct dp_push_ids *ids, uint64_t stream)
 {
     uint32_t number = dp_stream_run(stream), at = place_of_run(ids, number);
-    return at < ids->runs && ids->run[at].number == number ? &ids->run[at] : NULL;
-}
-
-static const struct dp_push_ids_run *known_run_of(const struct dp_push_ids *ids, uint64_t stream)
-{
-    return run_of((struct dp_push_ids *)ids, stream);
+    bool known = at < ids->runs && ids->run[at].number == number;
+    return known ? &((struct dp_push_ids *)ids)->run[at] : NULL;
 }
 
 /* ---- looking */
@@ -90,7 +86,7 @@ uint64_t dp_push_ids_too_old(const struct dp_push_ids *ids, uint64_t stream)
 {
     if (!dp_stream_is_training(stream))
         return ids->floors.clients ? ids->floors.clients - 1 : 0;
-    const struct dp_push_ids_run *run = known_run_of(ids, stream);
+    const struct dp_push_ids_run *run = run_of(ids, stream);
     if (run)
         return run->floor ? dp_stream_of_run(run->number, (uint32_t)(run->floor - 1)) : 0;
     return ids->floors.runs ? dp_stream_of_run((uint32_t)(ids->floors.runs - 1), UINT32_MAX) : 0;
@@ -112,7 +108,7 @@ enum dp_push_seen dp_push_ids_look(const struct dp_push_ids *ids, uint64_t strea
 
 bool dp_push_ids_knows(const struct dp_push_ids *ids, uint64_t stream)
 {
-    return dp_stream_is_training(stream) ? known_run_of(ids, stream) != NULL
+    return dp_stream_is_training(stream) ? run_of(ids, stream) != NULL
                                          : dp_push_ids_find(ids, stream) != NULL;
 }
 
@@ -332,8 +328,8 @@ enum dp_status dp_push_ids_widen(struct dp_push_ids *ids, struct dp_push_ids_str
     return DP_OK;
 }
 
-static enum dp_push_room reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
-                                 const uint64_t *now_ns)
+enum dp_push_room dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
+                                      const uint64_t *now_ns)
 {
     struct dp_push_ids_stream *s = dp_push_ids_find(ids, stream);
     bool far = number - (s ? s->low : 0) >= DP_PUSH_NARROW;
@@ -347,12 +343,6 @@ static enum dp_push_room reserve(struct dp_push_ids *ids, uint64_t stream, uint6
             return room;
     }
     return number == s->low || dp_push_ids_widen(ids, s, number) == DP_OK ? DP_PUSH_ROOM : DP_PUSH_NO_MEMORY;
-}
-
-enum dp_push_room dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
-                                      uint64_t now_ns)
-{
-    return reserve(ids, stream, number, &now_ns);
 }
 
 static void pass_bit(struct dp_push_ids_stream *s)
@@ -403,7 +393,7 @@ enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uin
         dp_push_ids_use(ids, stream);
         return DP_OK;
     }
-    if (reserve(ids, stream, number, NULL) != DP_PUSH_ROOM) /* no quota: it was admitted before */
+    if (dp_push_ids_reserve(ids, stream, number, NULL) != DP_PUSH_ROOM) /* no quota: it was admitted before */
         return DP_NOMEM;
     dp_push_ids_add(ids, stream, number, status);
     return DP_OK;

@@ -86,10 +86,10 @@ enum dp_push_room {
     DP_PUSH_TOO_FAR,  /* DP_PUSH_NARROW or more above a missing number, like DP_PUSH_WIDE_MAX other streams */
     DP_PUSH_TOO_MANY, /* its client or run is new and the quota is used up: retry */
 };
-/* Reserves space for a new number, so that add cannot fail. */
+/* Reserves space for a new number, so that add cannot fail. now_ns NULL: ignores the quota and the limit on wide streams. */
 DP_MUST_USE
 enum dp_push_room dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
-                                      uint64_t now_ns);
+                                      const uint64_t *now_ns);
 /* Uses up a new number after a successful reserve: the push was applied (DP_OK), or refused with this
  * status. */
 void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status);

@@ -38,9 +38,18 @@ static void write_now(struct dp_journal *journal)
     enum dp_status st = (enum dp_status)atomic_load(&journal->poison);
     dp_journal_stage_close(journal);
     while (st == DP_OK && journal->stage.count > 0 && !journal->stage.writing)
-        st = dp_journal_stage_write(journal, NULL);
+        st = dp_journal_stage_write(journal);
     if (st == DP_OK)
         atomic_store(&journal->durable, dp_journal_stage_written(journal));
+}
+
+static enum dp_status over_budget(const struct dp_journal *journal, struct dp_error *err)
+{
+    return dp_fail(err, DP_AGAIN,
+                   "journal: its budget of %" PRIu64
+                   " MiB is used up; rows must be written back first (where that lasts: raise journal_bytes in "
+                   "the cluster file, and start the server again)",
+                   journal->budget_bytes >> 20);
 }
 
 /* Fails an append for which there is no segment, and asks for one that fits `bytes` (the record with its
@@ -61,10 +70,7 @@ static enum dp_status no_segment(struct dp_journal *journal, uint64_t bytes, str
     journal->want_segment = true;
     (void)pthread_cond_signal(&journal->wanted);
     if (kept + bytes > journal->budget_bytes || kept + journal->first_bytes > journal->budget_bytes)
-        return dp_fail(err, DP_AGAIN,
-                       "journal: its budget of %" PRIu64
-                       " MiB (journal_bytes) is used up; rows must be written back first",
-                       journal->budget_bytes >> 20);
+        return over_budget(journal, err);
     return dp_fail(err, DP_AGAIN, "journal: the next segment is not ready yet");
 }
 
@@ -93,12 +99,12 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     enum dp_status st = poisoned(journal, err);
     if (st != DP_OK)
         return st;
-    if (count > DP_JOURNAL_PIECES_MAX)
-        return dp_fail(err, DP_ARGUMENT, "journal: a record has %u pieces, at most %u are allowed", count,
-                       DP_JOURNAL_PIECES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         if (pieces[i].bytes > room - payload)
-            return dp_fail(err, DP_ARGUMENT, "journal: a record must fit into a segment of %" PRIu64 " bytes",
+            return dp_fail(err, DP_ARGUMENT,
+                           "journal: a push must fit into a segment of %" PRIu64
+                           " bytes, an eighth of journal_bytes and at most 256 MiB; send smaller pushes, or "
+                           "raise journal_bytes in the cluster file",
                            journal->segment_bytes);
         payload += pieces[i].bytes;
     }
@@ -106,15 +112,15 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     (void)pthread_mutex_lock(&journal->lock);
     if (dp_journal_kept_bytes(journal) > journal->budget_bytes) { /* since the opening */
         journal->over = true;
-        st = dp_fail(
-            err, DP_AGAIN,
-            "journal: its budget is used up; rows must be written back first (where that lasts: raise "
-            "journal_bytes in the cluster file, and start the server again)");
+        st = over_budget(journal, err);
         goto done;
     }
     st = dp_journal_stage_room(journal, whole, err);
-    if (st != DP_OK)
-        goto done;
+    if (st != DP_OK) {
+        (void)pthread_mutex_unlock(&journal->lock);
+        enum dp_status poison = poisoned(journal, err);
+        return poison != DP_OK ? poison : st;
+    }
     /* Only this thread uses the reserved space. The checksum is computed only now, because refused records
      * come again. */
     (void)pthread_mutex_unlock(&journal->lock);

@@ -86,8 +86,6 @@ struct dp_journal_options {
 
 struct dp_journal;
 
-#define DP_JOURNAL_PIECES_MAX 136u
-
 struct dp_journal_piece {
     const void *data;
     size_t bytes;

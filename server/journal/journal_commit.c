@@ -21,7 +21,7 @@ static enum dp_status write_staged(struct dp_journal *journal, uint64_t *target,
     uint64_t upto = journal->stage.closed;
     while (st == DP_OK && journal->stage.written < upto) {
         if (!journal->stage.writing) {
-            st = dp_journal_stage_write(journal, err);
+            st = dp_journal_stage_write(journal);
             continue;
         }
         struct timespec until = dp_deadline_in_ms(TICK_MS); /* the shard is writing */

@@ -1,6 +1,6 @@
 /* Journal inner: the open journal, shared by the journal's files. Two threads use it: the shard's (journal.c)
  * and the commit thread (journal_thread.c; without one, dp_journal_commit() does its work).
- * Files     Each calls only files before it: inner, stage, commit, claim, thread, journal.
+ * Files     Each calls only files before it: stage, commit, claim, thread, journal.
  * Holds     synced <= durable <= last; segments ascend in number and lsn; the last one is written to.
  * Bytes     Appended bytes go to the stage (journal_stage.h) and from there to the file. The commit thread
  *           writes them; in mode process the shard does at commit, unless the commit thread is writing. The
@@ -52,7 +52,7 @@ struct dp_journal {
     struct dp_journal_figures opened;
 };
 
-/* journal_inner.c: used by all files. The lock must be held for kept_bytes, the size of the kept segments. */
+/* journal_stage.c: used by all files. The lock must be held for kept_bytes, the size of the kept segments. */
 uint64_t dp_journal_kept_bytes(const struct dp_journal *journal);
 void dp_journal_wake(const struct dp_journal *journal);
 void dp_journal_poison(struct dp_journal *journal, const struct dp_error *why);

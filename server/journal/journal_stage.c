@@ -7,6 +7,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- what all files of the journal use (journal_inner.h) */
+
+void dp_journal_wake(const struct dp_journal *journal)
+{
+    if (journal->options.commit_thread && journal->options.wake)
+        journal->options.wake(journal->options.wake_context);
+}
+
+void dp_journal_poison(struct dp_journal *journal, const struct dp_error *why)
+{
+    (void)pthread_mutex_lock(&journal->lock);
+    if (atomic_load(&journal->poison) == DP_OK) {
+        journal->why = *why;
+        atomic_store(&journal->poison, (int)why->status);
+    }
+    (void)pthread_cond_broadcast(&journal->written);
+    (void)pthread_mutex_unlock(&journal->lock);
+}
+
+uint64_t dp_journal_kept_bytes(const struct dp_journal *journal)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < journal->count; i++)
+        bytes += journal->segments[i].bytes;
+    return bytes;
+}
+
+void dp_journal_page_of(const struct dp_journal *journal, const struct dp_journal_segment *segment,
+                        uint64_t synced_lsn, uint8_t to[DP_JOURNAL_PAGE])
+{
+    struct dp_journal_page page = {
+        .version = DP_JOURNAL_VERSION,
+        .number = segment->number,
+        .incarnation = journal->incarnation,
+        .first_lsn = segment->first_lsn,
+        .synced_lsn = synced_lsn,
+        .bytes = segment->bytes,
+        .secret = journal->secret,
+    };
+    dp_journal_page_put(to, &page);
+}
+
+void dp_journal_mark_of(const struct dp_journal *journal, enum dp_journal_kind kind, uint64_t payload,
+                        uint8_t to[DP_JOURNAL_HEADER])
+{
+    struct dp_journal_header header = {
+        .kind = kind,
+        .bytes = payload,
+        .lsn = journal->last,
+        .incarnation = journal->incarnation,
+        .synced_lsn = atomic_load(&journal->synced),
+        .secret = journal->secret,
+    };
+    dp_journal_header_put(to, &header);
+}
+
+/* ---- the stage */
+
 enum dp_status dp_journal_stage_init(struct dp_journal_stage *stage, struct dp_error *err)
 {
     stage->memory = dp_pages_alloc(DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES);
@@ -53,12 +111,6 @@ uint64_t dp_journal_stage_written(const struct dp_journal *journal)
     return stage->count > 0 ? stage->chunk[stage->first].first_lsn - 1 : journal->last;
 }
 
-static void mark_closed(struct dp_journal_stage *stage)
-{
-    stage->filling = false;
-    stage->closed++;
-}
-
 void dp_journal_stage_close(struct dp_journal *journal)
 {
     struct dp_journal_stage *stage = &journal->stage;
@@ -72,7 +124,8 @@ void dp_journal_stage_close(struct dp_journal *journal)
     }
     chunk->bytes += gap;
     stage->end += gap;
-    mark_closed(stage);
+    stage->filling = false;
+    stage->closed++;
 }
 
 static struct dp_journal_segment *segment_of(struct dp_journal *journal, uint64_t number)
@@ -84,7 +137,7 @@ static struct dp_journal_segment *segment_of(struct dp_journal *journal, uint64_
     return &journal->segments[i - 1];
 }
 
-enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_error *err)
+enum dp_status dp_journal_stage_write(struct dp_journal *journal)
 {
     struct dp_journal_stage *stage = &journal->stage;
     struct dp_disk_piece pieces[DP_JOURNAL_CHUNKS];
@@ -110,7 +163,6 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     if (st != DP_OK) {
         (void)dp_wrap(&why, st, "journal: cannot write the appended records");
         dp_journal_poison(journal, &why);
-        (void)dp_fail(err, st, "%s", why.text);
     }
     (void)pthread_mutex_lock(&journal->lock);
     stage->writing = false;
@@ -168,9 +220,9 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
     if (!has_room(stage, need))
         dp_journal_stage_close(journal);
     while (st == DP_OK && !has_room(stage, need) && writes && !stage->writing)
-        st = dp_journal_stage_write(journal, err);
+        st = dp_journal_stage_write(journal);
     if (st != DP_OK)
-        return st;
+        return st; /* the journal is poisoned */
     if (has_room(stage, need))
         return take_more(stage, need, err);
     /* The stage holds complete records: when they are written, durable advances and wakes the shard. */
@@ -183,8 +235,7 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
 static void next_chunk(struct dp_journal *journal)
 {
     struct dp_journal_stage *stage = &journal->stage;
-    if (stage->filling)
-        mark_closed(stage);
+    stage->closed += stage->filling;
     DP_ASSERT(stage->unused_count > 0 && stage->count < DP_JOURNAL_RING); /* dp_journal_stage_room */
     const struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
     stage->last = &stage->chunk[(stage->first + stage->count++) % DP_JOURNAL_RING];

@@ -65,10 +65,10 @@ void dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, siz
                           const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole);
 /* Closes the chunk being filled; does nothing while a record is being put. */
 void dp_journal_stage_close(struct dp_journal *journal);
-/* Writes the first closed chunks that are contiguous, and releases the lock meanwhile. No other thread may be
- * writing. */
+/* Writes the first closed chunks that are contiguous, and releases the lock while it does. No other thread may be
+ * writing. A failure poisons the journal. */
 DP_MUST_USE
-enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_error *err);
+enum dp_status dp_journal_stage_write(struct dp_journal *journal);
 /* The lsn up to which all is written. */
 uint64_t dp_journal_stage_written(const struct dp_journal *journal);
 

@@ -32,7 +32,7 @@ struct dp_step_rules {
     enum dp_step_verdict (*may_push)(const struct dp_shard *shard, struct dp_waiting *waiting,
                                      struct dp_error *err);
     /* Of a push whose verdict was KEEP or DROP: appends it. Else why in err. */
-    enum dp_appended (*at_push)(const struct dp_shard *shard, struct dp_waiting *waiting,
+    enum dp_appended (*at_push)(struct dp_shard *shard, struct dp_waiting *waiting,
                                 enum dp_step_verdict verdict, struct dp_error *err);
 };
 

@@ -109,23 +109,23 @@ static enum dp_step_verdict may_push(const struct dp_shard *shard, struct dp_wai
 {
     const struct dp_membership *member = &waiting->request.member;
     if (!member->given)
-        return dp_step_buffering_check_other(&shard->keeper, err) == DP_OK ? DP_STEP_GO : DP_STEP_REFUSED;
+        return dp_step_buffering_check_other(shard, err) == DP_OK ? DP_STEP_GO : DP_STEP_REFUSED;
     enum dp_step_verdict verdict = push(&shard->steps, member, err);
     if (verdict == DP_STEP_KEEP && member->step == shard->steps.open && dp_close_holds_push(&shard->close))
         return wait_for_close(waiting); /* the close takes no more pushes */
     enum dp_status st = DP_OK;
     if (verdict == DP_STEP_KEEP)
-        st = dp_step_buffering_check(&shard->keeper, waiting, err);
+        st = dp_step_buffering_check(shard, waiting, err);
     else if (verdict == DP_STEP_DROP && dp_steps_is_gathered(&shard->steps)) /* its close needs room */
-        st = dp_step_buffering_check_other(&shard->keeper, err);
+        st = dp_step_buffering_check_other(shard, err);
     return st == DP_OK ? verdict : DP_STEP_REFUSED;
 }
 
-static enum dp_appended at_push(const struct dp_shard *shard, struct dp_waiting *waiting,
+static enum dp_appended at_push(struct dp_shard *shard, struct dp_waiting *waiting,
                                 enum dp_step_verdict verdict, struct dp_error *err)
 {
-    return verdict == DP_STEP_KEEP ? dp_step_buffering_keep(&shard->keeper, waiting, err)
-                                   : dp_step_buffering_drop(&shard->keeper, waiting, err);
+    return verdict == DP_STEP_KEEP ? dp_step_buffering_keep(shard, waiting, err)
+                                   : dp_step_buffering_drop(shard, waiting, err);
 }
 
 const struct dp_step_rules dp_step_rules_sync = {.pull = pull,

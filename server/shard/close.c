@@ -276,56 +276,32 @@ static enum dp_status note_weights(struct dp_waiting *waiting, uint32_t s, const
 }
 
 /* New rows are made, and the weights of all noted. */
-static enum dp_status prepare(struct dp_close *close, struct dp_waiting *waiting, struct dp_error *err)
+static enum dp_status prepare(struct dp_close *close, struct dp_waiting *waiting,
+                              uint32_t dims[DP_SECTIONS_MAX], struct dp_error *err)
 {
-    const uint32_t *end = close->misses->rows;
+    uint32_t *rows = close->misses->rows;
     for (uint32_t s = 0; s < waiting->request.sections; s++) {
         const struct dp_section *section = &waiting->request.section[s];
-        uint32_t *rows = close->misses->rows + (end - close->misses->rows);
-        if (dp_apply_make_rows(close->base, section, waiting->lookup.section[s].table, rows, err) != DP_OK)
-            return err->status;
-        if (note_weights(waiting, s, rows) != DP_OK)
-            return dp_fail(err, DP_NOMEM, "no memory for the weights of its rows");
-        end += section->rows;
+        struct dp_cached_table *table = waiting->lookup.section[s].table;
+        dims[s] = table->spec.dim;
+        if (dp_apply_make_rows(close->base, section, table, rows) != DP_OK ||
+            note_weights(waiting, s, rows) != DP_OK)
+            return dp_fail(err, DP_NOMEM, "no memory for its rows of table '%s'", table->spec.name);
+        rows += section->rows;
     }
     return DP_OK;
 }
 
-static enum dp_appended append(struct dp_close *close, const struct dp_waiting *waiting,
-                               const struct dp_buffered_step *step, struct dp_error *err)
-{
-    struct dp_record record = {.kind = DP_RECORD_CLOSE,
-                               .members = step->count,
-                               .run = step->run,
-                               .step = step->step,
-                               .examples = step->examples,
-                               .view = close->steps->view.number,
-                               .rate = waiting->request.rate};
-    for (uint32_t s = 0; s < waiting->request.sections; s++)
-        record.dims[s] = waiting->lookup.section[s].table->spec.dim;
-    enum dp_appended appended =
-        dp_journaling_append_close(close->journaling, &record, &waiting->request, err);
-    if (appended == DP_APPEND_NO_ROOM) {
-        dp_write_back_make_journal_room(close->write_back, err);
-        if (close->write_back->failed.status != DP_OK)
-            return DP_APPEND_REFUSED; /* there will be none */
-    }
-    return appended;
-}
-
 /* Its rows have it from now on. */
-static void end_step(struct dp_close *close, struct dp_waiting *waiting, const struct dp_buffered_step *step)
+static void end_step(struct dp_close *close, struct dp_waiting *waiting, const struct dp_record *record)
 {
-    uint32_t dims[DP_SECTIONS_MAX];
-    for (uint32_t s = 0; s < waiting->request.sections; s++)
-        dims[s] = waiting->lookup.section[s].table->spec.dim;
-    DP_COUNT(&close->base->counters, examples, step->examples);
-    dp_step_buffer_close(close->kept, step->run, step->step, waiting->request.sections,
-                         waiting->request.section, dims, &waiting->message);
+    DP_COUNT(&close->base->counters, examples, record->examples);
+    dp_step_buffer_close(close->kept, record->run, record->step, waiting->request.sections,
+                         waiting->request.section, record->dims, &waiting->message);
     dp_steps_closed(close->steps);
     close->lsn = close->journaling->lsn;
     if (!dp_steps_has_open(close->steps) || dp_steps_has_backups(close->steps))
-        dp_step_buffer_forget_old(close->kept); /* nobody asks for them */
+        dp_step_buffer_forget_old(close->kept); /* no pull asks for them */
     DP_COUNT(&close->base->counters, steps_closed, 1);
     close->again_ns = close->no_room_ns = 0;
 }
@@ -334,9 +310,16 @@ static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *wa
                                    const struct dp_buffered_step *step, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    if (prepare(close, waiting, err) != DP_OK)
+    struct dp_record record = {.kind = DP_RECORD_CLOSE,
+                               .members = step->count,
+                               .run = step->run,
+                               .step = step->step,
+                               .examples = step->examples,
+                               .view = close->steps->view.number,
+                               .rate = request->rate};
+    if (prepare(close, waiting, record.dims, err) != DP_OK)
         return DP_APPEND_REFUSED;
-    enum dp_appended appended = append(close, waiting, step, err);
+    enum dp_appended appended = dp_journaling_append(close->journaling, &record, request, err);
     const uint32_t *rows = close->misses->rows;
     const float *sums = close->sums;
     for (uint32_t s = 0; appended == DP_APPENDED && s < request->sections; s++) {
@@ -351,6 +334,8 @@ static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *wa
         rows += summed.rows;
         sums += (size_t)summed.rows * table->spec.dim;
     }
+    if (appended == DP_APPENDED)
+        end_step(close, waiting, &record);
     return appended;
 }
 
@@ -392,14 +377,12 @@ enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting, str
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
     }
-    if (appended == DP_APPENDED) {
-        end_step(close, waiting, step);
+    if (appended == DP_APPENDED)
         wake_all(close);
-    } else if (appended == DP_APPEND_REFUSED) {
+    else if (appended == DP_APPEND_REFUSED)
         fail(close, err);
-    } else {
+    else
         wait_for_room(close, err);
-    }
     return DP_DONE;
 }
 

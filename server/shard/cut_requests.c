@@ -27,7 +27,7 @@ static void check(const struct dp_cut_requests *r)
     DP_ASSERT(!has_cut || (dp_cut_is_made(r->cut) && r->cut->number == r->number));
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPYING || dp_cut_requests_is_busy(r));
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPIED || (r->job && r->job_ended));
-    DP_ASSERT(r->found <= r->missing_count && (is_under_way(r) || r->missing_count == 0));
+    DP_ASSERT(r->found <= r->missing_count);
 }
 
 /* ---- how an order ends */
@@ -39,9 +39,11 @@ static void free_pushes(struct dp_cut_requests *r)
     r->missing_count = r->found = 0;
 }
 
-/* What it holds goes, unless the copier still reads it. */
+/* What an order that is over holds goes, unless the copier still reads it. */
 static void let_go(struct dp_cut_requests *r)
 {
+    if (is_under_way(r))
+        return;
     free_pushes(r);
     r->has_until = false;
     if (dp_cut_requests_is_busy(r)) {
@@ -51,12 +53,6 @@ static void let_go(struct dp_cut_requests *r)
     dp_copy_job_free(&r->job);
     r->job_ended = false;
     dp_cut_drop(r->cut);
-}
-
-static void end(struct dp_cut_requests *r)
-{
-    r->stage = DP_CHECKPOINT_NONE;
-    let_go(r);
 }
 
 static void checkpoint_put(void *context, struct dp_io_job *job)
@@ -69,10 +65,13 @@ static void checkpoint_put(void *context, struct dp_io_job *job)
 }
 
 /* For the day on which the store is lost. Where the store is busy it names an earlier one. */
-static void note_checkpoint(const struct dp_cut_requests *r, uint32_t number)
+static void note_made(struct dp_cut_requests *r)
 {
     char name[DP_CHECKPOINT_DIRECTORY_MAX + 32];
-    (void)snprintf(name, sizeof name, "%s/checkpoint-%06" PRIu32, r->directory, number);
+    if (r->made == 0)
+        return;
+    (void)snprintf(name, sizeof name, "%s/checkpoint-%06" PRIu32, r->directory, r->made);
+    r->made = 0;
     (void)dp_io_jobs_put_text(r->cut->jobs, DP_STORE_MARK_CHECKPOINT, name, checkpoint_put,
                               (void *)(uintptr_t)r);
 }
@@ -84,7 +83,6 @@ static void give_up(struct dp_cut_requests *r, const struct dp_error *why)
     r->stage = DP_CHECKPOINT_ABANDONED;
     dp_log(DP_LOG_WARN, "shard %" PRIu32 " gives up its part of checkpoint order %016" PRIx64 ": %s",
            r->base->index, r->order, why->text);
-    let_go(r);
 }
 
 /* Why the order cannot go on; DP_OK: it can. */
@@ -200,12 +198,10 @@ static void take_back_job(struct dp_cut_requests *r)
     if (!job)
         return;
     r->job_ended = true;
-    if (r->stage != DP_CHECKPOINT_COPYING) {
-        let_go(r);
-    } else if (job->status != DP_OK) {
+    if (r->stage == DP_CHECKPOINT_COPYING && job->status != DP_OK) {
         struct dp_error why = job->error;
         give_up(r, &why);
-    } else {
+    } else if (r->stage == DP_CHECKPOINT_COPYING) {
         r->stage = DP_CHECKPOINT_COPIED;
         dp_cut_drop(r->cut); /* the copy has all of it */
     }
@@ -221,11 +217,10 @@ static void let_journal_go(struct dp_cut_requests *r)
 
 static void cut_now(struct dp_cut_requests *r)
 {
-    struct dp_error ignored;
     struct dp_counters *counters = &r->base->counters;
     uint64_t began_ns = dp_shard_now(r->base);
     if (r->cut->number != r->number) {
-        if (dp_cut_take(r->cut, r->order, r->number, &ignored) != DP_OK)
+        if (dp_cut_take(r->cut, r->order, r->number) != DP_OK)
             return; /* in a later turn */
         uint64_t ns = dp_shard_now(r->base) - began_ns;
         DP_COUNT(counters, checkpoint_cuts, 1);
@@ -240,11 +235,11 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
 {
     struct dp_error why = {0};
     take_back_job(r);
-    let_journal_go(r);
-    if (is_under_way(r) && look_for_end(r, draining, &why) != DP_OK) {
+    if (is_under_way(r) && look_for_end(r, draining, &why) != DP_OK)
         give_up(r, &why);
-        let_journal_go(r);
-    }
+    let_journal_go(r);
+    note_made(r);
+    let_go(r);
     if (r->stage == DP_CHECKPOINT_PREPARING && dp_write_back_is_past(r->write_back, r->begin_lsn))
         r->stage = DP_CHECKPOINT_PREPARED;
     if (r->stage == DP_CHECKPOINT_CUTTING)
@@ -297,7 +292,7 @@ static enum dp_status check_begin(const struct dp_cut_requests *r, const struct 
                        "shard %" PRIu32 " takes part in checkpoint order %016" PRIx64 " since %" PRIu64
                        " s; order %016" PRIx64 " has to wait for its end",
                        index, r->order, (dp_shard_now(r->base) - r->began_ns) / 1000000000u, ask->order);
-    if (r->job)
+    if (r->job || r->cut->number > 0) /* until the next turn at least */
         return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
                             "shard %" PRIu32 " is ending checkpoint order %016" PRIx64, index, r->order);
     return DP_OK;
@@ -449,9 +444,7 @@ void dp_cut_requests_do(struct dp_cut_requests *r, const struct dp_waiting *wait
         r->heard_ns = dp_shard_now(r->base);
     switch (ask->action) {
     case DP_CHECKPOINT_BEGIN:
-        st = draining ? dp_fail_wait(err, DP_STOPPING, (struct dp_wait){.reason = DP_WAIT_STOPPING},
-                                     "shard %" PRIu32 " is shutting down", r->base->index)
-                      : begin(r, ask, err);
+        st = draining ? dp_replies_stopping(r->replies, err) : begin(r, ask, err);
         r->heard_ns = st == DP_OK ? dp_shard_now(r->base) : r->heard_ns;
         break;
     case DP_CHECKPOINT_CUT:
@@ -462,10 +455,10 @@ void dp_cut_requests_do(struct dp_cut_requests *r, const struct dp_waiting *wait
         break;
     case DP_CHECKPOINT_END:
     case DP_CHECKPOINT_ABANDON:
-        if (known && ask->number > 0 && !draining)
-            note_checkpoint(r, ask->number);
-        if (known)
-            end(r);
+        if (known) {
+            r->stage = DP_CHECKPOINT_NONE; /* the turn lets go what it holds */
+            r->made = draining ? 0 : ask->number;
+        }
         break;
     case DP_CHECKPOINT_LOOK:
         break;

@@ -37,6 +37,7 @@ struct dp_cut_requests {
     uint64_t heard_ns, began_ns;
     uint64_t begin_lsn; /* of the order: preparing writes back all up to it */
     uint32_t number;    /* of the cut that was ordered last */
+    uint32_t made;      /* number of the checkpoint that the store is to name; 0: none */
     char directory[DP_CHECKPOINT_DIRECTORY_MAX + 1];
     bool full, link;
     uint64_t rate;

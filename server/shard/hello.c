@@ -1,14 +1,16 @@
-/* Hello: a client's session, and where it asks for one a stream of its own.
+/* Hello: a client's session, and where it asks for one a stream of its own. And the positions: which numbers of a stream this shard
+ * has applied when a worker that was started again asks (push_replies.h).
  * Order     A hello has no place in a session's order: it must be answered while the session is stuck. It moves `expected`
  *           forward only, and tells that all below it were answered. */
-#include "server/shard/drain.h"
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
-#define STREAM_BLOCK 1024u /* streams reserved at once, durably */
+#define STREAM_BLOCK  1024u /* streams reserved at once, durably */
+#define POSITIONS_MAX 64u   /* answers about positions that wait for the journal */
 
 /* The stream that this hello is to be given; 0: none, or it has one that will do. */
 static uint64_t stream_due(const struct dp_shard *shard, const struct dp_request *request)
@@ -112,7 +114,7 @@ void dp_shard_hello(struct dp_shard *shard, struct dp_waiting **waiting)
         st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
                      shard->base.index);
     else if (shard->draining)
-        st = dp_shard_stopping(shard, &err);
+        st = dp_replies_stopping(&shard->replies, &err);
     else
         st = dp_admission_check_above(&shard->admission, request->stream_above, &err);
     uint64_t stream = stream_due(shard, request);
@@ -135,4 +137,47 @@ void dp_shard_hello(struct dp_shard *shard, struct dp_waiting **waiting)
         welcome(shard, *waiting);
     else
         refuse(shard, *waiting, &err);
+}
+
+/* ---- positions */
+
+/* Bit i: number + i was applied. */
+static void look(const struct dp_shard *shard, const struct dp_request *request, char *bits,
+                 struct dp_error *err)
+{
+    if (dp_admission_check(&shard->admission, request->stream, err) != DP_OK)
+        return;
+    for (uint32_t i = 0; i < request->numbers; i++) {
+        enum dp_status before;
+        enum dp_push_seen seen = dp_push_ids_look(shard->ids, request->stream, request->number + i, &before);
+        if (seen == DP_PUSH_REPEATED)
+            bits[i / 8] = (char)(bits[i / 8] | 1 << i % 8);
+        if (seen == DP_PUSH_TOO_OLD)
+            (void)dp_admission_too_old(&shard->admission, request->stream, err);
+        if (seen == DP_PUSH_TOO_OLD || seen == DP_PUSH_ABOVE) /* so are all after it */
+            return;
+    }
+}
+
+void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    struct dp_asker asker = dp_asker_of(waiting);
+    size_t bytes = (size_t)(request->numbers + 63) / 64 * 8;
+    struct dp_frame bits = {0};
+    asker.sequence = 0;
+    if (dp_journaling_lost(&shard->journaling, err))
+        return;
+    if (shard->push_replies.positions == POSITIONS_MAX)
+        (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                           "shard %" PRIu32 ": %u answers about positions wait for its journal",
+                           shard->base.index, POSITIONS_MAX);
+    else if (!(bits = dp_frame_new(bytes)).data)
+        (void)dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for an answer", shard->base.index);
+    else
+        look(shard, request, memset(bits.data, 0, bytes), err);
+    if (err->status == DP_OK)
+        dp_push_replies_hold_positions(&shard->push_replies, &asker, &bits);
+    dp_frame_release(&bits);
+    dp_push_replies_turn(&shard->push_replies);
 }

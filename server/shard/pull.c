@@ -1,11 +1,15 @@
 /* Pull: rows of a request into one frame a section.
- *     would the answer be sent? (unread.h) -> find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
+ *     would the answer be sent? -> find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
  * The consistency mode is asked first (server/modes): it may let the pull wait, or give it the weights of an earlier step. A pull of a
  * member that it holds leaves its session's order (blocked_pulls.h).
- * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
+ * A pull that waits is tried again from the top; its sections are checked once (waiting->checked).
+ * Unread    Where its client, or all clients, have left so much unread that the answer would be dropped, a pull is parked (UNREAD)
+ *           before its rows are looked for, and tried again when a client reads. A waiting pull holds its keys only; a waiting
+ *           answer would hold its rows, and the bound on unread bytes is one on memory. While more than half of the places for
+ *           requests, or of their bytes, are taken, such a pull is answered AGAIN: clients that do not read leave the other
+ *           half to those that do. A client that reads nothing loses its connection (net/guard.h). */
 #include "server/modes/step_rules.h"
-#include "server/shard/drain.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
@@ -74,21 +78,49 @@ static enum dp_status check_size(struct dp_waiting *waiting, struct dp_error *er
     return DP_OK;
 }
 
+/* ---- clients that do not read */
+
+static bool may_answer(const struct dp_shard *shard, const struct dp_waiting *pull)
+{
+    const struct dp_shard_options *o = &shard->options;
+    return pull->answer_bytes == 0 || !o->may_reply ||
+           o->may_reply(o->reply_context, &pull->peer, pull->answer_bytes);
+}
+
+static bool is_crowded(const struct dp_shard *shard)
+{
+    return shard->schedule.requests > shard->options.requests_max / 2 ||
+           shard->schedule.bytes > DP_SHARD_WAITING_MAX / 2;
+}
+
+void dp_shard_wake_unread(struct dp_shard *shard)
+{
+    bool all = shard->draining || is_crowded(shard);
+    for (struct dp_session *session = dp_schedule_first(&shard->schedule, DP_WAIT_UNREAD); session;
+         session = session->next_waiting)
+        if (session->parked && (all || may_answer(shard, session->first)))
+            dp_schedule_wake(&shard->schedule, session);
+}
+
 /* Whether it must wait: for its client to read, or for its rows, which are in misses.rows where it need not. Refused: why in err. */
 static bool must_wait(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
-    enum dp_unread_verdict verdict = dp_unread_check(&shard->unread, waiting, err);
-    if (verdict == DP_UNREAD_WAIT && shard->draining) {
-        (void)dp_shard_stopping(shard, err);
-        return false;
+    if (may_answer(shard, waiting)) {
+        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, err);
+        return found == DP_FOUND_READING || found == DP_FOUND_PARK;
     }
-    if (verdict == DP_UNREAD_WAIT)
-        waiting->waits_for = DP_WAIT_UNREAD;
-    if (verdict != DP_UNREAD_GO)
-        return verdict == DP_UNREAD_WAIT;
-    enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, err);
-    return found == DP_FOUND_READING || found == DP_FOUND_PARK;
+    waiting->waits_for = DP_WAIT_UNREAD;
+    if (shard->draining)
+        (void)dp_replies_stopping(&shard->replies, err);
+    else if (is_crowded(shard))
+        (void)dp_fail_wait(
+            err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_UNREAD, .total = waiting->answer_bytes},
+            "shard %" PRIu32 ": earlier answers have not been read, and %" PRIu32 " requests wait already",
+            shard->base.index, shard->schedule.requests);
+    return err->status == DP_OK;
 }
+
+/* ---- */
 
 static uint32_t held_ms(const struct dp_waiting *waiting)
 {

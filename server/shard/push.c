@@ -44,7 +44,8 @@ static enum dp_status find_room(struct dp_shard *shard, const struct dp_request 
                                 struct dp_error *err)
 {
     struct dp_wait wait = {.reason = DP_WAIT_STREAMS, .subject = request->stream};
-    switch (dp_push_ids_reserve(shard->ids, request->stream, request->number, dp_shard_now(&shard->base))) {
+    const uint64_t now_ns = dp_shard_now(&shard->base);
+    switch (dp_push_ids_reserve(shard->ids, request->stream, request->number, &now_ns)) {
     case DP_PUSH_ROOM:
         return DP_OK;
     case DP_PUSH_NO_MEMORY:
@@ -92,10 +93,11 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *wai
         return DP_DONE_REFUSED;
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
         enum dp_appended appended = DP_APPEND_REFUSED;
+        struct dp_record record;
+        dp_journaling_describe(&record, DP_RECORD_PUSH, request);
+        record.refused = why;
         if (find_room(shard, request, &ignored) == DP_OK && ask_rules(shard, waiting, &ignored) == DP_STEP_GO)
-            appended = dp_journaling_append(&shard->journaling, request, NULL, request->rate, why, &ignored);
-        if (appended == DP_APPEND_NO_ROOM)
-            dp_write_back_make_journal_room(&shard->write_back, &ignored);
+            appended = dp_journaling_append(&shard->journaling, &record, request, &ignored);
         if (appended == DP_APPENDED) {
             dp_push_ids_add(shard->ids, request->stream, request->number, why);
         } else { /* it cannot be remembered now: later it is refused again, for good */
@@ -148,23 +150,26 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
                                struct dp_pushed *pushed, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_cached_table *tables[DP_SECTIONS_MAX];
+    const struct dp_lookup_section *looked = waiting->lookup.section;
     uint32_t *rows = shard->misses.rows;
+    struct dp_record record;
+    dp_journaling_describe(&record, DP_RECORD_PUSH, request);
+    record.rate = pushed->rate;
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
-        tables[s] = waiting->lookup.section[s].table;
-        if (dp_apply_make_rows(&shard->base, &request->section[s], tables[s], rows, err) != DP_OK)
+        record.dims[s] = looked[s].table->spec.dim;
+        if (dp_apply_make_rows(&shard->base, &request->section[s], looked[s].table, rows) != DP_OK) {
+            (void)dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for new rows of table '%s'",
+                          shard->base.index, looked[s].table->spec.name);
             return DP_APPEND_REFUSED;
+        }
     }
-    enum dp_appended appended =
-        dp_journaling_append(&shard->journaling, request, tables, pushed->rate, DP_OK, err);
-    if (appended == DP_APPEND_NO_ROOM)
-        dp_write_back_make_journal_room(&shard->write_back, err);
+    enum dp_appended appended = dp_journaling_append(&shard->journaling, &record, request, err);
     if (appended != DP_APPENDED)
         return appended;
     uint64_t seen = request->measured ? request->pulled_lsn : UINT64_MAX;
     rows = shard->misses.rows;
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
-        struct dp_applied applied = dp_apply(&request->section[s], tables[s], rows, pushed->rate,
+        struct dp_applied applied = dp_apply(&request->section[s], looked[s].table, rows, pushed->rate,
                                              shard->journaling.lsn, seen, shard->scratch);
         pushed->changed_rows += applied.changed;
         DP_COUNT(&shard->base.counters, rows_bounded, applied.bounded);
@@ -227,6 +232,37 @@ static void measure(const struct dp_shard *shard, const struct dp_request *push,
         out->rate = fmaxf(push->rate / (float)out->staleness, FLT_MIN);
 }
 
+/* A push that was taken (not repeated); of one that was dropped only that. */
+static void count(struct dp_shard *shard, const struct dp_request *push, const struct dp_pushed *pushed)
+{
+    struct dp_counters *counters = &shard->base.counters;
+    struct dp_histogram *histogram = shard->histogram;
+    if (pushed->dropped) {
+        DP_COUNT(counters, pushes_dropped, 1);
+        return;
+    }
+    DP_COUNT(counters, pushes, 1);
+    if (pushed->rate > 0) /* else the close of its step applies it */
+        DP_COUNT(counters, examples, push->examples);
+    if (push->measured) {
+        dp_histogram_add(&histogram[DP_MEASURE_STALENESS], (double)pushed->staleness);
+        DP_COUNT(counters, staleness_sum, pushed->staleness);
+        DP_COUNT(counters, staleness_pushes, 1);
+    }
+    if (pushed->rows > 0) {
+        dp_histogram_add(&histogram[DP_MEASURE_CHANGED], (double)pushed->changed_rows / pushed->rows);
+        DP_COUNT(counters, measured_rows, pushed->rows);
+        DP_COUNT(counters, changed_rows, pushed->changed_rows);
+    }
+    if (!push->member.given)
+        return;
+    dp_histogram_add(&histogram[DP_MEASURE_GAP], (double)pushed->gap);
+    DP_COUNT(counters, clock_gap_sum, pushed->gap);
+    DP_COUNT(counters, clock_gap_pushes, 1);
+    if (pushed->gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
+        DP_COUNT_SET(counters, clock_gap_max, pushed->gap);
+}
+
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
@@ -269,7 +305,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, s
         dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);
     if (request->member.given && !pushed.dropped)
         pushed.gap = dp_steps_gap(&shard->steps, request->member.step);
-    dp_measures_push(&shard->measures, &shard->base.counters, request, &pushed);
+    count(shard, request, &pushed);
     dp_push_replies_hold(&shard->push_replies, waiting, &pushed, NULL);
     return DP_DONE;
 }

@@ -1,6 +1,6 @@
 /* Push replies: a push is answered when the journal is durable past it; a repeated push, when it is durable past the last one
  * appended, so that the first copy is durable too; a refusal that used up a number likewise: after a crash it must still be used
- * up.
+ * up. What a worker that was started again hears of its positions waits alike: it skips them, and a crash must not take one back.
  *     hold -> (durable) -> turn: answered; the journal is lost -> all that wait are refused
  * Holds     The order of their lsns.
  * Thread    The shard's. */
@@ -25,14 +25,19 @@ struct dp_push_replies {
         uint64_t lsn;
         struct dp_pushed pushed;
         struct dp_asker asker;
-        struct dp_error *refused; /* malloc'd; NULL: applied */
+        struct dp_error *refused;  /* malloc'd; NULL: applied */
+        struct dp_frame positions; /* data NULL: the answer to a push */
     } * reply;                    /* a ring */
     uint32_t first, count, capacity;
+    uint32_t positions; /* of them */
 };
 
 /* refused: why; NULL: `pushed` says what became of it. */
 void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
                           const struct dp_pushed *pushed, const struct dp_error *refused);
+/* What was applied (reply.h) as of now; takes the frame over. */
+void dp_push_replies_hold_positions(struct dp_push_replies *held, const struct dp_asker *asker,
+                                    struct dp_frame *bits);
 /* Those that are durable by now are answered. */
 void dp_push_replies_turn(struct dp_push_replies *held);
 /* What will never be durable here, or not soon: whether it is in the journal, the next opening sees. It is to be asked again. */

@@ -48,3 +48,9 @@ void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *
     (void)snprintf(reply.reason, sizeof reply.reason, "%s", err->text);
     dp_replies_send(replies, to, &reply, NULL, 0);
 }
+
+enum dp_status dp_replies_stopping(const struct dp_replies *replies, struct dp_error *err)
+{
+    return dp_fail_wait(err, DP_STOPPING, (struct dp_wait){.reason = DP_WAIT_STOPPING},
+                        "shard %" PRIu32 " is shutting down", replies->base->index);
+}

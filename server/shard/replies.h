@@ -46,4 +46,7 @@ void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to
 void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *to,
                        const struct dp_error *err);
 
+/* Fails with DP_STOPPING: why a draining shard takes no requests. */
+enum dp_status dp_replies_stopping(const struct dp_replies *replies, struct dp_error *err);
+
 #endif

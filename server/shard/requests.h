@@ -24,6 +24,9 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
                                    struct dp_shard_answer *answer, struct dp_error *err);
 
 void dp_shard_hello(struct dp_shard *shard, struct dp_waiting **waiting);
+/* err: set where they are refused; the caller answers that. */
+void dp_shard_put_view(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err);
+void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err);
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);
 
 #endif

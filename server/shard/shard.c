@@ -2,8 +2,6 @@
 #include "common/base/memory.h"
 #include "server/durable/durable_marks.h"
 #include "server/durable/recovery.h"
-#include "server/shard/counters_list.h"
-#include "server/shard/drain.h"
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 
@@ -11,8 +9,7 @@
 #include <stdlib.h>
 
 #define REQUESTS_MAX 1024u
-#define WAITING_MAX  ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
-#define TURN_ROWS    8192u               /* of reads that are done, in one turn */
+#define TURN_ROWS    8192u /* of reads that are done, in one turn */
 
 /* ---- what the nouns below tell the shard */
 
@@ -57,30 +54,17 @@ static bool cleaner_is_busy(void *context)
 /* What has to do with members and steps. */
 static void join_steps(struct dp_shard *shard)
 {
-    dp_measures_init(&shard->measures);
+    dp_histogram_init_numbers(&shard->histogram[DP_MEASURE_STALENESS], "staleness");
+    dp_histogram_init_numbers(&shard->histogram[DP_MEASURE_GAP], "clock_gap");
+    dp_histogram_init_shares(&shard->histogram[DP_MEASURE_CHANGED], "changed");
     const struct dp_shard_options *o = &shard->options;
     struct dp_shard_base *base = &shard->base;
-    shard->views = (struct dp_view_requests){.base = base,
-                                             .steps = &shard->steps,
-                                             .journaling = &shard->journaling,
-                                             .write_back = &shard->write_back,
-                                             .replies = &shard->replies,
-                                             .close = &shard->close,
-                                             .admission = &shard->admission};
     shard->held = (struct dp_blocked_pulls){.base = base,
                                             .steps = &shard->steps,
                                             .replies = &shard->replies,
                                             .schedule = &shard->schedule,
                                             .sessions = shard->sessions,
                                             .released_max = (o->requests_max + 1) / 2};
-    shard->keeper = (struct dp_step_buffering){.base = base,
-                                               .tables = &shard->tables,
-                                               .budget = &shard->budget,
-                                               .journal = &shard->options.journal,
-                                               .steps = &shard->steps,
-                                               .kept = &shard->kept,
-                                               .journaling = &shard->journaling,
-                                               .write_back = &shard->write_back};
     shard->close = (struct dp_close){.base = base,
                                      .tables = &shard->tables,
                                      .misses = &shard->misses,
@@ -157,17 +141,9 @@ static void join(struct dp_shard *shard)
                                          .history = o->history,
                                          .reply = o->reply,
                                          .context = o->reply_context};
-    shard->unread = (struct dp_unread){.base = base,
-                                       .schedule = &shard->schedule,
-                                       .may_reply = o->may_reply,
-                                       .context = o->reply_context,
-                                       .requests_many = o->requests_max / 2,
-                                       .bytes_many = WAITING_MAX / 2};
     shard->push_replies =
         (struct dp_push_replies){.replies = &shard->replies, .journaling = &shard->journaling};
     shard->admission = (struct dp_admission){.base = base, .ids = shard->ids, .wall = &shard->options.wall};
-    shard->positions = (struct dp_positions){
-        .replies = &shard->replies, .admission = &shard->admission, .journaling = &shard->journaling};
     join_steps(shard);
     join_cut(shard);
 }
@@ -280,7 +256,6 @@ void dp_shard_close(struct dp_shard **shard)
     dp_cut_clear(&s->cut);
     dp_journaling_clear(&s->journaling);
     dp_push_replies_clear(&s->push_replies);
-    dp_positions_clear(&s->positions);
     dp_write_back_clear(&s->write_back);
     dp_step_buffer_clear(&s->kept);
     dp_steps_clear(&s->steps);
@@ -326,7 +301,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
         return dp_fail(err, DP_SESSION, "session unknown to shard %" PRIu32 ": say hello first",
                        shard->base.index);
     if (shard->draining)
-        return dp_shard_stopping(shard, err);
+        return dp_replies_stopping(&shard->replies, err);
     if (request->sequence == UINT64_MAX)
         return dp_fail(err, DP_INVALID, "there is no number after %" PRIu64 ": start another session",
                        request->sequence);
@@ -342,7 +317,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
 static enum dp_status check_room(const struct dp_shard *shard, size_t bytes, struct dp_error *err)
 {
     if (shard->schedule.requests >= shard->options.requests_max ||
-        (shard->schedule.requests > 0 && shard->schedule.bytes + bytes > WAITING_MAX))
+        (shard->schedule.requests > 0 && shard->schedule.bytes + bytes > DP_SHARD_WAITING_MAX))
         return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
                             "shard %" PRIu32 " has %" PRIu32 " requests waiting", shard->base.index,
                             shard->schedule.requests);
@@ -390,12 +365,6 @@ static struct dp_waiting *decode(struct dp_shard *shard, const struct dp_peer *f
     return waiting;
 }
 
-static void put_view(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err)
-{
-    dp_view_requests_put(&shard->views, waiting, err);
-    dp_close_view(&shard->close);
-}
-
 /* What has no place in a session's order. */
 static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
 {
@@ -406,17 +375,17 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
     else if (kind == DP_REQUEST_STATUS)
         dp_shard_status(shard, waiting);
     else if (kind == DP_REQUEST_POSITIONS_GET && shard->draining)
-        (void)dp_shard_stopping(shard, &err);
+        (void)dp_replies_stopping(&shard->replies, &err);
     else if (kind == DP_REQUEST_POSITIONS_GET)
-        dp_positions_ask(&shard->positions, waiting);
+        dp_shard_positions(shard, waiting, &err);
     else if (kind == DP_REQUEST_VIEW_PUT && shard->draining)
-        (void)dp_shard_stopping(shard, &err);
+        (void)dp_replies_stopping(&shard->replies, &err);
     else if (kind == DP_REQUEST_VIEW_PUT && shard->options.read_only)
         (void)dp_fail(&err, DP_UNSUPPORTED,
                       "shard %" PRIu32 " serves its store read-only: it takes no training",
                       shard->base.index);
     else if (kind == DP_REQUEST_VIEW_PUT)
-        put_view(shard, waiting, &err);
+        dp_shard_put_view(shard, waiting, &err);
     else if (kind == DP_REQUEST_CHECKPOINT)
         dp_cut_requests_do(&shard->cut_requests, waiting, shard->draining, &err);
     else
@@ -473,9 +442,50 @@ uint32_t dp_shard_rest_ms(const struct dp_shard *shard)
     return held_ms < close_ms ? held_ms : close_ms;
 }
 
-uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX])
+/* ---- its end */
+
+void dp_shard_drain(struct dp_shard *shard)
 {
-    struct dp_store_stats stats = {0};
-    shard->jobs.store->stats(shard->jobs.store->self, &stats);
-    return dp_counters_list_all(&shard->base.counters, &stats, counters);
+    shard->draining = true;
+    dp_row_count_stop(&shard->count);
+}
+
+bool dp_shard_is_quiet(const struct dp_shard *shard)
+{
+    return shard->draining && shard->schedule.requests == 0 && shard->held.count == 0 &&
+           shard->push_replies.count == 0 && !dp_close_is_coming(&shard->close);
+}
+
+enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err)
+{
+    const struct dp_write_back *w = &shard->write_back;
+    const struct dp_error *why = w->failed.status != DP_OK ? &w->failed : &shard->journaling.failed;
+    if (!shard->draining || shard->schedule.requests > 0 || shard->held.count > 0 ||
+        shard->jobs.under_way > 0 || shard->misses.untaken > 0 ||
+        dp_cut_requests_is_busy(&shard->cut_requests) || shard->cut.gone_count > 0)
+        return DP_AGAIN;
+    if (shard->options.read_only)
+        return DP_OK; /* there is nothing to write */
+    if (why->status != DP_OK) {
+        struct dp_error text = *why;
+        (void)dp_wrap(&text, text.status, "shard %" PRIu32 " could not write its rows back",
+                      shard->base.index);
+        if (err)
+            *err = text;
+        return text.status;
+    }
+    DP_ASSERT(!w->last_done || dp_write_back_has_all(w));
+    return w->last_done ? DP_OK : DP_AGAIN;
+}
+
+bool dp_shard_keeps_journal(const struct dp_shard *shard)
+{
+    return !shard->options.read_only && shard->write_back.stored_lsn < shard->journaling.lsn;
+}
+
+enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err)
+{
+    DP_ASSERT(dp_shard_drained(shard, NULL) == DP_OK && !dp_shard_keeps_journal(shard));
+    enum dp_status st = dp_journaling_end(&shard->journaling, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "shard %" PRIu32, shard->base.index);
 }

@@ -3,20 +3,22 @@
 #ifndef DP_SHARD_SHARD_STATE_H
 #define DP_SHARD_SHARD_STATE_H
 
+#include "common/base/histogram.h"
 #include "server/cache/misses.h"
 #include "server/durable/row_count.h"
 #include "server/shard/admission.h"
 #include "server/shard/blocked_pulls.h"
 #include "server/shard/close.h"
 #include "server/shard/cut_requests.h"
-#include "server/shard/measures.h"
-#include "server/shard/positions.h"
 #include "server/shard/push_replies.h"
 #include "server/shard/schedule.h"
 #include "server/shard/shard.h"
 #include "server/shard/step_buffering.h"
-#include "server/shard/unread.h"
-#include "server/shard/view_requests.h"
+
+#define DP_SHARD_WAITING_MAX ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
+
+/* How stale a push is, how far ahead of the slowest member, and the share of its rows that others had changed. */
+enum { DP_MEASURE_STALENESS, DP_MEASURE_GAP, DP_MEASURE_CHANGED, DP_MEASURES };
 
 struct dp_shard {
     struct dp_shard_options options;
@@ -39,17 +41,14 @@ struct dp_shard {
     struct dp_sessions *sessions; /* requests */
     struct dp_schedule schedule;
     struct dp_replies replies;
-    struct dp_unread unread;
     struct dp_push_replies push_replies;
     struct dp_admission admission;
-    struct dp_positions positions;
     struct dp_cut_requests cut_requests;
-    struct dp_view_requests views;
     struct dp_blocked_pulls held;
-    struct dp_step_buffering keeper;
+    struct dp_step_buffering step_buffering;
     struct dp_close close;
-    struct dp_measures measures;
-    uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
+    struct dp_histogram histogram[DP_MEASURES]; /* of pushes, for the status */
+    uint64_t reserving;                         /* streams up to this, by a job under way; 0: none is */
 
     float *scratch;      /* one row of gradients, DP_TABLE_DIM_MAX */
     uint64_t turn_bytes; /* gathered in this turn */
@@ -63,5 +62,10 @@ static inline uint64_t dp_shard_applied(const struct dp_shard *shard)
 {
     return shard->journaling.lsn - dp_step_buffer_count(&shard->kept);
 }
+
+/* It drains, and nothing can change any more. */
+bool dp_shard_is_quiet(const struct dp_shard *shard);
+/* Tries pulls again whose clients have read (pull.c); those that need not wait any more, while the shard drains all. */
+void dp_shard_wake_unread(struct dp_shard *shard);
 
 #endif

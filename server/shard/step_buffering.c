@@ -1,10 +1,10 @@
 #include "server/shard/step_buffering.h"
 
 #include "common/base/log.h"
-#include "server/durable/reappend.h"
-#include "server/steps/step_buffer_union.h"
+#include "server/shard/shard_state.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEP_SHARE      2u                   /* of the cache: the rows of a step, as of any request */
@@ -24,11 +24,11 @@ struct step_size {
     uint64_t rows, cache_bytes, pushes_bytes, close_bytes, journal_bytes;
 };
 
-static void add_rows(const struct dp_step_buffering *keeper, struct step_size *size)
+static void add_rows(const struct dp_shard *shard, struct step_size *size)
 {
     size->rows = size->cache_bytes = size->close_bytes = 0;
     for (uint32_t t = 0; t < size->tables.count && t < DP_SECTIONS_MAX; t++) {
-        const struct dp_cached_table *table = dp_cached_tables_find(keeper->tables, size->tables.table[t]);
+        const struct dp_cached_table *table = dp_cached_tables_find(&shard->tables, size->tables.table[t]);
         uint64_t rows = size->tables.rows[t];
         size->rows = rows > size->rows ? rows : size->rows;
         size->cache_bytes += rows * (table->cache->row_bytes + DP_ROW_SLOT_COST);
@@ -38,7 +38,7 @@ static void add_rows(const struct dp_step_buffering *keeper, struct step_size *s
 }
 
 /* As if no row came twice. */
-static struct step_size size_with(const struct dp_step_buffering *keeper, const struct dp_buffered_step *step,
+static struct step_size size_with(const struct dp_shard *shard, const struct dp_buffered_step *step,
                                   const struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
@@ -46,29 +46,29 @@ static struct step_size size_with(const struct dp_step_buffering *keeper, const 
     if (step)
         dp_buffered_tables(step, &size.tables);
     dp_buffered_tables_add(&size.tables, request->sections, request->section);
-    add_rows(keeper, &size);
+    add_rows(shard, &size);
     return size;
 }
 
 /* Each row once. */
-static enum dp_status count_once(const struct dp_step_buffering *keeper, struct dp_buffered_step *step,
+static enum dp_status count_once(const struct dp_shard *shard, struct dp_buffered_step *step,
                                  const struct dp_request *push, struct step_size *size, struct dp_error *err)
 {
     for (uint32_t t = 0; t < size->tables.count && t < DP_SECTIONS_MAX; t++)
         if (dp_step_buffer_union_rows(step, size->tables.table[t], push->sections, push->section,
                                       &size->tables.rows[t]) != DP_OK)
             return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory to count the rows of a step",
-                           keeper->base->index);
-    add_rows(keeper, size);
+                           shard->base.index);
+    add_rows(shard, size);
     return DP_OK;
 }
 
 /* Bounds that no wait helps with. */
-static enum dp_status check_size(const struct dp_step_buffering *keeper, const struct step_size *size,
-                                 uint64_t step, struct dp_error *err)
+static enum dp_status check_size(const struct dp_shard *shard, const struct step_size *size, uint64_t step,
+                                 struct dp_error *err)
 {
-    const struct dp_journal_options *journal = keeper->journal;
-    uint64_t cache = keeper->budget->bytes / STEP_SHARE, kept = keeper->budget->bytes / KEPT_SHARE;
+    const struct dp_journal_options *journal = &shard->options.journal;
+    uint64_t cache = shard->budget.bytes / STEP_SHARE, kept = shard->budget.bytes / KEPT_SHARE;
     uint64_t segment = journal->segment_bytes ? journal->segment_bytes : SEGMENT_DEFAULT;
     uint64_t share = (journal->budget_bytes ? journal->budget_bytes : JOURNAL_DEFAULT) / JOURNAL_SHARE;
     kept = kept > KEPT_LEAST ? kept : KEPT_LEAST;
@@ -77,46 +77,44 @@ static enum dp_status check_size(const struct dp_step_buffering *keeper, const s
                        "step %" PRIu64 " pushes to more than %u tables: push to fewer in one step", step,
                        DP_SECTIONS_MAX);
     if (size->rows > DP_ROWS_MAX || size->cache_bytes > cache)
-        return dp_fail(err, DP_INVALID,
-                       "shard %" PRIu32 ": the rows of step %" PRIu64 " take %" PRIu64
-                       " bytes, of a row cache of %" PRIu64 ", of which a step may take %" PRIu64
-                       ", and %" PRIu64
-                       " of a table, which may be %u: take smaller minibatches, or give servers "
-                       "more (cache_bytes), or add servers",
-                       keeper->base->index, step, size->cache_bytes, keeper->budget->bytes, cache, size->rows,
-                       DP_ROWS_MAX);
+        return dp_fail(
+            err, DP_INVALID,
+            "shard %" PRIu32 ": the rows of step %" PRIu64 " take %" PRIu64
+            " bytes, of a row cache of %" PRIu64 ", of which a step may take %" PRIu64 ", and %" PRIu64
+            " of a table, which may be %u: take smaller minibatches, or give servers "
+            "more (cache_bytes), or add servers",
+            shard->base.index, step, size->cache_bytes, shard->budget.bytes, cache, size->rows, DP_ROWS_MAX);
     if (size->pushes_bytes > kept)
         return dp_fail(err, DP_INVALID,
                        "shard %" PRIu32 ": the pushes of step %" PRIu64 " take %" PRIu64
                        " bytes, which may be %" PRIu64
                        ", a quarter of cache_bytes or 64 MiB: take smaller minibatches, or give servers more "
                        "(cache_bytes), or add servers",
-                       keeper->base->index, step, size->pushes_bytes, kept);
+                       shard->base.index, step, size->pushes_bytes, kept);
     if (size->close_bytes + SEGMENT_HEADS > segment || size->journal_bytes > share)
         return dp_fail(
             err, DP_INVALID,
             "shard %" PRIu32 ": step %" PRIu64 " takes %" PRIu64
             " bytes of the journal, and its close %" PRIu64 "; they may be %" PRIu64 " and %" PRIu64
             ": take smaller minibatches, or raise journal_bytes in the cluster file, or add servers",
-            keeper->base->index, step, size->journal_bytes, size->close_bytes, share,
-            segment - SEGMENT_HEADS);
+            shard->base.index, step, size->journal_bytes, size->close_bytes, share, segment - SEGMENT_HEADS);
     return DP_OK;
 }
 
-enum dp_status dp_step_buffering_check(const struct dp_step_buffering *keeper,
-                                       const struct dp_waiting *waiting, struct dp_error *err)
+enum dp_status dp_step_buffering_check(const struct dp_shard *shard, const struct dp_waiting *waiting,
+                                       struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
     const struct dp_membership *member = &request->member;
-    struct dp_buffered_step *step = dp_buffered_step(keeper->kept, member->run, member->step);
-    if (!keeper->journaling->journal)
+    struct dp_buffered_step *step = dp_buffered_step(&shard->kept, member->run, member->step);
+    if (!shard->journaling.journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
                        "durability to machine or process",
-                       keeper->base->index);
+                       shard->base.index);
     /* What lies between two closes in the journal is one step's: step_buffer.h's floor stands on that. */
-    if (member->step > keeper->steps->open) {
-        (void)dp_steps_say_held(keeper->steps, member, dp_shard_now(keeper->base), err);
+    if (member->step > shard->steps.open) {
+        (void)dp_steps_say_held(&shard->steps, member, dp_shard_now(&shard->base), err);
         err->status = DP_AGAIN;
         return DP_AGAIN;
     }
@@ -134,92 +132,154 @@ enum dp_status dp_step_buffering_check(const struct dp_step_buffering *keeper,
             " is %g: one rate applies the sum of a step. Give all workers the same; if the rate was "
             "changed between two starts, start all with the earlier one until this step is closed",
             member->step, (double)request->rate, step->push[0]->rank, (double)step->push[0]->rate);
-    struct step_size size = size_with(keeper, step, waiting);
+    struct step_size size = size_with(shard, step, waiting);
     struct dp_error ignored;
-    if (check_size(keeper, &size, member->step, &ignored) == DP_OK)
+    if (check_size(shard, &size, member->step, &ignored) == DP_OK)
         return DP_OK;
-    if (step && count_once(keeper, step, request, &size, err) != DP_OK)
+    if (step && count_once(shard, step, request, &size, err) != DP_OK)
         return err->status;
-    return check_size(keeper, &size, member->step, err);
+    return check_size(shard, &size, member->step, err);
 }
 
-enum dp_status dp_step_buffering_check_other(const struct dp_step_buffering *keeper, struct dp_error *err)
+enum dp_status dp_step_buffering_check_other(const struct dp_shard *shard, struct dp_error *err)
 {
-    if (dp_step_buffer_floor(keeper->kept) >= keeper->journaling->lsn ||
-        !dp_journaling_fills(keeper->journaling))
+    if (dp_step_buffer_floor(&shard->kept) >= shard->journaling.lsn ||
+        !dp_journaling_fills(&shard->journaling))
         return DP_OK;
     return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
                         "shard %" PRIu32 ": half of its journal is full until step %" PRIu64
                         " is closed, and the rest is for the pushes of that",
-                        keeper->base->index, keeper->steps->open);
+                        shard->base.index, shard->steps.open);
 }
 
-bool dp_step_buffering_goes_on(const struct dp_step_buffering *keeper)
-{
-    return dp_steps_is_by_step(keeper->steps) && !dp_steps_is_gathered(keeper->steps) &&
-           dp_reappend_is_due(keeper->kept, keeper->journaling, keeper->write_back->marked_lsn) &&
-           keeper->journaling->failed.status == DP_OK && dp_shard_now(keeper->base) >= keeper->again_ns;
-}
+/* ---- a step that stays open */
 
-void dp_step_buffering_turn(struct dp_step_buffering *keeper)
+static enum dp_appended append_push(struct dp_journaling *journaling, const struct dp_buffered_push *push,
+                                    struct dp_request *request, struct dp_error *err)
 {
-    struct dp_error err = {0};
-    if (!dp_step_buffering_goes_on(keeper))
-        return;
-    if (dp_reappend(keeper->kept, keeper->journaling, &err) == DP_APPENDED) {
-        dp_log(DP_LOG_INFO,
-               "shard %" PRIu32 ": half of its journal is full and step %" PRIu64 " is open: its %" PRIu32
-               " pushes were appended anew, so that the rest can go",
-               keeper->base->index, keeper->steps->open, dp_step_buffer_count(keeper->kept));
-        keeper->failing_ns = 0;
-        return;
+    struct dp_record record = {.kind = DP_RECORD_KEPT_PUSH,
+                               .members = 1,
+                               .run = push->run,
+                               .rank = push->rank,
+                               .step = push->step,
+                               .examples = push->examples,
+                               .view = push->view,
+                               .rate = push->rate};
+    request->stream = push->stream;
+    request->number = push->number;
+    request->sections = push->sections;
+    for (uint32_t s = 0; s < push->sections; s++) {
+        const struct dp_section *section = &push->section[s];
+        size_t values = (size_t)section->rows * dp_value_bytes(section->type);
+        request->section[s] = *section;
+        record.dims[s] = push->dim[s];
+        DP_ASSERT(section->value_bytes == values * push->dim[s]);
     }
-    uint64_t now = dp_shard_now(keeper->base);
-    keeper->again_ns = now + AGAIN_NS;
-    keeper->failing_ns = keeper->failing_ns ? keeper->failing_ns : now;
-    if (now - keeper->failing_ns < TELL_NS)
-        return;
-    keeper->failing_ns = now;
-    dp_log(DP_LOG_WARN,
-           "shard %" PRIu32 ": half of its journal is full and step %" PRIu64
-           " is open, whose pushes could not be appended anew: %s; raise journal_bytes in the cluster file",
-           keeper->base->index, keeper->steps->open, err.text);
+    return dp_journaling_append(journaling, &record, request, err);
 }
 
-enum dp_appended dp_step_buffering_drop(const struct dp_step_buffering *keeper,
-                                        const struct dp_waiting *waiting, struct dp_error *err)
+/* A close that applies nothing. */
+static enum dp_appended append_old(struct dp_journaling *journaling, const struct dp_step_buffer_old *old,
+                                   struct dp_request *request, struct dp_error *err)
 {
-    enum dp_appended appended = dp_journaling_append_dropped(keeper->journaling, &waiting->request, err);
-    if (appended == DP_APPEND_NO_ROOM)
-        dp_write_back_make_journal_room(keeper->write_back, err);
+    struct dp_record record = {.kind = DP_RECORD_CLOSE, .run = old->run, .step = old->step};
+    request->stream = request->number = 0;
+    request->sections = old->sections;
+    if (old->sections > 0) {
+        memcpy(request->section, old->section, old->sections * sizeof old->section[0]);
+        memcpy(record.dims, old->dim, old->sections * sizeof old->dim[0]);
+    }
+    return dp_journaling_append(journaling, &record, request, err);
+}
+
+/* Not APPENDED: why in err; the next call goes on behind what was appended. */
+static enum dp_appended reappend(struct dp_step_buffer *kept, struct dp_journaling *journaling,
+                                 struct dp_error *err)
+{
+    struct dp_request *request = calloc(1, sizeof *request);
+    enum dp_appended appended = DP_APPENDED;
+    if (!request) {
+        (void)dp_fail(err, DP_NOMEM, "no memory for a record");
+        return DP_APPEND_REFUSED;
+    }
+    dp_step_buffer_begin_again(kept, journaling->lsn);
+    for (const struct dp_buffered_step *step = kept->first; appended == DP_APPENDED && step;
+         step = step->next)
+        for (uint32_t i = 0; appended == DP_APPENDED && i < step->count; i++) {
+            if (!dp_step_buffer_lacks_again(kept, step->push[i]))
+                continue;
+            appended = append_push(journaling, step->push[i], request, err);
+            if (appended == DP_APPENDED)
+                dp_step_buffer_appended_again(step->push[i], journaling->lsn);
+        }
+    if (appended == DP_APPENDED && kept->old.run > 0)
+        appended = append_old(journaling, &kept->old, request, err);
+    if (appended == DP_APPENDED)
+        dp_step_buffer_end_again(kept, journaling->lsn);
+    free(request);
     return appended;
 }
 
-enum dp_appended dp_step_buffering_keep(const struct dp_step_buffering *keeper, struct dp_waiting *waiting,
+bool dp_step_buffering_goes_on(const struct dp_shard *shard)
+{
+    const struct dp_journaling *j = &shard->journaling;
+    uint64_t floor = dp_step_buffer_floor(&shard->kept);
+    return dp_steps_is_by_step(&shard->steps) && !dp_steps_is_gathered(&shard->steps) && floor < j->lsn &&
+           floor <= shard->write_back.marked_lsn && dp_journaling_fills(j) && j->failed.status == DP_OK &&
+           dp_shard_now(&shard->base) >= shard->step_buffering.again_ns;
+}
+
+void dp_step_buffering_turn(struct dp_shard *shard)
+{
+    struct dp_error err = {0};
+    if (!dp_step_buffering_goes_on(shard))
+        return;
+    if (reappend(&shard->kept, &shard->journaling, &err) == DP_APPENDED) {
+        dp_log(DP_LOG_INFO,
+               "shard %" PRIu32 ": half of its journal is full and step %" PRIu64 " is open: its %" PRIu32
+               " pushes were appended anew, so that the rest can go",
+               shard->base.index, shard->steps.open, dp_step_buffer_count(&shard->kept));
+        shard->step_buffering.failing_ns = 0;
+        return;
+    }
+    uint64_t now = dp_shard_now(&shard->base);
+    shard->step_buffering.again_ns = now + AGAIN_NS;
+    shard->step_buffering.failing_ns =
+        shard->step_buffering.failing_ns ? shard->step_buffering.failing_ns : now;
+    if (now - shard->step_buffering.failing_ns < TELL_NS)
+        return;
+    shard->step_buffering.failing_ns = now;
+    dp_log(DP_LOG_WARN,
+           "shard %" PRIu32 ": half of its journal is full and step %" PRIu64
+           " is open, whose pushes could not be appended anew: %s; raise journal_bytes in the cluster file",
+           shard->base.index, shard->steps.open, err.text);
+}
+
+enum dp_appended dp_step_buffering_drop(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                        struct dp_error *err)
+{
+    struct dp_record record;
+    dp_journaling_describe(&record, DP_RECORD_PUSH, &waiting->request);
+    record.dropped = true;
+    return dp_journaling_append(&shard->journaling, &record, &waiting->request, err);
+}
+
+enum dp_appended dp_step_buffering_keep(struct dp_shard *shard, struct dp_waiting *waiting,
                                         struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    const struct dp_membership *member = &request->member;
-    struct dp_record of = {.run = member->run,
-                           .rank = member->rank,
-                           .step = member->step,
-                           .examples = member->examples,
-                           .view = member->view};
-    struct dp_cached_table *tables[DP_SECTIONS_MAX];
+    struct dp_record record;
+    dp_journaling_describe(&record, DP_RECORD_KEPT_PUSH, request);
     for (uint32_t s = 0; s < request->sections; s++)
-        of.dims[s] = waiting->lookup.section[s].table->spec.dim;
-    struct dp_buffered_push *push = dp_buffered_push_new(request, &of, waiting->bytes);
+        record.dims[s] = waiting->lookup.section[s].table->spec.dim;
+    struct dp_buffered_push *push = dp_buffered_push_new(request, &record, waiting->bytes);
     enum dp_appended appended = DP_APPEND_REFUSED;
-    for (uint32_t s = 0; s < request->sections; s++)
-        tables[s] = waiting->lookup.section[s].table;
-    if (!push || dp_step_buffer_reserve(keeper->kept, push) != DP_OK)
-        (void)dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory to keep a push", keeper->base->index);
+    if (!push || dp_step_buffer_reserve(&shard->kept, push) != DP_OK)
+        (void)dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory to keep a push", shard->base.index);
     else
-        appended = dp_journaling_append_kept(keeper->journaling, request, tables, err);
+        appended = dp_journaling_append(&shard->journaling, &record, request, err);
     if (appended == DP_APPENDED)
-        dp_step_buffer_add(keeper->kept, &push, keeper->journaling->lsn, &waiting->message);
+        dp_step_buffer_add(&shard->kept, &push, shard->journaling.lsn, &waiting->message);
     dp_buffered_push_free(&push);
-    if (appended == DP_APPEND_NO_ROOM)
-        dp_write_back_make_journal_room(keeper->write_back, err);
     return appended;
 }

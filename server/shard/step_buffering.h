@@ -1,49 +1,48 @@
-/* Keeper: keeps the pushes of synchronous steps until their step is closed (close.h).
+/* Step buffering: keeps the pushes of synchronous steps until their step is closed (close.h).
  *     new by its id, next of its member -> check: the open step, one rate, bounds of the step -> memory -> append to the journal -> kept
  * Why       The bounds of a step are checked as its pushes come: its close is a request that may take half of the cache, and a
  *           record that must fit into a segment of the journal, of which the pushes and closes of two steps and more are needed
- *           at a time (step_buffer.h). What was answered is never given up.
- *           Only pushes of the open step are kept: one of a later step, of a member whose pulls touched other shards, hears
- *           AGAIN. So the pushes of a step lie between two closes in the journal, and no close that is replayed wants one from
- *           below the floor.
+ *           at a time (step_buffer.h). An answered push is never given up.
+ *           Only pushes of the open step are kept: a push of a later step, of a member whose pulls touched other shards, is
+ *           answered AGAIN. So the pushes of a step lie between two closes in the journal, and no close that is replayed
+ *           needs one from below the floor.
+ * Reappends While a step is open no segment beyond its floor is recycled (step_buffer.h), but each opening takes a segment, and
+ *           views, dropped pushes and others are appended. So that a step that stays open does not fill the journal, its kept
+ *           pushes and then the weights from before the last close are appended again once the store has all up to the
+ *           floor and half of the journal is full; the floor is behind those then. A replay that finds the same pushes
+ *           twice, or a part of them, takes them once. Where not all could be appended the floor stays.
  * Thread    The shard's. */
 #ifndef DP_SHARD_STEP_BUFFERING_H
 #define DP_SHARD_STEP_BUFFERING_H
 
-#include "server/durable/write_back.h"
+#include "server/durable/journaling.h"
 #include "server/shard/sessions.h"
 
+struct dp_shard;
+
 struct dp_step_buffering {
-    const struct dp_shard_base *base;
-    const struct dp_cached_tables *tables;
-    const struct dp_cache_budget *budget;
-    const struct dp_journal_options *journal;
-    const struct dp_steps *steps;
-    struct dp_step_buffer *kept;
-    struct dp_journaling *journaling;
-    struct dp_write_back *write_back;
-    uint64_t again_ns;   /* what is kept is not appended anew before */
-    uint64_t failing_ns; /* since when it could not be, or when that was told; 0: it could */
+    uint64_t again_ns;   /* the next attempt to reappend is not before */
+    uint64_t failing_ns; /* since when attempts fail, or when that was logged; 0: the last one succeeded */
 };
 
 /* Whether a push that its rule lets be kept fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
 DP_MUST_USE
-enum dp_status dp_step_buffering_check(const struct dp_step_buffering *keeper, const struct dp_waiting *push,
+enum dp_status dp_step_buffering_check(const struct dp_shard *shard, const struct dp_waiting *push,
                                        struct dp_error *err);
 /* A push of nobody while a step is open: half of the journal is left for what closes it, as no room can be made there. */
 DP_MUST_USE
-enum dp_status dp_step_buffering_check_other(const struct dp_step_buffering *keeper, struct dp_error *err);
-/* Sees to it that a step which stays open does not fill the journal (reappend.h). Not while the shard drains. */
-void dp_step_buffering_turn(struct dp_step_buffering *keeper);
+enum dp_status dp_step_buffering_check_other(const struct dp_shard *shard, struct dp_error *err);
+/* Reappends where that is due. Not while the shard drains. */
+void dp_step_buffering_turn(struct dp_shard *shard);
 /* Whether its next turn has something to do. */
-bool dp_step_buffering_goes_on(const struct dp_step_buffering *keeper);
+bool dp_step_buffering_goes_on(const struct dp_shard *shard);
 /* Of a push whose step was closed without it: APPENDED: its number is used up. Else why in err. */
 DP_MUST_USE
-enum dp_appended dp_step_buffering_drop(const struct dp_step_buffering *keeper, const struct dp_waiting *push,
+enum dp_appended dp_step_buffering_drop(struct dp_shard *shard, const struct dp_waiting *push,
                                         struct dp_error *err);
 /* Of a push that was checked, with its tables. APPENDED: its message is kept, too. Else why in err, and nothing changed. */
 DP_MUST_USE
-enum dp_appended dp_step_buffering_keep(const struct dp_step_buffering *keeper, struct dp_waiting *push,
+enum dp_appended dp_step_buffering_keep(struct dp_shard *shard, struct dp_waiting *push,
                                         struct dp_error *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* Creating tables, durably, and the status, which tells of them. */
 #include "server/durable/table_mark.h"
-#include "server/shard/counters_list.h"
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 
@@ -69,28 +68,41 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
     return DP_DONE_REFUSED;
 }
 
+uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX])
+{
+    const struct dp_counters *own = &shard->base.counters;
+    struct dp_store_stats stats = {0};
+    uint32_t n = 0;
+    shard->jobs.store->stats(shard->jobs.store->self, &stats);
+#define OWN(counter, kind, help)                                                                             \
+    counters[n++] = (struct dp_counter){#counter, atomic_load_explicit(&own->counter, memory_order_relaxed)};
+    DP_COUNTER_MAP(OWN)
+#undef OWN
+#define STORE(counter, kind, help) counters[n++] = (struct dp_counter){"store_" #counter, stats.counter};
+    DP_STORE_COUNTER_MAP(STORE)
+#undef STORE
+    return n;
+}
+
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
 {
     struct dp_table_status tables[DP_CACHED_TABLES_MAX];
     struct dp_counter counters[DP_COUNTERS_MAX];
-    struct dp_store_stats stats = {0};
-    shard->jobs.store->stats(shard->jobs.store->self, &stats);
     DP_COUNT_SET(&shard->base.counters, rows_dirty, dp_cached_tables_dirty_rows(&shard->tables));
     for (uint32_t i = 0; i < shard->tables.count; i++)
         tables[i] = (struct dp_table_status){.spec = shard->tables.table[i]->spec,
                                              .rows = dp_cached_table_rows(shard->tables.table[i]),
                                              .bytes = shard->tables.table[i]->cache->bytes};
-    struct dp_reply reply = {
-        .kind = DP_REPLY_STATUS,
-        .report = {.shard = shard->base.index,
-                   .shards = shard->base.shards,
-                   .store = shard->options.store_id,
-                   .tables = shard->tables.count,
-                   .counters = dp_counters_list_all(&shard->base.counters, &stats, counters),
-                   .histograms = DP_MEASURES,
-                   .histogram = shard->measures.histogram,
-                   .table = tables,
-                   .counter = counters}};
+    struct dp_reply reply = {.kind = DP_REPLY_STATUS,
+                             .report = {.shard = shard->base.index,
+                                        .shards = shard->base.shards,
+                                        .store = shard->options.store_id,
+                                        .tables = shard->tables.count,
+                                        .counters = dp_shard_counters(shard, counters),
+                                        .histograms = DP_MEASURES,
+                                        .histogram = shard->histogram,
+                                        .table = tables,
+                                        .counter = counters}};
     struct dp_asker to = dp_asker_of(waiting);
     dp_replies_send(&shard->replies, &to, &reply, NULL, 0);
 }

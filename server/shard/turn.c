@@ -9,7 +9,6 @@
  * Holds     What was answered OK was applied in full, and is durable (push_replies.h); a request that was not
  *           applied changed no row. */
 #include "common/base/blocking.h"
-#include "server/shard/drain.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
@@ -208,8 +207,8 @@ static bool goes_on(const struct dp_shard *shard)
 {
     const struct dp_session *head = room_head(shard);
     return shard->schedule.run_first || shard->misses.first || dp_write_back_goes_on(&shard->write_back) ||
-           (!shard->draining && dp_step_buffering_goes_on(&shard->keeper)) ||
-           dp_blocked_pulls_goes_on(&shard->held) || (shard->draining && shard->held.count > 0) ||
+           (!shard->draining && dp_step_buffering_goes_on(shard)) || dp_blocked_pulls_goes_on(&shard->held) ||
+           (shard->draining && shard->held.count > 0) ||
            dp_cache_budget_goes_on(&shard->budget, head ? &head->first->lookup : NULL);
 }
 
@@ -224,7 +223,7 @@ static void will_wake(const struct dp_shard *shard, bool out[DP_SCHEDULE_QUEUES]
     out[DP_WAIT_STREAMS] = shard->reserving > 0;
     out[DP_WAIT_DISK] = shard->journaling.behind_ns > 0;
     out[DP_WAIT_STEP] = dp_close_will_wake(&shard->close);
-    out[DP_WAIT_UNREAD] = dp_unread_will_wake(&shard->unread);
+    out[DP_WAIT_UNREAD] = shard->options.may_reply != NULL; /* its caller turns when a client has read */
     /* It goes on by itself, or waits for a change: a read that ends, rows that become clean, the urgent one's end. */
     out[DP_WAIT_ROOM] = reads || budget->wants_clean || budget->urgent || shard->jobs.under_way > 0 ||
                         dp_write_back_is_busy(&shard->write_back) ||
@@ -245,7 +244,7 @@ static void held_turn(struct dp_shard *shard)
 {
     struct dp_error stopping = {0};
     if (shard->draining && shard->held.count > 0)
-        (void)dp_shard_stopping(shard, &stopping);
+        (void)dp_replies_stopping(&shard->replies, &stopping);
     dp_blocked_pulls_turn(&shard->held, stopping.status != DP_OK ? &stopping : NULL);
 }
 
@@ -268,20 +267,16 @@ bool dp_shard_turn(struct dp_shard *shard)
     uint64_t start = dp_shard_now(&shard->base);
     bool before = dp_blocking_set(false);
     journal_turn(shard);
-    if (!shard
-             ->draining) /* who stops needs no mark: after a clean close there is nothing in the journal to be missed */
-        dp_journaling_put_again(&shard->journaling);
     dp_schedule_wake_late(&shard->schedule, start);
-    dp_positions_turn(&shard->positions);
     dp_write_back_set_quiet(&shard->write_back, dp_shard_is_quiet(shard));
     dp_io_jobs_take(&shard->jobs);
     dp_misses_turn(&shard->misses, shard->journaling.lsn);
     room_turn(shard);
-    dp_unread_turn(&shard->unread, shard->draining);
+    dp_shard_wake_unread(shard);
     dp_close_turn(&shard->close, shard->draining);
     held_turn(shard);
     if (!shard->draining)
-        dp_step_buffering_turn(&shard->keeper);
+        dp_step_buffering_turn(shard);
     do_requests(shard);
     dp_journaling_commit(&shard->journaling);
     journal_turn(shard);

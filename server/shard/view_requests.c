@@ -1,4 +1,15 @@
-#include "server/shard/view_requests.h"
+/* View requests: a client hands a shard the view that the shard lacks.
+ *     view_put -> it is one of this run, or of a later one -> journaled -> acted on -> AGAIN, until the record is durable
+ *     -> answered with the number acted on, and to a member that returns, with whether it takes part here
+ * Promise   A shard acts on the newest view that it was given. An older one of the same run changes nothing, and is answered
+ *           with the newer number; a view that cannot be of the same run, or is of an older one, is refused.
+ *           So is a run that no process can have begun (as of pushes: admission.h), and a number that no register has come
+ *           to: else one peer's random bytes would shut out all later runs and views.
+ *           Once it was answered, no crash takes it back: a process that has joined asks where to go on, and nothing that
+ *           the one before it sends is taken any more. Requests that name it go on at once: what they change stands behind
+ *           the view in the journal. */
+#include "server/shard/requests.h"
+#include "server/shard/shard_state.h"
 
 #include "common/base/log.h"
 #include "common/model/stream.h"
@@ -7,21 +18,21 @@
 
 #define JUMP_MAX (UINT64_C(1) << 20)
 
-static void say_begins(const struct dp_view_requests *requests)
+static void say_begins(const struct dp_shard *shard)
 {
-    const struct dp_view *view = &requests->steps->view;
+    const struct dp_view *view = &shard->steps.view;
     char mode[DP_MODE_TEXT_BYTES];
     dp_mode_text(view->mode, view->slack, mode);
     dp_log(DP_LOG_INFO,
            "shard %" PRIu32 ": run %" PRIu32 " begins at step %" PRIu64 " with %" PRIu32 " members, %s",
-           requests->base->index, view->run, view->first_step, view->members, mode);
+           shard->base.index, view->run, view->first_step, view->members, mode);
 }
 
 /* Of one that was heard a moment ago it is likely that it still runs: then somebody started the worker twice. */
-static void say_replaced(const struct dp_view_requests *requests, const struct dp_view *view)
+static void say_replaced(const struct dp_shard *shard, const struct dp_view *view)
 {
-    const struct dp_steps *steps = requests->steps;
-    uint64_t now_ns = dp_shard_now(requests->base);
+    const struct dp_steps *steps = &shard->steps;
+    uint64_t now_ns = dp_shard_now(&shard->base);
     for (uint32_t rank = 0; rank < view->members; rank++) {
         uint64_t before = steps->view.member[rank].incarnation;
         if (before == 0 || before == view->member[rank].incarnation)
@@ -29,34 +40,32 @@ static void say_replaced(const struct dp_view_requests *requests, const struct d
         dp_log(DP_LOG_INFO,
                "shard %" PRIu32 ": run %" PRIu32 ": another process joined as worker %" PRIu32
                "; the one before was last heard %.1f s ago, and ends if it still runs",
-               requests->base->index, view->run, rank, (double)(now_ns - steps->heard_ns[rank]) / 1e9);
+               shard->base.index, view->run, rank, (double)(now_ns - steps->heard_ns[rank]) / 1e9);
     }
 }
 
 /* Said once: as the view is acted on. */
-static void say_returned(const struct dp_view_requests *requests, uint32_t rank)
+static void say_returned(const struct dp_shard *shard, uint32_t rank)
 {
-    const struct dp_steps *steps = requests->steps;
+    const struct dp_steps *steps = &shard->steps;
     const struct dp_view *view = &steps->view;
     if (dp_steps_has_begun(steps, rank))
         dp_log(DP_LOG_INFO,
                "shard %" PRIu32 ": run %" PRIu32 ": worker %" PRIu32 " takes part again, from step %" PRIu64
                " on",
-               requests->base->index, view->run, rank, view->member[rank].from);
+               shard->base.index, view->run, rank, view->member[rank].from);
     else
         dp_log(DP_LOG_INFO,
                "shard %" PRIu32 ": run %" PRIu32 ": worker %" PRIu32 " is to take part from step %" PRIu64
                " on, which is over here: it has to join from a later one",
-               requests->base->index, view->run, rank, view->member[rank].from);
+               shard->base.index, view->run, rank, view->member[rank].from);
 }
 
-static enum dp_status append(const struct dp_view_requests *requests, const struct dp_request *request,
-                             struct dp_error *err)
+static enum dp_status append(struct dp_shard *shard, const struct dp_request *request, struct dp_error *err)
 {
-    enum dp_appended appended =
-        dp_journaling_append_view(requests->journaling, request->note, request->note_bytes, err);
-    if (appended == DP_APPEND_NO_ROOM)
-        dp_write_back_make_journal_room(requests->write_back, err);
+    const struct dp_record record = {
+        .kind = DP_RECORD_VIEW, .bytes = request->note, .size = request->note_bytes};
+    enum dp_appended appended = dp_journaling_append(&shard->journaling, &record, NULL, err);
     if (appended == DP_APPEND_BEHIND)
         err->status = DP_AGAIN;
     DP_ASSERT((appended == DP_APPENDED) == (err->status == DP_OK));
@@ -64,10 +73,9 @@ static enum dp_status append(const struct dp_view_requests *requests, const stru
 }
 
 /* A join or leave is one number. */
-static enum dp_status check_reach(const struct dp_view_requests *requests, const struct dp_view *view,
-                                  struct dp_error *err)
+static enum dp_status check_reach(const struct dp_shard *shard, const struct dp_view *view, struct dp_error *err)
 {
-    const struct dp_view *own = &requests->steps->view;
+    const struct dp_view *own = &shard->steps.view;
     uint64_t known = view->run == own->run ? own->number : 0;
     if (view->run > DP_RUN_MAX)
         return dp_fail(err, DP_INVALID, "view of run %" PRIu32 ": runs end at %u", view->run, DP_RUN_MAX);
@@ -76,65 +84,64 @@ static enum dp_status check_reach(const struct dp_view_requests *requests, const
                        "view %" PRIu64 " of run %" PRIu32 ": the last one known here is %" PRIu64
                        ", and no process can have made more than %" PRIu64 " since",
                        view->number, view->run, known, JUMP_MAX);
-    return view->run > own->run ? dp_admission_check(requests->admission, dp_stream_of_run(view->run, 0), err)
+    return view->run > own->run ? dp_admission_check(&shard->admission, dp_stream_of_run(view->run, 0), err)
                                 : DP_OK;
 }
 
 /* Takes the view over. */
-static void take(const struct dp_view_requests *requests, struct dp_view *view, enum dp_view_news news)
+static void take(struct dp_shard *shard, struct dp_view *view, enum dp_view_news news)
 {
     bool returns[DP_MEMBERS_MAX] = {false};
     for (uint32_t rank = 0; news == DP_VIEW_NEWER && rank < view->members; rank++)
-        returns[rank] = view->member[rank].from > requests->steps->view.member[rank].from;
+        returns[rank] = view->member[rank].from > shard->steps.view.member[rank].from;
     if (news == DP_VIEW_NEWER)
-        say_replaced(requests, view);
-    dp_steps_take(requests->steps, view, dp_shard_now(requests->base));
+        say_replaced(shard, view);
+    dp_steps_take(&shard->steps, view, dp_shard_now(&shard->base));
     if (news == DP_VIEW_NEW_RUN)
-        say_begins(requests);
-    for (uint32_t rank = 0; rank < requests->steps->view.members; rank++)
+        say_begins(shard);
+    for (uint32_t rank = 0; rank < shard->steps.view.members; rank++)
         if (returns[rank])
-            say_returned(requests, rank);
+            say_returned(shard, rank);
+    dp_close_view(&shard->close);
 }
 
 /* Takes the view over where it acts on it. */
-static enum dp_status act(const struct dp_view_requests *requests, const struct dp_request *request,
-                          struct dp_view *view, struct dp_error *err)
+static enum dp_status act(struct dp_shard *shard, const struct dp_request *request, struct dp_view *view,
+                          struct dp_error *err)
 {
-    enum dp_view_news news = dp_steps_look(requests->steps, view, err);
+    enum dp_view_news news = dp_steps_look(&shard->steps, view, err);
     if (news == DP_VIEW_REFUSED)
         return err->status;
     if (news == DP_VIEW_KNOWN)
         return DP_OK;
-    if (check_reach(requests, view, err) != DP_OK)
+    if (check_reach(shard, view, err) != DP_OK)
         return err->status;
-    if (dp_close_is_hidden(requests->close) ||
-        (news == DP_VIEW_NEW_RUN && dp_close_is_coming(requests->close)))
-        return dp_close_say(requests->close, err);
-    if (dp_mode_of(view->mode)->by_step && !requests->journaling->journal)
+    if (dp_close_is_hidden(&shard->close) || (news == DP_VIEW_NEW_RUN && dp_close_is_coming(&shard->close)))
+        return dp_close_say(&shard->close, err);
+    if (dp_mode_of(view->mode)->by_step && !shard->journaling.journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
                        "durability to machine or process",
-                       requests->base->index);
-    if (append(requests, request, err) != DP_OK)
+                       shard->base.index);
+    if (append(shard, request, err) != DP_OK)
         return err->status;
-    take(requests, view, news);
+    take(shard, view, news);
     return DP_OK;
 }
 
-static bool is_durable(const struct dp_view_requests *requests, struct dp_error *err)
+static bool is_durable(const struct dp_shard *shard, struct dp_error *err)
 {
-    const struct dp_journaling *j = requests->journaling;
+    const struct dp_journaling *j = &shard->journaling;
     if (j->view_lsn <= j->durable)
         return true;
     if (!dp_journaling_lost(j, err))
         (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
                            "shard %" PRIu32 " makes view %" PRIu64 " of run %" PRIu32 " durable",
-                           requests->base->index, requests->steps->view.number, requests->steps->view.run);
+                           shard->base.index, shard->steps.view.number, shard->steps.view.run);
     return false;
 }
 
-void dp_view_requests_put(const struct dp_view_requests *requests, const struct dp_waiting *waiting,
-                          struct dp_error *err)
+void dp_shard_put_view(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
     struct dp_view view;
@@ -143,19 +150,19 @@ void dp_view_requests_put(const struct dp_view_requests *requests, const struct 
         st = dp_fail(err, DP_INVALID, "view: worker %" PRIu32 " asks, of %" PRIu32 " members", request->rank,
                      view.members);
     if (st == DP_OK)
-        st = act(requests, request, &view, err);
+        st = act(shard, request, &view, err);
     dp_view_clear(&view);
     if (st != DP_OK)
         return;
-    if (!is_durable(requests, err))
+    if (!is_durable(shard, err))
         return;
-    if (request->returns && dp_steps_check_left(requests->steps, request->rank, err) != DP_OK)
+    if (request->returns && dp_steps_check_left(&shard->steps, request->rank, err) != DP_OK)
         return;
-    struct dp_reply reply = {.kind = DP_REPLY_VIEW, .version = requests->steps->view.number};
+    struct dp_reply reply = {.kind = DP_REPLY_VIEW, .version = shard->steps.view.number};
     if (request->returns) {
-        reply.begun = dp_steps_has_begun(requests->steps, request->rank);
-        reply.begin = dp_steps_begin(requests->steps);
+        reply.begun = dp_steps_has_begun(&shard->steps, request->rank);
+        reply.begin = dp_steps_begin(&shard->steps);
     }
     struct dp_asker to = dp_asker_of(waiting);
-    dp_replies_send(requests->replies, &to, &reply, NULL, 0);
+    dp_replies_send(&shard->replies, &to, &reply, NULL, 0);
 }

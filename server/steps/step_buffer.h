@@ -5,7 +5,7 @@
  *           times its gradient; f32, multiply, then add. The sum of one push is its gradient, bit for bit. It is no NaN; rounding may make it
  *           infinite where gradients are near the end of f32, and the optimizer bounds it.
  * Floor     The journal is needed from the first push of the step closed last: its replay brings the old weights back. So
- *           marks tell no lsn at or past it, while a step is open in which somebody takes part. (reappend.h moves it.)
+ *           marks tell no lsn at or past it, while a step is open in which somebody takes part. (step_buffering.h: reappending moves it.)
  * Holds     Steps ascend by (run, step), a step's pushes by rank. bytes = those of all pushes, without the old weights.
  * Thread    The shard's. Memory: a push keeps the message that its sections lend from; old weights keep theirs. */
 #ifndef DP_STEPS_STEP_BUFFER_H
@@ -35,7 +35,7 @@ struct dp_buffered_step {
     size_t bytes;
     uint32_t count, room;
     struct dp_buffered_push **push;
-    struct dp_step_buffer_union *unions; /* step_buffer_union.h's */
+    struct dp_step_buffer_union *unions; /* of dp_step_buffer_union_rows */
 };
 
 /* Only step_buffer.c changes the fields but where another file is named; others may read first, bytes and old. */
@@ -93,7 +93,7 @@ void dp_step_buffer_clear(struct dp_step_buffer *kept);
 
 /* ---- a step's sum */
 
-/* What a step touches: its tables, ascending by id, and of each so many rows at most (as if no key came twice: step_buffer_union.h). */
+/* What a step touches: its tables, ascending by id, and of each so many rows at most (as if no key came twice). */
 struct dp_buffered_tables {
     uint32_t count; /* above DP_SECTIONS_MAX: more than that */
     uint32_t table[DP_SECTIONS_MAX];
@@ -103,6 +103,13 @@ void dp_buffered_tables(const struct dp_buffered_step *step, struct dp_buffered_
 /* Adds those of a push. */
 void dp_buffered_tables_add(struct dp_buffered_tables *tables, uint32_t sections,
                             const struct dp_section *section);
+
+/* How many rows of the table the step and sections of one push more have together, each counted once: the sum of tables above is as
+ * many times too high as members push the same rows, as all do with dense tables. The step remembers its keys, 8 bytes a row, from
+ * the first call on. DP_NOMEM. */
+DP_MUST_USE
+enum dp_status dp_step_buffer_union_rows(struct dp_buffered_step *step, uint32_t table, uint32_t sections,
+                                         const struct dp_section *section, uint64_t *rows);
 
 /* Goes over the keys of one table in a step, ascending; each comes once. */
 struct dp_buffer_sum {

@@ -1,11 +1,14 @@
 #include "server/steps/steps_replay.h"
 
+#include "common/base/bytes.h"
+#include "common/base/memory.h"
 #include "server/cache/apply.h"
-#include "server/steps/step_buffer_apply.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define ROWS_AT_ONCE 256u
 
 enum dp_status dp_steps_replay_view(const struct dp_steps_replay *r, const struct dp_record *record,
                                     struct dp_error *err)
@@ -27,7 +30,7 @@ void dp_steps_replay_push(const struct dp_steps_replay *r, const struct dp_recor
         dp_steps_pushed(r->steps, record->rank, record->step);
 }
 
-/* The whole record in one frame. NULL: out of memory. */
+/* The record in one frame. NULL: out of memory. */
 static struct dp_message *copy_of(const void *bytes, size_t size)
 {
     struct dp_message *message = dp_message_new(1);
@@ -51,7 +54,7 @@ static void move(struct dp_section *section, uint32_t sections, const void *byte
     }
 }
 
-/* The same record, appended anew (reappend.h). */
+/* The same record, appended again (step_buffering.h). */
 static bool is_same(const struct dp_buffered_push *before, const void *bytes, size_t size)
 {
     const struct dp_frame *frame = &before->message->frame[0];
@@ -98,23 +101,67 @@ static const struct dp_buffered_step *find_step(const struct dp_steps_replay *r,
     return NULL;
 }
 
-static enum dp_status apply_section(const struct dp_steps_replay *r, struct dp_step_buffer_apply *apply,
-                                    uint32_t s, const struct dp_request *close, uint64_t lsn,
+/* rows: of the section's keys, which must be all those of the step in this table. A few rows at a time: a step may be large. */
+static bool apply_sums(struct dp_buffer_sum *sum, const struct dp_section *section,
+                       struct dp_cached_table *table, const uint32_t *rows, float rate, uint64_t lsn,
+                       float *gradients)
+{
+    uint32_t dim = table->spec.dim;
+    uint64_t mixed;
+    for (uint32_t done = 0, n; done < section->rows; done += n) {
+        struct dp_section some = {.table = section->table,
+                                  .keys = (const char *)section->keys + (size_t)done * 8};
+        for (n = 0; n < ROWS_AT_ONCE && done + n < section->rows; n++)
+            if (!dp_buffer_sum_next(sum, &mixed, gradients + (size_t)n * dim) ||
+                mixed != dp_load_u64le((const char *)some.keys + (size_t)n * 8))
+                return false;
+        some.rows = n;
+        some.values = gradients;
+        some.value_bytes = (size_t)n * dim * sizeof(float);
+        (void)dp_apply(&some, table, rows + done, rate, lsn, UINT64_MAX, NULL);
+    }
+    return !dp_buffer_sum_next(sum, &mixed, NULL);
+}
+
+/* The bits are those of the close (close.c): both add by dp_buffer_sum_next and apply by dp_apply. */
+static enum dp_status apply_section(const struct dp_steps_replay *r, const struct dp_buffered_step *step,
+                                    const struct dp_section *section, float rate, uint64_t lsn,
                                     struct dp_error *err)
 {
-    const struct dp_section *section = &close->section[s];
     struct dp_cached_table *table = dp_cached_tables_find(r->tables, section->table);
+    struct dp_buffer_sum sum = {0};
     uint32_t *rows = malloc(((size_t)section->rows + 1) * sizeof rows[0]);
-    if (!rows)
-        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " rows", section->rows);
-    dp_row_cache_find_many(table->cache, section->keys, section->rows, rows);
-    enum dp_status st = dp_apply_make_rows(r->base, section, table, rows, err);
-    if (st == DP_OK && !dp_step_buffer_apply(apply, s, section, table, rows, close->rate, lsn))
+    float *gradients = dp_alloc_aligned((size_t)ROWS_AT_ONCE * table->spec.dim * sizeof(float));
+    enum dp_status st = DP_OK;
+    if (!rows || !gradients || dp_buffer_sum_init(&sum, step, table->id, table->spec.dim) != DP_OK)
+        st = dp_fail(err, DP_NOMEM, "no memory for the sums of %" PRIu32 " rows", section->rows);
+    if (st == DP_OK)
+        dp_row_cache_find_many(table->cache, section->keys, section->rows, rows);
+    if (st == DP_OK && dp_apply_make_rows(r->base, section, table, rows) != DP_OK)
+        st = dp_fail(err, DP_NOMEM, "no memory for new rows of table '%s'", table->spec.name);
+    if (st == DP_OK && !apply_sums(&sum, section, table, rows, rate, lsn, gradients))
         st = dp_fail(err, DP_CORRUPT, "the close of a step has other rows of table '%s' than its pushes",
                      table->spec.name);
+    dp_buffer_sum_clear(&sum);
+    free(gradients);
     free(rows);
     DP_COUNT(&r->base->counters, rows_replayed, section->rows);
     return st;
+}
+
+/* Into section: those of the close, in a copy of its record. NULL: no memory, which is in err. */
+static struct dp_message *copy_weights(const struct dp_request *rows, const void *bytes, size_t size,
+                                       struct dp_section section[DP_SECTIONS_MAX], struct dp_error *err)
+{
+    struct dp_message *copy = copy_of(bytes, size);
+    if (!copy) {
+        (void)dp_fail(err, DP_NOMEM, "no memory for the weights from before a step");
+        return NULL;
+    }
+    if (rows->sections > 0)
+        memcpy(section, rows->section, rows->sections * sizeof section[0]);
+    move(section, rows->sections, bytes, copy);
+    return copy;
 }
 
 /* Its rows have it, and the steps tell so: only the weights from before are told again. */
@@ -125,11 +172,9 @@ static enum dp_status restore_old(const struct dp_steps_replay *r, const struct 
     struct dp_section section[DP_SECTIONS_MAX];
     if (close->run != r->steps->view.run || close->step + 1 != r->steps->open)
         return DP_OK; /* a later close comes */
-    struct dp_message *copy = copy_of(bytes, size);
+    struct dp_message *copy = copy_weights(rows, bytes, size, section, err);
     if (!copy)
-        return dp_fail(err, DP_NOMEM, "no memory for the weights from before a step");
-    memcpy(section, rows->section, rows->sections * sizeof section[0]);
-    move(section, rows->sections, bytes, copy);
+        return err->status;
     dp_step_buffer_restore_old(r->kept, close->run, close->step, rows->sections, section, close->dims, &copy,
                                lsn);
     return DP_OK;
@@ -141,11 +186,9 @@ static enum dp_status end_step(const struct dp_steps_replay *r, const struct dp_
                                struct dp_error *err)
 {
     struct dp_section section[DP_SECTIONS_MAX];
-    struct dp_message *copy = copy_of(bytes, size);
+    struct dp_message *copy = copy_weights(rows, bytes, size, section, err);
     if (!copy)
-        return dp_fail(err, DP_NOMEM, "no memory for the weights from before a step");
-    memcpy(section, rows->section, rows->sections * sizeof section[0]);
-    move(section, rows->sections, bytes, copy);
+        return err->status;
     dp_step_buffer_close(r->kept, close->run, close->step, rows->sections, section, close->dims, &copy);
     if (close->run == r->steps->view.run && dp_steps_has_backups(r->steps))
         dp_step_buffer_forget_old(r->kept); /* nobody asks for them */
@@ -162,21 +205,14 @@ enum dp_status dp_steps_replay_close(const struct dp_steps_replay *r, const stru
                                      const struct dp_request *rows, uint64_t lsn, const void *bytes,
                                      size_t size, struct dp_error *err)
 {
-    struct dp_cached_table *tables[DP_SECTIONS_MAX];
-    struct dp_step_buffer_apply apply;
     if (close->members == 0)
         return restore_old(r, close, rows, lsn, bytes, size, err);
     const struct dp_buffered_step *step = find_step(r, close, err);
     if (!step)
         return err->status;
-    for (uint32_t s = 0; s < rows->sections; s++)
-        tables[s] = dp_cached_tables_find(r->tables, rows->section[s].table);
-    if (dp_step_buffer_apply_init(&apply, step, rows->sections, tables) != DP_OK)
-        return dp_fail(err, DP_NOMEM, "no memory for the sums of a step");
     enum dp_status st = DP_OK;
     for (uint32_t s = 0; st == DP_OK && s < rows->sections; s++)
-        st = apply_section(r, &apply, s, rows, lsn, err);
-    dp_step_buffer_apply_clear(&apply);
+        st = apply_section(r, step, &rows->section[s], rows->rate, lsn, err);
     return st == DP_OK ? end_step(r, close, rows, bytes, size, err) : st;
 }
 

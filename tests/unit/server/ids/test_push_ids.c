@@ -21,7 +21,7 @@ static enum dp_push_seen look(struct dp_push_ids *ids, uint64_t stream, uint64_t
 
 static enum dp_push_room reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
 {
-    return dp_push_ids_reserve(ids, stream, number, now_ns);
+    return dp_push_ids_reserve(ids, stream, number, &now_ns);
 }
 
 /* A second later: the quota of forgetting is never in the way. */

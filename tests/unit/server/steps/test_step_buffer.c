@@ -1,7 +1,7 @@
 /* Goal    The sum of a step is that of a plain loop over its pushes in order of rank, bit for bit, whatever the order in which they
  *         came; steps and pushes are found and dropped as step_buffer.h says; old weights are found by ascending keys; the floor.
  * Method  Random pushes to three tables, f32 and bf16, of 1 to 24 members: few cursors, and a heap of them; sums key by key against arrays. */
-#include "server/steps/step_buffer_union.h"
+#include "server/steps/step_buffer.h"
 #include "tests/lib/test.h"
 
 #include "common/base/bf16.h"
