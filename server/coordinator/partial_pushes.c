@@ -28,7 +28,7 @@ uint32_t dp_partial_grace_ms(bool has_sync)
     return has_sync ? CLOSE_MS : DISK_MS;
 }
 
-/* Push n is worker n % workers' (worker/schedule/push_id.h), unless workers take them from a list. */
+/* Push n is worker n % workers' (worker/schedule/shares.h), unless workers take them from a list. */
 static void name_worker(const struct dp_cluster_training *training, const struct dp_copy_push *push,
                         char *out, size_t size)
 {

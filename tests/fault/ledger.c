@@ -1,7 +1,7 @@
 #include "tests/fault/ledger.h"
 
 #include "tests/fault/disk_file.h"
-#include "worker/schedule/push_id.h"
+#include "worker/schedule/shares.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "worker/loop/gradients.h"
 #include "worker/loop/step.h"
 #include "worker/schedule/rate.h"
-#include "worker/schedule/rounds.h"
+#include "worker/schedule/shares.h"
 #include "worker/score/sets.h"
 #include "worker/telemetry/report.h"
 

@@ -1,6 +1,6 @@
 /* All-reduce: trains a dense model without servers, to compare with. Every rank is a worker that keeps a copy of all parameters.
  *     check -> open all -> meet -> (compute -> meet -> sum -> apply)* -> report, weights
- * Order     Step s of an epoch is minibatch s * ranks + r of each rank r: a round of sync on servers (worker/schedule/rounds.h), with its
+ * Order     Step s of an epoch is minibatch s * ranks + r of each rank r: a round of sync on servers (worker/schedule/shares.h), with its
  *           rate, its weights by examples and its optimizer. So the weights after a step differ from those of sync by the
  *           rounding of the sum alone, whose order the reducer chooses.
  * Promise   All ranks have the same bits after each step: checked at the end of every epoch. A signal to one rank stops all after

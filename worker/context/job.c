@@ -155,8 +155,8 @@ static void tell_other_settings(const struct dp_job *job, struct dp_error *err)
                   cause.text, job->cluster->model);
 }
 
-enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
-                            struct dp_client_table **out, struct dp_error *err)
+static enum dp_status open_table(struct dp_job *job, const struct dp_table_spec *spec,
+                                 struct dp_client_table **out, struct dp_error *err)
 {
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
@@ -174,7 +174,7 @@ enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_erro
         const struct dp_table_spec *spec = &dp_graph_parameter(job->model.graph, p)->table;
         enum dp_status st = must_exist ? table_is_there(job, spec->name, err) : DP_OK;
         if (st == DP_OK)
-            st = dp_job_table(job, spec, &job->table[p], err);
+            st = open_table(job, spec, &job->table[p], err);
         if (st != DP_OK)
             return st;
     }

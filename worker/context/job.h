@@ -28,9 +28,9 @@ struct dp_row_source;
 
 struct dp_job {
     const struct dp_cluster *cluster;
-    const char *cluster_file;          /* of a training: for the checkpoint of its best epoch */
-    uint32_t worker;                   /* predict: 0 */
-    const atomic_int *stop;            /* number of the signal that asks to stop, or 0 */
+    const char *cluster_file; /* of a training: for the checkpoint of its best epoch */
+    uint32_t worker;          /* predict: 0 */
+    const atomic_int *stop;   /* number of the signal that asks to stop, or 0 */
 
     struct dp_clock clock;
     struct dp_model model;
@@ -44,8 +44,8 @@ struct dp_job {
     struct dp_backend backend;
     char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */
     struct dp_program *program;
-    bool seated;       /* in async, after dp_membership_join: its pushes are those of a member of the run */
-    bool resumes;      /* --resume: an earlier process of this worker may have begun the run */
+    bool seated;  /* in async, after dp_membership_join: its pushes are those of a member of the run */
+    bool resumes; /* --resume: an earlier process of this worker may have begun the run */
     /* Called during a wait, so that others see that this worker lives; or NULL. */
     void (*alive)(void *of);
     void *alive_of;
@@ -87,10 +87,6 @@ enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct 
 /* Opens the model's tables, and creates missing ones; with must_exist a missing one is DP_NOT_FOUND. */
 DP_MUST_USE
 enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err);
-
-DP_MUST_USE
-enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
-                            struct dp_client_table **out, struct dp_error *err);
 
 /* Examples in a minibatch; DP_JOB_BATCH before a training has settled it (defaults.h), or if data is only
  * scored. */

@@ -39,7 +39,7 @@ enum dp_status dp_membership_hand_over(struct dp_job *job, const struct dp_round
 static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool returns)
 {
     char text[DP_MODE_TEXT_BYTES];
-    struct dp_membership_seat seat = dp_membership_seat_of(job);
+    struct dp_seat seat = dp_membership_seat_of(job);
     dp_log(DP_LOG_INFO, "consistency %s: %" PRIu64 " steps in an epoch, each of %" PRIu32 " workers",
            dp_mode_text(rounds->rule.mode, rounds->rule.slack, text), rounds->count, rounds->members);
     if (returns && seat.missed > 0)
@@ -121,10 +121,10 @@ enum dp_status dp_membership_leave_before(struct dp_job *job, uint64_t until, st
                        : dp_wrap(err, st, "leaving the workers of run %" PRIu32, job->cluster->training.run);
 }
 
-struct dp_membership_seat dp_membership_seat_of(const struct dp_job *job)
+struct dp_seat dp_membership_seat_of(const struct dp_job *job)
 {
-    return (struct dp_membership_seat){.from = dp_client_joined_at(job->client),
-                                       .missed = dp_client_missed(job->client)};
+    return (struct dp_seat){.from = dp_client_joined_at(job->client),
+                            .missed = dp_client_missed(job->client)};
 }
 
 /* The register's, of this run's members; {0}: there is none. `above`, wait_ms: as of dp_shared_get. *version may be NULL. */
@@ -146,15 +146,15 @@ static enum dp_status get_view(struct dp_job *job, const struct dp_rounds *round
     return st;
 }
 
-enum dp_status dp_membership_look(struct dp_job *job, const struct dp_rounds *rounds,
-                                  struct dp_membership_seat *out, struct dp_error *err)
+enum dp_status dp_membership_look(struct dp_job *job, const struct dp_rounds *rounds, struct dp_seat *out,
+                                  struct dp_error *err)
 {
     struct dp_view view = {0};
     enum dp_status st = rounds->members > 0 ? get_view(job, rounds, 0, 0, &view, NULL, err) : DP_OK;
-    *out = (struct dp_membership_seat){0};
+    *out = (struct dp_seat){0};
     if (view.members > 0)
-        *out = (struct dp_membership_seat){.from = view.member[job->worker].from,
-                                           .missed = view.member[job->worker].missed};
+        *out = (struct dp_seat){.from = view.member[job->worker].from,
+                                .missed = view.member[job->worker].missed};
     dp_view_clear(&view);
     return st;
 }

@@ -1,4 +1,4 @@
-/* Roster: a worker's place among those that wait for each other (worker/schedule/rounds.h), as the shards know
+/* Roster: a worker's place among those that wait for each other (worker/schedule/shares.h), as the shards know
  * it. In async (rounds.members is 0) no worker waits. A worker joins only so that it is the one process in
  * its place: pushes of an earlier process are refused. No step of theirs is counted, and it does not leave.
  *     join -> (a step)* -> leave
@@ -11,20 +11,14 @@
 #define DP_COORDINATE_MEMBERSHIP_H
 
 #include "worker/context/job.h"
-#include "worker/schedule/rounds.h"
-
-/* When a worker takes part. {0}: from the beginning. */
-struct dp_membership_seat {
-    uint64_t from;   /* the first step of the run in which it takes part since it came back last */
-    uint64_t missed; /* steps below, in which it took no part, in all */
-};
+#include "worker/schedule/shares.h"
 
 /* Before joining, as the register knows it: {0} where nobody has joined. */
 DP_MUST_USE
-enum dp_status dp_membership_look(struct dp_job *job, const struct dp_rounds *rounds,
-                                  struct dp_membership_seat *out, struct dp_error *err);
+enum dp_status dp_membership_look(struct dp_job *job, const struct dp_rounds *rounds, struct dp_seat *out,
+                                  struct dp_error *err);
 /* After joining. */
-struct dp_membership_seat dp_membership_seat_of(const struct dp_job *job);
+struct dp_seat dp_membership_seat_of(const struct dp_job *job);
 /* Call before the first pull of a step, once the run's plan can no longer be replaced. returns: this worker trains on, so if it has left
  * it comes back; else its end stays. */
 DP_MUST_USE

@@ -310,8 +310,8 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
                    what, worker, (double)timeout_ms / 1000, seen.state, without);
 }
 
-enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,
-                                  struct dp_error *err)
+static enum dp_status check_one(struct dp_peers *peers, uint32_t worker, const char *what,
+                                struct dp_error *err)
 {
     struct dp_error why = {0};
     enum dp_status st = hear(peers, worker, err);
@@ -341,7 +341,7 @@ enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, u
             peers->sign[w].looked_ns = 0; /* silence counts from when it is waited for */
             continue;
         }
-        st = dp_peers_check_one(peers, w, meetings[kind], err);
+        st = check_one(peers, w, meetings[kind], err);
         if (st == DP_OK && !dp_job_is_gone(peers->job, w))
             tell_awaited(peers, w, meetings[kind]);
     }
@@ -382,8 +382,8 @@ static enum dp_status pause_between(struct dp_peers *peers, struct dp_error *err
     return dp_shared_pause(peers->job, ms, err);
 }
 
-enum dp_status dp_peers_await(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
-                              struct dp_error *err)
+static enum dp_status await(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
+                            struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     peers->pause_ms = PAUSE_FIRST_MS;
@@ -403,7 +403,7 @@ enum dp_status dp_peers_collect(struct dp_peers *peers, enum dp_peers_kind kind,
 {
     enum dp_status st = DP_OK;
     for (bool all = false; st == DP_OK && !all;) {
-        st = dp_peers_await(peers, kind, epoch, err);
+        st = await(peers, kind, epoch, err);
         if (st == DP_OK)
             st = dp_peers_fetch(peers, kind, epoch, notes, &all, err);
     }

@@ -69,20 +69,12 @@ enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, ui
 DP_MUST_USE
 enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch, uint32_t also,
                               struct dp_error *err);
-/* The same for one worker, whatever it has reached. */
-DP_MUST_USE
-enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,
-                                  struct dp_error *err);
 /* Fetches what all workers handed over for the epoch into notes[workers] of {0}, without the epoch in front.
  * *all: none is missing. Of one that has left a note may be missing: it stays {0}. */
 DP_MUST_USE
 enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                               struct dp_shared_note *notes, bool *all, struct dp_error *err);
-/* Polls until all workers have handed it over. */
-DP_MUST_USE
-enum dp_status dp_peers_await(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
-                              struct dp_error *err);
-/* The same, and fetches it. */
+/* Polls until all workers have handed it over, and fetches it. */
 DP_MUST_USE
 enum dp_status dp_peers_collect(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                                 struct dp_shared_note *notes, struct dp_error *err);

@@ -3,12 +3,11 @@
 #include "common/base/log.h"
 #include "common/model/stream.h"
 #include "worker/context/retry.h"
-#include "worker/coordinate/asked_position.h"
 #include "worker/coordinate/membership.h"
-#include "worker/history/tally.h"
+#include "worker/history/position.h"
 #include "worker/loop/step.h"
-#include "worker/schedule/push_id.h"
 #include "worker/schedule/rate.h"
+#include "worker/schedule/shares.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +33,7 @@ uint64_t dp_takeover_undone(const struct dp_rounds *rounds, uint64_t until, uint
 {
     uint64_t epoch = until / rounds->count, mine = dp_share_positions(rounds->share);
     uint64_t done = until % rounds->count * rounds->every;
-    DP_ASSERT(done <= mine); /* a step without minibatches is the last of its epoch (rounds.h) */
+    DP_ASSERT(done <= mine); /* a step without minibatches is the last of its epoch (shares.h) */
     return epoch < epochs ? mine - done + (epochs - epoch - 1) * mine : 0;
 }
 
@@ -145,7 +144,7 @@ static enum dp_status act(struct dp_takeover *s, struct dp_job *second, const st
                           struct dp_error *err)
 {
     struct dp_position position = {0};
-    struct dp_membership_seat seat = {0};
+    struct dp_seat seat = {0};
     uint64_t end = 0;
     bool drops = dp_cluster_rule_backups(rounds->rule) > 0;
     enum dp_status st = ask_once_more(s, second->worker, err);
@@ -154,7 +153,7 @@ static enum dp_status act(struct dp_takeover *s, struct dp_job *second, const st
     if (st == DP_OK)
         seat = dp_membership_seat_of(second);
     if (st == DP_OK) /* now that no push of its process is taken any more */
-        st = dp_asked_position(second, rounds, &seat, &position, err);
+        st = dp_position_find(second, rounds, seat, &position, err);
     if (st == DP_OK)
         st = find_end(second, &position, &end, err);
     uint64_t until = dp_rounds_step(rounds, position.epoch, end);
@@ -220,32 +219,20 @@ static enum dp_status stand_in(struct dp_takeover *s, uint32_t worker, struct dp
     }
 }
 
-/* What it made in all, by its push numbers. */
-static enum dp_status made_by(const struct dp_takeover *s, uint32_t worker, const struct dp_rounds *rounds,
-                              struct dp_tally *tally, struct dp_error *err)
-{
-    const struct dp_gone *gone = &s->gone[worker];
-    const struct dp_membership_seat seat = {.from = gone->until, .missed = gone->missed};
-    struct dp_job its = *s->job; /* asks for its numbers */
-    struct dp_position position = {0};
-    its.worker = worker;
-    enum dp_status st = dp_asked_position(&its, rounds, &seat, &position, err);
-    if (st == DP_OK)
-        *tally = dp_tally_of(&position, rounds, dp_dataset_examples(s->data), dp_job_batch(s->job));
-    dp_position_clear(&position);
-    return st;
-}
-
 /* It had come back before it left, or before the end. */
 static enum dp_status say_missed(const struct dp_takeover *s, uint32_t worker, const struct dp_rounds *rounds,
                                  struct dp_worker_stats *stats, struct dp_error *err)
 {
     const struct dp_gone *gone = &s->gone[worker];
     uint64_t end = dp_rounds_step(rounds, s->epochs, 0);
-    struct dp_tally tally = {0};
-    enum dp_status st = made_by(s, worker, rounds, &tally, err);
+    const struct dp_seat seat = {.from = gone->until, .missed = gone->missed};
+    struct dp_position position = {0};
+    enum dp_status st = dp_position_find(s->job, rounds, seat, &position, err);
     if (st != DP_OK)
         return st;
+    const struct dp_tally tally =
+        dp_position_tally(&position, rounds, dp_dataset_examples(s->data), dp_job_batch(s->job));
+    dp_position_clear(&position);
     uint64_t made = tally.before.minibatches + tally.here.minibatches;
     if (gone->until < end) {
         stats->left.undone = s->epochs * dp_share_positions(rounds->share) - made;

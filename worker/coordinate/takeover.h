@@ -26,7 +26,7 @@
 #define DP_COORDINATE_TAKEOVER_H
 
 #include "worker/context/job.h"
-#include "worker/schedule/rounds.h"
+#include "worker/schedule/shares.h"
 #include "worker/telemetry/worker_stats.h"
 
 struct dp_gone {

@@ -2,7 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
-#include "worker/schedule/push_id.h"
+#include "worker/schedule/shares.h"
 #include "worker/telemetry/progress.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 #include "worker/coordinate/work_leases.h"
 
 #include "worker/context/retry.h"
-#include "worker/schedule/push_id.h"
+#include "worker/schedule/shares.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

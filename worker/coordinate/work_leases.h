@@ -1,6 +1,6 @@
 /* Portions: this worker's leases of an epoch's work, where workers have no shares of their own
  * (training.work "leased"). A portion has the minibatches of one push number: the same as with fixed shares
- * (group.h, push_id.h), in any worker.
+ * (shares.h), in any worker.
  *     begin (epoch) -> ask -> (next minibatch)* -> ... -> answered (portion) -> ask -> ... -> OVER
  * Promise   Each ask lists all portions that this worker holds, and those that were answered since the last
  *           successful ask. Minibatches come portion by portion, each in ascending order. The worker asks
@@ -14,7 +14,7 @@
 #define DP_COORDINATE_WORK_LEASES_H
 
 #include "worker/context/job.h"
-#include "worker/schedule/group.h"
+#include "worker/schedule/shares.h"
 
 #define DP_PORTIONS_AHEAD_NS UINT64_C(50000000)
 

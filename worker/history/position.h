@@ -12,48 +12,32 @@
  *           have forgotten is over: newer ones took its place.
  *           Where all workers take from one list (work_leases.h), an epoch begins when all pushes of the one
  *           before are on all shards, in any worker; all are asked for then (worker 0 of 1, in any order).
- * Thread    Any: plain functions of the answers of `ask`. */
+ * Exact     The tally counts every minibatch of an epoch that the servers have forgotten as that of a
+ *           complete one.
+ * Thread    The client's; what takes a position: any. */
 #ifndef DP_HISTORY_POSITION_H
 #define DP_HISTORY_POSITION_H
 
-#include "common/base/status.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* Push numbers in one request. */
-#define DP_POSITION_PIECE 4096u
-
-struct dp_position_plan {
-    uint32_t run, epochs;
-    uint32_t worker, workers;
-    uint64_t groups; /* pushes of this worker in an epoch */
-    bool any_order;  /* pushes are made in any order: an epoch is over when all of them are there */
-    uint64_t from; /* it takes part from this step of the run on: group g of epoch e is step e * groups + g */
-    uint64_t missed; /* of the steps below `from`: in how many it took no part */
-    /* As dp_client_pushed, for DP_POSITION_PIECE numbers at most. */
-    enum dp_status (*ask)(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
-                          struct dp_error *err);
-    void *context;
-};
+#include "worker/context/job.h"
+#include "worker/schedule/shares.h"
 
 struct dp_position {
-    uint32_t epoch;  /* the first with pushes left; plan.epochs: none has */
+    uint32_t epoch;  /* the first with pushes left; training.epochs: none has */
     uint64_t groups; /* in an epoch */
     uint64_t made;   /* how many of those of `epoch` are made */
     uint64_t first;  /* the first of `epoch` that is not done */
     uint64_t *bits;  /* heap; bit g: group g of `epoch` is made; NULL: none is */
-    uint64_t from;   /* of the plan */
+    uint64_t from;   /* of the seat */
     /* Epochs below `epoch` in which it may have missed some: bits of as many, the last one first. Heap. */
     uint64_t *gaps;
     uint32_t gap_epochs;
     uint64_t unknown; /* missed in epochs below those, of which the servers have forgotten what was made */
 };
 
+/* Asks for the pushes of the worker of `rounds`. seat: as of its membership. */
 DP_MUST_USE
-enum dp_status dp_position_find(const struct dp_position_plan *plan, struct dp_position *out,
-                                struct dp_error *err);
+enum dp_status dp_position_find(struct dp_job *job, const struct dp_rounds *rounds, struct dp_seat seat,
+                                struct dp_position *out, struct dp_error *err);
 void dp_position_clear(struct dp_position *position); /* accepts {0} */
 /* It is not to be made any more. */
 bool dp_position_done(const struct dp_position *position, uint32_t epoch, uint64_t group);
@@ -68,5 +52,30 @@ static inline bool dp_position_same(const struct dp_position *a, const struct dp
 {
     return a->epoch == b->epoch && a->made == b->made && a->from == b->from;
 }
+
+/* How much of a worker's share its pushes have, and how much it missed because it was away. */
+struct dp_amount {
+    uint64_t steps; /* with minibatches */
+    uint64_t minibatches, examples;
+};
+struct dp_tally {
+    struct dp_amount before; /* made in the epochs before the one under way, */
+    struct dp_amount here;   /* and in this one */
+    struct dp_amount missed; /* done without it */
+};
+
+/* examples, batch: as of dp_share_examples. */
+struct dp_tally dp_position_tally(const struct dp_position *position, const struct dp_rounds *rounds,
+                                  uint64_t examples, uint32_t batch);
+static inline uint64_t dp_tally_examples(const struct dp_tally *tally)
+{
+    return tally->before.examples + tally->here.examples;
+}
+
+/* Logs where a restarted worker continues. */
+void dp_position_tell(const struct dp_position *position, const struct dp_cluster_training *training,
+                      const struct dp_rounds *rounds);
+/* 1234 as "1,234". */
+const char *dp_grouped(uint64_t value, char out[32]);
 
 #endif

@@ -120,12 +120,18 @@ static bool is_line(const json_t *line)
     return place_of(line, &place) && (sum_of(line, &sum) || note_of(line, &kind));
 }
 
+static struct dp_step_log_plan plan_of(const struct dp_step_log *log)
+{
+    return (struct dp_step_log_plan){.epochs = (uint32_t)dp_json_get_u64(log->head, "epochs"),
+                                     .groups = dp_json_get_u64(log->head, "groups")};
+}
+
 /* DP_DATA: it is not this log. */
 static enum dp_status parse(struct dp_step_log *log, FILE *file, struct dp_error *err)
 {
     log->head = next_line(file);
     const char *settings = json_string_value(json_object_get(log->head, "settings"));
-    const struct dp_step_log_plan plan = dp_step_log_plan_of(log);
+    const struct dp_step_log_plan plan = plan_of(log);
     json_t *own = head_line(&log->id, &plan, settings ? settings : "");
     bool ours = log->head && json_equal(own, log->head);
     json_decref(own);
@@ -190,7 +196,7 @@ enum dp_status dp_step_log_place(const char *path, const struct dp_step_log_id *
     json_t *line;
     *place = (struct dp_step_place){0};
     if (st == DP_OK) {
-        *plan = dp_step_log_plan_of(log);
+        *plan = plan_of(log);
         json_array_foreach(log->lines, i, line)
         {
             struct dp_step_place at;
@@ -220,12 +226,6 @@ void dp_step_log_close(struct dp_step_log **log)
 const char *dp_step_log_settings(const struct dp_step_log *log)
 {
     return json_string_value(json_object_get(log->head, "settings"));
-}
-
-struct dp_step_log_plan dp_step_log_plan_of(const struct dp_step_log *log)
-{
-    return (struct dp_step_log_plan){.epochs = (uint32_t)dp_json_get_u64(log->head, "epochs"),
-                                     .groups = dp_json_get_u64(log->head, "groups")};
 }
 
 void dp_step_log_visit(const struct dp_step_log *log, const struct dp_step_log_visitor *visitor)

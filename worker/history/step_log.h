@@ -64,7 +64,6 @@ void dp_step_log_close(struct dp_step_log **log); /* accepts NULL inside */
 
 /* The settings that the pushes were made by; NULL: nothing is known. Lent. */
 const char *dp_step_log_settings(const struct dp_step_log *log);
-struct dp_step_log_plan dp_step_log_plan_of(const struct dp_step_log *log);
 
 /* What the servers have of this worker's pushes. */
 struct dp_step_log_cut {

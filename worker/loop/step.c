@@ -3,7 +3,7 @@
 #include "common/base/log.h"
 #include "worker/context/exchange.h"
 #include "worker/loop/pull_wait.h"
-#include "worker/schedule/push_id.h"
+#include "worker/schedule/shares.h"
 #include "worker/telemetry/advice.h"
 
 #include <inttypes.h>

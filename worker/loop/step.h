@@ -9,7 +9,7 @@
  * local copy does not move between them. threads: the minibatches of a fetch are computed by several threads
  * and are one push (hogwild.h).
  * Promise   When an epoch returns every push of it is answered: no request crosses the boundary of an epoch.
- *           Each group is pushed under its push id (push_id.h), even if it has no rows. Minibatches whose
+ *           Each group is pushed under its push id (shares.h), even if it has no rows. Minibatches whose
  *           push is already done are skipped: not read, not computed, not pushed; their examples count as
  *           found.
  * Thread    The client's; a reader's inside.

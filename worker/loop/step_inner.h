@@ -12,9 +12,8 @@
 #include "worker/loop/skipped_steps.h"
 #include "worker/loop/step.h"
 #include "worker/read/reader.h"
-#include "worker/schedule/group.h"
 #include "worker/schedule/rate.h"
-#include "worker/schedule/rounds.h"
+#include "worker/schedule/shares.h"
 
 /* F minibatches whose parameters were pulled together. */
 struct dp_loop_fetch {

@@ -1,17 +1,15 @@
 #include "worker/loop/train.h"
 
 #include "common/base/log.h"
-#include "worker/coordinate/asked_position.h"
 #include "worker/coordinate/membership.h"
 #include "worker/coordinate/takeover.h"
 #include "worker/coordinate/training_plan.h"
-#include "worker/history/position_text.h"
+#include "worker/history/position.h"
 #include "worker/history/remember.h"
 #include "worker/history/run_files.h"
-#include "worker/history/tally.h"
 #include "worker/loop/evaluation.h"
 #include "worker/loop/step.h"
-#include "worker/schedule/rounds.h"
+#include "worker/schedule/shares.h"
 #include "worker/score/baseline.h"
 #include "worker/score/sets.h"
 #include "worker/telemetry/interim.h"
@@ -41,7 +39,7 @@ struct training {
     bool over;    /* and finished it */
     struct dp_share share;
     struct dp_rounds rounds;
-    struct dp_membership_seat seat; /* as known when `position` was asked for */
+    struct dp_seat seat; /* as known when `position` was asked for */
     struct dp_takeover stand_in;
     struct dp_position position;
     struct dp_remember remember;
@@ -184,7 +182,7 @@ static void take_found(struct training *t)
 {
     const struct dp_position *p = &t->position;
     const struct dp_tally tally =
-        dp_tally_of(p, &t->rounds, dp_dataset_examples(t->train), t->settings->batch);
+        dp_position_tally(p, &t->rounds, dp_dataset_examples(t->train), t->settings->batch);
     t->progress.examples =
         tally.before.examples; /* those of the epoch under way are added as it skips them */
     t->progress.examples_total = share_of(t, t->settings->epochs) - tally.missed.examples;
@@ -231,7 +229,7 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
     else
         st = dp_membership_look(t->job, &t->rounds, &t->seat, err);
     if (st == DP_OK)
-        st = dp_asked_position(t->job, &t->rounds, &t->seat, &t->position, err);
+        st = dp_position_find(t->job, &t->rounds, t->seat, &t->position, err);
     if (st == DP_OK)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
@@ -381,9 +379,9 @@ static void log_epoch(const struct training *t, uint32_t epoch)
 /* An earlier process in this place may have trained until this one joined; or the others had let it leave, and it came back. */
 static enum dp_status look_again(struct training *t, struct dp_error *err)
 {
-    const struct dp_membership_seat seat = dp_membership_seat_of(t->job);
+    const struct dp_seat seat = dp_membership_seat_of(t->job);
     struct dp_position now = {0};
-    enum dp_status st = dp_asked_position(t->job, &t->rounds, &seat, &now, err);
+    enum dp_status st = dp_position_find(t->job, &t->rounds, seat, &now, err);
     bool same = dp_position_same(&now, &t->position);
     dp_position_clear(&now);
     if (st != DP_OK || same)

@@ -1,7 +1,7 @@
 #include "worker/score/evaluate.h"
 
 #include "common/wire/limits.h"
-#include "worker/schedule/group.h"
+#include "worker/schedule/shares.h"
 #include "worker/score/ranking.h"
 #include "worker/score/scan.h"
 

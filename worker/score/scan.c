@@ -4,7 +4,7 @@
 #include "worker/context/next_batch.h"
 #include "worker/context/weights.h"
 #include "worker/read/reader.h"
-#include "worker/schedule/group.h"
+#include "worker/schedule/shares.h"
 
 #include <string.h>
 

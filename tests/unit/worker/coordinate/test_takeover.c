@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "worker/coordinate/membership.h"
 #include "worker/coordinate/takeover.h"
-#include "worker/schedule/push_id.h"
+#include "worker/schedule/shares.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +139,8 @@ enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_
                                     uint64_t *bits, struct dp_error *err)
 {
     (void)err;
-    assert_int_equal(job->worker, 2);
+    (void)job;
+    assert_int_equal(from % 3, 2);
     for (size_t i = 0; i < count; i++) {
         uint64_t step = (stream - dp_push_stream(1, 0)) * 30 + (from + i) / 3;
         bool made = step < 29 || (step >= 40 && step < world.until);

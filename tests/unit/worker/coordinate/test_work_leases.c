@@ -2,7 +2,7 @@
  * Method  a scripted first server. */
 #include "tests/lib/test.h"
 #include "worker/coordinate/work_leases.h"
-#include "worker/schedule/push_id.h"
+#include "worker/schedule/shares.h"
 
 #include <stdlib.h>
 #include <string.h>
