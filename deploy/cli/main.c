@@ -8,8 +8,8 @@
 #include "deploy/weights/weights_commands.h"
 
 #include "common/config/nearest.h"
+#include "deploy/cli/options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,14 +50,6 @@ static void print_usage(FILE *file)
           file);
 }
 
-static int shown(void)
-{
-    if (!ferror(stdout) && fflush(stdout) == 0)
-        return 0;
-    fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
-    return 2;
-}
-
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "", *words[COMMANDS + 2] = {"--help", "--version"};
@@ -69,11 +61,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
         print_usage(stdout);
-        return shown();
+        return dp_options_shown();
     }
     if (strcmp(word, "--version") == 0) {
         puts("downpour " DOWNPOUR_VERSION);
-        return shown();
+        return dp_options_shown();
     }
     if (argc < 2) {
         print_usage(stderr);

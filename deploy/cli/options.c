@@ -328,10 +328,9 @@ void dp_options_help(const struct dp_command *command, _Bool all, FILE *file)
         fprintf(file, "%-*s%s\n", (int)HELP_AT, "  --help all", "all flags, and the suboptions KEY=VALUE");
 }
 
-static int show_help(const struct dp_command *command, _Bool all)
+int dp_options_shown(void)
 {
-    dp_options_help(command, all, stdout);
-    if (fflush(stdout) == 0)
+    if (!ferror(stdout) && fflush(stdout) == 0)
         return 0;
     fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
     return 2;
@@ -339,14 +338,16 @@ static int show_help(const struct dp_command *command, _Bool all)
 
 int dp_options_show_help(const struct dp_command *command)
 {
-    return show_help(command, 1);
+    dp_options_help(command, 1, stdout);
+    return dp_options_shown();
 }
 
 int dp_options_show_short_help(const struct dp_command *command, int argc, char *const *argv)
 {
     const char *topic[2];
     dp_options_topic(argc, argv, topic);
-    return show_help(command, topic[0] && strcmp(topic[0], "all") == 0);
+    dp_options_help(command, topic[0] && strcmp(topic[0], "all") == 0, stdout);
+    return dp_options_shown();
 }
 
 int dp_options_end(const struct dp_command *command, enum dp_status st, struct dp_error *err)

@@ -82,7 +82,9 @@ struct dp_options_given {
 struct dp_setting_names dp_options_names(const struct dp_options_given *given);
 /* all: with rare flags and suboptions. */
 void dp_options_help(const struct dp_command *command, _Bool all, FILE *file);
-/* On standard output, all; the exit code, with a line on standard error where that cannot be written. */
+/* The exit code after text on standard output: 0, or 2 with a line on standard error if that failed. */
+int dp_options_shown(void);
+/* All, on standard output; the exit code. */
 int dp_options_show_help(const struct dp_command *command);
 /* The same, of a command with rare flags: all if argv has "--help all". */
 int dp_options_show_short_help(const struct dp_command *command, int argc, char *const *argv);

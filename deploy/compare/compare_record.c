@@ -4,7 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/parse.h"
 #include "common/config/injection.h"
-#include "common/env/atomic_file.h"
+#include "common/env/json_file.h"
 #include "deploy/compare/claims.h"
 #include "deploy/compare/comparison.h"
 #include "deploy/run/run_provenance.h"
@@ -482,15 +482,7 @@ enum dp_status dp_compare_record_write(const struct dp_compare_record *record, c
                                        struct dp_error *err)
 {
     char path[DP_PATH_MAX + 64];
-    struct dp_atomic_file file = {0};
+    json_t *root = json_incref(record->root);
     (void)snprintf(path, sizeof path, "%s/report.json", dir);
-    enum dp_status st = dp_atomic_file_open(path, &file, err);
-    if (st != DP_OK)
-        return st;
-    if (json_dumpf(record->root, file.stream, JSON_INDENT(1) | JSON_REAL_PRECISION(10)) != 0) {
-        dp_atomic_file_drop(&file);
-        return dp_fail(err, DP_IO, "cannot write '%s'", path);
-    }
-    (void)fputc('\n', file.stream);
-    return dp_atomic_file_commit(&file, err);
+    return dp_json_file_write(path, &root, 10, err);
 }

@@ -1,7 +1,7 @@
 #include "deploy/run/failure.h"
 
 #include "common/config/cluster.h"
-#include "common/env/atomic_file.h"
+#include "common/env/json_file.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -26,20 +26,10 @@ void dp_failure_clear(const char *directory)
 
 enum dp_status dp_failure_write(const char *directory, const struct dp_failure *failure, struct dp_error *err)
 {
-    const struct failure_path path = path_of(directory);
-    struct dp_atomic_file file = {0};
     json_t *root =
         json_pack("{s:s, s:b, s:b, s:b}", "error", failure->error, "trained", (int)failure->trained,
                   "diverged", (int)failure->diverged, "refused", (int)failure->refused);
-    enum dp_status st = root ? dp_atomic_file_open(path.text, &file, err)
-                             : dp_fail(err, DP_INVALID, "the cause of the failure is no text");
-    if (st == DP_OK && json_dumpf(root, file.stream, JSON_INDENT(1)) != 0)
-        st = dp_fail(err, DP_IO, "cannot write '%s'", path.text);
-    if (st == DP_OK)
-        st = dp_atomic_file_commit(&file, err);
-    dp_atomic_file_drop(&file);
-    json_decref(root);
-    return st;
+    return dp_json_file_write(path_of(directory).text, &root, 10, err);
 }
 
 bool dp_failure_read(const char *directory, struct dp_failure *out)

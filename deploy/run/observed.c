@@ -2,8 +2,8 @@
 
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
-#include "common/env/atomic_file.h"
 #include "common/env/installed.h"
+#include "common/env/json_file.h"
 #include "deploy/cli/path.h"
 #include "deploy/run/log_tail.h"
 #include "deploy/run/run_flags.h"
@@ -114,14 +114,10 @@ static void leave_error(const struct dp_folder *folder, const char *why)
 {
     struct observed_paths paths;
     struct dp_error unheard = {0};
-    struct dp_atomic_file file = {0};
     json_t *root = json_pack("{s:s}", "error", why);
-    if (root && paths_of(folder, &paths, &unheard) == DP_OK &&
-        dp_atomic_file_open(paths.json, &file, &unheard) == DP_OK &&
-        json_dumpf(root, file.stream, JSON_INDENT(1)) == 0)
-        unheard.status = dp_atomic_file_commit(&file, &unheard);
+    if (paths_of(folder, &paths, &unheard) == DP_OK)
+        unheard.status = dp_json_file_write(paths.json, &root, 10, &unheard);
     dp_folder_show(folder, SAMPLES);
-    dp_atomic_file_drop(&file);
     json_decref(root);
 }
 

@@ -5,7 +5,6 @@
 #include "worker/compute/models/model.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -251,8 +250,5 @@ int dp_run_show_help(int argc, char *const *argv)
                 name);
         return 2;
     }
-    if (fflush(stdout) == 0)
-        return 0;
-    fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
-    return 2;
+    return dp_options_shown();
 }

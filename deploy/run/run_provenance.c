@@ -1,7 +1,7 @@
 #include "deploy/run/run_provenance.h"
 
 #include "common/base/json.h"
-#include "common/env/atomic_file.h"
+#include "common/env/json_file.h"
 #include "deploy/cli/path.h"
 #include "deploy/run/build.h"
 
@@ -99,24 +99,14 @@ enum dp_status dp_run_provenance_write(const struct dp_folder *folder, uint32_t 
                                        char *const *argv, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
-    struct dp_atomic_file file = {0};
     enum dp_status st = dp_folder_path(folder, path, err, ORIGIN);
-    if (st == DP_OK)
-        st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         return st;
     json_t *root = json_pack("{s:I}", "run", (json_int_t)run),
            *origin = dp_origin_of_command("run", argc, argv);
     (void)json_object_update(root, origin);
     json_decref(origin);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    if (text)
-        (void)fprintf(file.stream, "%s\n", text);
-    else
-        dp_atomic_file_drop(&file);
-    free(text);
-    return text ? dp_atomic_file_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
+    return dp_json_file_write(path, &root, 10, err);
 }
 
 json_t *dp_run_provenance_read(const struct dp_folder *folder, uint32_t run)

@@ -1,6 +1,6 @@
 #include "deploy/run/run_state.h"
 
-#include "common/env/atomic_file.h"
+#include "common/env/json_file.h"
 #include "common/model/mix.h"
 #include "worker/history/step_log.h"
 
@@ -160,10 +160,7 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                                   const struct dp_run_state *state, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
-    struct dp_atomic_file file = {0};
     enum dp_status st = dp_folder_path(folder, path, err, STATE);
-    if (st == DP_OK)
-        st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         return st;
     json_t *root = json_pack("{s:I,s:b,s:I,s:I}", "run", (json_int_t)run, "finished", state->finished,
@@ -174,14 +171,7 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
         (void)json_object_set_new(root, "diverged", json_integer((json_int_t)state->diverged));
     for (size_t i = 0; i < DP_RUN_FILES; i++)
         set_print(root, files[i].key, &state->file[i]);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    if (text)
-        (void)fprintf(file.stream, "%s\n", text);
-    else
-        dp_atomic_file_drop(&file);
-    free(text);
-    return text ? dp_atomic_file_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
+    return dp_json_file_write(path, &root, 10, err);
 }
 
 void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch)

@@ -8,6 +8,7 @@
 #include "deploy/weights/weights_commands.h"
 
 #include "common/env/atomic_file.h"
+#include "common/env/json_file.h"
 #include "common/model/row.h"
 
 #include <dirent.h>
@@ -289,25 +290,14 @@ static enum dp_status note(struct export *e, const struct dp_parameter *paramete
 static enum dp_status write_manifest(const struct export *e, const char *columns, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 32];
-    struct dp_atomic_file file;
     const struct dp_cluster *cluster = e->run.served.cluster;
     (void)snprintf(path, sizeof path, "%s/" MANIFEST, e->out);
-    enum dp_status st = dp_atomic_file_open(path, &file, err);
-    if (st != DP_OK)
-        return st;
     json_t *all =
         json_pack("{s:s, s:I, s:s, s:O}", "model", cluster->model, "run", (json_int_t)cluster->training.run,
                   "format", e->format == DP_EXPORT_TEXT ? "text" : "npy", "tables", e->tables);
     if (columns[0])
         (void)json_object_set_new(all, "columns", json_string(strrchr(columns, '/') + 1));
-    bool written =
-        all && json_dumpf(all, file.stream, JSON_INDENT(2)) == 0 && fputc('\n', file.stream) == '\n';
-    json_decref(all);
-    if (!written) {
-        dp_atomic_file_drop(&file);
-        return dp_fail(err, DP_IO, "cannot write '%s'", path);
-    }
-    return dp_atomic_file_commit(&file, err);
+    return dp_json_file_write(path, &all, 10, err);
 }
 
 static enum dp_status export_texts(struct export *e, struct dp_exported *out, struct dp_error *err)

@@ -2,7 +2,7 @@
 
 #include "common/base/json.h"
 #include "common/base/log.h"
-#include "common/env/atomic_file.h"
+#include "common/env/json_file.h"
 #include "worker/observe/sample_rows.h"
 #include "worker/observe/scored.h"
 #include "worker/schedule/early_stop.h"
@@ -164,18 +164,6 @@ static enum dp_status scoring_open(struct scoring *s, const struct dp_cluster *c
                        : st;
 }
 
-static enum dp_status write_json(const json_t *root, const char *path, struct dp_error *err)
-{
-    struct dp_atomic_file file = {0};
-    enum dp_status st = dp_atomic_file_open(path, &file, err);
-    if (st == DP_OK && json_dumpf(root, file.stream, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) != 0)
-        st = dp_fail(err, DP_IO, "cannot write '%s'", path);
-    if (st == DP_OK)
-        st = dp_atomic_file_commit(&file, err);
-    dp_atomic_file_drop(&file);
-    return st;
-}
-
 enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic_int *stop,
                                   const struct dp_scoring_options *options, struct dp_error *err)
 {
@@ -192,7 +180,7 @@ enum dp_status dp_scoring_samples(const struct dp_cluster *cluster, const atomic
     if (st == DP_OK && s.examples > 0)
         dp_json_set_u64(root, "examples", s.examples);
     if (st == DP_OK)
-        st = write_json(root, options->out, err);
+        st = dp_json_file_write(options->out, &root, 15, err);
     if (st == DP_OK)
         dp_log(DP_LOG_INFO, "%" PRIu64 " samples scored", count);
     scored_free(&s.scored);

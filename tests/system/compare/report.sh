@@ -130,7 +130,7 @@ expect 2 "cannot read '/nothing': No such file or directory: name the report.jso
     "$downpour" report "$there/a & b" --against /nothing
 expect 2 "report DIR --against REPORT" "$downpour" compare --against "$dir/sent.json"
 # Its relative names are not here.
-expect 2 "cannot read './-train.gz', --train of the report: No such file or directory: give --train FILE, which says where it is now" \
+expect 2 "cannot read './-train.gz', --train of the report: No such file or directory: give its present place with --train" \
     "$downpour" compare --like "$dir/sent.json" --dir "$dir/else/no"
 expect 2 "--train: 'tests/data/digits.test.libsvm.gz' has other bytes than the report's file: BLAKE2b" "$downpour" compare \
     --like "$dir/sent.json" --train tests/data/digits.test.libsvm.gz --test "$dir/else/test.gz" --dir "$dir/else/no"
