@@ -67,7 +67,7 @@ const char *dp_bench_flag(const struct bench *b, const char *name)
 static enum dp_status number(const struct bench *b, const char *name, uint64_t min, uint64_t max,
                              uint64_t *out, struct dp_error *err)
 {
-    return dp_bench_flag(b, name) ? dp_parse_u64(dp_bench_flag(b, name), min, max, name, out, err) : DP_OK;
+    return dp_options_u64(&dp_bench_command, b->values, name, min, max, *out, out, err);
 }
 
 static enum dp_status small(const struct bench *b, const char *name, uint32_t min, uint32_t max,

@@ -222,8 +222,6 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
 {
     const char *every = dp_options_value(&command, values, "--every"),
                *wait = dp_options_value(&command, values, "--wait"),
-               *keep = dp_options_value(&command, values, "--keep"),
-               *prune = dp_options_value(&command, values, "--prune"),
                *rate = dp_options_value(&command, values, "--rate");
     enum dp_status st = DP_OK;
     a->wait_s = WAIT_DEFAULT;
@@ -231,10 +229,10 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
         st = dp_amount_time(every, "--every", &a->every_s, err);
     if (st == DP_OK && wait)
         st = dp_amount_time(wait, "--wait", &a->wait_s, err);
-    if (st == DP_OK && keep)
-        st = dp_parse_u64(keep, 1, 1000000, "--keep", &a->keep, err);
-    if (st == DP_OK && prune)
-        st = dp_parse_u64(prune, 1, 1000000, "--prune", &a->prune, err);
+    if (st == DP_OK)
+        st = dp_options_u64(&command, values, "--keep", 1, 1000000, 0, &a->keep, err);
+    if (st == DP_OK)
+        st = dp_options_u64(&command, values, "--prune", 1, 1000000, 0, &a->prune, err);
     if (st == DP_OK && rate)
         st = dp_parse_bytes(rate, "--rate", &a->rate, err);
     if (st == DP_OK && rate && a->rate == 0)

@@ -6,7 +6,6 @@
 #include "deploy/cli/options.h"
 
 #include "common/base/json.h"
-#include "common/base/parse.h"
 #include "common/env/atomic_file.h"
 #include "common/env/limits.h"
 
@@ -72,11 +71,8 @@ static enum dp_status settle(struct generate *g, struct dp_error *err)
     if (!flag(g, "--rows"))
         return dp_fail(err, DP_ARGUMENT, "--rows N is required; 'downpour generate --help' lists all flags");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        const char *text = flag(g, numbers[i].name);
-        *numbers[i].to = numbers[i].otherwise;
-        enum dp_status st =
-            text ? dp_parse_u64(text, numbers[i].min, numbers[i].max, numbers[i].name, numbers[i].to, err)
-                 : DP_OK;
+        enum dp_status st = dp_options_u64(&command, g->values, numbers[i].name, numbers[i].min,
+                                           numbers[i].max, numbers[i].otherwise, numbers[i].to, err);
         if (st != DP_OK)
             return st;
     }

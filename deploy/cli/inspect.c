@@ -71,17 +71,14 @@ static enum dp_status read_flags(int argc, char *const *argv, struct inspect_ask
                                  struct dp_error *err)
 {
     struct dp_words *words = &asked->words;
-    enum dp_status st = dp_words_split(&command, "--key", argc, argv, words, err);
-    if (st == DP_OK)
-        st = dp_options_parse(&command, words->rest_count, words->rest, asked->values, &asked->help, err);
+    enum dp_status st =
+        dp_words_parse(&command, "--key", argc, argv, words, asked->values, &asked->help, err);
     if (st != DP_OK || asked->help)
         return st;
-    const char *limit = dp_options_value(&command, asked->values, "--limit");
     bool rows = has(asked, "--rows");
-    asked->limit = LIMIT_DEFAULT;
     if (words->words == 0)
         return dp_fail(err, DP_ARGUMENT, "the directory of a store is required: downpour inspect DIR");
-    if (!rows && (limit || words->values > 0))
+    if (!rows && (has(asked, "--limit") || words->values > 0))
         return dp_fail(err, DP_ARGUMENT, "--key and --limit go with --rows TABLE");
     if (rows && (has(asked, "--verify") || has(asked, "--digest")))
         return dp_fail(err, DP_ARGUMENT, "--rows prints rows only; give --verify and --digest without it");
@@ -92,7 +89,9 @@ static enum dp_status read_flags(int argc, char *const *argv, struct inspect_ask
         return dp_fail(err, DP_NOMEM, "the arguments");
     for (size_t i = 0; st == DP_OK && i < words->values; i++)
         st = dp_parse_u64(words->value[i], 0, UINT64_MAX, "--key", &asked->keys[i], err);
-    return st == DP_OK && limit ? dp_parse_u64(limit, 1, 1000000, "--limit", &asked->limit, err) : st;
+    return st == DP_OK ? dp_options_u64(&command, asked->values, "--limit", 1, 1000000, LIMIT_DEFAULT,
+                                        &asked->limit, err)
+                       : st;
 }
 
 /* After all was shown: what of it makes this a failure. */

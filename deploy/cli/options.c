@@ -1,5 +1,6 @@
 #include "deploy/cli/options.h"
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/config/nearest.h"
 
@@ -225,6 +226,15 @@ const char *dp_options_value(const struct dp_command *command, const char *const
     size_t at = find(command, name, strlen(name));
     DP_ASSERT(at < command->count);
     return values[at];
+}
+
+enum dp_status dp_options_u64(const struct dp_command *command, const char *const *values, const char *name,
+                              uint64_t min, uint64_t max, uint64_t preset, uint64_t *out,
+                              struct dp_error *err)
+{
+    const char *value = dp_options_value(command, values, name);
+    *out = preset;
+    return value ? dp_parse_u64(value, min, max, name, out, err) : DP_OK;
 }
 
 const struct dp_option *dp_options_of_key(const struct dp_command *command, const char *key)

@@ -64,6 +64,11 @@ _Bool dp_options_has_part(const struct dp_command *command, const char *flag, si
 _Bool dp_options_is_of(const char *name, const char *flag);
 /* The value of a flag of the table, or NULL. */
 const char *dp_options_value(const struct dp_command *command, const char *const *values, const char *name);
+/* Its value as a whole number in min .. max, or `preset` where it is not given. */
+DP_MUST_USE
+enum dp_status dp_options_u64(const struct dp_command *command, const char *const *values, const char *name,
+                              uint64_t min, uint64_t max, uint64_t preset, uint64_t *out,
+                              struct dp_error *err);
 /* The flag or suboption that sets this key of the cluster file, or NULL. */
 const struct dp_option *dp_options_of_key(const struct dp_command *command, const char *key);
 /* What a switch sets its key to; NULL: it is none, or has no key. */

@@ -11,17 +11,19 @@ static bool takes_value(const struct dp_command *command, const char *flag)
     return false;
 }
 
-enum dp_status dp_words_split(const struct dp_command *command, const char *repeated, int argc,
-                              char *const *argv, struct dp_words *out, struct dp_error *err)
+enum dp_status dp_words_parse(const struct dp_command *command, const char *repeated, int argc,
+                              char *const *argv, struct dp_words *out, const char **values, bool *help,
+                              struct dp_error *err)
 {
     size_t room = (size_t)argc + 1, len = repeated ? strlen(repeated) : 0;
     bool flags = true;
-    *out = (struct dp_words){.word = calloc(room, sizeof *out->word),
-                             .value = calloc(room, sizeof *out->value),
-                             .rest = calloc(room, sizeof *out->rest)};
-    if (!out->word || !out->value || !out->rest)
-        return dp_fail(err, DP_NOMEM, "no memory for the arguments");
-    for (int a = 0; a < argc; a++) {
+    char **rest = calloc(room, sizeof *rest);
+    int rest_count = 0;
+    *out =
+        (struct dp_words){.word = calloc(room, sizeof *out->word), .value = calloc(room, sizeof *out->value)};
+    enum dp_status st =
+        out->word && out->value && rest ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the arguments");
+    for (int a = 0; st == DP_OK && a < argc; a++) {
         char *const at = argv[a];
         bool more = a + 1 < argc;
         if (flags && strcmp(at, "--") == 0)
@@ -33,18 +35,20 @@ enum dp_status dp_words_split(const struct dp_command *command, const char *repe
         else if (repeated && strncmp(at, repeated, len) == 0 && at[len] == '=')
             out->value[out->values++] = at + len + 1;
         else {
-            out->rest[out->rest_count++] = at;
+            rest[rest_count++] = at;
             if (takes_value(command, at) && more)
-                out->rest[out->rest_count++] = argv[++a];
+                rest[rest_count++] = argv[++a];
         }
     }
-    return DP_OK;
+    if (st == DP_OK)
+        st = dp_options_parse(command, rest_count, rest, values, help, err);
+    free(rest);
+    return st;
 }
 
 void dp_words_clear(struct dp_words *words)
 {
     free(words->word);
     free(words->value);
-    free(words->rest);
     *words = (struct dp_words){0};
 }

@@ -1,5 +1,5 @@
 /* Words: the arguments of a subcommand that are no flags (DIR, WORD), and the values of one flag that may be
- * given several times; the rest is for dp_options_parse.
+ * given several times, next to its other flags.
  * Memory    The texts are argv's; clear frees the lists. */
 #ifndef DP_CLI_OPTIONS_WORDS_H
 #define DP_CLI_OPTIONS_WORDS_H
@@ -12,14 +12,13 @@
 struct dp_words {
     const char **word, **value;
     size_t words, values;
-    char **rest;
-    int rest_count;
 };
 
-/* repeated: that flag ("--user"), or NULL. Behind "--" all are words. */
+/* repeated: that flag ("--user"), or NULL. Behind "--" all are words. The others go to dp_options_parse. */
 DP_MUST_USE
-enum dp_status dp_words_split(const struct dp_command *command, const char *repeated, int argc,
-                              char *const *argv, struct dp_words *out, struct dp_error *err);
+enum dp_status dp_words_parse(const struct dp_command *command, const char *repeated, int argc,
+                              char *const *argv, struct dp_words *out, const char **values, bool *help,
+                              struct dp_error *err);
 void dp_words_clear(struct dp_words *words);
 
 #endif

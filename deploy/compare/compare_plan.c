@@ -57,22 +57,21 @@ void dp_compare_plan_values(const struct dp_compare_plan *plan, const struct dp_
 static enum dp_status count_of(const struct dp_compare_plan *plan, const char *name, uint32_t max,
                                uint32_t by_default, uint32_t *out, struct dp_error *err)
 {
-    uint64_t value = by_default;
-    const char *text = dp_compare_plan_flag(plan, name);
-    enum dp_status st = text ? dp_parse_u64(text, 1, max, name, &value, err) : DP_OK;
+    uint64_t value;
+    enum dp_status st =
+        dp_options_u64(dp_compare_command(), plan->values, name, 1, max, by_default, &value, err);
     *out = (uint32_t)value;
     return st;
 }
 
 static enum dp_status set_seeds(struct dp_compare_plan *plan, struct dp_error *err)
 {
-    const char *first = dp_compare_plan_flag(plan, "--seed");
-    plan->first_seed = 1;
     enum dp_status st = count_of(plan, "--seeds", SEEDS_MAX, SEEDS_DEFAULT, &plan->seeds, err);
     if (st == DP_OK)
         st = count_of(plan, "--grid-seeds", SEEDS_MAX, 1, &plan->grid_seeds, err);
-    if (st == DP_OK && first)
-        st = dp_parse_u64(first, 0, INT64_MAX - 2 * GRID_SEED, "--seed", &plan->first_seed, err);
+    if (st == DP_OK)
+        st = dp_options_u64(dp_compare_command(), plan->values, "--seed", 0, INT64_MAX - 2 * GRID_SEED, 1,
+                            &plan->first_seed, err);
     plan->first_grid_seed = plan->first_seed + GRID_SEED;
     return st;
 }

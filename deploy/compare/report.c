@@ -46,9 +46,7 @@ static enum dp_status run(int argc, char *const *argv, bool *help, struct dp_err
 {
     const char *values[sizeof options / sizeof options[0]];
     struct dp_words words = {0};
-    enum dp_status st = dp_words_split(&command, NULL, argc, argv, &words, err);
-    if (st == DP_OK)
-        st = dp_options_parse(&command, words.rest_count, words.rest, values, help, err);
+    enum dp_status st = dp_words_parse(&command, NULL, argc, argv, &words, values, help, err);
     if (st == DP_OK && !*help && words.words != 1)
         st = dp_fail(err, DP_ARGUMENT,
                      "give the directory of one run (its --dir): downpour report DIR [--out FILE]");

@@ -1,6 +1,5 @@
 #include "deploy/run/run_plan.h"
 
-#include "common/base/parse.h"
 #include "common/config/consistency.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/run/ports.h"
@@ -28,11 +27,8 @@ static enum dp_status number(const struct dp_run_plan *plan, const char *name, u
                              uint32_t *out, struct dp_error *err)
 {
     uint64_t value;
-    if (!dp_run_plan_flag(plan, name))
-        return DP_OK;
-    enum dp_status st = dp_parse_u64(dp_run_plan_flag(plan, name), min, max, name, &value, err);
-    if (st == DP_OK)
-        *out = (uint32_t)value;
+    enum dp_status st = dp_options_u64(&dp_run_command, plan->values, name, min, max, *out, &value, err);
+    *out = (uint32_t)value;
     return st;
 }
 

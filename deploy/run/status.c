@@ -207,10 +207,9 @@ static enum dp_status take_flags(const char *const *values, struct status_asked 
                                  char conf[DP_PATH_MAX + 1], struct dp_error *err)
 {
     const char *file = dp_options_value(&command, values, "--cluster"),
-               *dir = dp_options_value(&command, values, "--dir"),
-               *timeout = dp_options_value(&command, values, "--timeout"),
-               *every = dp_options_value(&command, values, "--watch");
-    uint64_t seconds = 2, pause = 2;
+               *dir = dp_options_value(&command, values, "--dir");
+    const char *every = dp_options_value(&command, values, "--watch");
+    uint64_t seconds, pause = every ? 2 : 0;
     enum dp_status st = DP_OK;
     if (!file == !dir)
         return dp_fail(err, DP_ARGUMENT,
@@ -219,17 +218,19 @@ static enum dp_status take_flags(const char *const *values, struct status_asked 
     if (dir)
         st = dp_folder_find_running(dir, &folder, err);
     memcpy(conf, folder.conf, sizeof folder.conf);
-    if (st == DP_OK && timeout)
-        st = dp_parse_u64(timeout, 1, 600, "--timeout", &seconds, err);
+    if (st == DP_OK)
+        st = dp_options_u64(&command, values, "--timeout", 1, 600, 2, &seconds, err);
     if (st == DP_OK && every && *every)
         st = dp_parse_u64(every, 1, 3600, "--watch", &pause, err);
+    if (st != DP_OK)
+        return st;
     a->file = dir ? conf : file;
     a->dir = dir;
     a->timeout_ms = (uint32_t)seconds * 1000;
-    a->watch_ms = every ? (uint32_t)pause * 1000 : 0;
+    a->watch_ms = (uint32_t)pause * 1000;
     a->json = dp_options_value(&command, values, "--json") != NULL;
     a->all = dp_options_value(&command, values, "--all") != NULL;
-    return st == DP_OK ? dp_cluster_read(a->file, &a->cluster, err) : st;
+    return dp_cluster_read(a->file, &a->cluster, err);
 }
 
 int dp_run_status(int argc, char *const *argv)

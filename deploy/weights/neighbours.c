@@ -5,8 +5,6 @@
 #include "deploy/weights/weight_tables.h"
 #include "deploy/weights/weights_commands.h"
 
-#include "common/base/parse.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,18 +47,14 @@ struct neighbours {
 static enum dp_status parse(struct neighbours *n, int argc, char *const *argv, bool *help,
                             struct dp_error *err)
 {
-    enum dp_status st = dp_words_split(&command, NULL, argc, argv, &n->words, err);
-    if (st == DP_OK)
-        st = dp_options_parse(&command, n->words.rest_count, n->words.rest, n->values, help, err);
+    enum dp_status st = dp_words_parse(&command, NULL, argc, argv, &n->words, n->values, help, err);
     if (st != DP_OK || *help)
         return st;
     if (n->words.words < 2)
         return dp_fail(err, DP_ARGUMENT,
                        "give the directory of a run (its --dir) and a word; 'downpour neighbours --help' "
                        "lists all flags");
-    const char *top = dp_options_value(&command, n->values, "--top");
-    n->top = 10;
-    return top ? dp_parse_u64(top, 1, 10000, "--top", &n->top, err) : DP_OK;
+    return dp_options_u64(&command, n->values, "--top", 1, 10000, 10, &n->top, err);
 }
 
 static enum dp_status find_table(const struct neighbours *n, const struct dp_parameter **out,

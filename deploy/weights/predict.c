@@ -297,10 +297,8 @@ int dp_weight_predict(int argc, char *const *argv)
     struct predict predict = {.served = {.folder.lock = -1, .scratch.lock = -1}};
     struct dp_error err = {0};
     bool help = false;
-    enum dp_status st = dp_words_split(&command, "--user", argc, argv, &predict.words, &err);
-    if (st == DP_OK)
-        st = dp_options_parse(&command, predict.words.rest_count, predict.words.rest, predict.values, &help,
-                              &err);
+    enum dp_status st =
+        dp_words_parse(&command, "--user", argc, argv, &predict.words, predict.values, &help, &err);
     if (st == DP_OK && !help && predict.words.words > 0)
         st = dp_options_unknown(&command, predict.words.word[0], &err);
     if (st == DP_OK && help) {

@@ -3,7 +3,6 @@
  *           after, a restore beside a copy of the same bytes or a scan of the same rows. */
 #include "tests/bench/program/bench_checkpoint.h"
 
-#include "common/base/parse.h"
 #include "common/model/row.h"
 #include "tests/bench/program/bench_checkpoint_inner.h"
 #include "tests/bench/program/bench_clients.h"
@@ -67,8 +66,7 @@ static const char *flag(const struct checkpoint_run *run, const char *name)
 static enum dp_status number(const struct checkpoint_run *run, const char *name, uint64_t min, uint64_t max,
                              uint64_t preset, uint64_t *out, struct dp_error *err)
 {
-    *out = preset;
-    return flag(run, name) ? dp_parse_u64(flag(run, name), min, max, name, out, err) : DP_OK;
+    return dp_options_u64(&command, run->values, name, min, max, preset, out, err);
 }
 
 static enum dp_status small(const struct checkpoint_run *run, const char *name, uint32_t max, uint32_t preset,

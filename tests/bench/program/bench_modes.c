@@ -5,7 +5,6 @@
  *           the same step. The first turn, which is not shown, says how many steps fill a slice. */
 #include "tests/bench/program/bench_modes.h"
 
-#include "common/base/parse.h"
 #include "common/model/row.h"
 #include "common/model/stream.h"
 #include "deploy/bench/bench_rows.h"
@@ -116,8 +115,7 @@ static const char *flag(const struct modes_run *run, const char *name)
 static enum dp_status number(const struct modes_run *run, const char *name, uint64_t min, uint64_t max,
                              uint64_t preset, uint64_t *out, struct dp_error *err)
 {
-    *out = preset;
-    return flag(run, name) ? dp_parse_u64(flag(run, name), min, max, name, out, err) : DP_OK;
+    return dp_options_u64(&command, run->values, name, min, max, preset, out, err);
 }
 
 static enum dp_status settle(struct modes_run *run, struct dp_error *err)

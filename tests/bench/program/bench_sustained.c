@@ -2,7 +2,6 @@
   * Why       The peak is measured in the same run, so that the ratio is that of this machine at this hour. */
 #include "tests/bench/program/bench_sustained.h"
 
-#include "common/base/parse.h"
 #include "common/model/row.h"
 #include "deploy/bench/bench_rows.h"
 #include "deploy/bench/bench_server.h"
@@ -91,8 +90,7 @@ static const char *flag(const struct sustained_run *run, const char *name)
 static enum dp_status number(const struct sustained_run *run, const char *name, uint64_t min, uint64_t max,
                              uint64_t preset, uint64_t *out, struct dp_error *err)
 {
-    *out = preset;
-    return flag(run, name) ? dp_parse_u64(flag(run, name), min, max, name, out, err) : DP_OK;
+    return dp_options_u64(&command, run->values, name, min, max, preset, out, err);
 }
 
 static enum dp_status word(const struct sustained_run *run, const char *name, const char *const *words,

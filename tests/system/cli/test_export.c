@@ -73,14 +73,15 @@ static void words_and_flags(void **state)
                           "word", "--user=b c", "-", "--",     "--top"};
     static const char *const want[] = {"DIR", "word", "-", "--top"};
     struct dp_words words;
-    assert_int_equal(dp_words_split(&command, "--user", 11, argv, &words, NULL), DP_OK);
-    assert_true(words.words == 4 && words.values == 2 && words.rest_count == 3);
+    const char *values[3];
+    bool help;
+    assert_int_equal(dp_words_parse(&command, "--user", 11, argv, &words, values, &help, NULL), DP_OK);
+    assert_true(words.words == 4 && words.values == 2 && values[2] && !values[1]);
     for (size_t i = 0; i < 4; i++)
         assert_string_equal(words.word[i], want[i]);
     assert_string_equal(words.value[0], "a");
     assert_string_equal(words.value[1], "b c");
-    assert_string_equal(words.rest[1], "5");
-    assert_string_equal(words.rest[2], "--all");
+    assert_string_equal(values[0], "5");
     dp_words_clear(&words);
 }
 
