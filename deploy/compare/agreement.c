@@ -2,6 +2,7 @@
 
 #include "common/base/text.h"
 #include "deploy/compare/compare_words.h"
+#include "deploy/pages/training.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,47 +130,39 @@ static bool is_left_out(const char *key)
     return false;
 }
 
-/* Each key of either. what: the objects are, in front of each key. */
-static void compare_objects(struct agreement *a, const char *within, const char *what, const json_t *here,
-                            const json_t *there)
+/* Each key of either. */
+static void compare_objects(struct agreement *a, const char *within, const json_t *here, const json_t *there)
 {
-    char name[NAME_BYTES];
+    json_t *all = json_copy((json_t *)(uintptr_t)here), *value;
     const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)here, key, value)
-    {
-        (void)snprintf(name, sizeof name, "%s%.60s", what, key);
-        if (!is_left_out(key))
-            compare_value(a, within, name, value, json_object_get(there, key));
-    }
-    json_object_foreach((json_t *)(uintptr_t)there, key, value)
-    {
-        (void)snprintf(name, sizeof name, "%s%.60s", what, key);
-        if (!is_left_out(key) && !json_object_get(here, key))
-            compare_value(a, within, name, NULL, value);
-    }
+    (void)json_object_update_missing(all, (json_t *)(uintptr_t)there);
+    json_object_foreach(all, key, value) if (!is_left_out(key))
+        compare_value(a, within, key, json_object_get(here, key), json_object_get(there, key));
+    json_decref(all);
 }
 
-/* Digests by flag: where the files lie does not matter. */
-static json_t *digests_of(const json_t *root)
+/* Settings, digests of data by flag (where the files lie does not matter), version, build and machine. */
+static json_t *facts_of(const json_t *root)
 {
-    const json_t *files = json_object_get(root, "files");
-    json_t *out = json_object();
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        const json_t *one = json_array_get(files, i);
-        const char *flag = json_string_value(json_object_get(one, "flag"));
-        if (flag && json_object_get(one, "blake2b"))
-            (void)json_object_set(out, flag, json_object_get(one, "blake2b"));
+    static const char *const parts[] = {"build", "machine"};
+    json_t *out = json_copy((json_t *)(uintptr_t)dp_comparison_settings(root)), *one;
+    const char *key;
+    char name[NAME_BYTES];
+    size_t i;
+    json_array_foreach(json_object_get(root, "files"), i, one)
+    {
+        (void)json_object_del(out, "train"); /* names */
+        (void)json_object_del(out, "score");
+        (void)snprintf(name, sizeof name, "BLAKE2b of %.60s", dp_training_text(one, "flag"));
+        (void)json_object_set(out, name, json_object_get(one, "blake2b"));
     }
-    return out;
-}
-
-static json_t *settings_of(const json_t *root)
-{
-    static const char *const files[] = {"train", "score"}; /* names: their digests are compared */
-    json_t *out = json_copy((json_t *)(uintptr_t)dp_comparison_settings(root));
-    for (size_t i = 0; json_array_size(json_object_get(root, "files")) > 0 && i < 2; i++)
-        (void)json_object_del(out, files[i]);
+    (void)json_object_set(out, "version", json_object_get(root, "version"));
+    for (size_t p = 0; p < 2; p++)
+        json_object_foreach(json_object_get(root, parts[p]), key, one)
+        {
+            (void)snprintf(name, sizeof name, "%s %.60s", parts[p], key);
+            (void)json_object_set(out, name, one);
+        }
     return out;
 }
 
@@ -189,41 +182,28 @@ static size_t find_mode(const json_t *root, const char *name)
     return SIZE_MAX;
 }
 
-static const json_t *name_of(const json_t *root, size_t mode)
-{
-    return json_object_get(dp_comparison_mode_object(root, mode), "name");
-}
-
 static void compare_modes(struct agreement *a, const json_t *here, const json_t *there)
 {
     for (size_t m = 0; m < dp_comparison_modes(here); m++) {
         const char *name = dp_comparison_mode(here, m);
         size_t other = find_mode(there, name);
         if (other == SIZE_MAX)
-            compare_value(a, "", "mode", name_of(here, m), NULL);
+            compare_value(a, "", "mode", json_object_get(dp_comparison_mode_object(here, m), "name"), NULL);
         else if (run_settings(here, m) && run_settings(there, other))
-            compare_objects(a, name, "", run_settings(here, m), run_settings(there, other));
+            compare_objects(a, name, run_settings(here, m), run_settings(there, other));
     }
     for (size_t m = 0; m < dp_comparison_modes(there); m++)
         if (find_mode(here, dp_comparison_mode(there, m)) == SIZE_MAX)
-            compare_value(a, "", "mode", NULL, name_of(there, m));
+            compare_value(a, "", "mode", NULL, json_object_get(dp_comparison_mode_object(there, m), "name"));
 }
 
 static void compare_all(struct agreement *a, const json_t *here, const json_t *there)
 {
-    json_t *own = settings_of(here), *other = settings_of(there);
-    compare_objects(a, "", "", own, other);
-    json_decref(own);
-    json_decref(other);
+    json_t *own = facts_of(here), *its = facts_of(there);
+    compare_objects(a, "", own, its);
     compare_modes(a, here, there);
-    own = digests_of(here);
-    other = digests_of(there);
-    compare_objects(a, "", "BLAKE2b of ", own, other);
     json_decref(own);
-    json_decref(other);
-    compare_value(a, "", "version", json_object_get(here, "version"), json_object_get(there, "version"));
-    compare_objects(a, "", "build ", json_object_get(here, "build"), json_object_get(there, "build"));
-    compare_objects(a, "", "machine ", json_object_get(here, "machine"), json_object_get(there, "machine"));
+    json_decref(its);
 }
 
 /* ---- results */

@@ -24,22 +24,19 @@ const char *dp_answer_count_word(size_t count, char out[24])
     return out;
 }
 
-void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count)
+static void put_list(FILE *to, const json_t *root, const size_t *modes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        fprintf(a->to, "%s%s",
+        fprintf(to, "%s%s",
                 i == 0           ? ""
                 : i + 1 == count ? " and "
                                  : ", ",
-                dp_comparison_mode(a->root, modes[i]));
+                dp_comparison_mode(root, modes[i]));
 }
 
-/* "accuracy 0.85" */
-void dp_answer_put_goal(const struct dp_answer *a)
+void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count)
 {
-    const json_t *target = json_object_get(dp_comparison_settings(a->root), "target");
-    fprintf(a->to, "%s %.4g", dp_compare_metric_name(dp_comparison_metric(a->root)),
-            dp_json_get_real(target, "value"));
+    put_list(a->to, a->root, modes, count);
 }
 
 /* Some run of the others may have done what is said of these. */
@@ -50,21 +47,14 @@ bool dp_answer_put_of_whole(const struct dp_answer *a)
     return some;
 }
 
-void dp_answer_put_ratio(const struct dp_answer *a, const struct dp_claim *claim)
-{
-    char text[DP_COMPARE_INTERVAL_BYTES];
-    fputs(dp_compare_ratio_text(&claim->ratio, text), a->to);
-}
-
-void dp_answer_put_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity)
+const char *dp_answer_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity,
+                          char out[DP_COMPARE_INTERVAL_BYTES])
 {
     struct dp_interval own = dp_statistics_mode(a->root, mode, quantity);
-    char text[DP_COMPARE_INTERVAL_BYTES];
-    fputs(dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text), a->to);
+    return dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), out);
 }
 
-/* Under which rates the modes met: the grid's, or what a mode's name gives. */
-void dp_answer_put_rates(const struct dp_answer *a)
+static void set_rates(struct dp_answer *a)
 {
     const json_t *modes = json_object_get(a->root, "modes");
     double first = dp_json_get_real(json_array_get(modes, 0), "rate");
@@ -77,23 +67,31 @@ void dp_answer_put_rates(const struct dp_answer *a)
         one &= rate == first || (isnan(rate) && isnan(first));
         given |= json_object_get(json_object_get(mode, "settings"), "rate") != NULL;
     }
-    if (json_array_size(modes) < 2)
-        return;
-    if (rates > 1)
-        fprintf(a->to, ", each at the best of %s rates%s", dp_answer_count_word(rates, word),
-                given ? " or at the rate given for it" : "");
-    else
-        fputs(one ? ", at one rate for all modes" : ", each at the rate given for it", a->to);
+    if (json_array_size(modes) > 1 && rates > 1)
+        (void)snprintf(a->rates, sizeof a->rates, ", each at the best of %s rates%s",
+                       dp_answer_count_word(rates, word), given ? " or at the rate given for it" : "");
+    else if (json_array_size(modes) > 1)
+        (void)snprintf(a->rates, sizeof a->rates, "%s",
+                       one ? ", at one rate for all modes" : ", each at the rate given for it");
+}
+
+void dp_answer_init(struct dp_answer *a, const struct dp_claims *claims, FILE *to)
+{
+    *a = (struct dp_answer){.root = claims->root, .to = to, .claims = claims};
+    const json_t *target = json_object_get(dp_comparison_settings(a->root), "target");
+    (void)snprintf(a->goal, sizeof a->goal, "%.60s %.4g",
+                   dp_compare_metric_name(dp_comparison_metric(a->root)), dp_json_get_real(target, "value"));
+    set_rates(a);
 }
 
 /* ---- the end */
 
-/* "accuracy higher by 0.010 [0.004, 0.016]" */
-void dp_answer_put_by(const struct dp_answer *a, const struct dp_claim *claim)
+const char *dp_answer_by(const struct dp_answer *a, const struct dp_claim *claim, char out[DP_ANSWER_BYTES])
 {
     char text[DP_COMPARE_INTERVAL_BYTES];
-    fprintf(a->to, "%s %s", dp_compare_metric_name(dp_comparison_metric(a->root)),
-            dp_compare_by_text(&claim->difference, text));
+    (void)snprintf(out, DP_ANSWER_BYTES, "%.60s %s", dp_compare_metric_name(dp_comparison_metric(a->root)),
+                   dp_compare_by_text(&claim->difference, text));
+    return out;
 }
 
 static bool is_better(const struct dp_answer *a, const struct dp_claim *end)
@@ -107,10 +105,9 @@ void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end)
     size_t better = is_better(a, end) ? end->mode : end->beside,
            worse = better == end->mode ? end->beside : end->mode;
     struct dp_claim by = dp_claims_find(a->claims, DP_QUANTITY_METRIC, better, worse);
-    fprintf(a->to, "%s ended better than %s (", dp_comparison_mode(a->root, better),
-            dp_comparison_mode(a->root, worse));
-    dp_answer_put_by(a, &by);
-    fputs(")", a->to);
+    char text[DP_ANSWER_BYTES];
+    fprintf(a->to, "%s ended better than %s (%s)", dp_comparison_mode(a->root, better),
+            dp_comparison_mode(a->root, worse), dp_answer_by(a, &by, text));
 }
 
 /* How much worse it may have ended; NaN: there is no interval. */
@@ -137,6 +134,7 @@ static void put_within(const struct dp_answer *a, const struct dp_claim *end)
 void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names)
 {
     struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, mode, beside);
+    char text[DP_ANSWER_BYTES];
     const char *than = names ? " than " : "", *other = names ? dp_comparison_mode(a->root, beside) : "";
     if (end.n == 0 || !isfinite(worse_by(a, &end)))
         return;
@@ -147,9 +145,7 @@ void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, b
         put_within(a, &end);
     } else
         fprintf(a->to, ", and no difference%s%s at the end is shown", names ? " from " : "", other);
-    fputs(" (", a->to);
-    dp_answer_put_by(a, &end);
-    fputs(")", a->to);
+    fprintf(a->to, " (%s)", dp_answer_by(a, &end, text));
 }
 
 /* ---- what was not shown */
@@ -201,17 +197,15 @@ bool dp_answer_is_few(const struct dp_answer *a)
 static void put_no_worse(const struct dp_answer *a, const size_t *modes, size_t count,
                          const struct dp_claim *worst)
 {
+    char text[DP_ANSWER_BYTES];
     if (count == 0)
         return;
     fputs(" ", a->to);
     dp_answer_put_list(a, modes, count);
     fprintf(a->to, " ended no worse than %s", dp_comparison_mode(a->root, 0));
     put_within(a, worst);
-    if (count == 1) {
-        fputs(" (", a->to);
-        dp_answer_put_by(a, worst);
-        fputs(")", a->to);
-    }
+    if (count == 1)
+        fprintf(a->to, " (%s)", dp_answer_by(a, worst, text));
     fputs(".", a->to);
 }
 
@@ -269,12 +263,7 @@ static void put_edge(const json_t *root, FILE *to, const size_t *modes, size_t c
     if (count == 0)
         return;
     fputs(" ", to);
-    for (size_t i = 0; !all && i < count; i++)
-        fprintf(to, "%s%s",
-                i == 0           ? ""
-                : i + 1 == count ? " and "
-                                 : ", ",
-                dp_comparison_mode(root, modes[i]));
+    put_list(to, root, modes, all ? 0 : count);
     fprintf(to, "%s took the %s rate that was tried: a %s one may suit %s better (--lr-grid).",
             all ? "All modes" : "", edge < 0 ? "least" : "greatest", edge < 0 ? "smaller" : "greater",
             all          ? "some"

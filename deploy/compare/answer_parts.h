@@ -17,18 +17,23 @@ struct dp_answer {
     const struct dp_claims *claims;
     size_t fit[DP_COMPARISON_MODES_MAX], fits; /* modes that ended well with every seed, as they were given */
     size_t there[DP_COMPARISON_MODES_MAX],
-        theres; /* those of them that reached the target with every seed, the least mean first */
-    bool any;   /* some run of them did */
+        theres;    /* those of them that reached the target with every seed, the least mean first */
+    bool any;      /* some run of them did */
+    char goal[96]; /* "accuracy 0.85" */
+    char rates
+        [96]; /* under which rates the modes met, the grid's, or what a mode's name gives: ", at one rate for all modes"; "": one mode */
 };
 
+/* Without its modes. */
+void dp_answer_init(struct dp_answer *a, const struct dp_claims *claims, FILE *to);
 const char *dp_answer_count_word(size_t count, char out[24]);
 void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count);
-void dp_answer_put_goal(const struct dp_answer *a);
 bool dp_answer_put_of_whole(const struct dp_answer *a);
-void dp_answer_put_ratio(const struct dp_answer *a, const struct dp_claim *claim);
-void dp_answer_put_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity);
-void dp_answer_put_rates(const struct dp_answer *a);
-void dp_answer_put_by(const struct dp_answer *a, const struct dp_claim *claim);
+const char *dp_answer_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity,
+                          char out[DP_COMPARE_INTERVAL_BYTES]);
+/* "accuracy higher by 0.010 [0.004, 0.016]" */
+#define DP_ANSWER_BYTES 256u
+const char *dp_answer_by(const struct dp_answer *a, const struct dp_claim *claim, char out[DP_ANSWER_BYTES]);
 void dp_answer_put_better(const struct dp_answer *a, const struct dp_claim *end);
 void dp_answer_put_cost(const struct dp_answer *a, size_t mode, size_t beside, bool names);
 void dp_answer_put_power(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end);

@@ -8,66 +8,55 @@
 
 #define WIDE 100
 
-/* ---- two modes */
-
-/* "B took 1.02 [0.95, 1.10] times as long to reach accuracy 0.85" */
-static void put_took(const struct dp_answer *a, const struct dp_claim *time)
+static struct dp_claim claim_of(const struct dp_answer *a, enum dp_comparison_quantity quantity, size_t mode,
+                                size_t beside)
 {
-    fprintf(a->to, "%s took ", dp_comparison_mode(a->root, time->mode));
-    dp_answer_put_ratio(a, time);
-    fputs(" times as long to reach ", a->to);
-    dp_answer_put_goal(a);
+    return dp_claims_find(a->claims, quantity, mode, beside);
 }
+
+static const char *name_of(const struct dp_answer *a, size_t mode)
+{
+    return dp_comparison_mode(a->root, mode);
+}
+
+/* ---- two modes */
 
 /* Neither the time nor the end differs; what else does. */
 static void put_others(const struct dp_answer *a, size_t mode, size_t beside)
 {
-    struct dp_claim examples = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_TO, mode, beside);
-    struct dp_claim speed = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_S, mode, beside);
-    if (examples.shown) {
-        fputs(", though it needed ", a->to);
-        dp_answer_put_ratio(a, &examples);
-        fputs(" times as many examples", a->to);
-    }
-    if (speed.shown) {
-        fputs(examples.shown ? " and trained " : ", though it trained ", a->to);
-        dp_answer_put_ratio(a, &speed);
-        fputs(" times as many a second", a->to);
-    }
-}
-
-/* An interval such as [0.00, 144.33] says nothing. */
-static bool is_wide(const struct dp_claim *time)
-{
-    return time->ratio.high > WIDE * time->ratio.low;
+    struct dp_claim examples = claim_of(a, DP_QUANTITY_EXAMPLES_TO, mode, beside);
+    struct dp_claim speed = claim_of(a, DP_QUANTITY_EXAMPLES_S, mode, beside);
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    if (examples.shown)
+        fprintf(a->to, ", though it needed %s times as many examples",
+                dp_compare_ratio_text(&examples.ratio, text));
+    if (speed.shown)
+        fprintf(a->to, "%s %s times as many a second",
+                examples.shown ? " and trained" : ", though it trained",
+                dp_compare_ratio_text(&speed.ratio, text));
 }
 
 static void put_undecided(const struct dp_answer *a, const struct dp_claim *time, const struct dp_claim *end)
 {
-    bool wide = is_wide(time);
+    bool wide = time->ratio.high > WIDE * time->ratio.low; /* such as [0.00, 144.33]: it says nothing */
     size_t few = time->coarse || wide ? 0 : dp_answer_few_samples(a->root);
     bool vague = time->coarse || wide || few > 0;
-    const char *one = dp_comparison_mode(a->root, time->beside),
-               *other = dp_comparison_mode(a->root, time->mode);
-    bool others = dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
-                  dp_claims_find(a->claims, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
+    const char *one = name_of(a, time->beside), *other = name_of(a, time->mode);
+    bool others = claim_of(a, DP_QUANTITY_EXAMPLES_TO, time->mode, time->beside).shown ||
+                  claim_of(a, DP_QUANTITY_EXAMPLES_S, time->mode, time->beside).shown;
+    char text[DP_ANSWER_BYTES];
     if (end->shown) {
         dp_answer_put_better(a, end);
-        dp_answer_put_rates(a);
-        fputs("; no difference in time is shown", a->to);
-    } else {
-        fprintf(a->to, "No difference between %s and %s %sis shown", one, other,
-                others ? "in time or at the end " : "");
-        dp_answer_put_rates(a);
-    }
-    if (!vague) {
-        fputs(": ", a->to);
-        put_took(a, time);
-    }
-    if (!end->shown && end->n >= DP_CLAIM_PAIRS) {
-        fprintf(a->to, "%s%s ended with ", vague ? ": " : ", and ", vague ? other : "it");
-        dp_answer_put_by(a, end);
-    }
+        fprintf(a->to, "%s; no difference in time is shown", a->rates);
+    } else
+        fprintf(a->to, "No difference between %s and %s %sis shown%s", one, other,
+                others ? "in time or at the end " : "", a->rates);
+    if (!vague)
+        fprintf(a->to, ": %s took %s times as long to reach %s", other,
+                dp_compare_ratio_text(&time->ratio, text), a->goal);
+    if (!end->shown && end->n >= DP_CLAIM_PAIRS)
+        fprintf(a->to, "%s%s ended with %s", vague ? ": " : ", and ", vague ? other : "it",
+                dp_answer_by(a, end, text));
     if (!end->shown && !vague)
         put_others(a, time->mode, time->beside);
     fputs(".", a->to);
@@ -86,31 +75,24 @@ static void put_undecided(const struct dp_answer *a, const struct dp_claim *time
 /* Both reached it with every seed. */
 static void put_times(const struct dp_answer *a, const struct dp_claim *time)
 {
-    struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, time->mode, time->beside);
+    struct dp_claim end = claim_of(a, DP_QUANTITY_METRIC, time->mode, time->beside);
+    char text[DP_COMPARE_INTERVAL_BYTES];
     if (!time->shown) {
         put_undecided(a, time, &end);
         return;
     }
-    struct dp_claim later = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[1], a->there[0]);
-    fprintf(a->to, "%s reached ", dp_comparison_mode(a->root, later.beside));
-    dp_answer_put_goal(a);
-    fprintf(a->to, " sooner than %s, ", dp_comparison_mode(a->root, later.mode));
-    dp_answer_put_ratio(a, &later);
-    fputs(" times as fast", a->to);
+    struct dp_claim later = claim_of(a, DP_QUANTITY_SECONDS_TO, a->there[1], a->there[0]);
+    fprintf(a->to, "%s reached %s sooner than %s, %s times as fast", name_of(a, later.beside), a->goal,
+            name_of(a, later.mode), dp_compare_ratio_text(&later.ratio, text));
     dp_answer_put_cost(a, later.beside, later.mode, false);
-    dp_answer_put_rates(a);
-    fputs(".", a->to);
+    fprintf(a->to, "%s.", a->rates);
 }
 
-static void put_reached(const struct dp_answer *a, size_t mode, size_t reached, bool names_goal)
+static void put_reached(const struct dp_answer *a, size_t mode, size_t reached, const char *goal)
 {
     size_t runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD);
     char word[24];
-    fprintf(a->to, "%s %s ", dp_comparison_mode(a->root, mode), reached ? "reached" : "did not reach");
-    if (names_goal)
-        dp_answer_put_goal(a);
-    else
-        fputs("it", a->to);
+    fprintf(a->to, "%s %s %s", name_of(a, mode), reached ? "reached" : "did not reach", goal);
     if (reached == 0)
         fprintf(a->to, " with any of %s seeds", dp_answer_count_word(runs, word));
     else if (reached < runs)
@@ -132,30 +114,28 @@ static void put_counts(const struct dp_answer *a, const struct dp_claim *counts)
 {
     size_t first = counts->beside, second = counts->mode, n_first = counts->reached[1],
            n_second = counts->reached[0];
-    struct dp_claim end = dp_claims_find(a->claims, DP_QUANTITY_METRIC, second, first);
+    struct dp_claim end = claim_of(a, DP_QUANTITY_METRIC, second, first);
     bool second_leads = n_second == 0; /* what was never reached is said first */
-    put_reached(a, second_leads ? second : first, second_leads ? n_second : n_first, true);
+    char text[DP_ANSWER_BYTES];
+    put_reached(a, second_leads ? second : first, second_leads ? n_second : n_first, a->goal);
     fputs("; ", a->to);
-    put_reached(a, second_leads ? first : second, second_leads ? n_first : n_second, false);
+    put_reached(a, second_leads ? first : second, second_leads ? n_first : n_second, "it");
     put_chance(a, counts);
-    dp_answer_put_rates(a);
-    fputs(".", a->to);
+    fprintf(a->to, "%s.", a->rates);
     if (end.shown) {
         fputs(" ", a->to);
         dp_answer_put_better(a, &end);
         fputs(".", a->to);
-    } else if (end.n >= DP_CLAIM_PAIRS) {
-        fprintf(a->to, " No difference at the end is shown (%s: ", dp_comparison_mode(a->root, second));
-        dp_answer_put_by(a, &end);
-        fputs(").", a->to);
-    }
+    } else if (end.n >= DP_CLAIM_PAIRS)
+        fprintf(a->to, " No difference at the end is shown (%s: %s).", name_of(a, second),
+                dp_answer_by(a, &end, text));
     if (!end.shown)
         dp_answer_put_power(a, NULL, &end);
 }
 
 static void put_two(const struct dp_answer *a)
 {
-    struct dp_claim time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->fit[1], a->fit[0]);
+    struct dp_claim time = claim_of(a, DP_QUANTITY_SECONDS_TO, a->fit[1], a->fit[0]);
     if (time.n > 0)
         put_times(a, &time);
     else
@@ -177,7 +157,7 @@ static size_t leaders_of(const struct dp_answer *a, size_t out[DP_COMPARISON_MOD
         size_t mode = a->fit[i];
         struct dp_claim time = {.shown = false};
         if (a->theres > 0 && mode != a->there[0])
-            time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, mode, a->there[0]);
+            time = claim_of(a, DP_QUANTITY_SECONDS_TO, mode, a->there[0]);
         if (time.shown || reached_by(a, mode) == 0)
             continue;
         out[count++] = mode;
@@ -188,28 +168,25 @@ static size_t leaders_of(const struct dp_answer *a, size_t out[DP_COMPARISON_MOD
 
 static void put_sooner(const struct dp_answer *a, size_t than, const char *before, const char *which)
 {
-    struct dp_claim time = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, than, a->there[0]);
-    fputs(before, a->to);
-    dp_answer_put_ratio(a, &time);
-    fprintf(a->to, " times as fast as %s%s", dp_comparison_mode(a->root, than), which);
+    struct dp_claim time = claim_of(a, DP_QUANTITY_SECONDS_TO, than, a->there[0]);
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    fprintf(a->to, "%s%s times as fast as %s%s", before, dp_compare_ratio_text(&time.ratio, text),
+            name_of(a, than), which);
 }
 
 /* Others reached it with fewer seeds, or with none: no times are compared. */
 static void put_only(const struct dp_answer *a, size_t mode)
 {
     size_t runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD), reached = reached_by(a, mode);
-    char word[24];
+    char word[24], text[DP_COMPARE_INTERVAL_BYTES];
     (void)dp_answer_put_of_whole(a);
-    fprintf(a->to, "%s alone reached ", dp_comparison_mode(a->root, mode));
-    dp_answer_put_goal(a);
-    if (reached == runs) {
-        fprintf(a->to, " with all %s seeds, after ", dp_answer_count_word(runs, word));
-        dp_answer_put_own(a, mode, DP_QUANTITY_SECONDS_TO);
-        fputs(" seconds", a->to);
-    } else
+    fprintf(a->to, "%s alone reached %s", name_of(a, mode), a->goal);
+    if (reached == runs)
+        fprintf(a->to, " with all %s seeds, after %s seconds", dp_answer_count_word(runs, word),
+                dp_answer_own(a, mode, DP_QUANTITY_SECONDS_TO, text));
+    else
         fprintf(a->to, ", with %zu of %zu seeds", reached, runs);
-    dp_answer_put_rates(a);
-    fputs(".", a->to);
+    fprintf(a->to, "%s.", a->rates);
 }
 
 static void put_first(const struct dp_answer *a)
@@ -217,9 +194,8 @@ static void put_first(const struct dp_answer *a)
     size_t first = a->there[0], last = a->there[a->theres - 1];
     bool others = false;
     (void)dp_answer_put_of_whole(a);
-    fprintf(a->to, "%s reached ", dp_comparison_mode(a->root, first));
-    dp_answer_put_goal(a);
-    fputs(a->theres == a->fits ? " before all others" : " before all others that did with every seed", a->to);
+    fprintf(a->to, "%s reached %s before all others%s", name_of(a, first), a->goal,
+            a->theres == a->fits ? "" : " that did with every seed");
     put_sooner(a, a->there[1], ", ", a->theres > 2 ? ", the next," : "");
     for (size_t i = 2; i + 1 < a->theres; i++)
         others |= a->there[i] == 0;
@@ -229,8 +205,7 @@ static void put_first(const struct dp_answer *a)
         put_sooner(a, last, " and ", ", the last");
     if (first != 0)
         dp_answer_put_cost(a, first, 0, true);
-    dp_answer_put_rates(a);
-    fputs(".", a->to);
+    fprintf(a->to, "%s.", a->rates);
     if (first == 0)
         dp_answer_put_ends(a);
 }
@@ -241,7 +216,7 @@ static void put_least_power(const struct dp_answer *a)
     struct dp_claim least = {.seen_ratio = NAN};
     for (size_t i = 1; i < a->theres; i++)
         for (size_t k = 0; k < i; k++) {
-            struct dp_claim one = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[k]);
+            struct dp_claim one = claim_of(a, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[k]);
             if (one.seen_ratio > least.seen_ratio || !isfinite(least.seen_ratio))
                 least = one;
         }
@@ -256,7 +231,7 @@ static void put_never(const struct dp_answer *a, size_t than)
     for (size_t i = 0; i < a->fits; i++) {
         if (reached_by(a, a->fit[i]) > 0)
             continue;
-        struct dp_claim one = dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->fit[i], than);
+        struct dp_claim one = claim_of(a, DP_QUANTITY_SECONDS_TO, a->fit[i], than);
         least = one.p >= least.p ? one : least;
         never[nevers++] = a->fit[i];
     }
@@ -281,20 +256,16 @@ static void put_many(const struct dp_answer *a)
     else {
         fputs("Which of ", a->to);
         dp_answer_put_list(a, leaders, count);
-        fputs(" reached ", a->to);
-        dp_answer_put_goal(a);
-        fputs(" first is not shown", a->to);
+        fprintf(a->to, " reached %s first is not shown", a->goal);
         for (size_t i = a->theres; i-- > 1;) {
-            struct dp_claim time =
-                dp_claims_find(a->claims, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[0]);
+            struct dp_claim time = claim_of(a, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[0]);
             if (!time.shown || time.by_count)
                 continue;
-            fprintf(a->to, "; %s was ", dp_comparison_mode(a->root, a->there[0]));
+            fprintf(a->to, "; %s was ", name_of(a, a->there[0]));
             put_sooner(a, a->there[i], "", "");
             break;
         }
-        dp_answer_put_rates(a);
-        fputs(".", a->to);
+        fprintf(a->to, "%s.", a->rates);
         dp_answer_put_ends(a);
         dp_answer_put_coarse(a, coarse);
         put_least_power(a);
@@ -309,17 +280,14 @@ static void put_alone(const struct dp_answer *a)
 {
     size_t mode = a->fit[0], runs = dp_ending_count(a->root, mode, DP_COMPARISON_GOOD),
            reached = reached_by(a, mode);
-    fprintf(a->to, "%s reached ", dp_comparison_mode(a->root, mode));
-    dp_answer_put_goal(a);
-    if (reached == runs) {
-        fputs(" after ", a->to);
-        dp_answer_put_own(a, mode, DP_QUANTITY_SECONDS_TO);
-        fputs(" seconds", a->to);
-    } else
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    fprintf(a->to, "%s reached %s", name_of(a, mode), a->goal);
+    if (reached == runs)
+        fprintf(a->to, " after %s seconds", dp_answer_own(a, mode, DP_QUANTITY_SECONDS_TO, text));
+    else
         fprintf(a->to, " with %zu of %zu seeds", reached, runs);
-    fprintf(a->to, " and ended at %s ", dp_compare_metric_name(dp_comparison_metric(a->root)));
-    dp_answer_put_own(a, mode, DP_QUANTITY_METRIC);
-    fputs(".", a->to);
+    fprintf(a->to, " and ended at %s %s.", dp_compare_metric_name(dp_comparison_metric(a->root)),
+            dp_answer_own(a, mode, DP_QUANTITY_METRIC, text));
 }
 
 static void take_modes(struct dp_answer *a)
@@ -354,15 +322,14 @@ static void put_answer(const struct dp_answer *a)
     if (!json_is_object(json_object_get(dp_comparison_settings(a->root), "target")) || a->fits == 0)
         return;
     if (!a->any) {
-        fputs(dp_answer_put_of_whole(a) ? "none reached " : "No mode reached ", a->to);
-        dp_answer_put_goal(a);
-        dp_answer_put_rates(a);
-        fputs(": set a nearer target (--target), or train for more epochs.", a->to);
+        fprintf(a->to, "%s %s%s: set a nearer target (--target), or train for more epochs.",
+                dp_answer_put_of_whole(a) ? "none reached" : "No mode reached", a->goal, a->rates);
         dp_answer_put_ends(a);
     } else if (is_met_untrained(a)) {
-        fputs("Weights that are not trained meet the target, ", a->to);
-        dp_answer_put_goal(a);
-        fputs(", so it distinguishes no modes: set another (--target).", a->to);
+        fprintf(a->to,
+                "Weights that are not trained meet the target, %s, so it distinguishes no modes: set another "
+                "(--target).",
+                a->goal);
         dp_answer_put_ends(a);
     } else if (a->fits == 1)
         put_alone(a);
@@ -375,18 +342,14 @@ static void put_answer(const struct dp_answer *a)
         put_many(a);
 }
 
-static void put_caveats(const struct dp_answer *a)
-{
-    if (a->fits == 0)
-        return;
-    dp_answer_put_losses(a->root, a->to);
-    dp_answer_put_edges(a->root, a->to);
-}
-
 void dp_compare_put_answer(FILE *to, const void *claims)
 {
-    struct dp_answer a = {.claims = claims, .root = ((const struct dp_claims *)claims)->root, .to = to};
+    struct dp_answer a;
+    dp_answer_init(&a, claims, to);
     take_modes(&a);
     put_answer(&a);
-    put_caveats(&a);
+    if (a.fits == 0)
+        return;
+    dp_answer_put_losses(a.root, to);
+    dp_answer_put_edges(a.root, to);
 }

@@ -1,4 +1,19 @@
-#include "deploy/compare/compare_efficiency.h"
+/* Efficiency: the least time in which a run can train with its injected delays, and how near it came.
+ *     least_seconds   the run's time if only the delays (common/config/injection.h) take time. Each minibatch takes what was
+ *                     drawn for it, and each mode waits as its rule says:
+ *                       async, fixed work   each worker for itself; the slowest one ends the run
+ *                       ssp:S               step t of a worker begins when all have finished step t - S - 1
+ *                       sync, all-reduce    a step ends with its slowest worker
+ *                       sync:B              a step ends when all but B workers have finished it. A worker that is late gives its minibatch up
+ *                                           with prefetch, unless it is its last of the epoch, and else finishes it
+ *                       leased work         a free worker takes the next portion of the list; when there is none, the one that would be
+ *                                           done last, if it is done sooner so; an epoch begins when the one before is done
+ *                       threads             a free thread takes the next minibatch of the push
+ *     efficiency      least_seconds / seconds of training. With leased work and with threads the order of work is not that of the run, so
+ *                     it may be slightly above 1.
+ * Promise   A run without injected delays has neither, nor has one whose report lacks a setting that they
+ *           follow from. */
+#include "deploy/compare/compare_job.h"
 
 #include "common/base/json.h"
 #include "common/config/consistency.h"
@@ -241,7 +256,8 @@ static double leased_ns(const struct efficiency_run *run)
     return all;
 }
 
-double dp_efficiency_least_s(const json_t *report)
+/* NaN: see Promise. */
+static double least_s(const json_t *report)
 {
     struct efficiency_run run;
     double ns = NAN;
@@ -256,8 +272,7 @@ double dp_efficiency_least_s(const json_t *report)
 void dp_efficiency_add(json_t *run)
 {
     const json_t *report = json_object_get(run, "report");
-    double least = dp_efficiency_least_s(report),
-           took = dp_json_get_real(json_object_get(report, "throughput"), "seconds");
+    double least = least_s(report), took = dp_json_get_real(json_object_get(report, "throughput"), "seconds");
     if (!(least > 0) || !(took > 0))
         return;
     dp_json_set_real(run, "least_seconds", least);

@@ -6,8 +6,6 @@
 #include "common/env/directory.h"
 #include "common/env/installed.h"
 #include "deploy/cli/path.h"
-#include "deploy/compare/compare_efficiency.h"
-#include "deploy/compare/compare_settings.h"
 #include "deploy/run/failure.h"
 #include "deploy/run/folder.h"
 #include "deploy/run/local.h"
@@ -17,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,10 +40,14 @@ static void add(struct args *args, const char *word)
     args->of[args->count++] = word;
 }
 
-static void add_two(struct args *args, const char *flag, const char *value)
+/* Words up to NULL. */
+static void add_all(struct args *args, ...)
 {
-    add(args, flag);
-    add(args, value);
+    va_list words;
+    va_start(words, args);
+    for (const char *word = va_arg(words, const char *); word; word = va_arg(words, const char *))
+        add(args, word);
+    va_end(words);
 }
 
 static void add_number(struct args *args, const char *flag, uint64_t value, const char *unit)
@@ -52,7 +55,7 @@ static void add_number(struct args *args, const char *flag, uint64_t value, cons
     DP_ASSERT(args->texts < sizeof args->made / sizeof args->made[0]);
     char *text = args->made[args->texts++];
     (void)snprintf(text, sizeof args->made[0], "%" PRIu64 "%s", value, unit);
-    add_two(args, flag, text);
+    add_all(args, flag, text, NULL);
 }
 
 /* DIR/RUN/name; the plan's directory leaves room. */
@@ -214,25 +217,21 @@ static enum dp_status run_servers(struct dp_compare_job *job, const char *progra
 {
     struct args args = {.count = 0};
     bool threads = job->mode->kind == DP_COMPARE_HOGWILD;
-    add_two(&args, program, "run");
-    add_two(&args, "--dir", dir);
+    add_all(&args, program, "run", "--dir", dir, NULL);
     add_given(job, &args);
-    add_two(&args, "--cache", cache_of(job, &args));
-    add_two(&args, "--consistency", job->mode->consistency);
-    add_two(&args, "--work", job->mode->leased ? "leased" : "fixed");
+    add_all(&args, "--cache", cache_of(job, &args), "--consistency", job->mode->consistency, "--work",
+            job->mode->leased ? "leased" : "fixed", NULL);
     add_number(&args, "--workers", threads ? 1 : job->mode->workers, "");
     add_number(&args, "--threads", threads ? job->mode->workers : 1, "");
     add_number(&args, "--seed", job->seed, "");
     add_number(&args, "--sample-every", job->plan->sample_ms, "ms");
     if (job->rate)
-        add_two(&args, "--rate", job->rate);
+        add_all(&args, "--rate", job->rate, NULL);
     if (!job->mode->prefetch)
         add(&args, "--no-overlap");
-    if (job->is_try) {
-        add_two(&args, "--validation share", DP_COMPARE_TRY_SHARE);
-        add_two(&args, "--score", "validation");
-        add_two(&args, "--keep", "last");
-    }
+    if (job->is_try)
+        add_all(&args, "--validation share", DP_COMPARE_TRY_SHARE, "--score", "validation", "--keep", "last",
+                NULL);
     return run_child(job, &args, "run", why, err);
 }
 
@@ -293,16 +292,6 @@ struct allreduce_paths {
         out[DP_PATH_MAX + 64];
 };
 
-static enum dp_status run_keys(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
-                               struct dp_error *err)
-{
-    struct args args = {.count = 0};
-    add(&args, p->worker);
-    add_two(&args, "--cluster", p->scored);
-    add_two(&args, "--score-keys", p->keys);
-    return run_child(job, &args, "keys", why, err);
-}
-
 /* The first rank that says why it ends; else `why` stays. */
 static void take_words_of_ranks(const struct dp_compare_job *job, char *why, size_t size)
 {
@@ -324,14 +313,10 @@ static enum dp_status run_ranks(struct dp_compare_job *job, const struct allredu
     struct args args = {.count = 0};
     add(&args, p->mpirun);
     add_number(&args, "-n", job->mode->workers, "");
-    add(&args, "--oversubscribe");
-    add_two(&args, "--bind-to", "none");
+    add_all(&args, "--oversubscribe", "--bind-to", "none", NULL);
     if (geteuid() == 0)
         add(&args, "--allow-run-as-root");
-    add(&args, p->ranks);
-    add_two(&args, "--cluster", p->conf);
-    add_two(&args, "--observe", p->samples);
-    add_two(&args, "--keys", p->keys);
+    add_all(&args, p->ranks, "--cluster", p->conf, "--observe", p->samples, "--keys", p->keys, NULL);
     add_number(&args, "--sample-every", job->plan->sample_ms, "");
     enum dp_status st = run_child(job, &args, "mpirun", why, err);
     if (st == DP_OK && why[0])
@@ -339,21 +324,10 @@ static enum dp_status run_ranks(struct dp_compare_job *job, const struct allredu
     return st;
 }
 
-static enum dp_status run_score(struct dp_compare_job *job, const struct allreduce_paths *p, char *why,
-                                struct dp_error *err)
-{
-    struct args args = {.count = 0};
-    add(&args, p->worker);
-    add_two(&args, "--cluster", p->scored);
-    add_two(&args, "--score-samples", p->samples);
-    add_two(&args, "--keys", p->keys);
-    add_two(&args, "--out", p->out);
-    return run_child(job, &args, "score", why, err);
-}
-
 static enum dp_status run_allreduce(struct dp_compare_job *job, char *why, struct dp_error *err)
 {
     struct allreduce_paths p;
+    struct args keys = {.count = 0}, score = {.count = 0};
     struct dp_error missing = {0};
     path_of(job, "cluster.conf", p.conf);
     path_of(job, "score.conf", p.scored);
@@ -372,12 +346,15 @@ static enum dp_status run_allreduce(struct dp_compare_job *job, char *why, struc
     enum dp_status st = dp_installed_program("downpour-worker", p.worker, sizeof p.worker, err);
     if (st == DP_OK)
         st = write_files(job, p.conf, p.scored, err);
+    add_all(&keys, p.worker, "--cluster", p.scored, "--score-keys", p.keys, NULL);
     if (st == DP_OK)
-        st = run_keys(job, &p, why, err);
+        st = run_child(job, &keys, "keys", why, err);
     if (st == DP_OK && !why[0])
         st = run_ranks(job, &p, why, err);
+    add_all(&score, p.worker, "--cluster", p.scored, "--score-samples", p.samples, "--keys", p.keys, "--out",
+            p.out, NULL);
     if (st == DP_OK && !why[0])
-        st = run_score(job, &p, why, err);
+        st = run_child(job, &score, "score", why, err);
     if (st == DP_OK) {
         (void)remove(p.samples);
         (void)remove(p.keys);
@@ -413,11 +390,8 @@ static void read_ticks(double *total, double *steal)
 static struct machine machine_begin(void)
 {
     struct machine begun = {.load = NAN};
-    FILE *file = fopen("/proc/loadavg", "re");
-    if (file && fscanf(file, "%lf", &begun.load) != 1)
+    if (getloadavg(&begun.load, 1) != 1)
         begun.load = NAN;
-    if (file)
-        (void)fclose(file);
     read_ticks(&begun.total, &begun.steal);
     return begun;
 }

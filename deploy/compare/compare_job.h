@@ -29,4 +29,17 @@ struct dp_compare_job {
 DP_MUST_USE
 enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err);
 
+/* ---- its parts */
+
+/* Whether a run's own report has the settings that were asked of it (compare_settings.c).
+ * Promise   Each setting that differs among the runs of a comparison is checked: seed, the mode's
+ *           consistency, work, workers and threads, whether ranks added the gradients, whether it pulled
+ *           ahead, the learning rate, injected delays; and the settings of the mode's own that reports have.
+ * false: `why` names the first setting that differs, with both values. A setting that the report lacks differs. */
+DP_MUST_USE
+bool dp_compare_settings_match(const struct dp_compare_job *job, const json_t *report, char *why,
+                               size_t size);
+/* Sets least_seconds and efficiency of a run of a comparison, where it has them (compare_efficiency.c). */
+void dp_efficiency_add(json_t *run);
+
 #endif

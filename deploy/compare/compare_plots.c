@@ -1,8 +1,7 @@
-#include "deploy/compare/compare_plots.h"
+#include "deploy/compare/compare_page.h"
 
 #include "deploy/compare/claims.h"
 #include "deploy/compare/compare_words.h"
-#include "deploy/pages/page_plots.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "deploy/compare/compare_settings.h"
+#include "deploy/compare/compare_job.h"
 
 #include "common/config/consistency.h"
 
@@ -40,46 +40,39 @@ static void differs(struct settings_check *check, const char *key, const char *a
     free(number);
 }
 
-static void check_count(struct settings_check *check, const char *key, uint64_t asked)
-{
-    const json_t *value = reported(check, key);
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRIu64, asked);
-    if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != asked)
-        differs(check, key, text);
-}
-
 /* NULL, "" and "none" are the same; a report may leave such a setting out. */
 static const char *text_of(const char *text)
 {
     return text && strcmp(text, "none") != 0 ? text : "";
 }
 
-static void check_text(struct settings_check *check, const char *key, const char *asked)
+/* As a text, a number or a switch, which the report has. near: how far a real may be off, as a share. */
+static void check_text(struct settings_check *check, const char *key, const char *asked, double near)
 {
+    const json_t *value = reported(check, key);
     const char *wanted = text_of(asked);
-    if (strcmp(text_of(json_string_value(reported(check, key))), wanted) != 0)
+    char *end = NULL;
+    double number = strtod(wanted, &end);
+    bool same = strcmp(text_of(json_string_value(value)), wanted) == 0;
+    if (json_is_boolean(value))
+        same = strcmp(wanted, json_is_true(value) ? "true" : "false") == 0;
+    else if (json_is_integer(value))
+        same = (json_int_t)strtoull(wanted, NULL, 10) == json_integer_value(value) && *end == '\0';
+    if (json_is_real(value) || (json_is_integer(value) && near > 0))
+        same =
+            *end == '\0' && end != wanted && fabs(json_number_value(value) - number) <= near * fabs(number);
+    if (!same)
         differs(check, key, wanted);
 }
 
-static void check_rate(struct settings_check *check, const char *asked)
+static void check_count(struct settings_check *check, const char *key, uint64_t asked)
 {
-    const json_t *value = reported(check, "rate");
-    if (!asked) /* the run's own default */
-        return;
-    double wanted = strtod(asked, NULL);
-    if (!json_is_number(value) || !(fabs(json_number_value(value) - wanted) <= ROUNDED * fabs(wanted)))
-        differs(check, "rate", asked);
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, asked);
+    check_text(check, key, text, 0);
 }
 
-static void check_switch(struct settings_check *check, const char *key, bool asked)
-{
-    const json_t *value = reported(check, key);
-    if (!json_is_boolean(value) || json_is_true(value) != asked)
-        differs(check, key, asked ? "true" : "false");
-}
-
-/* A setting of the mode's own, where the report has it under its name in the cluster file, as a number, a switch or a text. */
+/* A setting of the mode's own, where the report has it under its name in the cluster file. */
 static void check_own(struct settings_check *check, const struct dp_compare_own *own)
 {
     static const char training[] = "training.";
@@ -90,15 +83,9 @@ static void check_own(struct settings_check *check, const struct dp_compare_own 
     char name[96];
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "="), key);
     const json_t *value = reported(check, name);
-    char *end;
-    double asked = strtod(own->value, &end), is = json_number_value(value);
-    bool is_number = end != own->value && *end == '\0';
-    if (!own->option->argument)
-        check_switch(check, name, strcmp(dp_option_switched(own->option), "true") == 0);
-    else if (json_is_string(value))
-        check_text(check, key, own->value);
-    else if (json_is_number(value) && (!is_number || !(fabs(is - asked) <= ROUNDED_F32 * fabs(asked))))
-        differs(check, key, own->value);
+    if (!own->option->argument || json_is_string(value) || json_is_number(value))
+        check_text(check, name, own->option->argument ? own->value : dp_option_switched(own->option),
+                   ROUNDED_F32);
 }
 
 /* "ssp:04" is reported as "ssp:4". */
@@ -108,7 +95,8 @@ static void check_consistency(struct settings_check *check, const struct dp_comp
     struct dp_error unheard = {0};
     char text[DP_MODE_TEXT_BYTES];
     bool parsed = dp_cluster_rule_parse(mode->consistency, "--modes", &rule, &unheard) == DP_OK;
-    check_text(check, "consistency", parsed ? dp_mode_text(rule.mode, rule.slack, text) : mode->consistency);
+    check_text(check, "consistency", parsed ? dp_mode_text(rule.mode, rule.slack, text) : mode->consistency,
+               0);
 }
 
 /* A run with servers trains the same steps as ranks do in sync: only this tells them apart. */
@@ -129,18 +117,20 @@ bool dp_compare_settings_match(const struct dp_compare_job *job, const json_t *r
     struct settings_check check = {.report = report, .why = why, .size = size, .matches = true};
     const struct dp_compare_mode *mode = job->mode;
     bool threads = mode->kind == DP_COMPARE_HOGWILD;
+    const char *rate = job->rate ? job->rate : dp_compare_plan_mode_flag(job->plan, mode, "--rate");
     check_count(&check, "seed", job->seed);
     check_consistency(&check, mode);
-    check_text(&check, "work", mode->leased ? "leased" : "fixed");
+    check_text(&check, "work", mode->leased ? "leased" : "fixed", 0);
     check_count(&check, "workers", threads ? 1 : mode->workers);
     check_count(&check, "threads", threads ? mode->workers : 1);
     check_reduced(&check, mode->kind == DP_COMPARE_ALLREDUCE);
-    check_rate(&check, job->rate ? job->rate : dp_compare_plan_mode_flag(job->plan, mode, "--rate"));
-    check_switch(&check, "overlap", mode->prefetch);
+    if (rate) /* else the run's own default */
+        check_text(&check, "rate", rate, ROUNDED);
+    check_text(&check, "overlap", mode->prefetch ? "true" : "false", 0);
     for (size_t i = 0; i < mode->owns; i++)
         check_own(&check, &mode->own[i]);
-    check_text(&check, "pace", dp_compare_plan_flag(job->plan, "--inject pace"));
-    check_text(&check, "jitter", dp_compare_plan_flag(job->plan, "--inject jitter"));
-    check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--inject straggler"));
+    check_text(&check, "pace", dp_compare_plan_flag(job->plan, "--inject pace"), 0);
+    check_text(&check, "jitter", dp_compare_plan_flag(job->plan, "--inject jitter"), 0);
+    check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--inject straggler"), 0);
     return check.matches;
 }

@@ -7,7 +7,6 @@
 #define DP_COMPARE_COMPARE_WORDS_H
 
 #include "deploy/compare/claims.h"
-#include "deploy/compare/compare_numbers.h"
 #include "deploy/pages/training.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* report: one training, or a comparison, as a page.
- *     DIR -> training_page.h | compare_page.h -> page_maker.h */
+ *     DIR -> training.h | compare_page.h -> page_maker.h */
 #include "deploy/compare/compare_commands.h"
 
 #include "deploy/cli/options_words.h"
 #include "deploy/compare/agreement.h"
 #include "deploy/compare/compare_page.h"
 #include "deploy/compare/comparison.h"
-#include "deploy/pages/training_page.h"
+#include "deploy/pages/training.h"
 
 #include <string.h>
 

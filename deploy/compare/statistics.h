@@ -63,4 +63,24 @@ double dp_normal_quantile(double p);
 /* `one` of `ones` against `other` of `others`: of all tables with these sums, those that are not more likely (Fisher 1922). */
 double dp_fisher_p(size_t one, size_t ones, size_t other, size_t others);
 
+/* ---- the numbers of a comparison as people read them: with the digits that count, and an interval in brackets. Each returns `out`. */
+
+/* "0.9712 [0.9700, 0.9724]"; digits as dp_page_number. Returns out. */
+#define DP_COMPARE_INTERVAL_BYTES 176u
+const char *dp_compare_interval_text(const struct dp_interval *interval, int digits,
+                                     char out[DP_COMPARE_INTERVAL_BYTES]);
+/* A number without an interval. */
+const char *dp_compare_number_text(double value, int digits, char out[DP_COMPARE_INTERVAL_BYTES]);
+/* Of ratios and differences between modes: with digits enough that an interval which excludes "no difference" is seen to. */
+const char *dp_compare_ratio_text(const struct dp_interval *ratio, char out[DP_COMPARE_INTERVAL_BYTES]);
+const char *dp_compare_difference_text(const struct dp_interval *difference,
+                                       char out[DP_COMPARE_INTERVAL_BYTES]);
+/* "lower by 0.002 [0.001, 0.003]" */
+const char *dp_compare_by_text(const struct dp_interval *difference, char out[DP_COMPARE_INTERVAL_BYTES]);
+int dp_compare_difference_digits(const struct dp_interval *difference);
+/* For people: "AUC". */
+const char *dp_compare_metric_name(const char *key);
+/* Digits behind the point that a quantity is shown with. */
+int dp_compare_digits(enum dp_comparison_quantity quantity, double value);
+
 #endif

@@ -84,4 +84,10 @@ bool dp_training_histogram(const json_t *histogram, bool percent, struct dp_trai
 /* The bucket of the value that this share of all does not exceed. */
 const char *dp_training_quantile(const struct dp_training_histogram *histogram, double share);
 
+/* ---- its page (page_maker.h): findings, plots and their numbers, settings, and the command that makes it again */
+
+/* Of the training in `directory`, as dp_training_read and dp_page_make. */
+DP_MUST_USE
+enum dp_status dp_training_make_page(const char *directory, const char *out, struct dp_error *err);
+
 #endif

@@ -1,8 +1,7 @@
-#include "deploy/pages/training_page.h"
-
 #include "deploy/pages/page.h"
-#include "deploy/pages/page_plots.h"
+#include "deploy/pages/page_maker.h"
 #include "deploy/pages/summary.h"
+#include "deploy/pages/training.h"
 #include "deploy/run/epoch_choice.h"
 
 #include <math.h>
