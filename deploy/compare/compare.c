@@ -12,7 +12,6 @@
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"
-#include "common/config/injection.h"
 #include "common/env/directory.h"
 #include "deploy/cli/path.h"
 #include "deploy/cli/scratch.h"
@@ -28,8 +27,6 @@
 #include <unistd.h>
 
 #define WIDTH       100u
-#define TITLE       160u
-#define RUN_DIR     160u /* of a run, in the comparison's */
 #define LONGER      160u /* bytes that names in its directory add to that at most */
 #define SEEDS_LEAST 3u   /* that show a difference */
 
@@ -136,13 +133,11 @@ static enum dp_status open_folder(const struct comparing *c, int *lock, struct d
 
 static void tell_start(const struct comparing *c)
 {
-    char injected[DP_INJECTION_TEXT_BYTES] = "";
     const struct dp_compare_plan *plan = &c->plan;
+    const char *injected = dp_training_text(c->record.root, "injected");
     fprintf(stderr, "%s %zu mode%s with %" PRIu32 " seed%s each, in %s\n",
             c->earlier.resumes ? "Going on with comparing" : "Comparing", plan->modes,
             plan->modes == 1 ? "" : "s", plan->seeds, plan->seeds == 1 ? "" : "s", plan->dir);
-    const char *text = json_string_value(json_object_get(c->record.root, "injected"));
-    (void)snprintf(injected, sizeof injected, "%s", text ? text : "");
     if (injected[0])
         fprintf(stderr, "Delays are injected, so times are not those of this machine: %s.\n", injected);
     if (plan->modes > 1 && plan->seeds < SEEDS_LEAST)
@@ -187,18 +182,28 @@ static void tell_run(struct comparing *c, const char *title, const json_t *run, 
     tell_left(c);
 }
 
-static void title_of(const struct comparing *c, size_t mode, uint64_t seed, const char *rate, char out[TITLE])
+static struct dp_compare_job job_of(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
+                                    bool is_try)
 {
-    (void)snprintf(out, TITLE, "%s, seed %" PRIu64 "%s%s", c->plan.mode[mode].name, seed,
+    struct dp_compare_job job = {.plan = &c->plan,
+                                 .mode = &c->plan.mode[mode],
+                                 .seed = seed,
+                                 .rate = rate,
+                                 .is_try = is_try,
+                                 .line = &c->line};
+    char name[DP_COMPARE_NAME];
+    const char *in = is_try ? rate : "";
+    (void)snprintf(job.dir, sizeof job.dir, "%s/%s/%s%sseed-%" PRIu64, is_try ? "grid" : "runs",
+                   dp_compare_mode_path(job.mode, name), in, is_try ? "-" : "", seed);
+    (void)snprintf(job.title, sizeof job.title, "%s, seed %" PRIu64 "%s%s", job.mode->name, seed,
                    rate ? ", rate " : "", rate ? rate : "");
+    return job;
 }
 
-/* One training of a mode: mode, seed, rate, is_try, dir and title are set. *run: the record's or the caller's to release. */
+/* *run: the record's or the caller's to release. */
 static enum dp_status train(struct comparing *c, struct dp_compare_job *job, json_t **run,
                             struct dp_error *err)
 {
-    job->plan = &c->plan;
-    job->line = &c->line;
     enum dp_status st = c->earlier.resumes ? remove_part(c->plan.dir, job->dir, err) : DP_OK;
     if (st == DP_OK)
         st = dp_compare_job_run(job, run, err);
@@ -213,14 +218,6 @@ static enum dp_status train(struct comparing *c, struct dp_compare_job *job, jso
                       : DP_OK;
 }
 
-static void dir_of(const struct comparing *c, const char *in, size_t mode, uint64_t seed, const char *rate,
-                   char out[RUN_DIR])
-{
-    char name[DP_COMPARE_NAME];
-    (void)snprintf(out, RUN_DIR, "%s/%s/%s%sseed-%" PRIu64, in,
-                   dp_compare_mode_path(&c->plan.mode[mode], name), rate ? rate : "", rate ? "-" : "", seed);
-}
-
 /* ---- --lr-grid */
 
 /* Held-out pairs are ranked among other items, so that their metrics may be others than the test set's. */
@@ -233,7 +230,6 @@ static bool has_metrics_of_runs(const struct comparing *c)
 static enum dp_status try_rate(struct comparing *c, size_t mode, uint64_t seed, const char *rate,
                                struct dp_error *err)
 {
-    char dir[RUN_DIR], title[TITLE];
     json_t *run = NULL,
            *kept = dp_compare_earlier_try(&c->earlier, c->plan.mode[mode].name, strtod(rate, NULL), seed);
     if (kept) {
@@ -241,14 +237,11 @@ static enum dp_status try_rate(struct comparing *c, size_t mode, uint64_t seed, 
         c->done++;
         return DP_OK;
     }
-    dir_of(c, "grid", mode, seed, rate, dir);
-    title_of(c, mode, seed, rate, title);
-    struct dp_compare_job job = {
-        .mode = &c->plan.mode[mode], .seed = seed, .rate = rate, .is_try = true, .dir = dir, .title = title};
+    struct dp_compare_job job = job_of(c, mode, seed, rate, true);
     enum dp_status st = train(c, &job, &run, err);
     if (st == DP_OK) {
         double end = dp_compare_record_add_try(&c->record, mode, rate, run);
-        tell_run(c, title, run, dp_compare_record_grid_metric(&c->record), end);
+        tell_run(c, job.title, run, dp_compare_record_grid_metric(&c->record), end);
         st = dp_compare_record_write(&c->record, c->plan.dir, err);
     }
     if (st == DP_OK && has_metrics_of_runs(c))
@@ -327,13 +320,9 @@ static json_t *kept_run(struct comparing *c, size_t mode, uint64_t seed)
 
 static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, struct dp_error *err)
 {
-    char dir[RUN_DIR], title[TITLE];
     json_t *run = kept_run(c, mode, seed);
     enum dp_status st = DP_OK;
-    dir_of(c, "runs", mode, seed, NULL, dir);
-    title_of(c, mode, seed, c->rate[mode], title);
-    struct dp_compare_job job = {
-        .mode = &c->plan.mode[mode], .seed = seed, .rate = c->rate[mode], .dir = dir, .title = title};
+    struct dp_compare_job job = job_of(c, mode, seed, c->rate[mode], false);
     if (!run)
         st = train(c, &job, &run, err);
     if (st != DP_OK) {
@@ -341,7 +330,7 @@ static enum dp_status run_one(struct comparing *c, size_t mode, uint64_t seed, s
         return st;
     }
     double end = dp_compare_record_end(&c->record, run);
-    tell_run(c, title, run, dp_compare_record_metric(&c->record), end);
+    tell_run(c, job.title, run, dp_compare_record_metric(&c->record), end);
     bool good = dp_comparison_is_good(run);
     c->good += good;
     dp_compare_record_add(&c->record, run);

@@ -28,10 +28,10 @@
 struct efficiency_run {
     struct dp_cluster_training training;
     struct dp_cluster_rule rule;
-    uint32_t members;           /* workers with minibatches */
-    uint64_t batches, rounds;   /* of an epoch: minibatches, and steps of the worker with the most of them */
-    uint32_t every;             /* minibatches in a step */
-    struct dp_injection *delay; /* [workers] */
+    uint32_t members;         /* workers with minibatches */
+    uint64_t batches, rounds; /* of an epoch: minibatches, and steps of the worker with the most of them */
+    uint32_t every;           /* minibatches in a step */
+    struct dp_injection delay[DP_MODE_WORKERS_MAX];
 };
 
 /* ---- settings */
@@ -102,10 +102,9 @@ static bool run_open(const json_t *report, struct efficiency_run *run)
     run->every = dp_cluster_pushed_together(t);
     run->rounds = ((run->batches + t->workers - 1) / t->workers + run->every - 1) / run->every;
     run->members = run->batches < t->workers ? (uint32_t)run->batches : t->workers;
-    run->delay = calloc(t->workers, sizeof *run->delay);
-    for (uint32_t w = 0; run->delay && w < t->workers; w++)
+    for (uint32_t w = 0; w < t->workers; w++)
         run->delay[w] = dp_injection_of(t, w);
-    return run->delay && is_delayed(run);
+    return is_delayed(run);
 }
 
 /* ---- a step */
@@ -151,18 +150,16 @@ static double fixed_ns(const struct efficiency_run *run)
 {
     uint64_t steps = run->rounds * run->training.epochs, t = 0;
     uint64_t ahead = dp_mode_ahead(run->rule.mode, run->rule.slack), bound = ahead < steps ? ahead : steps;
-    double *ended = calloc(steps + 1, sizeof *ended), *at = calloc(run->members, sizeof *at), all = NAN;
-    for (uint32_t e = 0; ended && at && e < run->training.epochs; e++)
+    double *ended = calloc(steps + 1, sizeof *ended), at[DP_MODE_WORKERS_MAX] = {0};
+    for (uint32_t e = 0; ended && e < run->training.epochs; e++)
         for (uint64_t s = 0; s < run->rounds; s++, t++) {
             double open = t > bound ? ended[t - bound - 1] : 0;
             for (uint32_t w = 0; w < run->members; w++)
                 at[w] = fmax(at[w], open) + step_ns(run, w, w, e, s);
             ended[t] = greatest(at, run->members);
         }
-    if (ended && at)
-        all = greatest(at, run->members);
+    double all = ended ? greatest(at, run->members) : (double)NAN;
     free(ended);
-    free(at);
     return all;
 }
 
@@ -182,13 +179,12 @@ static double late_until(const struct efficiency_run *run, uint32_t w, uint64_t 
 static double sync_ns(const struct efficiency_run *run)
 {
     uint32_t n = run->members, awaited = run->rule.slack < n ? n - run->rule.slack : 1;
-    double open = 0, all = NAN, *at = calloc(n, sizeof *at), *end = calloc(n, sizeof *end),
-           *sorted = calloc(n, sizeof *sorted);
-    for (uint32_t e = 0; at && end && sorted && e < run->training.epochs; e++)
+    double open = 0, at[DP_MODE_WORKERS_MAX] = {0}, end[DP_MODE_WORKERS_MAX], sorted[DP_MODE_WORKERS_MAX];
+    for (uint32_t e = 0; e < run->training.epochs; e++)
         for (uint64_t s = 0; s < run->rounds; s++) {
             for (uint32_t w = 0; w < n; w++)
                 sorted[w] = end[w] = fmax(at[w], open) + step_ns(run, w, w, e, s);
-            qsort(sorted, n, sizeof *sorted, by_value);
+            qsort(sorted, n, sizeof sorted[0], by_value);
             double closed = sorted[awaited - 1];
             for (uint32_t w = 0; w < n; w++)
                 if (end[w] <= closed)
@@ -197,12 +193,7 @@ static double sync_ns(const struct efficiency_run *run)
                     at[w] = late_until(run, w, s, closed, end[w]);
             open = closed;
         }
-    if (at && end && sorted)
-        all = fmax(open, greatest(at, n));
-    free(at);
-    free(end);
-    free(sorted);
-    return all;
+    return fmax(open, greatest(at, n));
 }
 
 /* Portion p of an epoch: the step p / workers of the share p % workers. */
@@ -239,8 +230,8 @@ static double leased_ns(const struct efficiency_run *run)
     uint64_t portions = 0;
     for (uint32_t w = 0; w < run->members; w++)
         portions += ((run->batches - w + workers - 1) / workers + run->every - 1) / run->every;
-    double begun = 0, all = NAN, *at = calloc(workers, sizeof *at), *done = calloc(portions, sizeof *done);
-    for (uint32_t e = 0; at && done && e < run->training.epochs; e++) {
+    double begun = 0, at[DP_MODE_WORKERS_MAX] = {0}, *done = calloc(portions, sizeof *done);
+    for (uint32_t e = 0; done && e < run->training.epochs; e++) {
         for (uint32_t w = 0; w < workers; w++)
             at[w] = fmax(at[w], begun);
         for (uint64_t p = 0; p < portions; p++) {
@@ -249,9 +240,7 @@ static double leased_ns(const struct efficiency_run *run)
         }
         begun = backups_ns(run, e, done, portions, at);
     }
-    if (at && done)
-        all = greatest(at, workers);
-    free(at);
+    double all = done ? greatest(at, workers) : (double)NAN;
     free(done);
     return all;
 }
@@ -265,7 +254,6 @@ static double least_s(const json_t *report)
         ns = run.training.work == DP_CLUSTER_LEASED ? leased_ns(&run)
              : dp_cluster_rule_by_step(run.rule)    ? sync_ns(&run)
                                                     : fixed_ns(&run);
-    free(run.delay);
     return ns / 1e9;
 }
 

@@ -61,7 +61,8 @@ static void add_number(struct args *args, const char *flag, uint64_t value, cons
 /* DIR/RUN/name; the plan's directory leaves room. */
 static void path_of(const struct dp_compare_job *job, const char *name, char out[DP_PATH_MAX + 64])
 {
-    (void)snprintf(out, DP_PATH_MAX + 64, "%s/%s%s%s", job->plan->dir, job->dir, name[0] ? "/" : "", name);
+    (void)snprintf(out, DP_PATH_MAX + 64, "%.*s/%s%s%s", (int)(DP_PATH_MAX - sizeof job->dir), job->plan->dir,
+                   job->dir, name[0] ? "/" : "", name);
 }
 
 /* The last bytes of a file as a text; "" where there is none. */
@@ -79,7 +80,7 @@ static void tail_of(const char *path, char out[TAIL + 1])
 /* How far a child is: the last line of its log, whose lines may end in \r. */
 static void show(const struct dp_compare_job *job, const char *log, uint64_t begun_ms)
 {
-    char tail[TAIL + 1], text[160];
+    char tail[TAIL + 1], text[320];
     if (!job->line || !job->line->moving)
         return;
     tail_of(log, tail);

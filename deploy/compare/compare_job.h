@@ -18,8 +18,8 @@ struct dp_compare_job {
     uint64_t seed;
     const char *rate;         /* NULL: that of the mode, or of the flags */
     bool is_try;              /* of --lr-grid: a part of the training file is held back, and scored */
-    const char *dir;          /* of the run, in the comparison's: "runs/async/seed-1" */
-    const char *title;        /* for the line that shows how far it is */
+    char dir[160];            /* of the run, in the comparison's: "runs/async/seed-1" */
+    char title[160];          /* for the line that shows how far it is */
     struct dp_cli_line *line; /* or NULL: nothing is shown */
     int signal;               /* after DP_STOPPING: which */
     bool refused;             /* afterwards: it failed before it trained, and would again */

@@ -282,28 +282,19 @@ static void plot_claims(struct dp_page_maker *maker, const struct dp_claims *cla
 {
     struct mode_names names = names_of(claims->root);
     struct dp_plot_series series[MODES_MAX];
-    const char *category[MODES_MAX];
-    double x[MODES_MAX], y[MODES_MAX], low[MODES_MAX], high[MODES_MAX];
+    struct dp_interval at[MODES_MAX];
     size_t count = 0;
     for (size_t m = 1; m < names.count; m++) {
         const struct dp_claim claim = dp_claims_find(claims, quantity, m, 0);
-        const struct dp_interval *shown = as_ratio ? &claim.ratio : &claim.difference;
-        if (shown->n == 0 || !isfinite(shown->low) || !isfinite(shown->high))
-            continue;
-        x[count] = shown->mean;
-        y[count] = (double)count;
-        low[count] = shown->low;
-        high[count] = shown->high;
-        category[count] = names.name[m];
-        series[count] = series_of(&names, m, 1, &x[count], &y[count], &low[count], &high[count]);
-        count++;
+        struct dp_interval *shown = &at[count];
+        *shown = as_ratio ? claim.ratio : claim.difference;
+        if (shown->n > 0 && isfinite(shown->low) && isfinite(shown->high))
+            series[count++] = series_of(&names, m, 1, &shown->mean, NULL, &shown->low, &shown->high);
     }
     const struct dp_plot plot = {.kind = DP_PLOT_FOREST,
                                  .caption = caption,
                                  .x_label = label,
                                  .x_log = as_ratio,
-                                 .category = category,
-                                 .categories = count,
                                  .series = series,
                                  .count = count,
                                  .level = as_ratio ? 1 : 0,

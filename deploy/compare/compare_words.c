@@ -15,13 +15,6 @@ static const json_t *root_of(const struct dp_claims *claims)
     return claims->root;
 }
 
-static void put_mode(FILE *to, const json_t *root, size_t mode, enum dp_comparison_quantity quantity)
-{
-    struct dp_interval own = dp_statistics_mode(root, mode, quantity);
-    char text[DP_COMPARE_INTERVAL_BYTES];
-    fputs(dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text), to);
-}
-
 /* ---- data and efficiency */
 
 double dp_compare_mode_mean(const json_t *root, size_t mode, const char *key)
@@ -205,18 +198,13 @@ void dp_compare_put_failed(FILE *to, const void *claims)
 
 /* ---- the target */
 
-static bool is_given(const json_t *target)
-{
-    return strcmp(dp_training_text(target, "chosen"), "given") == 0;
-}
-
 static void put_target(FILE *to, const json_t *target)
 {
     double keeps = dp_training_number(target, "keeps", NULL),
            baseline = dp_training_number(target, "baseline", NULL);
     fprintf(to, "The target is %s %.4g", dp_compare_metric_name(dp_training_text(target, "metric")),
             dp_training_number(target, "value", NULL));
-    if (is_given(target))
+    if (strcmp(dp_training_text(target, "chosen"), "given") == 0)
         fputs(". ", to);
     else if (isfinite(keeps) && isfinite(baseline))
         fprintf(to,
@@ -227,17 +215,17 @@ static void put_target(FILE *to, const json_t *target)
         fputs(", chosen afterwards; --target sets another. ", to);
 }
 
-/* "seconds to it: 1.60 [1.55, 1.66] (async), 2.10 [2.00, 2.20] (sync)", of those that were always there. */
-static void put_times(FILE *to, const json_t *root, enum dp_comparison_quantity quantity, const char *what)
+/* "Seconds to it: 1.60 [1.55, 1.66] (async), 2.10 [2.00, 2.20] (sync). ", of those that always have it. */
+static void put_values(FILE *to, const json_t *root, enum dp_comparison_quantity quantity, const char *what)
 {
+    char text[DP_COMPARE_INTERVAL_BYTES];
     size_t told = 0;
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
-        if (!dp_ending_is_whole(root, m) ||
-            dp_statistics_mode(root, m, quantity).n < dp_ending_count(root, m, DP_COMPARISON_GOOD))
-            continue;
-        fputs(told++ ? ", " : what, to);
-        put_mode(to, root, m, quantity);
-        fprintf(to, " (%s)", dp_comparison_mode(root, m));
+        struct dp_interval own = dp_statistics_mode(root, m, quantity);
+        if (dp_ending_is_whole(root, m) && own.n == dp_ending_count(root, m, DP_COMPARISON_GOOD))
+            fprintf(to, "%s%s (%s)", told++ ? ", " : what,
+                    dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text),
+                    dp_comparison_mode(root, m));
     }
     fputs(told ? ". " : "", to);
 }
@@ -310,8 +298,8 @@ void dp_compare_put_target(FILE *to, const void *claims)
     }
     put_target(to, target);
     if (!dp_answer_is_short(root))
-        put_times(to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
-    put_times(to, root, DP_QUANTITY_EXAMPLES_TO, "Examples to it: ");
+        put_values(to, root, DP_QUANTITY_SECONDS_TO, "Seconds to it: ");
+    put_values(to, root, DP_QUANTITY_EXAMPLES_TO, "Examples to it: ");
     put_counts(to, root);
     put_beside(to, claims, DP_QUANTITY_EXAMPLES_TO);
 }
@@ -348,19 +336,10 @@ static void put_applied(FILE *to, const json_t *root)
 void dp_compare_put_end(FILE *to, const void *claims)
 {
     const json_t *root = root_of(claims);
-    const char *metric = dp_comparison_metric(root);
-    size_t said = 0;
-    for (size_t m = 0; metric[0] && m < dp_comparison_modes(root); m++) {
-        if (!dp_ending_is_whole(root, m))
-            continue;
-        if (said++ == 0)
-            fprintf(to, "At the end %s is ", dp_compare_metric_name(metric));
-        else
-            fputs(", ", to);
-        put_mode(to, root, m, DP_QUANTITY_METRIC);
-        fprintf(to, " (%s)", dp_comparison_mode(root, m));
-    }
-    fputs(said ? ". " : "", to);
+    char what[96];
+    (void)snprintf(what, sizeof what, "At the end %.60s is ",
+                   dp_compare_metric_name(dp_comparison_metric(root)));
+    put_values(to, root, DP_QUANTITY_METRIC, what);
     put_beside(to, claims, DP_QUANTITY_METRIC);
     put_applied(to, root);
 }
@@ -368,16 +347,17 @@ void dp_compare_put_end(FILE *to, const void *claims)
 void dp_compare_put_speed(FILE *to, const void *claims)
 {
     const json_t *root = root_of(claims);
-    char ratio[DP_COMPARE_INTERVAL_BYTES];
+    char text[DP_COMPARE_INTERVAL_BYTES];
     size_t said = 0;
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         if (!dp_ending_is_whole(root, m))
             continue;
         struct dp_claim claim = dp_claims_find(claims, DP_QUANTITY_EXAMPLES_S, m, 0);
-        fprintf(to, "%s%s ", said++ ? "; " : "Applied examples a second: ", dp_comparison_mode(root, m));
-        put_mode(to, root, m, DP_QUANTITY_EXAMPLES_S);
+        struct dp_interval own = dp_statistics_mode(root, m, DP_QUANTITY_EXAMPLES_S);
+        fprintf(to, "%s%s %s", said++ ? "; " : "Applied examples a second: ", dp_comparison_mode(root, m),
+                dp_compare_interval_text(&own, -1, text));
         if (claim.ratio.n > 0)
-            fprintf(to, ", %s times those of %s", dp_compare_ratio_text(&claim.ratio, ratio),
+            fprintf(to, ", %s times those of %s", dp_compare_ratio_text(&claim.ratio, text),
                     dp_comparison_mode(root, 0));
     }
     fputs(said ? "." : "", to);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FORMAT     1
 #define MARGIN     0.05        /* of an ending */
@@ -40,8 +41,6 @@ static const json_t *seeds_of(const json_t *root)
 static enum dp_status check(const struct dp_comparison *c, struct dp_error *err)
 {
     const json_t *modes = json_object_get(c->root, "modes"), *runs = json_object_get(c->root, "runs");
-    size_t i;
-    json_t *one;
     if (!is_kind(c->root))
         return dp_fail(err, DP_DATA, "'%.300s' is not the report of a comparison", c->path);
     if (dp_training_number(c->root, "format", NULL) != FORMAT)
@@ -56,36 +55,27 @@ static enum dp_status check(const struct dp_comparison *c, struct dp_error *err)
         json_array_size(seeds_of(c->root)) > DP_COMPARISON_SEEDS_MAX)
         return dp_fail(err, DP_DATA, "'%.300s' has more than %u modes, or %u seeds", c->path,
                        DP_COMPARISON_MODES_MAX, DP_COMPARISON_SEEDS_MAX);
-    json_array_foreach((json_t *)modes, i, one) if (dp_training_text(one, "name")[0] == '\0') return dp_fail(
-        err, DP_DATA, "'%.300s' is damaged: mode %zu has no name", c->path, i + 1);
-    json_array_foreach(
-        (json_t *)runs, i,
-        one) if (dp_training_text(one, "mode")[0] == '\0' ||
-                 !json_is_integer(json_object_get(
-                     one, "seed"))) return dp_fail(err, DP_DATA,
-                                                   "'%.300s' is damaged: run %zu has no mode or seed",
-                                                   c->path, i + 1);
+    for (size_t m = 0; m < dp_comparison_modes(c->root); m++)
+        if (dp_comparison_mode(c->root, m)[0] == '\0')
+            return dp_fail(err, DP_DATA, "'%.300s' is damaged: mode %zu has no name", c->path, m + 1);
+    for (size_t i = 0; i < dp_comparison_runs(c->root); i++)
+        if (dp_training_text(dp_comparison_run(c->root, i), "mode")[0] == '\0' ||
+            !json_is_integer(json_object_get(dp_comparison_run(c->root, i), "seed")))
+            return dp_fail(err, DP_DATA, "'%.300s' is damaged: run %zu has no mode or seed", c->path, i + 1);
     return DP_OK;
 }
 
 static enum dp_status load(struct dp_comparison *out, struct dp_error *err)
 {
-    struct stat info;
-    json_error_t why;
-    if (stat(out->path, &info) != 0)
+    if (access(out->path, R_OK) != 0)
         return dp_fail(
             err, errno == ENOENT || errno == ENOTDIR ? DP_NOT_FOUND : DP_IO,
             "cannot read '%.300s': %s: name the report.json of a comparison, or the directory that has "
             "it (--dir of compare)",
             out->path, strerror(errno));
-    if (!S_ISREG(info.st_mode) || info.st_size > REPORT_MAX)
-        return dp_fail(err, DP_DATA, "'%.300s' is no report: it is %s", out->path,
-                       S_ISREG(info.st_mode) ? "too large for one" : "no file");
-    out->root = json_load_file(out->path, 0, &why);
-    if (!out->root)
-        return dp_fail(err, DP_DATA, "the report '%.300s' is damaged (line %d: %.100s)", out->path, why.line,
-                       why.text);
-    enum dp_status st = check(out, err);
+    enum dp_status st = dp_training_load(out->path, REPORT_MAX, &out->root, err);
+    if (st == DP_OK)
+        st = check(out, err);
     if (st != DP_OK)
         dp_comparison_clear(out);
     return st;
@@ -282,26 +272,15 @@ struct dp_comparison_span dp_comparison_seconds_to_loss(const json_t *run, doubl
 
 static double of_run(const json_t *root, const json_t *run, enum dp_comparison_quantity quantity)
 {
-    const json_t *report = json_object_get(run, "report");
-    const char *metric = dp_comparison_metric(root);
-    switch (quantity) {
-    case DP_QUANTITY_METRIC:
-        return metric[0] ? of_last(run, metric) : (double)NAN;
-    case DP_QUANTITY_LOSS:
-        return of_last(run, "loss");
-    case DP_QUANTITY_EXAMPLES_S:
-        return dp_training_number(report, "throughput", "examples_per_s", NULL);
-    case DP_QUANTITY_BATCHES_S:
-        return dp_training_number(report, "throughput", "examples_per_s", NULL) /
-               dp_training_number(report, "settings", "batch", NULL);
-    case DP_QUANTITY_SECONDS:
-        return dp_training_number(report, "throughput", "seconds", NULL);
-    case DP_QUANTITY_SECONDS_TO:
-    case DP_QUANTITY_EXAMPLES_TO:
-    case DP_QUANTITIES:
-        break;
-    }
-    return (double)NAN;
+    const json_t *report = json_object_get(run, "report"),
+                 *throughput = json_object_get(report, "throughput");
+    if (quantity == DP_QUANTITY_METRIC || quantity == DP_QUANTITY_LOSS)
+        return of_last(run, quantity == DP_QUANTITY_LOSS ? "loss" : dp_comparison_metric(root));
+    if (quantity == DP_QUANTITY_SECONDS)
+        return dp_training_number(throughput, "seconds", NULL);
+    double batch =
+        quantity == DP_QUANTITY_BATCHES_S ? dp_training_number(report, "settings", "batch", NULL) : 1;
+    return dp_training_number(throughput, "examples_per_s", NULL) / batch;
 }
 
 struct dp_comparison_span dp_comparison_span(const json_t *root, const json_t *run,

@@ -301,25 +301,14 @@ const char *dp_compare_metric_name(const char *key)
 
 int dp_compare_digits(enum dp_comparison_quantity quantity, double value)
 {
-    switch (quantity) {
-    case DP_QUANTITY_METRIC:
-    case DP_QUANTITY_LOSS:
-        if (fabs(value) >= 1000)
-            return -1;
-        return fabs(value) >= 10      ? 2
-               : fabs(value) >= SMALL ? 4
-               : value == 0           ? 4
-                                      : (int)fmin(2 - floor(log10(fabs(value))), SMALL_DIGITS);
-    case DP_QUANTITY_SECONDS_TO:
-    case DP_QUANTITY_SECONDS:
-    case DP_QUANTITY_BATCHES_S:
-        return fabs(value) >= 100 ? 1 : 2;
-    case DP_QUANTITY_EXAMPLES_TO:
-    case DP_QUANTITY_EXAMPLES_S:
-    case DP_QUANTITIES:
-        break;
-    }
-    return -1;
+    double size = fabs(value);
+    if (quantity == DP_QUANTITY_EXAMPLES_TO || quantity == DP_QUANTITY_EXAMPLES_S)
+        return -1;
+    if (quantity != DP_QUANTITY_METRIC && quantity != DP_QUANTITY_LOSS)
+        return size >= 100 ? 1 : 2;
+    if (size >= 10)
+        return size >= 1000 ? -1 : 2;
+    return size >= SMALL || size == 0 || isnan(size) ? 4 : (int)fmin(2 - floor(log10(size)), SMALL_DIGITS);
 }
 
 /* Digits with which the bound nearest to `none` does not look like it, if the interval excludes it. */

@@ -59,7 +59,7 @@ static struct range range_of(const struct dp_plot *plot, bool of_x, bool bounds)
     for (size_t s = 0; s < plot->count; s++)
         for (size_t i = 0; i < plot->series[s].points; i++) {
             const struct dp_plot_series *one = &plot->series[s];
-            if (isfinite(one->y[i]))
+            if (!one->y || isfinite(one->y[i]))
                 widen(&range, of_x ? one->x[i] : one->y[i]);
             if (bounds && one->low && one->high) {
                 widen(&range, one->low[i]);
@@ -272,10 +272,10 @@ static void settle_forest_x(const struct dp_plot *plot, const struct axis *y, st
 
 static void settle_forest_y(const struct dp_plot *plot, struct axis *y)
 {
-    y->low = (double)plot->categories - 0.5;
+    y->low = (double)plot->count - 0.5;
     y->high = -0.5;
-    for (size_t i = 0; i < plot->categories; i++)
-        add_name(y, (double)i, plot->category[i]);
+    for (size_t n = 0; n < plot->count; n++)
+        add_name(y, (double)n, plot->series[n].name);
 }
 
 /* The names of y decide where x begins, and those of x where y does. */
@@ -529,11 +529,9 @@ static void put_forest(const struct drawing *d)
     for (size_t n = 0; n < d->plot->count; n++) {
         const struct dp_plot_series *s = &d->plot->series[n];
         for (size_t i = 0; i < s->points; i++) {
-            if (s->low && s->high && isfinite(s->low[i]) && isfinite(s->high[i]))
-                put_interval(d, false, place(&d->y, s->y[i]), place(&d->x, s->low[i]),
-                             place(&d->x, s->high[i]), dp_colour_of(d->palette, s->colour), "2");
-            if (isfinite(s->x[i]))
-                put_mark(d, s, s->x[i], s->y[i]);
+            put_interval(d, false, place(&d->y, (double)n), place(&d->x, s->low[i]), place(&d->x, s->high[i]),
+                         dp_colour_of(d->palette, s->colour), "2");
+            put_mark(d, s, s->x[i], (double)n);
         }
     }
 }

@@ -22,7 +22,7 @@ struct dp_plot_series {
     enum dp_colour colour;
     size_t points;
     const double *x; /* of lines and forests; of bars NULL: point i is of category i */
-    const double *y; /* of a forest: the category, 0 is the topmost */
+    const double *y; /* of a forest NULL: series n is row n, with its name */
     /* An interval around each point, or NULL: of lines a band, of bars an error bar, of a forest (there of x) a line. */
     const double *low, *high;
 };
@@ -35,8 +35,7 @@ struct dp_plot {
     bool x_whole, x_from_0, y_from_0; /* x has whole numbers only; an axis begins at 0 */
     bool x_log, y_log;                /* a logarithmic scale is wanted: where all is positive */
     bool ordered;                     /* of bars: numbers that ascend, so that not each needs its name */
-    const char *const *category;      /* of bars and forests */
-    size_t categories;                /* of a forest */
+    const char *const *category;      /* of bars */
     const struct dp_plot_series *series;
     size_t count;
     /* A line across: of lines at this y, such as a target; of a forest at this x, where there is no difference. level_name NULL: none. */

@@ -14,13 +14,6 @@ static const char *plural(double count)
     return count == 1 ? "" : "s";
 }
 
-/* As the page shows it. */
-static void put_number(FILE *to, double value, int digits)
-{
-    char text[DP_PAGE_NUMBER_BYTES];
-    fputs(dp_page_number(value, digits, text), to);
-}
-
 static void put_mode(const struct dp_training *t, FILE *to)
 {
     const char *text = dp_training_text(json_object_get(t->report, "settings"), "consistency");
@@ -45,14 +38,11 @@ static void put_what(const struct dp_training *t, FILE *to)
     double examples = dp_training_number(t->report, "data", "examples", NULL),
            workers = dp_training_number(t->report, "settings", "workers", NULL),
            servers = dp_training_number(t->report, "settings", "servers", NULL);
-    fprintf(to, "%s was trained for ", model[0] ? model : "A model");
-    put_number(to, (double)t->count, -1);
-    fprintf(to, " epoch%s", plural((double)t->count));
-    if (examples >= 0) {
-        fputs(" on ", to);
-        put_number(to, examples, -1);
-        fprintf(to, " example%s", plural(examples));
-    }
+    char text[DP_PAGE_NUMBER_BYTES];
+    fprintf(to, "%s was trained for %s epoch%s", model[0] ? model : "A model",
+            dp_page_number((double)t->count, -1, text), plural((double)t->count));
+    if (examples >= 0)
+        fprintf(to, " on %s example%s", dp_page_number(examples, -1, text), plural(examples));
     if (workers >= 1)
         fprintf(to, " by %.0f worker%s", workers, plural(workers));
     if (servers >= 1)
@@ -67,12 +57,12 @@ static bool put_metrics(const struct dp_training *t, const json_t *epoch, const 
     struct dp_training_metric metric[DP_TRAINING_METRICS_MAX];
     size_t count = dp_training_metrics(t, metric);
     const char *before = "";
+    char text[DP_PAGE_NUMBER_BYTES];
     for (size_t i = count; i-- > 0;) { /* the loss last */
         double value = dp_training_metric(epoch, set, metric[i].key);
         if (isnan(value))
             continue;
-        fprintf(to, "%s%s ", before, metric[i].name);
-        put_number(to, value, metric[i].digits);
+        fprintf(to, "%s%s %s", before, metric[i].name, dp_page_number(value, metric[i].digits, text));
         before = ", ";
     }
     if (before[0])
@@ -85,6 +75,7 @@ static void put_result(const struct dp_training *t, FILE *to)
     const json_t *final = json_object_get(t->report, "final"),
                  *last = t->count ? json_array_get(t->epochs, t->count - 1) : NULL;
     double kept = dp_training_number(t->report, "kept_epoch", NULL);
+    char text[DP_PAGE_NUMBER_BYTES];
     if (!last)
         return;
     if (final)
@@ -108,23 +99,20 @@ static void put_result(const struct dp_training *t, FILE *to)
                                                           : "train";
     if (t->count < 2 || isnan(dp_training_metric(best, set, "loss")))
         return;
-    fprintf(to, "The best epoch by %s loss was epoch %.0f (", strcmp(set, "train") == 0 ? "training" : set,
-            t->number[dp_epoch_best(t->epochs)]);
-    put_number(to, dp_training_metric(best, set, "loss"), 5);
-    fputs("). ", to);
+    fprintf(to, "The best epoch by %s loss was epoch %.0f (%s). ",
+            strcmp(set, "train") == 0 ? "training" : set, t->number[dp_epoch_best(t->epochs)],
+            dp_page_number(dp_training_metric(best, set, "loss"), 5, text));
 }
 
 static void put_speed(const struct dp_training *t, FILE *to)
 {
     double rate = dp_training_number(t->report, "throughput", "examples_per_s", NULL),
            seconds = dp_training_number(t->report, "throughput", "seconds", NULL);
+    char text[DP_PAGE_NUMBER_BYTES], time[DP_PAGE_NUMBER_BYTES];
     if (!(rate > 0))
         return;
-    fputs("The throughput was ", to);
-    put_number(to, rate, -1);
-    fputs(" examples/s over ", to);
-    put_number(to, seconds, 1);
-    fputs(" s of training. ", to);
+    fprintf(to, "The throughput was %s examples/s over %s s of training. ", dp_page_number(rate, -1, text),
+            dp_page_number(seconds, 1, time));
 }
 
 static void put_staleness(const struct dp_training *t, FILE *to)
@@ -146,15 +134,13 @@ static void put_dropped(const struct dp_training *t, FILE *to)
 {
     const json_t *workers = json_object_get(t->report, "workers");
     double dropped = dp_training_number(t->report, "dropped", "pushes", NULL), pushes = 0;
+    char all[DP_PAGE_NUMBER_BYTES], late[DP_PAGE_NUMBER_BYTES];
     for (size_t w = 0; w < json_array_size(workers); w++)
         pushes += dp_training_number(json_array_get(workers, w), "pushes", NULL);
     if (!(dropped >= 0) || !(pushes > 0))
         return;
-    fputs("Of ", to);
-    put_number(to, pushes, -1);
-    fputs(" pushes ", to);
-    put_number(to, dropped, -1);
-    fputs(" came too late for their step and were dropped. ", to);
+    fprintf(to, "Of %s pushes %s came too late for their step and were dropped. ",
+            dp_page_number(pushes, -1, all), dp_page_number(dropped, -1, late));
 }
 
 /* What most of the workers' time went into, and what came next. */

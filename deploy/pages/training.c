@@ -56,22 +56,30 @@ static enum dp_status find_report(struct dp_training *training, struct dp_error 
             "there is no report in '%s': it is the --dir of no run, or of one that has not trained "
             "its first epoch yet",
             training->directory);
-    if (stat(training->path, &info) != 0)
-        return dp_fail(err, DP_IO, "cannot read '%s': %s", training->path, strerror(errno));
-    if (!S_ISREG(info.st_mode) || info.st_size > REPORT_MAX)
-        return dp_fail(err, DP_DATA, "'%s' is no report: %s", training->path,
-                       S_ISREG(info.st_mode) ? "it is too large for one" : "it is no file");
     training->written = info.st_mtime;
     return DP_OK;
 }
 
+enum dp_status dp_training_load(const char *path, off_t max, json_t **out, struct dp_error *err)
+{
+    struct stat info;
+    json_error_t why;
+    if (stat(path, &info) != 0)
+        return dp_fail(err, DP_IO, "cannot read '%.300s': %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode) || info.st_size > max)
+        return dp_fail(err, DP_DATA, "'%.300s' is no report: %s", path,
+                       S_ISREG(info.st_mode) ? "it is too large for one" : "it is no file");
+    *out = json_load_file(path, 0, &why);
+    return *out ? DP_OK
+                : dp_fail(err, DP_DATA, "the report '%.300s' is damaged (line %d: %.100s)", path, why.line,
+                          why.text);
+}
+
 static enum dp_status load(struct dp_training *training, struct dp_error *err)
 {
-    json_error_t why;
-    training->report = json_load_file(training->path, 0, &why);
-    if (!training->report)
-        return dp_fail(err, DP_DATA, "the report '%.300s' is damaged (line %d: %.100s)", training->path,
-                       why.line, why.text);
+    enum dp_status st = dp_training_load(training->path, REPORT_MAX, &training->report, err);
+    if (st != DP_OK)
+        return st;
     training->epochs = json_object_get(training->report, "epochs");
     if (!json_is_array(training->epochs))
         return dp_fail(err, DP_DATA, "'%s' is no report of a training: it has no list of epochs",

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <time.h>
 
 struct dp_training {
@@ -30,6 +31,9 @@ DP_MUST_USE
 enum dp_status dp_training_read(const char *directory, struct dp_training *out, struct dp_error *err);
 void dp_training_clear(struct dp_training *training);
 
+/* Any report, of at most so many bytes. */
+DP_MUST_USE
+enum dp_status dp_training_load(const char *path, off_t max, json_t **out, struct dp_error *err);
 /* The number at a path of keys, such as "throughput", "seconds"; NULL ends it. NaN: there is none. */
 double dp_training_number(const json_t *root, ...) __attribute__((sentinel));
 /* "" where there is none. */

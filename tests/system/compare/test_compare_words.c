@@ -264,44 +264,6 @@ static void what_was_not_reached_has_no_number(void **state)
     says(said(dp_compare_put_answer, root),
          "async reached accuracy 0.9 with 2 of 3 seeds; sync reached it with all three, which may be chance");
     json_decref(root);
-    root = bed_comparison(1);
-    bed_add(root, "async", 1, never, 4, 100);
-    bed_add(root, "sync", 1, never, 4, 100);
-    says(said(dp_compare_put_answer, root),
-         "No mode reached accuracy 0.9, at one rate for all modes: set a nearer target");
-    json_decref(root);
-    root = bed_comparison(1);
-    bed_add(root, "async", 1, by_second, 4, 100);
-    bed_add(root, "sync", 1, by_fourth, 4, 100);
-    says(said(dp_compare_put_answer, root), "With one seed no difference can be shown: that takes three.");
-    json_decref(root);
-}
-
-/* One diverged: its other runs are compared with nobody. */
-static void a_divergence_is_a_result(void **state)
-{
-    (void)state;
-    for (int bad = 1; bad <= 5; bad += 2) {
-        static const double diverged[] = {0.5, 0.95, 0.3, NAN};
-        json_t *root = bed_comparison(5);
-        char wanted[100];
-        for (int s = 1; s <= 5; s++) {
-            bed_add(root, "async", s, s <= bad ? diverged : by_second, 4, 100 + s);
-            bed_add(root, "sync", s, by_fourth, 5, 50 + s);
-        }
-        (void)snprintf(wanted, sizeof wanted,
-                       "async diverged with %d of 5 seeds: its last weights are not finite. ", bad);
-        char *text = said(dp_compare_put_failed, root);
-        assert_int_equal(strncmp(text, wanted, strlen(wanted)), 0);
-        says(text, "A mode is compared with others only if it ended well with every seed.");
-        says(said(dp_compare_put_answer, root),
-             "sync reached accuracy 0.9 after 3.80 [3.00, 4.00] seconds and ended at accuracy 0.9600 [");
-        says_not(said(dp_compare_put_answer, root), "async");
-        says_not(said(dp_compare_put_target, root), "async");
-        says_not(said(dp_compare_put_end, root), "async");
-        says_not(said(dp_compare_put_speed, root), "async");
-        json_decref(root);
-    }
 }
 
 static void failures_are_said(void **state)
@@ -579,7 +541,6 @@ int main(void)
         cmocka_unit_test(a_metric_that_falls_is_read_as_one),
         cmocka_unit_test(workers_are_those_of_the_modes),
         cmocka_unit_test(a_small_difference_has_its_digits),
-        cmocka_unit_test(a_divergence_is_a_result),
         cmocka_unit_test(failures_are_said),
         cmocka_unit_test(seeds_that_were_not_tried_are_said),
         cmocka_unit_test(the_first_is_before_all_or_none),

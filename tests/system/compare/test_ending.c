@@ -33,44 +33,35 @@ static enum dp_ending_sign sign_of(const char *metric, const double *values, siz
     return ending.sign;
 }
 
-static void a_run_that_learned_ended_well(void **state)
+static void an_end_is_held_against_its_begin_and_a_constant(void **state)
 {
     (void)state;
-    static const double up[] = {0.1, 0.5, 0.9, 0.85};
-    assert_int_equal(sign_of("accuracy", up, 4, 0.11, "test", 0), DP_ENDING_NONE);
-    assert_int_equal(sign_of("accuracy", up, 4, NAN, "", 0), DP_ENDING_NONE);
-}
-
-static void weights_that_are_not_finite_have_diverged(void **state)
-{
-    (void)state;
-    static const double nan_at_end[] = {0.1, 0.5, NAN}, nan_between[] = {0.1, NAN, 0.5};
-    assert_int_equal(sign_of("accuracy", nan_at_end, 3, 0.11, "test", 0), DP_ENDING_NOT_FINITE);
-    assert_int_equal(sign_of("accuracy", nan_between, 3, 0.11, "test", 0), DP_ENDING_NONE);
-}
-
-static void worse_than_a_constant_has_diverged(void **state)
-{
-    (void)state;
-    static const double huge[] = {3.7, 1e5, 6.7e10}, near_it[] = {3.7, 1.5, 1.14},
-                        chance[] = {0.05, 0.3, 0.09};
-    assert_int_equal(sign_of("rmse", huge, 3, 1.12, "test", 0), DP_ENDING_BASELINE);
-    assert_int_equal(sign_of("rmse", near_it, 3, 1.12, "test", 0), DP_ENDING_BASELINE);
-    assert_int_equal(sign_of("rmse", near_it, 3, 1.12, "training", 0),
-                     DP_ENDING_NONE); /* of another set: within 5% */
-    assert_int_equal(sign_of("accuracy", chance, 3, 0.1, "test", 0), DP_ENDING_BASELINE);
-    assert_int_equal(sign_of("hr@10", chance, 3, 0.1, "test", 0), DP_ENDING_BASELINE);
-}
-
-static void worse_than_its_begin_has_diverged(void **state)
-{
-    (void)state;
-    static const double back[] = {0.3, 0.5, 0.29}, nothing[] = {0.1, 0.1, 0.1};
-    assert_int_equal(sign_of("accuracy", back, 3, 0.1, "test", 0), DP_ENDING_BEGIN);
-    assert_int_equal(sign_of("accuracy", back, 3, 0.1, "test", 100),
-                     DP_ENDING_NONE); /* it had been trained */
-    assert_int_equal(sign_of("accuracy", nothing, 3, 0.104, "training", 0), DP_ENDING_BEGIN);
-    assert_int_equal(sign_of("accuracy", nothing, 3, NAN, "", 0), DP_ENDING_BEGIN);
+    static const struct {
+        const char *metric;
+        double values[4];
+        size_t count;
+        double baseline;
+        const char *set;
+        int first_examples;
+        enum dp_ending_sign sign;
+    } cases[] = {
+        {"accuracy", {0.1, 0.5, 0.9, 0.85}, 4, 0.11, "test", 0, DP_ENDING_NONE},
+        {"accuracy", {0.1, 0.5, 0.9, 0.85}, 4, NAN, "", 0, DP_ENDING_NONE},
+        {"accuracy", {0.1, 0.5, NAN}, 3, 0.11, "test", 0, DP_ENDING_NOT_FINITE},
+        {"accuracy", {0.1, NAN, 0.5}, 3, 0.11, "test", 0, DP_ENDING_NONE},
+        {"rmse", {3.7, 1e5, 6.7e10}, 3, 1.12, "test", 0, DP_ENDING_BASELINE},
+        {"rmse", {3.7, 1.5, 1.14}, 3, 1.12, "test", 0, DP_ENDING_BASELINE},
+        {"rmse", {3.7, 1.5, 1.14}, 3, 1.12, "training", 0, DP_ENDING_NONE}, /* of another set: within 5% */
+        {"accuracy", {0.05, 0.3, 0.09}, 3, 0.1, "test", 0, DP_ENDING_BASELINE},
+        {"hr@10", {0.05, 0.3, 0.09}, 3, 0.1, "test", 0, DP_ENDING_BASELINE},
+        {"accuracy", {0.3, 0.5, 0.29}, 3, 0.1, "test", 0, DP_ENDING_BEGIN},
+        {"accuracy", {0.3, 0.5, 0.29}, 3, 0.1, "test", 100, DP_ENDING_NONE}, /* it had been trained */
+        {"accuracy", {0.1, 0.1, 0.1}, 3, 0.104, "training", 0, DP_ENDING_BEGIN},
+        {"accuracy", {0.1, 0.1, 0.1}, 3, NAN, "", 0, DP_ENDING_BEGIN}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(sign_of(cases[i].metric, cases[i].values, cases[i].count, cases[i].baseline,
+                                 cases[i].set, cases[i].first_examples),
+                         cases[i].sign);
 }
 
 static void what_did_not_end_has_failed_or_says_that_it_diverged(void **state)
@@ -101,10 +92,7 @@ static void what_did_not_end_has_failed_or_says_that_it_diverged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_that_learned_ended_well),
-        cmocka_unit_test(weights_that_are_not_finite_have_diverged),
-        cmocka_unit_test(worse_than_a_constant_has_diverged),
-        cmocka_unit_test(worse_than_its_begin_has_diverged),
+        cmocka_unit_test(an_end_is_held_against_its_begin_and_a_constant),
         cmocka_unit_test(what_did_not_end_has_failed_or_says_that_it_diverged),
     };
     return cmocka_run_group_tests_name("ending", tests, NULL, NULL);

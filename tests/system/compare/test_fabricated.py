@@ -181,6 +181,8 @@ def said_first(pages, what, right, bad, seeds=5, of=None):
     text = shown(pages, {"A": noisy(random.Random(5)), "B": bad}, seeds)
     check(f"{what}: is said in the first two sentences", re.search(right, first_two(text)), text)
     if of is not None:
+        check(f"{what}: the only one that ended well is said alone",
+              re.search(r"[.] +A reached accuracy 0.8 after \S+ \[[^]]*\] seconds and ended at accuracy 0\.\d+ \[", text), text)
         rest = text.split("ended well with every seed. ")[-1] if of < seeds else text.split(". ", 1)[1]
         check(f"{what}: nothing is said of its other runs", not claims(rest) and not re.search(r"\bB\b", rest), text)
 

@@ -62,6 +62,8 @@ def check_statistics(bed, what, root, right):
         bed.check(f"{what}: {mode}: runs", [one[key] for key in ("mode", "runs", "diverged", "failed")], [mode, *ended])
         for quantity in QUANTITIES:
             name = f"{what}: statistics of {mode}: {quantity}"
+            if quantity.endswith("_to_target"):
+                bed.check(f"{name}: of", one[quantity]["of"], ended[0])
             check_intervals(bed, name, one[quantity], right.own(mode, quantity))
             bed.check(f"{name}: scale", one[quantity]["scale"], right.scale(quantity).name)
             if mode == right.modes[0]:

@@ -169,16 +169,13 @@ static void marks_differ(void **state)
 static void dots_have_intervals(void **state)
 {
     (void)state;
-    static const char *const categories[] = {"ssp:4", "100%"};
-    static const double x[] = {0.5, 2}, low[] = {0.25, 1.5}, high[] = {1.25, 3}, y[] = {0, 1};
+    static const double x[] = {0.5, 2}, low[] = {0.25, 1.5}, high[] = {1.25, 3};
     const struct dp_plot_series series[] = {
-        {.name = "ssp:4", .points = 1, .x = &x[0], .y = &y[0], .low = &low[0], .high = &high[0]},
-        {.name = "100%", .points = 1, .x = &x[1], .y = &y[1], .low = &low[1], .high = &high[1]}};
+        {.name = "ssp:4", .points = 1, .x = &x[0], .low = &low[0], .high = &high[0]},
+        {.name = "100%", .points = 1, .x = &x[1], .low = &low[1], .high = &high[1]}};
     const struct dp_plot plot = {.kind = DP_PLOT_FOREST,
                                  .x_label = "x",
                                  .x_log = true,
-                                 .category = categories,
-                                 .categories = 2,
                                  .series = series,
                                  .count = 2,
                                  .level = 1,
