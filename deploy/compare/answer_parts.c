@@ -24,7 +24,7 @@ const char *dp_answer_count_word(size_t count, char out[24])
     return out;
 }
 
-static void put_list(FILE *to, const json_t *root, const size_t *modes, size_t count)
+void dp_answer_put_list(FILE *to, const json_t *root, const size_t *modes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         fprintf(to, "%s%s",
@@ -32,11 +32,6 @@ static void put_list(FILE *to, const json_t *root, const size_t *modes, size_t c
                 : i + 1 == count ? " and "
                                  : ", ",
                 dp_comparison_mode(root, modes[i]));
-}
-
-void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count)
-{
-    put_list(a->to, a->root, modes, count);
 }
 
 /* Some run of the others may have done what is said of these. */
@@ -201,7 +196,7 @@ static void put_no_worse(const struct dp_answer *a, const size_t *modes, size_t 
     if (count == 0)
         return;
     fputs(" ", a->to);
-    dp_answer_put_list(a, modes, count);
+    dp_answer_put_list(a->to, a->root, modes, count);
     fprintf(a->to, " ended no worse than %s", dp_comparison_mode(a->root, 0));
     put_within(a, worst);
     if (count == 1)
@@ -233,7 +228,7 @@ void dp_answer_put_ends(const struct dp_answer *a)
     fprintf(a->to,
             some ? " No difference from %s at the end is shown for " : " No difference at the end is shown",
             dp_comparison_mode(a->root, 0));
-    dp_answer_put_list(a, open, some ? opens : 0);
+    dp_answer_put_list(a->to, a->root, open, some ? opens : 0);
     fputs(".", a->to);
 }
 
@@ -263,7 +258,7 @@ static void put_edge(const json_t *root, FILE *to, const size_t *modes, size_t c
     if (count == 0)
         return;
     fputs(" ", to);
-    put_list(to, root, modes, all ? 0 : count);
+    dp_answer_put_list(to, root, modes, all ? 0 : count);
     fprintf(to, "%s took the %s rate that was tried: a %s one may suit %s better (--lr-grid).",
             all ? "All modes" : "", edge < 0 ? "least" : "greatest", edge < 0 ? "smaller" : "greater",
             all          ? "some"

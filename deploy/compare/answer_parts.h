@@ -27,7 +27,7 @@ struct dp_answer {
 /* Without its modes. */
 void dp_answer_init(struct dp_answer *a, const struct dp_claims *claims, FILE *to);
 const char *dp_answer_count_word(size_t count, char out[24]);
-void dp_answer_put_list(const struct dp_answer *a, const size_t *modes, size_t count);
+void dp_answer_put_list(FILE *to, const json_t *root, const size_t *modes, size_t count);
 bool dp_answer_put_of_whole(const struct dp_answer *a);
 const char *dp_answer_own(const struct dp_answer *a, size_t mode, enum dp_comparison_quantity quantity,
                           char out[DP_COMPARE_INTERVAL_BYTES]);

@@ -10,7 +10,6 @@
 #include "deploy/compare/compare_words.h"
 #include "deploy/pages/page.h"
 
-#include "common/base/deadline.h"
 #include "common/base/text.h"
 #include "common/env/directory.h"
 #include "deploy/cli/path.h"

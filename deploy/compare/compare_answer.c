@@ -1,10 +1,8 @@
 #include "deploy/compare/compare_words.h"
 
-#include "common/base/json.h"
 #include "deploy/compare/answer_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define WIDE 100
 
@@ -238,7 +236,7 @@ static void put_never(const struct dp_answer *a, size_t than)
     if (nevers == 0)
         return;
     fputs(" ", a->to);
-    dp_answer_put_list(a, never, nevers);
+    dp_answer_put_list(a->to, a->root, never, nevers);
     fputs(" did not reach it with any seed", a->to);
     put_chance(a, &least);
     fputs(".", a->to);
@@ -255,7 +253,7 @@ static void put_many(const struct dp_answer *a)
         put_first(a);
     else {
         fputs("Which of ", a->to);
-        dp_answer_put_list(a, leaders, count);
+        dp_answer_put_list(a->to, a->root, leaders, count);
         fprintf(a->to, " reached %s first is not shown", a->goal);
         for (size_t i = a->theres; i-- > 1;) {
             struct dp_claim time = claim_of(a, DP_QUANTITY_SECONDS_TO, a->there[i], a->there[0]);

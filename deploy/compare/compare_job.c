@@ -10,9 +10,7 @@
 #include "deploy/run/folder.h"
 #include "deploy/run/local.h"
 #include "deploy/run/log_tail.h"
-#include "deploy/run/servers.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

@@ -451,22 +451,6 @@ static void put_time(struct dp_page_maker *maker, const json_t *root)
 
 /* ---- settings */
 
-/* Whether all good runs have this setting, with one value: that; else NULL. */
-static const json_t *common_value(const json_t *root, const char *part, const char *key)
-{
-    const json_t *common = NULL;
-    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
-        const json_t *run = dp_comparison_run(root, i);
-        const json_t *value = json_object_get(json_object_get(json_object_get(run, "report"), part), key);
-        if (!dp_comparison_is_good(run))
-            continue;
-        if (!value || (common && !json_equal(common, value)))
-            return NULL;
-        common = value;
-    }
-    return common;
-}
-
 /* The report of its first run that was trained to its end; NULL: there is none. */
 static const json_t *report_of(const json_t *root, size_t mode)
 {
@@ -489,7 +473,7 @@ static json_t *common_settings(const json_t *root)
         for (size_t m = 0; m < dp_comparison_modes(root); m++)
             json_object_foreach(json_object_get(report_of(root, m), parts[p]), key, value)
             {
-                const json_t *common = common_value(root, parts[p], key);
+                const json_t *common = dp_comparison_common(root, parts[p], key);
                 if (common && !is_of_run(key) && (json_is_object(common) || !json_object_get(all, key)))
                     (void)json_object_set(all, key, (json_t *)(uintptr_t)common);
             }
@@ -512,7 +496,7 @@ static void put_own_settings(struct dp_page_maker *maker, const json_t *root)
     }
     json_object_foreach((json_t *)(uintptr_t)longest, key, value)
     {
-        if (is_of_run(key) || common_value(root, "settings", key))
+        if (is_of_run(key) || dp_comparison_common(root, "settings", key))
             continue;
         if (rows++ == 0)
             dp_page_table_begin(maker->to, headings, count + 1, count + 1);

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <float.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -338,17 +338,9 @@ void dp_compare_plot_rates(struct dp_page_maker *maker, const json_t *root)
         x[r] = json_number_value(json_array_get(rates, r));
     qsort(x, points, sizeof x[0], by_value);
     for (size_t m = 0; m < names.count; m++) {
-        const json_t *grid = json_object_get(dp_comparison_mode_object(root, m), "grid");
         size_t known = 0;
         for (size_t r = 0; r < points; r++) {
-            double values[DP_COMPARISON_SEEDS_MAX];
-            size_t n = 0;
-            for (size_t i = 0; i < json_array_size(grid) && n < DP_COMPARISON_SEEDS_MAX; i++) {
-                const json_t *one = json_array_get(grid, i);
-                if (dp_training_number(one, "rate", NULL) == x[r])
-                    values[n++] = dp_training_number(one, "metric", NULL);
-            }
-            y[count][r] = dp_interval_of(values, n, DP_INTERVAL_PLAIN).mean;
+            y[count][r] = dp_comparison_grid_mean(root, m, x[r]);
             known += isfinite(y[count][r]) != 0;
         }
         if (known > 0) {

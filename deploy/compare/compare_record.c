@@ -11,7 +11,6 @@
 #include "server/checkpoint/checksum.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +41,8 @@ static json_t *target_of(const struct dp_compare_plan *plan)
 {
     if (!plan->target_text)
         return json_null();
-    const char *colon = strchr(plan->target_text, ':');
-    char name[32];
-    (void)snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - plan->target_text) : 0,
-                   plan->target_text);
-    return json_pack("{s:s, s:f, s:s}", "metric", name, "value", plan->target.value, "chosen", "given");
+    return json_pack("{s:s#, s:f, s:s}", "metric", plan->target_text, (int)strcspn(plan->target_text, ":"),
+                     "value", plan->target.value, "chosen", "given");
 }
 
 static json_t *settings_of(const struct dp_compare_plan *plan, const struct dp_cluster *cluster)
@@ -305,33 +301,15 @@ bool dp_compare_record_all_diverged(struct dp_compare_record *record, size_t mod
     return all;
 }
 
-/* The mean metric of one rate; NaN: one of its tries has none. */
-static double mean_of(const json_t *grid, double rate)
-{
-    double sum = 0, n = 0;
-    size_t i;
-    json_t *one;
-    json_array_foreach((json_t *)grid, i, one)
-    {
-        const json_t *metric = json_object_get(one, "metric");
-        if (json_number_value(json_object_get(one, "rate")) != rate)
-            continue;
-        sum += json_is_number(metric) ? json_number_value(metric) : NAN;
-        n++;
-    }
-    return n > 0 ? sum / n : NAN;
-}
-
 const char *dp_compare_record_choose(struct dp_compare_record *record, const struct dp_compare_plan *plan,
                                      size_t mode)
 {
-    const json_t *grid = json_object_get(mode_at(record, mode), "grid");
     const char *metric = dp_compare_record_grid_metric(record);
     bool higher = metric && !is_falling(metric);
     const char *best = NULL;
     double best_end = NAN;
     for (size_t i = 0; i < plan->rates; i++) {
-        double end = mean_of(grid, strtod(plan->rate[i], NULL));
+        double end = dp_comparison_grid_mean(record->root, mode, strtod(plan->rate[i], NULL));
         if (isnan(end) || (best && (higher ? end <= best_end : end >= best_end)))
             continue;
         best = plan->rate[i];
@@ -432,40 +410,14 @@ static void set_target(struct dp_compare_record *record)
         (void)json_object_set_new(settings(record), "target", chosen);
 }
 
-static bool any_has_own(const struct dp_compare_record *record, const char *key)
-{
-    const json_t *modes = json_object_get(record->root, "modes");
-    bool any = false;
-    for (size_t m = 0; m < json_array_size(modes); m++)
-        any |= json_object_get(json_object_get(json_array_get(modes, m), "settings"), key) != NULL;
-    return any;
-}
-
-/* Whether no run's report has another value. */
-static bool is_of_all(const struct dp_compare_record *record, const char *key)
-{
-    const json_t *runs = json_object_get(record->root, "runs"), *first = NULL;
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *report = json_object_get(json_array_get(runs, i), "report");
-        const json_t *value = json_object_get(json_object_get(report, "settings"), key);
-        if (first && value && !json_equal(first, value))
-            return false;
-        first = first ? first : value;
-    }
-    return !any_has_own(record, key);
-}
-
-/* What a run found out by itself, if it is the same for all. */
+/* What runs found out by themselves, if it is the same for all. */
 static void take_settings(struct dp_compare_record *record)
 {
     static const char *const keys[] = {"batch", "epochs", "rate"};
-    const json_t *runs = json_object_get(record->root, "runs");
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *of = json_object_get(json_object_get(json_array_get(runs, i), "report"), "settings");
-        for (size_t k = 0; of && k < sizeof keys / sizeof keys[0]; k++)
-            if (!json_object_get(settings(record), keys[k]) && json_object_get(of, keys[k]) &&
-                is_of_all(record, keys[k]))
-                (void)json_object_set_new(settings(record), keys[k], json_copy(json_object_get(of, keys[k])));
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        const json_t *common = dp_comparison_common(record->root, "settings", keys[k]);
+        if (common && !json_object_get(settings(record), keys[k]))
+            (void)json_object_set(settings(record), keys[k], (json_t *)(uintptr_t)common);
     }
 }
 

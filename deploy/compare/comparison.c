@@ -181,6 +181,21 @@ const json_t *dp_comparison_next_good(const json_t *root, size_t mode, size_t *s
     return run;
 }
 
+const json_t *dp_comparison_common(const json_t *root, const char *part, const char *key)
+{
+    const json_t *common = NULL;
+    for (size_t i = 0; i < dp_comparison_runs(root); i++) {
+        const json_t *run = dp_comparison_run(root, i);
+        const json_t *value = json_object_get(json_object_get(json_object_get(run, "report"), part), key);
+        if (!dp_comparison_is_good(run))
+            continue;
+        if (!value || (common && !json_equal(common, value)))
+            return NULL;
+        common = value;
+    }
+    return common;
+}
+
 const char *dp_comparison_metric(const json_t *root)
 {
     return dp_training_text(dp_comparison_settings(root), "metric");
@@ -190,6 +205,20 @@ const char *dp_comparison_grid_metric(const json_t *root)
 {
     const char *own = dp_training_text(dp_comparison_settings(root), "grid_metric");
     return own[0] ? own : dp_comparison_metric(root);
+}
+
+double dp_comparison_grid_mean(const json_t *root, size_t mode, double rate)
+{
+    const json_t *grid = json_object_get(dp_comparison_mode_object(root, mode), "grid");
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < json_array_size(grid); i++) {
+        const json_t *one = json_array_get(grid, i);
+        if (dp_json_get_real(one, "rate") != rate)
+            continue;
+        sum += dp_json_get_real(one, "metric");
+        n++;
+    }
+    return n > 0 ? sum / n : (double)NAN;
 }
 
 bool dp_comparison_higher_is_better(const json_t *root)

@@ -48,10 +48,14 @@ const json_t *dp_comparison_next_trained(const json_t *root, size_t mode, size_t
 const json_t *dp_comparison_next_good(const json_t *root, size_t mode, size_t *seed);
 bool dp_comparison_is_good(
     const json_t *run); /* not NULL, and trained to its end; its ending says if it diverged */
+/* The value that all runs trained to their end have under these keys of their reports ("settings", "batch"); NULL: they differ. */
+const json_t *dp_comparison_common(const json_t *root, const char *part, const char *key);
 /* What is compared, by its key in samples: "accuracy"; "": no run has left a sample. */
 const char *dp_comparison_metric(const json_t *root);
 /* The same for the tries of --lr-grid, which are scored on another set. */
 const char *dp_comparison_grid_metric(const json_t *root);
+/* The mean metric of the tries of a mode with this rate; NaN: there is none, or one of them has none. */
+double dp_comparison_grid_mean(const json_t *root, size_t mode, double rate);
 bool dp_comparison_higher_is_better(const json_t *root);
 
 /* What a run comes to. */

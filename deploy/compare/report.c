@@ -8,8 +8,6 @@
 #include "deploy/compare/comparison.h"
 #include "deploy/pages/training.h"
 
-#include <string.h>
-
 static const struct dp_option options[] = {
     {"--out", "FILE", NULL, "the page; - is standard output; default: report.html in DIR"},
     {"--against", "REPORT", NULL,

@@ -2,21 +2,24 @@
 
 #include "common/base/status.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#define DISC   "M-3.2,0 a3.2,3.2 0 1,0 6.4,0 a3.2,3.2 0 1,0 -6.4,0 z"
+#define SQUARE "M-2.9,-2.9 h5.8 v5.8 h-5.8 z"
 
 const struct dp_colour_look *dp_colour_look(enum dp_colour colour)
 {
     static const struct dp_colour_look looks[DP_COLOURS] = {
-        [DP_COLOUR_BLUE] = {"#0072b2", DP_MARK_DISC, "", ""},
-        [DP_COLOUR_VERMILLION] = {"#d55e00", DP_MARK_SQUARE, "9,4", "M-2,2 L2,-2 M0,8 L8,0 M6,10 L10,6"},
-        [DP_COLOUR_GREEN] = {"#009e73", DP_MARK_TRIANGLE, "2,3", "M0,2 L8,2 M0,6 L8,6"},
-        [DP_COLOUR_ORANGE] = {"#e69f00", DP_MARK_DIAMOND, "9,3,2,3", "M0,4 L8,4 M4,0 L4,8"},
-        [DP_COLOUR_PURPLE] = {"#cc79a7", DP_MARK_RING, "15,4", "M-2,6 L2,10 M0,0 L8,8 M6,-2 L10,2"},
-        [DP_COLOUR_SKY] = {"#56b4e9", DP_MARK_BOX, "5,3", "M2,0 L2,8 M6,0 L6,8"},
-        [DP_COLOUR_YELLOW] = {"#f0e442", DP_MARK_DISC, "", ""},
-        [DP_COLOUR_GREY] = {"#8c8c8c", DP_MARK_CROSS, "9,3,2,3,2,3", "M0,0 L8,8 M0,8 L8,0"},
-        [DP_COLOUR_INK] = {"#010101", DP_MARK_DOWN, "2,6", ""}};
+        [DP_COLOUR_BLUE] = {"#0072b2", DISC, false, "", ""},
+        [DP_COLOUR_VERMILLION] = {"#d55e00", SQUARE, false, "9,4", "M-2,2 L2,-2 M0,8 L8,0 M6,10 L10,6"},
+        [DP_COLOUR_GREEN] = {"#009e73", "M0,-3.9 L3.6,2.6 L-3.6,2.6 z", false, "2,3", "M0,2 L8,2 M0,6 L8,6"},
+        [DP_COLOUR_ORANGE] = {"#e69f00", "M0,-4.2 L4.2,0 L0,4.2 L-4.2,0 z", false, "9,3,2,3",
+                              "M0,4 L8,4 M4,0 L4,8"},
+        [DP_COLOUR_PURPLE] = {"#cc79a7", DISC, true, "15,4", "M-2,6 L2,10 M0,0 L8,8 M6,-2 L10,2"},
+        [DP_COLOUR_SKY] = {"#56b4e9", SQUARE, true, "5,3", "M2,0 L2,8 M6,0 L6,8"},
+        [DP_COLOUR_YELLOW] = {"#f0e442", DISC, false, "", ""},
+        [DP_COLOUR_GREY] = {"#8c8c8c", "M-3,-3 L3,3 M3,-3 L-3,3", true, "9,3,2,3,2,3", "M0,0 L8,8 M0,8 L8,0"},
+        [DP_COLOUR_INK] = {"#010101", "M0,3.9 L3.6,-2.6 L-3.6,-2.6 z", false, "2,6", ""}};
     DP_ASSERT(colour < DP_COLOURS);
     return &looks[colour];
 }
@@ -31,23 +34,12 @@ const char *dp_colour_of(const struct dp_palette *palette, enum dp_colour colour
 
 void dp_colour_put_mark(FILE *to, const struct dp_palette *palette, enum dp_colour colour, double x, double y)
 {
-    static const char disc[] = "M-3.2,0 a3.2,3.2 0 1,0 6.4,0 a3.2,3.2 0 1,0 -6.4,0 z",
-                      square[] = "M-2.9,-2.9 h5.8 v5.8 h-5.8 z";
-    static const char *const path[DP_MARKS] = {[DP_MARK_DISC] = disc,
-                                               [DP_MARK_SQUARE] = square,
-                                               [DP_MARK_TRIANGLE] = "M0,-3.9 L3.6,2.6 L-3.6,2.6 z",
-                                               [DP_MARK_DIAMOND] = "M0,-4.2 L4.2,0 L0,4.2 L-4.2,0 z",
-                                               [DP_MARK_DOWN] = "M0,3.9 L3.6,-2.6 L-3.6,-2.6 z",
-                                               [DP_MARK_RING] = disc,
-                                               [DP_MARK_BOX] = square,
-                                               [DP_MARK_CROSS] = "M-3,-3 L3,3 M3,-3 L-3,3"};
     const char *rgb = dp_colour_of(palette, colour);
-    enum dp_mark mark = dp_colour_look(colour)->mark;
-    bool open = mark == DP_MARK_RING || mark == DP_MARK_BOX || mark == DP_MARK_CROSS;
+    const struct dp_colour_look *look = dp_colour_look(colour);
     fprintf(to,
             "<path transform=\"translate(%.2f,%.2f)\" d=\"%s\" fill=\"%s\" stroke=\"%s\" "
             "stroke-width=\"1.6\"/>\n",
-            x, y, path[mark], open ? palette->paper : rgb, open ? rgb : "none");
+            x, y, look->mark, look->open ? palette->paper : rgb, look->open ? rgb : "none");
 }
 
 void dp_colour_put_hatches(FILE *to, const struct dp_palette *palette)

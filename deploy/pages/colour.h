@@ -6,6 +6,7 @@
 #ifndef DP_PAGES_COLOUR_H
 #define DP_PAGES_COLOUR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -22,21 +23,10 @@ enum dp_colour {
     DP_COLOURS
 };
 
-enum dp_mark {
-    DP_MARK_DISC,
-    DP_MARK_SQUARE,
-    DP_MARK_TRIANGLE,
-    DP_MARK_DIAMOND,
-    DP_MARK_DOWN, /* a triangle on its tip */
-    DP_MARK_RING,
-    DP_MARK_BOX,
-    DP_MARK_CROSS,
-    DP_MARKS
-};
-
 struct dp_colour_look {
-    const char *rgb; /* "#0072b2" */
-    enum dp_mark mark;
+    const char *rgb;   /* "#0072b2" */
+    const char *mark;  /* its path */
+    bool open;         /* the mark is filled with the paper */
     const char *dash;  /* units drawn and left out, "9,4"; "": solid */
     const char *hatch; /* path of its lines in a tile of 8 x 8 units; "": none */
 };

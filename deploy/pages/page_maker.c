@@ -1,6 +1,5 @@
 #include "deploy/pages/page_maker.h"
 
-#include "common/base/text.h"
 #include "common/env/atomic_file.h"
 #include "common/env/directory.h"
 #include "deploy/cli/path.h"
@@ -9,7 +8,6 @@
 #include "deploy/pages/summary.h"
 #include "deploy/run/run_provenance.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -477,7 +477,7 @@ static void put_box(const struct drawing *d, enum dp_colour colour, double left,
     char hatch[16];
     (void)snprintf(hatch, sizeof hatch, "url(#h%d)", (int)colour);
     const char *const fill[] = {dp_colour_of(d->palette, colour), hatch};
-    bool hatched = dp_plot_is_hatched(d->plot) && dp_colour_look(colour)->hatch[0];
+    bool hatched = d->plot->count > 1 && dp_colour_look(colour)->hatch[0];
     for (size_t i = 0; i < 1u + hatched; i++) {
         fprintf(d->to, "<polygon fill=\"%s\" points=\"", fill[i]);
         put_point(d, "", left, bottom);
@@ -534,11 +534,6 @@ static void put_forest(const struct drawing *d)
             put_mark(d, s, s->x[i], (double)n);
         }
     }
-}
-
-bool dp_plot_is_hatched(const struct dp_plot *plot)
-{
-    return plot->kind != DP_PLOT_LINES && plot->count > 1;
 }
 
 void dp_plot_draw(FILE *to, const struct dp_plot *plot, const struct dp_palette *palette)

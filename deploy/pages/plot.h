@@ -51,8 +51,6 @@ struct dp_plot {
 
 /* Whether y of lines goes on a logarithmic scale: all is positive, and the largest is 30 times the least, or y_log. */
 bool dp_plot_is_log(const struct dp_plot *plot);
-/* Whether areas have the hatches of their colours, too. */
-bool dp_plot_is_hatched(const struct dp_plot *plot);
 /* The content of an element <svg> of DP_PLOT_WIDE by DP_PLOT_HIGH units. */
 void dp_plot_draw(FILE *to, const struct dp_plot *plot, const struct dp_palette *palette);
 

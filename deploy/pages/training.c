@@ -32,19 +32,19 @@ const char *dp_training_text(const json_t *root, const char *key)
 
 /* ---- reading */
 
-static enum dp_status find_report(struct dp_training *training, struct dp_error *err)
+static enum dp_status find_report(struct dp_training *training, struct dp_folder *folder,
+                                  struct dp_error *err)
 {
-    struct dp_folder folder;
     struct dp_error unheard = {0};
     struct dp_cluster *cluster = NULL;
     struct stat info;
-    enum dp_status st = dp_folder_find(training->directory, &folder, err);
+    enum dp_status st = dp_folder_find(training->directory, folder, err);
     if (st == DP_OK)
-        st = dp_folder_path(&folder, training->path, err, "report.json");
+        st = dp_folder_path(folder, training->path, err, "report.json");
     if (st != DP_OK)
         return st;
     /* A run with --report has it elsewhere. */
-    if (dp_cluster_read(folder.conf, &cluster, &unheard) == DP_OK) {
+    if (dp_cluster_read(folder->conf, &cluster, &unheard) == DP_OK) {
         training->begun = cluster->training.run;
         if (cluster->training.report[0] && stat(cluster->training.report, &info) == 0)
             (void)snprintf(training->path, sizeof training->path, "%s", cluster->training.report);
@@ -109,12 +109,13 @@ static void settle_axes(struct dp_training *training)
 enum dp_status dp_training_read(const char *directory, struct dp_training *out, struct dp_error *err)
 {
     struct stat info;
+    struct dp_folder folder;
     *out = (struct dp_training){0};
     if (!directory[0] || stat(directory, &info) != 0 || !S_ISDIR(info.st_mode))
         return dp_fail(err, DP_NOT_FOUND, "there is no directory '%s': name the --dir of a run", directory);
     enum dp_status st = dp_path_absolute(directory, out->directory, err);
     if (st == DP_OK)
-        st = find_report(out, err);
+        st = find_report(out, &folder, err);
     if (st == DP_OK)
         st = load(out, err);
     if (st != DP_OK) {
@@ -122,10 +123,8 @@ enum dp_status dp_training_read(const char *directory, struct dp_training *out, 
         return st;
     }
     settle_axes(out);
-    struct dp_folder folder;
-    struct dp_error unheard = {0};
     double run = dp_training_number(out->report, "settings", "run", NULL);
-    if (run >= 1 && run <= INT32_MAX && dp_folder_find(out->directory, &folder, &unheard) == DP_OK)
+    if (run >= 1 && run <= INT32_MAX)
         out->origin = dp_run_provenance_read(&folder, (uint32_t)run);
     return DP_OK;
 }

@@ -42,7 +42,7 @@ static char *page_of(const json_t *root)
     return text;
 }
 
-static void says(char *text, const char *what)
+static void holds(char *text, const char *what)
 {
     assert_non_null(text);
     if (!strstr(text, what))
@@ -50,12 +50,22 @@ static void says(char *text, const char *what)
     free(text);
 }
 
-static void says_not(char *text, const char *what)
+static void lacks(char *text, const char *what)
 {
     assert_non_null(text);
     if (strstr(text, what))
         fail_msg("'%s' is in: %s", what, text);
     free(text);
+}
+
+static void says(void (*put)(FILE *to, const void *claims), const json_t *root, const char *what)
+{
+    holds(said(put, root), what);
+}
+
+static void says_not(void (*put)(FILE *to, const void *claims), const json_t *root, const char *what)
+{
+    lacks(said(put, root), what);
 }
 
 static const double by_second[] = {0.5, 0.95, 0.95, 0.97}, by_fourth[] = {0.5, 0.6, 0.7, 0.95, 0.96},
@@ -76,20 +86,20 @@ static void the_first_is_named_where_it_is_shown(void **state)
 {
     (void)state;
     json_t *root = clear_case();
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "async reached accuracy 0.9 sooner than sync, 2.01 [1.50, 4.00] times as fast, and no difference at "
          "the end is shown (accuracy higher by 0.007 [");
-    says(said(dp_compare_put_answer, root), "), at one rate for all modes.");
-    says(said(dp_compare_put_target, root),
+    says(dp_compare_put_answer, root, "), at one rate for all modes.");
+    says(dp_compare_put_target, root,
          "The target is accuracy 0.9. Seconds to it: 1.89 [1.00, 2.00] (async), 3.80 [3.00, 4.00] (sync). "
          "Examples to it: 189 [100, 200] (async), 380 [300, 400] (sync). sync needed 2.01 [1.50, 4.00] times "
          "as many "
          "examples as async.");
-    says(said(dp_compare_put_end, root), "No difference from async at the end is shown for sync.");
-    says(said(dp_compare_put_speed, root),
+    says(dp_compare_put_end, root, "No difference from async at the end is shown for sync.");
+    says(dp_compare_put_speed, root,
          "Applied examples a second: async 102 [100, 105]; sync 52 [50, 55], 0.51 [");
-    says(said(dp_compare_put_failed, root), "");
-    says(said(dp_compare_put_brackets, root), "for the 4 claims that this page could make (Holm's method)");
+    says(dp_compare_put_failed, root, "");
+    says(dp_compare_put_brackets, root, "for the 4 claims that this page could make (Holm's method)");
     json_decref(root);
 }
 
@@ -99,32 +109,31 @@ static void rates_and_what_they_leave_open(void **state)
     (void)state;
     json_t *root = clear_case(), *settings = json_object_get(root, "settings");
     json_t *modes = json_object_get(root, "modes");
-    says(said(dp_compare_put_rates, root), "All modes have one learning rate");
+    says(dp_compare_put_rates, root, "All modes have one learning rate");
     (void)json_object_set_new(settings, "rates", json_pack("[f, f, f]", 0.1, 0.001, 0.01));
     (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.01));
     (void)json_object_set_new(json_array_get(modes, 1), "rate", json_real(0.001));
-    says(said(dp_compare_put_rates, root),
+    says(dp_compare_put_rates, root,
          "seeds other than those above. sync took the least rate that was tried: a smaller one may suit it "
          "better (--lr-grid).");
-    says(said(dp_compare_put_answer, root), " sync took the least rate that was tried");
-    says_not(said(dp_compare_put_answer, root), "greatest");
+    says(dp_compare_put_answer, root, " sync took the least rate that was tried");
+    says_not(dp_compare_put_answer, root, "greatest");
     (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.1));
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          " async took the greatest rate that was tried: a greater one may suit it better (--lr-grid). sync "
          "took the least rate");
     (void)json_object_set_new(json_array_get(modes, 1), "rate", json_real(0.1));
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          " All modes took the greatest rate that was tried: a greater one may suit some better (--lr-grid).");
     (void)json_object_set_new(json_array_get(modes, 0), "rate", json_null()); /* none was found */
-    says_not(said(dp_compare_put_rates, root), "async");
+    says_not(dp_compare_put_rates, root, "async");
     (void)json_object_set_new(json_array_get(modes, 1), "settings", json_pack("{s:s}", "rate", "0.001"));
     (void)json_object_set_new(settings, "grid_share", json_real(0.2));
-    says(said(dp_compare_put_rates, root),
-         "Each mode without a rate in its name has the rate that ended best");
-    says(said(dp_compare_put_rates, root), "scored on 20% of the training file");
-    says_not(said(dp_compare_put_rates, root), "sync"); /* was not tried */
+    says(dp_compare_put_rates, root, "Each mode without a rate in its name has the rate that ended best");
+    says(dp_compare_put_rates, root, "scored on 20% of the training file");
+    says_not(dp_compare_put_rates, root, "sync"); /* was not tried */
     (void)json_object_set_new(settings, "rates", json_array());
-    says(said(dp_compare_put_rates, root), "Modes have the rates that were given for them.");
+    says(dp_compare_put_rates, root, "Modes have the rates that were given for them.");
     json_decref(root);
 }
 
@@ -135,13 +144,12 @@ static void the_race_is_said(void **state)
     json_t *root = clear_case(), *settings = json_object_get(root, "settings"),
            *modes = json_object_get(root, "modes");
     (void)json_object_set_new(settings, "rates", json_pack("[f, f, f]", 0.1, 0.001, 0.01));
-    says(said(dp_compare_put_answer, root), "), each at the best of three rates.");
+    says(dp_compare_put_answer, root, "), each at the best of three rates.");
     (void)json_object_set_new(json_array_get(modes, 0), "settings", json_pack("{s:s}", "rate", "0.01"));
-    says(said(dp_compare_put_answer, root),
-         "), each at the best of three rates or at the rate given for it.");
+    says(dp_compare_put_answer, root, "), each at the best of three rates or at the rate given for it.");
     (void)json_object_set_new(settings, "rates", json_array());
     (void)json_object_set_new(json_array_get(modes, 0), "rate", json_real(0.01));
-    says(said(dp_compare_put_answer, root), "), each at the rate given for it.");
+    says(dp_compare_put_answer, root, "), each at the rate given for it.");
     json_decref(root);
 }
 
@@ -155,12 +163,12 @@ static void samples_that_are_far_apart_name_nobody(void **state)
         bed_add(root, "async", s, by_second, 4, 100);
         bed_add(root, "sync", s, just, 4, 100);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "No difference between async and sync is shown, at one rate for all modes");
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "The samples of the weights lie too far apart to say more about the time");
-    says_not(said(dp_compare_put_answer, root), "times");
-    says_not(said(dp_compare_put_target, root), "needed");
+    says_not(dp_compare_put_answer, root, "times");
+    says_not(dp_compare_put_target, root, "needed");
     json_decref(root);
 }
 
@@ -188,8 +196,8 @@ static void a_metric_that_falls_is_read_as_one(void **state)
             json_array_foreach(samples, i, sample)(void)
                 json_object_set(sample, "rmse", json_object_get(sample, "accuracy"));
         }
-        says(said(dp_compare_put_answer, root), "async reached RMSE 1 sooner than sync, ");
-        says(said(dp_compare_put_answer, root),
+        says(dp_compare_put_answer, root, "async reached RMSE 1 sooner than sync, ");
+        says(dp_compare_put_answer, root,
              worse ? " but ended worse (RMSE higher by 0.0996 ["
                    : " and ended no worse, within 0.00010 (RMSE lower by 0.00040 [-0.00010, 0.00090])");
         json_decref(root);
@@ -200,9 +208,9 @@ static void workers_are_those_of_the_modes(void **state)
 {
     (void)state;
     json_t *root = bed_comparison(3);
-    says(said(dp_compare_put_what, root), "by 4 workers with 1 server");
+    says(dp_compare_put_what, root, "by 4 workers with 1 server");
     (void)json_object_set_new(json_array_get(json_object_get(root, "modes"), 1), "workers", json_integer(8));
-    says(said(dp_compare_put_what, root), "by 4 to 8 workers with 1 server");
+    says(dp_compare_put_what, root, "by 4 to 8 workers with 1 server");
     json_decref(root);
 }
 
@@ -216,8 +224,8 @@ static void a_small_difference_has_its_digits(void **state)
         bed_add(root, "async", s, &one, 1, 100);
         bed_add(root, "sync", s, &other, 1, 100);
     }
-    says(said(dp_compare_put_end, root), "sync is higher by 0.0001");
-    says_not(said(dp_compare_put_end, root), "[0.0000,");
+    says(dp_compare_put_end, root, "sync is higher by 0.0001");
+    says_not(dp_compare_put_end, root, "[0.0000,");
     json_decref(root);
 }
 
@@ -229,14 +237,14 @@ static void nobody_is_first_where_nothing_is_shown(void **state)
         bed_add(root, "async", s, s == 1 ? by_fourth : by_second, 4, 100 + s);
         bed_add(root, "sync", s, s == 2 ? by_fourth : by_second, 4, 100 - s);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "No difference between async and sync is shown, at one rate for all modes: sync ended with accuracy "
          "different by 0.00 [");
-    says(said(dp_compare_put_answer, root), " The times vary too much between seeds to be compared");
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root, " The times vary too much between seeds to be compared");
+    says(dp_compare_put_answer, root,
          "With three seeds a difference of a factor of more than ten in time and about 0.17 in accuracy "
          "would have been seen in four of five comparisons.");
-    says_not(said(dp_compare_put_answer, root), "sooner");
+    says_not(dp_compare_put_answer, root, "sooner");
     json_decref(root);
 }
 
@@ -248,12 +256,12 @@ static void what_was_not_reached_has_no_number(void **state)
         bed_add(root, "async", s, s == 1 ? never : by_second, 4, 100);
         bed_add(root, "sync", s, never, 4, 100);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "sync did not reach accuracy 0.9 with any of three seeds; async reached it with 2 of 3 seeds, "
          "which may be chance (Fisher's exact test, p = 0.4), at one rate for all modes.");
-    says(said(dp_compare_put_target, root),
+    says(dp_compare_put_target, root,
          "async reached it with 2 of 3 seeds. sync reached it with 0 of 3 seeds.");
-    says_not(said(dp_compare_put_target, root),
+    says_not(dp_compare_put_target, root,
              "Seconds"); /* of those that reached it alone, it would be too good */
     json_decref(root);
     root = bed_comparison(3);
@@ -261,7 +269,7 @@ static void what_was_not_reached_has_no_number(void **state)
         bed_add(root, "async", s, s == 1 ? never : by_second, 4, 100);
         bed_add(root, "sync", s, by_second, 4, 100);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "async reached accuracy 0.9 with 2 of 3 seeds; sync reached it with all three, which may be chance");
     json_decref(root);
 }
@@ -275,14 +283,14 @@ static void failures_are_said(void **state)
     bed_add(root, "sync", 2, by_fourth, 4, 50);
     bed_fail(root, "sync", 1, "worker 2: cannot connect");
     (void)json_object_set_new(root, "finished", json_false());
-    says(said(dp_compare_put_failed, root),
+    says(dp_compare_put_failed, root,
          "sync failed with 1 of the 2 seeds that were tried: worker 2: cannot connect.");
-    says(said(dp_compare_put_failed, root), "This comparison is not finished: 5 of 6 runs have ended.");
+    says(dp_compare_put_failed, root, "This comparison is not finished: 5 of 6 runs have ended.");
     json_t *first = json_array_get(json_object_get(root, "runs"), 0);
     (void)json_object_set_new(first, "error", json_string("no sample"));
     (void)json_object_set_new(first, "samples", json_array());
-    says(said(dp_compare_put_failed, root), "async failed with 1 of 3 seeds: no sample.");
-    says(said(dp_compare_put_answer, root), "");
+    says(dp_compare_put_failed, root, "async failed with 1 of 3 seeds: no sample.");
+    says(dp_compare_put_answer, root, "");
     json_decref(root);
 }
 
@@ -293,11 +301,11 @@ static void seeds_that_were_not_tried_are_said(void **state)
     json_t *root = bed_comparison(3);
     bed_add(root, "async", 1, diverged, 2, 100);
     bed_fail(root, "sync", 1, "x");
-    says(said(dp_compare_put_failed, root),
+    says(dp_compare_put_failed, root,
          "async diverged with the one seed that was tried: its last weights are not finite. sync failed with "
          "the one seed that was tried: x. The other seeds were not tried.");
     (void)json_object_del(json_object_get(root, "settings"), "target");
-    says(said(dp_compare_put_target, root), "No target is chosen, as no mode ended well with every seed");
+    says(dp_compare_put_target, root, "No target is chosen, as no mode ended well with every seed");
     json_decref(root);
 }
 
@@ -322,10 +330,10 @@ static void the_first_is_before_all_or_none(void **state)
         bed_add(root, "sync", s, by_fourth, 5, 100 - s);
         bed_add(root, "ssp:1", s, s == 1 ? late : by_second, s == 1 ? 9 : 4, 100 + s * s);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "Which of async and ssp:1 reached accuracy 0.9 first is not shown; async was 2.01 [1.50, 4.00] "
          "times as fast as sync, at one rate for all modes.");
-    says_not(said(dp_compare_put_answer, root), "before all others");
+    says_not(dp_compare_put_answer, root, "before all others");
     json_decref(root);
     root = three_modes();
     for (int s = 1; s <= 3; s++) {
@@ -333,7 +341,7 @@ static void the_first_is_before_all_or_none(void **state)
         bed_add(root, "sync", s, by_second, 4, 100 - s);
         bed_add(root, "ssp:1", s, later, 7, 100 + s * s);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "sync reached accuracy 0.9 before all others, 2.01 [1.50, 4.00] times as fast as async, the next, "
          "and 3.65 [3.00, 7.00] times as fast as ssp:1, the last");
     json_decref(root);
@@ -349,9 +357,9 @@ static void counts_name_nobody(void **state)
         bed_add(root, "sync", s, s == 1 ? never : by_second, 4, 100 - s);
         bed_add(root, "ssp:1", s, never, 4, 100 + s * s);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "Which of async and sync reached accuracy 0.9 first is not shown, at one rate for all modes.");
-    says(said(dp_compare_put_answer, root), " ssp:1 did not reach it with any seed, which may be chance");
+    says(dp_compare_put_answer, root, " ssp:1 did not reach it with any seed, which may be chance");
     json_decref(root);
 }
 
@@ -365,11 +373,11 @@ static void what_was_dropped_is_said(void **state)
         (void)json_object_set_new(report, "applied", json_pack("{s:i, s:i}", "examples", 75, "planned", 100));
         (void)json_object_set_new(report, "dropped", json_pack("{s:i, s:i}", "late", 20, "not_computed", 5));
     }
-    says(said(dp_compare_put_end, root),
+    says(dp_compare_put_end, root,
          "sync was trained on 75% of its examples: the gradients of 20.0% of its examples came too late, "
          "and those of 5.0% were not computed.");
-    says(limit_of(root, 1), "The gradients of 20.0% of its examples came too late");
-    says_not(said(dp_compare_put_end, root), "async was trained");
+    holds(limit_of(root, 1), "The gradients of 20.0% of its examples came too late");
+    says_not(dp_compare_put_end, root, "async was trained");
     json_decref(root);
 }
 
@@ -395,10 +403,10 @@ static void a_loss_far_above_the_constant_is_said(void **state)
             " The loss of sync at the end (72,552) is worse than a constant prediction's (0.6931): "
             "its rate is too high.";
         if (above)
-            says(said(dp_compare_put_answer, root), wanted);
+            says(dp_compare_put_answer, root, wanted);
         else
-            says_not(said(dp_compare_put_answer, root), "constant");
-        says_not(said(dp_compare_put_answer, root), "The loss of async");
+            says_not(dp_compare_put_answer, root, "constant");
+        says_not(dp_compare_put_answer, root, "The loss of async");
         json_decref(root);
     }
 }
@@ -415,7 +423,7 @@ static void the_end_is_said_where_no_mode_is_first(void **state)
         bed_add(root, "sync", s, other, 4, 100 - s);
         bed_add(root, "ssp:1", s, s == 1 ? late : by_second, s == 1 ? 9 : 4, 100 + s * s);
     }
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "sync ended no worse than async, within 0.00057 (accuracy higher by "
          "0.00020 [-0.00057, 0.00097]). No difference "
          "from async at the end is shown for ssp:1.");
@@ -429,11 +437,11 @@ static void short_trainings_have_no_times(void **state)
     size_t i;
     json_array_foreach(json_object_get(root, "runs"), i, run)(void) json_object_set_new(
         json_object_get(json_object_get(run, "report"), "throughput"), "seconds", json_real(0.2));
-    says(said(dp_compare_put_answer, root),
+    says(dp_compare_put_answer, root,
          "These trainings are too short to compare times (0.2 s): use more data, epochs or --inject pace. No "
          "difference at the end is shown.");
-    says_not(said(dp_compare_put_answer, root), "sooner");
-    says_not(said(dp_compare_put_target, root), "Seconds");
+    says_not(dp_compare_put_answer, root, "sooner");
+    says_not(dp_compare_put_target, root, "Seconds");
     json_decref(root);
 }
 
@@ -447,8 +455,8 @@ static void few_samples_have_no_times(void **state)
         bed_add(root, "async", s, s == 2 ? other : third, 4, 100 + s);
         bed_add(root, "sync", s, s == 1 ? other : third, 4, 100 - s);
     }
-    says(said(dp_compare_put_answer, root), " With 4 samples a training times cannot be compared: take more");
-    says_not(said(dp_compare_put_answer, root), "times as long");
+    says(dp_compare_put_answer, root, " With 4 samples a training times cannot be compared: take more");
+    says_not(dp_compare_put_answer, root, "times as long");
     json_decref(root);
 }
 
@@ -480,16 +488,16 @@ static void the_limit_is_that_of_the_rule(void **state)
                               json_pack("{s:f, s:f}", "compute", 1.0, "waiting_rule", 3.0));
     (void)json_object_set_new(report, "applied", json_pack("{s:i, s:i}", "examples", 75, "planned", 100));
     (void)json_object_set_new(report, "dropped", json_pack("{s:i, s:i}", "late", 0, "not_computed", 25));
-    says(limit_of(root, 1), "spent 75% of their time waiting for others.");
-    says(limit_of(root, 1), "The gradients of 25.0% of its examples were not computed.");
-    says_not(limit_of(root, 1), "slowest");
+    holds(limit_of(root, 1), "spent 75% of their time waiting for others.");
+    holds(limit_of(root, 1), "The gradients of 25.0% of its examples were not computed.");
+    lacks(limit_of(root, 1), "slowest");
     json_t *run = json_array_get(json_object_get(root, "runs"), 1);
     (void)json_object_set_new(run, "status", json_string("failed")); /* what it used and lost is not told */
-    says_not(limit_of(root, 1), "not computed");
+    lacks(limit_of(root, 1), "not computed");
     (void)json_object_set_new(run, "status", json_string("ok"));
     (void)json_object_set_new(json_object_get(root, "settings"), "straggler", json_string("3:10x"));
-    says(limit_of(root, 1), "Each step waits for the slowest worker");
-    says(limit_of(root, 0), "a fixed share of it");
+    holds(limit_of(root, 1), "Each step waits for the slowest worker");
+    holds(limit_of(root, 0), "a fixed share of it");
     json_decref(root);
 }
 
@@ -525,7 +533,7 @@ static void rates_have_the_metric_of_their_tries(void **state)
     json_t *root = clear_case(), *settings = json_object_get(root, "settings");
     (void)json_object_set_new(settings, "rates", json_pack("[f, f]", 0.1, 0.01));
     (void)json_object_set_new(settings, "grid_metric", json_string("hr@10"));
-    says(page_of(root), "<th>HR@10 at the end</th>");
+    holds(page_of(root), "<th>HR@10 at the end</th>");
     json_decref(root);
 }
 
