@@ -47,14 +47,10 @@ static void programs_close(struct dp_place *place, const char *folder)
 #else
 static const char *programs_open(struct dp_place *place)
 {
-    (void)place;
     return DP_BIN;
 }
 
-static void programs_close(struct dp_place *place, const char *folder)
-{
-    (void)place, (void)folder;
-}
+static void programs_close(struct dp_place *place, const char *folder) {}
 #endif
 
 /* Trained anew by one server and one worker; its report. */

@@ -10,10 +10,7 @@ static void broken(const char *what)
     abort();
 }
 
-static void late_close(void *self)
-{
-    (void)self;
-}
+static void late_close(void *self) {}
 
 static enum dp_status late_alloc(void *self, size_t bytes, void **out, struct dp_error *err)
 {
@@ -28,7 +25,6 @@ static void late_release(void *self, void *block)
 static enum dp_status late_pin(void *self, void *host, size_t bytes, struct dp_error *err)
 {
     struct late_device *late = self;
-    (void)err;
     if (late->pins == LATE_COPIES)
         broken("too many blocks are pinned");
     late->pinned[late->pins++] = (struct late_copy){.to = host, .bytes = bytes};
@@ -122,7 +118,6 @@ static void complete(struct late_slot *slot)
 static enum dp_status late_finish(void *self, struct dp_error *err)
 {
     struct late_device *late = self;
-    (void)err;
     for (uint32_t s = 0; s < DP_BACKEND_SLOTS; s++) {
         complete(&late->slot[s]);
         if (late->slot[s].state == LATE_UNDER_WAY)
@@ -159,7 +154,6 @@ static void late_mark(void *self, enum dp_stage stage, uint32_t slot)
 static bool late_done(void *self, uint32_t slot)
 {
     struct late_device *late = self;
-    (void)slot;
     return ++late->polls % 3 == 0;
 }
 

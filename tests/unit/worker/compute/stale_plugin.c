@@ -14,7 +14,6 @@ enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_bac
 {
     static struct dp_backend_ops ops;
     struct dp_backend cpu;
-    (void)options;
     enum dp_status st = dp_backend_cpu(1, &cpu, err);
     ops = *cpu.ops;
     ops.LACKS = NULL;
@@ -26,14 +25,12 @@ int NEEDS(void);
 enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
                             struct dp_error *err)
 {
-    (void)options, (void)out, (void)err;
     return (enum dp_status)NEEDS();
 }
 #elif !defined(CLOSED)
 enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
                             struct dp_error *err)
 {
-    (void)options, (void)out, (void)err;
     abort();
 }
 #endif

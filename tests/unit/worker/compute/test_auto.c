@@ -1,5 +1,6 @@
 /* What "auto" does with each answer of the plugin beside it (refusing_plugin.c): it takes the CPU where there is no GPU for this build,
  * and never where there is one that fails. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* of what the linker puts in place of others */
 #include "tests/lib/test.h"
 
 #include "worker/compute/device.h"
@@ -11,13 +12,11 @@
 #include <unistd.h>
 
 ssize_t __real_readlink(const char *path, char *to, size_t size);
-ssize_t __wrap_readlink(const char *path, char *to, size_t size);
 
 static bool hidden;      /* /proc */
 static int access_errno; /* what looking for the plugin gives; 0: the truth */
 
 int __real_access(const char *path, int mode);
-int __wrap_access(const char *path, int mode);
 
 int __wrap_access(const char *path, int mode)
 {

@@ -41,7 +41,6 @@ static int matmul(struct dp_graph *g, int x, const char *name, uint32_t rows, ui
 
 static void gather_one(struct dp_graph *g, const struct shape *s)
 {
-    (void)s;
     dp_graph_loss(g, DP_OP_SQUARED_LOSS, gather(g, "w", 1));
 }
 

@@ -217,13 +217,11 @@ static void failures_leave_nothing_under_way(void **state)
 
 static enum dp_status no_pin(void *self, void *host, size_t bytes, struct dp_error *err)
 {
-    (void)self, (void)host, (void)bytes;
     return dp_fail(err, DP_NOMEM, "the test pins nothing");
 }
 
 static bool ignore(void *self, void *host)
 {
-    (void)self, (void)host;
     return true;
 }
 

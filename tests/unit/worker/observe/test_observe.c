@@ -2,6 +2,7 @@
  *         restarts of servers.
  * Method  a client of two shards that count differently and restart, played by a script; a clock that the observer's rests and its
  *         pulls move. The file of samples is read back. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* of what the linker puts in place of others */
 #include "common/client/keys_inner.h"
 #include "common/env/clock.h"
 #include "common/wire/reply.h"
@@ -48,7 +49,6 @@ static struct {
 
 static uint64_t now_of(void *self)
 {
-    (void)self;
     return world.now_ns;
 }
 
@@ -74,24 +74,19 @@ static void pass(uint64_t ns)
 /* ---- what the observer calls */
 
 enum dp_status __wrap_dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
-                                  const atomic_int *stop, struct dp_job *out, struct dp_error *err);
-enum dp_status __wrap_dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
                                   const atomic_int *stop, struct dp_job *out, struct dp_error *err)
 {
-    (void)err;
     assert_true(worker == 0 && strcmp(name, "observer") == 0);
     *out = (struct dp_job){.cluster = cluster, .stop = stop, .clock = {now_of, NULL}, .shards = 2};
     out->model.graph = fixture_graph();
     return DP_OK;
 }
 
-void __wrap_dp_job_close(struct dp_job *job);
 void __wrap_dp_job_close(struct dp_job *job)
 {
     dp_graph_free(&job->model.graph);
 }
 
-enum dp_status __wrap_dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err);
 enum dp_status __wrap_dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err)
 {
     assert_true(must_exist);
@@ -103,14 +98,11 @@ enum dp_status __wrap_dp_job_tables(struct dp_job *job, bool must_exist, struct 
 }
 
 enum dp_status __wrap_dp_client_status(struct dp_client *client, uint32_t shard, uint32_t timeout_ms,
-                                       struct dp_status_report **out, struct dp_error *err);
-enum dp_status __wrap_dp_client_status(struct dp_client *client, uint32_t shard, uint32_t timeout_ms,
                                        struct dp_status_report **out, struct dp_error *err)
 {
     static struct dp_counter counter[4];
     static struct dp_status_report report = {.counters = 4, .counter = counter};
     const struct played_shard *of = &world.shard[shard];
-    (void)client, (void)timeout_ms, (void)err;
     counter[0] = (struct dp_counter){"pushes_repeated", 1000};
     counter[1] = (struct dp_counter){"pushes", of->pushes};
     counter[2] = (struct dp_counter){"examples", of->examples};
@@ -119,7 +111,6 @@ enum dp_status __wrap_dp_client_status(struct dp_client *client, uint32_t shard,
     return DP_OK;
 }
 
-void __wrap_dp_client_status_free(struct dp_status_report **report);
 void __wrap_dp_client_status_free(struct dp_status_report **report)
 {
     *report = NULL;
@@ -127,12 +118,8 @@ void __wrap_dp_client_status_free(struct dp_status_report **report)
 
 enum dp_status __wrap_dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts,
                                      uint32_t count, struct dp_pulled_at *pulled_at, uint32_t timeout_ms,
-                                     struct dp_ticket *out, struct dp_error *err);
-enum dp_status __wrap_dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts,
-                                     uint32_t count, struct dp_pulled_at *pulled_at, uint32_t timeout_ms,
                                      struct dp_ticket *out, struct dp_error *err)
 {
-    (void)client, (void)timeout_ms, (void)err;
     assert_true(!pulled_at && count > 0 && world.parts == 0);
     memcpy(world.part, parts, count * sizeof *parts);
     world.parts = count;
@@ -147,11 +134,8 @@ static float value_of(uint64_t pull, size_t table, uint64_t key)
 }
 
 enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                                  struct dp_error *err);
-enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                                   struct dp_error *err)
 {
-    (void)job, (void)outcome, (void)err;
     assert_true(ticket->id == world.pulls && world.parts > 0);
     for (uint32_t p = 0; p < world.parts; p++) {
         const struct dp_pull_part *part = &world.part[p];
@@ -167,16 +151,10 @@ enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, 
     return DP_OK;
 }
 
-void __wrap_dp_client_progress(struct dp_client *client);
-void __wrap_dp_client_progress(struct dp_client *client)
-{
-    (void)client;
-}
+void __wrap_dp_client_progress(struct dp_client *client) {}
 
-int __wrap_nanosleep(const struct timespec *rest, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *rest, struct timespec *left)
 {
-    (void)left;
     assert_true(rest->tv_sec == 0);
     world.no_tables = false;
     pass((uint64_t)rest->tv_nsec);

@@ -22,7 +22,6 @@ static struct told told;
 static enum dp_status take(void *context, const struct dp_vocab_name *name, struct dp_error *err)
 {
     struct told *t = context;
-    (void)err;
     if (t->count < TOLD_MAX) {
         t->name[t->count] = *name;
         (void)snprintf(t->text[t->count], sizeof t->text[0], "%.*s", (int)name->len, name->text);

@@ -26,7 +26,6 @@ static void put(struct seen *seen, const struct dp_tabular_record *record, const
 
 static enum dp_status names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
-    (void)err;
     put(self, record, "names");
     return DP_OK;
 }

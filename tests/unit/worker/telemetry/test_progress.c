@@ -16,7 +16,6 @@ static enum dp_status put(void *self, const char *name, const void *bytes, size_
                           struct dp_error *err)
 {
     struct board *board = self;
-    (void)timeout_ms, (void)err;
     assert_true(size < sizeof board->text);
     (void)snprintf(board->name, sizeof board->name, "%s", name);
     (void)snprintf(board->text, sizeof board->text, "%.*s", (int)size, (const char *)bytes);
@@ -28,7 +27,6 @@ static enum dp_status notes(void *self, const char *prefix,
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
     struct board *board = self;
-    (void)timeout_ms;
     if (board->away)
         return dp_fail(err, DP_TIMEOUT, "no answer");
     if (strncmp(board->name, prefix, strlen(prefix)) == 0)
