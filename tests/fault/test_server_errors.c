@@ -22,7 +22,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define DRAWN    40u
+#define DRAWN    24u
 #define EACH     4u
 #define PUSHES   2600u /* twice the journal: rows are written back, marks put, segments recycled */
 #define WINDOW   8u

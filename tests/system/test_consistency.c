@@ -181,10 +181,13 @@ static void kills_do_not_change_sync(void **state)
 }
 
 /* Stopped twice, and finished. */
-static void stopped(struct dp_place *place, const struct setup *s)
+static void a_resumed_sync_run_is_an_undisturbed_one(void **state)
 {
-    struct dp_process *run = start(place, "stopped", s);
+    struct dp_place *place = *state;
+    struct setup s = {"2", "1", "4", "sync", "30", {0}};
     static const uint32_t epochs[] = {2, 9};
+    const char *calm = digest(place, "calm", &s);
+    struct dp_process *run = start(place, "stopped", &s);
     for (size_t i = 0; i < 2; i++) {
         await_epoch(place, run, "stopped", epochs[i]);
         dp_process_signal(run, SIGINT);
@@ -197,14 +200,6 @@ static void stopped(struct dp_place *place, const struct setup *s)
     }
     dp_place_ended(run, 0);
     all_is_trained(place, "stopped", 4, 30);
-}
-
-static void a_resumed_sync_run_is_an_undisturbed_one(void **state)
-{
-    struct dp_place *place = *state;
-    struct setup s = {"2", "1", "4", "sync", "30", {0}};
-    const char *calm = digest(place, "calm", &s);
-    stopped(place, &s);
     assert_string_equal(digest_of(place, "stopped"), calm);
 }
 

@@ -369,7 +369,7 @@ static void a_run_ends_without_them(void **state)
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--workers", "3", "--consistency",
         "sync", "--worker-timeout", "2", "--restarts", "0", "--model", "mlp:64-32-10", "--train",
-        DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16", "--epochs", "200", NULL);
+        DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16", "--epochs", "100", NULL);
     dp_place_awaits(run, "epoch ");
     assert_int_equal(kill(dp_place_child(run, "--worker 1"), SIGSTOP), 0);
     assert_int_equal(kill(dp_place_child(run, "--worker 2"), SIGKILL), 0);
@@ -387,7 +387,7 @@ static void a_resumed_run_brings_back_who_had_left(void **state)
 #define RUN                                                                                                  \
     "downpour", "run", "--dir", dp_place_path(place, "run"), "--workers", "3", "--consistency", "sync",      \
         "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST, "--scale",          \
-        "0.0625", "--batch", "16", "--epochs", "200"
+        "0.0625", "--batch", "16", "--epochs", "100"
     struct dp_process *run = dp_place_start(place, RUN, "--restarts", "0", "--worker-timeout", "2", NULL);
     dp_place_awaits(run, "epoch ");
     assert_int_equal(kill(dp_place_child(run, "--worker 2"), SIGKILL), 0);
