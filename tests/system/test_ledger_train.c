@@ -69,7 +69,7 @@ static void start_all(struct run *run, const char *training)
         (struct dp_place_cluster){.servers = SERVERS,
                                   .shards = SHARDS,
                                   .workers = run->workers,
-                                  .epochs = (APART * 2 * kills() + (run->workers > WORKERS ? 6 : 30)) * times,
+                                  .epochs = (APART * 2 * kills() + (run->workers > WORKERS ? 6 : 20)) * times,
                                   .batch = BATCH,
                                   .rate = "0.0078125",
                                   .timeout_ms = run->timeout_ms ? run->timeout_ms : 60000,
