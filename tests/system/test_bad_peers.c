@@ -28,16 +28,8 @@ static void wrong_cluster_files(void **state)
     struct dp_place *place = *state;
     struct dp_place_cluster wrong_key = {.file = "a", .training = "\n  epcohs = 3;"};
     all_refuse(place, dp_place_conf(place, &wrong_key), "a.conf:", "unknown key 'training.epcohs'");
-    struct dp_place_cluster wrong_type = {.file = "b", .training = "\n  overlap = 3;"};
-    all_refuse(place, dp_place_conf(place, &wrong_type), "b.conf:", "overlap");
-    struct dp_place_cluster out_of_range = {.file = "c", .rate = "-1.0"};
-    all_refuse(place, dp_place_conf(place, &out_of_range), "c.conf:", "rate");
     struct dp_place_cluster syntax = {.file = "d", .top = "servers = ("};
     all_refuse(place, dp_place_conf(place, &syntax), "d.conf:", "syntax");
-    struct dp_place_cluster optimizer = {.file = "e", .training = "\n  optimizer = { kind = \"adem\"; };"};
-    all_refuse(place, dp_place_conf(place, &optimizer), "e.conf:", "\"adem\"");
-    const char *empty = dp_place_file(place, "empty.conf", "", 0);
-    all_refuse(place, empty, "empty.conf", "missing key 'name'");
     all_refuse(place, dp_place_path(place, "absent.conf"), "absent.conf", "No such file");
 }
 

@@ -3,7 +3,6 @@
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
-#include <signal.h>
 #include <string.h>
 
 /* The text with each of the pairs (from, to) replaced; a `from` that is not in it fails the test. */
@@ -90,30 +89,6 @@ static void scores_by_hand(void **state)
         dp_place_stops_cleanly(server[i]);
 }
 
-static void a_worker_that_is_asked_to_stop(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {.epochs = 100000};
-    const char *conf = dp_place_conf(place, &cluster);
-    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
-    dp_place_awaits(worker, "epoch 2 of");
-    dp_process_signal(worker, SIGTERM);
-    dp_place_ended(worker, 143);
-    /* With other minibatches its pushes are not those of before; with the same it goes on. */
-    cluster.batch = 32;
-    (void)dp_place_conf(place, &cluster);
-    struct dp_process *other = dp_place_worker(place, conf, 0);
-    dp_place_ended(other, 2);
-    dp_place_says(other, "run 1 was begun with 'batch 16', this is 'batch 32'");
-    cluster.batch = 16;
-    (void)dp_place_conf(place, &cluster);
-    worker = dp_place_worker(place, conf, 0);
-    dp_place_awaits(worker, "continues at epoch ");
-    dp_process_signal(worker, SIGTERM);
-    dp_place_ended(worker, 143);
-    dp_place_stops_cleanly(server);
-}
-
 static struct dp_process *resumed(struct dp_place *place, const char *conf, const char *worker)
 {
     return dp_place_start(place, "downpour-worker", "--cluster", conf, "--worker", worker, "--resume", NULL);
@@ -160,7 +135,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DP_HAND_TEST(a_cluster_from_the_example_file),
         DP_HAND_TEST(scores_by_hand),
-        DP_HAND_TEST(a_worker_that_is_asked_to_stop),
         DP_HAND_TEST(one_run_has_one_model),
     };
     return cmocka_run_group_tests_name("by hand", tests, NULL, NULL);

@@ -136,13 +136,6 @@ static void check_flip(struct dp_place *place, const struct trained *t, const ch
     dp_place_ended(server, -SIGKILL);
 }
 
-static long size_of(struct dp_place *place, const struct trained *t, const char *name)
-{
-    struct stat found;
-    assert_int_equal(stat(dp_place_text(place, "%s/shard-0000/%s", t->kept, name), &found), 0);
-    return (long)found.st_size;
-}
-
 /* The names in the kept shard that start with or end in the text; *count of them. */
 static const char **find(struct dp_place *place, const struct trained *t, const char *text, int *count)
 {
@@ -256,32 +249,6 @@ static void in_each_file(void **state)
     assert_true(checked >= 8);
 }
 
-/* Which shards are there: a digit that is another one, a letter, what fills the file up. */
-static void in_the_layout(void **state)
-{
-    struct dp_place *place = *state;
-    struct trained t = train(place, true);
-    check_flip(place, &t, "../layout", 26, 0, false); /* shards 0..0 of 1 */
-    check_flip(place, &t, "../layout", 29, 1, false);
-    check_flip(place, &t, "../layout", 34, 1, false);
-    check_flip(place, &t, "../layout", 16, 1, false); /* format 1 */
-    check_flip(place, &t, "../layout", 3, 5, false);
-    check_flip(place, &t, "../layout", 63, 0, false);
-}
-
-/* What the cluster decided, in its first server's directory: nothing but its checksum tells most of it. */
-static void in_the_register(void **state)
-{
-    struct dp_place *place = *state;
-    struct trained t = train(place, true);
-    long size = size_of(place, &t, "../register");
-    check_flip(place, &t, "../register", 0, 1, false);
-    check_flip(place, &t, "../register", 8, 0, false); /* the format */
-    for (long at = 12; at < size; at += 1 + size / 8)
-        check_flip(place, &t, "../register", at, (int)(at % 8), false);
-    check_flip(place, &t, "../register", size - 1, 7, false);
-}
-
 /* Its bytes get into RocksDB's messages. Whatever they are, what is printed is text, and JSON with --json. */
 static void in_current(void **state)
 {
@@ -308,9 +275,10 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(in_the_journal),  TEST(in_the_journals_last_record),
-        TEST(in_each_file),    TEST(in_the_layout),
-        TEST(in_the_register), TEST(in_current),
+        TEST(in_the_journal),
+        TEST(in_the_journals_last_record),
+        TEST(in_each_file),
+        TEST(in_current),
     };
     return cmocka_run_group_tests_name("flipped", tests, NULL, NULL);
 }

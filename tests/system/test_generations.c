@@ -1,13 +1,16 @@
 /* Stores that are given another generation and history, as a restore does: what clients had under way changes no row, a
- * worker that was stopped meanwhile goes on by itself from where the rows are, and stores that a restore missed are refused. */
+ * worker that was stopped meanwhile goes on by itself from where the rows are, stores that a restore missed are refused, and
+ * a run number far ahead leaves higher ones. */
 #include "tests/lib/store_history.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
 #include "common/client/downpour.h"
 #include "common/config/cluster.h"
+#include "common/model/stream.h"
 
 #include <signal.h>
+#include <time.h>
 
 #define HISTORY UINT64_C(0xfedcba9876543210)
 #define WAIT_MS 10000u
@@ -202,6 +205,30 @@ static void stores_that_a_restore_missed_are_refused(void **state)
                   "generation 2, history fedcba9876543210");
 }
 
+/* It cannot be told from a run that somebody means: others hear the cause, and --continue takes the number behind it. */
+static void a_run_goes_on_above_one_that_is_far_ahead(void **state)
+{
+    struct bed bed = {.place = *state, .conf = dp_place_path(*state, "run/cluster.conf")};
+    struct dp_error err = {0};
+    const char *dir = dp_place_path(bed.place, "run");
+    const uint32_t far = (uint32_t)dp_run_last((uint64_t)time(NULL)) - 3600;
+    const struct dp_join join = {.run = far, .members = 1, .mode = DP_SYNC};
+    struct dp_process *run = dp_place_start(
+        bed.place, "downpour", "run", "--dir", dir, "--servers", "2", "--workers", "2", "--consistency",
+        "sync", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--epochs", "100000", NULL);
+    dp_place_awaits_file(bed.place, dp_place_path(bed.place, "run/log/worker-0.log"), "epoch 2 of");
+    struct dp_client *client = open_client(&bed, 0, DP_OK);
+    /* One shard is enough; the run may end its servers before the other one has it. */
+    enum dp_status joined = dp_client_join(client, &join, 3000, &err);
+    if (joined != DP_OK && dp_status_class((int)joined) != DP_CLASS_RETRY)
+        fail_msg("%s", err.text);
+    dp_client_close(&client);
+    assert_int_not_equal(dp_process_wait(run, DP_SOON_MS * DP_PATIENCE), DP_PROCESS_RUNS);
+    dp_place_says(run, dp_place_text(bed.place, "use a run number above %u", (unsigned)far));
+    run = dp_place_try(bed.place, 0, "downpour", "run", "--dir", dir, "--continue", "--epochs", "2");
+    dp_place_says(run, dp_place_text(bed.place, "this is run %u", (unsigned)far + 1));
+}
+
 int main(void)
 {
 #define DP_GENERATIONS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -209,6 +236,7 @@ int main(void)
         DP_GENERATIONS_TEST(a_client_of_before_changes_nothing),
         DP_GENERATIONS_TEST(a_worker_goes_on_after_a_restore),
         DP_GENERATIONS_TEST(stores_that_a_restore_missed_are_refused),
+        DP_GENERATIONS_TEST(a_run_goes_on_above_one_that_is_far_ahead),
     };
     return cmocka_run_group_tests_name("generations", tests, NULL, NULL);
 }

@@ -154,44 +154,7 @@ static void the_first_servers(void **state)
         stop(&bed, i);
 }
 
-static void the_register_alone(void **state)
-{
-    struct bed bed = trained(state);
-    const char *kept = dp_place_path(bed.place, "kept"), *file = dp_place_path(bed.place, "c-0/register");
-    move(file, kept);
-    for (int round = 0; round < 2; round++)
-        refused(&bed, bed.conf, 0, store(&bed, 0), "register");
-    move(kept, file);
-    all_is_as_it_was(&bed);
-}
-
 /* ---- copies */
-
-static void an_older_copy(void **state)
-{
-    struct bed bed = trained(state);
-    const char *kept = dp_place_path(bed.place, "kept"), *older = dp_place_path(bed.place, "older");
-    copy(&bed, store(&bed, 0), older);
-    all_is_as_it_was(&bed);
-    move(store(&bed, 0), kept); /* of the first server's: nobody can tell which is older */
-    move(older, store(&bed, 0));
-    refused_always(&bed, store(&bed, 1), "or server 0's store, with the register, is an older copy");
-    (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", store(&bed, 0));
-    move(kept, store(&bed, 0));
-    copy(&bed, store(&bed, 1), older);
-    all_is_as_it_was(&bed);
-    move(store(&bed, 1), kept);
-    move(older, store(&bed, 1));
-    refused_always(&bed, store(&bed, 1), "is not the copy that was opened last");
-    start(&bed, 0);
-    dp_place_says(
-        dp_place_try(bed.place, 2, "downpour-server", "--cluster", bed.conf, "--server", "1", "--read-only"),
-        "is not the copy that was opened last");
-    stop(&bed, 0);
-    (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", store(&bed, 1));
-    move(kept, store(&bed, 1));
-    all_is_as_it_was(&bed);
-}
 
 /* The second server's copy, on other ports, with the same first server. */
 static const char *conf_of_copy(const struct bed *bed, const char *from)
@@ -262,34 +225,15 @@ static void a_copy_after_an_opening_that_failed(void **state)
 
 /* ---- on purpose */
 
-static void replaced(void **state)
-{
-    struct bed bed = trained(state);
-    (void)dp_place_try(bed.place, 0, "/bin/rm", "-r", shard(&bed, 3));
-    start(&bed, 0);
-    refused(&bed, bed.conf, 1, shard(&bed, 3), "--replace-store");
-    bed.server[1] = dp_place_start(bed.place, "downpour-server", "--cluster", bed.conf, "--server", "1",
-                                   "--replace-store", NULL);
-    dp_place_awaits(bed.server[1], "ready:");
-    dp_place_says(bed.server[1], "all its rows are lost");
-    assert_null(strstr(dp_process_err(bed.server[1]), "shard 2: its store"));
-    stop(&bed, 1);
-    stop(&bed, 0);
-    for (uint32_t i = 0; i < 2; i++) /* it is known from now on */
-        start(&bed, i);
-    assert_string_not_equal(scores_of(&bed), bed.scores);
-    for (uint32_t i = 0; i < 2; i++)
-        stop(&bed, i);
-}
-
 #define TEST(function) cmocka_unit_test_setup_teardown(function, dp_place_setup, dp_place_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_second_servers), TEST(the_first_servers),       TEST(the_register_alone),
-        TEST(an_older_copy),      TEST(a_copy_of_one_that_runs), TEST(a_copy_after_an_opening_that_failed),
-        TEST(replaced),
+        TEST(the_second_servers),
+        TEST(the_first_servers),
+        TEST(a_copy_of_one_that_runs),
+        TEST(a_copy_after_an_opening_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

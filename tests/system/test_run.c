@@ -4,7 +4,6 @@
 #include "tests/system/place.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,24 +60,6 @@ static void learns_the_digits(void **state)
                                      dp_place_number(place, report, "final.test.accuracy")));
     dp_place_says(run, report);
     servers_closed_cleanly(place);
-}
-
-static void goes_on_from_its_store(void **state)
-{
-    struct dp_place *place = *state;
-    const char *report = dp_place_path(place, "run/report.json");
-    (void)run_digits(place, "0.005", "6", NULL);
-    double first = dp_place_number(place, report, "epochs.0.train_loss");
-    /* At a rate at which one pass from nothing learns little. */
-    struct dp_process *run = run_digits(place, "0.0002", "1", "--continue");
-    dp_place_says(run, "this is run 2, its first epoch is epoch 7");
-    assert_true(dp_place_number(place, report, "settings.run") == 2);
-    assert_true(dp_place_number(place, report, "epochs.0.train_loss") < first / 2);
-    servers_closed_cleanly(place);
-    (void)run_digits(place, "0.0002", "1", "--fresh");
-    assert_true(dp_place_number(place, report, "settings.run") == 3);
-    assert_true(dp_place_number(place, report, "first_epoch") == 0);
-    assert_true(dp_place_number(place, report, "epochs.0.train_loss") > first);
 }
 
 /* The class of the highest score in each line; scores of a line are probabilities. */
@@ -198,7 +179,6 @@ int main(void)
 #define DP_RUN_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         DP_RUN_TEST(learns_the_digits),
-        DP_RUN_TEST(goes_on_from_its_store),
         DP_RUN_TEST(predicts_in_the_files_order),
         DP_RUN_TEST(a_run_that_does_not_fit_its_store_spoils_nothing),
         DP_RUN_TEST(two_runs_share_no_directory),

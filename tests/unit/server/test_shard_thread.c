@@ -1,4 +1,4 @@
-/* A shard's thread while its shard opens: it answers, and it stops; and its part of a checkpoint, by the real store and copier.
+/* A shard's thread while its shard opens: it answers, and it stops.
  * Method    The opening of the store waits at its gate (store_id.h) until the test lets it through.
  *           Requests go over a real socket, opened anew for each thread: what is sent to one that has gone is lost. */
 #define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
@@ -8,8 +8,6 @@
 #include "common/model/stream.h"
 #include "common/wire/request.h"
 #include "common/wire/view.h"
-#include "server/checkpoint/making.h"
-#include "server/checkpoint/manifest.h"
 #include "server/shard_parts.h"
 #include "server/shard_thread.h"
 #include "server/store/rocks_store.h"
@@ -78,7 +76,6 @@ static void set_full(bool full)
 struct scene {
     char directory[200], endpoint[300];
     struct dp_net *net;
-    struct dp_copier_thread *copier; /* NULL: none */
     struct dp_shard_thread *thread;
     struct dp_connection *connection;
     uint64_t next_id;
@@ -146,7 +143,6 @@ static void start(struct scene *s)
         .journal = {.journaled = true, .synced = true, .budget_bytes = 16u << 20},
         .salt = 3,
         .gate = &store_gate,
-        .copier = s->copier,
         .opened = note_opened,
         .opened_context = s};
     if (dp_shard_thread_start(&options, &s->thread, &err) != DP_OK)
@@ -175,7 +171,6 @@ static int tear_down(void **state)
     set_full(false);
     if (s->thread)
         (void)stop(s); /* its test has failed */
-    dp_copier_thread_close(&s->copier);
     dp_connection_close(&s->connection);
     dp_net_close(&s->net);
     (void)nftw(s->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -206,8 +201,8 @@ static void send_request(struct scene *s, struct dp_request *request, struct dp_
     assert_int_equal(dp_connection_send(s->connection, &message, &err), DP_OK);
 }
 
-/* The next reply, which is to the last request. text: of its first frame; may be NULL. */
-static struct dp_reply take_reply_with(struct scene *s, char *text, size_t text_bytes)
+/* The next reply, which is to the last request. */
+static struct dp_reply take_reply(struct scene *s)
 {
     struct dp_error err;
     struct dp_message *answer = NULL;
@@ -217,18 +212,10 @@ static struct dp_reply take_reply_with(struct scene *s, char *text, size_t text_
         dp_connections_wait(&s->connection, 1, 1000);
     }
     assert_int_equal(dp_reply_decode(answer, &reply, &err), DP_OK);
-    if (text && answer->frames > 1)
-        (void)snprintf(text, text_bytes, "%.*s", (int)answer->frame[1].size,
-                       (const char *)answer->frame[1].data);
     dp_message_free(&answer);
     assert_int_equal(reply.id, s->next_id);
     dp_reply_clear(&reply);
     return reply;
-}
-
-static struct dp_reply take_reply(struct scene *s)
-{
-    return take_reply_with(s, NULL, 0);
 }
 
 static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
@@ -428,122 +415,6 @@ static void progress_is_told(void **state)
     assert_int_equal(err.wait.reason, DP_WAIT_REGISTER);
 }
 
-/* ---- a checkpoint */
-
-#define ORDER 0xab12u
-
-static struct dp_checkpoint_state order(struct scene *s, const struct dp_checkpoint_ask *ask, char *text,
-                                        size_t text_bytes)
-{
-    struct dp_request *request = calloc(1, sizeof *request);
-    bool finishes = ask->action == DP_CHECKPOINT_FINISH;
-    struct dp_frame none = finishes ? dp_frame_new(0) : (struct dp_frame){0};
-    assert_non_null(request);
-    request->kind = DP_REQUEST_CHECKPOINT;
-    request->timeout_ms = 1000;
-    request->checkpoint = *ask;
-    request->checkpoint.order = ORDER;
-    send_request(s, request, finishes ? &none : NULL);
-    free(request);
-    struct dp_reply reply = take_reply_with(s, text, text_bytes);
-    if (reply.status != DP_OK)
-        fail_msg("%s", reply.reason);
-    return reply.checkpoint;
-}
-
-/* Asks until the order is in this stage. */
-static struct dp_checkpoint_state await_stage(struct scene *s, enum dp_checkpoint_stage stage, char *text,
-                                              size_t text_bytes)
-{
-    const struct dp_checkpoint_ask look = {.action = DP_CHECKPOINT_LOOK};
-    struct timespec pause = {.tv_nsec = 2000000};
-    for (uint32_t i = 0; i < WAIT_MS / 2; i++) {
-        struct dp_checkpoint_state state = order(s, &look, text, text_bytes);
-        if (state.stage == stage)
-            return state;
-        if (state.stage == DP_CHECKPOINT_ABANDONED)
-            fail_msg("%s", state.why);
-        (void)nanosleep(&pause, NULL);
-    }
-    fail_msg("the order is not in stage %d after %u ms", (int)stage, WAIT_MS);
-    return (struct dp_checkpoint_state){0};
-}
-
-static void start_with_a_table(struct scene *s)
-{
-    struct dp_request *request = calloc(1, sizeof *request);
-    struct dp_error err = {0};
-    assert_non_null(request);
-    assert_int_equal(dp_copier_thread_open(&s->copier, &err), DP_OK);
-    start(s);
-    await_opened(s);
-    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
-    *request =
-        (struct dp_request){.kind = DP_REQUEST_CREATE_TABLE,
-                            .sequence = 1,
-                            .timeout_ms = 1000,
-                            .spec = {.name = "t", .dim = 2, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)}};
-    send_request(s, request, NULL);
-    assert_int_equal(take_reply(s).status, DP_OK);
-    free(request);
-}
-
-/* One that only uses up its number: a record of the journal. */
-static void push(struct scene *s)
-{
-    struct dp_request *request = calloc(1, sizeof *request);
-    assert_non_null(request);
-    *request = (struct dp_request){.kind = DP_REQUEST_PUSH,
-                                   .sequence = 2,
-                                   .timeout_ms = 1000,
-                                   .stream = DP_STREAM_TRAINING | UINT64_C(1) << 32,
-                                   .rate = 1};
-    send_request(s, request, NULL);
-    assert_int_equal(take_reply(s).status, DP_OK);
-    free(request);
-}
-
-/* Up to the copy; returns the cut. */
-static struct dp_checkpoint_state cut_and_finish(struct scene *s, const char *directory, uint64_t rate)
-{
-    struct dp_error err = {0};
-    struct dp_checkpoint_ask begin = {.action = DP_CHECKPOINT_BEGIN, .rate = rate},
-                             cut = {.action = DP_CHECKPOINT_CUT, .cut = 1},
-                             finish = {.action = DP_CHECKPOINT_FINISH, .cut = 1};
-    (void)snprintf(begin.directory, sizeof begin.directory, "%s", directory);
-    (void)order(s, &begin, NULL, 0);
-    (void)await_stage(s, DP_CHECKPOINT_PREPARED, NULL, 0);
-    push(s);
-    (void)order(s, &cut, NULL, 0);
-    struct dp_checkpoint_state state = await_stage(s, DP_CHECKPOINT_IS_CUT, NULL, 0);
-    if (dp_checkpoint_begin(directory, ORDER, &err) != DP_OK)
-        fail_msg("%s", err.text);
-    (void)order(s, &finish, NULL, 0);
-    return state;
-}
-
-static bool has_link(const struct scene *s)
-{
-    char path[400], name[DP_COPY_LINK_BYTES];
-    dp_copy_link_name(ORDER, 1, name);
-    (void)snprintf(path, sizeof path, "%s/store/%s", s->directory, name);
-    return access(path, F_OK) == 0;
-}
-
-/* It would take for ever: a byte a second. */
-static void a_drain_ends_a_copy(void **state)
-{
-    struct scene *s = *state;
-    char directory[256];
-    start_with_a_table(s);
-    (void)snprintf(directory, sizeof directory, "%s/checkpoints", s->directory);
-    (void)cut_and_finish(s, directory, 1);
-    (void)await_stage(s, DP_CHECKPOINT_COPYING, NULL, 0);
-    assert_true(has_link(s));
-    assert_int_equal(stop(s), DP_OK);
-    assert_false(has_link(s));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,7 +424,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_shard_that_lacks_room_opens_when_there_is_some, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_is_held_hears_so_while_nothing_else_comes, set_up, tear_down),
         cmocka_unit_test(progress_is_told),
-        cmocka_unit_test_setup_teardown(a_drain_ends_a_copy, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
