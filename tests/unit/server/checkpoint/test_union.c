@@ -1,12 +1,11 @@
-/* Union against sets of numbers: random streams of pushes of which each shard has counted others, as many shards, united; what a
- * shard lacks; pushes that are given up; streams that a shard has forgotten. (Steps: test_union_steps.c.) */
+/* Union against sets of numbers: random streams of pushes of which each shard has counted others, some of which are given up; streams
+ * that a shard has forgotten. (What all shards together have, and what each lacks: sim/checkpoints. Steps: test_union_steps.c.) */
 #include "tests/lib/test.h"
 
 #include "server/checkpoint/union.h"
 #include "server/ids/push_ids.h"
 #include "server/ids/push_ids_union.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,66 +104,6 @@ static uint32_t stream_at(uint64_t stream)
         s++;
     assert_true(s < STREAMS);
     return s;
-}
-
-static void check_lacking(const struct dp_union *cut)
-{
-    for (uint32_t shard = 0; shard < SHARDS; shard++) {
-        uint32_t wanted = 0;
-        const struct dp_copy_pushes *lacking = &cut->lacking[shard];
-        for (uint32_t s = 0; s < STREAMS; s++)
-            for (uint32_t n = 0; n < NUMBERS; n++)
-                wanted += used_anywhere(s, n) && !used[shard][s][n];
-        assert_int_equal(lacking->count, wanted);
-        for (uint32_t i = 0; i < lacking->count; i++) {
-            const struct dp_copy_push *push = &lacking->push[i], *before = push - 1;
-            uint32_t s = stream_at(push->stream);
-            assert_true(used_anywhere(s, (uint32_t)push->number) && !used[shard][s][push->number]);
-            if (i > 0)
-                assert_true(before->stream < push->stream ||
-                            (before->stream == push->stream && before->number < push->number));
-        }
-    }
-}
-
-/* stream_of(5): epoch 5 of run 2; no other stream is of run 2. */
-static void check_last(const struct dp_union *cut)
-{
-    uint64_t pushes = 0;
-    bool any = false;
-    for (uint32_t n = 0; n < NUMBERS; n++)
-        pushes += used_anywhere(5, n);
-    any = pushes > 0;
-    assert_int_equal(cut->last_run, any ? 2 : 1);
-    assert_int_equal(cut->last_epoch, any ? 5 : 3);
-    if (any)
-        assert_int_equal(cut->pushes, pushes);
-}
-
-static void test_random_pushes(void **unused)
-{
-    (void)unused;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct dp_union_part parts[SHARDS] = {{0}};
-        struct dp_union cut;
-        struct dp_error err = {0};
-        struct dp_push_ids *all = start();
-        print_message("seed %u\n", (unsigned)seed);
-        state = seed;
-        draw_pushes();
-        fill_parts(parts);
-        assert_int_equal(dp_union_make(parts, SHARDS, &cut, &err), DP_OK);
-        assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
-        for (uint32_t s = 0; s < STREAMS; s++)
-            for (uint32_t n = 0; n < NUMBERS; n++)
-                assert_int_equal(has(all, stream_of(s), n), used_anywhere(s, n));
-        check_lacking(&cut);
-        check_last(&cut);
-        assert_null(cut.steps);
-        dp_push_ids_free(&all);
-        dp_union_clear(&cut);
-        free_parts(parts, SHARDS);
-    }
 }
 
 /* A stream that one shard forgot for the newer ones is below its floor: it lacks nothing of it. */
@@ -359,7 +298,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_found_once),
-        cmocka_unit_test(test_random_pushes),
         cmocka_unit_test(test_forgotten_stream),
         cmocka_unit_test(test_refusals_are_united),
         cmocka_unit_test(test_pushes_that_are_given_up),

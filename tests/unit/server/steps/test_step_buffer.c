@@ -7,7 +7,6 @@
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define KEYS    200u
@@ -139,29 +138,6 @@ static void test_sum(void **state)
                 check_sum(step, table);
         dp_step_buffer_clear(&kept);
     }
-}
-
-/* One member: its gradient, bit for bit, negative zeros too. */
-static void test_one(void **state)
-{
-    struct dp_step_buffer kept = {0};
-    struct dp_buffer_sum sum;
-    float row[DIM];
-    uint64_t mixed;
-    (void)state;
-    state_of_random = 7;
-    do {
-        dp_step_buffer_clear(&kept);
-        keep(&kept, 3, 1, 9);
-    } while (kept.first->examples == 0);
-    const struct dp_section *section = &kept.first->push[0]->section[0];
-    assert_int_equal(dp_buffer_sum_init(&sum, kept.first, 10, DIM), DP_OK);
-    for (uint32_t i = 0; i < section->rows; i++) {
-        assert_true(dp_buffer_sum_next(&sum, &mixed, row));
-        assert_memory_equal(row, plain_of(section, i), sizeof row);
-    }
-    dp_buffer_sum_clear(&sum);
-    dp_step_buffer_clear(&kept);
 }
 
 static void close_step(struct dp_step_buffer *kept, uint64_t step, const uint64_t *keys, const float *weights,
@@ -303,7 +279,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_one),
         cmocka_unit_test(test_steps_and_floor),
         cmocka_unit_test(test_old_weights),
         cmocka_unit_test(test_tables),

@@ -1,5 +1,4 @@
-/* Steps: views taken and refused, who may speak, and the verdicts of each mode, against a naive model that looks at all members
- * each time. */
+/* Steps: views taken and refused, who may speak, and the verdicts of each mode. */
 #include "tests/lib/test.h"
 
 #include "server/modes/step_rules.h"
@@ -243,65 +242,6 @@ static void who_has_left_takes_part_in_no_later_step(void **state)
 }
 
 /* ---- ssp */
-
-static uint64_t naive_least(const struct dp_steps *steps, uint32_t *rank)
-{
-    uint64_t least = UINT64_MAX;
-    for (uint32_t r = 0; r < steps->view.members; r++)
-        if (steps->next[r] < steps->view.member[r].until && steps->next[r] < least) {
-            least = steps->next[r];
-            *rank = r;
-        }
-    return least;
-}
-
-static void compare_with_naive(const struct dp_steps *steps, uint64_t seed)
-{
-    uint32_t rank = 0;
-    uint64_t least = naive_least(steps, &rank);
-    for (uint64_t step = steps->view.first_step; step < steps->view.first_step + 30; step++) {
-        bool held = least != UINT64_MAX && least + steps->view.slack < step;
-        if ((pull(steps, 0, step) == DP_STEP_HELD) != held)
-            fail_msg("seed %llu: step %llu", (unsigned long long)seed, (unsigned long long)step);
-        assert_int_equal(dp_steps_gap(steps, step), step > least ? step - least : 0);
-        if (!held)
-            continue;
-        struct dp_error err = {0};
-        struct dp_membership who = member(0, step);
-        (void)dp_steps_say_held(steps, &who, NOW, &err);
-        assert_true(err.status == DP_HELD && err.wait.reason == DP_WAIT_STEP);
-        assert_true(err.wait.subject == rank && err.wait.done == least &&
-                    err.wait.total == step - steps->view.slack);
-    }
-}
-
-static void a_pull_waits_for_the_slowest_member(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 200; seed++) {
-        uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-        uint32_t members = 1 + (uint32_t)(seed % MEMBERS_MAX), number = 2;
-        struct dp_steps *steps = steps_of(DP_SSP, (uint32_t)(seed / 7 % 4), members);
-        for (uint32_t move = 0; move < 60; move++) {
-            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-            uint32_t rank = (uint32_t)(random >> 32) % members;
-            uint64_t changes = steps->changes, least = steps->least;
-            if (random % 10 == 0) { /* it leaves */
-                struct dp_view view;
-                assert_int_equal(dp_view_copy(&steps->view, &view, NULL), DP_OK);
-                view.number = ++number;
-                if (view.member[rank].until == UINT64_MAX)
-                    view.member[rank].until = steps->next[rank] + random / 16 % 3;
-                dp_steps_take(steps, &view, NOW);
-            } else {
-                dp_steps_pushed(steps, rank, steps->next[rank] + random / 16 % 3 - (random / 64 % 4 == 0));
-            }
-            assert_true(steps->least == least || steps->changes > changes);
-            compare_with_naive(steps, seed);
-        }
-        end(steps);
-    }
-}
 
 static void a_held_pull_says_for_whom(void **state)
 {
@@ -570,7 +510,6 @@ int main(void)
         cmocka_unit_test(marks_restore_what_was),
         cmocka_unit_test(only_todays_members_may_speak),
         cmocka_unit_test(who_has_left_takes_part_in_no_later_step),
-        cmocka_unit_test(a_pull_waits_for_the_slowest_member),
         cmocka_unit_test(a_held_pull_says_for_whom),
         cmocka_unit_test(a_shard_that_lost_the_run_says_so),
         cmocka_unit_test(no_step_is_too_small_to_go),
