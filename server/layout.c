@@ -41,19 +41,6 @@ static enum dp_status other(const char *directory, const struct dp_layout *layou
                    directory, has, wants, who);
 }
 
-static enum dp_status read_file(const struct dp_disk *disk, char text[TEXT_BYTES], struct dp_error *err)
-{
-    void *data;
-    size_t bytes;
-    enum dp_status st = dp_disk_read_all(disk, NAME, false, &data, &bytes, err);
-    if (st == DP_OK && bytes != TEXT_BYTES)
-        st = dp_fail(err, DP_CORRUPT, "its file '" NAME "' has %zu bytes instead of %u", bytes, TEXT_BYTES);
-    if (st == DP_OK)
-        memcpy(text, data, TEXT_BYTES);
-    free(data);
-    return st;
-}
-
 /* The whole text or nothing: a flipped bit leaves no other text that is one, but for a digit. */
 static bool parse(const char text[TEXT_BYTES], struct dp_layout *out)
 {
@@ -68,22 +55,34 @@ static bool parse(const char text[TEXT_BYTES], struct dp_layout *out)
     return memcmp(text, same, TEXT_BYTES) == 0;
 }
 
-static enum dp_status damaged(const char *directory, struct dp_error *err)
+static enum dp_status read_from(const struct dp_disk *disk, const char *directory, struct dp_layout *out,
+                                struct dp_error *err)
 {
-    return dp_fail(err, DP_CORRUPT,
-                   "%s: its file '" NAME "' is damaged; bring it back, or, if no shard-N is missing there, "
-                   "remove it: it is made again",
-                   directory);
+    void *data;
+    size_t bytes;
+    enum dp_status st = dp_disk_read_all(disk, NAME, false, &data, &bytes, err);
+    if (st == DP_OK && bytes != TEXT_BYTES)
+        st = dp_fail(err, DP_CORRUPT, "its file '" NAME "' has %zu bytes instead of %u", bytes, TEXT_BYTES);
+    if (st != DP_OK && st != DP_NOT_FOUND)
+        st = dp_wrap(err, st, "%s", directory);
+    if (st == DP_OK && !parse(data, out))
+        st = dp_fail(err, DP_CORRUPT,
+                     "%s: its file '" NAME "' is damaged; bring it back, or, if no shard-N is missing there, "
+                     "remove it: it is made again",
+                     directory);
+    free(data);
+    return st;
 }
 
-enum dp_status dp_layout_take(const struct dp_disk *disk, const char *directory, struct dp_layout *out,
-                              struct dp_error *err)
+enum dp_status dp_layout_read(const char *directory, struct dp_layout *out, struct dp_error *err)
 {
-    char text[TEXT_BYTES];
-    enum dp_status st = read_file(disk, text, err);
+    struct dp_disk disk;
+    enum dp_status st = dp_read_only_disk_open(directory, &disk, err);
     if (st != DP_OK)
-        return st == DP_NOT_FOUND ? st : dp_wrap(err, st, "%s", directory);
-    return parse(text, out) ? DP_OK : damaged(directory, err);
+        return st;
+    st = read_from(&disk, directory, out, err);
+    dp_disk_close(&disk);
+    return st;
 }
 
 /* What the names in the directory say: a shard of others. */
@@ -131,25 +130,22 @@ static enum dp_status check(struct dp_disk *disk, const char *directory, const s
                             bool replaces, bool *known, struct dp_error *err)
 {
     struct layout_found found = {.layout = layout};
-    struct dp_error absent = {0};
+    struct dp_error failure = {0};
     struct dp_layout has;
-    char text[TEXT_BYTES], want[TEXT_BYTES], name[DP_LAYOUT_NAME_BYTES];
+    char name[DP_LAYOUT_NAME_BYTES];
     enum dp_status st = disk->list(disk->self, see, &found, err);
     if (st != DP_OK)
         return st;
-    st = read_file(disk, text, &absent);
+    st = read_from(disk, directory, &has, &failure);
     *known = st == DP_OK;
     if (st == DP_NOT_FOUND)
         return found.has_other ? other(directory, layout, found.other, "its name", err) : DP_OK;
     if (st != DP_OK) {
-        *err = absent;
-        return dp_wrap(err, st, "%s", directory);
+        *err = failure;
+        return st;
     }
-    text_of(layout, want);
-    if (memcmp(text, want, TEXT_BYTES) == 0)
+    if (has.first == layout->first && has.count == layout->count && has.total == layout->total)
         return replaces ? DP_OK : dp_layout_check_stores(directory, layout, err);
-    if (!parse(text, &has))
-        return damaged(directory, err);
     dp_layout_name(&has, name);
     return other(directory, layout, name, "its file '" NAME "'", err);
 }

@@ -32,11 +32,10 @@ enum dp_status dp_layout_check(const char *directory, const struct dp_layout *la
 DP_MUST_USE
 enum dp_status dp_layout_check_stores(const char *directory, const struct dp_layout *layout,
                                       struct dp_error *err);
-/* What the file of this directory, which `disk` reads, says. DP_NOT_FOUND: there is none; DP_CORRUPT: it is damaged. Whether its
- * numbers are right it cannot tell: it has no checksum, the shards' own marks say it. */
+/* What the directory's file says. DP_NOT_FOUND: there is none; DP_CORRUPT: it is damaged. It has no checksum: whether its numbers
+ * are right, only the shards' own marks say. */
 DP_MUST_USE
-enum dp_status dp_layout_take(const struct dp_disk *disk, const char *directory, struct dp_layout *out,
-                              struct dp_error *err);
+enum dp_status dp_layout_read(const char *directory, struct dp_layout *out, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_layout_put(const char *directory, const struct dp_layout *layout, struct dp_error *err);
 

@@ -23,18 +23,6 @@ static bool split(const char *path, char *directory, size_t bytes, uint32_t *sha
     return true;
 }
 
-/* DP_NOT_FOUND: no layout there. */
-static enum dp_status read_layout(const char *directory, struct dp_layout *out, struct dp_error *err)
-{
-    struct dp_disk disk;
-    enum dp_status st = dp_read_only_disk_open(directory, &disk, err);
-    if (st != DP_OK)
-        return st;
-    st = dp_layout_take(&disk, directory, out, err);
-    dp_disk_close(&disk);
-    return st;
-}
-
 /* The first server's: DP_NOT_FOUND elsewhere. */
 static enum dp_status check_register(const char *directory, struct dp_error *err)
 {
@@ -87,13 +75,13 @@ static enum dp_status check_place(const char *directory, const struct dp_layout 
     char path[4200], holds[DP_LAYOUT_NAME_BYTES];
     const char *slash = strrchr(directory, '/'), *name = slash ? slash + 1 : directory;
     uint32_t number, first = 0;
-    struct dp_error unheard = {0};
+    struct dp_error unknown = {0};
     if (sscanf(name, "server-%9" SCNu32, &number) != 1)
         return DP_OK;
     for (uint32_t i = 0; i < number; i++) {
         struct dp_layout one;
         (void)snprintf(path, sizeof path, "%.*sserver-%" PRIu32, (int)(name - directory), directory, i);
-        if (read_layout(path, &one, &unheard) != DP_OK)
+        if (dp_layout_read(path, &one, &unknown) != DP_OK)
             return DP_OK; /* it is unknown how many shards come before */
         first += one.count;
     }
@@ -117,13 +105,11 @@ void dp_inspect_layouts(struct dp_inspect_view *views, size_t count)
         if (!split(views[i].directory, directory, sizeof directory, &shard))
             continue;
         if (strcmp(directory, before) != 0) {
-            known = read_layout(directory, &layout, &err);
+            known = dp_layout_read(directory, &layout, &err);
             memcpy(before, directory, sizeof before);
-            if (known == DP_OK && check_all_there(directory, &layout, &err) != DP_OK)
-                dp_inspect_view_note(&views[i], &err);
-            else if (known == DP_OK && check_place(directory, &layout, &err) != DP_OK)
-                dp_inspect_view_note(&views[i], &err);
-            else if (known == DP_CORRUPT)
+            if (known == DP_CORRUPT ||
+                (known == DP_OK && (check_all_there(directory, &layout, &err) != DP_OK ||
+                                    check_place(directory, &layout, &err) != DP_OK)))
                 dp_inspect_view_note(&views[i], &err);
             enum dp_status kept = check_register(directory, &err);
             if (kept != DP_OK && kept != DP_NOT_FOUND)

@@ -1,7 +1,6 @@
 #include "server/inspect/inspect_places.h"
 
 #include "common/config/cluster.h"
-#include "common/env/read_only_disk.h"
 #include "server/layout.h"
 #include "server/store/store_view.h"
 
@@ -67,18 +66,6 @@ static enum dp_status incomplete(const char *directory, const char *missing, str
                    directory, missing);
 }
 
-static enum dp_status read_layout(const char *directory, struct dp_layout *out)
-{
-    struct dp_disk disk;
-    struct dp_error unheard = {0};
-    enum dp_status st = dp_read_only_disk_open(directory, &disk, &unheard);
-    if (st != DP_OK)
-        return st;
-    st = dp_layout_take(&disk, directory, out, &unheard);
-    dp_disk_close(&disk);
-    return st;
-}
-
 /* NULL: all shards of the server are there; else the first that is not. */
 static const char *missing_shard(const char *server, const struct dp_layout *layout, char *path, size_t size)
 {
@@ -107,10 +94,11 @@ static enum dp_status check_run(const char *directory, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 256], shard[DP_PATH_MAX + 320];
     struct dp_layout layout = {.total = 1};
+    struct dp_error unknown = {0};
     uint32_t shards = 0;
     for (uint32_t i = 0; shards < layout.total; i++) {
         (void)snprintf(path, sizeof path, "%s/store/server-%" PRIu32, directory, i);
-        enum dp_status st = read_layout(path, &layout);
+        enum dp_status st = dp_layout_read(path, &layout, &unknown);
         if (st == DP_NOT_FOUND)
             return check_unnamed(directory, path, shards, err);
         if (st != DP_OK)
