@@ -8,6 +8,21 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+bool dp_array_reserve(void *array, size_t count, size_t *room, size_t each)
+{
+    void *things;
+    if (count < *room)
+        return true;
+    const size_t more = *room ? 2 * *room : 16;
+    memcpy(&things, array, sizeof things);
+    things = realloc(things, more * each);
+    if (!things)
+        return false;
+    memcpy(array, &things, sizeof things);
+    *room = more;
+    return true;
+}
+
 static size_t whole_pages(size_t bytes)
 {
     return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;

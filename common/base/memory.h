@@ -1,8 +1,9 @@
-/* Memory: aligned heap blocks, and page blocks that ask for 2 MB pages. Zero-filled both.
+/* Memory: aligned heap blocks, and page blocks that ask for 2 MB pages, zero-filled both; arrays that grow.
  * Failure   NULL; the caller names the purpose (DP_NOMEM). */
 #ifndef DP_BASE_MEMORY_H
 #define DP_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -30,6 +31,10 @@ static inline void dp_prefetch(const void *at, size_t bytes)
     for (; line < (const char *)at + bytes; line += 64)
         __builtin_prefetch(line);
 }
+
+/* Makes room for one more thing of `each` bytes behind the `count` of an array, which doubles where it is full. array: where
+ * its pointer is kept. False: no memory; the array is as before. */
+bool dp_array_reserve(void *array, size_t count, size_t *room, size_t each);
 
 /* Address space of whole 2 MB pages (transparent huge pages asked for); pages are taken as they are touched.
  */

@@ -3,6 +3,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/log.h"
+#include "common/base/memory.h"
 #include "common/net/net.h"
 #include "common/net/socket.h"
 
@@ -43,7 +44,8 @@ struct dp_guard {
     void *monitor; /* the thread's, once it runs */
     pthread_t thread;
     char endpoint[256];
-    uint32_t count, room, fds;
+    uint32_t count, fds;
+    size_t room; /* of watched */
     struct watched *watched;
     _Atomic uint64_t peer_bytes, all_bytes, dropped;
     _Atomic uint32_t stall_ms;
@@ -74,15 +76,9 @@ static void watch(struct dp_guard *guard, int fd)
     forget(guard, fd);
     if (fd < 0 || (uint32_t)fd >= guard->fds || !measure(fd, &info, &one.cookie))
         return;
-    if (guard->count == guard->room) {
-        uint32_t room = guard->room ? 2 * guard->room : 64;
-        struct watched *more = realloc(guard->watched, room * sizeof *more);
-        if (!more) { /* a peer that cannot be watched cannot stay */
-            (void)shutdown(fd, SHUT_RDWR);
-            return;
-        }
-        guard->watched = more;
-        guard->room = room;
+    if (!dp_array_reserve(&guard->watched, guard->count, &guard->room, sizeof guard->watched[0])) {
+        (void)shutdown(fd, SHUT_RDWR); /* a peer that cannot be watched cannot stay */
+        return;
     }
     /* What came before this look counts as taken; where it was not, the next looks correct it. */
     one.base = atomic_load(&guard->taken[fd]) - info.tcpi_bytes_received;

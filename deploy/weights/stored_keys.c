@@ -1,6 +1,7 @@
 #include "deploy/weights/stored_keys.h"
 
 #include "common/base/bytes.h"
+#include "common/base/memory.h"
 #include "common/model/mix.h"
 #include "common/model/table.h"
 #include "server/inspect/inspect_journal.h"
@@ -21,14 +22,8 @@ struct keys_gathering {
 
 static enum dp_status add(struct keys_gathering *g, uint64_t mixed, struct dp_error *err)
 {
-    if (g->count == g->room) {
-        size_t room = g->room * 2 + 4096;
-        uint64_t *grown = realloc(g->keys, room * sizeof *grown);
-        if (!grown)
-            return dp_fail(err, DP_NOMEM, "no memory for %zu keys", room);
-        g->keys = grown;
-        g->room = room;
-    }
+    if (!dp_array_reserve(&g->keys, g->count, &g->room, sizeof g->keys[0]))
+        return dp_fail(err, DP_NOMEM, "no memory for %zu keys", g->count + 1);
     g->keys[g->count++] = dp_unmix(mixed);
     return DP_OK;
 }

@@ -1,5 +1,6 @@
 #include "server/checkpoint/prune.h"
 
+#include "common/base/memory.h"
 #include "common/env/directory.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
@@ -35,14 +36,8 @@ static enum dp_status add(struct named *named, uint64_t store, const struct dp_m
                           struct dp_error *err)
 {
     struct dp_checkpoint_path place;
-    if (named->count == named->room) {
-        size_t room = named->room ? 2 * named->room : 256;
-        char **more = realloc(named->place, room * sizeof more[0]);
-        if (!more)
-            return dp_fail(err, DP_NOMEM, "no memory for a list of %zu files", room);
-        named->place = more;
-        named->room = room;
-    }
+    if (!dp_array_reserve(&named->place, named->count, &named->room, sizeof named->place[0]))
+        return dp_fail(err, DP_NOMEM, "no memory for a list of files");
     enum dp_status st =
         dp_checkpoint_path(&place, err, "%016" PRIx64 "/%s-%s", store, file->name, file->checksum);
     char *copy = st == DP_OK ? strdup(place.text) : NULL;

@@ -1,5 +1,6 @@
 #include "server/checkpoint/union.h"
 
+#include "common/base/memory.h"
 #include "server/ids/push_ids_union.h"
 #include "server/steps/steps_mark.h"
 
@@ -36,7 +37,7 @@ static enum dp_status unite_ids(const struct dp_union_part *parts, struct dp_uni
 
 struct gathering {
     struct dp_copy_pushes *to;
-    uint32_t size;
+    size_t room;
     bool no_memory, too_many;
 };
 
@@ -46,15 +47,9 @@ static bool gather(void *context, uint64_t stream, uint64_t number)
     g->too_many = g->to->count == DP_UNION_LACKING_MAX;
     if (g->too_many)
         return false;
-    if (g->to->count == g->size) {
-        uint32_t size = g->size ? 2 * g->size : 64;
-        struct dp_copy_push *more = realloc(g->to->push, size * sizeof *more);
-        g->no_memory = !more;
-        if (!more)
-            return false;
-        g->to->push = more;
-        g->size = size;
-    }
+    g->no_memory = !dp_array_reserve(&g->to->push, g->to->count, &g->room, sizeof g->to->push[0]);
+    if (g->no_memory)
+        return false;
     g->to->push[g->to->count++] = (struct dp_copy_push){stream, number};
     return true;
 }

@@ -1,5 +1,6 @@
 #include "server/control/board.h"
 
+#include "common/base/memory.h"
 #include "common/base/search.h"
 
 #include <stdbool.h>
@@ -7,8 +8,8 @@
 #include <string.h>
 
 struct dp_board {
-    uint32_t count, capacity;
-    size_t bytes;
+    uint32_t count;
+    size_t room, bytes;
     struct dp_board_note *note; /* ascending by name */
 };
 
@@ -123,19 +124,6 @@ static bool fits(const struct dp_board *board, const char *name, size_t size)
            board->bytes - before + cost_of(name, size) <= DP_BOARD_BYTES_MAX;
 }
 
-static enum dp_status reserve_one(struct dp_board *board, struct dp_error *err)
-{
-    if (board->count < board->capacity)
-        return DP_OK;
-    uint32_t capacity = board->capacity ? board->capacity * 2 : 64;
-    struct dp_board_note *note = realloc(board->note, capacity * sizeof note[0]);
-    if (!note)
-        return dp_fail(err, DP_NOMEM, "no memory for a note");
-    board->note = note;
-    board->capacity = capacity;
-    return DP_OK;
-}
-
 enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char *name, const void *bytes,
                             size_t size, struct dp_error *err)
 {
@@ -148,9 +136,8 @@ enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char 
                 name, size, board->count, board->bytes, DP_BOARD_BYTES_MAX);
     uint32_t at = place_of(board, name);
     bool replaces = is_at(board, at, name);
-    enum dp_status st = replaces ? DP_OK : reserve_one(board, err);
-    if (st != DP_OK)
-        return st;
+    if (!replaces && !dp_array_reserve(&board->note, board->count, &board->room, sizeof board->note[0]))
+        return dp_fail(err, DP_NOMEM, "no memory for a note");
     struct dp_board_note fresh = {
         .name = strdup(name), .bytes = malloc(size + 1), .size = size, .put_ns = now_ns};
     if (!fresh.name || !fresh.bytes) {

@@ -1,6 +1,7 @@
 #include "server/control/leases.h"
 
 #include "common/base/bytes.h"
+#include "common/base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ struct table {
     uint64_t teller, teller_ns; /* the process that was asked what is done, and when */
     struct slot slot[DP_LEASES_SPAN];
     struct holder *holder;
-    uint32_t holders, holders_room;
+    uint32_t holders;
+    size_t holders_room;
 };
 
 struct dp_leases {
@@ -226,14 +228,9 @@ static enum dp_status new_holder(struct table *table, uint32_t *out, struct dp_e
         *out = quietest(table);
         return DP_OK;
     }
-    if (table->holders == table->holders_room) {
-        uint32_t room = table->holders_room ? 2 * table->holders_room : 4;
-        struct holder *more = realloc(table->holder, room * sizeof *more);
-        if (!more)
-            return dp_fail(err, DP_NOMEM, "no memory for the leases of %" PRIu32 " processes", room);
-        table->holder = more;
-        table->holders_room = room;
-    }
+    if (!dp_array_reserve(&table->holder, table->holders, &table->holders_room, sizeof table->holder[0]))
+        return dp_fail(err, DP_NOMEM, "no memory for the leases of %" PRIu32 " processes",
+                       table->holders + 1);
     *out = table->holders++;
     return DP_OK;
 }

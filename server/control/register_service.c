@@ -1,5 +1,7 @@
 #include "server/control/register_service.h"
 
+#include "common/base/memory.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,8 @@ struct waiter {
 
 struct dp_control_register_service {
     struct dp_control_register_service_options options;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t room;
     struct waiter *waiter; /* in no order */
 };
 
@@ -57,7 +60,7 @@ static enum dp_status answer(const struct dp_control_register_service *service, 
 
 static void drop(struct dp_control_register_service *service, uint32_t at)
 {
-    DP_ASSERT(at < service->count && service->count <= service->capacity);
+    DP_ASSERT(at < service->count && service->count <= service->room);
     service->waiter[at] = service->waiter[--service->count];
 }
 
@@ -103,14 +106,8 @@ static enum dp_status keep(struct dp_control_register_service *service, uint64_t
     if (at == DP_REGISTER_WAITERS_MAX)
         return dp_fail(err, DP_FULL, "'%s': %u other requests already wait for register values",
                        request->name, DP_REGISTER_WAITERS_MAX);
-    if (at == service->capacity) {
-        uint32_t capacity = service->capacity ? service->capacity * 2 : 16;
-        struct waiter *waiter = realloc(service->waiter, capacity * sizeof waiter[0]);
-        if (!waiter)
-            return dp_fail(err, DP_NOMEM, "'%s': no memory for a waiting request", request->name);
-        service->waiter = waiter;
-        service->capacity = capacity;
-    }
+    if (!dp_array_reserve(&service->waiter, at, &service->room, sizeof service->waiter[0]))
+        return dp_fail(err, DP_NOMEM, "'%s': no memory for a waiting request", request->name);
     service->count += at == service->count;
     service->waiter[at] = (struct waiter){.peer = *from,
                                           .session = request->session,
@@ -119,7 +116,7 @@ static enum dp_status keep(struct dp_control_register_service *service, uint64_t
                                           .until_ns = now_ns + request->wait_ms * MS_NS,
                                           .silent_ns = now_ns + DP_REGISTER_SILENT_NS};
     memcpy(service->waiter[at].name, request->name, sizeof request->name);
-    DP_ASSERT(service->count <= service->capacity && service->count <= DP_REGISTER_WAITERS_MAX);
+    DP_ASSERT(service->count <= service->room && service->count <= DP_REGISTER_WAITERS_MAX);
     DP_ASSERT(service->waiter[at].until_ns > now_ns && service->waiter[at].silent_ns > now_ns);
     return DP_OK;
 }

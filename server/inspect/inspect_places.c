@@ -1,5 +1,6 @@
 #include "server/inspect/inspect_places.h"
 
+#include "common/base/memory.h"
 #include "common/config/cluster.h"
 #include "server/layout.h"
 #include "server/store/store_view.h"
@@ -15,14 +16,8 @@
 
 static enum dp_status put(struct dp_places *places, const char *path, struct dp_error *err)
 {
-    if (places->count == places->room) {
-        size_t room = places->room ? 2 * places->room : 16;
-        char **more = realloc(places->path, room * sizeof more[0]);
-        if (!more)
-            return dp_fail(err, DP_NOMEM, "inspect %s", path);
-        places->path = more;
-        places->room = room;
-    }
+    if (!dp_array_reserve(&places->path, places->count, &places->room, sizeof places->path[0]))
+        return dp_fail(err, DP_NOMEM, "inspect %s", path);
     places->path[places->count] = strdup(path);
     return places->path[places->count++] ? DP_OK : dp_fail(err, DP_NOMEM, "inspect %s", path);
 }

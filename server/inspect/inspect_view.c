@@ -1,5 +1,6 @@
 #include "server/inspect/inspect_view.h"
 
+#include "common/base/memory.h"
 #include "common/base/text.h"
 #include "common/model/mix.h"
 #include "common/model/optimizer.h"
@@ -168,14 +169,8 @@ static void count_unnamed(struct dp_inspect_view *view)
 static void take_segment(void *context, const struct dp_inspect_segment *segment)
 {
     struct dp_inspect_view *view = ((struct view_gathering *)context)->view;
-    if (view->segments == view->segment_room) {
-        size_t room = view->segment_room ? 2 * view->segment_room : 32;
-        struct dp_inspect_view_segment *more = realloc(view->segment, room * sizeof more[0]);
-        if (!more)
-            return; /* one line less in a list for people */
-        view->segment = more;
-        view->segment_room = room;
-    }
+    if (!dp_array_reserve(&view->segment, view->segments, &view->segment_room, sizeof view->segment[0]))
+        return; /* one line less in a list for people */
     struct dp_inspect_view_segment *to = &view->segment[view->segments++];
     to->segment = *segment;
     to->segment.file = NULL;
