@@ -35,8 +35,37 @@ void remove_folder(const char *path)
     (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* What is released with the folder, the last one first. */
+static struct kept {
+    struct kept *below;
+    void (*release)(void *what);
+    void *what;
+} * kept;
+
+void files_keep(void (*release)(void *what), void *what)
+{
+    struct kept *one = malloc(sizeof *one);
+    assert_non_null(one);
+    *one = (struct kept){kept, release, what};
+    kept = one;
+}
+
+void files_release(void *what)
+{
+    struct kept **at = &kept, *one;
+    while (*at && (*at)->what != what)
+        at = &(*at)->below;
+    assert_non_null(*at);
+    one = *at;
+    *at = one->below;
+    one->release(what);
+    free(one);
+}
+
 int files_close(void **state)
 {
+    while (kept)
+        files_release(kept->what);
     remove_folder(files_dir);
     return access(files_dir, F_OK) == 0;
 }
@@ -96,8 +125,11 @@ void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_l
 
 const char *write_file(const char *name, const void *bytes, size_t len)
 {
-    static char path[512];
-    (void)snprintf(path, sizeof path, "%s/%s", files_dir, name);
+    size_t room = strlen(files_dir) + strlen(name) + 2;
+    char *path = malloc(room);
+    assert_non_null(path);
+    (void)snprintf(path, room, "%s/%s", files_dir, name);
+    files_keep(free, path);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, len, file), len);

@@ -6,12 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static void close_dataset(void *dataset)
+{
+    dp_dataset_close(&(struct dp_dataset *){dataset});
+}
+
+static void free_batch(void *batch)
+{
+    dp_batch_free(&(struct dp_batch *){batch});
+}
+
 struct dp_dataset *formats_open(const struct dp_dataset_options *options)
 {
     struct dp_error err = {0};
     struct dp_dataset *dataset = NULL;
     if (dp_dataset_open(options, &dataset, &err) != DP_OK)
         fail_msg("%s", err.text);
+    files_keep(close_dataset, dataset);
     return dataset;
 }
 
@@ -21,6 +32,14 @@ struct dp_batch *formats_batch(const struct dp_dataset *dataset)
     struct dp_batch *batch = NULL;
     if (dp_batch_new(dataset, &batch, &err) != DP_OK)
         fail_msg("%s", err.text);
+    files_keep(free_batch, batch);
+    return batch;
+}
+
+struct dp_batch *formats_filled(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number)
+{
+    struct dp_batch *batch = formats_batch(dataset);
+    dp_dataset_fill(dataset, epoch, number, batch);
     return batch;
 }
 
@@ -70,8 +89,6 @@ void formats_same(const struct dp_dataset *a, const struct dp_dataset *b, uint32
         dp_dataset_fill(b, epoch, n, y);
         formats_same_batch(x, y);
     }
-    dp_batch_free(&x);
-    dp_batch_free(&y);
 }
 
 struct filler {
@@ -108,8 +125,6 @@ static void by_threads(const struct dp_dataset *dataset, struct dp_batch *want)
             formats_same_batch(want, fillers[t].batch);
         }
     }
-    for (int t = 0; t < THREADS; t++)
-        dp_batch_free(&fillers[t].batch);
 }
 
 void formats_check(struct dp_dataset_options options, const char *text)
@@ -129,10 +144,7 @@ void formats_check(struct dp_dataset_options options, const char *text)
         options.path = write_packed("packed", (enum packing)packing, text, strlen(text));
         struct dp_dataset *packed = formats_open(&options);
         formats_same(plain, packed, 1);
-        dp_dataset_close(&packed);
     }
-    dp_batch_free(&batch);
-    dp_dataset_close(&plain);
 }
 
 uint64_t formats_key(const struct dp_batch *batch, uint32_t group, uint32_t list, uint32_t example,

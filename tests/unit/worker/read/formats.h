@@ -5,8 +5,11 @@
 #include "tests/unit/worker/read/files.h"
 #include "worker/read/dataset.h"
 
+/* Released when the test ends. */
 struct dp_dataset *formats_open(const struct dp_dataset_options *options);
 struct dp_batch *formats_batch(const struct dp_dataset *dataset);
+/* Such a batch, filled. */
+struct dp_batch *formats_filled(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number);
 /* Writes `text` as `name` and expects it to be refused: with `status`, and a message that has "name:line: " (line > 0)
  * and `words` in it. */
 void formats_refused(struct dp_dataset_options options, const char *text, unsigned line,

@@ -40,7 +40,7 @@ static const struct kind {
 
 struct place {
     char cache[192]; /* a new, empty folder */
-    char path[256], negatives[256];
+    const char *path, *negatives;
 };
 
 static void place_open(struct place *place)
@@ -52,12 +52,10 @@ static void place_open(struct place *place)
 
 static struct dp_dataset_options options_of(struct place *place, const struct kind *kind)
 {
-    (void)snprintf(place->path, sizeof place->path, "%s", write_text("data", kind->text));
-    if (kind->negatives)
-        (void)snprintf(place->negatives, sizeof place->negatives, "%s",
-                       write_text("negatives", kind->negatives));
+    place->path = write_text("data", kind->text);
+    place->negatives = kind->negatives ? write_text("negatives", kind->negatives) : NULL;
     return (struct dp_dataset_options){.path = place->path,
-                                       .negatives_path = kind->negatives ? place->negatives : NULL,
+                                       .negatives_path = place->negatives,
                                        .format = kind->format,
                                        .form = kind->form,
                                        .labels = kind->labels,
@@ -106,8 +104,8 @@ static void check(struct dp_dataset_options options, const struct place *place)
     assert_memory_equal(dp_dataset_shape(decoded), dp_dataset_shape(cached), sizeof(struct dp_batch_shape));
     formats_same(decoded, cached, 0);
     formats_same(decoded, cached, 3);
-    dp_dataset_close(&decoded);
-    dp_dataset_close(&cached);
+    files_release(decoded);
+    files_release(cached);
 }
 
 static void each_format_comes_back(void **state)
@@ -161,8 +159,8 @@ static void both_parts_of_a_file_are_one_cache(void **state)
     assert_true(inode(&place) == first);
     assert_int_equal(mappings(&place), 2);
     assert_int_equal(dp_dataset_examples(train) + dp_dataset_examples(held), 3);
-    dp_dataset_close(&train);
-    dp_dataset_close(&held);
+    files_release(train);
+    files_release(held);
 }
 
 static void changed_sources_are_seen(void **state)
@@ -184,12 +182,10 @@ static void changed_sources_are_seen(void **state)
     assert_true(inode(&place) != before);
 
     place_open(&place);
-    char like[256];
     options = options_of(&place, &kinds[7]);
     options.form = DP_FORM_SPARSE;
     (void)write_text("data", "y,a,b\n1,2,5\n0,3,\n");
-    (void)snprintf(like, sizeof like, "%s", write_text("like", "y,b,a\n1,x,0\n"));
-    options.like_path = like;
+    options.like_path = write_text("like", "y,b,a\n1,x,0\n");
     check(options, &place);
     (void)write_text("like", "y,b,a\n1,0,0\n"); /* b is a number now */
     check(options, &place);
@@ -325,7 +321,7 @@ static void a_cache_that_cannot_be_written_stops_nothing(void **state)
         options.cache = bad[i];
         dataset = formats_open(&options);
         assert_int_equal(dp_dataset_examples(dataset), 3);
-        dp_dataset_close(&dataset);
+        files_release(dataset);
     }
     /* What is wrong with the data is said as without a cache, and leaves none. */
     options.cache = place.cache;
@@ -370,7 +366,7 @@ static void several_open_it_at_once(void **state)
             formats_same(decoded, openers[i].dataset, 0);
             dp_dataset_close(&openers[i].dataset);
         }
-        dp_dataset_close(&decoded);
+        files_release(decoded);
     }
 }
 

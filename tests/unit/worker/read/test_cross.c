@@ -26,7 +26,6 @@ static void every_pair(void **state)
                 assert_true(formats_key(b, 1, 2, e % 5, 0) == dp_mix(items[e % 4]));
             assert_true(b->labels[e % 5] == 0);
         }
-        dp_batch_free(&b);
         dp_dataset_close(&data);
     }
 }
@@ -58,7 +57,6 @@ static void what_users_met(void **state)
     assert_false(dp_dataset_met(data, 3, take, &taken));
     assert_false(dp_dataset_met(data, 1000, take, &taken));
     assert_int_equal(taken.count, 1);
-    dp_dataset_close(&data);
 }
 
 int main(void)

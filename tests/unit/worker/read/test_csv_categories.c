@@ -32,7 +32,6 @@ static void logged(const struct dp_dataset_options *options, char *out, size_t s
     dp_log_start("test", DP_LOG_ERROR);
     assert_true(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
     assert_int_equal(st, DP_OK);
-    dp_dataset_close(&dataset);
     rewind(log);
     out[fread(out, 1, size - 1, log)] = '\0';
     assert_int_equal(fclose(log), 0);
@@ -41,9 +40,9 @@ static void logged(const struct dp_dataset_options *options, char *out, size_t s
 /* Which columns became categories, and why, is said once: of the file that is trained on. */
 static void found_categories_are_told(void **state)
 {
-    char log[4096], train[256], wide[8192] = "y";
+    char log[4096], wide[8192] = "y";
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
-    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a,b\n1,2,3\n0,-,3\n0,x,z\n"));
+    const char *train = write_text("train", "y,a,b\n1,2,3\n0,-,3\n0,x,z\n");
     options.path = train;
     logged(&options, log, sizeof log);
     assert_non_null(
@@ -100,13 +99,11 @@ static void a_typo_is_doubted(void **state)
         assert_non_null(strstr(doubt,
                                "If that is a typo, correct the cell or leave it empty, and run again with "
                                "--fresh; if not, keep the column as it is (--categories 'b,a' "));
-        dp_dataset_close(&dataset);
     }
     options.categories = "b,a";
     struct dp_dataset *dataset = formats_open(&options);
     dp_dataset_doubt(dataset, &options, doubt, sizeof doubt);
     assert_string_equal(doubt, "");
-    dp_dataset_close(&dataset);
 }
 
 /* "Rome" with blanks around it is the same category, in a file to be scored too, whose key and name are without
@@ -122,12 +119,8 @@ static void categories_are_trimmed(void **state)
     options.like = dp_dataset_schema(train);
     struct dp_dataset *scored = formats_open(&options);
     formats_same(train, scored, 0);
-    struct dp_batch *b = formats_batch(scored);
-    dp_dataset_fill(scored, 0, 0, b);
+    struct dp_batch *b = formats_filled(scored, 0, 0);
     assert_int_equal(b->group[0].distinct, 2);
-    dp_batch_free(&b);
-    dp_dataset_close(&scored);
-    dp_dataset_close(&train);
 }
 
 int main(void)

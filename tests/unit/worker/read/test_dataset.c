@@ -101,8 +101,6 @@ static void every_packing_and_batch_size(void **state)
                 for (uint32_t i = 0; i < EXAMPLES; i++)
                     assert_int_equal(seen[i], 1);
             }
-            dp_batch_free(&batch);
-            dp_dataset_close(&dataset);
         }
     free(text);
 }
@@ -126,10 +124,6 @@ static void order_by_seed_and_epoch(void **state)
         in_place += dp_dataset_example_at(a, 4, i) == i;
     }
     assert_true(same_epochs < 12 && same_seeds < 12 && in_place < 12);
-    dp_dataset_close(&plain);
-    dp_dataset_close(&a);
-    dp_dataset_close(&b);
-    dp_dataset_close(&other);
     free(text);
 }
 
@@ -163,7 +157,6 @@ static void worst_batch(void **state)
         struct dp_dataset *dataset = formats_open(&options);
         sum += sizes[batch - 1];
         assert_int_equal(dp_dataset_shape(dataset)->list[0].entries, sum);
-        dp_dataset_close(&dataset);
     }
     free(text);
 }
@@ -186,8 +179,6 @@ static void dense_columns(void **state)
         assert_int_equal(batch->width, 4);
         assert_memory_equal(batch->dense, want[n % 2 ? 2 : 0], batch->examples * sizeof want[0]);
     }
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
 }
 
 static void scale_and_normalize(void **state)
@@ -198,23 +189,19 @@ static void scale_and_normalize(void **state)
     options.normalize = true;
     struct dp_dataset *unit = formats_open(&options);
     assert_true(dp_dataset_digest(scaled) == dp_dataset_digest(unit));
-    struct dp_batch *batch = formats_batch(scaled);
-    dp_dataset_fill(scaled, 0, 0, batch);
+    struct dp_batch *batch = formats_filled(scaled, 0, 0);
     assert_true(batch->list[0].values[0] == 6 && batch->list[0].values[1] == -8 &&
                 batch->list[0].values[2] == 0);
     dp_dataset_fill(unit, 0, 0, batch);
     assert_true(batch->list[0].values[0] == 0.6f && batch->list[0].values[1] == -0.8f &&
                 batch->list[0].values[2] == 0);
-    dp_batch_free(&batch);
-    dp_dataset_close(&scaled);
-    dp_dataset_close(&unit);
 }
 
-static struct dp_dataset_options idx_options(char path[512], enum packing packing)
+static struct dp_dataset_options idx_options(enum packing packing)
 {
     size_t len;
     uint8_t *images = make_images(50, 3, 4, &len);
-    (void)snprintf(path, 512, "%s", write_packed("t-images-idx3-ubyte", packing, images, len));
+    const char *path = write_packed("t-images-idx3-ubyte", packing, images, len);
     free(images);
     uint8_t *labels = make_labels(50, 10, &len);
     (void)write_packed("t-labels-idx1-ubyte", packing, labels, len);
@@ -231,10 +218,9 @@ static struct dp_dataset_options idx_options(char path[512], enum packing packin
 
 static void idx_images(void **state)
 {
-    char path[512];
     for (int p = 0; p < PACKINGS; p++)
         for (int normalize = 0; normalize < 2; normalize++) {
-            struct dp_dataset_options options = idx_options(path, (enum packing)p);
+            struct dp_dataset_options options = idx_options((enum packing)p);
             options.normalize = normalize;
             struct dp_dataset *dataset = formats_open(&options);
             assert_int_equal(dp_dataset_examples(dataset), 50);
@@ -257,8 +243,6 @@ static void idx_images(void **state)
                 }
             }
             assert_int_equal(at, 50);
-            dp_batch_free(&batch);
-            dp_dataset_close(&dataset);
         }
 }
 
@@ -275,8 +259,7 @@ static void expect(const struct dp_dataset_options *options, enum dp_status want
 /* To be scored, images need no labels, whatever their name. And a scale of 0 is what the format has. */
 static void idx_images_without_labels(void **state)
 {
-    char path[512];
-    struct dp_dataset_options options = idx_options(path, PACK_PLAIN);
+    struct dp_dataset_options options = idx_options(PACK_PLAIN);
     size_t len;
     uint8_t *images = make_images(50, 3, 4, &len);
     options.path = write_file("digits", images, len);
@@ -294,8 +277,6 @@ static void idx_images_without_labels(void **state)
         for (uint32_t k = 0; k < 12; k++)
             assert_true(batch->dense[e * 12 + k] == (float)(images[16 + (21 + e) * 12 + k] * (1 / 255.0)));
     }
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
     free(images);
     options.labels_path = "/nowhere-at-all"; /* but what is named must be there */
     expect(&options, DP_IO, "/nowhere-at-all");
@@ -303,17 +284,13 @@ static void idx_images_without_labels(void **state)
     options = options_of(write_text("file", "1 1:5\n"));
     options.scale = 0;
     dataset = formats_open(&options);
-    batch = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, batch);
+    batch = formats_filled(dataset, 0, 0);
     assert_true(batch->list[0].values[0] == 5);
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
 }
 
 static void bad_idx(void **state)
 {
-    char path[512], other[512];
-    struct dp_dataset_options options = idx_options(path, PACK_PLAIN);
+    struct dp_dataset_options options = idx_options(PACK_PLAIN);
     options.width = 13;
     expect(&options, DP_DATA, "images are 3 x 4, but the model takes 13 columns");
     options.width = 12;
@@ -326,13 +303,12 @@ static void bad_idx(void **state)
     options.scale = 1e38;
     expect(&options, DP_ARGUMENT, "infinite");
     options.scale = 1;
-    options.labels_path = path;
+    options.labels_path = options.path;
     expect(&options, DP_DATA, "magic number 0x00000801");
     size_t len;
     uint8_t *labels = make_labels(49, 10, &len);
-    (void)snprintf(other, sizeof other, "%s", write_file("labels", labels, len));
+    options.labels_path = write_file("labels", labels, len);
     free(labels);
-    options.labels_path = other;
     expect(&options, DP_DATA, "labels: byte 4: expected 50 labels");
     options.labels_path = "/nonexistent";
     expect(&options, DP_IO, "/nonexistent: cannot open");
@@ -445,13 +421,10 @@ static void digest_tells_apart(void **state)
         digests[i] = dp_dataset_digest(dataset);
         for (int j = 0; j < i; j++)
             assert_true(digests[i] != digests[j]);
-        dp_dataset_close(&dataset);
-        dp_dataset_close(&dataset);
     }
     struct dp_dataset_options options = options_of(write_text("file", "# c\r\n1 1:1.0\r\n+1\t2:1e0"));
     struct dp_dataset *same = formats_open(&options);
     assert_true(dp_dataset_digest(same) == digests[0]);
-    dp_dataset_close(&same);
 }
 
 /* 2^64 bytes: refused by arithmetic, before any memory is touched. */
@@ -463,7 +436,6 @@ static void batch_without_memory(void **state)
     assert_int_equal(dp_batch_reserve(&shape, &batch, &err), DP_NOMEM);
     assert_non_null(strstr(err.text, "18446744073709551615 bytes"));
     assert_null(batch);
-    dp_batch_free(&batch);
 }
 
 int main(void)

@@ -65,18 +65,15 @@ static void words_by_count(void **state)
     expect(1, DP_VOCAB_EVERY_GROUP, "a");
     expect(2, DP_VOCAB_EVERY_GROUP, "c"); /* as often as d, and before it */
     expect(3, DP_VOCAB_EVERY_GROUP, "d");
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b); /* unshuffled: the first pair is b a */
+    struct dp_batch *b = formats_filled(dataset, 0, 0); /* unshuffled: the first pair is b a */
     assert_true(formats_key(b, 0, 0, 0, 0) == dp_mix(told.name[0].key));
     assert_true(formats_key(b, 1, 1, 0, 0) == dp_mix(told.name[1].key));
-    dp_batch_free(&b);
     /* Another file of that name is not the one that was loaded. */
     options.path = write_text("text", "b a b e");
     struct dp_error err = {0};
     assert_int_equal(
         dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err), DP_DATA);
     assert_non_null(strstr(err.text, "changed"));
-    dp_dataset_close(&dataset);
 }
 
 static void users_and_items(void **state)
@@ -93,7 +90,6 @@ static void users_and_items(void **state)
         expect(i, i < 2 ? DP_FORM_USERS : DP_FORM_ITEMS, texts[i]);
         assert_true(told.name[i].key == keys[i]);
     }
-    dp_dataset_close(&dataset);
 }
 
 /* Of names and numbers, and of lists; a file that has changed is refused. */
@@ -119,13 +115,11 @@ static void users_and_items_by_name(void **state)
         size_t up = told.name[3].key == dp_unmix(formats_key(b, 1, 1, 0, 0)) ? 3 : 4;
         expect(up, DP_FORM_ITEMS, "Up");
         expect(7 - up, DP_FORM_ITEMS, "A \\ B");
-        dp_batch_free(&b);
         options.path = write_text("pairs", "Ann Lee\tUp\t7\n12\tUp\t8\n");
         assert_int_equal(
             dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err),
             DP_DATA);
         assert_non_null(strstr(err.text, "has changed"));
-        dp_dataset_close(&dataset);
     }
 }
 
@@ -153,14 +147,11 @@ static void columns_and_categories(void **state)
     assert_int_equal(told.count, 5);
     for (size_t i = 0; i < 5; i++)
         expect(i, 0, texts[i]);
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
     /* The first line: its numbers, then its category. */
     assert_true(formats_key(b, 0, 0, 0, 0) == dp_mix(told.name[0].key));
     assert_true(formats_key(b, 0, 0, 0, 1) == dp_mix(told.name[4].key));
     assert_true(formats_key(b, 0, 0, 0, 2) == dp_mix(told.name[1].key));
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 
     options = csv_options(DP_FORM_FIELDS);
     options.hash_bits = 3;
@@ -173,11 +164,8 @@ static void columns_and_categories(void **state)
     expect(4, DP_VOCAB_COLUMN, "a, b");
     assert_true(told.name[4].key == 1);
     expect(2, 0, "city=Paris");
-    b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    b = formats_filled(dataset, 0, 0);
     assert_true(formats_key(b, 0, 0, 1, 0) == dp_mix(told.name[2].key) && told.name[2].key < 8);
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 }
 
 static void click_logs(void **state)
@@ -200,11 +188,8 @@ static void click_logs(void **state)
     expect(13, 0, "C1=aa");
     expect(37, 24, "C25=y");
     expect(38, 25, "C26=");
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
     assert_true(formats_key(b, 24, 24, 0, 0) == dp_mix(told.name[37].key));
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 }
 
 static void numbers_of_columns(void **state)
@@ -221,12 +206,10 @@ static void numbers_of_columns(void **state)
     assert_int_equal(told.count, 3);
     expect(0, DP_VOCAB_COLUMN, "1");
     expect(2, DP_VOCAB_COLUMN, "3");
-    dp_dataset_close(&dataset);
     options.form = DP_FORM_SPARSE; /* keys are the numbers */
     dataset = formats_open(&options);
     tell(dataset, &options);
     assert_int_equal(told.count, 0);
-    dp_dataset_close(&dataset);
 }
 
 /* A set with a bound keeps the first, each once, and says that there are more. */

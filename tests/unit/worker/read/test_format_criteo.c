@@ -93,8 +93,6 @@ static void columns_and_categories(void **state)
         }
         for (uint32_t g = 0; tables && g < 26; g++)
             assert_int_equal(b->group[g].distinct, 4);
-        dp_batch_free(&b);
-        dp_dataset_close(&dataset);
         options.batch = 5;
         options.shuffle = true;
         formats_check(options, text);
@@ -111,8 +109,7 @@ static void lists_of_features(void **state)
         options.scale = 0.5;
         options.path = write_text("clicks", text);
         struct dp_dataset *dataset = formats_open(&options);
-        struct dp_batch *b = formats_batch(dataset);
-        dp_dataset_fill(dataset, 0, 0, b);
+        struct dp_batch *b = formats_filled(dataset, 0, 0);
         assert_int_equal(b->group[0].distinct, 13 + 26 * 4);
         for (uint32_t i = 0; i < LINES; i++) {
             uint32_t entry = 0;
@@ -130,8 +127,6 @@ static void lists_of_features(void **state)
                 assert_true(fabs((double)values[entry++] - 1 / norm) < 1e-6);
             assert_int_equal(b->list[0].offsets[i + 1] - b->list[0].offsets[i], entry);
         }
-        dp_batch_free(&b);
-        dp_dataset_close(&dataset);
         options.batch = 5;
         formats_check(options, text);
     }
@@ -145,8 +140,7 @@ static void hashed_to_few_bits(void **state)
     options.path = write_text("clicks", text);
     options.hash_bits = 5;
     struct dp_dataset *dataset = formats_open(&options);
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
     assert_in_range(b->group[0].distinct, 20, 32);
     for (uint32_t k = 0; k < b->group[0].distinct; k++) {
         bool below = false;
@@ -154,20 +148,18 @@ static void hashed_to_few_bits(void **state)
             below = below || dp_mix(plain) == b->group[0].keys[k];
         assert_true(below);
     }
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 }
 
 /* Criteo's own test file has no labels: to be scored it need not. */
 static void labels_may_be_missing_for_scores(void **state)
 {
-    char with[32768], without[32768], path[256];
+    char with[32768], without[32768];
     make_text(with, sizeof with, true);
     make_text(without, sizeof without, false);
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.scored = true;
     options.labels = DP_LABELS_ANY;
-    (void)snprintf(path, sizeof path, "%s", write_text("with", with));
+    const char *path = write_text("with", with);
     options.path = path;
     struct dp_dataset *a = formats_open(&options);
     options.path = write_text("without", without);
@@ -177,10 +169,6 @@ static void labels_may_be_missing_for_scores(void **state)
     dp_dataset_fill(b, 0, 0, y);
     assert_memory_equal(x->dense, y->dense, LINES * 13 * sizeof(float));
     assert_memory_equal(x->list[0].slots, y->list[0].slots, LINES * 26 * sizeof(uint32_t));
-    dp_batch_free(&x);
-    dp_batch_free(&y);
-    dp_dataset_close(&a);
-    dp_dataset_close(&b);
     options.scored = false;
     options.format = "criteo";
     formats_refused(options, without, 1, DP_DATA, "expected 40 columns");

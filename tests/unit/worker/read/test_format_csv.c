@@ -38,8 +38,7 @@ static void columns_are_told_apart(void **state)
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.path = write_text("t", TEXT);
     struct dp_dataset *dataset = formats_open(&options);
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
     assert_int_equal(b->examples, 4);
     assert_memory_equal(b->dense, dense, sizeof dense);
     assert_memory_equal(b->labels, labels, sizeof labels);
@@ -49,8 +48,6 @@ static void columns_are_told_apart(void **state)
     assert_true(formats_key(b, 0, 0, 1, 1) == formats_key(b, 0, 0, 3, 1));
     assert_true(formats_key(b, 0, 0, 3, 0) !=
                 formats_key(b, 0, 0, 0, 1)); /* in each column another nothing */
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
     for (int form = DP_FORM_SPARSE; form < DP_FORMS; form++) {
         options.form = (enum dp_data_form)form;
         options.batch = 3;
@@ -65,12 +62,9 @@ static void numbers_alone(void **state)
     options.normalize = true;
     options.path = write_text("t", "y,a,b\n1,3,4\n0,,\n");
     struct dp_dataset *dataset = formats_open(&options);
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
     assert_true(fabsf(b->dense[0] - 0.6f) < 1e-6f && fabsf(b->dense[1] - 0.8f) < 1e-6f);
     assert_true(b->dense[2] == 0 && b->dense[3] == 0);
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
     formats_check(options, "y,a,b\n1,3,4\n0,,\n");
     formats_refused(
         options, TEXT, 0, DP_ARGUMENT,
@@ -89,7 +83,6 @@ static void named_categories(void **state)
     options.path = write_text("t", TEXT);
     struct dp_dataset *dataset = formats_open(&options);
     assert_int_equal(dp_dataset_shape(dataset)->width, 1);
-    dp_dataset_close(&dataset);
     options.categories = "age,town";
     formats_refused(
         options, TEXT, 1, DP_DATA,
@@ -109,25 +102,16 @@ static void named_categories(void **state)
  * of categories. */
 static void a_test_file_is_like_the_training_file(void **state)
 {
-    char train[256], test[256];
-    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a,c,d\n1,2,7,5\n0,3,x,6\n"));
-    (void)snprintf(test, sizeof test, "%s", write_text("test", "c,d,y,a\n7,5,1,2\n"));
+    const char *train = write_text("train", "y,a,c,d\n1,2,7,5\n0,3,x,6\n");
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     options.fields = 1;
     options.batch = 1;
     options.path = train;
     struct dp_dataset *a = formats_open(&options);
-    options.path = test;
     options.like_path = train;
+    options.path = write_text("test", "c,d,y,a\n7,5,1,2\n");
     struct dp_dataset *b = formats_open(&options);
-    struct dp_batch *x = formats_batch(a), *y = formats_batch(b);
-    dp_dataset_fill(a, 0, 0, x);
-    dp_dataset_fill(b, 0, 0, y);
-    formats_same_batch(x, y);
-    dp_batch_free(&x);
-    dp_batch_free(&y);
-    dp_dataset_close(&a);
-    dp_dataset_close(&b);
+    formats_same_batch(formats_filled(a, 0, 0), formats_filled(b, 0, 0));
     formats_refused(options, "c,d,y,b\n", 1, DP_DATA,
                     "this file has a column 'b', which is no column of the training file");
     formats_refused(options, "c,d,y\n", 1, DP_DATA, "column 'a' of the training file is missing");
@@ -137,7 +121,6 @@ static void a_test_file_is_like_the_training_file(void **state)
     options.labels = DP_LABELS_ANY;
     options.path = write_text("scored", "c,d,a\n7,5,2\n");
     b = formats_open(&options);
-    dp_dataset_close(&b);
     formats_refused(options, "c,d,a\n7,5,4o\n", 2, DP_DATA,
                     "column 'a' (numbers in training): expected a number, or nothing, found '4o'");
 }
@@ -146,18 +129,15 @@ static void same_rows(const struct dp_dataset_options *x, const struct dp_datase
 {
     struct dp_dataset *a = formats_open(x), *b = formats_open(y);
     formats_same(a, b, 0);
-    dp_dataset_close(&a);
-    dp_dataset_close(&b);
 }
 
 /* Names that want quotes; categories that were found and that were named; out of the file and out of a cache. */
 static void kept_columns_of(const char *categories, const char *kinds, bool cached)
 {
-    char train[256], test[256], expected[320], *text = NULL;
+    char expected[320], *text = NULL;
     struct dp_error err = {0};
-    (void)snprintf(train, sizeof train, "%s",
-                   write_text("train", "y,\"a,\"\"b\"\"\n\",c,d\n1,2,7,5\n0,3,x,6\n"));
-    (void)snprintf(test, sizeof test, "%s", write_text("test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n"));
+    const char *train = write_text("train", "y,\"a,\"\"b\"\"\n\",c,d\n1,2,7,5\n0,3,x,6\n");
+    const char *test = write_text("test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n");
     (void)snprintf(
         expected, sizeof expected,
         "version,2\nformat,csv\nnames,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\nkinds,%s\ntrimmed\nend\n", kinds);
@@ -167,7 +147,6 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
     options.cache = cached ? files_dir : NULL;
     struct dp_dataset *dataset = formats_open(&options);
     if (cached) {
-        dp_dataset_close(&dataset);
         dataset = formats_open(&options);
     }
     assert_int_equal(dp_schema_write(dp_dataset_schema(dataset), &text, &err), DP_OK);
@@ -184,7 +163,6 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
     kept.like = dp_dataset_schema(dataset);
     same_rows(&like, &kept);
     free(text);
-    dp_dataset_close(&dataset);
 }
 
 static void kept_columns_are_those_of_the_training_file(void **state)
@@ -209,9 +187,8 @@ static void bad_kept_columns_are_refused(void **state)
     };
     struct dp_dataset *dataset = NULL;
     struct dp_error err = {0};
-    char path[256];
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
-    (void)snprintf(path, sizeof path, "%s", write_text("data", "y,a\n1,2\n"));
+    const char *path = write_text("data", "y,a\n1,2\n");
     options.path = path;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         options.columns_path = write_text("columns", bad[i].text);
@@ -232,10 +209,9 @@ static void separators(void **state)
                                         "y\ta\tb\n1\t 2\tx,y\n0\t3\tz\n"};
     static const char *const names[] = {"\"a;b;c,d\",y\n1,0\n2,1\n", "\"a;b;c,d\";y\n1;0\n2;1\n",
                                         "\"a;b;c,d\"\ty\n1\t0\n2\t1\n"};
-    char path[256];
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     options.standardize = true;
-    (void)snprintf(path, sizeof path, "%s", write_text("comma", texts[0]));
+    const char *path = write_text("comma", texts[0]);
     for (size_t i = 0; i < 3; i++) {
         struct dp_dataset_options other = options;
         options.path = path;
@@ -245,15 +221,12 @@ static void separators(void **state)
         other.like = dp_dataset_schema(a);
         struct dp_dataset *b = formats_open(&other);
         formats_same(a, b, 0);
-        dp_dataset_close(&b);
-        dp_dataset_close(&a);
     }
     for (size_t i = 0; i < 3; i++) {
         options.path = write_text("names", names[i]);
         struct dp_dataset *a = formats_open(&options);
         assert_int_equal(dp_dataset_schema(a)->columns, 2);
         assert_string_equal(dp_dataset_schema(a)->column[0].name, "a;b;c,d");
-        dp_dataset_close(&a);
     }
     formats_refused(options, "y;a\n1;2\n0;\"3\"x\n", 3, DP_DATA, "a semicolon after a quoted field");
     formats_refused(options, "y;a\n1;2\n0;3;4\n", 3, DP_DATA, "expected 2 columns");
@@ -262,8 +235,7 @@ static void separators(void **state)
     formats_refused(options, "y,a\n1,2\n0,\"-1.234,5\"\n", 3, DP_DATA, "'-1.234,5' is a number with a comma");
     options.categories = "a";
     options.path = write_text("named", "y;a\n1;2\n0;1,5\n");
-    struct dp_dataset *a = formats_open(&options);
-    dp_dataset_close(&a);
+    (void)formats_open(&options);
 }
 
 /* A header is known by its names, without being told what the label is; what is libsvm's stays so. */
@@ -277,7 +249,6 @@ static void a_label_is_asked_for(void **state)
     formats_refused(options, "age,2,y\n1,x,0\n", 1, DP_DATA, "expected a label (a finite decimal number)");
     options.path = write_text("libsvm", "1\t3:0.5\t4:1\n");
     struct dp_dataset *a = formats_open(&options);
-    dp_dataset_close(&a);
     /* Without labels where it is scored; a line may have one all the same. */
     formats_refused(options, "3:0.5\t4:1\n", 1, DP_DATA, "expected a label");
     options.scored = true;
@@ -285,12 +256,9 @@ static void a_label_is_asked_for(void **state)
     options.path = write_text("scored", "3:0.5\t4:1\n5:1\n1 7:1\n 8:1 # x\n");
     a = formats_open(&options);
     assert_int_equal(dp_dataset_examples(a), 4);
-    struct dp_batch *b = formats_batch(a);
-    dp_dataset_fill(a, 0, 0, b);
+    struct dp_batch *b = formats_filled(a, 0, 0);
     assert_int_equal(b->list[0].offsets[1], 2);
     assert_int_equal(b->group[0].distinct, 5);
-    dp_batch_free(&b);
-    dp_dataset_close(&a);
 }
 
 static void other_formats_are_refused(void **state)
@@ -337,13 +305,9 @@ static void missing_numbers(void **state)
         options.path = write_text("written", written);
         struct dp_dataset *b = formats_open(&options);
         formats_same(a, b, 0);
-        struct dp_batch *batch = formats_batch(b);
-        dp_dataset_fill(b, 0, 0, batch);
+        struct dp_batch *batch = formats_filled(b, 0, 0);
         /* A text of a category is one, whatever it says: x, NA, nothing and nan. */
         assert_int_equal(batch->group[0].distinct, form == DP_FORM_SPARSE ? 2 + 4 : 4);
-        dp_batch_free(&batch);
-        dp_dataset_close(&a);
-        dp_dataset_close(&b);
     }
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
     formats_refused(
@@ -367,7 +331,6 @@ static void the_label_is_in_the_digest(void **state)
         options.path = write_text("t", "y,a,b\n1,0,3\n0,1,\n");
         struct dp_dataset *dataset = formats_open(&options);
         digest[i] = dp_dataset_digest(dataset);
-        dp_dataset_close(&dataset);
     }
     assert_true(digest[0] != digest[1]);
 }

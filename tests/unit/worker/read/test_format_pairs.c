@@ -93,7 +93,6 @@ static void count_epoch(const struct dp_dataset *dataset, uint32_t epoch, struct
             }
         }
     }
-    dp_batch_free(&b);
 }
 
 static void each_pair_and_its_sampled_items(void **state)
@@ -126,7 +125,6 @@ static void each_pair_and_its_sampled_items(void **state)
                     fail_msg("user %u, item %u: drawn %u times, expected about %g", u, i, all.sampled[u][i],
                              mean);
         }
-        dp_dataset_close(&dataset);
         formats_check(options, text);
     }
 }
@@ -157,10 +155,6 @@ static void sampling_hangs_on_the_numbers(void **state)
         }
         assert_true(differ > 0);
     }
-    dp_batch_free(&x);
-    dp_batch_free(&y);
-    dp_dataset_close(&a);
-    dp_dataset_close(&b);
 }
 
 /* Lists in the file's order, minibatches cut anywhere; in both forms. */
@@ -173,9 +167,7 @@ static void lists_are_kept_together(void **state)
     } want[] = {{7, 5, 1, 0}, {7, 9, 0, 0}, {7, 0, 0, 0}, {3, 5, 1, 1},
                 {3, 6, 0, 1}, {7, 9, 1, 2}, {7, 5, 0, 2}};
     enum { N = sizeof want / sizeof want[0] };
-    char negatives[256];
-    (void)snprintf(negatives, sizeof negatives, "%s",
-                   write_text("negatives", "(7,5)\t9\t0\r\n\n(3,5) 6\n(7,9)\t5"));
+    const char *negatives = write_text("negatives", "(7,5)\t9\t0\r\n\n(3,5) 6\n(7,9)\t5");
     for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
         struct dp_dataset_options options = options_of((enum dp_data_form)form);
         options.path = write_text("test", "7\t5\t1\t0\n3 5 1 0\n7 9\n");
@@ -193,8 +185,6 @@ static void lists_are_kept_together(void **state)
             assert_true(b->labels[i % 2] == want[i].label);
             assert_int_equal(dp_dataset_list_of(dataset, i), want[i].list);
         }
-        dp_batch_free(&b);
-        dp_dataset_close(&dataset);
         formats_check(options, "7\t5\t1\t0\n3 5 1 0\n7 9\n");
     }
 }
@@ -212,8 +202,6 @@ static void scored_pairs_are_not_joined_by_others(void **state)
         assert_int_equal(dp_dataset_examples(dataset), 3);
         dp_dataset_fill(dataset, 0, 0, b);
         assert_true(formats_key(b, 1, 1, 2, 0) == dp_mix(3));
-        dp_batch_free(&b);
-        dp_dataset_close(&dataset);
     }
 }
 
@@ -260,8 +248,6 @@ static void same_pairs(const char *plain, const char *other)
     options.format = "auto";
     struct dp_dataset *b = formats_open(&options);
     formats_same(a, b, 0);
-    dp_dataset_close(&a);
-    dp_dataset_close(&b);
 }
 
 /* As ratings are handed out: parted by commas, with names above them. And UTF-8's mark is no data. */
@@ -333,8 +319,6 @@ static void words_may_be_numbers(void **state)
         options.format = "text";
         struct dp_dataset *named = formats_open(&options);
         formats_same(told, named, 0);
-        dp_dataset_close(&told);
-        dp_dataset_close(&named);
     }
     options.words = true;
     options.format = NULL;
@@ -343,9 +327,8 @@ static void words_may_be_numbers(void **state)
 
 static void bad_lists_are_refused(void **state)
 {
-    char path[256];
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
-    (void)snprintf(path, sizeof path, "%s", write_text("test", "7 5\n3 5\n"));
+    const char *path = write_text("test", "7 5\n3 5\n");
     options.path = path;
     static const struct {
         const char *text, *words;

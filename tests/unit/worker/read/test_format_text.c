@@ -37,8 +37,6 @@ static void windows_of_bytes(void **state)
             assert_true(formats_key(b, 0, 0, e % 7, t) == dp_mix((unsigned char)text[e + t]));
         assert_true(b->labels[e % 7] == (float)(unsigned char)text[e + 4]);
     }
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
     options.shuffle = true;
     formats_check(options, text);
 }
@@ -59,7 +57,6 @@ static void learn_keys(const struct dp_dataset *dataset, uint64_t *keys)
         keys[sequence[p] - 'a'] = formats_key(b, 0, 0, e % 7, 0);
         keys[sequence[p + 1] - 'a'] = formats_key(b, 1, 1, e % 7, 0);
     }
-    dp_batch_free(&b);
 }
 
 static int word_of(const uint64_t *keys, uint64_t key)
@@ -91,8 +88,6 @@ static void pairs_of_words(void **state)
         for (size_t y = 0; y < len; y++)
             want[sequence[x] - 'a'][sequence[y] - 'a'] += x != y && (x > y ? x - y : y - x) <= 2;
     assert_memory_equal(got, want, sizeof got);
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 }
 
 static void sampled_words_by_their_chances(void **state)
@@ -106,7 +101,6 @@ static void sampled_words_by_their_chances(void **state)
     struct dp_dataset *dataset = formats_open(&options);
     learn_keys(dataset, keys);
     uint64_t pairs = dp_dataset_examples(dataset);
-    dp_dataset_close(&dataset);
     options.scored = false;
     options.batch = 4; /* one pair, and its samples */
     dataset = formats_open(&options);
@@ -136,8 +130,6 @@ static void sampled_words_by_their_chances(void **state)
                          mean);
         }
     }
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
     options.batch = 7;
     options.shuffle = true;
     formats_check(options, text);

@@ -64,8 +64,6 @@ static void read_part(const struct dp_dataset_options *options, uint8_t out[USER
         for (uint32_t i = 0; i < b->examples; i++)
             out[dp_unmix(formats_key(b, 0, 0, i, 0))][dp_unmix(formats_key(b, 1, 1, i, 0))]++;
     }
-    dp_batch_free(&b);
-    dp_dataset_close(&data);
 }
 
 /* Sums of both parts that are held out, over users. */

@@ -11,11 +11,10 @@
 static void refused(const uint8_t *images, size_t images_len, const uint8_t *labels, size_t labels_len,
                     const char *why)
 {
-    char path[512];
     struct dp_error err = {0};
     struct dp_dataset *dataset = NULL;
     (void)write_file("labels-idx1", labels, labels_len);
-    (void)snprintf(path, sizeof path, "%s", write_file("images-idx3", images, images_len));
+    const char *path = write_file("images-idx3", images, images_len);
     const struct dp_dataset_options options = {.path = path,
                                                .format = "idx",
                                                .labels = DP_LABELS_CLASS,

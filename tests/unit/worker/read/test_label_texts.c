@@ -25,7 +25,6 @@ static void labels_are(const struct dp_dataset *dataset, const char *want)
     for (uint32_t i = 0; i < batch->examples; i++)
         got[i] = (char)('0' + (int)batch->labels[i]);
     assert_string_equal(got, want);
-    dp_batch_free(&batch);
 }
 
 /* A training file's labels, what is said of them, and the same by a cache, by what is kept, and in a test file. */
@@ -33,10 +32,10 @@ static void meaning(enum dp_labels labels, uint32_t classes, const char *train, 
                     const char *said, const char *test, const char *test_want)
 {
     struct dp_error err = {0};
-    char text[320], *kept = NULL, other[256];
+    char text[320], *kept = NULL;
     struct dp_dataset_options options = options_of(labels, classes);
     options.cache = files_dir;
-    (void)snprintf(other, sizeof other, "%s", write_text("test", test));
+    const char *other = write_text("test", test);
     options.path = write_text("train", train);
     for (int open = 0; open < 2; open++) { /* the second out of the cache */
         struct dp_dataset *a = formats_open(&options);
@@ -45,13 +44,11 @@ static void meaning(enum dp_labels labels, uint32_t classes, const char *train, 
         assert_string_equal(text, said);
         free(kept);
         assert_int_equal(dp_schema_write(dp_dataset_schema(a), &kept, &err), DP_OK);
-        dp_dataset_close(&a);
     }
     options.path = other;
     options.columns_path = write_text("kept", kept);
     struct dp_dataset *b = formats_open(&options);
     labels_are(b, test_want);
-    dp_dataset_close(&b);
     free(kept);
 }
 
@@ -108,9 +105,8 @@ static void refused_labels(void **state)
 /* A test file with other labels is refused; one that is only scored may say anything. */
 static void other_files(void **state)
 {
-    char train[256];
     struct dp_dataset_options options = options_of(DP_LABELS_BINARY, 0);
-    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a\nbad,1\ngood,2\n"));
+    const char *train = write_text("train", "y,a\nbad,1\ngood,2\n");
     options.path = train;
     struct dp_dataset *a = formats_open(&options);
     options.like = dp_dataset_schema(a);
@@ -119,23 +115,19 @@ static void other_files(void **state)
     formats_refused(options, "y,a\n1,1\n", 2, DP_DATA, "label '1': expected one of the training file's");
     formats_refused(options, "y,a\nGood,1\n", 2, DP_DATA, "label 'Good': expected");
     formats_refused(options, "y,a\n,1\n", 2, DP_DATA, "label '': expected");
-    dp_dataset_close(&a);
     options.like = NULL;
-    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a\nno,1\nyes,2\n"));
+    train = write_text("train", "y,a\nno,1\nyes,2\n");
     options.path = train;
     a = formats_open(&options);
     options.like = dp_dataset_schema(a);
     options.path = write_text("test", "y,a\nYES,1\nyes,2\n"); /* one class will do in a test file */
     struct dp_dataset *one = formats_open(&options);
     assert_int_equal(dp_dataset_examples(one), 2);
-    dp_dataset_close(&one);
     options.scored = true;
     options.labels = DP_LABELS_ANY;
     options.path = write_text("scored", "y,a\nugly,1\n,2\n?,3\n");
     struct dp_dataset *b = formats_open(&options);
     assert_int_equal(dp_dataset_examples(b), 3);
-    dp_dataset_close(&b);
-    dp_dataset_close(&a);
 }
 
 /* libsvm: by the training file, too. */
@@ -144,8 +136,7 @@ static void numbers_of_libsvm(void **state)
     struct dp_dataset_options options = options_of(DP_LABELS_CLASS, 3);
     options.label = NULL;
     options.cache = files_dir;
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s", write_text("train", "1 1:1\n3 1:2\n2 1:3\n"));
+    const char *path = write_text("train", "1 1:1\n3 1:2\n2 1:3\n");
     for (int open = 0; open < 2; open++) {
         options.path = path;
         options.like = NULL;
@@ -157,9 +148,7 @@ static void numbers_of_libsvm(void **state)
         options.path = write_text("test", "1 1:1\n2 1:2\n");
         struct dp_dataset *b = formats_open(&options);
         labels_are(b, "01");
-        dp_dataset_close(&b);
         formats_refused(options, "1 1:1\n0 1:1\n", 2, DP_DATA, "label 0: expected a class from 1 to 3");
-        dp_dataset_close(&a);
     }
 }
 

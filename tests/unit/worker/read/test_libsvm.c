@@ -29,8 +29,6 @@ static void show(const char *text, char *out, size_t size)
                                     (double)batch->list[0].values[offsets[0] + j]);
         len += (size_t)snprintf(out + len, size - len, ";");
     }
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
 }
 
 static void good_lines(void **state)
@@ -119,7 +117,6 @@ static void line_of_many_entries(void **state)
     options.path = write_file("long", text, len);
     struct dp_dataset *dataset = formats_open(&options);
     assert_int_equal(dp_dataset_shape(dataset)->list[0].entries, entries);
-    dp_dataset_close(&dataset);
     free(text);
 }
 

@@ -37,16 +37,13 @@ static void expect(const char *format, const char *text, const struct pair *pair
     options.format = format;
     options.path = write_text("data", text);
     struct dp_dataset *dataset = formats_open(&options);
-    struct dp_batch *b = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, b);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
     for (; pairs[n].user; n++) {
         assert_true(n < b->examples);
         assert_true(formats_key(b, 0, 0, n, 0) == key_of(pairs[n].user));
         assert_true(formats_key(b, 1, 1, n, 0) == key_of(pairs[n].item));
     }
     assert_int_equal(dp_dataset_examples(dataset), n);
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 }
 
 static void names_in_each_way(void **state)
@@ -81,7 +78,6 @@ static void names_leave_numbers_alone(void **state)
     for (int i = 0; i < 3; i++)
         digest = dp_content_digest(digest, dp_mix(pairs[i][0]) + pairs[i][1] * DP_HASH_GOLDEN);
     assert_true(dp_dataset_digest(dataset) == digest);
-    dp_dataset_close(&dataset);
 }
 
 static void lists_are_pairs(void **state)
@@ -131,10 +127,8 @@ static void lists_are_detected_with_care(void **state)
 static void negatives_of_names(void **state)
 {
     static const char *const want[] = {"m", "a b", "12", "a b", "m"};
-    char negatives[256];
     struct dp_dataset_options options = options_of();
-    (void)snprintf(negatives, sizeof negatives, "%s",
-                   write_text("negatives", "(u,m)\ta b\t12\n(v w,a b)\tm\n"));
+    const char *negatives = write_text("negatives", "(u,m)\ta b\t12\n(v w,a b)\tm\n");
     options.scored = false;
     options.negatives_path = negatives;
     options.path = write_text("data", "u,m\nv w,a b\n");
@@ -145,8 +139,6 @@ static void negatives_of_names(void **state)
     dp_dataset_fill(dataset, 0, 0, b);
     for (uint32_t i = 0; i < b->examples; i++)
         assert_true(formats_key(b, 1, 1, i, 0) == key_of(want[i]));
-    dp_batch_free(&b);
-    dp_dataset_close(&dataset);
 }
 
 int main(void)

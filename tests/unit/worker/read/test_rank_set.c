@@ -32,12 +32,6 @@ static void open_sets(const char *train, const char *test, struct sets *out)
     out->test = formats_open(&options);
 }
 
-static void close_sets(struct sets *sets)
-{
-    dp_dataset_close(&sets->test);
-    dp_dataset_close(&sets->train);
-}
-
 static uint64_t item_of(const struct dp_rank_set *set, uint32_t place)
 {
     return dp_unmix(set->items[place]);
@@ -69,13 +63,11 @@ static void what_can_be_ranked(void **state)
     uint32_t others[3];
     assert_int_equal(dp_rank_set_sample(set, one, 1, others), 1); /* x is left alone */
     assert_true(item_of(set, others[0]) > 13);
-    close_sets(&sets);
     open_sets("1 10\n2 11\n", "1 10\n3 10\n2 12\n", &sets);
     assert_int_equal(dp_dataset_rank(sets.test, sets.train, 3, true, &err), DP_DATA);
     assert_non_null(strstr(err.text,
                            "none of its 3 pairs can be ranked: of 2 the user or the item is not in the "
                            "training file, and 1 were trained on"));
-    close_sets(&sets);
 }
 
 /* Users of a round of 40 items each meet every third; the counts of what is sampled lie within 6 deviations of their mean. */
@@ -114,7 +106,6 @@ static void sampled_items_are_unmet(void **state)
     double mean = (double)n / ITEMS;
     for (uint32_t i = 0; i < ITEMS; i++)
         assert_true((count[i] - mean) * (count[i] - mean) < 36 * mean);
-    close_sets(&sets);
 }
 
 int main(void)

@@ -19,13 +19,6 @@ static struct dp_dataset_options options_of(enum dp_data_form form, uint32_t wid
                                        .batch = 4096};
 }
 
-static struct dp_batch *filled(const struct dp_dataset *dataset)
-{
-    struct dp_batch *batch = formats_batch(dataset);
-    dp_dataset_fill(dataset, 0, 0, batch);
-    return batch;
-}
-
 /* Columns around 1, of 1e5, a constant, and missing numbers. */
 static void known_values(void **state)
 {
@@ -33,7 +26,7 @@ static void known_values(void **state)
     options.path = write_text(
         "t", "y,a,b,c,d\n1,1,100000,0.1,7\n0,3,300000,0.1,\n1,1,300000,0.1,9\n0,3,100000,0.1,NA\n");
     struct dp_dataset *dataset = formats_open(&options);
-    struct dp_batch *batch = filled(dataset);
+    struct dp_batch *batch = formats_filled(dataset, 0, 0);
     static const float want[] = {-1, -1, 0, -1, 1, 1, 0, 0, -1, 1, 0, 1, 1, -1, 0, 0};
     assert_memory_equal(batch->dense, want, sizeof want);
     const struct dp_schema *schema = dp_dataset_schema(dataset);
@@ -41,33 +34,25 @@ static void known_values(void **state)
     assert_true(schema->column[2].mean == 200000 && schema->column[2].deviation == 100000);
     assert_true(schema->column[3].deviation == 0);
     uint64_t digest = dp_dataset_digest(dataset);
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
     options.scale = 0.5; /* comes behind it */
     dataset = formats_open(&options);
-    batch = filled(dataset);
+    batch = formats_filled(dataset, 0, 0);
     assert_true(batch->dense[0] == -0.5f);
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
     options.scale = 0;
     options.standardize = false;
     dataset = formats_open(&options);
-    batch = filled(dataset);
+    batch = formats_filled(dataset, 0, 0);
     assert_true(batch->dense[1] == 100000 && batch->dense[2] == 0.1f);
     assert_false(dp_dataset_schema(dataset)->standardized);
     assert_int_equal(dp_dataset_digest(dataset), digest); /* the file says the same */
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
     /* A missing number, and one at the mean, is no feature with a weight. */
     options = options_of(DP_FORM_SPARSE, 0);
     options.path = write_text("t", "y,a\n1,1\n0,\n1,3\n");
     dataset = formats_open(&options);
-    batch = filled(dataset);
+    batch = formats_filled(dataset, 0, 0);
     assert_int_equal(batch->list[0].offsets[1], 1);
     assert_int_equal(batch->list[0].offsets[2], 1);
     assert_int_equal(batch->list[0].offsets[3], 2);
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
 }
 
 /* Seconds since 1970 within a minute, which f32 cannot tell apart, and numbers at the ends of f32. */
@@ -95,39 +80,36 @@ static void wide_numbers(void **state)
     struct dp_dataset_options options = options_of(DP_FORM_DENSE, 3);
     options.path = write_text("t", text);
     struct dp_dataset *dataset = formats_open(&options);
-    struct dp_batch *batch = filled(dataset);
+    struct dp_batch *batch = formats_filled(dataset, 0, 0);
     for (int i = 0; i < ROWS; i++)
         for (int c = 0; c < 3; c++) {
             double want = (double)(((long double)x[i][c] - sum[c] / ROWS) / sqrtl(squares[c] / ROWS));
             if (!(fabs((double)batch->dense[3 * i + c] - want) <= 1e-6 * (1 + fabs(want))))
                 fail_msg("row %d, column %d: %g, not %g", i, c, (double)batch->dense[3 * i + c], want);
         }
-    dp_batch_free(&batch);
-    dp_dataset_close(&dataset);
 }
 
-static void write_rows(const char *name, char path[256])
+static const char *write_rows(const char *name)
 {
     char text[4096];
     size_t len = (size_t)snprintf(text, sizeof text, "y,a,b,c\n");
     for (int i = 0; i < 50; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "%d,%d.%d,%s,%d\n", i % 2, i, i % 3,
                                 i % 4 ? "x" : "", i * i * 1000);
-    (void)snprintf(path, 256, "%s", write_text(name, text));
+    return write_text(name, text);
 }
 
 /* Of all files and ways a row has the bits that it has in training. */
 static void one_row_has_one_value(void **state)
 {
     struct dp_error err = {0};
-    char train[256], again[256], *text = NULL, kept[256];
-    write_rows("train", train);
-    write_rows("again", again);
+    char *text = NULL;
+    const char *train = write_rows("train"), *again = write_rows("again");
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE, 0);
     options.path = train;
     struct dp_dataset *a = formats_open(&options), *b;
     assert_int_equal(dp_schema_write(dp_dataset_schema(a), &text, &err), DP_OK);
-    (void)snprintf(kept, sizeof kept, "%s", write_text("kept", text));
+    const char *kept = write_text("kept", text);
     for (int way = 0; way < 6; way++) {
         struct dp_dataset_options other = options;
         other.path = way == 0 || way == 4 ? train : again;
@@ -144,54 +126,41 @@ static void one_row_has_one_value(void **state)
             assert_int_equal(dp_schema_parse("text", text, strlen(text), &schema, &err), DP_OK);
             assert_true(schema.standardized && schema.column[1].mean == dp_dataset_schema(a)->column[1].mean);
             dp_schema_clear(&schema);
-            dp_dataset_close(&b);
         }
     }
     free(text);
-    dp_dataset_close(&a);
 }
 
 /* A cache of one setting, or of one training file's schema, is not another's. */
 static void caches_are_told_apart(void **state)
 {
-    char train[256], test[256];
-    (void)snprintf(test, sizeof test, "%s", write_text("test", "y,a\n1,5\n"));
     static const float want[] = {4, -2, 5};
     for (int i = 0; i < 3; i++) {
-        (void)snprintf(train, sizeof train, "%s",
-                       write_text("train", i == 1 ? "y,a\n1,6\n0,8\n" : "y,a\n1,0\n0,2\n"));
         struct dp_dataset_options options = options_of(DP_FORM_DENSE, 1);
         options.cache = files_dir;
         options.standardize = i != 2;
-        options.path = train;
+        options.path = write_text("train", i == 1 ? "y,a\n1,6\n0,8\n" : "y,a\n1,0\n0,2\n");
         struct dp_dataset *a = formats_open(&options);
-        options.path = test;
         options.like = dp_dataset_schema(a);
+        options.path = write_text("test", "y,a\n1,5\n");
         struct dp_dataset *b = formats_open(&options);
-        struct dp_batch *batch = filled(b);
+        struct dp_batch *batch = formats_filled(b, 0, 0);
         assert_true(batch->dense[0] == want[i]);
-        dp_batch_free(&batch);
-        dp_dataset_close(&b);
-        dp_dataset_close(&a);
     }
 }
 
 /* Both parts of a file are standardized by all of it. */
 static void a_share_is_of_the_whole_file(void **state)
 {
-    char train[256];
-    write_rows("train", train);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE, 0);
-    options.path = train;
+    options.path = write_rows("train");
     struct dp_dataset *all = formats_open(&options);
     options.held_out = 0.3;
     for (int held = 0; held < 2; held++) {
         options.held = held;
         struct dp_dataset *part = formats_open(&options);
         assert_true(dp_dataset_schema(part)->column[3].mean == dp_dataset_schema(all)->column[3].mean);
-        dp_dataset_close(&part);
     }
-    dp_dataset_close(&all);
 }
 
 /* Far outside of what was trained on a value may have none in f32: the line says so. Where a column was constant it has one: 0. */
@@ -199,10 +168,8 @@ static void far_values(void **state)
 {
     struct dp_error err = {0};
     struct dp_dataset *b = NULL;
-    char train[256];
-    (void)snprintf(train, sizeof train, "%s", write_text("train", "y,a,b\n1,1,5\n0,1.0000000001,5\n"));
     struct dp_dataset_options options = options_of(DP_FORM_DENSE, 2);
-    options.path = train;
+    options.path = write_text("train", "y,a,b\n1,1,5\n0,1.0000000001,5\n");
     struct dp_dataset *a = formats_open(&options);
     options.like = dp_dataset_schema(a);
     options.path = write_text("test", "y,a,b\n1,1,-3e38\n1,2,5\n0,3e38,5\n");
@@ -212,11 +179,8 @@ static void far_values(void **state)
     assert_non_null(strstr(err.text, "--standardize no (data.standardize)"));
     options.path = write_text("test", "y,a,b\n1,1,-3e38\n1,2,5\n");
     b = formats_open(&options);
-    struct dp_batch *batch = filled(b);
+    struct dp_batch *batch = formats_filled(b, 0, 0);
     assert_true(batch->dense[1] == 0 && batch->dense[3] == 0 && isfinite(batch->dense[2]));
-    dp_batch_free(&batch);
-    dp_dataset_close(&b);
-    dp_dataset_close(&a);
     formats_refused(options_of(DP_FORM_DENSE, 2), "y,a,b\n1,1,5\n0,1e39,5\n", 3, DP_DATA,
                     "expected a number in the range of f32");
 }
