@@ -27,6 +27,26 @@ void dp_io_job_free(struct dp_io_job *job)
     free(job);
 }
 
+struct dp_io_job *dp_io_rows_new(enum dp_store_job_kind kind, uint32_t most, size_t bytes,
+                                 void (*done)(void *context, struct dp_io_job *job), void *context,
+                                 struct dp_io_rows *out)
+{
+    char *block = malloc(most * DP_IO_ROW_BYTES + bytes);
+    struct dp_io_job *job = block ? dp_io_job_new(done, context, block) : NULL;
+    if (!job)
+        return NULL;
+    *out = (struct dp_io_rows){.job = job, .keys = (void *)block};
+    out->rows = (void *)(out->keys + most);
+    out->row_bytes = (void *)(out->rows + most);
+    out->next = (char *)(out->row_bytes + most);
+    job->store.kind = kind;
+    job->store.keys = out->keys;
+    job->store.rows = out->rows;
+    job->store.row_bytes = out->row_bytes;
+    job->store.found = (void *)(out->next + bytes);
+    return job;
+}
+
 enum dp_status dp_io_jobs_submit(struct dp_io_jobs *jobs, struct dp_io_job *job)
 {
     DP_ASSERT(job->done && job->store.owner == job);
@@ -43,8 +63,8 @@ enum dp_status dp_io_jobs_submit_or_free(struct dp_io_jobs *jobs, struct dp_io_j
     return st;
 }
 
-static enum dp_status put_bytes(struct dp_io_jobs *jobs, const char *key, const void *bytes, size_t size,
-                                void (*done)(void *context, struct dp_io_job *job), void *context)
+enum dp_status dp_io_jobs_put(struct dp_io_jobs *jobs, const char *key, const void *bytes, size_t size,
+                              void (*done)(void *context, struct dp_io_job *job), void *context)
 {
     struct dp_store_mark *mark = calloc(1, sizeof *mark + size);
     struct dp_io_job *job = mark ? dp_io_job_new(done, context, mark) : NULL;
@@ -64,13 +84,7 @@ enum dp_status dp_io_jobs_put_number(struct dp_io_jobs *jobs, const char *key, u
 {
     char value[8];
     dp_store_u64le(value, number);
-    return put_bytes(jobs, key, value, sizeof value, done, context);
-}
-
-enum dp_status dp_io_jobs_put_text(struct dp_io_jobs *jobs, const char *key, const char *text,
-                                   void (*done)(void *context, struct dp_io_job *job), void *context)
-{
-    return put_bytes(jobs, key, text, strlen(text), done, context);
+    return dp_io_jobs_put(jobs, key, value, sizeof value, done, context);
 }
 
 void dp_io_jobs_take(struct dp_io_jobs *jobs)
@@ -98,5 +112,5 @@ void dp_io_jobs_clear(struct dp_io_jobs *jobs)
         jobs->under_way--;
         dp_io_job_free(done->owner);
     }
-    DP_ASSERT(jobs->under_way == 0); /* who closes a shard has let its store come to an end */
+    DP_ASSERT(jobs->under_way == 0); /* the store was stopped before the shard is closed */
 }

@@ -1,7 +1,8 @@
-/* Why       A key that is being read is marked READING, and whoever needs it waits for the same read. Room before the read:
- *           what it brings has its place, whatever comes meanwhile. Some rows a turn: nobody waits for a large request's.
+/* Why       A key that is being read is marked READING, and other requests that need it wait for the same read. Room
+ *           before the read: its rows have their place, whatever comes before they do. Some rows a turn: no request
+ *           waits for a large one's.
  *           Those that are not taken in yet are READING still, as if the store were at them: no push can have changed them
- *           and no eviction can have taken them. Who waits for his own read is not tried before it comes.
+ *           and no eviction can have taken them. A request that waits for its own read is not tried before it comes.
  * Ahead     While the first request of a session waits for its rows, those of the next are read, where there is room: else the
  *           store would rest while rows are taken in and answered. The next one finds them READING, and waits as for anybody's read.
  * Holds     untaken = reads in the list; a table's `reserved` = rows of its reads that are not taken in. */
@@ -16,7 +17,7 @@
 #define TURN_BYTES    ((uint64_t)4 << 20) /* taken in in one turn at most */
 #define REQUEST_SHARE 2u                  /* one request's rows may take one part in so many of the cache */
 #define READS_PATIENT 2u                  /* reads of one request, before it is urgent */
-/* So many jobs at the store, and nothing is read ahead: its places are for who waits. */
+/* So many jobs at the store, and nothing is read ahead: its places are for requests that wait. */
 #define AHEAD_JOBS 64u
 
 static uint64_t key_at(const struct dp_lookup_section *section, uint32_t i)
@@ -64,32 +65,6 @@ static void forget_reading(const struct dp_lookup *lookup, const uint32_t *rows,
     }
 }
 
-struct read_memory {
-    struct dp_store_key *keys;
-    void **rows;
-    uint32_t *row_bytes;
-    bool *found;
-    char *bytes;
-};
-
-/* A row that is read takes so much beside its bytes. */
-#define READ_ROW_BYTES (sizeof(struct dp_store_key) + sizeof(void *) + sizeof(uint32_t) + sizeof(bool))
-
-/* One block for all the arrays of a read of n rows of `bytes` bytes together. */
-static void *read_memory(uint32_t n, size_t bytes, struct read_memory *out)
-{
-    size_t fixed = n * (sizeof *out->keys + sizeof *out->rows + sizeof *out->row_bytes);
-    char *block = malloc(fixed + bytes + n);
-    if (!block)
-        return NULL;
-    out->keys = (void *)block;
-    out->rows = (void *)(block + n * sizeof *out->keys);
-    out->row_bytes = (void *)(block + n * (sizeof *out->keys + sizeof *out->rows));
-    out->bytes = block + fixed;
-    out->found = (void *)(block + fixed + bytes);
-    return block;
-}
-
 static void read_done(void *context, struct dp_io_job *job)
 {
     struct dp_misses *m = context;
@@ -105,7 +80,7 @@ static void read_done(void *context, struct dp_io_job *job)
 static struct dp_io_job *read_job(struct dp_misses *m, const struct dp_lookup *lookup)
 {
     size_t bytes = 0, starts[DP_LOOKUP_SECTIONS_MAX], at = 0;
-    uint32_t order[DP_LOOKUP_SECTIONS_MAX], n = 0;
+    uint32_t order[DP_LOOKUP_SECTIONS_MAX];
     for (uint32_t s = 0; s < lookup->sections; at += lookup->section[s++].rows) {
         const struct dp_lookup_section *section = &lookup->section[s];
         uint32_t place = s;
@@ -115,32 +90,20 @@ static struct dp_io_job *read_job(struct dp_misses *m, const struct dp_lookup *l
         starts[s] = at;
         bytes += (size_t)section->unknown * section->table->cache->row_bytes;
     }
-    struct read_memory to;
-    struct dp_io_job *job = dp_io_job_new(read_done, m, NULL);
-    if (!job || !(job->memory = read_memory(lookup->to_read, bytes, &to))) {
-        dp_io_job_free(job);
+    struct dp_io_rows to;
+    struct dp_io_job *job = dp_io_rows_new(DP_STORE_READ, lookup->to_read, bytes, read_done, m, &to);
+    if (!job)
         return NULL;
-    }
     for (uint32_t o = 0; o < lookup->sections; o++) {
         const struct dp_lookup_section *section = &lookup->section[order[o]];
         const uint32_t *rows = m->rows + starts[order[o]];
         uint32_t row_bytes = (uint32_t)section->table->cache->row_bytes;
-        for (uint32_t i = 0; i < section->rows && dp_cached_table_must_ask(section->table); i++) {
-            if (!is_unknown(rows[i]))
-                continue;
-            to.keys[n] = (struct dp_store_key){.table = section->table->id, .mixed = key_at(section, i)};
-            to.rows[n] = to.bytes;
-            to.bytes += row_bytes;
-            to.row_bytes[n++] = row_bytes;
-        }
+        for (uint32_t i = 0; i < section->rows && dp_cached_table_must_ask(section->table); i++)
+            if (is_unknown(rows[i]))
+                (void)dp_io_rows_add(&to, (struct dp_store_key){section->table->id, key_at(section, i)},
+                                     row_bytes);
     }
-    DP_ASSERT(n == lookup->to_read && to.bytes == (char *)to.found);
-    job->store.kind = DP_STORE_READ;
-    job->store.count = n;
-    job->store.keys = to.keys;
-    job->store.rows = to.rows;
-    job->store.row_bytes = to.row_bytes;
-    job->store.found = to.found;
+    DP_ASSERT(job->store.count == lookup->to_read && to.next == (char *)job->store.found);
     job->session = lookup->session;
     job->request = lookup->request;
     return job;
@@ -183,7 +146,7 @@ static void look_at(struct dp_lookup *lookup, struct dp_lookup_section *section,
     lookup->to_make += section->fresh;
     lookup->reading = lookup->reading || reading > 0;
     lookup->share += (section->rows - (makes ? 0 : fresh)) * (table->cache->row_bytes + DP_ROW_SLOT_COST);
-    lookup->read_bytes += (uint64_t)unknown * (READ_ROW_BYTES + table->cache->row_bytes);
+    lookup->read_bytes += (uint64_t)unknown * (DP_IO_ROW_BYTES + table->cache->row_bytes);
 }
 
 static void look(struct dp_misses *m, struct dp_lookup *lookup)
@@ -295,7 +258,7 @@ static enum dp_cache_got want_room(struct dp_misses *m, struct dp_lookup *lookup
 
 enum dp_found dp_misses_find(struct dp_misses *m, struct dp_lookup *lookup, bool first, struct dp_error *err)
 {
-    DP_ASSERT(!lookup->read); /* who waits for his own read is not tried before it comes */
+    DP_ASSERT(!lookup->read); /* one that waits for its own read is not tried before it comes */
     if (check_scratch(m, lookup, err) != DP_OK)
         return DP_FOUND_REFUSED;
     look(m, lookup);
@@ -323,7 +286,7 @@ void dp_misses_read_ahead(struct dp_misses *m, struct dp_lookup *lookup)
         return;
     lookup->ahead = true;
     if (check_scratch(m, lookup, NULL) != DP_OK)
-        return; /* what fails here is told when its turn comes */
+        return; /* a failure is answered when its turn comes */
     look(m, lookup);
     uint32_t to_read = lookup->to_read;
     if (to_read == 0 || check_share(m, lookup, NULL) != DP_OK)

@@ -19,10 +19,10 @@ struct dp_misses {
     struct dp_cache_budget *budget;
     struct dp_damage *damage;
     uint32_t turn_rows; /* of reads that are done, taken in in one turn at most */
-    /* A read was taken in in full: who waits for it, or for rows that others read, is to be tried. err: why it failed. */
+    /* A read was taken in completely: requests that wait for it are to be tried. err: why it failed. */
     void (*ended)(void *context, const struct dp_io_job *read, const struct dp_error *err);
     void *context;
-    uint32_t *rows; /* row numbers of the lookup at hand, section after section */
+    uint32_t *rows; /* row numbers of the present lookup, section after section */
     size_t rows_room;
     struct dp_io_job *first, *last; /* reads that are done and not taken in in full, oldest first */
     uint32_t untaken;               /* so many */
@@ -34,10 +34,10 @@ enum dp_found {
     DP_FOUND_PARK,    /* park it for room */
     DP_FOUND_REFUSED, /* why in err */
 };
-/* first: nobody who waits for room came before it. */
+/* first: no other that waits for room came before it. */
 enum dp_found dp_misses_find(struct dp_misses *misses, struct dp_lookup *lookup, bool first,
                              struct dp_error *err);
-/* For the request behind one that waits: what it lacks is read, if there is room. Once; where nobody waits for room. */
+/* For the request after one that waits: reads what it lacks, if there is room. Once; where none waits for room. */
 void dp_misses_read_ahead(struct dp_misses *misses, struct dp_lookup *lookup);
 /* Takes some rows of reads that are done in. last_lsn: of the last push; no row may be ahead of it. */
 void dp_misses_turn(struct dp_misses *misses, uint64_t last_lsn);

@@ -6,7 +6,24 @@
 
 #include "common/env/clock.h"
 #include "common/model/range.h"
-#include "server/cache/counters.h"
+#include "common/wire/counters.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* What a shard did (common/wire/counters.h has the names), readable by any thread. */
+struct dp_counters {
+#define DP_COUNTER_FIELD(name, kind, help) _Atomic uint64_t name;
+    DP_COUNTER_MAP(DP_COUNTER_FIELD)
+#undef DP_COUNTER_FIELD
+};
+
+/* One writer: no read-modify-write is needed, so no locked instruction. */
+#define DP_COUNT(counters, name, n)                                                                          \
+    atomic_store_explicit(&(counters)->name,                                                                 \
+                          atomic_load_explicit(&(counters)->name, memory_order_relaxed) + (n),               \
+                          memory_order_relaxed)
+#define DP_COUNT_SET(counters, name, v) atomic_store_explicit(&(counters)->name, (v), memory_order_relaxed)
 
 struct dp_shard_base {
     uint32_t index, shards; /* of the whole cluster */

@@ -17,7 +17,6 @@ static void check(const struct dp_cut *cut)
     DP_ASSERT((cut->number > 0) == (cut->ids_bytes != NULL));
     DP_ASSERT(!cut->holds || cut->number > 0);
     DP_ASSERT(!cut->holds || (cut->journaling->holds && cut->journaling->held == cut->after));
-    DP_ASSERT(cut->gone_count <= DP_CUT_GONE_MAX);
 }
 
 /* ---- links */
@@ -48,7 +47,7 @@ static void link_made(void *context, struct dp_io_job *job)
     struct dp_cut *cut = context;
     char name[DP_COPY_LINK_BYTES];
     dp_copy_link_name(cut->order, cut->number, name);
-    if (cut->number > 0 && strcmp(name, job->store.link_name) == 0) { /* else it was dropped meanwhile */
+    if (cut->number > 0 && strcmp(name, job->store.link_name) == 0) { /* else it was dropped */
         cut->linked = job->store.status == DP_OK;
         cut->failed = job->store.error;
     }
@@ -112,7 +111,7 @@ enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number)
     char name[DP_COPY_LINK_BYTES];
     DP_ASSERT(order > 0 && number > 0 && cut->journaling->journal);
     dp_cut_drop(cut);
-    if (cut->gone_count == DP_CUT_GONE_MAX)
+    if (cut->number > 0)
         return DP_AGAIN;
     enum dp_status st = note(cut);
     dp_copy_link_name(order, number, name);
@@ -146,28 +145,16 @@ void dp_cut_let_journal_go(struct dp_cut *cut)
 
 void dp_cut_drop(struct dp_cut *cut)
 {
-    check(cut);
+    char name[DP_COPY_LINK_BYTES];
     if (cut->number == 0)
         return;
-    DP_ASSERT(cut->gone_count < DP_CUT_GONE_MAX);
-    dp_copy_link_name(cut->order, cut->number, cut->gone[cut->gone_count++]);
     dp_cut_let_journal_go(cut);
-    forget(cut);
-    dp_cut_turn(cut);
-}
-
-void dp_cut_turn(struct dp_cut *cut)
-{
-    check(cut);
-    while (cut->gone_count > 0) {
-        if (submit_link(cut, DP_STORE_UNLINK, cut->gone[cut->gone_count - 1], unlinked) != DP_OK)
-            return;
-        cut->gone_count--;
-    }
+    dp_copy_link_name(cut->order, cut->number, name);
+    if (submit_link(cut, DP_STORE_UNLINK, name, unlinked) == DP_OK)
+        forget(cut);
 }
 
 void dp_cut_clear(struct dp_cut *cut)
 {
     forget(cut);
-    cut->gone_count = 0;
 }

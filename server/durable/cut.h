@@ -1,10 +1,10 @@
 /* Cut: what a shard's part of a checkpoint is made from: all that it had in one turn.
  *     take: lsn, push ids and steps noted, the journal held, a link ordered at the store -> linked, and durable up to lsn -> drop
  * Promise   No row of the link is newer than `lsn`, and it has every push up to `after`: what the store was given before the turn is in
- *           the link, what it is given later is not, and `after` is what its marks told before. The journal keeps all above `after`
+ *           the link, what it is given later is not, and `after` is the lsn of its marks before. The journal keeps all above `after`
  *           until it is let go, or the cut is dropped. Ids and steps are those of the turn; the ids without the pushes that are kept for the open
  *           step, which are no part of the rows.
- * Again     A cut may be taken anew, under a higher number: the one before is dropped.
+ * Again     A cut may be taken again, under a higher number: the one before is dropped.
  * Hidden    A close that nothing may show yet (sync with backup members) is within lsn: a cut is not made before it is durable.
  * Thread    The shard's. Memory: ids and steps, until the cut is dropped.
  * Failure   `failed`: why the store could not make the link; the cut is to be dropped. A link that could not be removed is logged: the
@@ -13,8 +13,6 @@
 #define DP_DURABLE_CUT_H
 
 #include "server/durable/write_back.h"
-
-#define DP_CUT_GONE_MAX 8u
 
 /* Only cut.c changes the fields. */
 struct dp_cut {
@@ -35,21 +33,17 @@ struct dp_cut {
     uint64_t open;
     void *ids_bytes, *steps_bytes; /* push_ids.h, steps_mark.h; steps_size 0: no run */
     size_t ids_size, steps_size;
-    char gone[DP_CUT_GONE_MAX][DP_STORE_LINK_BYTES]; /* links whose removal could not be ordered yet */
-    uint32_t gone_count;
 };
 
-/* DP_AGAIN, DP_NOMEM: it cannot be taken in this turn; a cut that was there is dropped all the same. With a journal only. */
+/* DP_AGAIN, DP_NOMEM: it cannot be taken in this turn; a cut that was there is dropped all the same, if the store takes that. With a journal only. */
 DP_MUST_USE
 enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number);
 /* Whether the link is there and the cut is durable. */
 bool dp_cut_is_made(const struct dp_cut *cut);
 /* The journal is not needed any more; the link is. Accepts a cut that was not taken. */
 void dp_cut_let_journal_go(struct dp_cut *cut);
-/* Accepts one that was not taken. */
+/* Accepts one that was not taken. While the store is busy it stays, without the journal: try again. */
 void dp_cut_drop(struct dp_cut *cut);
-/* Orders removals that the store had no room for. */
-void dp_cut_turn(struct dp_cut *cut);
 void dp_cut_clear(struct dp_cut *cut);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 struct loading {
-    struct dp_cached_tables *tables;
-    uint64_t salt;
+    const struct dp_durable_marks_into *into;
+    uint64_t salt, now_ns;
     struct dp_range range;
 };
 
@@ -21,8 +21,8 @@ static enum dp_status visit_table(void *context, const struct dp_store_mark *mar
     enum dp_status st = dp_table_mark_decode(mark, &spec, &rows, err);
     bool counted = rows != DP_TABLE_ROWS_UNKNOWN;
     if (st == DP_OK)
-        st = dp_cached_tables_add(loading->tables, &spec, counted ? rows : 0, loading->salt, loading->range,
-                                  &table, err);
+        st = dp_cached_tables_add(loading->into->tables, &spec, counted ? rows : 0, loading->salt,
+                                  loading->range, &table, err);
     if (st == DP_OK) {
         table->durable = true;
         table->counted = counted;
@@ -33,7 +33,14 @@ static enum dp_status visit_table(void *context, const struct dp_store_mark *mar
 
 static enum dp_status visit_ids(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
-    return dp_push_ids_unpack(context, mark->value, mark->value_bytes, err);
+    const struct loading *loading = context;
+    return dp_push_ids_unpack(loading->into->ids, mark->value, mark->value_bytes, err);
+}
+
+static enum dp_status visit_steps(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    const struct loading *loading = context;
+    return dp_steps_mark_unpack(mark->value, mark->value_bytes, loading->into->steps, loading->now_ns, err);
 }
 
 static enum dp_status visit_u64(void *context, const struct dp_store_mark *mark, struct dp_error *err)
@@ -46,48 +53,32 @@ static enum dp_status visit_u64(void *context, const struct dp_store_mark *mark,
 }
 
 enum dp_status dp_durable_marks_load(const struct dp_store *store, uint64_t salt, struct dp_range range,
-                                     struct dp_cached_tables *tables, struct dp_durable_marks *out,
-                                     struct dp_error *err)
+                                     uint64_t now_ns, const struct dp_durable_marks_into *into,
+                                     struct dp_durable_marks *out, struct dp_error *err)
 {
-    struct loading loading = {tables, salt, range};
+    struct loading loading = {into, salt, now_ns, range};
     const struct {
         const char *key;
-        uint64_t *to;
-    } numbers[] = {{"lsn", &out->lsn},
-                   {"journal", &out->incarnation},
-                   {"released", &out->released},
-                   {"streams", &out->streams}};
+        enum dp_status (*visit)(void *context, const struct dp_store_mark *mark, struct dp_error *err);
+        void *context;
+    } marks[] = {{DP_TABLE_MARK_PREFIX, visit_table, &loading},
+                 {"lsn", visit_u64, &out->lsn},
+                 {"journal", visit_u64, &out->incarnation},
+                 {"released", visit_u64, &out->released},
+                 {"streams", visit_u64, &out->streams},
+                 {"ids", visit_ids, &loading},
+                 {"steps", visit_steps, &loading}};
+    enum dp_status st = DP_OK;
     *out = (struct dp_durable_marks){0};
-    enum dp_status st = store->visit_marks(store->self, DP_TABLE_MARK_PREFIX, sizeof DP_TABLE_MARK_PREFIX - 1,
-                                           visit_table, &loading, err);
-    for (size_t i = 0; st == DP_OK && i < sizeof numbers / sizeof numbers[0]; i++)
-        st = store->visit_marks(store->self, numbers[i].key, strlen(numbers[i].key), visit_u64, numbers[i].to,
-                                err);
+    for (size_t i = 0; st == DP_OK && i < sizeof marks / sizeof marks[0]; i++)
+        st = store->visit_marks(store->self, marks[i].key, strlen(marks[i].key), marks[i].visit,
+                                marks[i].context, err);
     return st;
 }
 
-enum dp_status dp_durable_marks_load_ids(const struct dp_store *store, struct dp_push_ids *ids,
-                                         struct dp_error *err)
+static struct dp_store_mark mark_of(const char *key, const void *value, size_t bytes)
 {
-    return store->visit_marks(store->self, "ids", 3, visit_ids, ids, err);
-}
-
-struct loading_steps {
-    struct dp_steps *steps;
-    uint64_t now_ns;
-};
-
-static enum dp_status visit_steps(void *context, const struct dp_store_mark *mark, struct dp_error *err)
-{
-    const struct loading_steps *loading = context;
-    return dp_steps_mark_unpack(mark->value, mark->value_bytes, loading->steps, loading->now_ns, err);
-}
-
-enum dp_status dp_durable_marks_load_steps(const struct dp_store *store, struct dp_steps *steps,
-                                           uint64_t now_ns, struct dp_error *err)
-{
-    struct loading_steps loading = {steps, now_ns};
-    return store->visit_marks(store->self, "steps", 5, visit_steps, &loading, err);
+    return (struct dp_store_mark){.key = key, .key_bytes = strlen(key), .value = value, .value_bytes = bytes};
 }
 
 /* Skips tables that are being created: their own job puts the mark. Such a table may be refused, and another
@@ -107,12 +98,11 @@ struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, co
         struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
         char *at = memory + room * sizeof *marks;
         dp_store_u64le(at, rows_lsn);
-        marks[n++] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
+        marks[n++] = mark_of("lsn", at, 8);
         at += 8;
         if (released > 0) {
             dp_store_u64le(at, released);
-            marks[n++] =
-                (struct dp_store_mark){.key = "released", .key_bytes = 8, .value = at, .value_bytes = 8};
+            marks[n++] = mark_of("released", at, 8);
             at += 8;
         }
         for (uint32_t i = 0; i < tables->count; i++) {
@@ -124,13 +114,11 @@ struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, co
             at += each;
         }
         memcpy(at, packed, ids_bytes);
-        marks[n++] =
-            (struct dp_store_mark){.key = "ids", .key_bytes = 3, .value = at, .value_bytes = ids_bytes};
+        marks[n++] = mark_of("ids", at, ids_bytes);
         at += ids_bytes;
         if (steps_bytes > 0) {
             dp_steps_mark_pack(steps, at);
-            marks[n++] = (struct dp_store_mark){
-                .key = "steps", .key_bytes = 5, .value = at, .value_bytes = steps_bytes};
+            marks[n++] = mark_of("steps", at, steps_bytes);
         }
         DP_ASSERT(n <= room);
         job->store.kind = DP_STORE_MARKS;

@@ -1,4 +1,4 @@
-/* Durable marks: a shard's marks in its store, beside the rows:
+/* Durable marks: a shard's marks in its store, in addition to the rows:
  *     "table/..."  table_mark.h
  *     "lsn"        u64: the stored rows have every push up to it; replay starts after it
  *     "ids"        push_ids.h
@@ -24,18 +24,18 @@ struct dp_durable_marks {
     uint64_t lsn, incarnation, released, streams; /* 0: no such mark */
 };
 
-/* At the opening: loads the marks, and the tables that they describe, which are durable. salt, range: see
- * row_cache.h. */
+/* Where the other marks go: what they describe. */
+struct dp_durable_marks_into {
+    struct dp_cached_tables *tables; /* which are durable then */
+    struct dp_push_ids *ids;
+    struct dp_steps *steps;
+};
+
+/* At the opening. salt, range: see row_cache.h. */
 DP_MUST_USE
 enum dp_status dp_durable_marks_load(const struct dp_store *store, uint64_t salt, struct dp_range range,
-                                     struct dp_cached_tables *tables, struct dp_durable_marks *out,
-                                     struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_durable_marks_load_ids(const struct dp_store *store, struct dp_push_ids *ids,
-                                         struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_durable_marks_load_steps(const struct dp_store *store, struct dp_steps *steps,
-                                           uint64_t now_ns, struct dp_error *err);
+                                     uint64_t now_ns, const struct dp_durable_marks_into *into,
+                                     struct dp_durable_marks *out, struct dp_error *err);
 /* Makes a job with the marks of a cycle: lsn, push ids, steps, every durable table and, if it is not 0, `released`.
  * NULL: out of memory. */
 struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, const struct dp_push_ids *ids,

@@ -3,7 +3,7 @@
  *           replaying what the store already has changes nothing. Replay reads no configuration and no clock:
  *           the record and the table's mark have everything. Space is freed before rows are read, because
  *           rows of a batch are not evicted before it is applied. Replayed records are durable (journal.h),
- *           so rows may be written back meanwhile, with marks up to what was applied. A row in the store may
+ *           so rows may be written back during replay, with marks up to what was applied. A row in the store may
  *           be newer than the current record, but not than the journal's last: checked at the end.
  * Holds     journaling->lsn = durable = synced = the last record that was applied. */
 #include "server/durable/recovery.h"
@@ -111,24 +111,10 @@ static struct dp_io_job *read_job(struct recovery *r, uint32_t from)
     most = most < READ_ROWS ? most : READ_ROWS;
     while (n < most && from + n < r->keys_count && r->keys[from + n].table == table->id)
         n++;
-    char *memory = malloc(n * (sizeof(void *) + sizeof(uint32_t) + sizeof(bool) + row_bytes + 8));
-    struct dp_io_job *job = memory ? dp_io_job_new(read_done, r, memory) : NULL;
-    if (!job)
-        return NULL;
-    void **rows = (void *)memory;
-    uint32_t *lengths = (void *)(rows + n);
-    bool *found = (void *)(lengths + n);
-    char *bytes = (char *)found + n + (8 - ((uintptr_t)(found + n) & 7));
-    for (uint32_t i = 0; i < n; i++) {
-        rows[i] = bytes + i * row_bytes;
-        lengths[i] = (uint32_t)row_bytes;
-    }
-    job->store.kind = DP_STORE_READ;
-    job->store.count = n;
-    job->store.keys = r->keys + from; /* borrowed: they outlive the read */
-    job->store.rows = rows;
-    job->store.row_bytes = lengths;
-    job->store.found = found;
+    struct dp_io_rows to;
+    struct dp_io_job *job = dp_io_rows_new(DP_STORE_READ, n, n * row_bytes, read_done, r, &to);
+    for (uint32_t i = 0; job && i < n; i++)
+        (void)dp_io_rows_add(&to, r->keys[from + i], (uint32_t)row_bytes);
     return job;
 }
 
@@ -243,7 +229,7 @@ static enum dp_status restore_id(struct recovery *r, const struct dp_record *rec
                : dp_fail(err, DP_NOMEM, "no memory for push ids");
 }
 
-/* What a record changes beside its rows and, of a close, those too. */
+/* What a record changes in addition to its rows and, of a close, those too. */
 static enum dp_status apply_rest(struct recovery *r, const struct dp_record *record, uint64_t lsn,
                                  const void *bytes, size_t size, struct dp_error *err)
 {

@@ -52,11 +52,12 @@ static void say_stuck(struct dp_write_back *w)
     struct dp_error why = {0};
     if (w->failed.status != DP_OK) {
         why = w->failed;
-        (void)dp_wrap(&why, why.status,
-                      "shard %" PRIu32
-                      ": its journal is full and rows cannot be written back; repair the disk and restart the "
-                      "server",
-                      w->base->index);
+        (void)dp_wrap(
+            &why, why.status,
+            "shard %" PRIu32
+            ": its journal is full and rows cannot be written back; repair the disk and restart the "
+            "server",
+            w->base->index);
     } else if (w->full.status != DP_OK) {
         (void)dp_fail(&why, DP_AGAIN,
                       "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",
@@ -92,7 +93,7 @@ static bool has_journal(const struct dp_write_back *w)
     return w->journaling->journal || w->journaling->replays;
 }
 
-/* What marks can tell at most. */
+/* The greatest lsn that marks can have. */
 static uint64_t target(const struct dp_write_back *w)
 {
     uint64_t floor = dp_step_buffer_floor(w->kept);
@@ -119,8 +120,8 @@ static bool is_due(const struct dp_write_back *w)
 {
     if (target(w) == w->marked_lsn || !has_journal(w))
         return false;
-    return w->wanted || w->journaling->wanted ||
-           dp_shard_now(w->base) - w->journaling->since_ns > CYCLE_NS || dp_journaling_fills(w->journaling);
+    return w->wanted || w->journaling->wanted || dp_shard_now(w->base) - w->journaling->since_ns > CYCLE_NS ||
+           dp_journaling_fills(w->journaling);
 }
 
 /* Holds a cycle back while many files wait to be merged: it would only add more of them, so pushes wait for
@@ -249,33 +250,21 @@ static void sort_due(const struct dp_row_cache *cache, struct dp_due_row *due, u
 
 static void rows_written(void *context, struct dp_io_job *job);
 
-/* Makes a job that writes copies of these rows, since the rows may change meanwhile. *lsn: their greatest
+/* Makes a job that writes copies of these rows, since the rows may change before it is done. *lsn: their greatest
  * lsn. */
 static struct dp_io_job *portion_job(struct dp_write_back *w, const struct dp_cached_table *table,
                                      const struct portion *portion, uint64_t *lsn)
 {
     uint32_t n = portion->count;
     size_t row_bytes = table->cache->row_bytes;
-    char *memory = malloc(n * (sizeof(struct dp_store_key) + sizeof(void *) + row_bytes + sizeof(uint32_t)));
-    struct dp_io_job *job = memory ? dp_io_job_new(rows_written, w, memory) : NULL;
-    if (!job)
-        return NULL;
-    struct dp_store_key *keys = (void *)memory;
-    void **rows = (void *)(memory + n * sizeof *keys);
-    uint32_t *lengths = (void *)(memory + n * (sizeof *keys + sizeof *rows));
-    char *bytes = memory + n * (sizeof *keys + sizeof *rows + sizeof *lengths);
-    for (uint32_t i = 0; i < n; i++, bytes += row_bytes) {
-        memcpy(bytes, dp_row_cache_row(table->cache, portion->due[i].row), row_bytes);
-        keys[i] = (struct dp_store_key){.table = table->id, .mixed = portion->due[i].mixed};
-        rows[i] = bytes;
-        lengths[i] = (uint32_t)row_bytes;
-        *lsn = dp_row_lsn(bytes) > *lsn ? dp_row_lsn(bytes) : *lsn;
+    struct dp_io_rows to;
+    struct dp_io_job *job = dp_io_rows_new(DP_STORE_WRITE, n, n * row_bytes, rows_written, w, &to);
+    for (uint32_t i = 0; job && i < n; i++) {
+        char *row =
+            dp_io_rows_add(&to, (struct dp_store_key){table->id, portion->due[i].mixed}, (uint32_t)row_bytes);
+        memcpy(row, dp_row_cache_row(table->cache, portion->due[i].row), row_bytes);
+        *lsn = dp_row_lsn(row) > *lsn ? dp_row_lsn(row) : *lsn;
     }
-    job->store.kind = DP_STORE_WRITE;
-    job->store.count = n;
-    job->store.keys = keys;
-    job->store.rows = rows;
-    job->store.row_bytes = lengths;
     return job;
 }
 
@@ -409,7 +398,7 @@ static bool is_written(struct dp_write_back *w, struct dp_io_job *job)
 {
     DP_ASSERT(w->under_way > 0);
     w->under_way--;
-    dp_cache_budget_set_changed(w->budget); /* requests that wait for clean rows retry, or are told why not */
+    dp_cache_budget_set_changed(w->budget); /* requests that wait for clean rows retry, or hear why not */
     bool kept = keep_full(w, job), written = !kept && job->store.status == DP_OK;
     if (!kept && !written) {
         fail(w, &job->store.error);

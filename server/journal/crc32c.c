@@ -7,35 +7,21 @@
 
 #define POLYNOMIAL 0x82F63B78u /* reflected */
 
-/* What bit b of a byte leaves, k bytes further on; a table entry is the sum over the bits of its index. */
-#define SUM(i, a, b, c, d, e, f, g, h)                                                                       \
-    (((i)&1 ? a : 0) ^ ((i)&2 ? b : 0) ^ ((i)&4 ? c : 0) ^ ((i)&8 ? d : 0) ^ ((i)&16 ? e : 0) ^              \
-     ((i)&32 ? f : 0) ^ ((i)&64 ? g : 0) ^ ((i)&128 ? h : 0))
-#define T0(i)                                                                                                \
-    SUM(i, 0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede, 0x417b1dbc, 0x82f63b78)
-#define T1(i)                                                                                                \
-    SUM(i, 0x13a29877, 0x274530ee, 0x4e8a61dc, 0x9d14c3b8, 0x3fc5f181, 0x7f8be302, 0xff17c604, 0xfbc3faf9)
-#define T2(i)                                                                                                \
-    SUM(i, 0xa541927e, 0x4f6f520d, 0x9edea41a, 0x38513ec5, 0x70a27d8a, 0xe144fb14, 0xc76580d9, 0x8b277743)
-#define T3(i)                                                                                                \
-    SUM(i, 0xdd45aab8, 0xbf672381, 0x7b2231f3, 0xf64463e6, 0xe964b13d, 0xd725148b, 0xaba65fe7, 0x52a0c93f)
-#define T4(i)                                                                                                \
-    SUM(i, 0x38116fac, 0x7022df58, 0xe045beb0, 0xc5670b91, 0x8f2261d3, 0x1ba8b557, 0x37516aae, 0x6ea2d55c)
-#define T5(i)                                                                                                \
-    SUM(i, 0xef306b19, 0xdb8ca0c3, 0xb2f53777, 0x6006181f, 0xc00c303e, 0x85f4168d, 0x0e045beb, 0x1c08b7d6)
-#define T6(i)                                                                                                \
-    SUM(i, 0x68032cc8, 0xd0065990, 0xa5e0c5d1, 0x4e2dfd53, 0x9c5bfaa6, 0x3d5b83bd, 0x7ab7077a, 0xf56e0ef4)
-#define T7(i)                                                                                                \
-    SUM(i, 0x493c7d27, 0x9278fa4e, 0x211d826d, 0x423b04da, 0x847609b4, 0x0d006599, 0x1a00cb32, 0x34019664)
-#define FOUR(t, i)    t(i), t((i) + 1), t((i) + 2), t((i) + 3)
-#define SIXTEEN(t, i) FOUR(t, i), FOUR(t, (i) + 4), FOUR(t, (i) + 8), FOUR(t, (i) + 12)
-#define QUARTER(t, i) SIXTEEN(t, i), SIXTEEN(t, (i) + 16), SIXTEEN(t, (i) + 32), SIXTEEN(t, (i) + 48)
-#define TABLE(t)                                                                                             \
-    {                                                                                                        \
-        QUARTER(t, 0), QUARTER(t, 64), QUARTER(t, 128), QUARTER(t, 192)                                      \
+/* tables[k][byte]: what the byte leaves, k bytes further on. */
+static uint32_t tables[8][256];
+
+__attribute__((constructor)) static void fill_tables(void)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (uint32_t bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (POLYNOMIAL & (0u - (crc & 1)));
+        tables[0][byte] = crc;
     }
-static const uint32_t tables[8][256] = {TABLE(T0), TABLE(T1), TABLE(T2), TABLE(T3),
-                                        TABLE(T4), TABLE(T5), TABLE(T6), TABLE(T7)};
+    for (uint32_t k = 1; k < 8; k++)
+        for (uint32_t byte = 0; byte < 256; byte++)
+            tables[k][byte] = tables[k - 1][byte] >> 8 ^ tables[0][tables[k - 1][byte] & 255];
+}
 
 uint32_t dp_crc32c_portable(uint32_t before, const void *data, size_t bytes)
 {

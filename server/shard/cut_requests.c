@@ -39,9 +39,11 @@ static void free_pushes(struct dp_cut_requests *r)
     r->missing_count = r->found = 0;
 }
 
-/* What an order that is over holds goes, unless the copier still reads it. */
+/* The order needs no cut, or is over: what it holds goes, unless the copier still reads it. */
 static void let_go(struct dp_cut_requests *r)
 {
+    if (r->stage == DP_CHECKPOINT_COPIED)
+        dp_cut_drop(r->cut); /* the copy has all of it */
     if (is_under_way(r))
         return;
     free_pushes(r);
@@ -72,8 +74,7 @@ static void note_made(struct dp_cut_requests *r)
         return;
     (void)snprintf(name, sizeof name, "%s/checkpoint-%06" PRIu32, r->directory, r->made);
     r->made = 0;
-    (void)dp_io_jobs_put_text(r->cut->jobs, DP_STORE_MARK_CHECKPOINT, name, checkpoint_put,
-                              (void *)(uintptr_t)r);
+    (void)dp_io_jobs_put(r->cut->jobs, DP_STORE_MARK_CHECKPOINT, name, strlen(name), checkpoint_put, r);
 }
 
 static void give_up(struct dp_cut_requests *r, const struct dp_error *why)
@@ -108,7 +109,7 @@ static enum dp_status look_for_end(const struct dp_cut_requests *r, bool drainin
                        "run %" PRIu32 " began before the steps of run %" PRIu32 " were closed here",
                        r->steps->view.run, r->cut->run);
     if (dp_shard_now(r->base) - r->heard_ns > DP_CUT_SILENT_NS)
-        return dp_fail(why, DP_TIMEOUT, "nobody asked about it for 60 s");
+        return dp_fail(why, DP_TIMEOUT, "no request about it came for 60 s");
     return DP_OK;
 }
 
@@ -203,7 +204,6 @@ static void take_back_job(struct dp_cut_requests *r)
         give_up(r, &why);
     } else if (r->stage == DP_CHECKPOINT_COPYING) {
         r->stage = DP_CHECKPOINT_COPIED;
-        dp_cut_drop(r->cut); /* the copy has all of it */
     }
 }
 
@@ -248,13 +248,12 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
         look_for_missing(r);
     if (r->stage == DP_CHECKPOINT_WAITING && r->has_until && r->journaling->durable >= r->until)
         start_copy(r);
-    dp_cut_turn(r->cut);
     check(r);
 }
 
 uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *r)
 {
-    return is_under_way(r) || r->cut->gone_count > 0 ? REST_MS : UINT32_MAX;
+    return is_under_way(r) || r->cut->number > 0 ? REST_MS : UINT32_MAX;
 }
 
 void dp_cut_requests_clear(struct dp_cut_requests *r)

@@ -2,11 +2,13 @@
  *     begin: a write-back cycle -> cut: in a turn (server/durable/cut.h) -> finish: pushes that other shards have come here, too;
  *     a second finish with fewer of them gives the others up -> the copier copies link and journal -> copied: its part of the
  *     manifest -> end
- * Answers   Each request is answered at once, with how far the order is: whoever ordered asks again (look). All may be sent again.
+ * Answers   Each request is answered at once, with how far the order is; its effect comes with the next turn. The
+ *           coordinator asks again (look). All may be sent again.
  * Refused   Without a journal (durability none), and where the store is read-only.
- * Given up  An order of which nobody was heard for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space that a full
- *           disk lacks; one whose link, copy or journal failed; one that a drain, or a later run, overtakes. Its link goes and the journal
- *           is released, when the copier has let go of them; why is told until the next begins.
+ * Given up  An order without a request for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space
+ *           that a full disk lacks; one whose link, copy or journal failed; one that a drain, or a later run,
+ *           overtakes. Its link is removed and the journal released once the copier does not read them; the answers
+ *           say why until the next order begins.
  * Holds     stage says what is there: a cut from IS_CUT to COPYING, a job of the copier's in COPYING (or an order that ended then, until it
  *           is given back), a manifest in COPIED.
  * Thread    The shard's. */

@@ -11,9 +11,9 @@
 #define REQUESTS_MAX 1024u
 #define TURN_ROWS    8192u /* of reads that are done, in one turn */
 
-/* ---- what the nouns below tell the shard */
+/* ---- reports of the nouns below */
 
-/* Whose read failed hears why; others who waited for the same rows ask for themselves. */
+/* The request whose read failed hears why; others that waited for the same rows ask for themselves. */
 static void read_ended(void *context, const struct dp_io_job *read, const struct dp_error *err)
 {
     struct dp_shard *shard = context;
@@ -33,8 +33,10 @@ static void journal_lost(void *context)
 {
     struct dp_shard *shard = context;
     dp_push_replies_refuse_all(&shard->push_replies);
-    dp_cache_budget_set_changed(&shard->budget); /* who waits for clean rows hears that there will be none */
-    dp_schedule_wake_first(&shard->schedule, DP_WAIT_DISK); /* who is refused makes way for the next */
+    dp_cache_budget_set_changed(
+        &shard->budget); /* requests that wait for clean rows hear that there will be none */
+    dp_schedule_wake_first(&shard->schedule,
+                           DP_WAIT_DISK); /* the first is refused and makes way for the next */
 }
 
 static const struct dp_error *cleaner_refuses(void *context)
@@ -148,13 +150,12 @@ static void join(struct dp_shard *shard)
     join_cut(shard);
 }
 
-/* What the store's marks tell. */
 static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
 {
-    const struct dp_store *store = shard->jobs.store;
+    const struct dp_durable_marks_into into = {&shard->tables, shard->ids, &shard->steps};
     struct dp_durable_marks marks;
-    enum dp_status st =
-        dp_durable_marks_load(store, shard->options.salt, shard->base.range, &shard->tables, &marks, err);
+    enum dp_status st = dp_durable_marks_load(shard->jobs.store, shard->options.salt, shard->base.range,
+                                              dp_shard_now(&shard->base), &into, &marks, err);
     if (st != DP_OK)
         return st;
     shard->journaling.incarnation = marks.incarnation;
@@ -162,9 +163,7 @@ static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
     dp_journaling_start(&shard->journaling, marks.lsn);
     dp_write_back_start(&shard->write_back, marks.lsn);
     dp_admission_start(&shard->admission, marks.streams);
-    st = dp_durable_marks_load_ids(store, shard->ids, err);
-    return st == DP_OK ? dp_durable_marks_load_steps(store, &shard->steps, dp_shard_now(&shard->base), err)
-                       : st;
+    return DP_OK;
 }
 
 static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
@@ -189,7 +188,7 @@ static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
         dp_row_count_forget(&shard->count);
     if (o->read_only)
         dp_write_back_refuse_all(&shard->write_back);
-    /* A store that was closed cleanly has all that was pushed: who only reads needs no journal then. */
+    /* A store that was closed cleanly has all that was pushed: a reader needs no journal. */
     if (o->journaled && (o->recovers || !o->read_only))
         st = dp_recovery_run(&recovery, err);
     if (st == DP_OK)
@@ -269,7 +268,7 @@ void dp_shard_close(struct dp_shard **shard)
 
 /* ---- messages */
 
-/* Who may speak to this shard at all: the header's checks, before the body is looked at. */
+/* The header's checks, before the body is looked at. */
 static enum dp_status check_cluster(const struct dp_shard *shard, const struct dp_request *request,
                                     struct dp_error *err)
 {
@@ -278,7 +277,7 @@ static enum dp_status check_cluster(const struct dp_shard *shard, const struct d
                        "this server belongs to cluster %016" PRIx64 ", the request names %016" PRIx64
                        ": the two read different cluster files",
                        shard->options.cluster, request->cluster);
-    /* Who says that it does not know the generation yet may ask for it, and for what changes nothing. */
+    /* A client that does not know the generation yet may ask for it, and for what changes nothing. */
     bool asks = request->generation == 0 && request->history == 0 &&
                 (request->kind == DP_REQUEST_HELLO || request->kind == DP_REQUEST_STATUS);
     if (asks ||
@@ -343,7 +342,7 @@ static bool is_sequenced(const struct dp_waiting *waiting)
                : kind == DP_REQUEST_CREATE_TABLE || kind == DP_REQUEST_PULL || kind == DP_REQUEST_PUSH;
 }
 
-/* NULL: there is no memory, or nobody who could be answered. */
+/* NULL: there is no memory, or no peer that could be answered. */
 static struct dp_waiting *decode(struct dp_shard *shard, const struct dp_peer *from,
                                  struct dp_message **message)
 {
@@ -462,7 +461,7 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
     const struct dp_error *why = w->failed.status != DP_OK ? &w->failed : &shard->journaling.failed;
     if (!shard->draining || shard->schedule.requests > 0 || shard->held.count > 0 ||
         shard->jobs.under_way > 0 || shard->misses.untaken > 0 ||
-        dp_cut_requests_is_busy(&shard->cut_requests) || shard->cut.gone_count > 0)
+        dp_cut_requests_is_busy(&shard->cut_requests) || shard->cut.number > 0)
         return DP_AGAIN;
     if (shard->options.read_only)
         return DP_OK; /* there is nothing to write */
