@@ -19,7 +19,7 @@ struct dp_applied {
     uint32_t bounded; /* rows of which a value was beyond f32 and stays at its bound (optimizer.h) */
 };
 
-/* seen: UINT64_MAX: nobody asks. scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */
+/* seen: UINT64_MAX: changed is not counted. scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */
 struct dp_applied dp_apply(const struct dp_section *section, struct dp_cached_table *table,
                            const uint32_t *rows, float rate, uint64_t lsn, uint64_t seen, float *scratch);
 

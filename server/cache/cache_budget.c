@@ -2,9 +2,9 @@
  *           table only. What a table has too much is seen by the hands: where one goes round faster than another by two
  *           laps, the slower one's table gives a sixteenth of its rows' memory back.
  *           A request does not evict its own rows: it would read them again for ever. One whose rows are evicted by others
- *           while the rest is read, again and again, becomes urgent: until it is done nobody else has rows read or evicted.
+ *           while the rest is read, again and again, becomes urgent: until it is done no other request has rows read or evicted.
  * Stuck     When the hand has gone round three times and found too little, the one at the head is tried once more, asks for
- *           clean rows and for another table to shrink, and waits (`waits`) for a change; a change has the hand walk anew.
+ *           clean rows and for another table to shrink, and waits (`waits`) for a change; after a change the hand walks again.
  *           Only a try sets `waits`, so no state is stuck without having asked; and only where a change will come. Where all rows
  *           are clean and others use them all the time, none will: the hand walks on until they rest, or the deadline passes.
  * Holds     reads_bytes = memory of the reads that were taken and not given back; what is taken is within the budget. */
@@ -55,7 +55,7 @@ uint64_t dp_cache_budget_dirty_bytes(const struct dp_cache_budget *b)
     return bytes;
 }
 
-/* What is wanted: rows of tables, and bytes beside. */
+/* What is wanted: rows of tables, and other bytes. */
 struct need {
     const struct dp_lookup *keeps; /* its keys are not evicted for it; NULL: replay's */
     uint32_t sections;
@@ -221,7 +221,7 @@ static uint64_t most_laps(const struct dp_cache_budget *b)
     return laps;
 }
 
-/* head: who waits for it; NULL: nobody. */
+/* head: the lookup that waits for it; NULL: none. */
 static void shrink_step(struct dp_cache_budget *b, const struct dp_lookup *head, uint32_t steps)
 {
     struct dp_cached_table *table = shrinking_table(b);
@@ -430,7 +430,7 @@ enum dp_status dp_cache_budget_make_room(struct dp_cache_budget *b, const uint64
                DP_ARGUMENT; /* an opening: more room will not come, as on a disk, but with another setting */
 }
 
-/* ---- who waits */
+/* ---- waiting */
 
 void dp_cache_budget_make_urgent(struct dp_cache_budget *b, const struct dp_lookup *lookup)
 {
@@ -443,7 +443,7 @@ void dp_cache_budget_unpark(struct dp_cache_budget *b, const struct dp_lookup *l
     if (b->need_of != lookup)
         return;
     b->need_of = NULL;
-    b->waits = false; /* it was the one that was stuck: whoever is next has not been tried */
+    b->waits = false; /* it was the one that was stuck: the next has not been tried */
 }
 
 void dp_cache_budget_forget(struct dp_cache_budget *b, const struct dp_lookup *lookup)
@@ -526,7 +526,7 @@ bool dp_cache_budget_turn(struct dp_cache_budget *b, const struct dp_lookup *hea
 {
     bool hungry = false;
     DP_ASSERT(!head || anyone_waits);
-    DP_ASSERT(!b->waits || b->need_of || b->changed || !anyone_waits); /* whoever is stuck is known */
+    DP_ASSERT(!b->waits || b->need_of || b->changed || !anyone_waits); /* a stuck one is known */
     b->tight = dp_cache_budget_is_tight(b);
     for (uint32_t i = 0; i < b->tables->count; i++) {
         struct dp_cached_table *table = b->tables->table[i];

@@ -14,7 +14,7 @@
 #include "server/cache/lookup.h"
 #include "server/cache/shard_base.h"
 
-/* Who makes rows clean: write-back. */
+/* Makes rows clean: write-back. */
 struct dp_cache_cleaner {
     const struct dp_error *(*refuses)(void *context); /* why it cannot, now or for good; NULL: it can */
     bool (*busy)(void *context);                      /* rows are on their way to the store */
@@ -32,8 +32,8 @@ struct dp_cache_budget {
     bool changed;         /* rows became clean, or room came: it is worth trying again */
     bool tight;           /* since the last turn: what is used is touched */
     const struct dp_lookup
-        *urgent; /* its rows were evicted while others were read: now nobody else reads or evicts */
-    /* The one at the head of those who wait, with what it lacked when it was tried; another or NULL: it is to be tried. */
+        *urgent; /* its rows were evicted while others were read: now no other reads or evicts */
+    /* The head of the queue, with what it lacked when it was tried; another or NULL: it is to be tried. */
     const struct dp_lookup *need_of;
     struct dp_cache_head {
         uint32_t sections;
@@ -53,17 +53,17 @@ enum dp_cache_got {
     DP_CACHE_PARK,    /* not yet: park it for room */
     DP_CACHE_REFUSED, /* why not, in err: AGAIN (rows cannot be made clean now), FULL (never) */
 };
-/* Room for what a lookup lacks. first: nobody who waits for room came before it. */
+/* Room for what a lookup lacks. first: no other that waits for room came before it. */
 enum dp_cache_got dp_cache_budget_want(struct dp_cache_budget *budget, const struct dp_lookup *lookup,
                                        bool first, struct dp_error *err);
-/* For a read that nobody waits for yet, where nobody waits for room: false where there is none. Row numbers change. */
+/* For a read ahead of its request, where none waits for room: false where there is none. Row numbers change. */
 DP_MUST_USE
 bool dp_cache_budget_ahead(struct dp_cache_budget *budget, const struct dp_lookup *lookup);
 /* Until it is forgotten rows are read and evicted for it alone; unless there is such a one. */
 void dp_cache_budget_make_urgent(struct dp_cache_budget *budget, const struct dp_lookup *lookup);
 /* It waits for room no more. */
 void dp_cache_budget_unpark(struct dp_cache_budget *budget, const struct dp_lookup *lookup);
-/* It is gone. */
+/* Its request ended. */
 void dp_cache_budget_forget(struct dp_cache_budget *budget, const struct dp_lookup *lookup);
 /* Room for rows[i] more rows of table i, of all tables at once, for replay: it may take long. DP_OK. DP_AGAIN: no clean row is
  * left now; clean ones are wanted, after which to try again. DP_ARGUMENT: they can never have room. */
@@ -73,7 +73,7 @@ enum dp_status dp_cache_budget_make_room(struct dp_cache_budget *budget, const u
 /* A read is sent, with this memory; it has been taken in. */
 void dp_cache_budget_take_read(struct dp_cache_budget *budget, uint64_t bytes);
 void dp_cache_budget_give_read(struct dp_cache_budget *budget, uint64_t bytes);
-/* Rows became clean, or never will: who waits is to be tried again. */
+/* Rows became clean, or never will: the head is to be tried again. */
 void dp_cache_budget_set_changed(struct dp_cache_budget *budget);
 /* A cycle begins: the wish for clean rows is taken. */
 void dp_cache_budget_take_wish(struct dp_cache_budget *budget);
@@ -83,7 +83,7 @@ uint64_t dp_cache_budget_taken(const struct dp_cache_budget *budget);
 bool dp_cache_budget_is_tight(const struct dp_cache_budget *budget);
 uint64_t dp_cache_budget_dirty_bytes(const struct dp_cache_budget *budget);
 
-/* A turn. head: the first of those who wait for room, or the urgent one where it is among them; NULL: none is to be served.
+/* A turn. head: the first that waits for room, or the urgent one where it is among them; NULL: none is to be served.
  * anyone_waits: for room. Returns whether the head is to be tried now. */
 bool dp_cache_budget_turn(struct dp_cache_budget *budget, const struct dp_lookup *head, bool anyone_waits);
 bool dp_cache_budget_goes_on(const struct dp_cache_budget *budget, const struct dp_lookup *head);

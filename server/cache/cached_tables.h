@@ -21,13 +21,13 @@ struct dp_cached_table {
     uint64_t creator; /* session that made it, so that its resend hears the same answer */
     /* Rows that the store has and the cache has not: 0 means that a key unknown to the cache has no row anywhere. While
      * `counted` is false `stored` is not known, so `away` is only what came and went since opening, from 0 on (it may
-     * wrap below 0): whoever learns the number adds it to both. */
+     * wrap below 0): dp_cached_table_set_counted adds the number to both. */
     uint64_t away;
     bool counted;
     uint32_t reserved; /* rows that the reads under way may bring: they have their room */
     bool hungry;       /* room was wanted here: rows are evicted ahead */
     bool bounded;      /* a row's value stayed at its bound (optimizer.h), and the log says so */
-    uint64_t marked;   /* rows that its mark told when this opening began */
+    uint64_t marked;   /* rows in its mark when this opening began */
 };
 
 struct dp_cached_tables {

@@ -10,7 +10,7 @@
 
 struct dp_damage {
     struct dp_shard_base *base;
-    bool told; /* at told_ns, last */
+    bool told; /* logged, last at told_ns */
     uint64_t told_ns;
 };
 

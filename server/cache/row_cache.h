@@ -53,7 +53,7 @@ struct dp_row_cache {
     uint32_t rows;        /* numbers given out: those in use and the free ones are all below it */
     uint32_t chunks;
     char **chunk;
-    /* One bit a row: changed since the write-back cycle at hand began; changed before, and not written yet; used since the
+    /* One bit a row: changed since the present write-back cycle began; changed before, and not written yet; used since the
      * hand came by. */
     uint64_t *dirty, *due, *touched;
     uint32_t dirty_rows, due_rows;
@@ -150,7 +150,7 @@ void dp_row_cache_begin_cycle(struct dp_row_cache *cache);
 uint32_t dp_row_cache_take_due(struct dp_row_cache *cache, uint32_t partition, uint32_t most,
                                void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context);
 
-/* Who is told of rows that leave, and whose keys stay. */
+/* Called for rows that leave; keys that stay. */
 struct dp_row_leaving {
     void (*evicted)(void *context, const void *row); /* which is there during the call */
     void *context;

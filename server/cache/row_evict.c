@@ -112,7 +112,7 @@ static uint32_t go_round(struct dp_row_cache *cache, uint32_t from, uint32_t wan
         }
         cache->hand_place++;
     }
-    /* What it has just emptied goes at once: who asked for the room might not come past again. */
+    /* What it has just emptied goes at once: the hand might not come past again. */
     struct dp_row_partition *at = &cache->partition[cache->hand_partition];
     if (at->used == 0 && at->capacity > 0) {
         dp_row_cache_drop_slots(cache, at);

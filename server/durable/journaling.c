@@ -131,7 +131,7 @@ enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_r
     }
 }
 
-/* Usually the disk catches up within milliseconds; if not, the clients are told. */
+/* Usually the disk catches up within milliseconds; if not, the push is refused. */
 bool dp_journaling_may_wait(struct dp_journaling *j)
 {
     uint64_t now = dp_shard_now(j->base);

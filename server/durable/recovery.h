@@ -3,7 +3,7 @@
  *     several reads at once -> apply in the journal's order -> next batch ...
  *     (always in this order)
  * Promise   Rows, lsns, push ids, views and steps are those of before the crash, bit for bit. The cache keeps to its
- *           budget: meanwhile clean rows are evicted and changed ones written back.
+ *           budget: clean rows are evicted and changed ones written back as it goes on.
  * Thread    The shard's, at its opening; it waits.
  * Failure   The opening is refused with the reason in err; no job is left at the store. */
 #ifndef DP_DURABLE_RECOVERY_H

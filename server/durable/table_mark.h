@@ -5,7 +5,7 @@
  *               optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator
  *               f32 | rows u64
  *           rows: of the table when the mark was put, or DP_TABLE_ROWS_UNKNOWN (after a crash they are
- *           counted anew).
+ *           counted again).
  * Thread    Any; pure. */
 #ifndef DP_DURABLE_TABLE_MARK_H
 #define DP_DURABLE_TABLE_MARK_H

@@ -64,11 +64,11 @@ void dp_write_back_set_quiet(struct dp_write_back *write_back, bool quiet);
 void dp_write_back_turn(struct dp_write_back *write_back);
 /* whether the next turn has work without input */
 bool dp_write_back_goes_on(const struct dp_write_back *write_back);
-/* Asks for a cycle now, if marks can tell more than they do. */
+/* Asks for a cycle now, if marks can have a greater lsn than they do. */
 void dp_write_back_wish(struct dp_write_back *write_back);
-/* Whether the store has the rows and marks of what had come up to `lsn`, as far as marks can tell that. */
+/* Whether the store has the rows and marks of all up to `lsn`, as far as marks can have it. */
 bool dp_write_back_is_past(const struct dp_write_back *write_back, uint64_t lsn);
-/* Whether the store has the rows of now, and marks of all that they can tell. */
+/* Whether the store has the rows of now, and the greatest marks that it can have. */
 bool dp_write_back_has_all(const struct dp_write_back *write_back);
 /* Why rows cannot be written back now (failed for good, disk full, journal lost); NULL: they can be. */
 const struct dp_error *dp_write_back_refuses(const struct dp_write_back *write_back);

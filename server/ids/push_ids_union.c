@@ -47,7 +47,7 @@ static enum dp_status merge_stream(struct dp_push_ids *into, const struct dp_pus
     return DP_OK;
 }
 
-/* Behind the streams, whose runs are made with them. */
+/* After the streams: their runs are made with them. */
 static void merge_floors(struct dp_push_ids *into, const struct dp_push_ids *from)
 {
     into->floors.clients = greater(into->floors.clients, from->floors.clients);

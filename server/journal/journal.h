@@ -58,8 +58,8 @@ struct dp_journal_options {
      * or are an older copy. */
     uint64_t incarnation;
     bool must_be_there;
-    /* dp_journal_read only: reads records up to the lsn read_until beside the journal's writer. The caller knows that they
-     * were durable and that nothing above replay_after is released meanwhile; if one of them is missing all the same, that is
+    /* dp_journal_read only: reads records up to the lsn read_until while the journal's writer runs. The caller knows that they
+     * were durable and that nothing above replay_after is released until then; if one of them is missing all the same, that is
      * DP_CORRUPT. What lies behind is not looked at. */
     bool beside_writer;
     uint64_t read_until;

@@ -40,7 +40,7 @@ static bool fits(const struct dp_journal *journal)
  * begin that segment anyway. No segment is made just for that: the claim waits for it. */
 bool dp_journal_can_claim(const struct dp_journal *journal)
 {
-    /* A record is put without the lock; meanwhile its place must not be read. */
+    /* While a record is put, without the lock, its place must not be read. */
     return journal->claimed < journal->last && !journal->stage.putting &&
            (fits(journal) || journal->next.file);
 }

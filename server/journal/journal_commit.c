@@ -30,7 +30,7 @@ static enum dp_status write_staged(struct dp_journal *journal, uint64_t *target,
             st = dp_fail(err, (enum dp_status)atomic_load(&journal->poison), "%s", journal->why.text);
     }
     *target = dp_journal_stage_written(journal);
-    /* Mode process: the shard left the write to this thread, so it must be told. */
+    /* Mode process: the shard left the write to this thread, so it must be woken. */
     bool further = st == DP_OK && journal->options.durability == DP_DURABILITY_PROCESS &&
                    *target > atomic_load(&journal->durable);
     if (further)

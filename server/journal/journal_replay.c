@@ -1,7 +1,7 @@
 /* The chain is the last segment whose first lsn is at most the wanted one, and those after it, as long as
  * each continues where the one before ended. A segment's records count up to the first lsn of the next valid
  * segment: the opening that made that segment has cut the others.
- * Why   A claim ("all up to lsn n was durable") is true for ever, whoever made it: no opening cuts below a
+ * Why   A claim ("all up to lsn n was durable") is true for ever: no opening cuts below a
  *       claim that it can see. So claims count in stale records and after damage, too. A missing record at or
  *       below the highest claim was durable once, so the opening is refused. */
 #include "server/journal/journal_replay.h"
@@ -247,7 +247,7 @@ static enum dp_status find_files(const struct dp_journal_options *options, struc
         file->segment.number = names.numbers[i];
         dp_journal_segment_name(name, names.numbers[i]);
         st = disk->open(disk->self, name, false, &file->segment.file, err);
-        if (st == DP_NOT_FOUND && found->is_live) { /* its writer recycled it meanwhile */
+        if (st == DP_NOT_FOUND && found->is_live) { /* its writer has recycled it */
             st = DP_OK;
             continue;
         }
@@ -427,7 +427,7 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         st = scan_rest(&w, found, closed, err);
     if (st != DP_OK)
         goto done;
-    if (found->is_live) /* what is claimed and written behind it changes meanwhile */
+    if (found->is_live) /* what is claimed and written after it changes */
         found->claimed = options->read_until;
     if (found->is_live && found->chain_lsn < options->read_until) {
         st = dp_fail(

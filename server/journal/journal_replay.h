@@ -31,7 +31,7 @@ struct dp_journal_found {
     uint64_t claimed;              /* highest synced lsn seen anywhere */
     uint64_t incarnation;          /* highest one seen */
     uint64_t secret;               /* of the newest page that has one */
-    bool is_live;                  /* from the options: read beside the writer */
+    bool is_live;                  /* from the options: read while its writer runs */
     uint64_t released, read_until; /* from the options */
     uint64_t replayed_records, replayed_bytes;
 };

@@ -9,7 +9,7 @@
  *           3 VIEW: the members from now on. No sections; behind the head the view's bytes (common/wire/view.h).
  *           4 CLOSE: the kept pushes of run and step are applied, as one. members: how many they are; examples:
  *           of all of them; view: by which it closed; the sections' values: the rows' weights before. members 0: a close
- *           that was applied before, of which only these weights are told again.
+ *           that was applied before, of which only these weights are kept again.
  *           5 VOID: nothing. It takes the place of a record that is left out of a copied journal (server/checkpoint), so
  *           that the lsns of the others stay. Only its head.
  *           members of a push: 1: run, rank, step, examples and view are those of its member; 0: it named none.
@@ -31,7 +31,7 @@ enum dp_record_kind {
     DP_RECORD_VOID
 };
 
-/* What a record has beside the fields of a push. */
+/* What a record has in addition to the fields of a push. */
 struct dp_record {
     enum dp_record_kind kind;
     enum dp_status refused;      /* PUSH; else DP_OK */

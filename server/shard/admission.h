@@ -22,7 +22,7 @@ void dp_admission_start(struct dp_admission *admission, uint64_t reserved);
 void dp_admission_reserve(struct dp_admission *admission, uint64_t bound);
 void dp_admission_give(struct dp_admission *admission, uint64_t stream);
 
-/* DP_OK: pushes may name this stream. DP_AGAIN: soon. DP_INVALID: it was given to nobody. */
+/* DP_OK: pushes may name this stream. DP_AGAIN: soon. DP_INVALID: no client was given it. */
 enum dp_status dp_admission_check(const struct dp_admission *admission, uint64_t stream,
                                   struct dp_error *err);
 /* Fails with DP_TOO_OLD; the answer's field says from where on streams are taken. */

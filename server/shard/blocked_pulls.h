@@ -1,12 +1,14 @@
-/* Held: pulls that the consistency mode holds until other members of the run have come as far.
- *     a pull's verdict is HELD -> add: it leaves its session's order -> HELD at once and every 250 ms, with who is waited for ->
- *     its verdict changes: back into its session | its deadline passes: TIMEOUT | drain: STOPPING
- * Why       What it waits for may stand behind it in its own session, the push of the step before; so it must not keep its place, nor
- *           may it use up the room of pushes: it counts as done in its session's order, and has bounds of its own. Where these
- *           are reached it hears AGAIN, and counts as done too: what is behind it goes on.
- * Promise   Each is held once: a resend renews peer and deadline and is told HELD. Its session is not forgotten. A process whose
- *           place was taken, or whose run is over, hears so: it goes back to its session, where it is checked again.
- * Holds     count is the sum of its sessions' `held`; whoever is here was HELD by `changes`, or `more` is set.
+/* Blocked pulls: pulls that the consistency mode blocks until other members of the run have come as far.
+ *     a pull's verdict is HELD -> add: it leaves its session's order -> HELD at once and every 250 ms, with the
+ *     member that it waits for -> its verdict changes: back into its session | its deadline passes: TIMEOUT |
+ *     drain: STOPPING
+ * Why       The push that it waits for may come after it in its own session; so it must not keep its place, nor
+ *           may it use up the places of pushes: it counts as done in its session's order, and has bounds of its
+ *           own. At these bounds it is answered AGAIN and counts as done too: later requests go on.
+ * Promise   A pull is blocked once: a resend renews peer and deadline, and is answered HELD. Its session is not
+ *           forgotten. The pull of a process that was replaced, or whose run is over, goes back to its session,
+ *           where it is checked again.
+ * Holds     count is the sum of its sessions' `held`; each pull here was HELD by `changes`, or `more` is set.
  * Thread    The shard's. Memory: the pulls. */
 #ifndef DP_SHARD_BLOCKED_PULLS_H
 #define DP_SHARD_BLOCKED_PULLS_H
@@ -30,7 +32,7 @@ struct dp_blocked_pulls {
     uint64_t bytes;
     uint64_t changes; /* of steps, when the verdicts were looked at */
     bool more;        /* some may go back when there is room */
-    uint64_t due_ns;  /* when somebody is to hear HELD or TIMEOUT */
+    uint64_t due_ns;  /* when the next HELD or TIMEOUT is due */
 };
 
 /* Takes over a pull that was taken out of its session, before it counts as done there. */
@@ -40,15 +42,15 @@ void dp_blocked_pulls_add(struct dp_blocked_pulls *held, struct dp_session *sess
  * held. */
 bool dp_blocked_pulls_renew(struct dp_blocked_pulls *held, const struct dp_session *session,
                             struct dp_waiting **resend);
-/* stopping: all hear that; else NULL. */
+/* stopping: why all are refused; else NULL. */
 void dp_blocked_pulls_turn(struct dp_blocked_pulls *held, const struct dp_error *stopping);
-/* Whether its next turn lets somebody go. */
+/* Whether its next turn lets a pull go. */
 static inline bool dp_blocked_pulls_goes_on(const struct dp_blocked_pulls *held)
 {
     return held->first && (held->changes != held->steps->changes ||
                            (held->more && held->schedule->requests < held->released_max));
 }
-/* In how many ms, at least 1, its turn has something to say; UINT32_MAX: nobody is held. */
+/* In how many ms, at least 1, its turn has something to say; UINT32_MAX: no pull is blocked. */
 uint32_t dp_blocked_pulls_rest_ms(const struct dp_blocked_pulls *held);
 void dp_blocked_pulls_clear(struct dp_blocked_pulls *held);
 

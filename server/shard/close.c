@@ -14,7 +14,7 @@
 #define PREFETCH_AHEAD 12u /* rows, as a pull does */
 
 #define AGAIN_NS   UINT64_C(10000000)   /* the journal had no room, or the store's queue */
-#define NO_ROOM_NS UINT64_C(1000000000) /* so long it waits before that is told */
+#define NO_ROOM_NS UINT64_C(1000000000) /* so long it waits before it fails by name */
 #define FAILED_NS  UINT64_C(1000000000) /* its rows could not be read, or there was no memory */
 
 /* ---- when */

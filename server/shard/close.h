@@ -1,15 +1,18 @@
-/* Close: ends synchronous steps on a shard. When the pushes of the open step are durable, all of them or, with B backup members, all
- * but B, they become one change:
- *     complete -> its keys and sums gathered, while its pushes become durable -> due -> a request of the shard's own: rows found -> a close record, with their weights of before -> sums applied -> next step
- * Why       As a request it goes through the schedule like a push: its rows may have to be read, the cache may have no room, the
- *           journal's disk may be behind. It is never refused: where the journal has no room it comes again.
- * Order     While it is due all pulls wait (wait STEP): whoever was told that his push is done sees it. It is not waited for to be
- *           durable: the kept pushes are, and make the same close again.
- * Backups   Which pushes a step takes is decided by its close: those kept when it begins. Others of the step wait while it is due or
- *           under way (wait STEP) and are dropped then. Until the close is durable nothing shows it: all pulls wait, and
- *           views come again.
- * Failure   Rows that cannot be read: the members that wait for the next step, and pulls of nobody, hear why, and it is tried
- *           again each second. The same where the journal has no room for a second, or at once while the shard drains.
+/* Close: commits synchronous steps on a shard. When the pushes of the open step are durable, all of them or, with
+ * B backup members, all but B, they become one change:
+ *     complete -> its keys and sums gathered, while its pushes become durable -> due -> a request of the shard's
+ *     own: rows found -> a close record, with their weights of before -> sums applied -> next step
+ * Why       As a request it goes through the schedule like a push: its rows may have to be read, the cache may have
+ *           no room, the journal's disk may be behind. It is never refused: where the journal has no room it comes
+ *           again.
+ * Order     While it is due all pulls wait (wait STEP): a client with an acknowledged push sees that push. They do
+ *           not wait until the close is durable: the buffered pushes are, and make the same close again.
+ * Backups   A close decides which pushes its step takes: those buffered when it begins. Others of the step wait
+ *           while it is due or under way (wait STEP) and are dropped then. Until the close is durable no answer
+ *           shows it: all pulls wait, and views come again.
+ * Failure   If its rows cannot be read, members that wait for the next step and pulls without a member hear why,
+ *           and it is tried again each second. The same where the journal has no room for a second, or at once
+ *           while the shard drains.
  * Thread    The shard's. */
 #ifndef DP_SHARD_CLOSE_H
 #define DP_SHARD_CLOSE_H
@@ -45,13 +48,13 @@ bool dp_close_is_due(const struct dp_close *close);
 /* Whether the open step is complete and will be closed: it is due, or will be once its pushes, and the view by which they are
  * complete, are durable. */
 bool dp_close_is_coming(const struct dp_close *close);
-/* Whether a step was closed whose close nothing may show yet, as it is not durable (sync with backup members). */
+/* Whether the last close must not be shown yet, as it is not durable (sync with backup members). */
 bool dp_close_is_hidden(const struct dp_close *close);
 /* Whether a push of the open step comes too late for the close that is due or under way, and has to wait for it. */
 bool dp_close_holds_push(const struct dp_close *close);
-/* Whether those who wait for a step will be woken: by a close, or when one is durable. */
+/* Whether requests that wait for a step will be woken: by a close, or when one is durable. */
 bool dp_close_will_wake(const struct dp_close *close);
-/* What a request hears that would end the run, or show a close, meanwhile; of a journal that failed, that. AGAIN. */
+/* Why a request that would end the run, or show a close, has to come again (AGAIN). */
 enum dp_status dp_close_say(const struct dp_close *close, struct dp_error *err);
 /* Begins one that is due; wakes the pulls where none is. draining: one that failed is left to the next opening. */
 void dp_close_turn(struct dp_close *close, bool draining);
@@ -59,7 +62,7 @@ void dp_close_turn(struct dp_close *close, bool draining);
 bool dp_close_may(struct dp_close *close, struct dp_waiting *waiting);
 /* Its rows were found, or could not be: why in err. */
 enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting, struct dp_error *err);
-/* A view was taken: what nobody will close any more goes. */
+/* A view was taken: pushes of steps that will not be closed any more go. */
 void dp_close_view(struct dp_close *close);
 /* In how many ms, at least 1, it is to be tried again; UINT32_MAX: it waits for no time. */
 uint32_t dp_close_rest_ms(const struct dp_close *close);

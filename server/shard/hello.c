@@ -1,7 +1,7 @@
 /* Hello: a client's session, and where it asks for one a stream of its own. And the positions: which numbers of a stream this shard
  * has applied when a worker that was started again asks (push_replies.h).
  * Order     A hello has no place in a session's order: it must be answered while the session is stuck. It moves `expected`
- *           forward only, and tells that all below it were answered. */
+ *           forward only: all below it were answered. */
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 

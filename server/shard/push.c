@@ -7,7 +7,7 @@
  *           without a push applied to it equals no row: what a failure leaves behind is invisible. Rows never
  *           hold a push that the journal's order does not know.
  * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
- *           number and its rows are looked for each time, as others' pushes and reads have changed them meanwhile. */
+ *           number and its rows are looked for each time, as others' pushes and reads may have changed them. */
 #include "server/modes/step_rules.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
@@ -76,8 +76,8 @@ static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting 
 
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
- * same. One of a stream that was given to nobody uses up nothing; nor does one of a synchronous step, which is closed
- * only with a push of this member: its steps keep the order. What this server lacks refuses nobody for good
+ * same. One of a stream that no client was given uses up nothing; nor does one of a synchronous step, which is closed
+ * only with a push of this member: its steps keep the order. What this server lacks refuses no push for good
  * (dp_shard_refuse). */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {

@@ -27,7 +27,7 @@ enum dp_done {
     DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 
-/* Who asked; a refusal names its sequence number. */
+/* The client to answer; a refusal names its sequence number. */
 struct dp_asker {
     struct dp_peer peer;
     uint64_t id, session, stream, sequence;

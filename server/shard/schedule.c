@@ -89,7 +89,7 @@ struct dp_session *dp_schedule_take(struct dp_schedule *schedule)
     return session;
 }
 
-/* ---- who waits */
+/* ---- waiting */
 
 void dp_schedule_leave(struct dp_schedule *schedule, struct dp_session *session)
 {

@@ -1,14 +1,15 @@
-/* Schedule: whose request is done next, and who waits for what.
+/* Schedule: whose request is done next, and which requests wait for what.
  *     admitted -> run -> (done: the session's next) | park(reason) -> wake -> run -> ...
- * Reasons   A request in a session's order is parked for a reason that has a line in rules[] (schedule.c): in which order those who
- *           wait are tried, and what one hears whose deadline passes. A hello that waits for streams has no session yet: it
- *           waits in a queue of its own. A new reason: a line in common/base/wait.h, one in rules[], one in will_wake()
- *           (turn.c), which says why those who wait will be woken, and the verbs below where the wait begins and ends.
- * Promise   One request of a session is parked or being done at a time. Who waits for the same thing waits in the order in which
- *           they came; a request that is tried again and waits for the same keeps its place.
- * Holds     A session is in the queue of `session->waits` or, with DP_WAIT_NONE, in none; one that is parked is in a queue and not
- *           in the run queue. requests = those of all sessions, and hellos, that are not answered. Where everybody in a queue is
- *           parked, something will wake them (dp_schedule_check, each turn).
+ * Reasons   A request in a session's order is parked for a reason that has a line in rules[] (schedule.c): in which
+ *           order waiting sessions are tried, and the answer when a deadline passes. A hello that waits for streams
+ *           has no session yet: it waits in a queue of its own. A new reason: a line in common/base/wait.h, one in
+ *           rules[], one in will_wake() (turn.c), which says why waiting sessions will be woken, and the verbs below
+ *           where the wait begins and ends.
+ * Promise   One request of a session is parked or being done at a time. Requests that wait for the same thing wait
+ *           in the order in which they came; one that is tried again and waits for the same keeps its place.
+ * Holds     A session is in the queue of `session->waits` or, with DP_WAIT_NONE, in none; one that is parked is in a
+ *           queue and not in the run queue. requests = those of all sessions, and hellos, that are not answered.
+ *           Where all sessions of a queue are parked, something will wake them (dp_schedule_check, each turn).
  * Thread    The shard's. */
 #ifndef DP_SHARD_SCHEDULE_H
 #define DP_SHARD_SCHEDULE_H
@@ -30,7 +31,7 @@ struct dp_schedule {
     uint64_t bytes;
 };
 
-/* A request waits from now on; it is answered and gone. */
+/* A request waits from now on; it was answered. */
 void dp_schedule_add(struct dp_schedule *schedule, const struct dp_waiting *waiting);
 void dp_schedule_remove(struct dp_schedule *schedule, const struct dp_waiting *waiting);
 
@@ -49,7 +50,7 @@ static inline struct dp_session *dp_schedule_first(const struct dp_schedule *sch
 {
     return schedule->queue[reason].first;
 }
-/* Nobody who waits for it came before this request. */
+/* No request that waits for it came before this one. */
 static inline bool dp_schedule_is_first(const struct dp_schedule *schedule, enum dp_wait_reason reason,
                                         const struct dp_waiting *waiting)
 {
@@ -57,10 +58,10 @@ static inline bool dp_schedule_is_first(const struct dp_schedule *schedule, enum
     return !first || first->first == waiting;
 }
 void dp_schedule_wake_first(struct dp_schedule *schedule, enum dp_wait_reason reason);
-/* Those whose deadline has passed, wherever they stand, are tried next and hear so (dp_schedule_late); but not those whose wait
- * is about to end by itself. Looks once a millisecond: many may wait, and a turn may be much shorter. */
+/* Requests whose deadline has passed are tried next and hear so (dp_schedule_late), unless their wait ends by
+ * itself. Looks once a millisecond: many may wait, and a turn may be much shorter. */
 void dp_schedule_wake_late(struct dp_schedule *schedule, uint64_t now_ns);
-/* What a request hears whose deadline passed while it waited for this; NONE: for its turn. */
+/* The answer to a request whose deadline passed while it waited for this; NONE: for its turn. */
 enum dp_status dp_schedule_late(enum dp_wait_reason reason, uint32_t shard, struct dp_error *err);
 
 /* A hello that is to be given a stream waits; takes it over. */
@@ -68,13 +69,13 @@ void dp_schedule_park_hello(struct dp_schedule *schedule, struct dp_waiting **he
 /* The first of them; the caller's from now on, answered and freed by it. NULL: none. */
 struct dp_waiting *dp_schedule_take_hello(struct dp_schedule *schedule);
 
-/* Whether anybody is parked. */
+/* Whether any session is parked. */
 static inline bool dp_schedule_waits(const struct dp_schedule *schedule)
 {
     return schedule->parked > 0 || schedule->hello_first;
 }
 /* At the end of a turn: asserts what stands under Holds; where many wait for the same, not of each of them. will_wake[reason]:
- * something is under way that will wake who waits for it. */
+ * something is under way that will wake the sessions that wait for it. */
 void dp_schedule_check(const struct dp_schedule *schedule, const bool will_wake[DP_SCHEDULE_QUEUES]);
 /* Frees the hellos. */
 void dp_schedule_clear(struct dp_schedule *schedule);

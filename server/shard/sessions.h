@@ -1,6 +1,6 @@
 /* Sessions: the clients a shard knows, and the requests of each that wait, in order.
  * Promise   At most DP_SESSIONS_MAX are kept; the one longest silent, with nothing waiting or held, makes room for
- *           a new one (it is told SESSION when it speaks again, and says hello).
+ *           a new one (its next request is answered SESSION, and it says hello).
  * Thread    The shard's. Memory: sessions and the waiting requests in them. */
 #ifndef DP_SHARD_SESSIONS_H
 #define DP_SHARD_SESSIONS_H
@@ -8,7 +8,7 @@
 #include "common/wire/request.h"
 #include "server/cache/lookup.h"
 
-#define DP_SESSIONS_MAX   2048u /* members of a run that all wait, and who takes their places */
+#define DP_SESSIONS_MAX   2048u /* members of a run that all wait, and the processes that replace them */
 #define DP_SESSION_WINDOW 64u   /* requests of one session that wait at most */
 
 /* A request that was received and is not answered yet. */

@@ -28,9 +28,9 @@ struct dp_shard_options {
     uint64_t cluster, boot;
     uint64_t generation, history; /* of its store (store_id.h) */
     uint64_t store_id,
-        register_id; /* of its store, and of the register that knows it: told to clients; 0: none */
+        register_id; /* of its store, and of the register that knows it, for clients; 0: none */
     /* Counts from 1970: other shards and live clients may know streams of a store that was thrown away, so this one's begin
-     * at what it shows at the opening (dp_stream_of_client), and nobody's are above it (admission.c). It may be set while the
+     * at what it shows at the opening (dp_stream_of_client), and no client's are above it (admission.c). It may be set while the
      * shard runs. now_ns NULL: it shows 1970. */
     struct dp_clock wall;
     uint64_t cache_bytes;
@@ -71,8 +71,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
 /* One turn over what was received and what the store completed. Never waits. Returns whether work is left
  * that needs no further input (call again at once). */
 bool dp_shard_turn(struct dp_shard *shard);
-/* In how many ms, at least 1, a shard that rests wants another turn though nothing came: those whose pulls are held hear so, again
- * and again. UINT32_MAX: it does not. */
+/* In how many ms, at least 1, a shard that rests wants another turn though no request came: blocked pulls are
+ * answered again and again. UINT32_MAX: it does not. */
 uint32_t dp_shard_rest_ms(const struct dp_shard *shard);
 
 /* From now on new requests are answered DP_STOPPING; those under way end; then a last write-back cycle

@@ -1,4 +1,4 @@
-/* One shard: the nouns that it is made of. Each is changed by its own file only; what stands here beside them is the shard's own.
+/* One shard: the nouns that it is made of. Each is changed by its own file only; the other fields are the shard's own.
  * Nothing outside this folder includes it. */
 #ifndef DP_SHARD_SHARD_STATE_H
 #define DP_SHARD_SHARD_STATE_H

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_SHARE      2u                   /* of the cache: the rows of a step, as of any request */
-#define KEPT_SHARE      4u                   /* of the cache's budget, beside it: the pushes of a step */
+#define STEP_SHARE      2u /* of the cache: the rows of a step, as of any request */
+#define KEPT_SHARE      4u /* as much as this part of the cache's budget: the pushes of a step */
 #define KEPT_LEAST      ((uint64_t)64 << 20) /* but not less */
 #define JOURNAL_SHARE   8u /* of the journal's budget: the pushes of a step with its close */
 #define JOURNAL_DEFAULT ((uint64_t)4 << 30)
 #define SEGMENT_DEFAULT ((uint64_t)256 << 20)
 #define AGAIN_NS                                                                                             \
-    UINT64_C(10000000) /* between two attempts to append anew: the disk is behind, or has no segment yet */
+    UINT64_C(10000000) /* between two attempts to reappend: the disk is behind, or has no segment yet */
 #define TELL_NS       UINT64_C(10000000000) /* for so long that may be */
 #define SEGMENT_HEADS ((uint64_t)8192)      /* of a segment, and of a record */
 
@@ -237,7 +237,7 @@ void dp_step_buffering_turn(struct dp_shard *shard)
     if (reappend(&shard->kept, &shard->journaling, &err) == DP_APPENDED) {
         dp_log(DP_LOG_INFO,
                "shard %" PRIu32 ": half of its journal is full and step %" PRIu64 " is open: its %" PRIu32
-               " pushes were appended anew, so that the rest can go",
+               " pushes were appended again, so that older segments can go",
                shard->base.index, shard->steps.open, dp_step_buffer_count(&shard->kept));
         shard->step_buffering.failing_ns = 0;
         return;
@@ -249,10 +249,11 @@ void dp_step_buffering_turn(struct dp_shard *shard)
     if (now - shard->step_buffering.failing_ns < TELL_NS)
         return;
     shard->step_buffering.failing_ns = now;
-    dp_log(DP_LOG_WARN,
-           "shard %" PRIu32 ": half of its journal is full and step %" PRIu64
-           " is open, whose pushes could not be appended anew: %s; raise journal_bytes in the cluster file",
-           shard->base.index, shard->steps.open, err.text);
+    dp_log(
+        DP_LOG_WARN,
+        "shard %" PRIu32 ": half of its journal is full and step %" PRIu64
+        " is open, and its pushes could not be appended again: %s; raise journal_bytes in the cluster file",
+        shard->base.index, shard->steps.open, err.text);
 }
 
 enum dp_appended dp_step_buffering_drop(struct dp_shard *shard, const struct dp_waiting *waiting,

@@ -25,11 +25,13 @@ struct dp_step_buffering {
     uint64_t failing_ns; /* since when attempts fail, or when that was logged; 0: the last one succeeded */
 };
 
-/* Whether a push that its rule lets be kept fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
+/* Whether a push that its mode lets be kept fits into its step. A push that does not uses up no number: the worker
+ * pushes the step again under the same one. */
 DP_MUST_USE
 enum dp_status dp_step_buffering_check(const struct dp_shard *shard, const struct dp_waiting *push,
                                        struct dp_error *err);
-/* A push of nobody while a step is open: half of the journal is left for what closes it, as no room can be made there. */
+/* A push without a member while a step is open: half of the journal is left for the pushes that complete the step,
+ * as no room can be made there. */
 DP_MUST_USE
 enum dp_status dp_step_buffering_check_other(const struct dp_shard *shard, struct dp_error *err);
 /* Reappends where that is due. Not while the shard drains. */

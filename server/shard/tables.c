@@ -1,4 +1,4 @@
-/* Creating tables, durably, and the status, which tells of them. */
+/* Creating tables, durably, and the status. */
 #include "server/durable/table_mark.h"
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"

@@ -100,14 +100,14 @@ static enum dp_done do_and_answer(struct dp_shard *shard, struct dp_waiting *wai
     return answered == DP_AGAIN || answered == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
 }
 
-/* What the request behind one that waits lacks is read, where nobody waits for room. */
+/* Reads the rows of the request after one that waits, where no request waits for room. */
 static void read_ahead(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     if (!waiting || waiting->lookup.ahead || dp_schedule_first(&shard->schedule, DP_WAIT_ROOM) ||
         !waiting->decoded || waiting->broken.status != DP_OK ||
         (waiting->request.kind != DP_REQUEST_PULL && waiting->request.kind != DP_REQUEST_PUSH))
         return;
-    /* What fails here is told when its turn comes. */
+    /* A failure is answered when its turn comes. */
     if (dp_sections_check(&shard->base, &shard->tables, waiting, NULL) == DP_OK)
         dp_misses_read_ahead(&shard->misses, &waiting->lookup);
 }
@@ -145,7 +145,7 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
         return;
     }
     /* What came behind it would overtake it: the client sends all of them again, in order. What was done before is not among
-     * them: a pull that was held comes back behind later requests, and nobody would send it again. */
+     * them: a pull that was held comes back after later requests, and no client would send it again. */
     session->expected = sequence;
     for (uint32_t n = session->waiting; n > 0; n--) {
         first = take_first(shard, session);
@@ -174,7 +174,7 @@ static void count_turn(struct dp_counters *c, uint64_t ns)
         DP_COUNT_SET(c, turn_ns_max, ns);
 }
 
-/* What became durable is answered, and who waits for the disk goes on. */
+/* Durable pushes are answered, and requests that wait for the disk go on. */
 static void journal_turn(struct dp_shard *shard)
 {
     struct dp_schedule *schedule = &shard->schedule;
@@ -186,7 +186,7 @@ static void journal_turn(struct dp_shard *shard)
         dp_schedule_wake_first(schedule, DP_WAIT_DISK);
 }
 
-/* Whose turn it is for room: the first who waits for it, or the urgent one where it is among them. NULL: nobody's. */
+/* The session that gets room next: the first that waits for it, or the urgent one where it is among them. */
 static struct dp_session *room_head(const struct dp_shard *shard)
 {
     struct dp_session *session = dp_schedule_first(&shard->schedule, DP_WAIT_ROOM);
@@ -212,7 +212,7 @@ static bool goes_on(const struct dp_shard *shard)
            dp_cache_budget_goes_on(&shard->budget, head ? &head->first->lookup : NULL);
 }
 
-/* What is under way that will wake those who wait: of each reason in schedule.c's rules. */
+/* For each reason in schedule.c's rules: whether something is under way that will wake its sessions. */
 static void will_wake(const struct dp_shard *shard, bool out[DP_SCHEDULE_QUEUES])
 {
     const struct dp_session *head = room_head(shard);
@@ -258,7 +258,7 @@ static void do_requests(struct dp_shard *shard)
         do_first(shard, session);
         dp_schedule_run(&shard->schedule, session);
         if (shard->push_replies.count > 0)
-            journal_turn(shard); /* what became durable meanwhile does not wait for the turn's end */
+            journal_turn(shard); /* answers do not wait for the turn's end */
     }
 }
 

@@ -5,7 +5,7 @@
  *           times its gradient; f32, multiply, then add. The sum of one push is its gradient, bit for bit. It is no NaN; rounding may make it
  *           infinite where gradients are near the end of f32, and the optimizer bounds it.
  * Floor     The journal is needed from the first push of the step closed last: its replay brings the old weights back. So
- *           marks tell no lsn at or past it, while a step is open in which somebody takes part. (step_buffering.h: reappending moves it.)
+ *           marks have no lsn at or past it while a step with members is open. (Reappending moves it: step_buffering.h.)
  * Holds     Steps ascend by (run, step), a step's pushes by rank. bytes = those of all pushes, without the old weights.
  * Thread    The shard's. Memory: a push keeps the message that its sections lend from; old weights keep theirs. */
 #ifndef DP_STEPS_STEP_BUFFER_H
@@ -17,7 +17,7 @@
 struct dp_buffered_push {
     uint32_t run, rank;
     uint64_t step, examples, view, stream, number, lsn;
-    uint64_t again_lsn; /* of its record appended anew, until all are; 0: not yet */
+    uint64_t again_lsn; /* of its record appended again, until all are; 0: not yet */
     float rate;
     size_t bytes;
     struct dp_message *message;
@@ -43,8 +43,8 @@ struct dp_step_buffer {
     struct dp_buffered_step *first;
     size_t bytes;
     uint64_t
-        closed_lsn; /* of the first push of the step closed last, or before its weights as they were appended anew; 0: its old weights are needed no more, or none was */
-    uint64_t again_from; /* pushes below this lsn are being appended anew; 0: none are */
+        closed_lsn; /* of the first push of the step closed last, or before its reappended weights; 0: they are not needed */
+    uint64_t again_from; /* pushes below this lsn are being appended again; 0: none are */
     struct dp_step_buffer_old {
         uint32_t run; /* 0: there are none */
         uint64_t step;
@@ -77,7 +77,7 @@ uint32_t dp_step_buffer_count(const struct dp_step_buffer *kept);
 /* It was found in the journal again, with this lsn. */
 void dp_step_buffer_found_again(struct dp_step_buffer *kept, uint32_t run, uint64_t step, uint32_t rank,
                                 uint64_t lsn);
-/* What is kept is appended anew, or goes on to be: pushes below the lsn of now, each once, and then the old weights. */
+/* Reappending begins or goes on: pushes below the lsn of now, each once, and then the old weights. */
 void dp_step_buffer_begin_again(struct dp_step_buffer *kept, uint64_t lsn);
 static inline bool dp_step_buffer_lacks_again(const struct dp_step_buffer *kept,
                                               const struct dp_buffered_push *push)
@@ -143,14 +143,14 @@ void dp_step_buffer_close(struct dp_step_buffer *kept, uint32_t run, uint64_t st
 void dp_step_buffer_restore_old(struct dp_step_buffer *kept, uint32_t run, uint64_t step, uint32_t sections,
                                 const struct dp_section *section, const uint32_t *dims,
                                 struct dp_message **message, uint64_t lsn);
-/* Nobody takes part in the open step: nobody asks for the weights from before the last one. */
+/* The open step has no members: no pull asks for the weights from before the last one. */
 void dp_step_buffer_forget_old(struct dp_step_buffer *kept);
 /* Weights from before the last closed step of a key that it changed, and NULL for one that it did not. *at: 0 for the first
  * key; keys ascend from call to call. They lie as their record does: at multiples of four bytes. */
 const float *dp_step_buffer_old_weights(const struct dp_step_buffer *kept, uint32_t table, uint64_t mixed,
                                         uint32_t *at);
 
-/* Rows and marks tell no lsn above it; UINT64_MAX: there is no bound. */
+/* Rows and marks have no lsn above it; UINT64_MAX: there is no bound. */
 uint64_t dp_step_buffer_floor(const struct dp_step_buffer *kept);
 
 #endif

@@ -28,7 +28,7 @@ static void find_least(struct dp_steps *steps)
     steps->changes += steps->least != before;
 }
 
-/* Kept likewise: who takes part in the open step, and has pushed it. */
+/* Kept likewise: how many members take part in the open step, and have pushed it. */
 static void count_open(struct dp_steps *steps)
 {
     uint32_t members = 0, backups = dp_mode_backups(steps->view.mode, steps->view.slack);
@@ -44,7 +44,7 @@ static void count_open(struct dp_steps *steps)
     steps->wanted = members > backups ? members - backups : members > 0;
 }
 
-/* Nobody takes part in the open step, and somebody does in a later one: that is the next to be gathered. */
+/* The open step has no members, and a later one has: that is the next to be gathered. */
 static void skip_empty(struct dp_steps *steps)
 {
     uint64_t first = UINT64_MAX;
@@ -191,7 +191,7 @@ uint64_t dp_steps_begin(const struct dp_steps *steps)
         return steps->open + 1;
     if (!dp_mode_of(steps->view.mode)->waits)
         return steps->view.first_step;
-    /* nobody has been told that all have finished more */
+    /* no client has seen that all have finished more */
     return steps->least != UINT64_MAX ? steps->least : greatest_next(steps);
 }
 
@@ -372,13 +372,13 @@ static uint64_t silent_ms(const struct dp_steps *steps, uint32_t rank, uint64_t 
     return now_ns > heard ? (now_ns - heard) / 1000000u : 0;
 }
 
-/* sync:B: who takes part in the open step and has not pushed it. */
+/* sync:B: whether it takes part in the open step and has not pushed it. */
 static bool is_missing(const struct dp_steps *steps, uint32_t rank)
 {
     return dp_steps_takes_part(steps, rank, steps->open) && steps->next[rank] <= steps->open;
 }
 
-/* Of the missing ones the one that is waited for: who joined first, then the longest silent. */
+/* The missing member to name: one that joined before one that did not, then the longest silent. */
 static uint32_t longest_silent(const struct dp_steps *steps)
 {
     uint32_t found = UINT32_MAX;
@@ -436,7 +436,7 @@ static uint64_t say_missing(const struct dp_steps *steps, const struct dp_member
     return silent_ms(steps, rank, now_ns);
 }
 
-/* Though the member who pulls must have pushed some here: more steps back than a client has pushes under way. */
+/* Though the pulling member must have pushed some here: more steps back than a client has pushes under way. */
 static bool knows_no_step(const struct dp_steps *steps, const struct dp_membership *member)
 {
     const struct dp_view *view = &steps->view;

@@ -3,14 +3,14 @@
  *     look at a view -> (the journal has it) -> take -> check a member -> pull: go, held, old weights; push: go, keep -> pushed
  *     sync: ... -> all, or all but B, have pushed the open step -> closed -> the next step is open
  * Returns   A view may let a member that has left take part again, from a later step on. The shard accepts that where it has not passed
- *           the step; else the member takes part in nothing here until a view names a later one. Who returns pushes nothing before all
+ *           the step; else the member takes part in nothing here until a view names a later one. A member that returns pushes nothing before all
  *           shards have accepted: so no step is closed with it on one shard and without it on another. What it pushed before it left
  *           still counts for the steps below `former`.
  * Finished  A member has finished the steps below next[rank]; where that is not below its `until`, all that ever come.
  * Rules     What a mode says to pulls and pushes is in server/modes, a file for each mode; here is what it is said of.
  * Open      Of a mode that applies steps at once: the step whose pushes are gathered. It is gathered once all of its members, but as many as
  *           the mode has backups, have pushed it.
- * Skipped   Such a mode: steps that nobody takes part in, between those of members that left and of one that returns, are never open.
+ * Skipped   Such a mode: steps without members, between those of members that left and of one that returns, are never open.
  * Promise   A verdict changes only where `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.
  * Thread    The shard's. Memory: the view's members. Failure: what is refused changed nothing. */
@@ -28,7 +28,7 @@ struct dp_steps {
     uint64_t
         least; /* the fewest steps finished by a member that has not finished all; UINT64_MAX: there is none */
     uint32_t least_rank; /* whose; the lowest rank of several */
-    uint32_t wanted;     /* sync: so many pushes of the open step close it; 0: nobody takes part in it */
+    uint32_t wanted;     /* sync: so many pushes of the open step close it; 0: it has no members */
     uint32_t pushed;     /* sync: members that take part in the open step and have pushed it */
     struct dp_error
         stuck; /* why the open step, which was gathered, cannot be closed now; DP_OK: nothing is known */
@@ -45,7 +45,7 @@ struct dp_steps {
 enum dp_view_news {
     DP_VIEW_KNOWN,   /* the one acted on is this one or a later one of its run */
     DP_VIEW_NEWER,   /* of the same run: steps finished stay */
-    DP_VIEW_NEW_RUN, /* a later run, or the first: steps begin anew at its first_step */
+    DP_VIEW_NEW_RUN, /* a later run, or the first: steps begin at its first_step */
     DP_VIEW_REFUSED, /* why in err */
 };
 /* Changes nothing. */
@@ -53,7 +53,7 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
                                 struct dp_error *err);
 /* Acts on it from now on. NEWER or NEW_RUN only; takes it over and leaves {0}. */
 void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns);
-/* What the marks tell of a member. */
+/* Of a member, as the marks have it. */
 struct dp_steps_place {
     uint64_t next, start, former;
 };
@@ -66,7 +66,7 @@ static inline bool dp_steps_has_begun(const struct dp_steps *steps, uint32_t ran
     return steps->start[rank] != UINT64_MAX;
 }
 /* Of a member that is to return: whether a later view may say so, where its own says that it has left. INVALID: it had not pushed all
- * of its steps, and nobody would. AGAIN (wait STEP): the open step is still one of those before it left last but once. */
+ * of its steps, and no process would. AGAIN (wait STEP): the open step is still one of those before it left last but once. */
 DP_MUST_USE
 enum dp_status dp_steps_check_left(const struct dp_steps *steps, uint32_t rank, struct dp_error *err);
 /* The least step from which it would accept a member now. */
@@ -103,7 +103,7 @@ uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_members
                            struct dp_error *err);
 /* A push of this step was applied, kept, dropped, or found applied before; in replay too. */
 void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step);
-/* By how many steps whoever pushes `step` is ahead of the slowest member that has not finished all. */
+/* By how many steps a member that pushes `step` is ahead of the slowest that has not finished all. */
 static inline uint64_t dp_steps_gap(const struct dp_steps *steps, uint64_t step)
 {
     return step > steps->least ? step - steps->least : 0;
@@ -133,7 +133,7 @@ static inline bool dp_steps_has_backups(const struct dp_steps *steps)
 {
     return dp_mode_backups(steps->view.mode, steps->view.slack) > 0;
 }
-/* It was gathered and cannot be closed now: whoever waits for the next one is refused. */
+/* It was gathered and cannot be closed now: pulls of the next one are refused. */
 void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why);
 /* The open step was closed; it must have been gathered. */
 void dp_steps_closed(struct dp_steps *steps);

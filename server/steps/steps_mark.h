@@ -1,7 +1,7 @@
 /* Steps mark: the steps of a shard's run as its store keeps them (durable_marks.h). Little endian:
  *     format u32 (2) | 0 u32 | open u64 | the view (common/wire/view.h) | members times: next u64 | start u64 | former u64
  * Format 1, of before members could return, is refused with the way out.
- * It may tell of more than the marks' lsn has: replay then finds its records known. Whether this shard accepted a return is in
+ * It may have more than the marks' lsn: replay then finds its records known. Whether this shard accepted a return is in
  * `start` for that: replayed from a later state, the same view could find the step passed.
  * Thread    The shard's. */
 #ifndef DP_STEPS_STEPS_MARK_H

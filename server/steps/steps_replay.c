@@ -164,7 +164,7 @@ static struct dp_message *copy_weights(const struct dp_request *rows, const void
     return copy;
 }
 
-/* Its rows have it, and the steps tell so: only the weights from before are told again. */
+/* Its rows and the steps have it: only the weights from before are restored. */
 static enum dp_status restore_old(const struct dp_steps_replay *r, const struct dp_record *close,
                                   const struct dp_request *rows, uint64_t lsn, const void *bytes, size_t size,
                                   struct dp_error *err)
@@ -191,9 +191,9 @@ static enum dp_status end_step(const struct dp_steps_replay *r, const struct dp_
         return err->status;
     dp_step_buffer_close(r->kept, close->run, close->step, rows->sections, section, close->dims, &copy);
     if (close->run == r->steps->view.run && dp_steps_has_backups(r->steps))
-        dp_step_buffer_forget_old(r->kept); /* nobody asks for them */
+        dp_step_buffer_forget_old(r->kept); /* no pull asks for them */
     if (close->run != r->steps->view.run || close->step != r->steps->open)
-        return DP_OK; /* the marks tell it, or a later run has begun */
+        return DP_OK; /* the marks have it, or a later run has begun */
     if (!dp_steps_is_by_step(r->steps) || !dp_steps_is_gathered(r->steps))
         return dp_fail(err, DP_CORRUPT, "step %" PRIu64 " was closed before enough had pushed it",
                        close->step);
@@ -231,7 +231,7 @@ enum dp_status dp_steps_replay_end(const struct dp_steps_replay *r, struct dp_er
             !dp_step_buffer_find(r->kept, steps->view.run, steps->open, rank))
             return dp_fail(err, DP_CORRUPT,
                            "the push of worker %" PRIu32 " in step %" PRIu64
-                           " is not in the journal, though the store's marks tell of it",
+                           " is not in the journal, though the store's marks count it",
                            rank, steps->open);
     return DP_OK;
 }

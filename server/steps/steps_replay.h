@@ -1,5 +1,5 @@
 /* Steps replay: what the journal's records say of views and steps, taken in again at an opening, in their order.
- * Promise   Steps, kept pushes and the weights from before the last close are those of before the crash. What the marks tell
+ * Promise   Steps, kept pushes and the weights from before the last close are those of before the crash. What the marks have
  *           already (steps_mark.h) changes nothing.
  * Thread    The shard's, at its opening. */
 #ifndef DP_STEPS_STEPS_REPLAY_H
@@ -33,7 +33,7 @@ DP_MUST_USE
 enum dp_status dp_steps_replay_close(const struct dp_steps_replay *replay, const struct dp_record *close,
                                      const struct dp_request *rows, uint64_t lsn, const void *bytes,
                                      size_t size, struct dp_error *err);
-/* All was replayed: what no step needs any more goes. DP_CORRUPT: a push is missing that the steps tell of. */
+/* All was replayed: what no step needs any more goes. DP_CORRUPT: a push that the steps count is missing. */
 DP_MUST_USE
 enum dp_status dp_steps_replay_end(const struct dp_steps_replay *replay, struct dp_error *err);
 
