@@ -166,11 +166,11 @@ struct round {
     struct dp_error why;
 };
 
-static enum again comes_again(const struct dp_job *job, enum dp_status st)
+static enum again comes_again(const struct dp_job *job, bool let_leave, enum dp_status st)
 {
     if (dp_job_stopped(job))
         return AGAIN_NOT;
-    return job->let_leave ? AGAIN_LEFT : st == DP_GENERATION ? AGAIN_RESTORED : AGAIN_NOT;
+    return let_leave ? AGAIN_LEFT : st == DP_GENERATION ? AGAIN_RESTORED : AGAIN_NOT;
 }
 
 /* Servers that are of no other history after all were lost, swapped or mixed up: a person must see to that. */
@@ -187,6 +187,8 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
                                  bool resumes, struct round *round, struct dp_error *err)
 {
     char name[32];
+    const struct dp_train_options options = {.cluster_file = flags->cluster, .resumes = resumes};
+    bool let_leave = false;
     struct dp_job job;
     struct round before = *round;
     (void)snprintf(name, sizeof name, "worker %" PRIu32, worker);
@@ -195,8 +197,6 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     if (st != DP_OK)
         return st;
     dp_client_generation(job.client, &round->generation, &round->history);
-    job.cluster_file = flags->cluster;
-    job.resumes = resumes;
     st = check_history(&before, round, err);
     bool is_known = st != DP_OK;
     if (st == DP_OK)
@@ -204,13 +204,13 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     if (st == DP_OK) {
         /* Until here a signal ends the process at once: nothing was pushed. */
         dp_stop_signal_catch();
-        st = dp_train(&job, err);
+        st = dp_train(&job, &options, &let_leave, err);
     } else {
         struct dp_progress progress; /* others may wait for this worker */
         dp_progress_init(&progress, &job, 0);
         dp_progress_end(&progress, &job, st);
     }
-    round->again = is_known ? AGAIN_NOT : comes_again(&job, st);
+    round->again = is_known ? AGAIN_NOT : comes_again(&job, let_leave, st);
     round->why = *err;
     dp_job_close(&job);
     return st;

@@ -61,26 +61,47 @@ static void check(enum dp_status st, const struct dp_error *err)
     exit(2);
 }
 
-struct locked {
+static struct {
+    bool is; /* every access to the local copy takes the mutex */
     pthread_mutex_t mutex;
-    double since, inside; /* under the mutex */
-};
+    double inside; /* under the mutex */
+} locked = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void enter(void *of)
+const float *const *__real_dp_weights_view_of(struct dp_weights_view *view);
+const float *const *__wrap_dp_weights_view_of(struct dp_weights_view *view);
+void __real_dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients);
+void __wrap_dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients);
+
+static double enter(void)
 {
-    struct locked *locked = of;
-    DP_ASSERT(pthread_mutex_lock(&locked->mutex) == 0);
-    locked->since = now();
+    if (locked.is)
+        DP_ASSERT(pthread_mutex_lock(&locked.mutex) == 0);
+    return now();
 }
 
-static void leave(void *of)
+static void leave(double since)
 {
-    struct locked *locked = of;
-    locked->inside += now() - locked->since;
-    DP_ASSERT(pthread_mutex_unlock(&locked->mutex) == 0);
+    if (!locked.is)
+        return;
+    locked.inside += now() - since;
+    DP_ASSERT(pthread_mutex_unlock(&locked.mutex) == 0);
 }
 
-/* One pass over all minibatches; returns the mean loss of an example. */
+const float *const *__wrap_dp_weights_view_of(struct dp_weights_view *view)
+{
+    double since = enter();
+    const float *const *weights = __real_dp_weights_view_of(view);
+    leave(since);
+    return weights;
+}
+
+void __wrap_dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients)
+{
+    double since = enter();
+    __real_dp_weights_view_step(view, rate, gradients);
+    leave(since);
+}
+
 static double pass(struct bench *b, struct dp_hogwild *pool, float rate)
 {
     struct dp_error err = {0};
@@ -95,11 +116,9 @@ static double pass(struct bench *b, struct dp_hogwild *pool, float rate)
     return loss / (double)dp_dataset_examples(b->data);
 }
 
-static struct dp_hogwild *pool_open(const struct bench *b, uint32_t threads,
-                                    const struct dp_hogwild_gate *gate)
+static struct dp_hogwild *pool_open(const struct bench *b, uint32_t threads)
 {
-    const struct dp_hogwild_options options = {
-        .job = &b->job, .threads = threads, .batches_max = b->batches, .gate = gate};
+    const struct dp_hogwild_options options = {.job = &b->job, .threads = threads, .batches_max = b->batches};
     struct dp_hogwild *pool;
     struct dp_error err = {0};
     check(dp_hogwild_open(&options, &pool, &err), &err);
@@ -109,10 +128,9 @@ static struct dp_hogwild *pool_open(const struct bench *b, uint32_t threads,
 /* Returns the share of the time that was spent under the lock. */
 static double train(struct bench *b, uint32_t v, uint32_t repeat, struct result *out)
 {
-    struct locked locked = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    const struct dp_hogwild_gate gate = {enter, leave, &locked};
-    struct dp_hogwild *pool =
-        pool_open(b, variants[v].several ? b->threads : 1, variants[v].locked ? &gate : NULL);
+    struct dp_hogwild *pool = pool_open(b, variants[v].several ? b->threads : 1);
+    locked.is = variants[v].locked;
+    locked.inside = 0;
     for (int p = 0; p < dp_graph_parameters(b->job.model.graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(b->job.model.graph, p);
         size_t n;
@@ -126,7 +144,8 @@ static double train(struct bench *b, uint32_t v, uint32_t repeat, struct result 
     out->seconds[repeat] = now() - begin;
     out->processor[repeat] = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor;
     dp_hogwild_close(&pool);
-    pool = pool_open(b, 1, NULL);
+    locked.is = false;
+    pool = pool_open(b, 1);
     out->loss[repeat] = pass(b, pool, 0);
     dp_hogwild_close(&pool);
     return locked.inside / out->seconds[repeat];

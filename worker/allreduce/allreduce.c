@@ -188,11 +188,16 @@ static enum dp_status rank_open(struct rank *r, struct dp_error *err)
     if (st != DP_OK)
         return st;
     r->exchange = (struct dp_exchange){.step = take_step, .of = r, .rows = dp_replica_rows(r->replica)};
-    r->job.exchange = &r->exchange;
     r->job.stop = &r->never;
     dp_progress_init(&r->progress, &r->job, 0);
-    return dp_loop_open(&r->job, r->sets.train, &r->progress, &r->stats, &r->position, &r->remember, &r->loop,
-                        err);
+    const struct dp_loop_options loop = {.job = &r->job,
+                                         .data = r->sets.train,
+                                         .progress = &r->progress,
+                                         .stats = &r->stats,
+                                         .position = &r->position,
+                                         .remember = &r->remember,
+                                         .exchange = &r->exchange};
+    return dp_loop_open(&loop, &r->loop, err);
 }
 
 static void rank_close(struct rank *r)

@@ -39,7 +39,7 @@ static enum dp_status client_open(struct dp_job *job, const char *name, struct d
         options.open_timeout_ms = dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS);
         st = dp_cluster_client(job->cluster, &options, &job->client, err);
     } while (dp_retry_more(&retry, &st, err));
-    job->shared = dp_shared_of_client(job->client);
+    job->shared = dp_shared_of_client();
     return st;
 }
 
@@ -91,7 +91,7 @@ enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, co
 
 void dp_job_disconnect(struct dp_job *job)
 {
-    job->shared.self = NULL;
+    job->shared = NULL;
     dp_client_close(&job->client);
 }
 
@@ -112,11 +112,9 @@ enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct 
     out->worker = worker;
     out->client = NULL;
     out->beside = job->client;
-    out->waits = NULL;
-    out->is_gone = NULL;
-    out->recheck = NULL;
+    out->absence = NULL;
     enum dp_status st = client_open(out, name, err);
-    out->shared.self = NULL;
+    out->shared = NULL;
     if (st == DP_OK)
         st = dp_job_tables(out, false, err);
     if (st != DP_OK)

@@ -22,48 +22,46 @@
 /* Examples in a minibatch that is only scored, or whose size is not settled yet. */
 #define DP_JOB_BATCH 128u
 
-struct dp_exchange;
 struct dp_job;
 struct dp_row_source;
 
+/* How a worker deals with others that are missing: a seam (coordinate/takeover.h, coordinate/peers.h). */
+struct dp_absence {
+    /* Called during a wait for other workers: looks after those that are silent. NULL: there is no removal.
+     * */
+    enum dp_status (*look)(void *of, struct dp_error *err);
+    /* Whether the worker has left, and no worker waits for it. */
+    bool (*is_gone)(const void *of, uint32_t worker);
+    /* Asks the first server which workers that have left are back. NULL: is_gone knows. */
+    enum dp_status (*recheck)(void *of, struct dp_error *err);
+    void *of;
+};
+
 struct dp_job {
     const struct dp_cluster *cluster;
-    const char *cluster_file; /* of a training: for the checkpoint of its best epoch */
-    uint32_t worker;          /* predict: 0 */
-    const atomic_int *stop;   /* number of the signal that asks to stop, or 0 */
-
+    uint32_t worker;        /* predict: 0 */
+    const atomic_int *stop; /* number of the signal that asks to stop, or 0 */
     struct dp_clock clock;
+    uint64_t process; /* differs from that of earlier processes of this worker, for its notes */
+
     struct dp_model model;
-    uint32_t shards;
-    struct dp_client *client;
-    struct dp_shared shared; /* over the client */
-    struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
-    const struct dp_exchange
-        *exchange;                    /* what takes the steps of a training (exchange.h); NULL: the client */
-    const struct dp_row_source *rows; /* what evaluations pull from (row_source.h); NULL: the client */
     struct dp_backend backend;
     char device[64]; /* its description: "cpu, 1 thread", "cuda:0, tf32" */
     struct dp_program *program;
-    bool seated;  /* in async, after dp_membership_join: its pushes are those of a member of the run */
-    bool resumes; /* --resume: an earlier process of this worker may have begun the run */
+    struct dp_batch_shape worst; /* the minibatches that the program was made for */
+
+    uint32_t shards;
+    struct dp_client *client;
+    const struct dp_shared_ops *shared; /* over the client; NULL: it puts no notes */
+    struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */
+    const struct dp_row_source *rows; /* what evaluations pull from (row_source.h); NULL: the client */
+    bool seated; /* in async, after dp_membership_join: its pushes are those of a member of the run */
+
     /* Called during a wait, so that others see that this worker lives; or NULL. */
     void (*alive)(void *of);
     void *alive_of;
-    /* Where a worker that is silent for long leaves (worker/coordinate/takeover.h), else NULL. waits: called during a wait
-     * for other workers; looks after those that are gone. is_gone: whether it has left, and nobody waits for it. */
-    enum dp_status (*waits)(void *of, struct dp_error *err);
-    bool (*is_gone)(const void *of, uint32_t worker);
-    /* Asks the first server whether those that are gone still are; who came back is not any more. */
-    enum dp_status (*recheck)(void *of, struct dp_error *err);
-    void *waits_of;
-    bool
-        let_leave; /* after DP_REPLACED of a training: the others let this process leave, and it may join again */
-    uint64_t awaited_ns; /* when a line last said whom this worker waits for (loop/pull_wait.h) */
-    char awaited
-        [256]; /* for whom or what it has waited for 2 s and more, for its progress note; "": for nobody */
-    struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */
-    uint64_t process;         /* differs from that of earlier processes of this worker, for its notes */
-    struct dp_batch_shape worst; /* the minibatches that the program was made for */
+    const struct dp_absence *absence; /* NULL: all workers are waited for */
 };
 
 /* Opens device, model and client, in this order, so that an error of this machine comes before any wait.
@@ -71,15 +69,16 @@ struct dp_job {
 DP_MUST_USE
 enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
                            const atomic_int *stop, struct dp_job *out, struct dp_error *err);
-/* Opens device and model only: a job without servers (no client, no tables, no notes), whose data and program are those of any other. */
+/* Opens device and model only: a job without servers (no client, no tables, no notes), whose data and program
+ * are those of any other. */
 DP_MUST_USE
 enum dp_status dp_job_open_alone(const struct dp_cluster *cluster, uint32_t worker, const atomic_int *stop,
                                  struct dp_job *out, struct dp_error *err);
 void dp_job_close(struct dp_job *job);
 void dp_job_disconnect(struct dp_job *job);
 
-/* What acts for another worker of the same run: this job's model, program and data over a client of its own, to which its tables belong.
- * It puts no notes. Close it by dp_job_disconnect. */
+/* What acts for another worker of the same run: this job's model, program and data over a client of its own,
+ * to which its tables belong. It puts no notes. Close it by dp_job_disconnect. */
 DP_MUST_USE
 enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
                               struct dp_error *err);
@@ -105,17 +104,21 @@ static inline void dp_job_alive(const struct dp_job *job)
     if (job->alive)
         job->alive(job->alive_of);
 }
+static inline bool dp_job_removes(const struct dp_job *job)
+{
+    return job->absence && job->absence->look;
+}
 static inline enum dp_status dp_job_waits(const struct dp_job *job, struct dp_error *err)
 {
-    return job->waits ? job->waits(job->waits_of, err) : DP_OK;
+    return dp_job_removes(job) ? job->absence->look(job->absence->of, err) : DP_OK;
 }
 static inline bool dp_job_is_gone(const struct dp_job *job, uint32_t worker)
 {
-    return job->is_gone && job->is_gone(job->waits_of, worker);
+    return job->absence && job->absence->is_gone(job->absence->of, worker);
 }
 static inline enum dp_status dp_job_recheck_gone(const struct dp_job *job, struct dp_error *err)
 {
-    return job->recheck ? job->recheck(job->waits_of, err) : DP_OK;
+    return job->absence && job->absence->recheck ? job->absence->recheck(job->absence->of, err) : DP_OK;
 }
 static inline bool dp_job_stopped(const struct dp_job *job)
 {
@@ -125,12 +128,13 @@ static inline bool dp_job_stopped(const struct dp_job *job)
 DP_MUST_USE
 enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                            struct dp_error *err);
-/* The same, of a request that may wait for another worker: looks after those that are gone meanwhile (`waits`). Not while the program
- * computes: whoever stands in uses it. */
+/* The same, of a request that may wait for another worker: looks after those that are gone meanwhile
+ * (`waits`). Not while the program computes: whoever stands in uses it. */
 DP_MUST_USE
 enum dp_status dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                                     struct dp_error *err);
-/* After DP_TOO_OLD: whether the servers may have forgotten the whole run, and not an epoch of it alone, all of whose pushes they had. */
+/* After DP_TOO_OLD: whether the servers may have forgotten the whole run, and not an epoch of it alone, all
+ * of whose pushes they had. */
 bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run);
 /* Asks which of `count` pushes every shard has (dp_client_pushed), by the same policy. DP_TOO_OLD when later
  * epochs of the run have replaced this one. DP_ARGUMENT when the whole run is too old, with the number to

@@ -12,47 +12,28 @@
 
 /* ---- over a client */
 
-static enum dp_status client_note_put(void *self, const char *name, const void *bytes, size_t size,
-                                      uint32_t timeout_ms, struct dp_error *err)
+static enum dp_status client_set(struct dp_client *client, const char *name, uint64_t expected,
+                                 const void *bytes, size_t size, uint32_t timeout_ms, bool *won,
+                                 struct dp_error *err)
 {
-    return dp_client_note_put(self, name, bytes, size, timeout_ms, err);
+    return dp_client_register_set(client, name, expected, bytes, size, timeout_ms, won, NULL, err);
 }
 
-static enum dp_status client_notes(void *self, const char *prefix,
-                                   void (*visit)(void *context, const char *name, const void *bytes,
-                                                 size_t size),
-                                   void *context, uint32_t timeout_ms, struct dp_error *err)
-{
-    return dp_client_notes(self, prefix, visit, context, timeout_ms, err);
-}
-
-static enum dp_status client_get(void *self, const char *name, uint64_t above, uint32_t wait_ms,
-                                 uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err)
-{
-    return dp_client_register_get(self, name, above, wait_ms, timeout_ms, out, err);
-}
-
-static enum dp_status client_set(void *self, const char *name, uint64_t expected, const void *bytes,
-                                 size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
-{
-    return dp_client_register_set(self, name, expected, bytes, size, timeout_ms, won, NULL, err);
-}
-
-static void client_pause(void *self, uint32_t ms)
+static void client_pause(struct dp_client *client, uint32_t ms)
 {
     const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    (void)self;
+    (void)client;
     (void)nanosleep(&pause, NULL);
 }
 
-struct dp_shared dp_shared_of_client(struct dp_client *client)
+const struct dp_shared_ops *dp_shared_of_client(void)
 {
-    static const struct dp_shared_ops ops = {.note_put = client_note_put,
-                                             .notes = client_notes,
-                                             .get = client_get,
+    static const struct dp_shared_ops ops = {.note_put = dp_client_note_put,
+                                             .notes = dp_client_notes,
+                                             .get = dp_client_register_get,
                                              .set = client_set,
                                              .pause = client_pause};
-    return (struct dp_shared){.ops = &ops, .self = client};
+    return &ops;
 }
 
 /* ---- notes */
@@ -67,13 +48,12 @@ static void name_of(const struct dp_job *job, const char *what, uint32_t worker,
 enum dp_status dp_shared_put(struct dp_job *job, const char *what, uint32_t worker, const void *bytes,
                              size_t size, struct dp_error *err)
 {
-    const struct dp_shared *shared = &job->shared;
     char name[NAME_BYTES];
     name_of(job, what, worker, name);
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
     do
-        st = shared->ops->note_put(shared->self, name, bytes, size,
+        st = job->shared->note_put(job->client, name, bytes, size,
                                    dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), err);
     while (dp_retry_more(&retry, &st, err));
     return st;
@@ -89,11 +69,10 @@ static enum dp_status list(struct dp_job *job, const char *prefix,
                            void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                            void *context, struct dp_error *err)
 {
-    const struct dp_shared *shared = &job->shared;
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
     do
-        st = shared->ops->notes(shared->self, prefix, visit, context,
+        st = job->shared->notes(job->client, prefix, visit, context,
                                 dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), err);
     while (dp_retry_more(&retry, &st, err));
     return st;
@@ -164,7 +143,6 @@ static enum dp_status too_old(const struct dp_job *job, enum dp_status st, struc
 enum dp_status dp_shared_get(struct dp_job *job, const char *what, uint64_t above, uint32_t wait_ms,
                              struct dp_register_value *value, struct dp_error *err)
 {
-    const struct dp_shared *shared = &job->shared;
     char name[NAME_BYTES];
     value_name(job, what, name);
     dp_register_value_clear(value);
@@ -172,7 +150,7 @@ enum dp_status dp_shared_get(struct dp_job *job, const char *what, uint64_t abov
     enum dp_status st;
     do {
         uint32_t slice_ms = dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS);
-        st = shared->ops->get(shared->self, name, above, wait_ms, slice_ms, value, err);
+        st = job->shared->get(job->client, name, above, wait_ms, slice_ms, value, err);
     } while (dp_retry_more(&retry, &st, err));
     return too_old(job, st, err);
 }
@@ -180,13 +158,12 @@ enum dp_status dp_shared_get(struct dp_job *job, const char *what, uint64_t abov
 enum dp_status dp_shared_set(struct dp_job *job, const char *what, uint64_t expected, const void *bytes,
                              size_t size, bool *won, struct dp_error *err)
 {
-    const struct dp_shared *shared = &job->shared;
     char name[NAME_BYTES];
     value_name(job, what, name);
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
     do
-        st = shared->ops->set(shared->self, name, expected, bytes, size,
+        st = job->shared->set(job->client, name, expected, bytes, size,
                               dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), won, err);
     while (dp_retry_more(&retry, &st, err));
     *won = *won && st == DP_OK;
@@ -204,6 +181,6 @@ enum dp_status dp_shared_pause(struct dp_job *job, uint32_t ms, struct dp_error 
     if (dp_job_stopped(job))
         return dp_fail(err, DP_STOPPING, "stopped by a signal while waiting for other workers");
     dp_job_alive(job);
-    job->shared.ops->pause(job->shared.self, ms);
+    job->shared->pause(job->client, ms);
     return DP_OK;
 }

@@ -4,7 +4,7 @@
  * Promise   A call waits for the first server by the retry policy (retry.h): DP_TIMEOUT and DP_UNAVAILABLE
  *           name it. A set that failed, or was not won, may still have been stored: the caller reads the
  *           value.
- * Seam      dp_shared_ops: one try each, over the job's client; tests put their own in the job.
+ * Seam      dp_shared_ops: one attempt each, over the job's client; tests put their own in the job.
  * Thread    The client's. */
 #ifndef DP_CONTEXT_SHARED_H
 #define DP_CONTEXT_SHARED_H
@@ -13,25 +13,20 @@
 
 struct dp_job;
 
-/* As the functions of downpour.h. self: dp_shared.self. */
+/* As the functions of downpour.h. */
 struct dp_shared_ops {
-    enum dp_status (*note_put)(void *self, const char *name, const void *bytes, size_t size,
+    enum dp_status (*note_put)(struct dp_client *client, const char *name, const void *bytes, size_t size,
                                uint32_t timeout_ms, struct dp_error *err);
-    enum dp_status (*notes)(void *self, const char *prefix,
+    enum dp_status (*notes)(struct dp_client *client, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err);
-    enum dp_status (*get)(void *self, const char *name, uint64_t above, uint32_t wait_ms, uint32_t timeout_ms,
-                          struct dp_register_value *out, struct dp_error *err);
-    enum dp_status (*set)(void *self, const char *name, uint64_t expected, const void *bytes, size_t size,
-                          uint32_t timeout_ms, bool *won, struct dp_error *err);
-    void (*pause)(void *self, uint32_t ms);
+    enum dp_status (*get)(struct dp_client *client, const char *name, uint64_t above, uint32_t wait_ms,
+                          uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err);
+    enum dp_status (*set)(struct dp_client *client, const char *name, uint64_t expected, const void *bytes,
+                          size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err);
+    void (*pause)(struct dp_client *client, uint32_t ms);
 };
-struct dp_shared {
-    const struct dp_shared_ops *ops;
-    void *self; /* NULL: closed */
-};
-
-struct dp_shared dp_shared_of_client(struct dp_client *client);
+const struct dp_shared_ops *dp_shared_of_client(void);
 
 struct dp_shared_note {
     void *bytes; /* heap; NULL: none */

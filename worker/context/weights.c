@@ -72,25 +72,30 @@ static void rows_free(const struct dp_backend *backend, float *rows)
     dp_pinned_free(backend, &block);
 }
 
+enum dp_status dp_weights_block_keys(const struct dp_parameter *parameter, struct dp_keys **out,
+                                     struct dp_error *err)
+{
+    size_t blocks = dp_parameter_floats(parameter) / parameter->table.dim;
+    enum dp_status st = dp_keys_new(out, err);
+    if (st != DP_OK)
+        return st;
+    uint64_t *numbers = calloc(blocks, sizeof *numbers);
+    if (!numbers)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu block numbers", blocks);
+    for (size_t i = 0; i < blocks; i++)
+        numbers[i] = i;
+    st = dp_keys_set(*out, numbers, blocks, err);
+    free(numbers);
+    return st;
+}
+
 static enum dp_status dense_new(const struct dp_weights *weights, struct weights_held *held,
                                 const struct dp_parameter *parameter, struct dp_error *err)
 {
-    size_t blocks = held->floats / parameter->table.dim;
-    enum dp_status st = dp_keys_new(&held->keys, err);
-    if (st != DP_OK)
-        return st;
     held->local = rows_of(weights->backend, held->floats, 1);
-    uint64_t *numbers = block_of(blocks, 1, sizeof *numbers);
-    if (held->local && numbers) {
-        for (size_t i = 0; i < blocks; i++)
-            numbers[i] = i;
-        st = dp_keys_set(held->keys, numbers, blocks, err);
-    } else {
-        st = dp_fail(err, DP_NOMEM, "no memory for the %zu floats of parameter %s", held->floats,
-                     parameter->table.name);
-    }
-    free(numbers);
-    return st;
+    return held->local ? dp_weights_block_keys(parameter, &held->keys, err)
+                       : dp_fail(err, DP_NOMEM, "no memory for the %zu floats of parameter %s", held->floats,
+                                 parameter->table.name);
 }
 
 static enum dp_status sparse_new(struct dp_weights *weights, struct weights_held *held,
@@ -303,13 +308,13 @@ const struct dp_pulled_at *dp_weights_pulled_at(const struct dp_weights *weights
 }
 
 /* Finds the batch's keys in the union: both ascend, so one pass finds all. */
-static void find_places(struct united *united, const struct dp_batch_group *group)
+static void find_places(const uint64_t *united, const struct dp_batch_group *group, uint32_t *place)
 {
     size_t at = 0;
     for (uint32_t k = 0; k < group->distinct; k++) {
-        while (united->merged[at] < group->keys[k])
+        while (united[at] < group->keys[k])
             at++;
-        united->place[k] = (uint32_t)at;
+        place[k] = (uint32_t)at;
     }
 }
 
@@ -321,7 +326,7 @@ const float *const *dp_weights_of(struct dp_weights *weights, uint32_t i)
         return weights->shown;
     const struct dp_batch *batch = weights->batches[i];
     for (uint32_t g = 0; g < weights->groups; g++)
-        find_places(&weights->united[g], &batch->group[g]);
+        find_places(weights->united[g].merged, &batch->group[g], weights->united[g].place);
     for (int p = 0; p < weights->parameters; p++) {
         const struct weights_held *held = &weights->held[p];
         if (!held->sparse)
@@ -365,4 +370,150 @@ const uint64_t *dp_weights_keys(const struct dp_weights *weights, uint32_t group
 {
     *n = dp_keys_distinct(weights->united[group].keys);
     return dp_keys_mixed(weights->united[group].keys);
+}
+
+/* ---- views */
+
+/* One parameter: the thread's copy, and the local copy of all threads. */
+struct viewed {
+    bool sparse;
+    uint32_t group; /* sparse */
+    size_t width;   /* floats a key */
+    size_t floats;  /* dense */
+    float *copy;    /* of the rows of the batch, or of a dense parameter */
+    float *shared;
+};
+
+struct dp_weights_view {
+    int parameters;
+    uint32_t groups;
+    struct viewed viewed[DP_GRAPH_PARAMETERS_MAX];
+    const float *shown[DP_GRAPH_PARAMETERS_MAX];
+    uint32_t *place[DP_BATCH_GROUPS_MAX];
+    const uint32_t *lent[DP_BATCH_GROUPS_MAX];
+    const struct dp_batch *batch; /* of the last `at` */
+};
+
+static float load(const float *from)
+{
+    float value;
+    __atomic_load(from, &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+static void store(float *to, float value)
+{
+    __atomic_store(to, &value, __ATOMIC_RELAXED);
+}
+
+static enum dp_status viewed_init(struct viewed *viewed, const struct dp_parameter *parameter,
+                                  const struct dp_batch_shape *worst, struct dp_error *err)
+{
+    viewed->sparse = parameter->sparse;
+    viewed->group = parameter->group;
+    viewed->width = parameter->table.dim;
+    viewed->floats = parameter->sparse ? 0 : dp_parameter_floats(parameter);
+    viewed->copy = parameter->sparse ? block_of(dp_batch_distinct_max(worst, parameter->group), viewed->width,
+                                                sizeof(float))
+                                     : block_of(viewed->floats, 1, sizeof(float));
+    return viewed->copy ? DP_OK
+                        : dp_fail(err, DP_NOMEM,
+                                  "no memory for a thread's weights of parameter %s: use fewer threads or "
+                                  "take smaller minibatches",
+                                  parameter->table.name);
+}
+
+enum dp_status dp_weights_view_new(const struct dp_weights_options *options, struct dp_weights_view **out,
+                                   struct dp_error *err)
+{
+    DP_ASSERT(options->batches_max > 1);
+    *out = NULL;
+    struct dp_weights_view *view = calloc(1, sizeof *view);
+    if (!view)
+        return dp_fail(err, DP_NOMEM, "no memory for a thread's weights");
+    view->parameters = dp_graph_parameters(options->graph);
+    view->groups = options->worst->groups;
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; st == DP_OK && g < view->groups; g++) {
+        uint32_t distinct_max = dp_batch_distinct_max(options->worst, g);
+        view->place[g] = block_of(distinct_max, 1, sizeof *view->place[g]);
+        if (!view->place[g])
+            st = dp_fail(err, DP_NOMEM, "no memory for a thread's places of %u keys", distinct_max);
+    }
+    for (int p = 0; st == DP_OK && p < view->parameters; p++) {
+        st = viewed_init(&view->viewed[p], dp_graph_parameter(options->graph, p), options->worst, err);
+        view->shown[p] = view->viewed[p].copy;
+    }
+    if (st != DP_OK)
+        dp_weights_view_free(&view);
+    *out = view;
+    return st;
+}
+
+void dp_weights_view_free(struct dp_weights_view **view)
+{
+    struct dp_weights_view *v = *view;
+    *view = NULL;
+    if (!v)
+        return;
+    for (int p = 0; p < v->parameters; p++)
+        free(v->viewed[p].copy);
+    for (uint32_t g = 0; g < v->groups; g++)
+        free(v->place[g]);
+    free(v);
+}
+
+static void copy_rows(const struct viewed *viewed, const uint32_t *place, uint32_t keys)
+{
+    size_t width = viewed->width;
+    for (uint32_t k = 0; k < keys; k++) {
+        const float *from = viewed->shared + place[k] * width;
+        for (size_t c = 0; c < width; c++)
+            viewed->copy[k * width + c] = load(from + c);
+    }
+}
+
+const uint32_t *const *dp_weights_view_at(struct dp_weights_view *view, struct dp_weights *weights,
+                                          const struct dp_batch *batch)
+{
+    view->batch = batch;
+    for (uint32_t g = 0; g < view->groups; g++) {
+        size_t n;
+        find_places(dp_weights_keys(weights, g, &n), &batch->group[g], view->place[g]);
+        view->lent[g] = view->place[g];
+    }
+    for (int p = 0; p < view->parameters; p++)
+        view->viewed[p].shared = dp_weights_local(weights, p);
+    return view->lent;
+}
+
+const float *const *dp_weights_view_of(struct dp_weights_view *view)
+{
+    for (int p = 0; p < view->parameters; p++) {
+        const struct viewed *viewed = &view->viewed[p];
+        if (viewed->sparse)
+            copy_rows(viewed, view->place[viewed->group], view->batch->group[viewed->group].distinct);
+        for (size_t i = 0; i < viewed->floats; i++)
+            viewed->copy[i] = load(viewed->shared + i);
+    }
+    return view->shown;
+}
+
+static void descend_shared(float *w, const float *g, size_t n, float rate)
+{
+    for (size_t i = 0; i < n; i++)
+        store(w + i, load(w + i) - rate * g[i]);
+}
+
+void dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients)
+{
+    for (int p = 0; p < view->parameters; p++) {
+        const struct viewed *viewed = &view->viewed[p];
+        size_t width = viewed->width;
+        const uint32_t *place = viewed->sparse ? view->place[viewed->group] : NULL;
+        uint32_t keys = viewed->sparse ? view->batch->group[viewed->group].distinct : 0;
+        descend_shared(viewed->shared, gradients[p], viewed->floats, rate);
+        for (uint32_t k = 0; k < keys; k++)
+            descend_shared(viewed->shared + place[k] * width, gradients[p] + k * width, width, rate);
+    }
 }

@@ -29,7 +29,8 @@ struct dp_weights_options {
     /* NULL, or the backend that copies from the buffers: they are pinned for it, and it outlives them. */
     const struct dp_backend *backend;
     const struct dp_weights *dense_of; /* NULL, or weights whose dense parameters these share */
-    /* NULL: rows come from the client. Else from here, in `issue`, which then needs no client; it outlives the weights. */
+    /* NULL: rows come from the client. Else from here, in `issue`, which then needs no client; it outlives
+     * the weights. */
     const struct dp_row_source *source;
 };
 
@@ -44,8 +45,8 @@ void dp_weights_free(struct dp_weights **weights);
 DP_MUST_USE
 enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *const *batches, uint32_t count,
                                struct dp_error *err);
-/* Issues the pull of the parameters that `which` selects. step: NULL, or the step of the run whose weights the
- * pull asks for (dp_client_pull_step). The caller waits (dp_client_wait); without
+/* Issues the pull of the parameters that `which` selects. step: NULL, or the step of the run whose weights
+ * the pull asks for (dp_client_pull_step). The caller waits (dp_client_wait); without
  * parameters, or with a source, *ticket is {0}, and there is no wait. */
 DP_MUST_USE
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
@@ -64,5 +65,41 @@ void dp_weights_step(struct dp_weights *weights, float rate, float *const *gradi
  * and for callers that fill it without a client. */
 float *dp_weights_local(struct dp_weights *weights, int parameter);
 const uint64_t *dp_weights_keys(const struct dp_weights *weights, uint32_t group, size_t *n);
+
+/* The keys of a dense parameter: the numbers of its blocks, prepared once. On failure *out may be set, and is
+ * the caller's to free. */
+DP_MUST_USE
+enum dp_status dp_weights_block_keys(const struct dp_parameter *parameter, struct dp_keys **out,
+                                     struct dp_error *err);
+
+/* A view: one thread's, of weights that several threads use at once (Hogwild!, Niu et al. 2011).
+ *     at (batch)  ->  of  ->  the thread computes  ->  step
+ * `at` finds where the rows of a minibatch are; `of` copies them, and all dense parameters, out of the local
+ * copy of a fetch; `step` moves the local copy by w -= rate * g, without locks.
+ * Promise   Alone, a view gives the bits of dp_weights_of and dp_weights_step. Among others each component
+ *           is read and written completely, by relaxed atomic loads and stores, and nothing more: `of` may
+ *           see a part of another's step, and of two steps of one component at the same time one may be
+ *           lost. That costs the local copy little where minibatches seldom meet in a component (the paper's
+ *           condition), and servers nothing: each thread sums its own gradients.
+ * Why       A load and a store, not a compare-and-swap: with two threads on imdb_bow that takes 1.7 times the
+ *           time, to the same loss (tests/bench/README.md).
+ * Thread    One thread uses one view; dp_weights_take and what fills the weights happen before.
+ * Memory    All buffers are allocated by new; of these weights it needs the same options. */
+struct dp_weights_view;
+
+/* options: batches_max is above 1; tables, shards and backend are not used. */
+DP_MUST_USE
+enum dp_status dp_weights_view_new(const struct dp_weights_options *options, struct dp_weights_view **out,
+                                   struct dp_error *err);
+void dp_weights_view_free(struct dp_weights_view **view);
+
+/* batch: one that `weights` has taken. Returns for each group, and each distinct key of it, the index in the
+ * group's union: [groups], lent until the next `at`. */
+const uint32_t *const *dp_weights_view_at(struct dp_weights_view *view, struct dp_weights *weights,
+                                          const struct dp_batch *batch);
+/* The weights for a program: [parameters]. Lent until the next `of`. */
+const float *const *dp_weights_view_of(struct dp_weights_view *view);
+/* gradients: as a program computes them for the batch of the last `at`. */
+void dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients);
 
 #endif

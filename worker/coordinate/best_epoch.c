@@ -33,7 +33,8 @@ static enum dp_status absolute(const char *path, char out[DP_CHECKPOINT_DIRECTOR
                : dp_fail(err, DP_ARGUMENT, "path '%.200s...' is too long", path);
 }
 
-enum dp_status dp_best_epoch_save(struct dp_job *job, uint32_t epoch, struct dp_error *err)
+enum dp_status dp_best_epoch_save(struct dp_job *job, const char *cluster_file, uint32_t epoch,
+                                  struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
     const struct dp_checkpoint_watch watch = {rest, job};
@@ -41,7 +42,7 @@ enum dp_status dp_best_epoch_save(struct dp_job *job, uint32_t epoch, struct dp_
     struct dp_checkpoint_made made;
     enum dp_status st = absolute(training->best, ask.directory, err);
     if (st == DP_OK)
-        st = absolute(job->cluster_file, ask.file, err);
+        st = absolute(cluster_file, ask.file, err);
     if (st != DP_OK)
         return st;
     /* A server that was killed comes back, and another checkpoint under way ends: the workers rest until then. */

@@ -12,9 +12,10 @@
 
 #include "worker/context/job.h"
 
-/* epoch: counted from 1. */
+/* epoch: counted from 1. cluster_file: for the checkpoint. */
 DP_MUST_USE
-enum dp_status dp_best_epoch_save(struct dp_job *job, uint32_t epoch, struct dp_error *err);
+enum dp_status dp_best_epoch_save(struct dp_job *job, const char *cluster_file, uint32_t epoch,
+                                  struct dp_error *err);
 /* Whether the checkpoint there is of this epoch of this run, counted from 1: after a restore it may be missing, or of
  * another one. Only names and the manifest are read. */
 bool dp_best_epoch_is_there(const struct dp_job *job, uint32_t epoch);

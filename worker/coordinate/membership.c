@@ -50,26 +50,17 @@ static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool 
                seat.from, job->cluster->training.first_epoch + seat.from / rounds->count + 1, seat.missed);
 }
 
-/* The members of a run that do not wait for each other: as many as it has workers. Runs of earlier versions have one, worker 0; the others have no place in them.
- * That worker 0 joins also tells shards that keep the open step of an earlier run, which was given up, that another one has begun. */
+/* The members of a run that do not wait for each other: as many as it has workers. That worker 0 joins also
+ * tells shards that keep the open step of an earlier run, which was given up, that another one has begun. */
 static enum dp_status join_unordered(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
-    struct dp_view view = {0};
-    struct dp_register_value value = {0};
-    enum dp_status st = dp_shared_get(job, "view", 0, 0, &value, err);
-    if (st == DP_OK && value.version > 0)
-        st = dp_view_unpack(value.bytes, value.size, &view, err);
     uint32_t workers = training->workers < DP_MEMBERS_MAX ? training->workers : DP_MEMBERS_MAX;
-    const struct dp_join how = {.run = training->run,
-                                .rank = job->worker,
-                                .members = view.members > 0 ? view.members : workers,
-                                .mode = rounds->rule.mode};
-    dp_view_clear(&view);
-    dp_register_value_clear(&value);
-    if (st != DP_OK || how.rank >= how.members)
-        return st;
-    st = join(job, &how, err);
+    const struct dp_join how = {
+        .run = training->run, .rank = job->worker, .members = workers, .mode = rounds->rule.mode};
+    if (how.rank >= how.members)
+        return DP_OK;
+    enum dp_status st = join(job, &how, err);
     job->seated = st == DP_OK;
     return st;
 }
@@ -167,7 +158,8 @@ bool dp_membership_was_let_leave(struct dp_job *job, const struct dp_rounds *rou
     uint64_t ms = patience_ms > STOOD_IN_MS ? patience_ms : STOOD_IN_MS;
     uint64_t until_ns = dp_clock_ns(&job->clock) + ms * UINT64_C(1000000);
     struct dp_error unheard = {0};
-    bool left = job->client && dp_client_was_let_leave(job->client), waits = job->waits && job->client;
+    bool left = job->client && dp_client_was_let_leave(job->client),
+         waits = dp_job_removes(job) && job->client;
     if (!left && waits)
         dp_log(DP_LOG_WARN,
                "another process joined as worker %" PRIu32 "; for up to %" PRIu64

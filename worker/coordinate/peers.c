@@ -66,8 +66,8 @@ enum dp_status dp_peers_open(struct dp_peers *peers, struct dp_job *job, struct 
         !(peers->absent = calloc(workers, sizeof *peers->absent)))
         return dp_fail(err, DP_NOMEM, "no memory for the signs of %" PRIu32 " workers", workers);
     if (peers->absent) {
-        job->is_gone = is_absent;
-        job->waits_of = peers;
+        peers->absence = (struct dp_absence){.is_gone = is_absent, .of = peers};
+        job->absence = &peers->absence;
     }
     for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
         struct dp_progress_seen seen;
@@ -93,7 +93,7 @@ void dp_peers_close(struct dp_peers *peers)
         dp_shared_note_clear(&peers->sign[w].note);
     dp_peers_clear(peers->kept, DP_PEERS_KINDS);
     if (peers->absent)
-        peers->job->is_gone = NULL;
+        peers->job->absence = NULL;
     free(peers->absent);
     free(peers->sign);
     free(peers->seen);
@@ -233,15 +233,15 @@ static void tell_awaited(struct dp_peers *peers, uint32_t worker, const char *wh
 {
     const struct dp_peers_sign *sign = &peers->sign[worker];
     uint64_t silent_ns = sign->looked_ns - sign->since_ns;
-    if (silent_ns < SILENT_NS || peers->job->awaited[0])
+    if (silent_ns < SILENT_NS || peers->progress->awaited[0])
         return;
-    (void)snprintf(peers->job->awaited, sizeof peers->job->awaited,
+    (void)snprintf(peers->progress->awaited, sizeof peers->progress->awaited,
                    "%s: waiting for worker %" PRIu32 ", which was last heard %" PRIu64 " s ago", what, worker,
                    silent_ns / UINT64_C(1000000000));
-    if (peers->job->awaited_ns != 0 && sign->looked_ns - peers->job->awaited_ns < TELL_NS)
+    if (peers->progress->awaited_ns != 0 && sign->looked_ns - peers->progress->awaited_ns < TELL_NS)
         return;
-    peers->job->awaited_ns = sign->looked_ns;
-    dp_log(DP_LOG_WARN, "%s", peers->job->awaited);
+    peers->progress->awaited_ns = sign->looked_ns;
+    dp_log(DP_LOG_WARN, "%s", peers->progress->awaited);
 }
 
 /* Reads the worker's progress note and updates peers->sign[worker]. */
@@ -286,7 +286,7 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
     struct dp_progress_seen seen;
     dp_progress_read(&sign->note, &seen);
     /* It leaves when it has been silent for so long, however it ended; then it is not waited for any more. */
-    bool leaves = peers->job->waits && worker != 0;
+    bool leaves = dp_job_removes(peers->job) && worker != 0;
     timeout_ms += leaves ? peers->job->cluster->training.worker_timeout * UINT64_C(1000) : 0;
     if (seen.ended_early && !sign->before && !leaves)
         return dp_fail(err, DP_UNAVAILABLE, "worker %" PRIu32 " %s before %s: see its own message", worker,
@@ -333,7 +333,7 @@ enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, u
                               struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    peers->job->awaited[0] = '\0';
+    peers->progress->awaited[0] = '\0';
     for (uint32_t w = 0; st == DP_OK && w < workers_of(peers); w++) {
         if (w == peers->job->worker || dp_job_is_gone(peers->job, w))
             continue;
@@ -427,7 +427,7 @@ enum dp_status dp_peers_wait_first(struct dp_peers *peers, struct dp_error *err)
         }
         tell_awaited(peers, 0, "the report");
         st = pause_between(peers, err);
-        peers->job->awaited[0] = '\0';
+        peers->progress->awaited[0] = '\0';
         if (st == DP_OK) /* puts again what worker 0 may need */
             st = dp_peers_look(peers, DP_PEERS_TRAINED, 0, &all, err);
         if (st != DP_OK)

@@ -43,6 +43,7 @@ struct dp_peers {
     struct dp_peers_sign *sign;                 /* [workers], heap */
     bool *
         absent; /* [workers], heap: it gave no sign, and is not waited for; NULL: nobody does another's work */
+    struct dp_absence absence; /* of the job, with `absent` */
     uint32_t pause_ms;
 };
 

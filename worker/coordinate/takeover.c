@@ -89,12 +89,18 @@ static enum dp_status make_again(struct dp_job *second, const struct dp_dataset 
     struct dp_worker_stats stats = {0};
     struct dp_remember remember = {0};
     struct dp_loop *loop = NULL;
+    const struct dp_loop_options options = {.job = second,
+                                            .data = data,
+                                            .progress = &progress,
+                                            .stats = &stats,
+                                            .position = position,
+                                            .remember = &remember};
     for (uint64_t g = end; g < position->groups; g++)
         position->bits[g / 64] |= UINT64_C(1) << g % 64;
     dp_progress_init(&progress, second, 0);
     enum dp_status st = dp_worker_stats_init(&stats, second->worker, second->cluster->training.epochs, err);
     if (st == DP_OK)
-        st = dp_loop_open(second, data, &progress, &stats, position, &remember, &loop, err);
+        st = dp_loop_open(&options, &loop, err);
     if (st == DP_OK)
         st = dp_loop_epoch(loop, position->epoch, err);
     if (st != DP_OK) /* before its buffers go: a pull may be unanswered */
@@ -466,20 +472,15 @@ enum dp_status dp_takeover_open(struct dp_takeover *s, struct dp_job *job, const
     if (!s->silent_ms || !s->in_a_row || !s->gone)
         return dp_fail(err, DP_NOMEM, "no memory for the silences of %" PRIu32 " workers", rounds->members);
     dp_client_heartbeats(job->client, timeout_ms);
-    job->waits = look;
-    job->is_gone = is_gone;
-    job->recheck = recheck;
-    job->waits_of = s;
+    s->absence = (struct dp_absence){.look = look, .is_gone = is_gone, .recheck = recheck, .of = s};
+    job->absence = &s->absence;
     return DP_OK;
 }
 
 void dp_takeover_close(struct dp_takeover *s)
 {
-    if (s->job) {
-        s->job->waits = NULL;
-        s->job->is_gone = NULL;
-        s->job->recheck = NULL;
-    }
+    if (s->job)
+        s->job->absence = NULL;
     free(s->silent_ms);
     free(s->in_a_row);
     free(s->gone);

@@ -36,7 +36,8 @@ struct dp_gone {
 };
 
 struct dp_takeover {
-    struct dp_job *job; /* NULL: nobody leaves */
+    struct dp_job *job;        /* NULL: nobody leaves */
+    struct dp_absence absence; /* of the job */
     const struct dp_dataset *data;
     struct dp_rounds rounds;
     uint64_t timeout_ms, due_ns;
@@ -54,7 +55,7 @@ struct dp_takeover {
 DP_MUST_USE
 enum dp_status dp_takeover_check(const struct dp_cluster_training *training, const struct dp_rounds *rounds,
                                  struct dp_error *err);
-/* Sets the job's `waits`, `is_gone` and `recheck`, if the run has members and a timeout; the client heartbeats from its next joining on. */
+/* Sets the job's `absence`, if the run has members and a timeout; the client heartbeats from its next joining on. */
 DP_MUST_USE
 enum dp_status dp_takeover_open(struct dp_takeover *stand_in, struct dp_job *job,
                                 const struct dp_dataset *data, const struct dp_rounds *rounds,

@@ -2,15 +2,13 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
-#include "worker/schedule/shares.h"
 #include "worker/telemetry/progress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE     "plan"
-#define ASK_COUNT 64u
+#define VALUE "plan"
 
 /* As it is in the register; text is NULL when there is none. */
 struct dp_training_plan {
@@ -61,30 +59,13 @@ static enum dp_status set(struct dp_job *job, const struct dp_training_plan *pla
     return st;
 }
 
-static enum dp_status any_pushed(struct dp_job *job, bool *pushed, struct dp_error *err)
-{
-    uint64_t stream = dp_push_stream(job->cluster->training.run, 0), bits = 0;
-    uint32_t workers = job->cluster->training.workers;
-    enum dp_status st = DP_OK;
-    *pushed = false;
-    for (uint32_t w = 0; st == DP_OK && w < workers && !*pushed; w += ASK_COUNT) {
-        uint32_t count = workers - w < ASK_COUNT ? workers - w : ASK_COUNT;
-        st = dp_job_pushed(job, stream, dp_push_number(w, workers, 0), count, &bits, err);
-        *pushed = st == DP_TOO_OLD || bits != 0;
-    }
-    return st == DP_TOO_OLD ? DP_OK : st;
-}
-
-/* Whether the plan is in use: it was begun, or the run has a push (an earlier version begins no plan), or a
- * worker that joined is running. *by: the first worker that joined. */
+/* Whether the plan is in use: it was begun, or a worker that joined is running. *by: the first worker that joined. */
 static enum dp_status binds(struct dp_job *job, const struct dp_training_plan *plan, bool *out, uint32_t *by,
                             struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     *out = plan->begun;
     *by = 0;
-    if (!*out)
-        st = any_pushed(job, out, err);
     for (uint32_t w = plan->joined; st == DP_OK && w-- > 0;) {
         uint64_t process = process_of(plan, w);
         struct dp_shared_note note = {0};

@@ -16,8 +16,10 @@
 _Static_assert(PIECE % 64 == 0 && PIECE <= DP_POSITIONS_MAX, "a piece is complete words of one request");
 
 struct dp_work_leases {
-    struct dp_work_leases_options options;
-    uint64_t total; /* of an epoch */
+    struct dp_job *job;
+    struct dp_share share; /* this worker's */
+    uint32_t run, every;   /* every: minibatches in a portion */
+    uint64_t total;        /* of an epoch */
     uint32_t epoch;
     uint64_t held[DP_LEASE_HELD_MAX]; /* oldest first, as they are pushed */
     uint32_t held_count;
@@ -34,10 +36,10 @@ struct dp_work_leases {
 
 /* ---- the first server and the shards ---- */
 
-static enum dp_status lease_of_job(void *of, const struct dp_lease *ask, bool patient, struct dp_leased *out,
-                                   struct dp_error *err)
+/* patient: until it is answered, by the retry policy; else DP_TIMEOUT or DP_UNAVAILABLE soon. */
+static enum dp_status lease(struct dp_job *job, const struct dp_lease *ask, bool patient,
+                            struct dp_leased *out, struct dp_error *err)
 {
-    struct dp_job *job = of;
     enum dp_status st;
     if (!patient)
         return dp_client_lease(job->client, ask, SOON_MS, out, err);
@@ -48,27 +50,26 @@ static enum dp_status lease_of_job(void *of, const struct dp_lease *ask, bool pa
     return st;
 }
 
-static enum dp_status pushed_of_job(void *of, uint64_t stream, uint64_t total, uint64_t *bits,
-                                    struct dp_error *err)
+/* Which numbers every shard has. */
+static enum dp_status ask_shards(struct dp_work_leases *portions, struct dp_error *err)
 {
+    const uint64_t total = portions->total, stream = dp_push_stream(portions->run, portions->epoch);
+    size_t bytes = (size_t)(total + 63) / 64 * sizeof *portions->bits;
+    memset(portions->bits, 0, bytes);
     enum dp_status st = DP_OK;
     for (uint64_t at = 0; st == DP_OK && at < total; at += PIECE)
-        st = dp_job_pushed(of, stream, at, (size_t)(total - at < PIECE ? total - at : PIECE), bits + at / 64,
-                           err);
-    return st;
+        st = dp_job_pushed(portions->job, stream, at, (size_t)(total - at < PIECE ? total - at : PIECE),
+                           portions->bits + at / 64, err);
+    if (st != DP_TOO_OLD)
+        return st;
+    memset(portions->bits, 0xff, bytes); /* later epochs took its place */
+    return DP_OK;
 }
 
-struct dp_work_leases_source dp_work_leases_of_job(struct dp_job *job)
+enum dp_status dp_work_leases_open(struct dp_job *job, struct dp_share share, uint32_t every,
+                                   struct dp_work_leases **out, struct dp_error *err)
 {
-    return (struct dp_work_leases_source){.lease = lease_of_job, .pushed = pushed_of_job, .of = job};
-}
-
-/* ---- */
-
-enum dp_status dp_work_leases_open(const struct dp_work_leases_options *options, struct dp_work_leases **out,
-                                   struct dp_error *err)
-{
-    uint64_t total = dp_groups_of_all(options->share, options->every);
+    uint64_t total = dp_groups_of_all(share, every);
     *out = NULL;
     if (total == 0 || total > DP_LEASE_TOTAL_MAX)
         return dp_fail(err, DP_ARGUMENT,
@@ -83,9 +84,12 @@ enum dp_status dp_work_leases_open(const struct dp_work_leases_options *options,
         free(bits);
         return dp_fail(err, DP_NOMEM, "no memory for the leases of %" PRIu64 " pushes", total);
     }
-    portions->options = *options;
-    portions->total = total;
-    portions->bits = bits;
+    *portions = (struct dp_work_leases){.job = job,
+                                        .share = share,
+                                        .run = job->cluster->training.run,
+                                        .every = every,
+                                        .total = total,
+                                        .bits = bits};
     *out = portions;
     return DP_OK;
 }
@@ -112,13 +116,13 @@ void dp_work_leases_begin(struct dp_work_leases *portions, uint32_t epoch)
 static struct dp_group group_of(const struct dp_work_leases *portions, uint64_t number,
                                 struct dp_share *share)
 {
-    *share = dp_share_with(portions->options.share, number);
-    return dp_group_at(dp_share_positions(*share), portions->options.every, number / share->workers);
+    *share = dp_share_with(portions->share, number);
+    return dp_group_at(dp_share_positions(*share), portions->every, number / share->workers);
 }
 
 uint64_t dp_work_leases_ahead(const struct dp_work_leases *portions)
 {
-    return portions->each_ns ? DP_PORTIONS_AHEAD_NS / portions->each_ns * portions->options.every : 0;
+    return portions->each_ns ? DP_PORTIONS_AHEAD_NS / portions->each_ns * portions->every : 0;
 }
 
 void dp_work_leases_give_up(struct dp_work_leases *portions, uint32_t keep)
@@ -161,7 +165,7 @@ void dp_work_leases_answered(struct dp_work_leases *portions, uint64_t number)
 
 static void learn_time(struct dp_work_leases *portions)
 {
-    uint64_t now = dp_clock_ns(&portions->options.clock);
+    uint64_t now = dp_clock_ns(&portions->job->clock);
     if (portions->asked_ns != 0 && portions->answered == 0)
         return; /* the next answer has taken since then */
     if (portions->asked_ns != 0) {
@@ -191,37 +195,23 @@ static void take(struct dp_work_leases *portions, const struct dp_leased *given)
     portions->done_count = 0;
 }
 
-static enum dp_status ask_shards(struct dp_work_leases *portions, struct dp_error *err)
-{
-    const struct dp_work_leases_source *source = &portions->options.source;
-    uint64_t words = (portions->total + 63) / 64;
-    memset(portions->bits, 0, (size_t)words * sizeof *portions->bits);
-    enum dp_status st = source->pushed(source->of, dp_push_stream(portions->options.run, portions->epoch),
-                                       portions->total, portions->bits, err);
-    if (st != DP_TOO_OLD)
-        return st;
-    memset(portions->bits, 0xff, (size_t)words * sizeof *portions->bits); /* later epochs took its place */
-    return DP_OK;
-}
-
 enum dp_status dp_work_leases_ask(struct dp_work_leases *portions, uint32_t least, bool patient,
                                   enum dp_lease_state *state, uint32_t *wait_ms, struct dp_error *err)
 {
-    const struct dp_work_leases_source *source = &portions->options.source;
     struct dp_leased given = {.state = DP_LEASE_TELL};
     enum dp_status st = DP_OK;
     learn_time(portions);
-    struct dp_lease ask = {.run = portions->options.run,
+    struct dp_lease ask = {.run = portions->run,
                            .epoch = portions->epoch,
                            .total = portions->total,
-                           .rank = portions->options.share.worker,
+                           .rank = portions->share.worker,
                            .want = wanted(portions, least),
                            .held = portions->held,
                            .held_count = portions->held_count,
                            .done = portions->done,
                            .done_count = portions->done_count};
     for (uint32_t i = 0; st == DP_OK && given.state == DP_LEASE_TELL && i < TELLS; i++) {
-        st = source->lease(source->of, &ask, patient, &given, err);
+        st = lease(portions->job, &ask, patient, &given, err);
         if (st == DP_OK && given.state == DP_LEASE_TELL) {
             st = ask_shards(portions, err);
             ask.pushed = portions->bits;

@@ -18,43 +18,26 @@
 
 #define DP_PORTIONS_AHEAD_NS UINT64_C(50000000)
 
-/* A seam: the first server and the shards, over the job's client; tests put their own. */
-struct dp_work_leases_source {
-    /* patient: until it is answered, by the retry policy; else DP_TIMEOUT or DP_UNAVAILABLE soon. */
-    enum dp_status (*lease)(void *of, const struct dp_lease *ask, bool patient, struct dp_leased *out,
-                            struct dp_error *err);
-    /* Which numbers 0 .. total - 1 every shard has; DP_TOO_OLD: the stream was forgotten, all have. */
-    enum dp_status (*pushed)(void *of, uint64_t stream, uint64_t total, uint64_t *bits, struct dp_error *err);
-    void *of;
-};
-struct dp_work_leases_source dp_work_leases_of_job(struct dp_job *job);
-
-struct dp_work_leases_options {
-    struct dp_work_leases_source source;
-    struct dp_clock clock;
-    uint32_t run;
-    struct dp_share share; /* this worker's */
-    uint32_t every;        /* minibatches in a portion */
-};
-
 struct dp_work_leases;
 
-/* DP_ARGUMENT: more portions than can be leased, with the remedy. */
+/* share: this worker's. every: minibatches in a portion. DP_ARGUMENT: more portions than can be leased, with
+ * the remedy. */
 DP_MUST_USE
-enum dp_status dp_work_leases_open(const struct dp_work_leases_options *options, struct dp_work_leases **out,
-                                   struct dp_error *err);
+enum dp_status dp_work_leases_open(struct dp_job *job, struct dp_share share, uint32_t every,
+                                   struct dp_work_leases **out, struct dp_error *err);
 void dp_work_leases_close(struct dp_work_leases **portions); /* accepts NULL inside */
 
 /* Every portion of the epoch before was answered. */
 void dp_work_leases_begin(struct dp_work_leases *portions, uint32_t epoch);
-/* Asks for portions, `least` or more if there are so many. *state: never DP_LEASE_TELL. *wait_ms: when to ask again, with DP_LEASE_WAIT. */
+/* Asks for portions, `least` or more if there are so many. *state: never DP_LEASE_TELL. *wait_ms: when to ask
+ * again, with DP_LEASE_WAIT. */
 DP_MUST_USE
 enum dp_status dp_work_leases_ask(struct dp_work_leases *portions, uint32_t least, bool patient,
                                   enum dp_lease_state *state, uint32_t *wait_ms, struct dp_error *err);
 /* Minibatches that this worker trains in DP_PORTIONS_AHEAD_NS; 0: in more, or unknown. */
 uint64_t dp_work_leases_ahead(const struct dp_work_leases *portions);
-/* The epoch is over, by the others: gives up all but the oldest `keep`, whose pushes are under way. Minibatches that next gave of the
- * rest are not to be pushed. */
+/* The epoch is over, by the others: gives up all but the oldest `keep`, whose pushes are under way.
+ * Minibatches that next gave of the rest are not to be pushed. */
 void dp_work_leases_give_up(struct dp_work_leases *portions, uint32_t keep);
 /* Minibatches that next has not given yet. */
 uint64_t dp_work_leases_left(const struct dp_work_leases *portions);

@@ -81,12 +81,13 @@ static enum dp_status alloc_tested(struct dp_evaluation *v, struct dp_error *err
                : dp_fail(err, DP_NOMEM, "no memory for the metrics of %" PRIu32 " epochs", epochs);
 }
 
-enum dp_status dp_evaluation_plan(struct dp_evaluation *v, struct dp_job *job, uint64_t batches,
-                                  const struct dp_dataset *test, const struct dp_dataset *valid,
-                                  struct dp_error *err)
+enum dp_status dp_evaluation_plan(struct dp_evaluation *v, struct dp_job *job, const char *cluster_file,
+                                  uint64_t batches, const struct dp_dataset *test,
+                                  const struct dp_dataset *valid, struct dp_error *err)
 {
     const struct dp_early_stop_rule rule = dp_early_stop_rule_of(&job->cluster->training);
     *v = (struct dp_evaluation){.job = job,
+                                .cluster_file = cluster_file,
                                 .batches = batches,
                                 .test = test,
                                 .valid = valid,
@@ -150,7 +151,7 @@ static enum dp_status keep_best(void *context, uint32_t epoch, struct dp_early_s
     struct dp_evaluation *v = context;
     enum dp_status st = DP_OK;
     if (state->why == DP_EARLY_STOP_NO && epoch < v->job->cluster->training.epochs)
-        st = dp_best_epoch_save(v->job, epoch, err);
+        st = dp_best_epoch_save(v->job, v->cluster_file, epoch, err);
     if (st == DP_OK)
         state->kept = epoch;
     if (st == DP_OK || st == DP_STOPPING)

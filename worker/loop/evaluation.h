@@ -13,6 +13,7 @@
 
 struct dp_evaluation {
     struct dp_job *job;
+    const char *cluster_file; /* for the checkpoint of the best epoch */
     struct dp_peers *peers;
     struct dp_remember *remember;
     const struct dp_dataset *test, *valid; /* NULL without one */
@@ -25,9 +26,9 @@ struct dp_evaluation {
 
 /* Call before the job's program is made. test, valid: lent. batches: of the training set, in an epoch. */
 DP_MUST_USE
-enum dp_status dp_evaluation_plan(struct dp_evaluation *evaluation, struct dp_job *job, uint64_t batches,
-                                  const struct dp_dataset *test, const struct dp_dataset *valid,
-                                  struct dp_error *err);
+enum dp_status dp_evaluation_plan(struct dp_evaluation *evaluation, struct dp_job *job,
+                                  const char *cluster_file, uint64_t batches, const struct dp_dataset *test,
+                                  const struct dp_dataset *valid, struct dp_error *err);
 void dp_evaluation_close(struct dp_evaluation *evaluation); /* accepts {0} */
 /* Call before the first epoch of this process: reads the decisions of earlier epochs. away: the worker was, and came back; the others may
  * still be in epochs before its own, where it rests and evaluates with them. *stop: the training is

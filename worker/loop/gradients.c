@@ -58,22 +58,6 @@ static void floats_free(const struct dp_backend *backend, float *floats)
     dp_pinned_free(backend, &block);
 }
 
-static enum dp_status block_keys(struct summed *summed, struct dp_error *err)
-{
-    size_t blocks = summed->floats / summed->width;
-    enum dp_status st = dp_keys_new(&summed->keys, err);
-    if (st != DP_OK)
-        return st;
-    uint64_t *numbers = calloc(blocks, sizeof *numbers);
-    if (!numbers)
-        return dp_fail(err, DP_NOMEM, "no memory for %zu block numbers", blocks);
-    for (size_t i = 0; i < blocks; i++)
-        numbers[i] = i;
-    st = dp_keys_set(summed->keys, numbers, blocks, err);
-    free(numbers);
-    return st;
-}
-
 static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp_parameter *parameter,
                                  struct summed *summed, struct dp_error *err)
 {
@@ -96,7 +80,7 @@ static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp
                        "no memory for the gradients of parameter %s: push more often or take "
                        "smaller minibatches",
                        parameter->table.name);
-    return parameter->sparse ? DP_OK : block_keys(summed, err);
+    return parameter->sparse ? DP_OK : dp_weights_block_keys(parameter, &summed->keys, err);
 }
 
 static enum dp_status gathered_new(struct gathered *gathered, uint32_t distinct_max,

@@ -1,7 +1,5 @@
 #include "worker/loop/hogwild.h"
 
-#include "worker/context/weights_view.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +26,6 @@ struct lane {
 
 struct dp_hogwild {
     const struct dp_job *job;
-    const struct dp_hogwild_gate *gate;
     const struct dp_delays *delays;
     uint32_t threads, started;  /* started: without the caller */
     struct lane *lane;          /* [threads] */
@@ -46,18 +43,6 @@ struct dp_hogwild {
     bool closes;
 };
 
-static void gate_enter(const struct dp_hogwild *pool)
-{
-    if (pool->gate)
-        pool->gate->enter(pool->gate->of);
-}
-
-static void gate_leave(const struct dp_hogwild *pool)
-{
-    if (pool->gate)
-        pool->gate->leave(pool->gate->of);
-}
-
 static enum dp_status compute(struct lane *lane, uint32_t i)
 {
     const struct dp_hogwild *pool = lane->pool;
@@ -65,9 +50,7 @@ static enum dp_status compute(struct lane *lane, uint32_t i)
     uint64_t begun_ns = pool->delays ? dp_clock_ns(&pool->job->clock) : 0;
     float *const *written = dp_gradients_next(lane->gradients, batch, NULL);
     const uint32_t *const *place = dp_weights_view_at(lane->view, pool->weights, batch);
-    gate_enter(pool);
     const float *const *weights = dp_weights_view_of(lane->view);
-    gate_leave(pool);
     enum dp_status st = dp_program_start(lane->program, batch, weights, written, &lane->err);
     if (st == DP_OK)
         st = dp_program_finish(lane->program, &pool->losses[i], NULL, &lane->err);
@@ -78,9 +61,7 @@ static enum dp_status compute(struct lane *lane, uint32_t i)
     if (pool->delays)
         lane->injected_ns +=
             dp_delays_wait(pool->delays, batch->epoch, batch->number, begun_ns, lane == pool->lane);
-    gate_enter(pool);
     dp_weights_view_step(lane->view, pool->rates[i], written);
-    gate_leave(pool);
     dp_gradients_add_at(lane->gradients, place);
     return DP_OK;
 }
@@ -189,7 +170,6 @@ enum dp_status dp_hogwild_open(const struct dp_hogwild_options *options, struct 
     if (!pool)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " threads", options->threads);
     pool->job = options->job;
-    pool->gate = options->gate;
     pool->delays = options->delays;
     pool->threads = options->threads;
     tools_open(pool);

@@ -4,7 +4,7 @@
  *                                        -> add to its own sum
  *     then                               the sums of all threads, in their order, are one push
  * Promise   Every minibatch is computed once, and its complete gradient is in the sum, even if the local
- *           copy loses steps (weights_view.h). One thread gives the bits of a worker without threads.
+ *           copy loses steps (weights.h). One thread gives the bits of a worker without threads.
  * Why       Each thread has a program of its own, and BLAS one thread: where an example has few features, a
  *           minibatch is too little work to be divided, and minibatches seldom meet in a weight.
  * Thread    The client's, which computes too; options.threads - 1 others inside, between start and finish.
@@ -21,18 +21,10 @@
 
 struct dp_hogwild;
 
-/* A seam: called around every access to the local copy; the bench compares with a lock. */
-struct dp_hogwild_gate {
-    void (*enter)(void *of);
-    void (*leave)(void *of);
-    void *of;
-};
-
 struct dp_hogwild_options {
     const struct dp_job *job;       /* with a program, which the calling thread uses, on the CPU */
     uint32_t threads, batches_max;  /* of a fetch: above 1 */
     const struct dp_delays *delays; /* or NULL: of injected delays, each thread waits for its minibatches */
-    const struct dp_hogwild_gate *gate; /* or NULL */
 };
 
 DP_MUST_USE

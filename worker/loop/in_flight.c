@@ -40,7 +40,7 @@ static enum dp_status wait_oldest(struct dp_in_flight *sent, struct dp_error *er
     enum dp_status st = flies ? dp_job_wait(sent->job, &oldest->ticket, &outcome, err)
                               : dp_job_wait_and_look(sent->job, &oldest->ticket, &outcome, err);
     /* The epoch is over, and the servers have forgotten it for later ones: others had pushed this, too (work_leases.h). */
-    if (st == DP_TOO_OLD && sent->answered &&
+    if (st == DP_TOO_OLD && sent->leases &&
         !dp_job_run_forgotten(sent->job, sent->job->cluster->training.run)) {
         outcome = (struct dp_outcome){.repeated = true};
         st = DP_OK;
@@ -50,8 +50,8 @@ static enum dp_status wait_oldest(struct dp_in_flight *sent, struct dp_error *er
     sent->first = (sent->first + 1) % DP_SENT_MAX;
     sent->count--;
     settle(sent, oldest, &outcome);
-    if (sent->answered)
-        sent->answered(sent->answered_of, oldest->number);
+    if (sent->leases)
+        dp_work_leases_answered(sent->leases, oldest->number);
     return DP_OK;
 }
 

@@ -6,6 +6,7 @@
 #define DP_LOOP_IN_FLIGHT_H
 
 #include "worker/context/job.h"
+#include "worker/coordinate/work_leases.h"
 #include "worker/telemetry/progress.h"
 #include "worker/telemetry/worker_stats.h"
 
@@ -28,9 +29,7 @@ struct dp_in_flight {
     struct dp_in_flight_push push[DP_SENT_MAX]; /* a ring */
     uint32_t first, count;
     const uint32_t *flying; /* minibatches that a device computes: meanwhile nobody can stand in; or NULL */
-    void (*answered)(void *of,
-                     uint64_t number); /* called after each push that every shard has answered; or NULL */
-    void *answered_of;
+    struct dp_work_leases *leases; /* where work is leased: of each push that every shard has answered */
 };
 
 /* Waits until at most `leave` pushes are unanswered. */

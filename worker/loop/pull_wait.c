@@ -32,8 +32,7 @@ static const char *state_of(const struct dp_job *job, uint64_t worker, struct dp
     *seen = (struct dp_progress_seen){0};
     (void)snprintf(name, sizeof name, "run/%" PRIu32 "/progress/%" PRIu64 ".", job->cluster->training.run,
                    worker);
-    if (!job->shared.self ||
-        job->shared.ops->notes(job->shared.self, name, see, seen, NOTE_MS, &unheard) != DP_OK)
+    if (!job->shared || job->shared->notes(job->client, name, see, seen, NOTE_MS, &unheard) != DP_OK)
         return "";
     return seen->state;
 }
@@ -57,12 +56,13 @@ static void tell(const struct dp_job *job, uint64_t waited_s, const struct dp_er
 
 /* After each slice of a wait, with what the shards said last. now_ns: of a clock that leaves out suspensions.
  * */
-static void hear(struct blocked *blocked, struct dp_job *job, uint64_t now_ns, const struct dp_error *told)
+static void hear(struct blocked *blocked, struct dp_progress *progress, uint64_t now_ns,
+                 const struct dp_error *told)
 {
     if (blocked->begun_ns == 0)
         blocked->begun_ns = now_ns;
     if (now_ns - blocked->begun_ns >= FIRST_NS)
-        (void)snprintf(job->awaited, sizeof job->awaited, "%.255s", told->text);
+        (void)snprintf(progress->awaited, sizeof progress->awaited, "%.255s", told->text);
     if (told->wait.reason != DP_WAIT_STEP) {
         blocked->since_ns = 0;
         return;
@@ -70,10 +70,11 @@ static void hear(struct blocked *blocked, struct dp_job *job, uint64_t now_ns, c
     if (blocked->since_ns == 0)
         blocked->since_ns = now_ns;
     uint64_t held_ns = now_ns - blocked->since_ns;
-    if (held_ns < FIRST_NS || (job->awaited_ns != 0 && now_ns - job->awaited_ns < DP_RETRY_TELL_MS * MS_NS))
+    if (held_ns < FIRST_NS ||
+        (progress->awaited_ns != 0 && now_ns - progress->awaited_ns < DP_RETRY_TELL_MS * MS_NS))
         return;
-    job->awaited_ns = now_ns;
-    tell(job, held_ns / 1000 / MS_NS, told);
+    progress->awaited_ns = now_ns;
+    tell(progress->job, held_ns / 1000 / MS_NS, told);
 }
 
 enum dp_step_phase dp_pull_wait_phase(const struct dp_job *job, const struct dp_error *told)
@@ -83,14 +84,16 @@ enum dp_step_phase dp_pull_wait_phase(const struct dp_job *job, const struct dp_
 }
 
 /* The slices are short at first: only between two is it seen what the shards said. */
-enum dp_status dp_pull_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_step_timer *watch,
-                            struct dp_outcome *outcome, struct dp_error *err)
+enum dp_status dp_pull_wait(struct dp_progress *progress, struct dp_ticket *ticket,
+                            struct dp_step_timer *watch, struct dp_outcome *outcome, struct dp_error *err)
 {
     struct dp_error told = {0};
+    struct dp_job *job;
     uint32_t slice_ms = 1;
     enum dp_status st;
     if (ticket->id == 0)
         return DP_OK;
+    job = progress->job;
     struct blocked blocked = {0};
     struct dp_retry retry = dp_retry_begin(job);
     retry.rule_told = true;
@@ -99,16 +102,16 @@ enum dp_status dp_pull_wait(struct dp_job *job, struct dp_ticket *ticket, struct
         st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, slice_ms), outcome, &told);
         dp_step_timer_lap(watch, phase);
         if (st != DP_OK)
-            hear(&blocked, job, dp_awake_ns(&retry.clock), &told);
+            hear(&blocked, progress, dp_awake_ns(&retry.clock), &told);
         enum dp_status looked =
             st == DP_TIMEOUT && told.wait.reason == DP_WAIT_STEP ? dp_job_waits(job, err) : DP_OK;
         if (looked != DP_OK) {
-            job->awaited[0] = '\0';
+            progress->awaited[0] = '\0';
             return looked;
         }
         slice_ms = slice_ms < SLICE_MS / 2 ? slice_ms * 2 : SLICE_MS;
     } while (dp_retry_more(&retry, &st, &told));
-    job->awaited[0] = '\0';
+    progress->awaited[0] = '\0';
     if (st != DP_OK && err)
         *err = told;
     return st;

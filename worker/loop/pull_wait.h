@@ -4,14 +4,14 @@
  * Promise   A wait for another worker has no limit, but ends at a signal (retry.h). After 2 s, and then every
  *           10 s over all waits of the job, a line in the log names that worker and the step, by the shard's
  *           own text, and says whether its progress note reports that it failed, was stopped, or still reads
- *           its data. From 2 s on, also where a server does not answer, the job's `awaited` has the shard's
- *           text, for this worker's progress note.
+ *           its data. From 2 s on, also where a server does not answer, the progress note has the
+ *           shard's text.
  * Thread    The client's.
  * Failure   A first server that does not answer within a second leaves out what the note says. */
 #ifndef DP_LOOP_PULL_WAIT_H
 #define DP_LOOP_PULL_WAIT_H
 
-#include "worker/context/job.h"
+#include "worker/telemetry/progress.h"
 #include "worker/telemetry/step_timer.h"
 
 /* The phase of a wait of which the shards said this last; {0}: nothing yet. A step that waits for this
@@ -19,7 +19,7 @@
 enum dp_step_phase dp_pull_wait_phase(const struct dp_job *job, const struct dp_error *told);
 /* Waits for the ticket (not at all for {0}) and adds the time to the phases. outcome: as dp_job_wait. */
 DP_MUST_USE
-enum dp_status dp_pull_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_step_timer *watch,
-                            struct dp_outcome *outcome, struct dp_error *err);
+enum dp_status dp_pull_wait(struct dp_progress *progress, struct dp_ticket *ticket,
+                            struct dp_step_timer *watch, struct dp_outcome *outcome, struct dp_error *err);
 
 #endif

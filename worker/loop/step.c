@@ -1,7 +1,6 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
-#include "worker/context/exchange.h"
 #include "worker/loop/pull_wait.h"
 #include "worker/schedule/shares.h"
 #include "worker/telemetry/advice.h"
@@ -13,14 +12,6 @@
 static double seconds_of_epoch(const struct dp_loop *loop)
 {
     return loop->seconds_before + (double)(dp_clock_ns(&loop->job->clock) - loop->begun_ns) / 1e9;
-}
-
-void dp_loop_before_first_push(struct dp_loop *loop,
-                               enum dp_status (*first_push)(void *context, struct dp_error *err),
-                               void *context)
-{
-    loop->first_push = first_push;
-    loop->first_push_of = context;
 }
 
 /* Notes the push for the stats, where it has minibatches. */
@@ -54,7 +45,7 @@ static void begin_next(struct dp_loop *loop)
 static enum dp_status exchange(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step,
                                float rate, struct dp_error *err)
 {
-    const struct dp_exchange *to = loop->job->exchange;
+    const struct dp_exchange *to = loop->exchange;
     const struct dp_push_options options = {
         .rate = rate, .step = clock_of(loop, step), .examples = loop->examples};
     enum dp_status st = to->step(to->of, &options, gradients, &loop->watch, err);
@@ -73,16 +64,13 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
                            struct dp_error *err)
 {
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    if (loop->job->exchange)
+    if (loop->exchange)
         return exchange(loop, gradients, step, rate, err);
     /* In sync the client lets no shard get two steps ahead of another; here the wait has the retry policy. */
     bool alone = dp_cluster_rule_by_step(loop->rounds.rule) && loop->rounds.rule.slack == 0;
     enum dp_status st = dp_loop_wait_pushes(loop, alone ? 0 : loop->training->pushes_max - 1, err);
-    if (st == DP_OK && loop->first_push)
-        st = loop->first_push(loop->first_push_of, err);
     if (st != DP_OK)
         return st;
-    loop->first_push = NULL;
     const struct dp_push_options options = {.rate = rate,
                                             .stream = dp_push_stream(loop->training->run, loop->epoch),
                                             .number =
@@ -128,7 +116,7 @@ static enum dp_status explain(const struct dp_loop *loop, uint64_t number, enum 
 /* The round at the end of the epoch in which this worker has no minibatch; of an exchange all such rounds. */
 static enum dp_status push_empty(struct dp_loop *loop, struct dp_error *err)
 {
-    uint64_t rounds = loop->job->exchange ? loop->rounds.most : loop->rounds.count;
+    uint64_t rounds = loop->exchange ? loop->rounds.most : loop->rounds.count;
     enum dp_status st = DP_OK;
     for (uint64_t step = loop->rounds.own; st == DP_OK && step < rounds; step++)
         if (!dp_position_done(loop->position, loop->epoch, step))

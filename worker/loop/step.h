@@ -19,6 +19,7 @@
 #ifndef DP_LOOP_STEP_H
 #define DP_LOOP_STEP_H
 
+#include "worker/context/exchange.h"
 #include "worker/context/job.h"
 #include "worker/history/position.h"
 #include "worker/history/remember.h"
@@ -27,18 +28,21 @@
 
 struct dp_loop;
 
-/* All arguments outlive the loop; it adds its measurements to `stats`. position: the pushes that are already done;
- * remember: records every push before it is sent. */
+/* All that they point to outlives the loop. */
+struct dp_loop_options {
+    struct dp_job *job;
+    const struct dp_dataset *data;
+    struct dp_progress *progress;
+    struct dp_worker_stats *stats;      /* its measurements are added */
+    const struct dp_position *position; /* the pushes that are already done */
+    struct dp_remember *remember;       /* records every push before it is sent */
+    const struct dp_exchange *exchange; /* takes the steps (exchange.h); NULL: the servers do */
+};
+
 DP_MUST_USE
-enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
-                            struct dp_worker_stats *stats, const struct dp_position *position,
-                            struct dp_remember *remember, struct dp_loop **out, struct dp_error *err);
+enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loop **out,
+                            struct dp_error *err);
 void dp_loop_close(struct dp_loop **loop);
-/* Sets a function that is called once, before the first push is sent; nothing is pushed unless it returns
- * DP_OK. */
-void dp_loop_before_first_push(struct dp_loop *loop,
-                               enum dp_status (*first_push)(void *context, struct dp_error *err),
-                               void *context);
 /* Trains one epoch. Call for position->epoch and each later epoch once, in order. */
 DP_MUST_USE
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err);

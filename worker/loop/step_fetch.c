@@ -102,7 +102,7 @@ enum dp_status dp_loop_fetch_wait(struct dp_loop *loop, struct dp_loop_fetch *fe
 {
     struct dp_outcome outcome = {0};
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    enum dp_status st = dp_pull_wait(loop->job, &fetch->ticket, &loop->watch, &outcome, err);
+    enum dp_status st = dp_pull_wait(loop->progress, &fetch->ticket, &loop->watch, &outcome, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "pull in epoch %" PRIu32, dp_loop_shown_epoch(loop));
     dp_skipped_hears(&loop->skipped, fetch->step, outcome.open, &loop->job->clock);

@@ -58,10 +58,9 @@ struct dp_loop {
     struct dp_loop_fetch fetch[2];
     const struct dp_position *position;
     struct dp_remember *remember;
-    enum dp_status (*first_push)(void *context, struct dp_error *err); /* NULL: it was called, or is none */
-    void *first_push_of;
-    struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
-    struct dp_hogwild *hogwild;        /* NULL: one thread computes */
+    const struct dp_exchange *exchange; /* or NULL */
+    struct dp_gradients *gradients[2];  /* the second where steps overlap on a device */
+    struct dp_hogwild *hogwild;         /* NULL: one thread computes */
     struct dp_delays delays;
     uint64_t settled_ns;             /* the last minibatch */
     struct dp_loop_flight flight[2]; /* oldest first */

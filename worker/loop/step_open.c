@@ -2,7 +2,6 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
-#include "worker/context/exchange.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
                                          .worst = &job->worst,
                                          .batches_max = loop->fetch_every,
                                          .backend = &job->backend,
-                                         .source = job->exchange ? &job->exchange->rows : NULL};
+                                         .source = loop->exchange ? &loop->exchange->rows : NULL};
     struct dp_gradients_options gradients = {.graph = job->model.graph,
                                              .tables = job->table,
                                              .shards = job->shards,
@@ -68,52 +67,35 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
-static void answered(void *portions, uint64_t number)
+enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loop **out, struct dp_error *err)
 {
-    dp_work_leases_answered(portions, number);
-}
-
-static enum dp_status portions_open(struct dp_loop *loop, struct dp_error *err)
-{
-    const struct dp_work_leases_options options = {.source = dp_work_leases_of_job(loop->job),
-                                                   .clock = loop->job->clock,
-                                                   .run = loop->training->run,
-                                                   .share = loop->share,
-                                                   .every = dp_cluster_pushed_together(loop->training)};
-    enum dp_status st = dp_work_leases_open(&options, &loop->portions, err);
-    loop->sent.answered = answered;
-    loop->sent.answered_of = loop->portions;
-    return st;
-}
-
-enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
-                            struct dp_worker_stats *stats, const struct dp_position *position,
-                            struct dp_remember *remember, struct dp_loop **out, struct dp_error *err)
-{
+    struct dp_job *job = options->job;
+    const struct dp_position *position = options->position;
     const struct dp_cluster_training *training = &job->cluster->training;
     *out = NULL;
     struct dp_loop *loop = calloc(1, sizeof *loop);
     if (!loop)
         return dp_fail(err, DP_NOMEM, "no memory for the training loop");
     loop->job = job;
-    loop->progress = progress;
-    loop->stats = stats;
+    loop->progress = options->progress;
+    loop->stats = options->stats;
+    loop->exchange = options->exchange;
     loop->position = position;
-    loop->remember = remember;
+    loop->remember = options->remember;
     loop->training = training;
     loop->share = (struct dp_share){
-        .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
+        .batches = dp_dataset_batches(options->data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
     loop->sent = (struct dp_in_flight){.job = job,
-                                       .progress = progress,
-                                       .stats = stats,
+                                       .progress = options->progress,
+                                       .stats = options->stats,
                                        .member = loop->rounds.members > 0,
                                        .flying = &loop->flying};
     bool leased = training->work == DP_CLUSTER_LEASED;
     /* Of what is leased the first share has the longest groups. */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
     loop->owner = job->worker;
-    loop->examples_all = dp_dataset_examples(data);
+    loop->examples_all = dp_dataset_examples(options->data);
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
     /* Groups never cross epochs, so a group has at most the minibatches of one epoch. */
     loop->accumulates = training->accumulate > 1;
@@ -124,7 +106,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     /* Within a group a step depends on the one before: on its local weights, or on its place in the
          * sum. */
     loop->is_device = dp_program_depth(job->program) > 1;
-    loop->overlap = training->overlap && !job->exchange; /* whose rows do not wait for a step */
+    loop->overlap = training->overlap && !loop->exchange; /* whose rows do not wait for a step */
     loop->flies =
         loop->is_device && loop->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
 
@@ -136,7 +118,8 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
 
     enum dp_status st = buffers_open(loop, err);
     if (st == DP_OK && leased)
-        st = portions_open(loop, err);
+        st = dp_work_leases_open(job, loop->share, pushed, &loop->portions, err);
+    loop->sent.leases = loop->portions;
     if (st == DP_OK && loop->positions > 0) {
         const struct dp_reader_plan plan = {.first_epoch = position->epoch,
                                             .epochs = training->epochs - position->epoch,
@@ -146,8 +129,8 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
                                             .skip = dp_loop_needs_no_reading,
                                             .of = loop,
                                             .asked = leased};
-        st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
-                             err);
+        st = dp_reader_start(options->data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every,
+                             &loop->reader, err);
     }
     if (st != DP_OK)
         dp_loop_close(&loop);

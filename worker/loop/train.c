@@ -23,6 +23,7 @@
 
 struct training {
     struct dp_job *job;
+    const struct dp_train_options *options;
     const struct dp_cluster_training *settings;
     const struct dp_cluster *given; /* as it was read */
     struct dp_cluster settled;      /* the same, with the defaults that depend on the training set */
@@ -61,12 +62,12 @@ static enum dp_status look_back(struct training *t, struct dp_error *err)
     enum dp_status st = dp_shared_one(job, "progress", job->worker, &progress, err);
     dp_progress_read(&progress, &seen);
     t->over = seen.done;
-    if (st == DP_OK && t->over && !job->resumes)
+    if (st == DP_OK && t->over && !t->options->resumes)
         st = dp_fail(err, DP_EXISTS,
                      "worker %" PRIu32 " has already finished run %" PRIu32
                      " on these servers: to train again, give training.run a higher number",
                      job->worker, job->cluster->training.run);
-    t->resumed = job->resumes || progress.bytes != NULL;
+    t->resumed = t->options->resumes || progress.bytes != NULL;
     dp_shared_note_clear(&progress);
     return st == DP_OK ? dp_peers_open(&t->peers, job, &t->progress, err) : st;
 }
@@ -146,29 +147,13 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     t->test = sets.test;
     t->valid = sets.valid;
     if (st == DP_OK)
-        st = dp_evaluation_plan(&t->evaluation, t->job, dp_dataset_batches(t->train), t->test, t->valid, err);
+        st = dp_evaluation_plan(&t->evaluation, t->job, t->options->cluster_file,
+                                dp_dataset_batches(t->train), t->test, t->valid, err);
     if (st == DP_OK)
         st = find_constant(t, err);
     if (st == DP_OK)
         st = dp_job_program(t->job, t->train, t->test, t->valid, err);
     return st;
-}
-
-/* Where workers take from one list, what this one did before is known by its step log alone. */
-static void take_own(struct training *t)
-{
-    const struct dp_position *p = &t->position;
-    bool first = t->job->worker == 0;
-    const struct dp_remembered out = {.position = p,
-                                      .stats = &t->stats,
-                                      .tested = first && t->test ? t->evaluation.tested : NULL,
-                                      .valid = first && t->valid ? t->evaluation.validated : NULL};
-    dp_remember_get(&t->remember, t->job, &out);
-    t->progress.examples = dp_worker_stats_examples(&t->stats);
-    uint64_t repeated = t->stats.staleness.repeated;
-    if (t->remember.made > repeated)
-        t->stats.pushes = t->remember.made - repeated;
-    t->stats.ended = p->epoch;
 }
 
 /* This worker's examples in `epochs` epochs. */
@@ -177,24 +162,33 @@ static uint64_t share_of(const struct training *t, uint32_t epochs)
     return epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
 }
 
-/* Counts what is already done, so that the stats are those of the whole training. */
-static void take_found(struct training *t)
+/* Counts what is already done, so that the stats are those of the whole training. Where workers take from one
+ * list, what this one did before is known by its step log alone. */
+static void take_earlier(struct training *t)
 {
     const struct dp_position *p = &t->position;
+    bool first = t->job->worker == 0, listed = t->rounds.listed > 0;
     const struct dp_tally tally =
-        dp_position_tally(p, &t->rounds, dp_dataset_examples(t->train), t->settings->batch);
-    t->progress.examples =
-        tally.before.examples; /* those of the epoch under way are added as it skips them */
-    t->progress.examples_total = share_of(t, t->settings->epochs) - tally.missed.examples;
-    bool first = t->job->worker == 0;
+        listed ? (struct dp_tally){0}
+               : dp_position_tally(p, &t->rounds, dp_dataset_examples(t->train), t->settings->batch);
     const struct dp_remembered out = {.position = p,
                                       .found_examples = dp_tally_examples(&tally),
                                       .stats = &t->stats,
                                       .tested = first && t->test ? t->evaluation.tested : NULL,
                                       .valid = first && t->valid ? t->evaluation.validated : NULL};
     dp_remember_get(&t->remember, t->job, &out);
-    t->stats.pushes = tally.before.steps + tally.here.steps;
     t->stats.ended = p->epoch;
+    if (!listed) {
+        /* Those of the epoch under way are added as it skips them. */
+        t->progress.examples = tally.before.examples;
+        t->progress.examples_total = share_of(t, t->settings->epochs) - tally.missed.examples;
+        t->stats.pushes = tally.before.steps + tally.here.steps;
+        return;
+    }
+    uint64_t repeated = t->stats.staleness.repeated;
+    t->progress.examples = dp_worker_stats_examples(&t->stats);
+    if (t->remember.made > repeated)
+        t->stats.pushes = t->remember.made - repeated;
 }
 
 static struct dp_agreed_set set_of(const struct dp_dataset *data)
@@ -242,18 +236,9 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
                        "; to train again, give training.run a higher number; a worker that was killed after "
                        "its last push continues with --resume",
                        t->settings->run, t->job->worker);
-    if (t->rounds.listed)
-        take_own(t);
-    else
-        take_found(t);
+    take_earlier(t);
     dp_position_tell(&t->position, t->settings, &t->rounds);
     return DP_OK;
-}
-
-static enum dp_status begin_plan(void *training, struct dp_error *err)
-{
-    struct training *t = training;
-    return dp_training_plan_begin(t->job, t->agreed, err);
 }
 
 static void tell_alive(void *progress)
@@ -263,11 +248,13 @@ static void tell_alive(void *progress)
 
 static enum dp_status loop_open(struct training *t, struct dp_error *err)
 {
-    enum dp_status st =
-        dp_loop_open(t->job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
-    if (st == DP_OK && !dp_position_begun(&t->position) && t->rounds.members == 0)
-        dp_loop_before_first_push(t->loop, begin_plan, t);
-    return st;
+    const struct dp_loop_options options = {.job = t->job,
+                                            .data = t->train,
+                                            .progress = &t->progress,
+                                            .stats = &t->stats,
+                                            .position = &t->position,
+                                            .remember = &t->remember};
+    return dp_loop_open(&options, &t->loop, err);
 }
 
 static enum dp_status training_open(struct training *t, struct dp_error *err)
@@ -376,7 +363,8 @@ static void log_epoch(const struct training *t, uint32_t epoch)
                (double)stats->examples / stats->seconds);
 }
 
-/* An earlier process in this place may have trained until this one joined; or the others had let it leave, and it came back. */
+/* An earlier process in this place may have trained until this one joined; or the others had let it leave,
+ * and it came back. */
 static enum dp_status look_again(struct training *t, struct dp_error *err)
 {
     const struct dp_seat seat = dp_membership_seat_of(t->job);
@@ -395,21 +383,15 @@ static enum dp_status look_again(struct training *t, struct dp_error *err)
     return st == DP_OK ? loop_open(t, err) : st;
 }
 
-/* Members are of one plan: from here on it is not replaced. */
-static enum dp_status join(struct training *t, struct dp_error *err)
+/* Members and pushes are of one plan: from here on it is not replaced. */
+static enum dp_status join(struct training *t, bool member, struct dp_error *err)
 {
-    enum dp_status st = dp_position_begun(&t->position) ? DP_OK : begin_plan(t, err);
+    enum dp_status st =
+        dp_position_begun(&t->position) ? DP_OK : dp_training_plan_begin(t->job, t->agreed, err);
     if (st == DP_OK)
-        st = dp_membership_join(t->job, &t->rounds, true, err);
-    t->joined = st == DP_OK;
-    return st == DP_OK ? look_again(t, err) : st;
-}
-
-/* In async a plan may be replaced until the first push. */
-static enum dp_status take_place(struct training *t, struct dp_error *err)
-{
-    enum dp_status st = dp_membership_join(t->job, &t->rounds, false, err);
-    return st == DP_OK && t->job->seated ? look_again(t, err) : st;
+        st = dp_membership_join(t->job, &t->rounds, member, err);
+    t->joined = st == DP_OK && member;
+    return st == DP_OK && (member || t->job->seated) ? look_again(t, err) : st;
 }
 
 /* It came back from a step behind the last where all was over by then: of those nobody took any. */
@@ -429,7 +411,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     enum dp_status st = DP_OK;
     t->began = true;
     if (t->position.epoch < epochs) {
-        st = member ? join(t, err) : take_place(t, err);
+        st = join(t, member, err);
     } else if (member && t->stand_in.job) { /* only members hear who is gone */
         st = dp_membership_join(t->job, &t->rounds, false, err);
         t->joined = st == DP_OK;
@@ -547,10 +529,12 @@ static uint64_t process_now(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
+enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *options, bool *let_leave,
+                        struct dp_error *err)
 {
-    struct training t = {.job = job, .given = job->cluster, .settled = *job->cluster};
+    struct training t = {.job = job, .options = options, .given = job->cluster, .settled = *job->cluster};
     t.settings = &t.settled.training;
+    *let_leave = false;
     job->cluster = &t.settled;
     job->process = process_now();
     enum dp_status st = look_back(&t, err);
@@ -569,7 +553,7 @@ enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
         st = finish(&t, err);
     if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
-    job->let_leave = st == DP_REPLACED && dp_membership_was_let_leave(job, &t.rounds);
+    *let_leave = st == DP_REPLACED && dp_membership_was_let_leave(job, &t.rounds);
     if (st == DP_OK || t.over)
         dp_progress_enter(&t.progress, "done");
     if (st == DP_OK)

@@ -5,16 +5,22 @@
  * note which others still need puts it again (peers.h), so every worker stays until worker 0 has written the
  * report. evaluation.h says which sets are evaluated, when, and which weights are kept. Worker 0 logs the
  * metrics and, at the end, writes the report.
- * Failure   DP_REPLACED with job->let_leave: the others let this worker leave for its silence; it may join
- *           again (membership.h). DP_STOPPING after a signal, when the pushes are answered. DP_EXISTS when this
- *           run is already complete; DP_OK instead with job->resumes. */
+ * Failure   DP_REPLACED with *let_leave: the others removed this worker for its silence; it may join again
+ *           (membership.h). DP_STOPPING after a signal, when the pushes are answered. DP_EXISTS when this run
+ *           is already complete; DP_OK instead with options->resumes. */
 #ifndef DP_LOOP_TRAIN_H
 #define DP_LOOP_TRAIN_H
 
 #include "worker/context/job.h"
 
+struct dp_train_options {
+    const char *cluster_file; /* for the checkpoint of its best epoch */
+    bool resumes;             /* --resume: an earlier process of this worker may have begun the run */
+};
+
 /* The job's tables are open. */
 DP_MUST_USE
-enum dp_status dp_train(struct dp_job *job, struct dp_error *err);
+enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *options, bool *let_leave,
+                        struct dp_error *err);
 
 #endif

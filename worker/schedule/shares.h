@@ -3,14 +3,11 @@
  *     share    Minibatch n belongs to worker n % workers; a worker's minibatches have positions 0, 1, ... in
  *              ascending order of n.
  *     group    Group g of `every` has the positions g * every .. g * every + every - 1. The last group of an
- *     epoch
- *              may be short, and none crosses epochs.
+ *              epoch may be short, and none crosses epochs.
  *     rounds   A step of a worker is the group that it pushes together. Where workers wait for each other
- *     (ssp,
- *              sync: common/config/consistency.h) every member has the same number of steps in an epoch,
- *              those of the member with the most minibatches, and step s of the run is a round of all
- *              members: a member without a minibatch in it pushes an empty step. Else they have as many as
- *              their minibatches make.
+ *              (ssp, sync) every member has the same number of steps in an epoch, those of the member with
+ *              the most minibatches, and step s of the run is a round of all members: a member without a
+ *              minibatch in it pushes an empty step. Else they have as many as their minibatches make.
  *     push id  The stream and number of a push are functions of the run, the epoch and the position of the
  *              minibatch alone: a repeated push (a retry, a restarted worker) has the id of its first copy,
  *              and servers apply it once.

@@ -50,8 +50,8 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
     json_decref(loss);
     if (root && progress->diverged)
         (void)json_object_set_new(root, "diverged", json_integer((json_int_t)progress->diverged));
-    if (root && progress->job->awaited[0])
-        (void)json_object_set_new(root, "awaited", json_string(progress->job->awaited));
+    if (root && progress->awaited[0])
+        (void)json_object_set_new(root, "awaited", json_string(progress->awaited));
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
@@ -60,7 +60,7 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
 static void tell(struct dp_progress *progress)
 {
     struct dp_job *job = progress->job;
-    if (!job->shared.self)
+    if (!job->shared)
         return;
     uint64_t now = dp_clock_ns(&job->clock);
     progress->beat++;
@@ -69,9 +69,8 @@ static void tell(struct dp_progress *progress)
                    job->worker);
     char *text = dp_progress_text(progress, (double)(now - progress->told_ns) / 1e9);
     struct dp_error err = {0};
-    enum dp_status st =
-        text ? job->shared.ops->note_put(job->shared.self, name, text, strlen(text), NOTE_MS, &err)
-             : dp_fail(&err, DP_NOMEM, "no memory");
+    enum dp_status st = text ? job->shared->note_put(job->client, name, text, strlen(text), NOTE_MS, &err)
+                             : dp_fail(&err, DP_NOMEM, "no memory");
     free(text);
     if (st != DP_OK)
         dp_log(DP_LOG_WARN, "cannot report progress to the first server: %s; training continues", err.text);
@@ -83,14 +82,14 @@ static void tell(struct dp_progress *progress)
 void dp_progress_enter(struct dp_progress *progress, const char *state)
 {
     progress->state = state;
-    progress->job->awaited[0] = '\0';
+    progress->awaited[0] = '\0';
     tell(progress);
 }
 
 void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples)
 {
     progress->state = "training";
-    progress->job->awaited[0] = '\0';
+    progress->awaited[0] = '\0';
     progress->epoch = epoch;
     progress->loss_sum = loss_sum;
     progress->loss_examples = examples;
@@ -136,8 +135,8 @@ uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why)
     if (why == DP_NOT_FINITE)
         return progress->epoch;
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", job->cluster->training.run);
-    if (job->shared.self)
-        (void)job->shared.ops->notes(job->shared.self, prefix, see_diverged, &diverged, NOTE_MS, &unheard);
+    if (job->shared)
+        (void)job->shared->notes(job->client, prefix, see_diverged, &diverged, NOTE_MS, &unheard);
     return diverged;
 }
 

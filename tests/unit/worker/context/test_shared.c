@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-static enum dp_status set(void *self, const char *name, uint64_t expected, const void *bytes, size_t size,
-                          uint32_t timeout_ms, bool *won, struct dp_error *err)
+static enum dp_status set(struct dp_client *self, const char *name, uint64_t expected, const void *bytes,
+                          size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
 {
     (void)name, (void)expected, (void)bytes, (void)size, (void)timeout_ms;
     *won = true;
     return dp_fail(err, *(enum dp_status *)self, "register value '%s'", name);
 }
 
-static enum dp_status get(void *self, const char *name, uint64_t above, uint32_t wait_ms, uint32_t timeout_ms,
-                          struct dp_register_value *out, struct dp_error *err)
+static enum dp_status get(struct dp_client *self, const char *name, uint64_t above, uint32_t wait_ms,
+                          uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err)
 {
     (void)above, (void)wait_ms, (void)timeout_ms, (void)out;
     return dp_fail(err, *(enum dp_status *)self, "register value '%s'", name);
@@ -32,8 +32,11 @@ static void who_is_far_behind_has_lost(void **state)
     static struct dp_cluster cluster = {.training = {.run = 12, .timeout_ms = 1000}};
     static atomic_int stop;
     enum dp_status answer = DP_TOO_OLD;
-    struct dp_job job = {
-        .cluster = &cluster, .stop = &stop, .clock = {now_of, NULL}, .shared = {&ops, &answer}};
+    struct dp_job job = {.cluster = &cluster,
+                         .stop = &stop,
+                         .clock = {now_of, NULL},
+                         .shared = &ops,
+                         .client = (struct dp_client *)&answer};
     struct dp_register_value value = {0};
     struct dp_error err = {0};
     bool won = true;

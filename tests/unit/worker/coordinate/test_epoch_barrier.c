@@ -227,17 +227,16 @@ static void process(struct world_seat *seat)
     struct dp_peers peers = {.progress = &progress};
     struct dp_epoch_barrier barrier = {
         .peers = &peers, .rule = run->rule, .ops = {part, merge, keep, run->tests}, .context = &barrier};
+    const struct dp_absence absence = {leaver_look, leaver_is_gone, leaver_recheck, run};
     struct dp_job job = {.cluster = &run->cluster,
                          .worker = seat->number % WORKERS,
                          .stop = &run->never,
                          .clock = world_clock(seat),
-                         .shared = world_shared(seat),
+                         .shared = world_shared(),
+                         .client = (struct dp_client *)seat,
                          .alive = tell_alive,
                          .alive_of = &progress,
-                         .waits = run->leaver ? leaver_look : NULL,
-                         .is_gone = run->leaver ? leaver_is_gone : NULL,
-                         .recheck = run->leaver ? leaver_recheck : NULL,
-                         .waits_of = run,
+                         .absence = run->leaver ? &absence : NULL,
                          .process = ++run->processes};
     seat->own = &mine;
     if (run->left_ns > 0 && seat->number % WORKERS == run->leaver && run->brings == 0)

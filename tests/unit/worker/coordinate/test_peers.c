@@ -27,10 +27,11 @@ struct scene {
     bool gives;           /* it puts its note, */
     bool sees;            /* when it has seen all that worker 0 keeps */
     uint64_t leaves_ms;   /* worker 1 has left for its silence, then; 0: nobody does */
-    bool made_up;         /* it handed nothing over */
-    bool leased;          /* others do its work */
-    bool in_steps;        /* they wait for each other */
-    uint64_t lost[2];     /* the steps at which the server loses all notes */
+    struct dp_absence absence;
+    bool made_up;     /* it handed nothing over */
+    bool leased;      /* others do its work */
+    bool in_steps;    /* they wait for each other */
+    uint64_t lost[2]; /* the steps at which the server loses all notes */
     enum dp_status st;
     struct dp_error err;
     uint64_t waited_ms;
@@ -55,12 +56,11 @@ static void open_job(struct world_seat *seat, struct dp_job *job, struct dp_prog
                            .worker = seat->number,
                            .stop = &scene->never,
                            .clock = world_clock(seat),
-                           .shared = world_shared(seat)};
-    if (scene->leaves_ms) {
-        job->waits = looks_after;
-        job->is_gone = is_gone;
-        job->waits_of = scene;
-    }
+                           .shared = world_shared(),
+                           .client = (struct dp_client *)seat};
+    scene->absence = (struct dp_absence){.look = looks_after, .is_gone = is_gone, .of = scene};
+    if (scene->leaves_ms)
+        job->absence = &scene->absence;
     dp_progress_init(progress, job, 0);
 }
 

@@ -1,7 +1,7 @@
 /* Goal    of workers that mean different trainings only one kind trains, in any order and whoever is killed; a plan that was given up
  *         binds nobody, and one by which something was pushed binds for ever, also when every process was killed.
  * Method  worker/coordinate/training_plan.c over a world (world.h): scripts of one process after another; then workers that mean different
- *         things at once, killed and started again, the server's notes lost. Which pushes the servers have is the test's. */
+ *         things at once, killed and started again, the server's notes lost. Which pushes there are is the test's. */
 #include "tests/lib/test.h"
 
 #include "common/base/log.h"
@@ -29,21 +29,6 @@ struct scene {
     struct dp_error err[WORKERS];
 };
 
-enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
-                                    uint64_t *bits, struct dp_error *err);
-enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
-                                    uint64_t *bits, struct dp_error *err)
-{
-    const struct scene *scene = world_here()->context;
-    (void)job, (void)stream;
-    if (from != 0 || count != WORKERS)
-        world_fail(scene->world, "%zu pushes are asked for", count);
-    if (!world_step(world_here(), 2))
-        return dp_fail(err, DP_STOPPING, "killed");
-    *bits = scene->pushed;
-    return DP_OK;
-}
-
 /* Whoever is killed in between has pushed to some shards only: the run has no push of it. */
 static void push(struct world_seat *seat, struct scene *scene)
 {
@@ -66,7 +51,8 @@ static void process(struct world_seat *seat)
                          .worker = w,
                          .stop = &scene->never,
                          .clock = world_clock(seat),
-                         .shared = world_shared(seat),
+                         .shared = world_shared(),
+                         .client = (struct dp_client *)seat,
                          .process = ++scene->processes};
     if (!scene->text[w])
         return;

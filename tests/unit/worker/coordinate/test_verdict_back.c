@@ -12,10 +12,10 @@ struct first_server {
     uint64_t version[2];
 };
 
-static enum dp_status get(void *self, const char *name, uint64_t above, uint32_t wait_ms, uint32_t timeout_ms,
-                          struct dp_register_value *out, struct dp_error *err)
+static enum dp_status get(struct dp_client *self, const char *name, uint64_t above, uint32_t wait_ms,
+                          uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err)
 {
-    struct first_server *server = self;
+    struct first_server *server = (struct first_server *)self;
     uint32_t read = server->reads++ > 0;
     char text[256];
     (void)above;
@@ -34,8 +34,8 @@ static enum dp_status get(void *self, const char *name, uint64_t above, uint32_t
 }
 
 /* Another was faster. */
-static enum dp_status set(void *self, const char *name, uint64_t expected, const void *bytes, size_t size,
-                          uint32_t timeout_ms, bool *won, struct dp_error *err)
+static enum dp_status set(struct dp_client *self, const char *name, uint64_t expected, const void *bytes,
+                          size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
 {
     (void)self;
     (void)name;
@@ -56,7 +56,8 @@ static void read_twice(struct first_server *server, enum dp_status wants, const 
     struct dp_job job = {.cluster = &cluster,
                          .stop = &never,
                          .clock = dp_clock_real(),
-                         .shared = {.ops = &ops, .self = server}};
+                         .shared = &ops,
+                         .client = (struct dp_client *)server};
     struct dp_peers peers = {.job = &job};
     struct dp_epoch_barrier barrier = {.peers = &peers};
     struct dp_error err = {0};

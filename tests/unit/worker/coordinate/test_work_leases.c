@@ -25,14 +25,16 @@ struct server {
     uint64_t now_ns;
 };
 
-static enum dp_status lease(void *of, const struct dp_lease *ask, bool patient, struct dp_leased *out,
-                            struct dp_error *err)
+enum dp_status __wrap_dp_client_lease(struct dp_client *client, const struct dp_lease *ask,
+                                      uint32_t timeout_ms, struct dp_leased *out, struct dp_error *err);
+enum dp_status __wrap_dp_client_lease(struct dp_client *client, const struct dp_lease *ask,
+                                      uint32_t timeout_ms, struct dp_leased *out, struct dp_error *err)
 {
-    struct server *server = of;
+    struct server *server = (struct server *)client;
     uint32_t i = server->asked++;
     assert_true(i < 8 && ask->held_count <= 16 && ask->done_count <= 16);
     server->last = *ask;
-    server->patient = patient;
+    server->patient = timeout_ms > 250; /* by the retry policy */
     server->told = ask->pushed ? ask->pushed[0] : 0;
     memcpy(server->held, ask->held, ask->held_count * sizeof server->held[0]);
     memcpy(server->done, ask->done, ask->done_count * sizeof server->done[0]);
@@ -40,11 +42,14 @@ static enum dp_status lease(void *of, const struct dp_lease *ask, bool patient, 
     return server->fails[i] == DP_OK ? DP_OK : dp_fail(err, server->fails[i], "away");
 }
 
-static enum dp_status pushed(void *of, uint64_t stream, uint64_t total, uint64_t *bits, struct dp_error *err)
+enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
+                                    uint64_t *bits, struct dp_error *err);
+enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
+                                    uint64_t *bits, struct dp_error *err)
 {
-    struct server *server = of;
+    struct server *server = (struct server *)job->client;
     server->pushed++;
-    assert_true(stream == dp_push_stream(RUN, 2) && total == 4 && bits[0] == 0);
+    assert_true(stream == dp_push_stream(RUN, 2) && from == 0 && count == 4 && bits[0] == 0);
     bits[0] = server->has;
     return server->pushed_fails == DP_OK ? DP_OK : dp_fail(err, server->pushed_fails, "forgotten");
 }
@@ -54,18 +59,21 @@ static uint64_t now(void *of)
     return ((struct server *)of)->now_ns;
 }
 
+static struct dp_cluster cluster = {.training = {.run = RUN, .timeout_ms = 60000}};
+static atomic_int never;
+static struct dp_job job;
+
 static struct dp_work_leases *open_portions(struct server *server)
 {
     struct dp_error err = {0};
     struct dp_work_leases *portions = NULL;
-    const struct dp_work_leases_options options = {
-        .source = {.lease = lease, .pushed = pushed, .of = server},
-        .clock = {.now_ns = now, .self = server},
-        .run = RUN,
-        .share = {.batches = BATCHES, .worker = 1, .workers = WORKERS},
-        .every = EVERY};
+    const struct dp_share share = {.batches = BATCHES, .worker = 1, .workers = WORKERS};
+    job = (struct dp_job){.cluster = &cluster,
+                          .stop = &never,
+                          .client = (struct dp_client *)server,
+                          .clock = {.now_ns = now, .self = server}};
     server->now_ns = 1000;
-    assert_int_equal(dp_work_leases_open(&options, &portions, &err), DP_OK);
+    assert_int_equal(dp_work_leases_open(&job, share, EVERY, &portions, &err), DP_OK);
     dp_work_leases_begin(portions, 2);
     return portions;
 }
@@ -248,12 +256,11 @@ static void too_many_portions_are_refused(void **state)
     (void)state;
     struct dp_error err = {0};
     struct dp_work_leases *portions;
-    struct dp_work_leases_options options = {
-        .share = {.batches = (uint64_t)DP_LEASE_TOTAL_MAX + 1, .workers = 1}, .every = 1};
-    assert_int_equal(dp_work_leases_open(&options, &portions, &err), DP_ARGUMENT);
+    const struct dp_share share = {.batches = (uint64_t)DP_LEASE_TOTAL_MAX + 1, .workers = 1};
+    job.cluster = &cluster;
+    assert_int_equal(dp_work_leases_open(&job, share, 1, &portions, &err), DP_ARGUMENT);
     assert_non_null(strstr(err.text, "--push-every"));
-    options.every = 2;
-    assert_int_equal(dp_work_leases_open(&options, &portions, &err), DP_OK);
+    assert_int_equal(dp_work_leases_open(&job, share, 2, &portions, &err), DP_OK);
     dp_work_leases_close(&portions);
 }
 

@@ -328,21 +328,21 @@ static bool reaches(struct world_seat *seat, uint32_t timeout_ms, enum dp_status
     return *st == DP_OK;
 }
 
-static enum dp_status note_put(void *self, const char *name, const void *bytes, size_t size,
+static enum dp_status note_put(struct dp_client *self, const char *name, const void *bytes, size_t size,
                                uint32_t timeout_ms, struct dp_error *err)
 {
-    struct world_seat *seat = self;
+    struct world_seat *seat = (struct world_seat *)self;
     enum dp_status st;
     if (reaches(seat, timeout_ms, &st, err))
         world_put(seat->world, name, bytes, size);
     return st;
 }
 
-static enum dp_status notes(void *self, const char *prefix,
+static enum dp_status notes(struct dp_client *self, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
-    struct world_seat *seat = self;
+    struct world_seat *seat = (struct world_seat *)self;
     struct world *world = seat->world;
     enum dp_status st;
     if (!reaches(seat, timeout_ms, &st, err))
@@ -362,10 +362,10 @@ static enum dp_status notes(void *self, const char *prefix,
     return DP_OK;
 }
 
-static enum dp_status get(void *self, const char *name, uint64_t above, uint32_t wait_ms, uint32_t timeout_ms,
-                          struct dp_register_value *out, struct dp_error *err)
+static enum dp_status get(struct dp_client *self, const char *name, uint64_t above, uint32_t wait_ms,
+                          uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err)
 {
-    struct world_seat *seat = self;
+    struct world_seat *seat = (struct world_seat *)self;
     struct world *world = seat->world;
     uint64_t until_ns = world->now_ns + wait_ms * MS;
     enum dp_status st;
@@ -385,10 +385,10 @@ static enum dp_status get(void *self, const char *name, uint64_t above, uint32_t
     return DP_OK;
 }
 
-static enum dp_status set(void *self, const char *name, uint64_t expected, const void *bytes, size_t size,
-                          uint32_t timeout_ms, bool *won, struct dp_error *err)
+static enum dp_status set(struct dp_client *self, const char *name, uint64_t expected, const void *bytes,
+                          size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
 {
-    struct world_seat *seat = self;
+    struct world_seat *seat = (struct world_seat *)self;
     struct world *world = seat->world;
     enum dp_status st;
     if (!reaches(seat, timeout_ms, &st, err))
@@ -415,14 +415,14 @@ static enum dp_status set(void *self, const char *name, uint64_t expected, const
     return DP_OK;
 }
 
-static void pause_for(void *self, uint32_t ms)
+static void pause_for(struct dp_client *self, uint32_t ms)
 {
-    (void)world_step(self, ms);
+    (void)world_step((struct world_seat *)self, ms);
 }
 
-struct dp_shared world_shared(struct world_seat *seat)
+const struct dp_shared_ops *world_shared(void)
 {
     static const struct dp_shared_ops ops = {
         .note_put = note_put, .notes = notes, .get = get, .set = set, .pause = pause_for};
-    return (struct dp_shared){.ops = &ops, .self = seat};
+    return &ops;
 }

@@ -64,6 +64,7 @@ void world_watch(struct world *world,
 bool world_step(struct world_seat *seat, uint64_t ms);
 struct world_seat *world_here(void);
 struct dp_clock world_clock(struct world_seat *seat);
-struct dp_shared world_shared(struct world_seat *seat);
+/* Of a job whose client is the seat. */
+const struct dp_shared_ops *world_shared(void);
 
 #endif

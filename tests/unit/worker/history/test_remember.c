@@ -37,7 +37,7 @@ static atomic_int never;
 
 /* ---- the first server */
 
-static enum dp_status note_put(void *self, const char *name, const void *bytes, size_t size,
+static enum dp_status note_put(struct dp_client *self, const char *name, const void *bytes, size_t size,
                                uint32_t timeout_ms, struct dp_error *err)
 {
     (void)self, (void)timeout_ms, (void)err;
@@ -50,7 +50,7 @@ static enum dp_status note_put(void *self, const char *name, const void *bytes, 
     return DP_OK;
 }
 
-static enum dp_status notes(void *self, const char *prefix,
+static enum dp_status notes(struct dp_client *self, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
@@ -104,7 +104,8 @@ static void start(struct process *p)
                                   .stop = &never,
                                   .clock = dp_clock_real(),
                                   .shards = 1,
-                                  .shared = {&ops, &world}},
+                                  .shared = &ops,
+                                  .client = (struct dp_client *)&world},
                           .position = position_of()};
     assert_int_equal(dp_remember_open(&p->remember, &p->job, &err), DP_OK);
     assert_int_equal(dp_remember_begin(&p->remember, &p->job, &p->position, &plan, TEXT, &err), DP_OK);

@@ -120,11 +120,9 @@ static void close_shared(struct shared *s)
     dp_graph_free(&s->job.model.graph);
 }
 
-static struct dp_hogwild *pool_open(const struct shared *s, uint32_t threads,
-                                    const struct dp_hogwild_gate *gate)
+static struct dp_hogwild *pool_open(const struct shared *s, uint32_t threads)
 {
-    const struct dp_hogwild_options options = {
-        .job = &s->job, .threads = threads, .batches_max = BATCHES, .gate = gate};
+    const struct dp_hogwild_options options = {.job = &s->job, .threads = threads, .batches_max = BATCHES};
     struct dp_hogwild *pool;
     struct dp_error err = {0};
     if (dp_hogwild_open(&options, &pool, &err) != DP_OK)
@@ -209,7 +207,7 @@ static void one_thread_has_the_bits_of_none(void **state)
     (void)state;
     struct shared s;
     open_shared(&s, 1);
-    struct dp_hogwild *pool = pool_open(&s, 1, NULL);
+    struct dp_hogwild *pool = pool_open(&s, 1);
     for (uint32_t count = BATCHES; count > 0; count -= 7) {
         struct plain plain;
         uint32_t at;
@@ -241,7 +239,7 @@ static void the_sum_has_every_gradient(void **state)
     struct shared s;
     open_shared(&s, 2);
     for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
-        struct dp_hogwild *pool = pool_open(&s, threads[t], NULL);
+        struct dp_hogwild *pool = pool_open(&s, threads[t]);
         for (uint32_t round = 0; round < 60; round++) {
             uint32_t count = 1 + random_below(&s, BATCHES), at;
             struct plain plain;
@@ -269,7 +267,7 @@ static void threads_move_one_local_copy(void **state)
     struct dp_batch *batch[BATCHES];
     for (uint32_t b = 0; b < BATCHES; b++)
         batch[b] = s.batch[0];
-    struct dp_hogwild *pool = pool_open(&s, 4, NULL);
+    struct dp_hogwild *pool = pool_open(&s, 4);
     uint32_t at;
     pull(&s, s.weights, 1);
     float first = 0, last = 0;
@@ -294,7 +292,7 @@ static void a_loss_that_is_not_finite_stops(void **state)
     struct dp_error err = {0};
     uint32_t at;
     open_shared(&s, 4);
-    struct dp_hogwild *pool = pool_open(&s, 2, NULL);
+    struct dp_hogwild *pool = pool_open(&s, 2);
     s.batch[9]->list[0].values[0] = NAN;
     assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, &err), DP_NOT_FINITE);
     assert_int_equal(at, 9);
@@ -313,7 +311,7 @@ static void what_a_program_refuses_is_said(void **state)
     struct dp_error err = {0};
     uint32_t at;
     open_shared(&s, 5);
-    struct dp_hogwild *pool = pool_open(&s, 3, NULL);
+    struct dp_hogwild *pool = pool_open(&s, 3);
     s.batch[3]->labels[2] = 7;
     assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, &err), DP_DATA);
     assert_int_equal(at, 3);
@@ -328,45 +326,11 @@ static void a_signal_stops(void **state)
     struct shared s;
     uint32_t at;
     open_shared(&s, 6);
-    struct dp_hogwild *pool = pool_open(&s, 2, NULL);
+    struct dp_hogwild *pool = pool_open(&s, 2);
     atomic_store(&s.stop, SIGTERM);
     assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, NULL), DP_STOPPING);
     atomic_store(&s.stop, 0);
     assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, NULL), DP_OK);
-    dp_hogwild_close(&pool);
-    close_shared(&s);
-}
-
-struct counted {
-    atomic_uint inside, most, times;
-};
-
-static void enter(void *of)
-{
-    struct counted *counted = of;
-    unsigned inside = atomic_fetch_add(&counted->inside, 1) + 1;
-    if (inside > atomic_load(&counted->most))
-        atomic_store(&counted->most, inside);
-    atomic_fetch_add(&counted->times, 1);
-}
-
-static void leave(void *of)
-{
-    atomic_fetch_sub(&((struct counted *)of)->inside, 1);
-}
-
-static void every_access_passes_the_gate(void **state)
-{
-    (void)state;
-    struct shared s;
-    struct counted counted = {0};
-    const struct dp_hogwild_gate gate = {enter, leave, &counted};
-    uint32_t at;
-    open_shared(&s, 7);
-    struct dp_hogwild *pool = pool_open(&s, 2, &gate);
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, NULL), DP_OK);
-    assert_int_equal(counted.times, 2 * BATCHES);
-    assert_int_equal(counted.inside, 0);
     dp_hogwild_close(&pool);
     close_shared(&s);
 }
@@ -377,7 +341,6 @@ int main(void)
         cmocka_unit_test(one_thread_has_the_bits_of_none), cmocka_unit_test(the_sum_has_every_gradient),
         cmocka_unit_test(threads_move_one_local_copy),     cmocka_unit_test(a_loss_that_is_not_finite_stops),
         cmocka_unit_test(what_a_program_refuses_is_said),  cmocka_unit_test(a_signal_stops),
-        cmocka_unit_test(every_access_passes_the_gate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

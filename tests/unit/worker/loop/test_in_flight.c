@@ -120,10 +120,14 @@ static void a_push_that_all_shards_had_is_no_new_one(void **state)
     assert_true(b.stats.pushes == 2 && b.stats.repeated_examples == 16);
 }
 
-static void count_answered(void *of, uint64_t number)
+static uint32_t answers;
+
+void __wrap_dp_work_leases_answered(struct dp_work_leases *portions, uint64_t number);
+void __wrap_dp_work_leases_answered(struct dp_work_leases *portions, uint64_t number)
 {
+    (void)portions;
     (void)number;
-    ++*(uint32_t *)of;
+    answers++;
 }
 
 /* Of leased work: others had pushed it, if its epoch is over; a worker that woke when its run was forgotten may not say that it is done.
@@ -133,12 +137,10 @@ static void what_is_too_old_was_pushed_only_if_the_run_is_known(void **state)
     (void)state;
     static struct dp_cluster cluster;
     struct bed b;
-    uint32_t answers = 0;
     set_up(&b);
     cluster.training.run = 7;
     b.job.cluster = &cluster;
-    b.sent.answered = count_answered;
-    b.sent.answered_of = &answers;
+    b.sent.leases = (struct dp_work_leases *)&b;
     status = DP_TOO_OLD;
     too_old = dp_stream_of_run(7, 3);
     answered(&b, 16, 0, (struct dp_outcome){.gaps = 2});

@@ -34,6 +34,7 @@ static struct {
 
 static struct dp_cluster cluster = {.training = {.run = 7, .timeout_ms = 10000}};
 static struct dp_job job;
+static struct dp_progress progress = {.job = &job};
 
 static uint64_t now_of(void *self)
 {
@@ -46,14 +47,14 @@ void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
 {
     va_list args;
     assert_int_equal(level, DP_LOG_WARN);
-    assert_string_equal(job.awaited, "step 4 waits"); /* for the progress note */
+    assert_string_equal(progress.awaited, "step 4 waits"); /* for the progress note */
     va_start(args, format);
     (void)vsnprintf(world.line, sizeof world.line, format, args);
     va_end(args);
     world.line_ms[world.lines++ % 8] = (world.now_ns - world.begun_ns) / MS;
 }
 
-static enum dp_status notes(void *self, const char *prefix,
+static enum dp_status notes(struct dp_client *self, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
@@ -97,11 +98,13 @@ static void begin(uint32_t worker)
     memset(&world, 0, sizeof world);
     world.now_ns = 5000 * MS;
     world.note = "";
+    progress = (struct dp_progress){.job = &job};
     job = (struct dp_job){.cluster = &cluster,
                           .stop = &never,
                           .clock = {now_of, NULL},
                           .worker = worker,
-                          .shared = {&ops, &world}};
+                          .shared = &ops,
+                          .client = (struct dp_client *)&world};
 }
 
 static struct dp_step_times waited(const struct said *said, uint64_t answer_ms)
@@ -114,9 +117,9 @@ static struct dp_step_times waited(const struct said *said, uint64_t answer_ms)
     world.begun_ns = world.now_ns;
     world.waits = 0;
     struct dp_step_timer watch = dp_step_timer_start(&job.clock, &times);
-    assert_int_equal(dp_pull_wait(&job, &ticket, &watch, NULL, &err), DP_OK);
+    assert_int_equal(dp_pull_wait(&progress, &ticket, &watch, NULL, &err), DP_OK);
     assert_true(fabs(dp_step_times_sum(&times) - (double)answer_ms / 1000) < 1e-9);
-    assert_string_equal(job.awaited, "");
+    assert_string_equal(progress.awaited, "");
     return times;
 }
 

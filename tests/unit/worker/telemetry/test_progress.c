@@ -12,21 +12,27 @@ struct board {
     bool away;                 /* the first server */
 };
 
-static enum dp_status put(void *self, const char *name, const void *bytes, size_t size, uint32_t timeout_ms,
-                          struct dp_error *err)
+void __wrap_dp_client_close(struct dp_client **client);
+void __wrap_dp_client_close(struct dp_client **client)
 {
-    struct board *board = self;
+    *client = NULL; /* it is a board */
+}
+
+static enum dp_status put(struct dp_client *self, const char *name, const void *bytes, size_t size,
+                          uint32_t timeout_ms, struct dp_error *err)
+{
+    struct board *board = (struct board *)self;
     assert_true(size < sizeof board->text);
     (void)snprintf(board->name, sizeof board->name, "%s", name);
     (void)snprintf(board->text, sizeof board->text, "%.*s", (int)size, (const char *)bytes);
     return DP_OK;
 }
 
-static enum dp_status notes(void *self, const char *prefix,
+static enum dp_status notes(struct dp_client *self, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
-    struct board *board = self;
+    struct board *board = (struct board *)self;
     if (board->away)
         return dp_fail(err, DP_TIMEOUT, "no answer");
     if (strncmp(board->name, prefix, strlen(prefix)) == 0)
@@ -51,7 +57,8 @@ static void begin(struct pair *p)
         p->job[w] = (struct dp_job){.cluster = &p->cluster,
                                     .worker = w,
                                     .clock = dp_clock_real(),
-                                    .shared = {.ops = &ops, .self = &p->board}};
+                                    .shared = &ops,
+                                    .client = (struct dp_client *)&p->board};
         dp_progress_init(&p->progress[w], &p->job[w], 0);
         dp_progress_epoch(&p->progress[w], 2 + w, 0, 0);
     }
