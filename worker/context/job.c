@@ -235,8 +235,8 @@ enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, co
     return dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
 }
 
-static enum dp_status wait_for(struct dp_job *job, struct dp_ticket *ticket, bool looks,
-                               struct dp_outcome *outcome, struct dp_error *err)
+enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool looks,
+                           struct dp_outcome *outcome, struct dp_error *err)
 {
     struct dp_error why = {0};
     enum dp_status st, looked = DP_OK;
@@ -251,18 +251,6 @@ static enum dp_status wait_for(struct dp_job *job, struct dp_ticket *ticket, boo
             return dp_fail(err, looked, "%s", why.text);
     } while (dp_retry_more(&retry, &st, err));
     return st;
-}
-
-enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                           struct dp_error *err)
-{
-    return wait_for(job, ticket, false, outcome, err);
-}
-
-enum dp_status dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                                    struct dp_error *err)
-{
-    return wait_for(job, ticket, true, outcome, err);
 }
 
 bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run)

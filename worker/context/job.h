@@ -124,15 +124,12 @@ static inline bool dp_job_stopped(const struct dp_job *job)
 {
     return atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
 }
-/* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. */
+/* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. looks: the
+ * request may wait for another worker, and meanwhile this one looks after those that are missing (dp_absence);
+ * not while the program computes, as a takeover uses it. */
 DP_MUST_USE
-enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                           struct dp_error *err);
-/* The same, of a request that may wait for another worker: looks after those that are gone meanwhile
- * (`waits`). Not while the program computes: whoever stands in uses it. */
-DP_MUST_USE
-enum dp_status dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                                    struct dp_error *err);
+enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool looks,
+                           struct dp_outcome *outcome, struct dp_error *err);
 /* After DP_TOO_OLD: whether the servers may have forgotten the whole run, and not an epoch of it alone, all
  * of whose pushes they had. */
 bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run);

@@ -225,23 +225,17 @@ enum dp_status dp_epoch_barrier_wait(struct dp_epoch_barrier *b, uint32_t epoch,
 enum dp_status dp_epoch_barrier_open(struct dp_epoch_barrier *b, uint32_t epochs, uint32_t ended,
                                      uint32_t begun, struct dp_error *err)
 {
-    struct dp_early_stop *state = &b->decision.state;
+    const struct dp_early_stop *state = &b->decision.state;
     enum dp_status st = dp_decision_init(&b->decision, epochs, b->peers->job->cluster->training.workers, err);
     b->known_from = b->decision.from;
     if (st == DP_OK)
         st = refresh(b, 0, 0, err);
-    /* An earlier version began the run. */
-    while (st == DP_OK && begun > 0 && state->epoch < begun - 1) {
-        dp_log(DP_LOG_WARN,
-               "an earlier version began this run, so the first server does not know the metrics of its "
-               "first %" PRIu32 " epochs: the best epoch is chosen from epoch %" PRIu32 " on",
-               begun - 1, begun);
-        *state = (struct dp_early_stop){.epoch = begun - 1};
-        b->decision.from = b->known_from = begun;
-        st = store(b, err);
-    }
-    /* After the store above, so that a worker that sees this stage and sets `resting` has read the newer
-     * decision. */
+    if (st == DP_OK && begun > 0 && state->epoch < begun - 1)
+        st = dp_fail(err, DP_DATA,
+                     "the first server does not know what was decided after epoch %" PRIu32 " of run %" PRIu32
+                     ": an earlier version began the run, or the store was replaced. Train further under a "
+                     "higher run number (downpour run --continue, or training.run)",
+                     begun - 1, b->peers->job->cluster->training.run);
     if (st == DP_OK && ended > 0)
         st = dp_peers_reach(b->peers, DP_PEERS_ENDED, ended, NULL, 0, err);
     return st == DP_OK ? st : dp_wrap(err, st, "reading the decisions about earlier epochs");

@@ -128,7 +128,7 @@ static enum dp_status push_empty(struct dp_job *second, const struct dp_rounds *
         struct dp_ticket ticket = {0};
         st = dp_client_push(second->client, &options, NULL, 0, training->timeout_ms, &ticket, err);
         if (st == DP_OK)
-            st = dp_job_wait(second, &ticket, NULL, err);
+            st = dp_job_wait(second, &ticket, false, NULL, err);
     }
     return st;
 }

@@ -1,7 +1,7 @@
 /* Training plan: makes sure that all workers of a run, and those that predict with it, have the same training
  * settings. It is one value of the register:
  *     run/<run>/plan    the text (agreed.h), a 0 byte, for each worker the process (u64, job.h) that joined,
- *                       or 0; a byte: 1 once a worker was about to push
+ *                       or 0; a byte: 1 once a worker began to train
  *     join -> begin -> the first push
  * Promise   The first worker to join sets the plan, by compare-and-set. A worker with different settings is
  *           refused before it has pushed anything, also after every process was killed. A plan that was not
@@ -19,7 +19,7 @@
  * DP_EXISTS when they were made by other settings. DP_ARGUMENT names another worker whose settings differ. */
 DP_MUST_USE
 enum dp_status dp_training_plan_join(struct dp_job *job, const char *text, bool begun, struct dp_error *err);
-/* Called by a worker that joined, right before its first push: the plan is never replaced from then on.
+/* Called by a worker that joined, before its first epoch: the plan is never replaced from then on.
  * DP_ARGUMENT when it was replaced since. */
 DP_MUST_USE
 enum dp_status dp_training_plan_begin(struct dp_job *job, const char *text, struct dp_error *err);

@@ -30,38 +30,41 @@ void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const str
     remember->next_ns = now + (now - begun) * (SHARE - 1);
 }
 
+/* *stats stays {0} where there is no note, or none that can be read. */
+static enum dp_status read_note(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
+                                struct dp_error *err)
+{
+    struct dp_shared_note note = {0};
+    enum dp_status st = dp_shared_one(job, "figures", worker, &note, err);
+    if (st == DP_OK && note.bytes)
+        st = dp_worker_stats_unpack(note.bytes, note.size, job->cluster->training.epochs, stats, err);
+    dp_shared_note_clear(&note);
+    if (st != DP_OK)
+        dp_worker_stats_clear(stats);
+    return st;
+}
+
 enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
                               struct dp_error *err)
 {
-    uint32_t epochs = job->cluster->training.epochs;
-    struct dp_shared_note note = {0};
-    struct dp_error unread = {0};
-    enum dp_status st = dp_shared_one(job, "figures", worker, &note, err);
-    if (st == DP_OK &&
-        (!note.bytes || dp_worker_stats_unpack(note.bytes, note.size, epochs, stats, &unread) != DP_OK)) {
-        dp_worker_stats_clear(stats);
-        st = dp_worker_stats_init(stats, worker, epochs, err);
-    }
-    dp_shared_note_clear(&note);
-    return st;
+    struct dp_error why = {0};
+    enum dp_status st = read_note(job, worker, stats, &why);
+    if (st != DP_OK && st != DP_DATA)
+        return dp_fail(err, st, "%s", why.text);
+    return stats->epoch ? DP_OK : dp_worker_stats_init(stats, worker, job->cluster->training.epochs, err);
 }
 
 static void get_note(struct dp_job *job, struct dp_worker_stats *stats)
 {
-    struct dp_shared_note note = {0};
     struct dp_error err = {0};
     struct dp_worker_stats before = {0};
-    enum dp_status st = dp_shared_one(job, "figures", job->worker, &note, &err);
-    if (st == DP_OK && note.bytes)
-        st = dp_worker_stats_unpack(note.bytes, note.size, stats->epochs, &before, &err);
-    if (st != DP_OK)
+    if (read_note(job, job->worker, &before, &err) != DP_OK)
         dp_log(DP_LOG_WARN, "cannot read the stats of the earlier process: %s; the report will lack them",
                err.text);
-    else if (note.bytes) {
+    else if (before.epoch) {
         dp_worker_stats_clear(stats);
         *stats = before;
     }
-    dp_shared_note_clear(&note);
 }
 
 /* ---- the step log */

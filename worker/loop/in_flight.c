@@ -37,8 +37,7 @@ static enum dp_status wait_oldest(struct dp_in_flight *sent, struct dp_error *er
     struct dp_outcome outcome = {0};
     struct dp_in_flight_push *oldest = &sent->push[sent->first];
     bool flies = sent->flying && *sent->flying > 0;
-    enum dp_status st = flies ? dp_job_wait(sent->job, &oldest->ticket, &outcome, err)
-                              : dp_job_wait_and_look(sent->job, &oldest->ticket, &outcome, err);
+    enum dp_status st = dp_job_wait(sent->job, &oldest->ticket, !flies, &outcome, err);
     /* The epoch is over, and the servers have forgotten it for later ones: others had pushed this, too (work_leases.h). */
     if (st == DP_TOO_OLD && sent->leases &&
         !dp_job_run_forgotten(sent->job, sent->job->cluster->training.run)) {

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <time.h>
 
 static double seconds_of_epoch(const struct dp_loop *loop)
 {
@@ -462,16 +461,9 @@ static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
-/* Wall-clock time, to compare with other machines; durations are measured by the monotonic clock. */
-static double unix_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
 {
+    const struct dp_clock wall = dp_clock_wall(); /* to compare with other machines */
     struct dp_epoch_stats *stats = &loop->stats->epoch[epoch];
     loop->begun_ns = dp_clock_ns(&loop->job->clock);
     loop->watch = dp_step_timer_start(&loop->job->clock, &loop->stats->times);
@@ -479,7 +471,8 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     loop->examples = loop->passed = 0; /* drops those of a push that was never made */
     loop->loss_sum = 0;
     loop->seconds_before = stats->seconds;
-    stats->begun = unix_seconds() - stats->seconds; /* as if the epoch had run without interruption */
+    stats->begun =
+        (double)dp_clock_ns(&wall) / 1e9 - stats->seconds; /* as if the epoch had run without interruption */
     dp_progress_epoch(loop->progress, epoch + 1, stats->loss_sum, stats->examples);
     enum dp_status st = loop->portions ? train_leased(loop, err)
                         : loop->flies  ? train_flying(loop, err)

@@ -19,7 +19,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct training {
     struct dp_job *job;
@@ -521,22 +520,16 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     return st;
 }
 
-/* Wall-clock time: it fits JSON, and no two processes of one worker begin at the same microsecond. */
-static uint64_t process_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *options, bool *let_leave,
                         struct dp_error *err)
 {
+    const struct dp_clock wall = dp_clock_wall();
     struct training t = {.job = job, .options = options, .given = job->cluster, .settled = *job->cluster};
     t.settings = &t.settled.training;
     *let_leave = false;
     job->cluster = &t.settled;
-    job->process = process_now();
+    /* Wall-clock time in microseconds: it fits JSON, and no two processes of one worker begin at the same one. */
+    job->process = dp_clock_ns(&wall) / 1000;
     enum dp_status st = look_back(&t, err);
     if (st != DP_OK || t.over) { /* leaves the progress note of the earlier process in place */
         if (st == DP_OK)

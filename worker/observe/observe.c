@@ -152,7 +152,7 @@ static enum dp_status pull_all(struct observer *o, struct dp_error *err)
             st = dp_client_pull(o->job.client, parts, count, NULL, o->job.cluster->training.timeout_ms,
                                 &ticket, err);
         if (st == DP_OK)
-            st = dp_job_wait(&o->job, &ticket, NULL, err);
+            st = dp_job_wait(&o->job, &ticket, false, NULL, err);
     }
     return st;
 }

@@ -133,7 +133,7 @@ static enum dp_status pull(struct ranking *r, int p, const uint64_t *keys, size_
         if (st == DP_OK)
             st = dp_client_pull(job->client, &part, 1, NULL, job->cluster->training.timeout_ms, &ticket, err);
         if (st == DP_OK)
-            st = dp_job_wait(job, &ticket, NULL, err);
+            st = dp_job_wait(job, &ticket, false, NULL, err);
         if (r->progress)
             dp_progress_tick(r->progress);
     }
@@ -164,7 +164,7 @@ static enum dp_status pull_dense(struct ranking *r, struct dp_error *err)
     if (st == DP_OK)
         st = dp_weights_issue(r->dense, job->client, DP_WEIGHTS_DENSE, NULL,
                               job->cluster->training.timeout_ms, &ticket, err);
-    return st == DP_OK ? dp_job_wait(job, &ticket, NULL, err) : st;
+    return st == DP_OK ? dp_job_wait(job, &ticket, false, NULL, err) : st;
 }
 
 /* ---- scores */

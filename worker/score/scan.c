@@ -68,7 +68,7 @@ static enum dp_status start(struct scanning *s, struct scan_look *look, struct d
 static enum dp_status finish(struct scanning *s, struct scan_look *look, struct dp_error *err)
 {
     const struct dp_scan *scan = s->scan;
-    enum dp_status st = dp_job_wait(scan->job, &look->ticket, NULL, err);
+    enum dp_status st = dp_job_wait(scan->job, &look->ticket, false, NULL, err);
     if (st != DP_OK)
         return st;
     if (scan->no_labels)
@@ -91,12 +91,12 @@ static enum dp_status run(struct scanning *s, uint64_t positions, struct dp_erro
     enum dp_status st = dp_weights_issue(s->look[0].weights, job->client, DP_WEIGHTS_DENSE, NULL,
                                          job->cluster->training.timeout_ms, &dense, err);
     if (st == DP_OK)
-        st = dp_job_wait(job, &dense, NULL, err);
+        st = dp_job_wait(job, &dense, false, NULL, err);
     if (st == DP_OK)
         st = start(s, &s->look[0], err);
     for (uint64_t i = 0; st == DP_OK && i < positions; i++) {
         if (dp_job_stopped(job)) { /* with no pull under way, so that the client may still be used */
-            st = dp_job_wait(job, &s->look[i % 2].ticket, NULL, err);
+            st = dp_job_wait(job, &s->look[i % 2].ticket, false, NULL, err);
             s->quiet = st == DP_OK;
             return st == DP_OK ? dp_fail(err, DP_STOPPING, "stopped by a signal") : st;
         }

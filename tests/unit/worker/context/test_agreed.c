@@ -169,8 +169,9 @@ static void when_it_ends_is_compared(void **state)
     (void)strcpy(b.training.stop_at, "auc:0.90");
     (void)strcpy(b.training.patience_metric, "auc");
     dp_agreed_text(&a, &train, &set, mine);
-#define DIFFER(worker, theirs_text, mine_text)                                                               \
+#define DIFFER(evaluated, worker, theirs_text, mine_text)                                                    \
     do {                                                                                                     \
+        dp_agreed_text(&b, &train, evaluated, theirs);                                                       \
         assert_int_equal(dp_agreed_same(mine, theirs, strlen(theirs), 3, worker, &err), DP_ARGUMENT);        \
         assert_non_null(strstr(err.text, "worker " #worker " trains run 3 with '" theirs_text                \
                                          "', this one with '" mine_text "'"));                               \
@@ -180,41 +181,29 @@ static void when_it_ends_is_compared(void **state)
     dp_agreed_text(&b, &train, &set, theirs);
     assert_int_equal(dp_agreed_same(mine, theirs, strlen(theirs), 3, 1, &err), DP_OK);
     b.training.patience = 5;
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "patience 5 epochs of auc", "patience 3 epochs of auc");
+    DIFFER(&set, 1, "patience 5 epochs of auc", "patience 3 epochs of auc");
     (void)strcpy(b.training.patience_metric, "loss");
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(2, "patience 3 epochs of loss", "patience 3 epochs of auc");
+    DIFFER(&set, 2, "patience 3 epochs of loss", "patience 3 epochs of auc");
     (void)strcpy(b.training.stop_at, "auc:0.91");
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "stop_at auc:0.91", "stop_at auc:0.9");
+    DIFFER(&set, 1, "stop_at auc:0.91", "stop_at auc:0.9");
     b.training.stop_at[0] = '\0';
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "stop_at none", "stop_at auc:0.9");
+    DIFFER(&set, 1, "stop_at none", "stop_at auc:0.9");
     b.data.validation_share = 0.25;
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "held out 0.25", "held out 0");
+    DIFFER(&set, 1, "held out 0.25", "held out 0");
     set.digest++;
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "evaluated data 0000000000000df0", "evaluated data 0000000000000def");
+    DIFFER(&set, 1, "evaluated data 0000000000000df0", "evaluated data 0000000000000def");
     set.examples = 9;
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "evaluated examples 9", "evaluated examples 700");
+    DIFFER(&set, 1, "evaluated examples 9", "evaluated examples 700");
     set.lists = 9;
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "evaluated lists 9", "evaluated lists 7");
-    dp_agreed_text(&b, &train, NULL, theirs);
-    DIFFER(1, "evaluated none", "held out 0");
+    DIFFER(&set, 1, "evaluated lists 9", "evaluated lists 7");
+    DIFFER(NULL, 1, "evaluated none", "held out 0");
     b.training.batch = 64;
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "batch 64", "batch 128");
+    DIFFER(&set, 1, "batch 64", "batch 128");
     (void)strcpy(a.training.consistency, "sync");
     dp_agreed_text(&a, &train, &set, mine);
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "consistency async", "consistency sync");
+    DIFFER(&set, 1, "consistency async", "consistency sync");
     (void)strcpy(b.training.consistency, "ssp:0");
-    dp_agreed_text(&b, &train, &set, theirs);
-    DIFFER(1, "consistency ssp:0", "consistency sync");
+    DIFFER(&set, 1, "consistency ssp:0", "consistency sync");
 #undef DIFFER
 }
 

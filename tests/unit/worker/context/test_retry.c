@@ -240,6 +240,47 @@ static void a_signal_ends_what_shows_life(void **state)
     assert_int_equal(st, DP_STOPPING);
 }
 
+/* ---- values of the register (shared.h) */
+
+static enum dp_status set(struct dp_client *self, const char *name, uint64_t expected, const void *bytes,
+                          size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
+{
+    (void)name, (void)expected, (void)bytes, (void)size, (void)timeout_ms;
+    *won = true;
+    return dp_fail(err, *(enum dp_status *)self, "register value '%s'", name);
+}
+
+static enum dp_status get(struct dp_client *self, const char *name, uint64_t above, uint32_t wait_ms,
+                          uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err)
+{
+    (void)above, (void)wait_ms, (void)timeout_ms, (void)out;
+    return dp_fail(err, *(enum dp_status *)self, "register value '%s'", name);
+}
+
+/* Who reads of a run that is forgotten is told so. */
+static void who_is_far_behind_has_lost(void **state)
+{
+    (void)state;
+    static const struct dp_shared_ops ops = {.set = set, .get = get};
+    static struct bench b;
+    enum dp_status answer = DP_TOO_OLD;
+    begin(&b, 1000);
+    b.cluster.training.run = 12;
+    b.job.shared = &ops;
+    b.job.client = (struct dp_client *)&answer;
+    struct dp_register_value value = {0};
+    struct dp_error err = {0};
+    bool won = true;
+    assert_int_equal(dp_shared_set(&b.job, "plan", 3, "x", 1, &won, &err), DP_OK);
+    assert_false(won);
+    assert_int_equal(err.status, DP_OK);
+    assert_int_equal(dp_shared_get(&b.job, "plan", 0, 0, &value, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "dropped the decisions of run 12"));
+    answer = DP_IO;
+    assert_int_equal(dp_shared_set(&b.job, "plan", 3, "x", 1, &won, &err), DP_IO);
+    assert_false(won);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_signal_leaves_a_few_seconds),
         cmocka_unit_test(a_suspended_process_waits_as_if_it_had_not_been),
         cmocka_unit_test(a_late_process_gives_up_too),
+        cmocka_unit_test(who_is_far_behind_has_lost),
     };
     return cmocka_run_group_tests_name("retry", tests, NULL, NULL);
 }

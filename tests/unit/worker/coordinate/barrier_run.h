@@ -38,7 +38,6 @@ struct run {
     double loss[LONG];
     bool tests;             /* a test set is evaluated, too */
     uint32_t workers, each; /* pushes of all in an epoch */
-    uint32_t unknown;       /* epochs that ended in an earlier version: the register knows nothing of them */
     uint64_t pushed, push_ms, processes;
     bool hasty;
     uint64_t scan_ms,

@@ -60,42 +60,39 @@ static void a_long_training_comes_back(void **state)
 static void what_is_none_is_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {
-        "{}",
-        "[1]",
-        "{\"resting\":3,\"decider\":2,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "1,\"figures\":[null,null]}",
-        "{\"resting\":9,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":3,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":3,\"kept\":0,\"from\":"
-        "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":3,\"from\":"
-        "1,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "1,\"figures\":[],\"test\":[null,null,null]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "0,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "4,\"figures\":[]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "1,\"figures\":[1]}",
-        "{\"resting\":2,\"decider\":0,\"epoch\":9,\"why\":0,\"best_epoch\":1,\"kept\":0,\"from\":"
-        "1,\"figures\":[]}",
-    };
     static const char right[] =
         "{\"resting\":3,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,"
         "\"from\":1,\"figures\":[null,null]}";
+    /* What is put in place of what. */
+    static const char *const wrong[][2] = {{"\"decider\":0", "\"decider\":2"},
+                                           {"\"resting\":3", "\"resting\":9"},
+                                           {"\"why\":0", "\"why\":3"},
+                                           {"\"best_epoch\":1", "\"best_epoch\":3"},
+                                           {"\"kept\":0", "\"kept\":3"},
+                                           {"\"kept\":0", "\"kept\":-1"},
+                                           {"\"from\":1", "\"test\":[null,null,null],\"from\":1"},
+                                           {"\"from\":1", "\"from\":0"},
+                                           {"\"from\":1", "\"from\":4"},
+                                           {"[null,null]", "[1]"},
+                                           {"\"epoch\":2", "\"epoch\":9"},
+                                           {"\"epoch\":2,", ""},
+                                           {right, "{}"},
+                                           {right, "[1]"}};
     struct dp_decision d;
     struct dp_error err = {0};
     assert_int_equal(dp_decision_init(&d, 8, 2, NULL), DP_OK);
     assert_int_equal(dp_decision_unpack(right, strlen(right), &d, &err), DP_OK);
     for (size_t size = 0; size < strlen(right); size++)
         assert_int_equal(dp_decision_unpack(right, size, &d, &err), DP_DATA);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        if (dp_decision_unpack(wrong[i], strlen(wrong[i]), &d, &err) != DP_DATA)
-            fail_msg("%s is taken", wrong[i]);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const char *at = strstr(right, wrong[i][0]);
+        char text[200];
+        assert_non_null(at);
+        (void)snprintf(text, sizeof text, "%.*s%s%s", (int)(at - right), right, wrong[i][1],
+                       at + strlen(wrong[i][0]));
+        if (dp_decision_unpack(text, strlen(text), &d, &err) != DP_DATA)
+            fail_msg("%s is taken", text);
+    }
     dp_decision_clear(&d);
 }
 

@@ -115,25 +115,24 @@ static void decided(struct world_seat *seat, const char *name, const void *bytes
         world_fail(run->world, "%s is no decision: %.*s", name, (int)size, (const char *)bytes);
         return;
     }
-    if (s->epoch > run->unknown && s->epoch == before->epoch + 1 &&
-        (life()->mixed || life()->at != run->pushed))
+    if (s->epoch == before->epoch + 1 && (life()->mixed || life()->at != run->pushed))
         world_fail(run->world, "epoch %u is judged by weights that somebody was changing", s->epoch);
-    else if (s->epoch > run->unknown && s->epoch != before->epoch && s->epoch != before->epoch + 1)
+    else if (s->epoch != before->epoch && s->epoch != before->epoch + 1)
         world_fail(run->world, "epoch %u is judged behind epoch %u", s->epoch, before->epoch);
     else if (s->epoch == before->epoch && (s->why != before->why || s->best_epoch != before->best_epoch))
         world_fail(run->world, "epoch %u is judged a second time", s->epoch);
     else if (next.resting > s->epoch && run->pushed != leaver_due(run, next.resting))
         world_fail(run->world, "all rest after epoch %u, and have pushed %llu times", next.resting,
                    (unsigned long long)run->pushed);
-    else if (s->epoch > before->epoch && s->epoch > run->unknown && s->kept != s->best_epoch)
+    else if (s->epoch > before->epoch && s->kept != s->best_epoch)
         world_fail(run->world, "epoch %u is the best, the weights of epoch %u are kept", s->best_epoch,
                    s->kept);
     else if (s->kept > 0 && !run->kept[s->kept])
         world_fail(run->world, "the weights of epoch %u are not kept", s->kept);
-    for (uint32_t e = run->epochs == LONG ? next.from : run->unknown + 1; e <= before->epoch; e++)
+    for (uint32_t e = run->epochs == LONG ? next.from : 1; e <= before->epoch; e++)
         if (!next.figures[e - 1].known || next.figures[e - 1].figures.loss != run->loss[e - 1])
             world_fail(run->world, "after epoch %u the figures of epoch %u are lost", s->epoch, e);
-    if (run->tests && s->epoch > run->unknown && !is_loss(&next.test_last, 2 * run->loss[s->epoch - 1]))
+    if (run->tests && s->epoch > 0 && !is_loss(&next.test_last, 2 * run->loss[s->epoch - 1]))
         world_fail(run->world, "the test set's figures of epoch %u are lost", s->epoch);
     if (run->tests && s->kept > 0 && !is_loss(&next.test_kept, 2 * run->loss[s->kept - 1]))
         world_fail(run->world, "the test set's figures of epoch %u, which is kept, are lost", s->kept);
@@ -372,7 +371,7 @@ static void draw_blows(struct run *run, uint64_t seed, uint64_t steps)
 
 static uint32_t expected(const struct run *run)
 {
-    struct dp_early_stop state = {.epoch = run->unknown};
+    struct dp_early_stop state = {0};
     while (state.epoch < run->epochs && state.why == DP_EARLY_STOP_NO) {
         struct dp_figures figures = {.examples = 1, .loss = run->loss[state.epoch]};
         assert_int_equal(dp_early_stop_judge(&run->rule, &state, &figures, NULL), DP_OK);
@@ -531,28 +530,6 @@ static void who_comes_back_is_waited_for(void **state)
     assert_true(early > back / 4);
 }
 
-/* Stopped in epoch 4, or at its beginning, by all; resumed by this version, whose register has nothing of it. */
-static void a_run_of_an_earlier_version_goes_on(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 100; seed++) {
-        struct run *run = begin(seed);
-        run->unknown = 3;
-        run->pushed = (uint64_t)run->unknown * run->each;
-        for (uint32_t w = 0; w < run->workers; w++) {
-            struct trainee *r = &run->trainee[w];
-            r->ended = r->pushes ? run->unknown : 0;
-            r->done = (w > 0 || seed % 2) && r->pushes > 1;
-            run->pushed += r->done;
-        }
-        /* Nobody has begun epoch 4: the third is judged, by its own weights. */
-        if (run->pushed == (uint64_t)run->unknown * run->each)
-            run->unknown--;
-        check(run, seed, world_run(run->world, FOR_EVER, NULL, NULL));
-        end(run);
-    }
-}
-
 static uint32_t warned;
 
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...);
@@ -591,7 +568,6 @@ int main(void)
         cmocka_unit_test(another_judges_in_place_of_one_that_is_gone),
         cmocka_unit_test(who_has_left_is_not_waited_for),
         cmocka_unit_test(who_comes_back_is_waited_for),
-        cmocka_unit_test(a_run_of_an_earlier_version_goes_on),
         cmocka_unit_test(what_leaves_a_long_training_is_told),
     };
     return cmocka_run_group_tests_name("epoch_barrier", tests, NULL, NULL);

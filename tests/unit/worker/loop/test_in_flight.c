@@ -9,25 +9,17 @@ static enum dp_status status;
 static uint64_t too_old;
 static uint32_t looks; /* waits in which others are looked after */
 
-enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                                  struct dp_error *err);
-enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                                  struct dp_error *err)
+enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool look,
+                                  struct dp_outcome *outcome, struct dp_error *err);
+enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool look,
+                                  struct dp_outcome *outcome, struct dp_error *err)
 {
     (void)job;
     (void)err;
+    looks += look;
     ticket->id = 0;
     *outcome = said;
     return status;
-}
-
-enum dp_status __wrap_dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket,
-                                           struct dp_outcome *outcome, struct dp_error *err);
-enum dp_status __wrap_dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket,
-                                           struct dp_outcome *outcome, struct dp_error *err)
-{
-    looks++;
-    return __wrap_dp_job_wait(job, ticket, outcome, err);
 }
 
 uint64_t __wrap_dp_client_too_old(const struct dp_client *client);

@@ -133,8 +133,8 @@ static float value_of(uint64_t pull, size_t table, uint64_t key)
     return (float)(pull * 100 + table * 10 + key);
 }
 
-enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                                  struct dp_error *err)
+enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool looks,
+                                  struct dp_outcome *outcome, struct dp_error *err)
 {
     assert_true(ticket->id == world.pulls && world.parts > 0);
     for (uint32_t p = 0; p < world.parts; p++) {
