@@ -56,11 +56,9 @@ static const struct dp_command command = {
     .name = "checkpoint",
     .usage = "--cluster FILE | --dir RUN --to DIR [FLAGS]; --to DIR --prune N",
     .summary = "Makes a checkpoint of a running cluster in DIR/checkpoint-N: all rows with optimizer state, "
-               "which pushes they have, "
-               "the register and\nthe cluster file, all as of one moment. Training goes on meanwhile. "
-               "Servers with durability none\nhave no journal, and refuse it. Ctrl-C and failures leave no "
-               "checkpoint. Then: downpour "
-               "checkpoints, verify, restore.",
+               "which pushes they have,\nthe register and the cluster file, all as of one moment. Training "
+               "goes on meanwhile. Servers with durability none\nhave no journal, and refuse it. Ctrl-C and "
+               "failures leave no checkpoint. Then: downpour inspect, restore.",
     .options = options,
     .count = OPTIONS,
 };

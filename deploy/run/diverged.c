@@ -10,50 +10,37 @@
 
 /* ---- what helps */
 
-struct found {
-    char checkpoint[DP_PATH_MAX + 1]; /* "": none */
-};
-
 static enum dp_status take_mark(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
-    struct found *found = context;
+    char *checkpoint = context;
     (void)err;
-    if (mark->key_bytes == sizeof DP_STORE_MARK_CHECKPOINT - 1 &&
-        mark->value_bytes < sizeof found->checkpoint) {
-        memcpy(found->checkpoint, mark->value, mark->value_bytes);
-        found->checkpoint[mark->value_bytes] = '\0';
+    if (mark->key_bytes == sizeof DP_STORE_MARK_CHECKPOINT - 1 && mark->value_bytes <= DP_PATH_MAX) {
+        memcpy(checkpoint, mark->value, mark->value_bytes);
+        checkpoint[mark->value_bytes] = '\0';
     }
     return DP_OK;
 }
 
-/* false: the store cannot be read. Signals are blocked in the threads that the store's library starts here and keeps: else one of them could
- * take a SIGCHLD that dp_local_wait waits for. */
-static bool read_marks(const struct dp_folder *folder, uint32_t server, uint32_t shard, const char *prefix,
-                       enum dp_status (*take)(void *, const struct dp_store_mark *, struct dp_error *),
-                       void *context)
+/* All shards of a run note the same one; "": none. Signals are blocked in the threads that the store's library
+ * starts here and keeps: else one of them could take a SIGCHLD that dp_local_wait waits for. */
+static void find_checkpoint(const struct dp_folder *folder, char checkpoint[DP_PATH_MAX + 1])
 {
     char path[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
     struct dp_store_view *view = NULL;
     sigset_t all, before;
+    checkpoint[0] = '\0';
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    enum dp_status st =
-        dp_folder_path(folder, path, &unheard, "store/server-%" PRIu32 "/shard-%04" PRIu32, server, shard);
+    enum dp_status st = dp_folder_path(folder, path, &unheard, "store/server-0/shard-0000");
     if (st == DP_OK)
         st = dp_store_view_open(path, NULL, &view, &unheard);
     if (st == DP_OK)
-        st = dp_store_view_marks(view, prefix, take, context, &unheard);
+        st = dp_store_view_marks(view, DP_STORE_MARK_CHECKPOINT, take_mark, checkpoint, &unheard);
     dp_store_view_close(&view);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return st == DP_OK;
-}
-
-/* All shards of a run note the same one. */
-static void find_checkpoint(const struct dp_folder *folder, struct found *found)
-{
-    if (!read_marks(folder, 0, 0, DP_STORE_MARK_CHECKPOINT, take_mark, found))
-        found->checkpoint[0] = '\0';
+    if (st != DP_OK)
+        checkpoint[0] = '\0';
 }
 
 /* A checkpoint of the epoch that diverged may have the weights that did. */
@@ -87,15 +74,14 @@ static bool tell_from(const char *path, const struct dp_folder *folder, const st
 static void tell_checkpoint(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,
                             uint32_t best, FILE *to)
 {
-    struct found found = {.checkpoint = ""};
-    char path[DP_PATH_MAX + 16];
+    char path[DP_PATH_MAX + 16], found[DP_PATH_MAX + 1];
     double rate = dp_cluster_lower_rate(&cluster->training);
     (void)snprintf(path, sizeof path, "%s/" DP_FOLDER_BEST, folder->path);
     if (best > 0 && tell_from(path, folder, cluster, epoch, rate, to))
         return;
-    find_checkpoint(folder, &found);
-    if (found.checkpoint[0])
-        (void)tell_from(found.checkpoint, folder, cluster, epoch, rate, to);
+    find_checkpoint(folder, found);
+    if (found[0])
+        (void)tell_from(found, folder, cluster, epoch, rate, to);
 }
 
 void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,

@@ -8,16 +8,6 @@
 #include <jansson.h>
 #include <string.h>
 
-static void print_number(FILE *file, const char *format, double value)
-{
-    char text[64];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(text, sizeof text, format, value);
-#pragma GCC diagnostic pop
-    fputs(text, file);
-}
-
 static void print_epochs(const json_t *root, const char *report, FILE *file)
 {
     const json_t *epochs = json_object_get(root, "epochs");
@@ -54,23 +44,31 @@ static void print_of_all(const json_t *all, const char *heading, FILE *file)
             json_number_value(json_object_get(all, "users")));
 }
 
-static void print_final(const json_t *root, const char *set, const char *heading, FILE *file)
+/* A line of those that are there. */
+static void print_metrics(const json_t *of, const char *heading, FILE *file)
 {
-    static const char *const names[][3] = {{"hr10", "HR@10", "%.4f"},        {"ndcg10", "NDCG@10", "%.4f"},
-                                           {"accuracy", "accuracy", "%.4f"}, {"auc", "AUC", "%.5f"},
-                                           {"rmse", "RMSE", "%.5f"},         {"loss", "loss", "%.5f"}};
-    const json_t *test = json_object_get(json_object_get(root, "final"), set);
+    static const struct {
+        const char *key, *name;
+        int digits;
+    } metrics[] = {{"hr10", "HR@10", 4}, {"ndcg10", "NDCG@10", 4}, {"accuracy", "accuracy", 4},
+                   {"auc", "AUC", 5},    {"rmse", "RMSE", 5},      {"loss", "loss", 5}};
     bool first = true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *value = json_object_get(test, names[i][0]);
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        const json_t *value = json_object_get(of, metrics[i].key);
         if (!json_is_number(value))
             continue;
-        fprintf(file, "%s%s ", first ? heading : ", ", names[i][1]);
-        print_number(file, names[i][2], json_number_value(value));
+        fprintf(file, "%s%s %.*f", first ? heading : ", ", metrics[i].name, metrics[i].digits,
+                json_number_value(value));
         first = false;
     }
     if (!first)
         fputc('\n', file);
+}
+
+static void print_final(const json_t *root, const char *set, const char *heading, FILE *file)
+{
+    const json_t *test = json_object_get(json_object_get(root, "final"), set);
+    print_metrics(test, heading, file);
     print_of_all(json_object_get(test, "all_items"), heading, file);
 }
 
@@ -115,21 +113,9 @@ static void print_constant(const json_t *root, FILE *file)
 {
     const json_t *constant = json_object_get(root, "constant");
     const char *set = json_string_value(json_object_get(constant, "set"));
-    static const char *const names[][3] = {
-        {"accuracy", "accuracy", "%.4f"}, {"rmse", "RMSE", "%.5f"}, {"loss", "loss", "%.5f"}};
-    if (!set)
-        return;
-    fprintf(file, "A constant would reach, on the %s set: ", set);
-    bool first = true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *value = json_object_get(constant, names[i][0]);
-        if (!json_is_number(value))
-            continue;
-        fprintf(file, "%s%s ", first ? "" : ", ", names[i][1]);
-        print_number(file, names[i][2], json_number_value(value));
-        first = false;
-    }
-    fputc('\n', file);
+    char heading[80];
+    (void)snprintf(heading, sizeof heading, "A constant would reach, on the %.20s set: ", set ? set : "");
+    print_metrics(constant, heading, file);
 }
 
 static void print_advice(const json_t *root, FILE *file)

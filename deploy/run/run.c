@@ -14,6 +14,7 @@
 #include "deploy/run/replaced.h"
 #include "deploy/run/run_best.h"
 #include "deploy/run/run_commands.h"
+#include "deploy/run/run_differs.h"
 #include "deploy/run/run_from.h"
 #include "deploy/run/run_plan.h"
 #include "deploy/run/run_provenance.h"
@@ -169,7 +170,7 @@ static void accept(struct cli_run *run)
     if (st == DP_OK && run->plan.state.restored) { /* from now on step logs are those of these weights */
         run->plan.state.restored = false;
         /* An older report says that the weights diverged that were replaced. */
-        if (!dp_epochs_written(&run->epochs) && dp_run_report_diverged(report, number))
+        if (!dp_epochs_written(&run->epochs) && dp_run_report_read(report, number).diverged)
             (void)unlink(report);
         st = dp_run_state_write(&run->plan.folder, number, &run->plan.state, &err);
     }
@@ -286,7 +287,7 @@ static void look_diverged(struct cli_run *run)
     if (!run->accepted || !dp_local_failed(run->local) || dp_local_server_failed(run->local))
         return;
     if (dp_epochs_written(&run->epochs))
-        run->diverged = dp_run_report_diverged(t->report, t->run);
+        run->diverged = dp_run_report_read(t->report, t->run).diverged;
     if (!run->diverged)
         run->diverged = run->noted;
     if (!run->diverged)
@@ -316,41 +317,20 @@ static const char *place_of(const struct cli_run *run, char text[DP_RUN_PLACE_BY
     return text;
 }
 
-static void tell_other(uint32_t *told, uint32_t run, const char *flag, const char *now, const char *then)
-{
-    if (strcmp(now, then) == 0)
-        return;
-    if ((*told)++ == 0)
-        fprintf(stderr, "Other than in run %" PRIu32 ": ", run);
-    else
-        fprintf(stderr, ", ");
-    fprintf(stderr, "%s %s (%s then)", flag, now, then);
-}
-
-static void tell_other_count(uint32_t *told, uint32_t run, const char *flag, uint32_t now, uint32_t then)
-{
-    char now_text[16], then_text[16];
-    (void)snprintf(now_text, sizeof now_text, "%" PRIu32, now);
-    (void)snprintf(then_text, sizeof then_text, "%" PRIu32, then);
-    tell_other(told, run, flag, now_text, then_text);
-}
-
 /* No flag is needed to train on with them, so it may be unmeant. */
 static void tell_others(const struct cli_run *run)
 {
-    char then_rule[DP_MODE_TEXT_BYTES], now_rule[DP_MODE_TEXT_BYTES];
-    uint32_t told = 0;
-    if (!run->plan.continues)
-        return;
-    const struct dp_cluster_training *then = &run->plan.earlier->training,
-                                     *now = &run->plan.cluster->training;
-    struct dp_cluster_rule before = dp_cluster_rule_of(then), after = dp_cluster_rule_of(now);
-    tell_other(&told, then->run, "--consistency", dp_mode_text(after.mode, after.slack, now_rule),
-               dp_mode_text(before.mode, before.slack, then_rule));
-    tell_other(&told, then->run, "--work", dp_cluster_work_name(now->work), dp_cluster_work_name(then->work));
-    tell_other_count(&told, then->run, "--workers", now->workers, then->workers);
-    tell_other_count(&told, then->run, "--threads", now->threads, then->threads);
-    if (told > 0)
+    struct dp_difference other[DP_DIFFERENCES_MAX];
+    size_t count = run->plan.continues ? dp_run_differs_freely(&run->plan.earlier->training,
+                                                               &run->plan.cluster->training, other)
+                                       : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0)
+            fprintf(stderr, "Other than in run %" PRIu32, run->plan.earlier->training.run);
+        fprintf(stderr, "%s %s %s (%s then)", i == 0 ? ":" : ",",
+                dp_options_of_key(&dp_run_command, other[i].key)->name, other[i].now, other[i].before);
+    }
+    if (count > 0)
         fprintf(stderr,
                 ". It trains on from those weights: to compare the two, give each a --dir of its own, or "
                 "--fresh.\n");
@@ -507,7 +487,7 @@ static void leave_cause(const struct cli_run *run, const struct dp_error *err)
 static enum dp_status set_finished(struct cli_run *run, struct dp_error *err)
 {
     const struct dp_cluster_training *t = &run->plan.cluster->training;
-    uint32_t reported = dp_run_report_epochs(t->report, t->run);
+    uint32_t reported = dp_run_report_read(t->report, t->run).epochs;
     run->plan.state.finished = true;
     run->plan.state.epochs = reported ? reported : dp_run_place(&run->plan.folder, run->plan.cluster).whole;
     return dp_run_state_write(&run->plan.folder, t->run, &run->plan.state, err);
@@ -517,7 +497,7 @@ static enum dp_status set_finished(struct cli_run *run, struct dp_error *err)
 static bool was_finished(const struct cli_run *run)
 {
     const struct dp_cluster_training *t = &run->plan.cluster->training;
-    return dp_epochs_written(&run->epochs) && dp_run_report_finished(t->report, t->run);
+    return dp_epochs_written(&run->epochs) && dp_run_report_read(t->report, t->run).finished;
 }
 
 static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)

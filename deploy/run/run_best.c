@@ -105,7 +105,9 @@ enum dp_status dp_run_best_restore(const struct dp_folder *folder, const struct 
                                    struct dp_local *local, struct dp_error *err)
 {
     struct dp_restored from = {0};
-    uint32_t kept = dp_run_report_kept(cluster->training.report, cluster);
+    uint32_t first = cluster->training.first_epoch,
+             kept = dp_run_report_read(cluster->training.report, cluster->training.run).kept;
+    kept = kept > first ? kept - first : 0;
     uint32_t there = kept > 0 ? find(folder, cluster, &from) : 0;
     enum dp_status st = DP_OK;
     if (kept > 0 && there == kept) {
@@ -117,7 +119,7 @@ enum dp_status dp_run_best_restore(const struct dp_folder *folder, const struct 
         fprintf(stderr,
                 "downpour: warning: %s/" DP_FOLDER_BEST " has no checkpoint of epoch %" PRIu32
                 ", the best one: the stores keep the weights of the last epoch\n",
-                folder->path, cluster->training.first_epoch + kept);
+                folder->path, first + kept);
     } else {
         st = dp_folder_clear_best(folder, err);
     }

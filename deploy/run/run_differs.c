@@ -84,19 +84,22 @@ static void value_text(const struct dp_field *field, const void *base, char *out
     }
 }
 
+static void compare_one(struct list *list, const char *prefix, const struct dp_field *field,
+                        const void *before, const void *now)
+{
+    char a[DP_PATH_MAX + 1], b[DP_PATH_MAX + 1];
+    value_text(field, before, a, sizeof a);
+    value_text(field, now, b, sizeof b);
+    if (strcmp(a, b) != 0 && !(field->path && dp_path_same(a, b)))
+        add(list, prefix, field->key, a, b);
+}
+
 static void compare(struct list *list, const struct dp_fields *fields, const void *before, const void *now,
                     bool same)
 {
-    char a[DP_PATH_MAX + 1], b[DP_PATH_MAX + 1];
-    for (size_t i = 0; i < fields->count; i++) {
-        const struct dp_field *field = &fields->field[i];
-        if (!counts(fields, field, same))
-            continue;
-        value_text(field, before, a, sizeof a);
-        value_text(field, now, b, sizeof b);
-        if (strcmp(a, b) != 0 && !(field->path && dp_path_same(a, b)))
-            add(list, fields->prefix, field->key, a, b);
-    }
+    for (size_t i = 0; i < fields->count; i++)
+        if (counts(fields, &fields->field[i], same))
+            compare_one(list, fields->prefix, &fields->field[i], before, now);
 }
 
 /* A file under another name with the same contents is the same; one of the same name need not be, which counts where it is trained. */
@@ -163,5 +166,15 @@ size_t dp_run_differs(const struct dp_cluster *before, const struct dp_run_state
         add(&list, "training.optimizer.", "kind", dp_cluster_optimizer_name(a), dp_cluster_optimizer_name(b));
     else
         compare(&list, &dp_fields_optimizer, a, b, same);
+    return list.count;
+}
+
+size_t dp_run_differs_freely(const struct dp_cluster_training *before, const struct dp_cluster_training *now,
+                             struct dp_difference out[DP_DIFFERENCES_MAX])
+{
+    static const char *const keys[] = {"consistency", "work", "workers", "threads"};
+    struct list list = {.out = out};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        compare_one(&list, "training.", dp_fields_find(&dp_fields_training, keys[i]), before, now);
     return list.count;
 }

@@ -19,5 +19,8 @@ struct dp_difference {
 size_t dp_run_differs(const struct dp_cluster *before, const struct dp_run_state *before_state,
                       const struct dp_cluster *now, const struct dp_run_state *now_state, bool same,
                       struct dp_difference out[DP_DIFFERENCES_MAX]);
+/* What may differ where a run is trained on, and changes how the workers go together. */
+size_t dp_run_differs_freely(const struct dp_cluster_training *before, const struct dp_cluster_training *now,
+                             struct dp_difference out[DP_DIFFERENCES_MAX]);
 
 #endif

@@ -101,7 +101,7 @@ static enum dp_status check_stores(const struct dp_second *second, const struct 
 static uint32_t epochs_of(const struct dp_folder *folder, const struct dp_cluster *earlier,
                           const struct dp_run_state *state)
 {
-    uint32_t reported = dp_run_report_epochs(earlier->training.report, earlier->training.run);
+    uint32_t reported = dp_run_report_read(earlier->training.report, earlier->training.run).epochs;
     if (state->known && state->finished)
         return state->epochs;
     if (state->known)

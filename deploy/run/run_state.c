@@ -181,73 +181,38 @@ void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known,
     state->restored_epoch = known && of == run ? epoch : 0;
 }
 
-/* NULL: there is none, or it is another run's. */
-static json_t *report_of(const char *report, uint32_t run)
+static uint32_t epoch_of(const json_t *object, const char *key)
 {
+    json_int_t epoch = json_integer_value(json_object_get(object, key));
+    return epoch > 0 && epoch <= INT32_MAX ? (uint32_t)epoch : 0;
+}
+
+struct dp_run_report dp_run_report_read(const char *report, uint32_t run)
+{
+    struct dp_run_report out = {0};
     json_t *root = report[0] ? json_load_file(report, 0, NULL) : NULL;
-    if (json_integer_value(json_object_get(json_object_get(root, "settings"), "run")) == (json_int_t)run)
-        return root;
+    if (json_integer_value(json_object_get(json_object_get(root, "settings"), "run")) == (json_int_t)run) {
+        const json_t *diverged = json_object_get(root, "diverged");
+        const char *kept = json_string_value(json_object_get(root, "kept")),
+                   *set = json_string_value(json_object_get(diverged, "set"));
+        out = (struct dp_run_report){.finished = json_is_true(json_object_get(root, "finished")),
+                                     .epochs = (uint32_t)json_array_size(json_object_get(root, "epochs")),
+                                     .loss = json_number_value(json_object_get(diverged, "loss")),
+                                     .rate = json_number_value(json_object_get(root, "advised_rate"))};
+        *(out.finished ? &out.poor : &out.diverged) = epoch_of(diverged, "epoch");
+        if (out.finished && kept && strcmp(kept, "best") == 0)
+            out.kept = epoch_of(root, "kept_epoch");
+        (void)snprintf(out.set, sizeof out.set, "%s", set ? set : "training");
+    }
     json_decref(root);
-    return NULL;
-}
-
-uint32_t dp_run_report_epochs(const char *report, uint32_t run)
-{
-    json_t *root = report_of(report, run);
-    size_t epochs = json_array_size(json_object_get(root, "epochs"));
-    json_decref(root);
-    return epochs <= INT32_MAX ? (uint32_t)epochs : 0;
-}
-
-uint32_t dp_run_report_kept(const char *report, const struct dp_cluster *cluster)
-{
-    json_t *root = report_of(report, cluster->training.run);
-    const char *kept = json_string_value(json_object_get(root, "kept"));
-    bool is_best = kept && strcmp(kept, "best") == 0 && json_is_true(json_object_get(root, "finished"));
-    json_int_t epoch = json_integer_value(json_object_get(root, "kept_epoch"));
-    json_decref(root);
-    return is_best && epoch > cluster->training.first_epoch && epoch <= INT32_MAX
-               ? (uint32_t)epoch - cluster->training.first_epoch
-               : 0;
-}
-
-bool dp_run_report_finished(const char *report, uint32_t run)
-{
-    json_t *root = report_of(report, run);
-    bool finished = json_is_true(json_object_get(root, "finished"));
-    json_decref(root);
-    return finished;
-}
-
-uint32_t dp_run_report_diverged(const char *report, uint32_t run)
-{
-    json_t *root = report_of(report, run);
-    json_int_t epoch = json_integer_value(json_object_get(json_object_get(root, "diverged"), "epoch"));
-    bool finished = json_is_true(json_object_get(root, "finished"));
-    json_decref(root);
-    return !finished && epoch > 0 && epoch <= INT32_MAX ? (uint32_t)epoch : 0;
+    return out;
 }
 
 uint32_t dp_run_diverged(const struct dp_run_state *state, const char *report, uint32_t run)
 {
     if (state->finished || state->restored)
         return 0;
-    return state->diverged ? state->diverged : dp_run_report_diverged(report, run);
-}
-
-bool dp_run_report_poor(const char *report, uint32_t run, struct dp_run_poor *out)
-{
-    json_t *root = report_of(report, run), *diverged = json_object_get(root, "diverged");
-    const char *set = json_string_value(json_object_get(diverged, "set"));
-    bool poor = diverged && json_is_true(json_object_get(root, "finished"));
-    *out = (struct dp_run_poor){
-        .epoch = (uint32_t)json_integer_value(json_object_get(diverged, "epoch")),
-        .loss = json_number_value(json_object_get(diverged, "loss")),
-        .rate = json_number_value(json_object_get(root, "advised_rate")),
-    };
-    (void)snprintf(out->set, sizeof out->set, "%s", set ? set : "training");
-    json_decref(root);
-    return poor;
+    return state->diverged ? state->diverged : dp_run_report_read(report, run).diverged;
 }
 
 /* ---- how far */

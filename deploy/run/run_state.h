@@ -55,25 +55,22 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                                   const struct dp_run_state *state, struct dp_error *err);
 /* The epoch in which a checkpoint stood as that of `run`; known: the checkpoint is of run `of`. */
 void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known, uint32_t of, uint32_t epoch);
-/* Epochs in worker 0's report, if it is there and of this run; else 0. */
-uint32_t dp_run_report_epochs(const char *report, uint32_t run);
-/* The epoch before the last whose weights it says are kept, the best one, counted from 1 in the run; 0: the last ones are. */
-uint32_t dp_run_report_kept(const char *report, const struct dp_cluster *cluster);
-/* Whether that report says that all is trained: the store then has the weights that stay. */
-bool dp_run_report_finished(const char *report, uint32_t run);
-/* The epoch in which it says that the training diverged and failed, as users count; 0: it did not. */
-uint32_t dp_run_report_diverged(const char *report, uint32_t run);
-/* The same by all that is known of it: after a restore the report is of the weights that were replaced. */
-uint32_t dp_run_diverged(const struct dp_run_state *state, const char *report, uint32_t run);
-/* A finished training that diverged by its losses: its weights are finite, and of little use. */
-struct dp_run_poor {
-    uint32_t epoch; /* since when, as users count */
-    char set[16];   /* "test" */
-    double loss;    /* of that set, at the end */
-    double rate;    /* that the report advises; 0: none */
+/* What worker 0's report says of a run. Epochs are as users count. */
+struct dp_run_report {
+    bool finished;     /* all is trained: the store then has the weights that stay */
+    uint32_t epochs;   /* how many it has */
+    uint32_t kept;     /* the best one, whose weights are kept; 0: the last one's are */
+    uint32_t diverged; /* since when, of a training that failed for it; 0: it did not */
+    uint32_t
+        poor; /* the same of a finished training, by its losses: its weights are finite, and of little use */
+    char set[16]; /* "test" */
+    double loss;  /* of that set, at the end */
+    double rate;  /* that the report advises; 0: none */
 };
-/* false: that report does not say so. */
-bool dp_run_report_poor(const char *report, uint32_t run, struct dp_run_poor *out);
+/* {0}: it is not there, or another run's. */
+struct dp_run_report dp_run_report_read(const char *report, uint32_t run);
+/* Since when it diverged by all that is known; 0: it did not. After a restore the report is of replaced weights. */
+uint32_t dp_run_diverged(const struct dp_run_state *state, const char *report, uint32_t run);
 
 /* How far the workers say that they are. */
 struct dp_run_place {

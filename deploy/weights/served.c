@@ -17,17 +17,17 @@
 
 static void tell_poor(const struct dp_served *served, const char *report)
 {
-    struct dp_run_poor poor;
+    const struct dp_run_report of = dp_run_report_read(report, served->cluster->training.run);
     char quoted[DP_PATH_QUOTED];
-    if (!dp_run_report_poor(report, served->cluster->training.run, &poor))
+    if (!of.poor)
         return;
     fprintf(stderr,
             "downpour: run %" PRIu32 " in '%s' has diverged in epoch %" PRIu32
             " (%s loss %.5g at the end): its weights are of little use.",
-            served->cluster->training.run, served->folder.path, poor.epoch, poor.set, poor.loss);
-    if (poor.rate > 0)
+            served->cluster->training.run, served->folder.path, of.poor, of.set, of.loss);
+    if (of.rate > 0)
         fprintf(stderr, " To train again: downpour run --dir %s --fresh --rate %.3g",
-                dp_path_quote(served->folder.path, quoted), poor.rate);
+                dp_path_quote(served->folder.path, quoted), of.rate);
     fputc('\n', stderr);
 }
 
