@@ -85,19 +85,9 @@ static void put_results(FILE *to, const struct dp_claims *claims)
     (void)snprintf(metric, sizeof metric, "%.40s at the end",
                    dp_compare_metric_name(dp_comparison_metric(root)));
     (void)snprintf(beside, sizeof beside, "beside %.40s", dp_comparison_mode(root, 0));
-    const char *const headings[] = {"mode",
-                                    metric,
-                                    "loss at the end",
-                                    "examples applied",
-                                    "seconds to the target",
-                                    "examples to the target",
-                                    "applied examples/s",
-                                    beside,
-                                    "seconds of training",
-                                    "good runs",
-                                    "diverged",
-                                    "failed"};
-    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 9);
+    dp_page_table_begin(to, 9, "mode", metric, "loss at the end", "examples applied", "seconds to the target",
+                        "examples to the target", "applied examples/s", beside, "seconds of training",
+                        "good runs", "diverged", "failed", NULL);
     for (size_t m = 0; m < dp_comparison_modes(root); m++)
         put_result(to, claims, m);
     dp_page_table_end(to);
@@ -112,11 +102,10 @@ static void put_results(FILE *to, const struct dp_claims *claims)
 
 static void put_promises(struct dp_page_maker *maker, const json_t *root)
 {
-    static const char *const headings[] = {"mode", "promise", "where its rule was the limit"};
     const json_t *modes = json_object_get(root, "modes");
     FILE *to = maker->to;
     dp_page_section(to, "Promise of each mode");
-    dp_page_table_begin(to, headings, 3, 3);
+    dp_page_table_begin(to, 3, "mode", "promise", "where its rule was the limit", NULL);
     for (size_t m = 0; m < json_array_size(modes); m++) {
         char *limit = dp_page_text(dp_compare_put_limit, &(struct dp_compare_limit){root, m});
         dp_page_row_of(to, "tvv", dp_comparison_mode(root, m),
@@ -130,7 +119,6 @@ static void put_rates(struct dp_page_maker *maker, const struct dp_claims *claim
 {
     const json_t *root = claims->root, *modes = json_object_get(root, "modes");
     char at_end[96];
-    const char *const headings[] = {"mode", "rate", "seed", at_end};
     FILE *to = maker->to;
     char *words = dp_page_text(dp_compare_put_rates, claims);
     if (words && words[0]) {
@@ -146,7 +134,7 @@ static void put_rates(struct dp_page_maker *maker, const struct dp_claims *claim
     dp_compare_plot_rates(maker, root);
     dp_page_figures_end(to);
     dp_page_fold_begin(to, "All rates as a table", false);
-    dp_page_table_begin(to, headings, 4, 1);
+    dp_page_table_begin(to, 1, "mode", "rate", "seed", at_end, NULL);
     for (size_t m = 0; m < json_array_size(modes); m++) {
         const json_t *mode = json_array_get(modes, m), *grid = json_object_get(mode, "grid");
         double chosen = dp_training_number(mode, "rate", NULL);
@@ -168,16 +156,10 @@ static void put_rates(struct dp_page_maker *maker, const struct dp_claims *claim
 static void put_runs(struct dp_page_maker *maker, const json_t *root)
 {
     FILE *to = maker->to;
-    const char *const headings[] = {"run",
-                                    "status",
-                                    dp_compare_metric_name(dp_comparison_metric(root)),
-                                    "loss",
-                                    "seconds to the target",
-                                    "applied examples/s",
-                                    "seconds of training",
-                                    "samples"};
     dp_page_fold_begin(to, "Every run", false);
-    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 2);
+    dp_page_table_begin(to, 2, "run", "status", dp_compare_metric_name(dp_comparison_metric(root)), "loss",
+                        "seconds to the target", "applied examples/s", "seconds of training", "samples",
+                        NULL);
     for (size_t i = 0; i < dp_comparison_runs(root); i++) {
         const json_t *run = dp_comparison_run(root, i);
         const char *dir = dp_training_text(run, "dir");
@@ -365,7 +347,7 @@ static void put_staleness(const json_t *root, FILE *to)
         any |= !isnan(staleness_of(root, m, 0));
     if (!any)
         return;
-    dp_page_table_begin(to, headings, STALENESS_COLUMNS + 1, 1);
+    dp_page_table_of(to, headings, STALENESS_COLUMNS + 1, 1);
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         dp_page_row(to);
         dp_page_text_cell(to, dp_comparison_mode(root, m));
@@ -406,16 +388,11 @@ static void put_course(struct dp_page_maker *maker, const struct dp_claims *clai
 
 static void put_work(struct dp_page_maker *maker, const json_t *root)
 {
-    static const char *const headings[] = {"mode",
-                                           "examples applied",
-                                           "came too late",
-                                           "not computed",
-                                           "least seconds by the delays",
-                                           "speed reached of theirs"};
     static const char *const parts[][2] = {
         {"applied", "examples"}, {"dropped", "late"}, {"dropped", "not_computed"}};
     FILE *to = maker->to;
-    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 1);
+    dp_page_table_begin(to, 1, "mode", "examples applied", "came too late", "not computed",
+                        "least seconds by the delays", "speed reached of theirs", NULL);
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
         char text[16];
         dp_page_row(to);
@@ -499,7 +476,7 @@ static void put_own_settings(struct dp_page_maker *maker, const json_t *root)
         if (is_of_run(key) || dp_comparison_common(root, "settings", key))
             continue;
         if (rows++ == 0)
-            dp_page_table_begin(maker->to, headings, count + 1, count + 1);
+            dp_page_table_of(maker->to, headings, count + 1, count + 1);
         dp_page_maker_setting_of(maker, key, settings, count);
     }
     if (rows > 0)
@@ -508,13 +485,12 @@ static void put_own_settings(struct dp_page_maker *maker, const json_t *root)
 
 static void put_settings(struct dp_page_maker *maker, const json_t *root)
 {
-    static const char *const headings[] = {"setting", "value"};
     FILE *to = maker->to;
     json_t *all = common_settings(root);
     dp_page_section(to, "Settings");
     put_own_settings(maker, root);
     dp_page_fold_begin(to, "All settings that the modes have in common", true);
-    dp_page_table_begin(to, headings, 2, 2);
+    dp_page_table_begin(to, 2, "setting", "value", NULL);
     dp_page_maker_settings(maker, all);
     dp_page_table_end(to);
     dp_page_fold_end(to);

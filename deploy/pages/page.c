@@ -1,5 +1,6 @@
 #include "deploy/pages/page.h"
 
+#include "common/base/status.h"
 #include "common/base/text.h"
 #include "deploy/cli/progress.h"
 #include "deploy/pages/colour.h"
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APART_MAX 1e15 /* whole numbers above have digits that mean nothing */
+#define HEADINGS_MAX 16u
+#define APART_MAX    1e15 /* whole numbers above have digits that mean nothing */
 
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#1c1e21;--paper:#fff;--faint:#5c6067;--grid:#dcdfe3;--box:#f4f5f7}\n"
@@ -154,7 +156,7 @@ const char *dp_page_number(double value, int digits, char out[DP_PAGE_NUMBER_BYT
     return out;
 }
 
-void dp_page_table_begin(FILE *to, const char *const *headings, size_t count, size_t texts)
+void dp_page_table_of(FILE *to, const char *const *headings, size_t count, size_t texts)
 {
     fputs("<div class=\"wide\"><table>\n<thead><tr>", to);
     for (size_t i = 0; i < count; i++) {
@@ -163,6 +165,20 @@ void dp_page_table_begin(FILE *to, const char *const *headings, size_t count, si
         fputs("</th>", to);
     }
     fputs("</tr></thead>\n<tbody>", to);
+}
+
+void dp_page_table_begin(FILE *to, size_t texts, ...)
+{
+    const char *headings[HEADINGS_MAX], *heading;
+    size_t count = 0;
+    va_list values;
+    va_start(values, texts);
+    while ((heading = va_arg(values, const char *))) {
+        DP_ASSERT(count < HEADINGS_MAX);
+        headings[count++] = heading;
+    }
+    va_end(values);
+    dp_page_table_of(to, headings, count, texts);
 }
 
 void dp_page_row(FILE *to)

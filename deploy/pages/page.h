@@ -28,8 +28,9 @@ void dp_page_paragraph(FILE *to, const char *kind,
 void dp_page_command(FILE *to, const char *text);
 
 /* begin -> (row, cell..., row_end)* -> end. A table that is wider than the page is moved sideways, not cut. */
-void dp_page_table_begin(FILE *to, const char *const *headings, size_t count,
-                         size_t texts); /* the first so many columns are texts */
+void dp_page_table_begin(FILE *to, size_t texts, ...)
+    __attribute__((sentinel)); /* headings, NULL; the first `texts` columns are texts */
+void dp_page_table_of(FILE *to, const char *const *headings, size_t count, size_t texts);
 void dp_page_row(FILE *to);
 void dp_page_row_end(FILE *to);
 void dp_page_text_cell(FILE *to, const char *text);

@@ -163,18 +163,12 @@ void dp_page_plot_shares(struct dp_page_maker *maker, const struct dp_page_share
 bool dp_page_distribution(const json_t *staleness, enum dp_page_distribution which,
                           struct dp_training_histogram *out)
 {
-    switch (which) {
-    case DP_PAGE_STALENESS:
+    if (which == DP_PAGE_STALENESS)
         return dp_training_staleness(staleness, out);
-    case DP_PAGE_CLOCK_GAP:
-        return dp_training_histogram(json_object_get(json_object_get(staleness, "clock_gap"), "histogram"),
-                                     false, out);
-    case DP_PAGE_CHANGED:
-        return dp_training_histogram(json_object_get(staleness, "changed_histogram"), true, out);
-    case DP_PAGE_DISTRIBUTIONS:
-        break;
-    }
-    return false;
+    const json_t *gap = json_object_get(json_object_get(staleness, "clock_gap"), "histogram");
+    bool changed = which == DP_PAGE_CHANGED;
+    return dp_training_histogram(changed ? json_object_get(staleness, "changed_histogram") : gap, changed,
+                                 out);
 }
 
 void dp_page_plot_distribution(struct dp_page_maker *maker, enum dp_page_distribution which,
@@ -302,14 +296,13 @@ void dp_page_maker_settings(struct dp_page_maker *maker, const json_t *object)
 
 static void put_build(struct dp_page_maker *maker, const json_t *build)
 {
-    static const char *const headings[] = {"build", "value"}, *const keys[][2] = {{"commit", "commit"},
-                                                                                  {"build type", "type"},
-                                                                                  {"compiler", "compiler"}};
+    static const char *const keys[][2] = {
+        {"commit", "commit"}, {"build type", "type"}, {"compiler", "compiler"}};
     const char *before = "", *name;
     json_t *version;
     if (!json_is_object(build))
         return;
-    dp_page_table_begin(maker->to, headings, 2, 2);
+    dp_page_table_begin(maker->to, 2, "build", "value", NULL);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const char *value = dp_training_text(build, keys[i][1]);
         dp_page_row_of(maker->to, "tv", keys[i][0], value[0] ? value : "not known");
@@ -329,11 +322,10 @@ static void put_build(struct dp_page_maker *maker, const json_t *build)
 
 static void put_files(struct dp_page_maker *maker, const json_t *files)
 {
-    static const char *const headings[] = {"file of", "path", "bytes", "BLAKE2b-128"};
     FILE *to = maker->to;
     if (json_array_size(files) == 0)
         return;
-    dp_page_table_begin(to, headings, 4, 2);
+    dp_page_table_begin(to, 2, "file of", "path", "bytes", "BLAKE2b-128", NULL);
     for (size_t i = 0; i < json_array_size(files); i++) {
         const json_t *one = json_array_get(files, i);
         dp_page_row_of(to, "tvnt", dp_training_text(one, "flag"), dp_training_text(one, "path"),

@@ -23,8 +23,6 @@ static const struct {
 
 static void table_final(const struct dp_training *training, FILE *to)
 {
-    static const char *const headings[] = {"metric, at the end", "validation set", "test set",
-                                           "best constant"};
     const json_t *final = json_object_get(training->report, "final"),
                  *constant = json_object_get(training->report, "constant");
     struct dp_training_metric metric[DP_TRAINING_METRICS_MAX];
@@ -32,7 +30,7 @@ static void table_final(const struct dp_training *training, FILE *to)
     if (!final)
         return;
     fputs("<div>", to);
-    dp_page_table_begin(to, headings, 4, 1);
+    dp_page_table_begin(to, 1, "metric, at the end", "validation set", "test set", "best constant", NULL);
     for (size_t i = 0; i < count; i++) {
         if (isnan(dp_training_metric(final, "validation", metric[i].key)) &&
             isnan(dp_training_metric(final, "test", metric[i].key)))
@@ -113,7 +111,7 @@ static void table_epochs(const struct dp_training *training, bool open, FILE *to
     headings[columns.count + 1] = "seconds";
     headings[columns.count + 2] = "examples/s";
     dp_page_fold_begin(to, "All epochs as a table", open);
-    dp_page_table_begin(to, headings, columns.count + 3, 0);
+    dp_page_table_of(to, headings, columns.count + 3, 0);
     for (size_t i = 0; i < training->count; i++) {
         if (i != best && !dp_epoch_chosen(i, training->count, EPOCHS_MAX))
             continue;
@@ -132,11 +130,10 @@ static void table_epochs(const struct dp_training *training, bool open, FILE *to
 static void table_histogram(const struct dp_training_histogram *histogram, const char *what,
                             const char *bucket, FILE *to)
 {
-    const char *const headings[] = {bucket, "pushes", "% of the pushes"};
     char title[80];
     (void)snprintf(title, sizeof title, "%s as a table", what);
     dp_page_fold_begin(to, title, false);
-    dp_page_table_begin(to, headings, 3, 1);
+    dp_page_table_begin(to, 1, bucket, "pushes", "% of the pushes", NULL);
     for (size_t b = 0; b < histogram->count; b++) {
         dp_page_row_of(to, "tn1", histogram->label[b], histogram->counts[b],
                        100 * histogram->counts[b] / histogram->total);
@@ -165,7 +162,7 @@ static void table_shares(const struct dp_training *training, FILE *to)
     for (int k = 0; k < DP_SHARES; k++)
         headings[k + 1] = dp_training_share_name((enum dp_training_share)k);
     dp_page_fold_begin(to, "Seconds of each kind as a table", false);
-    dp_page_table_begin(to, headings, DP_SHARES + 1, 1);
+    dp_page_table_of(to, headings, DP_SHARES + 1, 1);
     put_shares("all", training->report, to);
     for (size_t w = 0; w < json_array_size(workers); w++) {
         (void)snprintf(name, sizeof name, "%zu", w);
@@ -177,13 +174,12 @@ static void table_shares(const struct dp_training *training, FILE *to)
 
 static void table_workers(const struct dp_training *training, FILE *to)
 {
-    static const char *const headings[] = {"worker",     "device", "examples",       "seconds",
-                                           "examples/s", "pushes", "mean staleness", "max staleness"};
     const json_t *workers = json_object_get(training->report, "workers");
     char name[24];
     if (json_array_size(workers) == 0)
         return;
-    dp_page_table_begin(to, headings, sizeof headings / sizeof headings[0], 2);
+    dp_page_table_begin(to, 2, "worker", "device", "examples", "seconds", "examples/s", "pushes",
+                        "mean staleness", "max staleness", NULL);
     for (size_t w = 0; w < json_array_size(workers); w++) {
         const json_t *one = json_array_get(workers, w);
         (void)snprintf(name, sizeof name, "%zu", w);
@@ -269,15 +265,13 @@ static void draw_throughput(struct dp_page_maker *maker, const struct dp_trainin
 }
 
 static void draw_distribution(struct dp_page_maker *maker, const struct dp_training_histogram *h,
-                              enum dp_page_distribution which)
+                              enum dp_page_distribution which, enum dp_colour colour)
 {
-    static const enum dp_colour colours[DP_PAGE_DISTRIBUTIONS] = {DP_COLOUR_BLUE, DP_COLOUR_PURPLE,
-                                                                  DP_COLOUR_ORANGE};
     double percent[DP_TRAINING_BUCKETS_MAX];
     for (size_t b = 0; b < h->count; b++)
         percent[b] = 100 * h->counts[b] / h->total;
     const struct dp_plot_series series = {
-        .name = "pushes", .colour = colours[which], .points = h->count, .y = percent};
+        .name = "pushes", .colour = colour, .points = h->count, .y = percent};
     dp_page_plot_distribution(maker, which, h, &series, 1);
 }
 
@@ -344,9 +338,12 @@ static void put_course(struct dp_page_maker *maker, const struct dp_training *t)
 
 static void put_distributions(struct dp_page_maker *maker, const struct dp_training *t)
 {
-    static const char *const titles[DP_PAGE_DISTRIBUTIONS] = {"Staleness", "Clock gap", "Changed rows"},
-                             *const buckets[DP_PAGE_DISTRIBUTIONS] = {"pushes between pull and push",
-                                                                      "steps ahead", "share of its rows, %"};
+    static const struct {
+        const char *title, *bucket;
+        enum dp_colour colour;
+    } kinds[DP_PAGE_DISTRIBUTIONS] = {{"Staleness", "pushes between pull and push", DP_COLOUR_BLUE},
+                                      {"Clock gap", "steps ahead", DP_COLOUR_PURPLE},
+                                      {"Changed rows", "share of its rows, %", DP_COLOUR_ORANGE}};
     const json_t *staleness = json_object_get(t->report, "staleness");
     struct dp_training_histogram one[DP_PAGE_DISTRIBUTIONS];
     bool has[DP_PAGE_DISTRIBUTIONS], any = false;
@@ -360,11 +357,11 @@ static void put_distributions(struct dp_page_maker *maker, const struct dp_train
     dp_page_figures_begin(maker->to);
     for (int d = 0; d < DP_PAGE_DISTRIBUTIONS; d++)
         if (has[d])
-            draw_distribution(maker, &one[d], (enum dp_page_distribution)d);
+            draw_distribution(maker, &one[d], (enum dp_page_distribution)d, kinds[d].colour);
     dp_page_figures_end(maker->to);
     for (int d = 0; d < DP_PAGE_DISTRIBUTIONS; d++)
         if (has[d])
-            table_histogram(&one[d], titles[d], buckets[d], maker->to);
+            table_histogram(&one[d], kinds[d].title, kinds[d].bucket, maker->to);
 }
 
 static void put_time(struct dp_page_maker *maker, const struct dp_training *t)
@@ -382,13 +379,12 @@ static void put_time(struct dp_page_maker *maker, const struct dp_training *t)
 
 static void put_settings(struct dp_page_maker *maker, const struct dp_training *t)
 {
-    static const char *const settings[] = {"setting", "value"}, *const data[] = {"data", "value"};
     dp_page_section(maker->to, "Settings and data");
     dp_page_columns_begin(maker->to);
-    dp_page_table_begin(maker->to, settings, 2, 2);
+    dp_page_table_begin(maker->to, 2, "setting", "value", NULL);
     dp_page_maker_settings(maker, json_object_get(t->report, "settings"));
     dp_page_table_end(maker->to);
-    dp_page_table_begin(maker->to, data, 2, 2);
+    dp_page_table_begin(maker->to, 2, "data", "value", NULL);
     dp_page_maker_settings(maker, json_object_get(t->report, "data"));
     dp_page_table_end(maker->to);
     dp_page_figures_end(maker->to);

@@ -43,7 +43,6 @@ static void no_verb_forgets_it(void **state)
 {
     (void)state;
     static const char bad[] = "<i>'\"&";
-    static const char *const headings[] = {bad};
     static const struct dp_plot_series series[] = {{.name = bad}, {.name = bad}};
     const struct dp_plot plot = {
         .caption = bad, .x_label = bad, .y_label = bad, .series = series, .count = 2, .level_name = bad};
@@ -55,7 +54,7 @@ static void no_verb_forgets_it(void **state)
     dp_page_section(to, bad);
     dp_page_paragraph(to, "note", bad);
     dp_page_command(to, bad);
-    dp_page_table_begin(to, headings, 1, 1);
+    dp_page_table_begin(to, 1, bad, NULL);
     dp_page_row(to);
     dp_page_text_cell(to, bad);
     dp_page_long_cell(to, bad);
