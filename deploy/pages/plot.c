@@ -25,6 +25,8 @@
 #define BAR_SHARE   0.8 /* of the room of a category */
 #define CAP         4.0 /* half of the line across the end of an interval */
 #define TICS_MAX    80u
+#define VALUE_MAX   1e100
+#define APART_LEAST 1e-12 /* of two values, as a share */
 
 struct axis {
     double low, high; /* values at its ends; they may descend */
@@ -40,13 +42,19 @@ struct axis {
 
 /* ---- ranges */
 
+/* Others are gaps: nothing that a training measures is so far from 0, and no difference of two is infinite. */
+static bool fits(double value)
+{
+    return fabs(value) <= VALUE_MAX;
+}
+
 struct range {
     double low, high;
 };
 
 static void widen(struct range *range, double value)
 {
-    if (!isfinite(value))
+    if (!fits(value))
         return;
     range->low = fmin(range->low, value);
     range->high = fmax(range->high, value);
@@ -59,7 +67,7 @@ static struct range range_of(const struct dp_plot *plot, bool of_x, bool bounds)
     for (size_t s = 0; s < plot->count; s++)
         for (size_t i = 0; i < plot->series[s].points; i++) {
             const struct dp_plot_series *one = &plot->series[s];
-            if (!one->y || isfinite(one->y[i]))
+            if (!one->y || fits(one->y[i]))
                 widen(&range, of_x ? one->x[i] : one->y[i]);
             if (bounds && one->low && one->high) {
                 widen(&range, one->low[i]);
@@ -68,7 +76,11 @@ static struct range range_of(const struct dp_plot *plot, bool of_x, bool bounds)
         }
     if (plot->level_name && of_x == (plot->kind == DP_PLOT_FOREST))
         widen(&range, plot->level);
-    return range.low <= range.high ? range : (struct range){0, 1};
+    if (range.low > range.high)
+        return (struct range){0, 1};
+    if (range.high - range.low <= APART_LEAST * fmax(fabs(range.low), fabs(range.high)))
+        range.high = range.low; /* steps between them would be lost in rounding */
+    return range;
 }
 
 bool dp_plot_is_log(const struct dp_plot *plot)
@@ -200,9 +212,9 @@ static double top_of_bars(const struct dp_plot *plot)
         double sum = 0;
         for (size_t n = 0; n < plot->count; n++) {
             const struct dp_plot_series *s = &plot->series[n];
-            double y = isfinite(s->y[i]) ? s->y[i] : 0;
+            double y = fits(s->y[i]) ? s->y[i] : 0;
             sum = plot->kind == DP_PLOT_STACKED ? sum + y : fmax(sum, y);
-            if (s->high && isfinite(s->high[i]))
+            if (s->high && fits(s->high[i]))
                 top = fmax(top, s->high[i]);
         }
         top = fmax(top, sum);
@@ -375,7 +387,7 @@ static size_t point_of(const struct dp_plot_series *s, size_t k)
 
 static bool is_there(const struct dp_plot_series *s, size_t i, bool band)
 {
-    return isfinite(s->x[i]) && isfinite(s->y[i]) && (!band || (isfinite(s->low[i]) && isfinite(s->high[i])));
+    return fits(s->x[i]) && fits(s->y[i]) && (!band || (fits(s->low[i]) && fits(s->high[i])));
 }
 
 /* The next drawn points, from the *k-th on, between which none is missing. Returns how many; 0: there are no more. */
@@ -510,11 +522,11 @@ static void put_bars(const struct drawing *d)
         for (size_t n = 0; n < plot->count; n++) {
             const struct dp_plot_series *s = &plot->series[n];
             double left = (double)i - BAR_SHARE / 2 + (stacked ? 0 : wide * (double)n);
-            if (!isfinite(s->y[i]))
+            if (!fits(s->y[i]))
                 continue;
             put_box(d, s->colour, left, left + wide, bottom, bottom + s->y[i]);
             bottom += stacked ? s->y[i] : 0;
-            if (s->low && s->high && isfinite(s->low[i]) && isfinite(s->high[i]))
+            if (s->low && s->high && fits(s->low[i]) && fits(s->high[i]))
                 put_interval(d, true, place(&d->x, left + wide / 2), place(&d->y, s->low[i]),
                              place(&d->y, s->high[i]), d->palette->ink, "1.5");
         }

@@ -262,18 +262,19 @@ static void names_of_bars_have_room(void **state)
     free(text);
 }
 
-/* Nothing to see, one point, equal values: there are axes all the same. */
+/* Nothing to see, one point, equal values, values that are too large or too near each other: there are axes all the same. */
 static void an_empty_range_is_widened(void **state)
 {
     (void)state;
     static const double x[] = {1, 2, 3}, same[] = {2, 2, 2};
-    const double none[] = {(double)NAN, (double)NAN, (double)NAN};
+    const double none[] = {(double)NAN, (double)NAN, (double)NAN}, huge[] = {1e308, -1e308, HUGE_VAL},
+                 equal[] = {1e18, 1e18 + 128, 1e18};
     struct dp_plot_series series = {.name = "a", .points = 3, .x = x, .y = same};
     struct dp_plot plot = {.x_label = "x", .y_label = "y", .series = &series, .count = 1};
     char texts[400];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         series.points = i == 1 ? 1 : 3;
-        series.y = i == 2 ? none : same;
+        series.y = i == 2 ? none : i == 4 ? huge : i == 5 ? equal : same;
         plot.y_log = i == 3;
         char *text = drawn(&plot);
         assert_true(strlen(texts_of(text, texts)) > 8);
