@@ -110,19 +110,6 @@ static size_t throw_bytes(int fd, const unsigned char *bytes, size_t size)
     return sent;
 }
 
-static void random_bytes(void **state)
-{
-    struct live *live = *state;
-    unsigned char bytes[4096];
-    for (uint32_t i = 0; i < 100; i++) {
-        int fd = connect_to(live, i % PORTS);
-        draw_bytes(live, bytes, sizeof bytes);
-        (void)throw_bytes(fd, bytes, 1 + draw(live) % sizeof bytes);
-        (void)close(fd);
-    }
-    all_is_well(live);
-}
-
 static void much_rubbish(void **state)
 {
     struct live *live = *state;
@@ -274,7 +261,6 @@ struct bytes {
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(random_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(much_rubbish, setup, teardown),
         cmocka_unit_test_setup_teardown(half_open_connections, setup, teardown),
         cmocka_unit_test_setup_teardown(greetings_and_garbage, setup, teardown),

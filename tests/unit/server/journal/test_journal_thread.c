@@ -218,70 +218,6 @@ static void a_release_wakes(void **state)
     dp_sim_disk_free(&sim);
 }
 
-/* Records from nothing to more than the stage holds, in both modes, with a thread and without. */
-static void records_of_all_sizes(void **state)
-{
-    (void)state;
-    static const size_t sizes[] = {
-        8,   4032,      32700, 32768,    1u << 20,  (1u << 20) - 4096 - 128, 5000000,
-        100, 20u << 20, 64,    3u << 20, 17u << 20, (1u << 20) - 64};
-    uint64_t records = sizeof sizes / sizeof *sizes;
-    uint8_t *record = calloc(1, 20u << 20);
-    assert_non_null(record);
-    for (uint32_t form = 0; form < 8; form++) {
-        char path[] = "/tmp/downpour-journal-XXXXXX";
-        struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
-        struct dp_sim_disk *sim = dp_sim_disk_new(10);
-        struct dp_error err = {0};
-        struct dp_disk disk = dp_sim_disk_interface(sim);
-        struct dp_journal *journal = NULL;
-        struct replayed replayed = {0};
-        if (form & 1) {
-            assert_non_null(mkdtemp(path));
-            assert_int_equal(dp_disk_open(path, &disk, &err), DP_OK);
-        }
-        struct dp_journal_options options = {.disk = &disk,
-                                             .durability =
-                                                 form & 2 ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE,
-                                             .segment_bytes = 24u << 20,
-                                             .first_bytes = 24u << 20,
-                                             .budget_bytes = 120u << 20,
-                                             .commit_thread = (form & 4) != 0,
-                                             .wake = ring,
-                                             .wake_context = &bell,
-                                             .replay = check,
-                                             .replay_context = &replayed};
-        uint64_t lsn = 0;
-        assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
-        while (lsn < records) {
-            uint64_t rings = rings_of(&bell), next = lsn + 1;
-            memset(record, (int)next, sizes[lsn]);
-            memcpy(record, &next, 8);
-            struct dp_journal_piece pieces[3] = {{record, sizes[lsn] / 3},
-                                                 {record + sizes[lsn] / 3, 0},
-                                                 {record + sizes[lsn] / 3, sizes[lsn] - sizes[lsn] / 3}};
-            enum dp_status st = dp_journal_append(journal, pieces, 3, &lsn, &err);
-            assert_true(st == DP_OK || st == DP_AGAIN || st == DP_BEHIND);
-            if (next % 2 == 0 || st != DP_OK)
-                dp_journal_commit(journal);
-            if (st != DP_OK && options.commit_thread)
-                (void)wait_for(&bell, rings);
-        }
-        dp_journal_close(&journal);
-        assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
-        assert_int_equal(replayed.last, records);
-        assert_int_equal(replayed.count, records);
-        dp_journal_close(&journal);
-        dp_sim_disk_free(&sim);
-        if (form & 1) {
-            (void)disk.list(disk.self, remove_name, &disk, NULL);
-            dp_disk_close(&disk);
-            assert_int_equal(rmdir(path), 0);
-        }
-    }
-    free(record);
-}
-
 /* A disk with room for one segment, that two journals want. From a look at what is left to the file, and from the look behind it
  * to the file's removal, some time passes. */
 struct scarce {
@@ -381,7 +317,6 @@ int main(void)
         cmocka_unit_test(no_descriptor_left_refuses_and_recovers),
         cmocka_unit_test(a_failed_sync_wakes_and_poisons),
         cmocka_unit_test(a_release_wakes),
-        cmocka_unit_test(records_of_all_sizes),
         cmocka_unit_test(two_journals_on_one_disk_do_not_starve_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

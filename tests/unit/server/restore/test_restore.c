@@ -15,8 +15,6 @@
 #include "common/env/directory.h"
 #include "common/env/read_only_disk.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -287,78 +285,6 @@ static void expect_nothing_built(const struct world *world)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* Another process, with the lock that a server has on its shard's store. */
-static pid_t use(const char *directory)
-{
-    char path[800];
-    int ends[2];
-    (void)snprintf(path, sizeof path, "%s/LOCK", directory);
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        int fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0 || write(ends[1], "x", 1) != 1)
-            _exit(1);
-        for (;;)
-            (void)pause();
-    }
-    char x;
-    assert_int_equal(read(ends[0], &x, 1), 1);
-    (void)close(ends[0]);
-    (void)close(ends[1]);
-    return child;
-}
-
-static void a_store_is_replaced_only_when_told(void **state)
-{
-    struct world *world = *state;
-    struct dp_error err = {0};
-    char path[700];
-    world_restore(world, "there", WORLD_AS(2));
-    struct live *live = world_live(world, 1);
-    assert_false(live_push(live, &world->sgd, 0, WORLD_KEYS, WORLD_PUSHES, 5));
-    live_close(&live, LIVE_CLEAN);
-    pid_t other = use(world_shard(world, 1, path));
-    expect_refused(world, true, DP_IN_USE, "in use");
-    assert_int_equal(kill(other, SIGKILL), 0);
-    assert_int_equal(waitpid(other, NULL, 0), other);
-    expect_refused(world, false, DP_EXISTS, "--overwrite");
-    expect_nothing_built(world);
-    world->cluster.id++; /* the store is another training's */
-    expect_refused(world, true, DP_EXISTS, "a checkpoint of another training");
-    expect_nothing_built(world);
-    world->cluster.id--;
-    live = world_live(world, 1);
-    assert_true(live_push(live, &world->sgd, 0, WORLD_KEYS, WORLD_PUSHES, 5));
-    live_close(&live, LIVE_CLEAN);
-    assert_int_equal(world_restore_one(world, 0, true, &err), DP_OK);
-    expect_nothing_built(world);
-    world_expect_restored(world);
-}
-
-static void other_things_are_not_removed(void **state)
-{
-    struct world *world = *state;
-    char path[1300];
-    struct dp_error err = {0};
-    world_cluster(world, "others", WORLD_AS(2));
-    assert_int_equal(dp_directory_make(world->server[0].store, &err), DP_OK);
-    (void)snprintf(path, sizeof path, "%s/notes.txt", world->server[0].store);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    (void)fclose(file);
-    expect_refused(world, true, DP_EXISTS, "notes.txt");
-    assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(unlink(path), 0);
-    (void)snprintf(path, sizeof path, "%s.restoring/mine", world->server[0].store);
-    assert_int_equal(dp_directory_make(path, &err), DP_OK);
-    expect_refused(world, true, DP_EXISTS, "mine");
-    assert_int_equal(rmdir(path), 0);
-    world_restore(world, "others", WORLD_AS(2)); /* an empty directory is in nobody's way */
-    world_expect_restored(world);
-}
-
 static void a_directory_that_is_none_is_refused(void **state)
 {
     struct world *world = *state;
@@ -407,8 +333,6 @@ int main(void)
         RESTORE_TEST(a_table_that_a_link_lacks),
         RESTORE_TEST(the_stores_are_others),
         RESTORE_TEST(the_history_is_one_for_all_servers),
-        RESTORE_TEST(a_store_is_replaced_only_when_told),
-        RESTORE_TEST(other_things_are_not_removed),
         RESTORE_TEST(a_directory_that_is_none_is_refused),
         RESTORE_TEST(another_number_than_its_own_is_refused),
     };

@@ -138,25 +138,6 @@ static void progress_that_write_back_sees_wakes_too(void **state)
     bed_expect(bed, second, DP_OK);
 }
 
-static void a_parked_push_is_answered_in_its_place(void **state)
-{
-    struct bed *bed = *state;
-    uint64_t first, second = fall_behind(bed, &first), third = push(bed, 1, 2), fourth = pull(bed, 1, 2);
-    (void)pull(bed, 2, 1);
-    turn(bed);
-    assert_true(bed_expect(bed, fourth + 1, DP_OK)->value[0] == -1); /* others are served meanwhile */
-    bed->now_ns += SECOND / 2;
-    turn(bed);
-    assert_int_equal(disk.tried, 1); /* nothing has changed: it is not tried again */
-    uint32_t before = bed->replies;
-    memset(&disk, 0, sizeof disk);
-    turn(bed);
-    assert_int_equal(bed->replies - before, 4);
-    assert_true(bed_expect(bed, first, DP_OK) < bed_expect(bed, second, DP_OK));
-    assert_true(bed_expect(bed, second, DP_OK) < bed_expect(bed, third, DP_OK));
-    assert_true(bed_expect(bed, fourth, DP_OK)->value[0] == -2); /* behind both */
-}
-
 /* It finds the disk behind again, though it went on in between: another second. */
 static void progress_starts_a_new_second(void **state)
 {
@@ -196,24 +177,6 @@ static void after_a_second_the_client_hears_of_the_disk(void **state)
     bed_expect(bed, second, DP_OK);
     bed_expect(bed, third, DP_OK);
     assert_true(bed_expect(bed, fourth, DP_OK)->value[0] == -2); /* each once */
-}
-
-/* Else a large one, which needs more room, would never have its turn. */
-static void pushes_wait_in_the_order_in_which_they_came(void **state)
-{
-    struct bed *bed = *state;
-    uint64_t first, second = fall_behind(bed, &first);
-    uint32_t tried = disk.tried, answers = bed->replies;
-    uint64_t third = push(bed, 3, 3), fourth = push(bed, 2, 4);
-    turn(bed);
-    assert_int_equal(disk.tried, tried); /* only who is next tries */
-    memset(&disk, 0, sizeof disk);
-    turn(bed);
-    assert_int_equal(bed->replies, answers + 4);
-    assert_int_equal(bed->reply[answers].reply.id, first);
-    assert_int_equal(bed->reply[answers + 1].reply.id, second);
-    assert_int_equal(bed->reply[answers + 2].reply.id, third);
-    assert_int_equal(bed->reply[answers + 3].reply.id, fourth);
 }
 
 /* The disk stays behind: each hears it, and what was parked behind another too. */
@@ -344,11 +307,9 @@ int main(void)
 {
 #define DP_BEHIND_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        DP_BEHIND_TEST(a_parked_push_is_answered_in_its_place),
         DP_BEHIND_TEST(progress_that_write_back_sees_wakes_too),
         DP_BEHIND_TEST(progress_starts_a_new_second),
         DP_BEHIND_TEST(after_a_second_the_client_hears_of_the_disk),
-        DP_BEHIND_TEST(pushes_wait_in_the_order_in_which_they_came),
         DP_BEHIND_TEST(all_that_wait_hear_of_the_disk),
         DP_BEHIND_TEST(a_deadline_ends_a_push_that_is_not_first),
         DP_BEHIND_TEST(a_deadline_ends_the_first_push_too),

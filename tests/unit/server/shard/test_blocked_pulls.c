@@ -14,34 +14,6 @@ static void pass(struct bed *bed, uint64_t ns)
     bed_turn(bed);
 }
 
-/* The push of step 0 stands behind the pull that waits for it. */
-static void a_pull_waits_for_what_its_own_session_sends_behind_it(void **state)
-{
-    (void)state;
-    struct bed bed;
-    member_bed_start_two(&bed);
-    uint64_t held = member_bed_pull_step(&bed, 2, 0, 1), pushed = member_bed_push_step(&bed, 3, 0, 0);
-    bed_turn(&bed);
-    assert_false(member_bed_is_answered(&bed, held));
-    bed_expect(&bed, pushed, DP_OK);
-    const struct bed_reply *said = member_bed_last(&bed, held, DP_HELD);
-    assert_int_equal(said->reply.wait.reason, DP_WAIT_STEP);
-    assert_true(said->reply.wait.done == 0 && said->reply.wait.total == 1);
-    pass(&bed, 40 * MS);
-    uint64_t other = member_bed_push_step(&bed, 1, 1, 0);
-    bed_turn(&bed);
-    bed_expect(&bed, other, DP_OK);
-    assert_true(member_bed_is_answered(&bed, held));
-    const struct bed_reply *answer = member_bed_last(&bed, held, DP_OK);
-    assert_true(answer->value[0] == -2); /* it sees both */
-    assert_int_equal(answer->reply.held_ms, 40);
-    assert_true(answer->reply.lsn >= 2);
-    assert_int_equal(bed_counter(&bed, "pulls_held"), 1);
-    assert_int_equal(bed_counter(&bed, "pulls_held_ms"), 40);
-    assert_int_equal(bed_counter(&bed, "pulls_held_now"), 0);
-    bed_close(&bed);
-}
-
 static void a_held_pull_hears_so_four_times_a_second(void **state)
 {
     (void)state;
@@ -122,49 +94,6 @@ static void a_held_pull_ends_at_its_deadline(void **state)
     bed_turn(&bed);
     assert_true(member_bed_is_answered(&bed, held));
     bed_close(&bed);
-}
-
-/* With the slack S and a member that stopped after m steps the others come as far as the pull of step m + S, and no further. */
-static void others_come_slack_steps_past_a_member_that_stopped(void **state)
-{
-    (void)state;
-    for (uint32_t slack = 0; slack < 4; slack++)
-        for (uint64_t stops = 0; stops < 4; stops++) {
-            struct bed bed;
-            struct member_bed_view view = member_bed_view(DP_SSP, slack, 3);
-            member_bed_start(&bed, &view);
-            uint64_t sequence[3] = {2, 1, 1}, gap = 0;
-            for (uint64_t step = 0; step <= stops + slack; step++)
-                for (uint32_t rank = 0; rank < 3; rank++) {
-                    if (rank == 2 && step >= stops)
-                        continue;
-                    uint64_t pulled = member_bed_pull_step(&bed, sequence[rank]++, rank, step);
-                    bed_turn(&bed);
-                    bed_expect(&bed, pulled, DP_OK);
-                    uint64_t pushed = member_bed_push_step(&bed, sequence[rank]++, rank, step);
-                    bed_turn(&bed);
-                    const struct bed_reply *reply = bed_expect(&bed, pushed, DP_OK);
-                    gap = reply->reply.gap > gap ? reply->reply.gap : gap;
-                    assert_true(reply->reply.gap <= slack);
-                }
-            uint64_t held[2];
-            for (uint32_t rank = 0; rank < 2; rank++)
-                held[rank] = member_bed_pull_step(&bed, sequence[rank]++, rank, stops + slack + 1);
-            bed_turn(&bed);
-            for (uint32_t rank = 0; rank < 2; rank++) {
-                assert_false(member_bed_is_answered(&bed, held[rank]));
-                const struct bed_reply *said = member_bed_last(&bed, held[rank], DP_HELD);
-                assert_true(said->reply.wait.subject == 2 && said->reply.wait.done == stops &&
-                            said->reply.wait.total == stops + 1);
-            }
-            assert_int_equal(gap, slack);
-            assert_int_equal(bed_counter(&bed, "clock_gap_max"), slack);
-            (void)member_bed_push_step(&bed, sequence[2]++, 2, stops);
-            bed_turn(&bed);
-            for (uint32_t rank = 0; rank < 2; rank++)
-                assert_true(member_bed_is_answered(&bed, held[rank]));
-            bed_close(&bed);
-        }
 }
 
 static void a_drain_ends_held_pulls(void **state)
@@ -252,11 +181,9 @@ static void who_is_no_member_is_never_held(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pull_waits_for_what_its_own_session_sends_behind_it),
         cmocka_unit_test(a_held_pull_hears_so_four_times_a_second),
         cmocka_unit_test(a_resend_of_a_held_pull_renews_it),
         cmocka_unit_test(a_held_pull_ends_at_its_deadline),
-        cmocka_unit_test(others_come_slack_steps_past_a_member_that_stopped),
         cmocka_unit_test(a_drain_ends_held_pulls),
         cmocka_unit_test(an_again_of_a_later_request_loses_no_held_pull),
         cmocka_unit_test(who_is_no_member_is_never_held),

@@ -154,42 +154,6 @@ static void a_failed_read_is_told_and_tried_again(void **state)
     bed_close(&bed);
 }
 
-/* Ten times as many rows as have room: pushed, read back, pushed again; what is taken stays within the budget. */
-static void a_table_may_be_larger_than_the_cache(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[500];
-    bed_start_with(&bed, 16, bed_budget(24, 1200), 2);
-    for (uint64_t i = 0; i < 48; i++) {
-        bed_keys(&bed, 100000 * (i % 24 + 1), 500, keys);
-        uint64_t id = bed_push(&bed, 1, 2 + i, "t", keys, 500, 2, (float)(1 + i / 24), T, i);
-        for (uint32_t turns = 0; turns < 10; turns++)
-            bed_turn(&bed);
-        bed_expect(&bed, id, DP_OK);
-        assert_true(bed_counter(&bed, "cache_bytes") <= bed.host.options.cache_bytes);
-        bed.replies = 0;
-    }
-    assert_true(bed_counter(&bed, "rows_evicted") > 20000 && bed_counter(&bed, "misses") >= 10000);
-    for (uint32_t again = 0; again < 2; again++) {
-        for (uint64_t i = 0; i < 24; i++) {
-            bed_keys(&bed, 100000 * (i + 1), 500, keys);
-            uint64_t id = bed_pull(&bed, 1, (again ? 1 : 50) + i, "t", keys, 500);
-            for (uint32_t turns = 0; turns < 10; turns++)
-                bed_turn(&bed);
-            const struct bed_reply *reply = bed_expect(&bed, id, DP_OK);
-            assert_int_equal(reply->values, 1000);
-            for (size_t v = 0; v < reply->values; v++)
-                assert_true(reply->value[v] == -3);
-            assert_true(bed_counter(&bed, "cache_bytes") <= bed.host.options.cache_bytes);
-            bed.replies = 0;
-        }
-        bed_restart(&bed);
-        bed_meet(&bed, 1);
-    }
-    bed_close(&bed);
-}
-
 /* Its rows would not fit beside anything else, now or ever: it is not told to try again. */
 static void a_request_that_is_too_large_is_refused_for_good(void **state)
 {
@@ -363,30 +327,6 @@ static void all_tables_of_a_push_share_the_budget(void **state)
     bed_close(&bed);
 }
 
-/* The index does not grow with keys that are asked for and are nowhere, before all rows were read too. */
-static void pulls_of_keys_that_are_nowhere_take_no_memory(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[500];
-    bed_start(&bed);
-    bed_keys(&bed, 1, 10, keys);
-    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
-    bed_turn(&bed);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    for (uint64_t i = 0; i < 400; i++) {
-        bed_keys(&bed, 1000 + 500 * i, 500, keys);
-        uint64_t id = bed_pull(&bed, 1, 1 + i, "t", keys, 500);
-        bed_turn(&bed);
-        bed_turn(&bed);
-        bed_expect(&bed, id, DP_OK);
-        bed.replies = 0;
-    }
-    assert_true(bed_counter(&bed, "cache_bytes") < 200000);
-    bed_close(&bed);
-}
-
 static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
 {
     (void)state;
@@ -453,14 +393,12 @@ int main(void)
         cmocka_unit_test(reads_ahead_leave_the_store_to_who_waits),
         cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
         cmocka_unit_test(a_failed_read_is_told_and_tried_again),
-        cmocka_unit_test(a_table_may_be_larger_than_the_cache),
         cmocka_unit_test(a_request_that_is_too_large_is_refused_for_good),
         cmocka_unit_test(a_large_push_gets_all_the_room_that_there_is),
         cmocka_unit_test(a_store_that_takes_no_rows_is_the_cause_told),
         cmocka_unit_test(a_full_disk_is_tried_again),
         cmocka_unit_test(memory_goes_to_the_table_that_is_used),
         cmocka_unit_test(all_tables_of_a_push_share_the_budget),
-        cmocka_unit_test(pulls_of_keys_that_are_nowhere_take_no_memory),
         cmocka_unit_test(a_store_with_more_rows_than_its_mark_is_corrupt),
         cmocka_unit_test(a_row_ahead_of_the_last_push_is_corrupt),
     };
