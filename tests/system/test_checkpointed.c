@@ -157,7 +157,6 @@ static void workers_in_step(void **state)
 {
     trained_on(state, 2, IN_STEP);
 }
-}
 
 /* ---- what is in the way */
 
