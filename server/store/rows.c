@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum dp_status dp_key_take(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
+enum dp_status dp_rows_key(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
                            struct dp_store_key *out, struct dp_error *err)
 {
     size_t bytes = 0;
@@ -135,7 +135,7 @@ enum dp_status dp_rows_scan(const struct dp_rocks_db *db, const rocksdb_readopti
          rocksdb_iter_next(at)) {
         size_t row_bytes = 0;
         struct dp_store_key key;
-        st = dp_key_take(db, at, &key, err);
+        st = dp_rows_key(db, at, &key, err);
         if (st != DP_OK)
             break;
         dp_key_put(last, key);
@@ -170,7 +170,7 @@ static enum dp_status count_row(const struct dp_rocks_db *db, const struct dp_co
                                 const struct dp_store_job *job, uint32_t *table, struct dp_error *err)
 {
     struct dp_store_key key;
-    enum dp_status st = dp_key_take(db, count->at, &key, err);
+    enum dp_status st = dp_rows_key(db, count->at, &key, err);
     if (st != DP_OK)
         return st;
     while (*table < job->count && job->keys[*table].table < key.table)

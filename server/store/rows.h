@@ -30,7 +30,7 @@ enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scra
                             struct dp_error *err);
 /* The key of the row that the iterator is at. */
 DP_MUST_USE
-enum dp_status dp_key_take(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
+enum dp_status dp_rows_key(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
                            struct dp_store_key *out, struct dp_error *err);
 /* Visits the rows from the key *last on, which becomes the last one that was tried. */
 DP_MUST_USE
