@@ -31,7 +31,7 @@ uint64_t dp_cache_budget_taken(const struct dp_cache_budget *b)
     uint64_t bytes = b->reads_bytes;
     for (uint32_t i = 0; i < b->tables->count; i++) {
         const struct dp_row_cache *cache = b->tables->table[i]->cache;
-        /* (What is being read has its entry.) */
+        /* (Rows that are being read have their entries.) */
         bytes += dp_row_cache_charge(cache) + dp_row_cache_cost_of(cache, b->tables->table[i]->reserved, 0);
     }
     return bytes;
@@ -55,7 +55,7 @@ uint64_t dp_cache_budget_dirty_bytes(const struct dp_cache_budget *b)
     return bytes;
 }
 
-/* What is wanted: rows of tables, and other bytes. */
+/* A need: rows of tables, and other bytes. */
 struct need {
     const struct dp_lookup *keeps; /* its keys are not evicted for it; NULL: replay's */
     uint32_t sections;
@@ -64,7 +64,7 @@ struct need {
     uint64_t bytes;
 };
 
-/* What is missing for the need; 0: nothing. */
+/* Bytes that are missing for the need. */
 static uint64_t deficit_of(const struct dp_cache_budget *b, const struct need *need)
 {
     uint64_t bytes = dp_cache_budget_taken(b) + need->bytes;
@@ -138,7 +138,7 @@ static uint32_t lap_of(const struct dp_cached_table *table)
     return slots < UINT32_MAX ? (uint32_t)slots : UINT32_MAX;
 }
 
-/* Rows of the tables that want room; a lap each at most, so that what was just touched stays. */
+/* Rows of the tables that want room; a lap each at most, so that rows that were just touched stay. */
 static uint32_t evict_for(struct dp_cache_budget *b, const struct need *need, uint32_t most)
 {
     uint32_t count = 0;

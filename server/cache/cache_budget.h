@@ -30,7 +30,7 @@ struct dp_cache_budget {
     uint64_t reads_bytes; /* memory of the reads under way */
     bool wants_clean;     /* rows that are clean are wanted: a write-back cycle takes the wish */
     bool changed;         /* rows became clean, or room came: it is worth trying again */
-    bool tight;           /* since the last turn: what is used is touched */
+    bool tight;           /* since the last turn: used rows are touched */
     const struct dp_lookup
         *urgent; /* its rows were evicted while others were read: now no other reads or evicts */
     /* The head of the queue, with what it lacked when it was tried; another or NULL: it is to be tried. */

@@ -70,7 +70,7 @@ enum dp_status dp_io_jobs_put_number(struct dp_io_jobs *jobs, const char *key, u
 void dp_io_jobs_take(struct dp_io_jobs *jobs);
 /* The same, when the store has completed one, or none is under way: at an opening only. */
 void dp_io_jobs_wait(struct dp_io_jobs *jobs);
-/* At the end: what came back is freed, its submitters hear nothing. Asserts that nothing is at the store any more. */
+/* At the end: frees completed jobs without a call. Asserts that no job is at the store any more. */
 void dp_io_jobs_clear(struct dp_io_jobs *jobs);
 
 #endif

@@ -19,7 +19,7 @@ struct dp_lookup_section {
 };
 
 struct dp_lookup {
-    bool makes; /* a push: what has no row gets one */
+    bool makes; /* a push: a key without a row gets one */
     bool ahead; /* it was looked at while the one before it waited */
     bool reading;
     uint32_t to_read, to_make;
@@ -27,7 +27,6 @@ struct dp_lookup {
     uint64_t share;               /* bytes of rows that it needs in the cache at once */
     uint32_t reads;               /* how often it had rows read */
     const struct dp_io_job *read; /* that reads for it; NULL: none */
-    uint64_t session, request;    /* that it belongs to */
     uint32_t sections;
     struct dp_lookup_section section[DP_LOOKUP_SECTIONS_MAX];
 };

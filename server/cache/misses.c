@@ -104,8 +104,6 @@ static struct dp_io_job *read_job(struct dp_misses *m, const struct dp_lookup *l
                                      row_bytes);
     }
     DP_ASSERT(job->store.count == lookup->to_read && to.next == (char *)job->store.found);
-    job->session = lookup->session;
-    job->request = lookup->request;
     return job;
 }
 
@@ -185,7 +183,7 @@ static void touch(struct dp_misses *m, const struct dp_lookup *lookup)
                 dp_row_cache_touch(lookup->section[s].table->cache, *rows);
 }
 
-/* What it knows already must outlive what is evicted for the rest. */
+/* Rows that it found must outlive the eviction for the others. */
 static void touch_all(struct dp_misses *m, const struct dp_lookup *lookup)
 {
     const uint32_t *rows = m->rows;
@@ -251,7 +249,7 @@ static enum dp_cache_got want_room(struct dp_misses *m, struct dp_lookup *lookup
     look(m, lookup);
     if (to_read > 0)
         return lookup->to_read == to_read ? DP_CACHE_THERE : DP_CACHE_MADE;
-    lookup->to_read = 0; /* what was nowhere still is */
+    lookup->to_read = 0; /* keys without a row still have none */
     lookup->to_make = to_make;
     return DP_CACHE_THERE;
 }

@@ -329,7 +329,7 @@ void dp_row_cache_sort_one(struct dp_row_cache *cache)
     dp_row_cache_put_free(cache, row < cache->target ? &cache->free : &cache->above, row);
 }
 
-/* Low numbers first: what lies above the target stays free. */
+/* Low numbers first: rows above the target stay free. */
 static enum dp_status new_row(struct dp_row_cache *cache, uint32_t *row)
 {
     while (cache->free.count == 0 && cache->unsorted.count > 0)

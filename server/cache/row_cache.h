@@ -143,7 +143,7 @@ static inline void dp_row_cache_set_due(struct dp_row_cache *cache, uint32_t row
     cache->due[row / 64] |= (uint64_t)1 << row % 64;
 }
 
-/* A write-back cycle begins: what is dirty becomes due. Nothing may be due. */
+/* A write-back cycle begins: dirty rows become due. None may be due. */
 void dp_row_cache_begin_cycle(struct dp_row_cache *cache);
 /* Calls visit(context, mixed, row) for due rows of one partition, in no order, `most` at most; they are neither due nor
  * dirty then: the caller has them written as they are. Returns how many. */
@@ -169,7 +169,7 @@ static inline bool dp_row_cache_is_shrinking(const struct dp_row_cache *cache)
 }
 void dp_row_cache_shrink(struct dp_row_cache *cache, uint32_t target);
 /* True: done, the memory is given back. False: not yet; or given up, after the hand went round six times and could not
- * move all (they are dirty, or new rows came): what was freed is for new rows then. */
+ * move all (they are dirty, or new rows came): freed rows are for new ones then. */
 bool dp_row_cache_shrink_step(struct dp_row_cache *cache, uint32_t *steps,
                               const struct dp_row_leaving *leaving);
 

@@ -24,6 +24,11 @@ struct dp_counters {
                           atomic_load_explicit(&(counters)->name, memory_order_relaxed) + (n),               \
                           memory_order_relaxed)
 #define DP_COUNT_SET(counters, name, v) atomic_store_explicit(&(counters)->name, (v), memory_order_relaxed)
+#define DP_COUNT_MAX(counters, name, v)                                                                      \
+    do {                                                                                                     \
+        if ((v) > atomic_load_explicit(&(counters)->name, memory_order_relaxed))                             \
+            DP_COUNT_SET(counters, name, v);                                                                 \
+    } while (0)
 
 struct dp_shard_base {
     uint32_t index, shards; /* of the whole cluster */

@@ -54,7 +54,7 @@ static void link_made(void *context, struct dp_io_job *job)
     dp_io_job_free(job);
 }
 
-/* ---- what is noted */
+/* ---- noting */
 
 /* A copy without the pushes that are kept: they will be applied when their step closes. */
 static enum dp_status pack_without_kept(struct dp_cut *cut)

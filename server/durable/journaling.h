@@ -66,7 +66,7 @@ enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const st
 /* Returns true to park the push until the disk catches up; false when it made no progress for BEHIND_NS
  * (refuse it). */
 bool dp_journaling_may_wait(struct dp_journaling *journaling);
-/* Updates what is durable and synced. */
+/* Updates durable and synced. */
 void dp_journaling_turn(struct dp_journaling *journaling);
 /* Whether the disk has made progress since the last call. */
 bool dp_journaling_take_progress(struct dp_journaling *journaling);
@@ -81,8 +81,7 @@ void dp_journaling_release(struct dp_journaling *journaling, uint64_t lsn);
 /* For a checkpoint: what is above lsn stays in the journal, whatever is released, until the hold ends. There is none yet, and nothing
  * above lsn was released. */
 void dp_journaling_hold(struct dp_journaling *journaling, uint64_t lsn);
-void dp_journaling_end_hold(
-    struct dp_journaling *journaling); /* releases what was put off; nothing where none is held */
+void dp_journaling_end_hold(struct dp_journaling *journaling); /* does the release that was put off */
 /* Whether a hold keeps so much that the journal will soon be full. */
 bool dp_journaling_hold_fills(const struct dp_journaling *journaling);
 /* A write-back cycle begins. */

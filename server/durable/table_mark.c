@@ -14,8 +14,11 @@
 
 static_assert(DP_TABLE_NAME_MAX + 1 == NAME_BYTES, "the mark's format has 48 bytes for a name");
 
-/* What lies behind the name, in this order; each value has 4 or 8 bytes. */
-#define FIELD(field) {offsetof(struct dp_table_spec, field), sizeof((struct dp_table_spec *)0)->field}
+/* The fields after the name, in this order, of 4 or 8 bytes each. */
+#define FIELD(field)                                                                                         \
+    {                                                                                                        \
+        offsetof(struct dp_table_spec, field), sizeof((struct dp_table_spec *)0)->field                      \
+    }
 static const struct {
     size_t at, bytes;
 } fields[] = {

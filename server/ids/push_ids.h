@@ -15,13 +15,13 @@
  *               never reduce a run to fewer than its share (8).
  * A forgotten stream must never count as new. So a floor is raised past it: a stream below its floor that is
  * not known is too old. There is one floor for clients, one for runs, and one for the epochs of each known
- * run. Floors cannot exceed what was admitted: the caller admits only streams that can have been given out
+ * run. Floors cannot exceed the admitted streams: the caller admits only streams that can have been given out
  * (admission.c). New clients and runs have a quota: half of the maximum at once, and all of it in
  * DP_PUSH_QUOTA_S seconds. A newcomer waits for its quota, a fraction of a second if there are no others. So
  * a stream that is used every four minutes is not forgotten, however many others come. Epochs have no quota:
  * a run of short epochs needs many, and they displace only epochs of their own run.
  *
- * Each write-back cycle puts this memory, packed, into the store's mark "ids". What was used up since is in
+ * Each write-back cycle puts this memory, packed, into the store's mark "ids". Numbers used up since are in
  * the journal's records (journaling.c); replay restores it, including the order of use, without quota or
  * clock. Little endian:
  *     format u32 (3) | streams u32 | floor of clients u64 | floor of runs u64 | refused u32 | runs u32 |

@@ -90,7 +90,7 @@ enum dp_status dp_push_ids_merge(struct dp_push_ids *into, const struct dp_push_
     return st;
 }
 
-/* ---- what is lacking */
+/* ---- lacking pushes */
 
 static bool lacks(const struct dp_push_ids *own, uint64_t stream, uint64_t number)
 {

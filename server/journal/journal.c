@@ -45,11 +45,12 @@ static void write_now(struct dp_journal *journal)
 
 static enum dp_status over_budget(const struct dp_journal *journal, struct dp_error *err)
 {
-    return dp_fail(err, DP_AGAIN,
-                   "journal: its budget of %" PRIu64
-                   " MiB is used up; rows must be written back first (where that lasts: raise journal_bytes in "
-                   "the cluster file, and start the server again)",
-                   journal->budget_bytes >> 20);
+    return dp_fail(
+        err, DP_AGAIN,
+        "journal: its budget of %" PRIu64
+        " MiB is used up; rows must be written back first (where that lasts: raise journal_bytes in "
+        "the cluster file, and start the server again)",
+        journal->budget_bytes >> 20);
 }
 
 /* Fails an append for which there is no segment, and asks for one that fits `bytes` (the record with its
@@ -141,7 +142,6 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     }
     dp_journal_stage_put(journal, begin, front, pieces, count, whole);
     *lsn = ++journal->last;
-    journal->appended_bytes += payload;
 done:
     (void)pthread_mutex_unlock(&journal->lock);
     return st;
@@ -227,12 +227,10 @@ void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *o
     }
     out->first_lsn = journal->segments[0].first_lsn;
     out->last_lsn = journal->last;
-    out->durable_lsn = atomic_load(&journal->durable);
     out->synced_lsn = atomic_load(&journal->synced);
     out->claimed_lsn = journal->claimed;
     out->incarnation = journal->incarnation;
     out->syncs = journal->syncs;
-    out->appended_bytes = journal->appended_bytes;
     (void)pthread_mutex_unlock(&journal->lock);
 }
 

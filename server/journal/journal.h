@@ -60,7 +60,7 @@ struct dp_journal_options {
     bool must_be_there;
     /* dp_journal_read only: reads records up to the lsn read_until while the journal's writer runs. The caller knows that they
      * were durable and that nothing above replay_after is released until then; if one of them is missing all the same, that is
-     * DP_CORRUPT. What lies behind is not looked at. */
+     * DP_CORRUPT. Later records are not looked at. */
     bool beside_writer;
     uint64_t read_until;
     /* Openings up to this one are over: the store has durably recorded that it has all that they journaled.
@@ -97,7 +97,7 @@ struct dp_journal_piece {
 DP_MUST_USE
 enum dp_status dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
                                struct dp_error *err);
-/* Commits what was appended, records a clean end, and closes. Accepts NULL inside, leaves NULL. */
+/* Commits all that was appended, records a clean end, and closes. Accepts NULL inside, leaves NULL. */
 void dp_journal_close(struct dp_journal **journal);
 /* Closes and removes every segment. Call it only when the store has all that was appended and has durably
  * recorded that this opening is over: the next opening's `released` must be at least this incarnation. After
@@ -156,9 +156,9 @@ void dp_journal_cut_text(const struct dp_journal_cut *cut, char text[DP_JOURNAL_
 struct dp_journal_figures {
     uint64_t segments, bytes_budget, bytes_used; /* used: by segments whose records are kept */
     uint64_t bytes_kept; /* from the first segment that is not released to the place of the next record */
-    uint64_t first_lsn, last_lsn, durable_lsn, synced_lsn, incarnation; /* first: the first one kept */
+    uint64_t first_lsn, last_lsn, synced_lsn, incarnation; /* first: the first one kept */
     uint64_t claimed_lsn; /* the next opening would refuse damage up to here */
-    uint64_t syncs, appended_bytes;
+    uint64_t syncs;
     uint64_t replayed_records, replayed_bytes; /* at open */
     struct dp_journal_cut cut;                 /* at open */
 };

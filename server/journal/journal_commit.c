@@ -12,7 +12,7 @@
 /* How long one wait for the shard's write lasts. */
 #define TICK_MS 200u
 
-/* Writes what was staged at its start. Returns the lsn that is reached once that is synced. */
+/* Writes all that was staged at its start. Returns the lsn that is reached once that is synced. */
 static enum dp_status write_staged(struct dp_journal *journal, uint64_t *target, struct dp_error *err)
 {
     enum dp_status st = DP_OK;

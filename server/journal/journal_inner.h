@@ -47,8 +47,7 @@ struct dp_journal {
     bool thread_runs, lock_made, wanted_made, written_made;
     atomic_int poison; /* enum dp_status */
     _Atomic uint64_t durable, synced;
-    uint64_t last;           /* written by the shard, under lock */
-    uint64_t appended_bytes; /* the shard's */
+    uint64_t last; /* written by the shard, under lock */
     struct dp_journal_figures opened;
 };
 

@@ -81,7 +81,7 @@ void dp_blocked_pulls_add(struct dp_blocked_pulls *held, struct dp_session *sess
     struct dp_waiting *pull = *waiting;
     struct dp_error err = {0};
     DP_ASSERT(!pull->next && pull->request.member.given && session->id == pull->request.session);
-    /* What is new is not looked for: many may be held. */
+    /* A new one is not looked for: many may be blocked. */
     if (pull->request.sequence <= session->done && dp_blocked_pulls_renew(held, session, waiting))
         return;
     *waiting = NULL;

@@ -224,8 +224,7 @@ static void cut_now(struct dp_cut_requests *r)
             return; /* in a later turn */
         uint64_t ns = dp_shard_now(r->base) - began_ns;
         DP_COUNT(counters, checkpoint_cuts, 1);
-        if (ns > atomic_load_explicit(&counters->checkpoint_cut_ns_max, memory_order_relaxed))
-            DP_COUNT_SET(counters, checkpoint_cut_ns_max, ns);
+        DP_COUNT_MAX(counters, checkpoint_cut_ns_max, ns);
     }
     if (dp_cut_is_made(r->cut))
         r->stage = DP_CHECKPOINT_IS_CUT;

@@ -57,7 +57,7 @@ void dp_cut_requests_do(struct dp_cut_requests *requests, const struct dp_waitin
                         struct dp_error *err);
 /* draining: an order is given up. */
 void dp_cut_requests_turn(struct dp_cut_requests *requests, bool draining);
-/* Whether the copier still reads what is here: the shard cannot be closed. */
+/* Whether the copier still reads the cut: the shard cannot be closed. */
 bool dp_cut_requests_is_busy(const struct dp_cut_requests *requests);
 /* In how many ms it wants another turn; UINT32_MAX: it does not. */
 uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *requests);

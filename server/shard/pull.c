@@ -105,10 +105,8 @@ void dp_shard_wake_unread(struct dp_shard *shard)
 /* Whether it must wait: for its client to read, or for its rows, which are in misses.rows where it need not. Refused: why in err. */
 static bool must_wait(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
-    if (may_answer(shard, waiting)) {
-        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, err);
-        return found == DP_FOUND_READING || found == DP_FOUND_PARK;
-    }
+    if (may_answer(shard, waiting))
+        return dp_sections_wait(&shard->misses, &shard->schedule, waiting, err);
     waiting->waits_for = DP_WAIT_UNREAD;
     if (shard->draining)
         (void)dp_replies_stopping(&shard->replies, err);

@@ -3,7 +3,7 @@
  *     (misses.c, room.c) -> new rows -> append to the journal -> apply -> remember the number -> hold the answer until it is
  *     durable                                                                        (this order, always)
  * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
- *           not take effect behind what came after it. Room before rows: nothing is half applied. A new row
+ *           not take effect after later pushes. Room before rows: nothing is half applied. A new row
  *           without a push applied to it equals no row: what a failure leaves behind is invisible. Rows never
  *           hold a push that the journal's order does not know.
  * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
@@ -75,7 +75,7 @@ static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting 
 }
 
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
- * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
+ * not stall on it and it cannot take effect after later pushes; when it is sent again it hears the
  * same. One of a stream that no client was given uses up nothing; nor does one of a synchronous step, which is closed
  * only with a push of this member: its steps keep the order. What this server lacks refuses no push for good
  * (dp_shard_refuse). */
@@ -214,7 +214,7 @@ static enum dp_done repeated(struct dp_shard *shard, const struct dp_waiting *wa
     if (dp_journaling_lost(&shard->journaling, err))
         return DP_DONE_REFUSED;
     DP_COUNT(&shard->base.counters, pushes_repeated, 1);
-    /* Whoever applied it: what this member has for that step is there. */
+    /* Applied by this process or the one before it: this member has its push of that step. */
     if (waiting->request.member.given && !dp_steps_is_by_step(&shard->steps))
         dp_steps_pushed(&shard->steps, waiting->request.member.rank, waiting->request.member.step);
     dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.repeated = true}, NULL);
@@ -259,8 +259,7 @@ static void count(struct dp_shard *shard, const struct dp_request *push, const s
     dp_histogram_add(&histogram[DP_MEASURE_GAP], (double)pushed->gap);
     DP_COUNT(counters, clock_gap_sum, pushed->gap);
     DP_COUNT(counters, clock_gap_pushes, 1);
-    if (pushed->gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
-        DP_COUNT_SET(counters, clock_gap_max, pushed->gap);
+    DP_COUNT_MAX(counters, clock_gap_max, pushed->gap);
 }
 
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
@@ -271,7 +270,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, s
         return DP_DONE_WAIT;
     }
     waiting->waits_for = DP_WAIT_NONE;
-    /* What is refused here uses up no number: the process that has its place pushes the same under the same number. */
+    /* A refusal here uses up no number: the process that replaced it pushes the same under the same number. */
     if (request->member.given && dp_steps_admit(&shard->steps, &request->member, !waiting->checked,
                                                 dp_shard_now(&shard->base), err) != DP_OK)
         return DP_DONE_REFUSED;
@@ -283,11 +282,8 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting, s
     enum dp_step_verdict verdict = looked == LOOKED_NEW ? ask_rules(shard, waiting, err) : DP_STEP_REFUSED;
     if (verdict == DP_STEP_WAIT)
         return DP_DONE_WAIT;
-    if (verdict == DP_STEP_GO) {
-        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, err);
-        if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
-            return DP_DONE_WAIT;
-    }
+    if (verdict == DP_STEP_GO && dp_sections_wait(&shard->misses, &shard->schedule, waiting, err))
+        return DP_DONE_WAIT;
     struct dp_pushed pushed;
     measure(shard, request, &pushed);
     if (err->status == DP_OK && put(shard, waiting, verdict, &pushed, err) == DP_APPEND_BEHIND) {

@@ -1,5 +1,6 @@
 /* Replies: how a shard answers and refuses.
- * Promise   What this server lacks refuses no request for good: the client hears why, with AGAIN, and tries until its deadline.
+ * Promise   No request is refused for good for a lack of this server: the client hears why, with AGAIN, and tries
+ *           until its deadline.
  * Thread    The shard's. Memory: a reply's frames are taken over. */
 #ifndef DP_SHARD_REPLIES_H
 #define DP_SHARD_REPLIES_H
@@ -17,7 +18,7 @@ struct dp_replies {
     void *context;
 };
 
-/* What became of a request. */
+/* The outcome of a request. */
 enum dp_done {
     DP_DONE,         /* answered, or will be when it is durable */
     DP_DONE_ANSWER,  /* to be answered now */

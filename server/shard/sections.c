@@ -39,8 +39,6 @@ enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct 
     struct dp_lookup *lookup = &waiting->lookup;
     enum dp_status st = DP_OK;
     lookup->makes = request->kind != DP_REQUEST_PULL;
-    lookup->session = request->session;
-    lookup->request = request->id;
     lookup->sections = request->sections;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++) {
         const struct dp_section *section = &request->section[s];
@@ -57,13 +55,13 @@ enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct 
     return st;
 }
 
-enum dp_found dp_sections_find(struct dp_misses *misses, const struct dp_schedule *schedule,
-                               struct dp_waiting *waiting, struct dp_error *err)
+bool dp_sections_wait(struct dp_misses *misses, const struct dp_schedule *schedule,
+                      struct dp_waiting *waiting, struct dp_error *err)
 {
     bool first = dp_schedule_is_first(schedule, DP_WAIT_ROOM, waiting);
     enum dp_found found = dp_misses_find(misses, &waiting->lookup, first, err);
     waiting->waits_for = found == DP_FOUND_READING ? DP_WAIT_STORE
                          : found == DP_FOUND_PARK  ? DP_WAIT_ROOM
                                                    : DP_WAIT_NONE;
-    return found;
+    return waiting->waits_for != DP_WAIT_NONE;
 }

@@ -10,8 +10,9 @@
 DP_MUST_USE
 enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct dp_cached_tables *tables,
                                  struct dp_waiting *waiting, struct dp_error *err);
-/* Rows of the lookup, which was checked: misses->rows (misses.h). READING, PARK: waiting->waits_for says what it waits for. */
-enum dp_found dp_sections_find(struct dp_misses *misses, const struct dp_schedule *schedule,
-                               struct dp_waiting *waiting, struct dp_error *err);
+/* Finds the rows of the lookup, which was checked, or says that it must wait: waiting->waits_for. Else they are in
+ * misses->rows, or err has why not. */
+bool dp_sections_wait(struct dp_misses *misses, const struct dp_schedule *schedule,
+                      struct dp_waiting *waiting, struct dp_error *err);
 
 #endif

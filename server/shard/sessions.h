@@ -21,8 +21,7 @@ struct dp_waiting {
     uint64_t held_since_ns, told_ns; /* while it is held (blocked_pulls.h) */
     uint64_t held_ns;                /* in all, before */
     bool decoded;
-    bool
-        checked; /* what cannot change while it waits was found valid: a request that is tried again is not checked again */
+    bool checked; /* all that cannot change while it waits was found valid, and is not checked again */
     uint64_t answer_bytes;         /* of a pull that was checked: the rows of its answer */
     enum dp_wait_reason waits_for; /* what it lacked when it was tried last */
     /* Not OK: the request broke the protocol (it is not decoded), or what it needs could not be read. */
@@ -34,7 +33,7 @@ struct dp_waiting {
 struct dp_session {
     uint64_t id, stream, heard_ns;
     uint64_t expected; /* sequence number of the next new request */
-    uint64_t done;     /* what has a sequence number up to this was answered for good */
+    uint64_t done;     /* requests up to this sequence number were answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
     uint32_t held;             /* its pulls that a rule holds, outside its order (blocked_pulls.h) */

@@ -53,7 +53,7 @@ static bool cleaner_is_busy(void *context)
 
 /* ---- opening and closing */
 
-/* What has to do with members and steps. */
+/* The nouns of members and steps. */
 static void join_steps(struct dp_shard *shard)
 {
     dp_histogram_init_numbers(&shard->histogram[DP_MEASURE_STALENESS], "staleness");
@@ -364,7 +364,7 @@ static struct dp_waiting *decode(struct dp_shard *shard, const struct dp_peer *f
     return waiting;
 }
 
-/* What has no place in a session's order. */
+/* A request without a place in a session's order. */
 static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     struct dp_error err = {0};

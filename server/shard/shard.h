@@ -3,7 +3,7 @@
  *     receive, receive, ...  ->  turn: collect -> validate -> (misses are read) -> append to the journal ->
  *     apply -> (durable) -> reply
  * Promise   A push is applied in full or not at all, and once for each (stream, number), over crashes too where
- *           pushes are journaled: what was answered is there after the next open. Requests of one session
+ *           pushes are journaled: an answered push is there after the next open. Requests of one session
  *           take effect in the order of their sequence numbers, across resends and misses. No input changes
  *           anything unless it is valid; each is answered with a status and a reason, but bytes in which no
  *           header can be read, which are counted. Memory is bounded: rows by cache_bytes, waiting requests by
@@ -60,7 +60,7 @@ struct dp_shard_options {
 
 struct dp_shard;
 
-/* Reads the tables and push ids out of the store's marks, and what they lack out of the journal. */
+/* Reads tables and push ids from the store's marks, and later changes from the journal. */
 DP_MUST_USE
 enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
                              struct dp_error *err);

@@ -112,7 +112,7 @@ enum dp_status dp_step_buffering_check(const struct dp_shard *shard, const struc
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
                        "durability to machine or process",
                        shard->base.index);
-    /* What lies between two closes in the journal is one step's: step_buffer.h's floor stands on that. */
+    /* The pushes between two closes in the journal are one step's: the floor (step_buffer.h) stands on that. */
     if (member->step > shard->steps.open) {
         (void)dp_steps_say_held(&shard->steps, member, dp_shard_now(&shard->base), err);
         err->status = DP_AGAIN;
@@ -192,7 +192,7 @@ static enum dp_appended append_old(struct dp_journaling *journaling, const struc
     return dp_journaling_append(journaling, &record, request, err);
 }
 
-/* Not APPENDED: why in err; the next call goes on behind what was appended. */
+/* Not APPENDED: why in err; the next call goes on after the last that was appended. */
 static enum dp_appended reappend(struct dp_step_buffer *kept, struct dp_journaling *journaling,
                                  struct dp_error *err)
 {

@@ -6,7 +6,7 @@
  *           the order of their sequence numbers. One commit, at the end: the turn's pushes share a sync.
  *           Nothing in a turn waits (blocking.h asserts it); what must be waited for is a job or the commit thread's. One
  *           exception: in mode process the journal is written, to the page cache, at the end.
- * Holds     What was answered OK was applied in full, and is durable (push_replies.h); a request that was not
+ * Holds     A push that was answered OK was applied in full, and is durable (push_replies.h); a request that was not
  *           applied changed no row. */
 #include "common/base/blocking.h"
 #include "server/shard/requests.h"
@@ -43,8 +43,7 @@ static enum dp_done do_close(struct dp_shard *shard, struct dp_waiting *waiting)
     struct dp_error err = {0};
     if (!dp_close_may(&shard->close, waiting))
         return waiting->waits_for == DP_WAIT_NONE ? DP_DONE : DP_DONE_WAIT;
-    enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
-    if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
+    if (dp_sections_wait(&shard->misses, &shard->schedule, waiting, &err))
         return DP_DONE_WAIT;
     return dp_close_do(&shard->close, waiting, &err);
 }
@@ -96,7 +95,7 @@ static enum dp_done do_and_answer(struct dp_shard *shard, struct dp_waiting *wai
         return done == DP_DONE_ANSWER ? DP_DONE : done;
     dp_replies_refuse(&shard->replies, &to, &err);
     enum dp_status answered = dp_status_answered(err.status);
-    /* Both are sent again by the client: what is behind them must not overtake them. */
+    /* The client sends both again: later requests must not overtake them. */
     return answered == DP_AGAIN || answered == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
 }
 
@@ -136,7 +135,7 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
     }
     dp_schedule_leave(&shard->schedule, session);
     if (done != DP_DONE_LATER || sequence <= session->done) {
-        /* (A resend of what was done before is not part of the order below: it alone comes again.) */
+        /* (The resend of an answered request is not part of the order below: it alone comes again.) */
         first = take_first(shard, session);
         if (done == DP_DONE_HELD)
             dp_blocked_pulls_add(&shard->held, session, &first);
@@ -144,7 +143,7 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
         session->done = sequence > session->done ? sequence : session->done;
         return;
     }
-    /* What came behind it would overtake it: the client sends all of them again, in order. What was done before is not among
+    /* Later requests would overtake it: the client sends all of them again, in order. Answered ones are not among
      * them: a pull that was held comes back after later requests, and no client would send it again. */
     session->expected = sequence;
     for (uint32_t n = session->waiting; n > 0; n--) {
@@ -170,8 +169,7 @@ static void count_turn(struct dp_counters *c, uint64_t ns)
     for (size_t i = 0; i < sizeof ms / sizeof ms[0] && ns > ms[i] * UINT64_C(1000000); i++)
         atomic_store_explicit(over[i], atomic_load_explicit(over[i], memory_order_relaxed) + 1,
                               memory_order_relaxed);
-    if (ns > atomic_load_explicit(&c->turn_ns_max, memory_order_relaxed))
-        DP_COUNT_SET(c, turn_ns_max, ns);
+    DP_COUNT_MAX(c, turn_ns_max, ns);
 }
 
 /* Durable pushes are answered, and requests that wait for the disk go on. */
@@ -292,7 +290,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_journaling_count(&shard->journaling, shard->write_back.marked_lsn);
     DP_COUNT_SET(&shard->base.counters, up_ms, (start - shard->opened_ns) / 1000000u);
     count_turn(&shard->base.counters, dp_shard_now(&shard->base) - start);
-    /* Where nothing can change any more from here on, the last cycle begins: what was answered just now may have been all. */
+    /* Where nothing can change any more from here on, the last cycle begins: the answers of just now may have been the last. */
     dp_write_back_set_quiet(&shard->write_back, dp_shard_is_quiet(shard));
     return goes_on(shard);
 }

@@ -98,7 +98,7 @@ enum dp_status dp_step_buffer_union_rows(struct dp_buffered_step *step, uint32_t
         if (step->push[i]->lsn > of->lsn)
             st = add_push(of, step->push[i]);
     if (st != DP_OK)
-        return st; /* what was added is not added again */
+        return st; /* the pushes that were added are not added again */
     of->lsn = step->last_lsn;
     *rows = of->count;
     for (uint32_t s = 0; s < sections; s++)

@@ -87,7 +87,7 @@ static inline bool dp_step_buffer_lacks_again(const struct dp_step_buffer *kept,
 void dp_step_buffer_appended_again(struct dp_buffered_push *push, uint64_t lsn);
 /* All was, as the last record the one with this lsn: the floor moves. */
 void dp_step_buffer_end_again(struct dp_step_buffer *kept, uint64_t lsn);
-/* Drops what is of an earlier run, or of this one's steps below `open`. Returns how many pushes. */
+/* Drops earlier runs, and this one's steps below `open`. Returns how many pushes. */
 uint32_t dp_step_buffer_drop_below(struct dp_step_buffer *kept, uint32_t run, uint64_t open);
 void dp_step_buffer_clear(struct dp_step_buffer *kept);
 

@@ -62,7 +62,8 @@ static void skip_empty(struct dp_steps *steps)
 
 /* ---- the view */
 
-/* When a member leaves is said once, and not of steps that it has pushed: what is kept of it, and what was dropped, depends on it. */
+/* A view says once when a member leaves, and not of steps that it has pushed: its buffered and dropped pushes depend on
+ * it. */
 static enum dp_status check_leaver(const struct dp_steps *steps, const struct dp_view *view, uint32_t rank,
                                    struct dp_error *err)
 {

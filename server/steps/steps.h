@@ -13,7 +13,7 @@
  * Skipped   Such a mode: steps without members, between those of members that left and of one that returns, are never open.
  * Promise   A verdict changes only where `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.
- * Thread    The shard's. Memory: the view's members. Failure: what is refused changed nothing. */
+ * Thread    The shard's. Memory: the view's members. Failure: a refused view changed nothing. */
 #ifndef DP_STEPS_STEPS_H
 #define DP_STEPS_STEPS_H
 
