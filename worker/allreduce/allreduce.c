@@ -6,9 +6,9 @@
 #include "common/model/optimizer.h"
 #include "common/tensors/tensor_file.h"
 #include "worker/allreduce/replica.h"
-#include "worker/context/agreed.h"
 #include "worker/context/exchange.h"
 #include "worker/context/retry.h"
+#include "worker/context/training_settings.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/step.h"
 #include "worker/schedule/rate.h"
@@ -43,7 +43,7 @@ struct rank {
     atomic_int never;
     struct dp_progress progress;
     struct dp_position position;
-    struct dp_remember remember;
+    struct dp_stats_history history;
     struct dp_worker_stats stats;
     struct dp_loop *loop;
     struct dp_sampling *sampling; /* rank 0, or NULL */
@@ -195,7 +195,7 @@ static enum dp_status rank_open(struct rank *r, struct dp_error *err)
                                          .progress = &r->progress,
                                          .stats = &r->stats,
                                          .position = &r->position,
-                                         .remember = &r->remember,
+                                         .history = &r->history,
                                          .exchange = &r->exchange};
     return dp_loop_open(&loop, &r->loop, err);
 }
@@ -219,12 +219,12 @@ static enum dp_status meet_long(const struct rank *r, struct dp_error *err)
 /* Ranks of other settings or data would add what does not belong together. */
 static enum dp_status agree(struct rank *r, struct dp_error *err)
 {
-    char text[DP_AGREED_BYTES];
-    const struct dp_agreed_set train = {.digest = dp_dataset_digest(r->sets.train),
-                                        .examples = r->examples_all};
+    char text[DP_TRAINING_SETTINGS_BYTES];
+    const struct dp_training_settings_set train = {.digest = dp_dataset_digest(r->sets.train),
+                                                   .examples = r->examples_all};
     const struct dp_rate *rate = &r->rate;
     const double rates[] = {rate->rate, rate->rate_end, (double)rate->decay, (double)rate->warmup};
-    dp_agreed_text(&r->settled, &train, NULL, text);
+    dp_training_settings_text(&r->settled, &train, NULL, text);
     uint64_t hash = dp_hash_bytes(dp_hash_text(text), rates, sizeof rates);
     bool same = false;
     /* Until here each has read its data. */

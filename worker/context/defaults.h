@@ -6,7 +6,7 @@
  *           takes a number of steps, not of epochs. The upper bounds limit the time, as each epoch costs an
  *           evaluation.
  * Promise   A pure function of the model, the number of examples and the given values: all workers find the
- *           same, before they compare their settings (agreed.h).
+ *           same, before they compare their settings (training_settings.h).
  * Thread    Any. */
 #ifndef DP_CONTEXT_DEFAULTS_H
 #define DP_CONTEXT_DEFAULTS_H

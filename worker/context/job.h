@@ -23,6 +23,7 @@
 #define DP_JOB_BATCH 128u
 
 struct dp_job;
+struct dp_reader;
 struct dp_row_source;
 
 /* How a worker deals with others that are missing: a seam (coordinate/takeover.h, coordinate/peers.h). */
@@ -139,5 +140,12 @@ bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run);
 DP_MUST_USE
 enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                              struct dp_error *err);
+
+/* Waits for a reader's next minibatch in slices, so that a signal is seen and others see that this worker lives.
+ * DP_STOPPING: a signal came during the wait; DP_IO, with remedies: none came within training.timeout_ms;
+ * DP_INTERNAL: the reader's plan has ended. */
+DP_MUST_USE
+enum dp_status dp_job_next_batch(struct dp_job *job, struct dp_reader *reader, struct dp_batch **out,
+                                 struct dp_error *err);
 
 #endif

@@ -3,7 +3,7 @@
  *                          {"resting":3,"decider":0,"epoch":2,"why":0,...,"from":1,"figures":[[...],...]}
  * Promise   unpack returns the packed values. A value has at most DP_DECISION_BYTES: of a long training the
  *           metrics of the first epochs are left out (`from`), early stopping's state never is. Worker 0's
- *           step log keeps all metrics (remember.h).
+ *           step log keeps all metrics (stats_history.h).
  * Memory    The struct owns `figures`: init allocates, clear frees. */
 #ifndef DP_COORDINATE_DECISION_H
 #define DP_COORDINATE_DECISION_H

@@ -87,14 +87,14 @@ static enum dp_status make_again(struct dp_job *second, const struct dp_dataset 
 {
     struct dp_progress progress;
     struct dp_worker_stats stats = {0};
-    struct dp_remember remember = {0};
+    struct dp_stats_history history = {0};
     struct dp_loop *loop = NULL;
     const struct dp_loop_options options = {.job = second,
                                             .data = data,
                                             .progress = &progress,
                                             .stats = &stats,
                                             .position = position,
-                                            .remember = &remember};
+                                            .history = &history};
     for (uint64_t g = end; g < position->groups; g++)
         position->bits[g / 64] |= UINT64_C(1) << g % 64;
     dp_progress_init(&progress, second, 0);
@@ -106,7 +106,7 @@ static enum dp_status make_again(struct dp_job *second, const struct dp_dataset 
     if (st != DP_OK) /* before its buffers go: a pull may be unanswered */
         dp_job_disconnect(second);
     dp_loop_close(&loop);
-    dp_remember_close(&remember);
+    dp_stats_history_close(&history);
     dp_worker_stats_clear(&stats);
     return st;
 }

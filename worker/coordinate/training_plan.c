@@ -93,13 +93,13 @@ static enum dp_status join(struct dp_job *job, const char *text, bool begun, boo
     bool bound = false, same = true;
     enum dp_status st = get(job, &plan, err);
     if (st == DP_OK && plan.text)
-        same = dp_agreed_same(text, plan.text, plan.text_bytes, run, by, &differs) == DP_OK;
+        same = dp_training_settings_same(text, plan.text, plan.text_bytes, run, by, &differs) == DP_OK;
     if (st == DP_OK && !same && begun)
-        st = dp_agreed_check(text, plan.text, plan.text_bytes, run, err);
+        st = dp_training_settings_check(text, plan.text, plan.text_bytes, run, err);
     else if (st == DP_OK && !same)
         st = binds(job, &plan, &bound, &by, err);
     if (st == DP_OK && bound)
-        st = dp_agreed_same(text, plan.text, plan.text_bytes, run, by, err);
+        st = dp_training_settings_same(text, plan.text, plan.text_bytes, run, by, err);
     if (st == DP_OK && !same)
         dp_log(DP_LOG_INFO, "replacing the earlier plan of run %" PRIu32 ": nothing was pushed by it", run);
     if (!same) {
@@ -129,7 +129,7 @@ static enum dp_status begin(struct dp_job *job, const char *text, bool *begun, s
     for (uint32_t w = plan.joined; w-- > 0;)
         by = w != job->worker && process_of(&plan, w) ? w : by;
     if (st == DP_OK && plan.text)
-        st = dp_agreed_same(text, plan.text, plan.text_bytes, job->cluster->training.run, by, err);
+        st = dp_training_settings_same(text, plan.text, plan.text_bytes, job->cluster->training.run, by, err);
     *begun = plan.begun;
     plan.begun = true;
     if (st == DP_OK && !*begun)
@@ -150,13 +150,14 @@ enum dp_status dp_training_plan_check_scores(struct dp_job *job, struct dp_error
 {
     struct dp_training_plan plan = {0};
     struct dp_error differs = {0};
-    char head[DP_AGREED_BYTES];
+    char head[DP_TRAINING_SETTINGS_BYTES];
     uint32_t by;
     bool bound = false;
-    dp_agreed_head(job->cluster, head);
+    dp_training_settings_head(job->cluster, head);
     enum dp_status st = get(job, &plan, err);
     if (st == DP_OK && plan.text &&
-        dp_agreed_scores(head, plan.text, plan.text_bytes, job->cluster->training.run, &differs) != DP_OK)
+        dp_training_settings_scores(head, plan.text, plan.text_bytes, job->cluster->training.run, &differs) !=
+            DP_OK)
         st = binds(job, &plan, &bound, &by, err);
     if (st == DP_OK && bound)
         st = dp_fail(err, differs.status, "%s", differs.text);

@@ -1,6 +1,7 @@
 /* Training plan: makes sure that all workers of a run, and those that predict with it, have the same training
  * settings. It is one value of the register:
- *     run/<run>/plan    the text (agreed.h), a 0 byte, for each worker the process (u64, job.h) that joined,
+ *     run/<run>/plan    the text (training_settings.h), a 0 byte, for each worker the process (u64, job.h)
+ *     that joined,
  *                       or 0; a byte: 1 once a worker began to train
  *     join -> begin -> the first push
  * Promise   The first worker to join sets the plan, by compare-and-set. A worker with different settings is
@@ -12,8 +13,8 @@
 #ifndef DP_COORDINATE_TRAINING_PLAN_H
 #define DP_COORDINATE_TRAINING_PLAN_H
 
-#include "worker/context/agreed.h"
 #include "worker/context/job.h"
+#include "worker/context/training_settings.h"
 
 /* Called by a worker before it trains. text: its settings. begun: the run has pushes of this worker;
  * DP_EXISTS when they were made by other settings. DP_ARGUMENT names another worker whose settings differ. */

@@ -71,7 +71,7 @@ struct dp_step_log_cut {
     uint64_t made;              /* how many below it in its epoch this worker made */
 };
 /* Call before the first push, when nothing else is left to be checked. Drops the lines beyond the cut.
- * settings: as agreed.h. */
+ * settings: as training_settings.h. */
 DP_MUST_USE
 enum dp_status dp_step_log_begin(struct dp_step_log *log, const struct dp_step_log_cut *cut,
                                  const struct dp_step_log_plan *plan, const char *settings,

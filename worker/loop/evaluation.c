@@ -170,7 +170,7 @@ static void learn(struct dp_evaluation *v, uint32_t epoch)
     (v->valid ? v->validated : v->tested)[epoch - 1] = *figures;
     log_figures(v->job->cluster->training.first_epoch + epoch, v->valid ? "validation" : "test",
                 &figures->figures);
-    dp_remember_tested(v->remember, v->valid ? DP_STEP_VALIDATION : DP_STEP_TEST, epoch, figures);
+    dp_stats_history_tested(v->history, v->valid ? DP_STEP_VALIDATION : DP_STEP_TEST, epoch, figures);
 }
 
 static void learn_before(struct dp_evaluation *v)
@@ -182,12 +182,12 @@ static void learn_before(struct dp_evaluation *v)
 }
 
 enum dp_status dp_evaluation_begin(struct dp_evaluation *v, struct dp_peers *peers,
-                                   struct dp_remember *remember, const struct dp_position *position,
+                                   struct dp_stats_history *history, const struct dp_position *position,
                                    bool away, bool *stop, struct dp_error *err)
 {
     struct dp_epoch_barrier *b = &v->barrier;
     v->peers = peers;
-    v->remember = remember;
+    v->history = history;
     *stop = false;
     if (!v->data)
         return DP_OK;

@@ -9,13 +9,13 @@
 #define DP_LOOP_EVALUATION_H
 
 #include "worker/coordinate/epoch_barrier.h"
-#include "worker/history/remember.h"
+#include "worker/history/stats_history.h"
 
 struct dp_evaluation {
     struct dp_job *job;
     const char *cluster_file; /* for the checkpoint of the best epoch */
     struct dp_peers *peers;
-    struct dp_remember *remember;
+    struct dp_stats_history *history;
     const struct dp_dataset *test, *valid; /* NULL without one */
     const struct dp_dataset *data;         /* evaluated after each epoch; NULL: none, and nobody rests */
     struct dp_epoch_barrier barrier;       /* with data */
@@ -35,7 +35,7 @@ void dp_evaluation_close(struct dp_evaluation *evaluation); /* accepts {0} */
  * over, after the epoch that was judged last. */
 DP_MUST_USE
 enum dp_status dp_evaluation_begin(struct dp_evaluation *evaluation, struct dp_peers *peers,
-                                   struct dp_remember *remember, const struct dp_position *position,
+                                   struct dp_stats_history *history, const struct dp_position *position,
                                    bool away, bool *stop, struct dp_error *err);
 /* Call when epoch `epoch`, counted from 1, has ended. *stop: it was the last. */
 DP_MUST_USE

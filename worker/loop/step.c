@@ -14,7 +14,7 @@ static double seconds_of_epoch(const struct dp_loop *loop)
 }
 
 /* Notes the push for the stats, where it has minibatches. */
-static void remember(struct dp_loop *loop, uint64_t step, uint64_t number)
+static void record(struct dp_loop *loop, uint64_t step, uint64_t number)
 {
     const struct dp_step made = {.epoch = loop->epoch,
                                  .examples = loop->examples,
@@ -22,7 +22,7 @@ static void remember(struct dp_loop *loop, uint64_t step, uint64_t number)
                                  .loss_sum = loop->loss_sum,
                                  .seconds = seconds_of_epoch(loop)};
     if (loop->examples + loop->passed > 0)
-        dp_remember_push(loop->remember, &made, loop->stats);
+        dp_stats_history_push(loop->history, &made, loop->stats);
 }
 
 /* The step of a push in the run. Of leased work, where numbers say nothing of who is ahead, the worker's own pushes are counted. */
@@ -52,7 +52,7 @@ static enum dp_status exchange(struct dp_loop *loop, struct dp_gradients *gradie
         dp_gradients_drop(gradients);
     if (st != DP_OK)
         return st;
-    remember(loop, step, 0);
+    record(loop, step, 0);
     loop->stats->pushes += loop->examples > 0;
     begin_next(loop);
     return DP_OK;
@@ -79,7 +79,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
                                             .step = clock_of(loop, step),
                                             .examples = loop->examples};
     struct dp_ticket *ticket = dp_in_flight_next(&loop->sent);
-    remember(loop, step, options.number);
+    record(loop, step, options.number);
     if (gradients)
         st = dp_gradients_push(gradients, loop->job->client, &options, loop->training->timeout_ms, ticket,
                                err);
@@ -491,8 +491,8 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     }
     stats->seconds = seconds_of_epoch(loop);
     if (st == DP_OK)
-        dp_remember_epoch(loop->remember, epoch, loop->stats);
+        dp_stats_history_epoch(loop->history, epoch, loop->stats);
     else
-        dp_remember_end(loop->remember, loop->stats);
+        dp_stats_history_end(loop->history, loop->stats);
     return st;
 }

@@ -22,7 +22,7 @@
 #include "worker/context/exchange.h"
 #include "worker/context/job.h"
 #include "worker/history/position.h"
-#include "worker/history/remember.h"
+#include "worker/history/stats_history.h"
 #include "worker/telemetry/progress.h"
 #include "worker/telemetry/worker_stats.h"
 
@@ -35,7 +35,7 @@ struct dp_loop_options {
     struct dp_progress *progress;
     struct dp_worker_stats *stats;      /* its measurements are added */
     const struct dp_position *position; /* the pushes that are already done */
-    struct dp_remember *remember;       /* records every push before it is sent */
+    struct dp_stats_history *history;   /* records every push before it is sent */
     const struct dp_exchange *exchange; /* takes the steps (exchange.h); NULL: the servers do */
 };
 

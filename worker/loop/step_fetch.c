@@ -1,6 +1,5 @@
 #include "worker/loop/step_inner.h"
 
-#include "worker/context/next_batch.h"
 #include "worker/loop/pull_wait.h"
 
 #include <inttypes.h>
@@ -44,12 +43,12 @@ static enum dp_status next_batch(struct dp_loop *loop, uint64_t number, struct d
                                  struct dp_error *err)
 {
     uint32_t epoch = loop->training->first_epoch + loop->epoch;
-    enum dp_status st = dp_next_batch(loop->job, loop->reader, out, err);
+    enum dp_status st = dp_job_next_batch(loop->job, loop->reader, out, err);
     while (st == DP_OK && ((*out)->epoch < epoch || ((*out)->epoch == epoch && (*out)->number < number))) {
         DP_ASSERT(dp_skipped_is(&loop->skipped,
                                 step_of(loop, (*out)->epoch - loop->training->first_epoch, (*out)->number)));
         dp_reader_give_back(loop->reader, out);
-        st = dp_next_batch(loop->job, loop->reader, out, err);
+        st = dp_job_next_batch(loop->job, loop->reader, out, err);
     }
     if (st != DP_OK)
         return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop), number);

@@ -57,7 +57,7 @@ struct dp_loop {
     bool accumulates;                 /* no local step between the minibatches of a fetch */
     struct dp_loop_fetch fetch[2];
     const struct dp_position *position;
-    struct dp_remember *remember;
+    struct dp_stats_history *history;
     const struct dp_exchange *exchange; /* or NULL */
     struct dp_gradients *gradients[2];  /* the second where steps overlap on a device */
     struct dp_hogwild *hogwild;         /* NULL: one thread computes */

@@ -4,8 +4,6 @@
  * begin, it waits for its own pushes first: whoever holds nothing may be given what others are slow with. */
 #include "worker/loop/step_inner.h"
 
-#include "worker/context/next_batch.h"
-
 #include <inttypes.h>
 
 #define MS_NS UINT64_C(1000000)
@@ -70,7 +68,7 @@ enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err
     }
     while (st == DP_OK && loop->wanted > 0) {
         struct dp_batch *batch;
-        st = dp_next_batch(loop->job, loop->reader, &batch, err);
+        st = dp_job_next_batch(loop->job, loop->reader, &batch, err);
         if (st == DP_OK)
             dp_reader_give_back(loop->reader, &batch);
         loop->wanted--;
@@ -111,7 +109,7 @@ enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
     for (bool ends = false; st == DP_OK && !ends && loop->wanted > 0 && fetch->count < loop->fetch_every;) {
         struct dp_batch *batch;
-        st = dp_next_batch(loop->job, loop->reader, &batch, err);
+        st = dp_job_next_batch(loop->job, loop->reader, &batch, err);
         if (st != DP_OK)
             return dp_wrap(err, st, "epoch %" PRIu32, dp_loop_shown_epoch(loop));
         fetch->batch[fetch->count++] = batch;

@@ -81,7 +81,7 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
     loop->stats = options->stats;
     loop->exchange = options->exchange;
     loop->position = position;
-    loop->remember = options->remember;
+    loop->history = options->history;
     loop->training = training;
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(options->data), .worker = job->worker, .workers = training->workers};

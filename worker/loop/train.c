@@ -5,8 +5,8 @@
 #include "worker/coordinate/takeover.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/history/position.h"
-#include "worker/history/remember.h"
 #include "worker/history/run_files.h"
+#include "worker/history/stats_history.h"
 #include "worker/loop/evaluation.h"
 #include "worker/loop/step.h"
 #include "worker/schedule/shares.h"
@@ -42,13 +42,13 @@ struct training {
     struct dp_seat seat; /* as known when `position` was asked for */
     struct dp_takeover stand_in;
     struct dp_position position;
-    struct dp_remember remember;
-    struct dp_interim interim;    /* worker 0 */
-    bool began;                   /* the first epoch of this process */
-    bool joined;                  /* membership.h */
-    char agreed[DP_AGREED_BYTES]; /* the settings that all workers share */
-    char labels[320];             /* their meaning, if it is not obvious */
-    char doubt[1000];             /* worker 0: dp_dataset_doubt */
+    struct dp_stats_history history;
+    struct dp_interim interim;               /* worker 0 */
+    bool began;                              /* the first epoch of this process */
+    bool joined;                             /* membership.h */
+    char agreed[DP_TRAINING_SETTINGS_BYTES]; /* the settings that all workers share */
+    char labels[320];                        /* their meaning, if it is not obvious */
+    char doubt[1000];                        /* worker 0: dp_dataset_doubt */
 };
 
 /* Refuses a second training under the number of a finished run: its push ids are already applied. Finds out
@@ -170,12 +170,12 @@ static void take_earlier(struct training *t)
     const struct dp_tally tally =
         listed ? (struct dp_tally){0}
                : dp_position_tally(p, &t->rounds, dp_dataset_examples(t->train), t->settings->batch);
-    const struct dp_remembered out = {.position = p,
-                                      .found_examples = dp_tally_examples(&tally),
-                                      .stats = &t->stats,
-                                      .tested = first && t->test ? t->evaluation.tested : NULL,
-                                      .valid = first && t->valid ? t->evaluation.validated : NULL};
-    dp_remember_get(&t->remember, t->job, &out);
+    const struct dp_earlier_stats out = {.position = p,
+                                         .found_examples = dp_tally_examples(&tally),
+                                         .stats = &t->stats,
+                                         .tested = first && t->test ? t->evaluation.tested : NULL,
+                                         .valid = first && t->valid ? t->evaluation.validated : NULL};
+    dp_stats_history_get(&t->history, t->job, &out);
     t->stats.ended = p->epoch;
     if (!listed) {
         /* Those of the epoch under way are added as it skips them. */
@@ -186,16 +186,16 @@ static void take_earlier(struct training *t)
     }
     uint64_t repeated = t->stats.staleness.repeated;
     t->progress.examples = dp_worker_stats_examples(&t->stats);
-    if (t->remember.made > repeated)
-        t->stats.pushes = t->remember.made - repeated;
+    if (t->history.made > repeated)
+        t->stats.pushes = t->history.made - repeated;
 }
 
-static struct dp_agreed_set set_of(const struct dp_dataset *data)
+static struct dp_training_settings_set set_of(const struct dp_dataset *data)
 {
-    return (struct dp_agreed_set){.digest = dp_dataset_digest(data),
-                                  .examples = dp_dataset_examples(data),
-                                  .lists = dp_dataset_lists(data),
-                                  .ranked = dp_dataset_ranked(data) != NULL};
+    return (struct dp_training_settings_set){.digest = dp_dataset_digest(data),
+                                             .examples = dp_dataset_examples(data),
+                                             .lists = dp_dataset_lists(data),
+                                             .ranked = dp_dataset_ranked(data) != NULL};
 }
 
 /* Checks that this training has the settings of the run, and of what was already done in it. */
@@ -204,12 +204,12 @@ static enum dp_status agree(struct training *t, struct dp_error *err)
     const struct dp_step_log_plan plan = {.epochs = t->settings->epochs,
                                           .groups = t->rounds.listed ? t->rounds.listed : t->rounds.own};
     const struct dp_dataset *data = t->evaluation.data;
-    const struct dp_agreed_set train = set_of(t->train), judged = set_of(data ? data : t->train);
+    const struct dp_training_settings_set train = set_of(t->train), judged = set_of(data ? data : t->train);
     bool begun = dp_position_begun(&t->position);
     char *text = t->agreed;
-    dp_agreed_text(t->job->cluster, &train, data ? &judged : NULL, text);
+    dp_training_settings_text(t->job->cluster, &train, data ? &judged : NULL, text);
     /* The step log first: a run of an earlier version has no plan, and the first worker to join sets it. */
-    enum dp_status st = dp_remember_begin(&t->remember, t->job, &t->position, &plan, text, err);
+    enum dp_status st = dp_stats_history_begin(&t->history, t->job, &t->position, &plan, text, err);
     return st == DP_OK ? dp_training_plan_join(t->job, text, begun, err) : st;
 }
 
@@ -252,7 +252,7 @@ static enum dp_status loop_open(struct training *t, struct dp_error *err)
                                             .progress = &t->progress,
                                             .stats = &t->stats,
                                             .position = &t->position,
-                                            .remember = &t->remember};
+                                            .history = &t->history};
     return dp_loop_open(&options, &t->loop, err);
 }
 
@@ -275,7 +275,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = dp_worker_stats_init(&t->stats, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
-        st = dp_remember_open(&t->remember, job, err);
+        st = dp_stats_history_open(&t->history, job, err);
     if (st == DP_OK)
         st = find_position(t, err);
     if (st == DP_OK)
@@ -299,7 +299,7 @@ static void training_close(struct training *t)
     t->job->alive = NULL;
     dp_takeover_close(&t->stand_in);
     dp_loop_close(&t->loop);
-    dp_remember_close(&t->remember);
+    dp_stats_history_close(&t->history);
     dp_position_clear(&t->position);
     dp_worker_stats_clear(&t->stats);
     dp_interim_clear(&t->interim);
@@ -374,9 +374,9 @@ static enum dp_status look_again(struct training *t, struct dp_error *err)
     if (st != DP_OK || same)
         return st;
     dp_loop_close(&t->loop);
-    dp_remember_close(&t->remember);
+    dp_stats_history_close(&t->history);
     dp_position_clear(&t->position);
-    st = dp_remember_open(&t->remember, t->job, err);
+    st = dp_stats_history_open(&t->history, t->job, err);
     if (st == DP_OK)
         st = find_position(t, err);
     return st == DP_OK ? loop_open(t, err) : st;
@@ -418,10 +418,10 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     if (dp_position_begun(&t->position)) /* the stats are put before the stage that says an epoch has ended */
-        dp_remember_put(&t->remember, t->job, &t->stats, rests);
+        dp_stats_history_put(&t->history, t->job, &t->stats, rests);
     else /* replaces the report of an earlier training */
         report_so_far(t, NULL, NULL, 0);
-    st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, t->seat.missed > 0, &stop,
+    st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->history, &t->position, t->seat.missed > 0, &stop,
                              err);
     /* One that was away may come back behind an early stop. */
     uint32_t e = stop ? t->evaluation.barrier.decision.state.epoch : t->position.epoch;
@@ -431,7 +431,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         if (st != DP_OK)
             return st;
         t->stats.ended = ++e;
-        dp_remember_put(&t->remember, t->job, &t->stats, rests);
+        dp_stats_history_put(&t->history, t->job, &t->stats, rests);
         log_epoch(t, e);
         st = dp_evaluation_epoch(&t->evaluation, e, &stop, err);
         if (st == DP_OK)
@@ -468,7 +468,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
         bool gone = dp_job_is_gone(t->job, w) && !trained[w].bytes;
-        st = gone ? dp_remember_of(t->job, w, &stats[w], err)
+        st = gone ? dp_stats_history_of(t->job, w, &stats[w], err)
                   : dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w],
                                            err);
         stats[w].absent = gone && t->rounds.listed > 0;

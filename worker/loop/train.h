@@ -1,7 +1,7 @@
 /* Train: one worker's training, from reading the data to the report.
  *     read -> where to go on -> (epoch -> all rest and evaluate)* -> say "trained", wait for all -> report
  * A restarted worker continues where the servers know that it was (position.h), with the stats of its
- * earlier processes (remember.h). When the first server restarts, notes are lost: the worker that made a
+ * earlier processes (stats_history.h). When the first server restarts, notes are lost: the worker that made a
  * note which others still need puts it again (peers.h), so every worker stays until worker 0 has written the
  * report. evaluation.h says which sets are evaluated, when, and which weights are kept. Worker 0 logs the
  * metrics and, at the end, writes the report.

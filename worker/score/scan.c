@@ -1,7 +1,6 @@
 #include "worker/score/scan.h"
 
 #include "worker/compute/pinned.h"
-#include "worker/context/next_batch.h"
 #include "worker/context/weights.h"
 #include "worker/read/reader.h"
 #include "worker/schedule/shares.h"
@@ -56,7 +55,7 @@ static enum dp_status start(struct scanning *s, struct scan_look *look, struct d
 {
     struct dp_job *job = s->scan->job;
     uint32_t timeout_ms = job->cluster->training.timeout_ms;
-    enum dp_status st = dp_next_batch(job, s->reader, &look->batch, err);
+    enum dp_status st = dp_job_next_batch(job, s->reader, &look->batch, err);
     if (st == DP_OK)
         st = dp_weights_take(look->weights, &look->batch, 1, err);
     if (st != DP_OK)

@@ -2,7 +2,8 @@
  *         ends the wait, and what may help is said.
  * Method  a reader that takes its whole slice each time, under a clock that it moves. */
 #include "tests/lib/test.h"
-#include "worker/context/next_batch.h"
+#include "worker/context/job.h"
+#include "worker/read/reader.h"
 
 #include <string.h>
 
@@ -62,7 +63,7 @@ static enum dp_status next(unsigned there_at, unsigned signal_at, bool end, stru
     w.asleep_at = asleep_at;
     w.end = end;
     *err = (struct dp_error){0};
-    return dp_next_batch(&w.job, NULL, &batch, err);
+    return dp_job_next_batch(&w.job, NULL, &batch, err);
 }
 
 static void what_is_there_is_had_at_once(void **state)

@@ -1,7 +1,7 @@
-#include "worker/history/remember.h"
+#include "worker/history/stats_history.h"
 
 #include "common/base/log.h"
-#include "worker/context/agreed.h"
+#include "worker/context/training_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #define EVERY_S 1.0   /* and then one a second of training */
 #define ALWAYS  1024u /* the stats of so many epochs are small enough to be put after each epoch */
 
-void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const struct dp_worker_stats *stats,
-                     bool rests)
+void dp_stats_history_put(struct dp_stats_history *history, struct dp_job *job,
+                          const struct dp_worker_stats *stats, bool rests)
 {
     uint64_t begun = dp_clock_ns(&job->clock);
     char *text = NULL;
-    if (begun < remember->next_ns && !(rests && stats->ended <= ALWAYS))
+    if (begun < history->next_ns && !(rests && stats->ended <= ALWAYS))
         return;
     struct dp_error err = {0};
     enum dp_status st = dp_worker_stats_pack(stats, &text, &err);
@@ -27,7 +27,7 @@ void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const str
                err.text);
     free(text);
     uint64_t now = dp_clock_ns(&job->clock);
-    remember->next_ns = now + (now - begun) * (SHARE - 1);
+    history->next_ns = now + (now - begun) * (SHARE - 1);
 }
 
 /* *stats stays {0} where there is no note, or none that can be read. */
@@ -44,8 +44,8 @@ static enum dp_status read_note(struct dp_job *job, uint32_t worker, struct dp_w
     return st;
 }
 
-enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
-                              struct dp_error *err)
+enum dp_status dp_stats_history_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
+                                   struct dp_error *err)
 {
     struct dp_error why = {0};
     enum dp_status st = read_note(job, worker, stats, &why);
@@ -69,25 +69,26 @@ static void get_note(struct dp_job *job, struct dp_worker_stats *stats)
 
 /* ---- the step log */
 
-enum dp_status dp_remember_open(struct dp_remember *remember, struct dp_job *job, struct dp_error *err)
+enum dp_status dp_stats_history_open(struct dp_stats_history *history, struct dp_job *job,
+                                     struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
     const struct dp_step_log_id id = {
         .cluster = job->cluster->id, .run = training->run, .worker = job->worker};
     char path[DP_PATH_MAX + 32];
-    *remember = (struct dp_remember){0};
+    *history = (struct dp_stats_history){0};
     if (!training->steps[0])
         return DP_OK;
     enum dp_status st = dp_cluster_step_log(training->steps, job->worker, path, sizeof path, err);
     if (st == DP_OK)
-        st = dp_step_log_open(path, &id, &remember->log, err);
+        st = dp_step_log_open(path, &id, &history->log, err);
     return st == DP_OK ? st : dp_wrap(err, st, "training.steps");
 }
 
-void dp_remember_close(struct dp_remember *remember)
+void dp_stats_history_close(struct dp_stats_history *history)
 {
-    dp_step_log_close(&remember->log);
-    *remember = (struct dp_remember){0};
+    dp_step_log_close(&history->log);
+    *history = (struct dp_stats_history){0};
 }
 
 static struct dp_step_log_cut cut_of(const struct dp_position *position)
@@ -98,19 +99,19 @@ static struct dp_step_log_cut cut_of(const struct dp_position *position)
     return cut;
 }
 
-enum dp_status dp_remember_begin(struct dp_remember *remember, const struct dp_job *job,
-                                 const struct dp_position *position, const struct dp_step_log_plan *plan,
-                                 const char *text, struct dp_error *err)
+enum dp_status dp_stats_history_begin(struct dp_stats_history *history, const struct dp_job *job,
+                                      const struct dp_position *position, const struct dp_step_log_plan *plan,
+                                      const char *text, struct dp_error *err)
 {
-    const char *before = remember->log ? dp_step_log_settings(remember->log) : NULL;
+    const char *before = history->log ? dp_step_log_settings(history->log) : NULL;
     const struct dp_step_log_cut cut = cut_of(position);
     enum dp_status st = DP_OK;
     if (before && strcmp(before, text) != 0 && dp_position_begun(position))
-        st = dp_agreed_check(text, before, strlen(before), job->cluster->training.run, err);
-    if (!remember->log || st != DP_OK)
+        st = dp_training_settings_check(text, before, strlen(before), job->cluster->training.run, err);
+    if (!history->log || st != DP_OK)
         return st;
     struct dp_error why = {0};
-    st = dp_step_log_begin(remember->log, &cut, plan, text, &why);
+    st = dp_step_log_begin(history->log, &cut, plan, text, &why);
     if (st != DP_OK && st != DP_FULL)
         return dp_fail(err, st, "%s (training.steps)", why.text);
     if (st == DP_FULL)
@@ -119,81 +120,82 @@ enum dp_status dp_remember_begin(struct dp_remember *remember, const struct dp_j
     return DP_OK;
 }
 
-static struct dp_step_sum sum_of(const struct dp_remember *remember, const struct dp_epoch_stats *epoch)
+static struct dp_step_sum sum_of(const struct dp_stats_history *history, const struct dp_epoch_stats *epoch)
 {
-    return (struct dp_step_sum){.epoch = remember->epoch,
-                                .groups = remember->groups,
-                                .pushes = remember->pushes,
+    return (struct dp_step_sum){.epoch = history->epoch,
+                                .groups = history->groups,
+                                .pushes = history->pushes,
                                 .examples = epoch->examples,
                                 .loss_sum = epoch->loss_sum,
                                 .begun = epoch->begun,
                                 .seconds = epoch->seconds};
 }
 
-static void enter(struct dp_remember *remember, uint32_t epoch)
+static void enter(struct dp_stats_history *history, uint32_t epoch)
 {
-    if (epoch == remember->epoch)
+    if (epoch == history->epoch)
         return;
-    remember->epoch = epoch;
-    remember->pushes = remember->groups = 0;
-    remember->lines = 0;
-    remember->due_s = 0;
+    history->epoch = epoch;
+    history->pushes = history->groups = 0;
+    history->lines = 0;
+    history->due_s = 0;
 }
 
-void dp_remember_push(struct dp_remember *remember, const struct dp_step *step, struct dp_worker_stats *stats)
+void dp_stats_history_push(struct dp_stats_history *history, const struct dp_step *step,
+                           struct dp_worker_stats *stats)
 {
     struct dp_epoch_stats *epoch = &stats->epoch[step->epoch];
-    enter(remember, step->epoch);
+    enter(history, step->epoch);
     epoch->loss_sum += step->loss_sum;
     epoch->examples += step->examples;
-    remember->pushes++;
-    if (step->group >= remember->groups)
-        remember->groups = step->group + 1;
-    if (!remember->log || (remember->lines >= EACH && step->seconds < remember->due_s))
+    history->pushes++;
+    if (step->group >= history->groups)
+        history->groups = step->group + 1;
+    if (!history->log || (history->lines >= EACH && step->seconds < history->due_s))
         return;
-    struct dp_step_sum sum = sum_of(remember, epoch);
+    struct dp_step_sum sum = sum_of(history, epoch);
     sum.seconds = step->seconds;
-    remember->lines++;
-    remember->due_s = step->seconds + EVERY_S;
-    dp_step_log_sum(remember->log, &sum);
+    history->lines++;
+    history->due_s = step->seconds + EVERY_S;
+    dp_step_log_sum(history->log, &sum);
 }
 
-static void note_totals(struct dp_remember *remember, uint32_t over, const struct dp_worker_stats *stats)
+static void note_totals(struct dp_stats_history *history, uint32_t over, const struct dp_worker_stats *stats)
 {
     const struct dp_step_place place = {.epoch = over};
     struct dp_worker_stats totals = *stats;
     char *text = NULL;
     totals.epochs = totals.ended = 0; /* they have lines of their own */
     if (dp_worker_stats_pack(&totals, &text, NULL) == DP_OK)
-        dp_step_log_note(remember->log, DP_STEP_TOTALS, place, text);
+        dp_step_log_note(history->log, DP_STEP_TOTALS, place, text);
     free(text);
 }
 
-void dp_remember_end(struct dp_remember *remember, const struct dp_worker_stats *stats)
+void dp_stats_history_end(struct dp_stats_history *history, const struct dp_worker_stats *stats)
 {
-    if (!remember->log || remember->groups == 0)
+    if (!history->log || history->groups == 0)
         return;
-    const struct dp_step_sum sum = sum_of(remember, &stats->epoch[remember->epoch]);
-    note_totals(remember, remember->epoch, stats);
-    dp_step_log_sum(remember->log, &sum);
+    const struct dp_step_sum sum = sum_of(history, &stats->epoch[history->epoch]);
+    note_totals(history, history->epoch, stats);
+    dp_step_log_sum(history->log, &sum);
 }
 
-void dp_remember_epoch(struct dp_remember *remember, uint32_t epoch, struct dp_worker_stats *stats)
+void dp_stats_history_epoch(struct dp_stats_history *history, uint32_t epoch, struct dp_worker_stats *stats)
 {
-    enter(remember, epoch);
-    if (!remember->log)
+    enter(history, epoch);
+    if (!history->log)
         return;
-    const struct dp_step_sum sum = sum_of(remember, &stats->epoch[epoch]);
-    dp_step_log_end(remember->log, &sum);
-    note_totals(remember, epoch + 1, stats);
+    const struct dp_step_sum sum = sum_of(history, &stats->epoch[epoch]);
+    dp_step_log_end(history->log, &sum);
+    note_totals(history, epoch + 1, stats);
 }
 
-void dp_remember_tested(struct dp_remember *remember, enum dp_step_note kind, uint32_t epoch,
-                        const struct dp_tested *tested)
+void dp_stats_history_tested(struct dp_stats_history *history, enum dp_step_note kind, uint32_t epoch,
+                             const struct dp_tested *tested)
 {
-    char *text = remember->log ? dp_tested_pack(tested, 1) : NULL;
+    char *text = history->log ? dp_tested_pack(tested, 1) : NULL;
     if (text)
-        dp_step_log_note(remember->log, kind, (struct dp_step_place){.epoch = epoch}, text);
+        dp_step_log_note(history->log, kind, (struct dp_step_place){.epoch = epoch}, text);
     free(text);
 }
 
@@ -210,13 +212,13 @@ static void learn_totals(struct dp_worker_stats *stats, const char *text)
 }
 
 struct learning {
-    struct dp_remember *remember;
-    const struct dp_remembered *out;
+    struct dp_stats_history *history;
+    const struct dp_earlier_stats *out;
 };
 
 static void learn_note(void *context, enum dp_step_note kind, uint32_t epoch, const char *text)
 {
-    const struct dp_remembered *out = ((const struct learning *)context)->out;
+    const struct dp_earlier_stats *out = ((const struct learning *)context)->out;
     struct dp_tested *tested = kind == DP_STEP_TEST         ? out->tested
                                : kind == DP_STEP_VALIDATION ? out->valid
                                                             : NULL;
@@ -233,14 +235,14 @@ static void learn_sum(void *context, const struct dp_step_sum *sum)
         return;
     to->out->stats->epoch[sum->epoch] = (struct dp_epoch_stats){
         .loss_sum = sum->loss_sum, .examples = sum->examples, .begun = sum->begun, .seconds = sum->seconds};
-    to->remember->made += sum->pushes;
-    to->remember->epoch = sum->epoch;
-    to->remember->pushes = sum->pushes;
-    to->remember->groups = sum->groups;
+    to->history->made += sum->pushes;
+    to->history->epoch = sum->epoch;
+    to->history->pushes = sum->pushes;
+    to->history->groups = sum->groups;
 }
 
 /* Counts the examples that are done but in no sum: their losses are lost. */
-static uint64_t count_lost(const struct dp_remembered *out)
+static uint64_t count_lost(const struct dp_earlier_stats *out)
 {
     uint64_t known = out->stats->dropped.passed;
     for (uint32_t e = 0; e < out->stats->epochs; e++)
@@ -248,17 +250,18 @@ static uint64_t count_lost(const struct dp_remembered *out)
     return out->found_examples > known ? out->found_examples - known : 0;
 }
 
-void dp_remember_get(struct dp_remember *remember, struct dp_job *job, const struct dp_remembered *out)
+void dp_stats_history_get(struct dp_stats_history *history, struct dp_job *job,
+                          const struct dp_earlier_stats *out)
 {
     get_note(job, out->stats);
     /* The epoch under way continues from the step log. */
     for (uint32_t e = out->position->epoch; e < out->stats->epochs; e++)
         out->stats->epoch[e] = (struct dp_epoch_stats){0};
-    struct learning to = {.remember = remember, .out = out};
-    if (remember->log)
-        dp_step_log_visit(remember->log, &(struct dp_step_log_visitor){learn_sum, learn_note, &to});
+    struct learning to = {.history = history, .out = out};
+    if (history->log)
+        dp_step_log_visit(history->log, &(struct dp_step_log_visitor){learn_sum, learn_note, &to});
     out->stats->found_examples = count_lost(out);
-    if (remember->log && out->stats->found_examples > 0)
+    if (history->log && out->stats->found_examples > 0)
         dp_log(
             DP_LOG_WARN,
             "the losses of %llu examples trained by an earlier process are lost: the report will lack them",

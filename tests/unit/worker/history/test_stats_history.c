@@ -7,7 +7,7 @@
 #include "tests/lib/test.h"
 
 #include "common/env/clock.h"
-#include "worker/history/remember.h"
+#include "worker/history/stats_history.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static const struct dp_shared_ops ops = {.note_put = note_put, .notes = notes};
 
 struct process {
     struct dp_job job;
-    struct dp_remember remember;
+    struct dp_stats_history history;
     struct dp_worker_stats stats;
     struct dp_position position;
     uint32_t answers; /* that its stats count, those of earlier processes too */
@@ -107,22 +107,22 @@ static void start(struct process *p)
                                   .shared = &ops,
                                   .client = (struct dp_client *)&world},
                           .position = position_of()};
-    assert_int_equal(dp_remember_open(&p->remember, &p->job, &err), DP_OK);
-    assert_int_equal(dp_remember_begin(&p->remember, &p->job, &p->position, &plan, TEXT, &err), DP_OK);
+    assert_int_equal(dp_stats_history_open(&p->history, &p->job, &err), DP_OK);
+    assert_int_equal(dp_stats_history_begin(&p->history, &p->job, &p->position, &plan, TEXT, &err), DP_OK);
     assert_int_equal(dp_worker_stats_init(&p->stats, 0, EPOCHS, &err), DP_OK);
-    const struct dp_remembered out = {
+    const struct dp_earlier_stats out = {
         .position = &p->position, .found_examples = 10 * pushed(), .stats = &p->stats};
     if (dp_position_begun(&p->position))
-        dp_remember_get(&p->remember, &p->job, &out);
+        dp_stats_history_get(&p->history, &p->job, &out);
     p->stats.ended = p->position.epoch;
     p->answers = world.known;
     if (dp_position_begun(&p->position)) /* so does a training */
-        dp_remember_put(&p->remember, &p->job, &p->stats, true);
+        dp_stats_history_put(&p->history, &p->job, &p->stats, true);
 }
 
 static void end(struct process *p)
 {
-    dp_remember_close(&p->remember);
+    dp_stats_history_close(&p->history);
     dp_worker_stats_clear(&p->stats);
     dp_position_clear(&p->position);
 }
@@ -139,7 +139,7 @@ static void push(struct process *p, uint32_t epoch, uint64_t group, double secon
                                  .examples = 10,
                                  .loss_sum = loss_of(epoch, group),
                                  .seconds = seconds};
-    dp_remember_push(&p->remember, &step, &p->stats);
+    dp_stats_history_push(&p->history, &step, &p->stats);
 }
 
 /* Of a push. */
@@ -173,9 +173,9 @@ static void expect_totals(const struct process *p, const char *what)
 static void close_epoch(struct process *p, uint32_t epoch)
 {
     world.known = p->answers;
-    dp_remember_epoch(&p->remember, epoch, &p->stats);
+    dp_stats_history_epoch(&p->history, epoch, &p->stats);
     p->stats.ended = epoch + 1;
-    dp_remember_put(&p->remember, &p->job, &p->stats, true);
+    dp_stats_history_put(&p->history, &p->job, &p->stats, true);
 }
 
 /* Which push of those that are left reaches no server. */
@@ -258,7 +258,7 @@ static void ended_twice(unsigned keeps, uint32_t one, uint32_t other, enum lost 
         expect_totals(&p, what);
         run(&p, actions[i], i < 2 ? lost : LOST_NONE);
         if (by_signal && i < 2) {
-            dp_remember_end(&p.remember, &p.stats);
+            dp_stats_history_end(&p.history, &p.stats);
             world.known = p.answers;
         }
         if (i == 2)
@@ -352,11 +352,11 @@ static void of_many_quick_pushes_a_second_is_lost(void **state)
     struct dp_position at = {.groups = groups, .made = made, .first = made, .bits = malloc(groups / 8 + 8)};
     assert_non_null(at.bits);
     memset(at.bits, 0xff, made / 8);
-    assert_int_equal(dp_remember_open(&p.remember, &p.job, &err), DP_OK);
-    assert_int_equal(dp_remember_begin(&p.remember, &p.job, &at, &plan, TEXT, &err), DP_OK);
+    assert_int_equal(dp_stats_history_open(&p.history, &p.job, &err), DP_OK);
+    assert_int_equal(dp_stats_history_begin(&p.history, &p.job, &at, &plan, TEXT, &err), DP_OK);
     assert_int_equal(dp_worker_stats_init(&p.stats, 0, EPOCHS, &err), DP_OK);
-    const struct dp_remembered out = {.position = &at, .found_examples = 10 * made, .stats = &p.stats};
-    dp_remember_get(&p.remember, &p.job, &out);
+    const struct dp_earlier_stats out = {.position = &at, .found_examples = 10 * made, .stats = &p.stats};
+    dp_stats_history_get(&p.history, &p.job, &out);
     const struct dp_epoch_stats *epoch = &p.stats.epoch[0];
     assert_true(epoch->examples >= 10 * (made - 1000) && epoch->examples < 10 * made);
     assert_int_equal(epoch->examples + p.stats.found_examples, 10 * made);
@@ -380,7 +380,7 @@ static int setup(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     (void)state;
-    (void)snprintf(world.prefix, sizeof world.prefix, "%.90s/dp_remember_%ld", tmp ? tmp : "/tmp",
+    (void)snprintf(world.prefix, sizeof world.prefix, "%.90s/dp_stats_history_%ld", tmp ? tmp : "/tmp",
                    (long)getpid());
     (void)snprintf(world.log, sizeof world.log, "%s-0.log", world.prefix);
     cluster.id = 6;

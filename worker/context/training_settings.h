@@ -1,4 +1,4 @@
-/* Agreed: a text of the settings that all workers of a run must share.
+/* Training settings: a text of the settings that all workers of a run must share.
  *     text -> (the same worker before: check; another worker: same)
  *     head -> (the settings that the weights were trained with: scores)
  * Why       Two models can have the same tables (wide-deep and deepfm; two dropout rates; two losses), and
@@ -11,39 +11,40 @@
  *           Settings that may change between two starts (rate, fetch_every, threads, timeouts, paths) are
  *           left out.
  * Thread    Any: plain functions. */
-#ifndef DP_CONTEXT_AGREED_H
-#define DP_CONTEXT_AGREED_H
+#ifndef DP_CONTEXT_TRAINING_SETTINGS_H
+#define DP_CONTEXT_TRAINING_SETTINGS_H
 
 #include "common/config/cluster.h"
 
 /* The longest model, label and categories of a cluster file take two thirds of it. */
-#define DP_AGREED_BYTES 2304u
+#define DP_TRAINING_SETTINGS_BYTES 2304u
 
 /* Identifies a data set by its content, whatever its path. */
-struct dp_agreed_set {
+struct dp_training_settings_set {
     uint64_t digest, examples;
     uint32_t lists;
     bool ranked; /* its pairs are ranked among all items */
 };
 
 /* judged: the set that is evaluated at each epoch barrier, or NULL. */
-void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set *train,
-                    const struct dp_agreed_set *judged, char text[DP_AGREED_BYTES]);
+void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp_training_settings_set *train,
+                               const struct dp_training_settings_set *judged,
+                               char text[DP_TRAINING_SETTINGS_BYTES]);
 /* Its first lines: what an example's score depends on besides the weights and the example. */
-void dp_agreed_head(const struct dp_cluster *cluster, char text[DP_AGREED_BYTES]);
+void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TRAINING_SETTINGS_BYTES]);
 /* Compares with the text that this run's pushes were made by. DP_EXISTS names the first difference: those
  * pushes belong to another training. */
 DP_MUST_USE
-enum dp_status dp_agreed_check(const char *text, const char *before, size_t size, uint32_t run,
-                               struct dp_error *err);
+enum dp_status dp_training_settings_check(const char *text, const char *before, size_t size, uint32_t run,
+                                          struct dp_error *err);
 /* Compares with another worker's text. DP_ARGUMENT names the first difference. */
 DP_MUST_USE
-enum dp_status dp_agreed_same(const char *text, const char *theirs, size_t size, uint32_t run,
-                              uint32_t worker, struct dp_error *err);
+enum dp_status dp_training_settings_same(const char *text, const char *theirs, size_t size, uint32_t run,
+                                         uint32_t worker, struct dp_error *err);
 /* Compares the head with the text that the weights were trained by. DP_ARGUMENT names the first
  * difference. */
 DP_MUST_USE
-enum dp_status dp_agreed_scores(const char *head, const char *trained, size_t size, uint32_t run,
-                                struct dp_error *err);
+enum dp_status dp_training_settings_scores(const char *head, const char *trained, size_t size, uint32_t run,
+                                           struct dp_error *err);
 
 #endif

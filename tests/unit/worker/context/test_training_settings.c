@@ -1,6 +1,6 @@
 /* Goal    whatever changes what is in a push, or what it is a gradient of, is named; what does not change it is no matter. */
 #include "tests/lib/test.h"
-#include "worker/context/agreed.h"
+#include "worker/context/training_settings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,20 +18,20 @@ static struct dp_cluster usual(void)
                                .data = {.negatives = 4, .window = 5}};
 }
 
-static const struct dp_agreed_set judged = {.digest = 0xdef, .examples = 700, .lists = 7};
+static const struct dp_training_settings_set judged = {.digest = 0xdef, .examples = 700, .lists = 7};
 
 /* The text of a first start against the settings of a second. */
 static enum dp_status second(const struct dp_cluster *now, uint64_t digest, uint64_t examples,
                              struct dp_error *err)
 {
-    static char before[DP_AGREED_BYTES], text[DP_AGREED_BYTES];
+    static char before[DP_TRAINING_SETTINGS_BYTES], text[DP_TRAINING_SETTINGS_BYTES];
     static struct dp_cluster then;
-    const struct dp_agreed_set train = {.digest = 0xabc, .examples = 60000},
-                               other = {.digest = digest, .examples = examples};
+    const struct dp_training_settings_set train = {.digest = 0xabc, .examples = 60000},
+                                          other = {.digest = digest, .examples = examples};
     then = usual();
-    dp_agreed_text(&then, &train, &judged, before);
-    dp_agreed_text(now, &other, &judged, text);
-    return dp_agreed_check(text, before, strlen(before), now->training.run, err);
+    dp_training_settings_text(&then, &train, &judged, before);
+    dp_training_settings_text(now, &other, &judged, text);
+    return dp_training_settings_check(text, before, strlen(before), now->training.run, err);
 }
 
 static void expect(struct dp_cluster *now, const char *then_text, const char *now_text)
@@ -117,21 +117,22 @@ static void texts_of_any_kind(void **state)
 {
     (void)state;
     static struct dp_cluster now;
-    char text[DP_AGREED_BYTES], more[DP_AGREED_BYTES];
+    char text[DP_TRAINING_SETTINGS_BYTES], more[DP_TRAINING_SETTINGS_BYTES];
     struct dp_error err = {0};
     now = usual();
-    const struct dp_agreed_set set = {.digest = 1, .examples = 2},
-                               most = {.digest = UINT64_MAX, .examples = UINT64_MAX, .lists = UINT32_MAX};
-    dp_agreed_text(&now, &set, NULL, text);
+    const struct dp_training_settings_set set = {.digest = 1, .examples = 2}, most = {.digest = UINT64_MAX,
+                                                                                      .examples = UINT64_MAX,
+                                                                                      .lists = UINT32_MAX};
+    dp_training_settings_text(&now, &set, NULL, text);
     size_t whole = strlen(text);
     for (size_t size = 0; size + 1 < whole; size++)
-        assert_int_equal(dp_agreed_check(text, text, size, 3, &err), DP_EXISTS);
-    assert_int_equal(dp_agreed_check(text, text, whole, 3, &err), DP_OK);
-    assert_int_equal(dp_agreed_check(text, NULL, 0, 3, &err), DP_EXISTS);
+        assert_int_equal(dp_training_settings_check(text, text, size, 3, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, text, whole, 3, &err), DP_OK);
+    assert_int_equal(dp_training_settings_check(text, NULL, 0, 3, &err), DP_EXISTS);
     (void)snprintf(more, sizeof more, "%.700smore 1\n", text);
-    assert_int_equal(dp_agreed_check(text, more, strlen(more), 3, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, more, strlen(more), 3, &err), DP_EXISTS);
     memset(more, 'x', sizeof more);
-    assert_int_equal(dp_agreed_check(text, more, sizeof more, 3, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, more, sizeof more, 3, &err), DP_EXISTS);
     now.training = (struct dp_cluster_training){.batch = UINT32_MAX,
                                                 .consistency = "async",
                                                 .workers = UINT32_MAX,
@@ -148,7 +149,7 @@ static void texts_of_any_kind(void **state)
     (void)strcpy(now.training.patience_metric, "accuracy");
     now.training.patience = UINT32_MAX;
     now.data.validation_share = 1.0 / 3e-300;
-    dp_agreed_text(&now, &most, &most, text); /* the longest fits */
+    dp_training_settings_text(&now, &most, &most, text); /* the longest fits */
 }
 
 /* What ends a training is agreed too, whatever file it lies in and however it is written. */
@@ -156,9 +157,9 @@ static void when_it_ends_is_compared(void **state)
 {
     (void)state;
     static struct dp_cluster a, b;
-    static const struct dp_agreed_set train = {.digest = 1, .examples = 2};
-    struct dp_agreed_set set = judged;
-    char mine[DP_AGREED_BYTES], theirs[DP_AGREED_BYTES];
+    static const struct dp_training_settings_set train = {.digest = 1, .examples = 2};
+    struct dp_training_settings_set set = judged;
+    char mine[DP_TRAINING_SETTINGS_BYTES], theirs[DP_TRAINING_SETTINGS_BYTES];
     struct dp_error err = {0};
     a = usual();
     (void)strcpy(a.training.stop_at, "auc:0.9");
@@ -168,18 +169,19 @@ static void when_it_ends_is_compared(void **state)
     (void)strcpy(b.data.validation, "there");
     (void)strcpy(b.training.stop_at, "auc:0.90");
     (void)strcpy(b.training.patience_metric, "auc");
-    dp_agreed_text(&a, &train, &set, mine);
+    dp_training_settings_text(&a, &train, &set, mine);
 #define DIFFER(evaluated, worker, theirs_text, mine_text)                                                    \
     do {                                                                                                     \
-        dp_agreed_text(&b, &train, evaluated, theirs);                                                       \
-        assert_int_equal(dp_agreed_same(mine, theirs, strlen(theirs), 3, worker, &err), DP_ARGUMENT);        \
+        dp_training_settings_text(&b, &train, evaluated, theirs);                                            \
+        assert_int_equal(dp_training_settings_same(mine, theirs, strlen(theirs), 3, worker, &err),           \
+                         DP_ARGUMENT);                                                                       \
         assert_non_null(strstr(err.text, "worker " #worker " trains run 3 with '" theirs_text                \
                                          "', this one with '" mine_text "'"));                               \
         b = a;                                                                                               \
         set = judged;                                                                                        \
     } while (0)
-    dp_agreed_text(&b, &train, &set, theirs);
-    assert_int_equal(dp_agreed_same(mine, theirs, strlen(theirs), 3, 1, &err), DP_OK);
+    dp_training_settings_text(&b, &train, &set, theirs);
+    assert_int_equal(dp_training_settings_same(mine, theirs, strlen(theirs), 3, 1, &err), DP_OK);
     b.training.patience = 5;
     DIFFER(&set, 1, "patience 5 epochs of auc", "patience 3 epochs of auc");
     (void)strcpy(b.training.patience_metric, "loss");
@@ -200,7 +202,7 @@ static void when_it_ends_is_compared(void **state)
     b.training.batch = 64;
     DIFFER(&set, 1, "batch 64", "batch 128");
     (void)strcpy(a.training.consistency, "sync");
-    dp_agreed_text(&a, &train, &set, mine);
+    dp_training_settings_text(&a, &train, &set, mine);
     DIFFER(&set, 1, "consistency async", "consistency sync");
     (void)strcpy(b.training.consistency, "ssp:0");
     DIFFER(&set, 1, "consistency ssp:0", "consistency sync");
@@ -212,23 +214,23 @@ static void scores_are_of_what_was_trained(void **state)
 {
     (void)state;
     static struct dp_cluster then, now;
-    static const struct dp_agreed_set train = {.digest = 1, .examples = 2};
-    char text[DP_AGREED_BYTES], head[DP_AGREED_BYTES];
+    static const struct dp_training_settings_set train = {.digest = 1, .examples = 2};
+    char text[DP_TRAINING_SETTINGS_BYTES], head[DP_TRAINING_SETTINGS_BYTES];
     struct dp_error err = {0};
     then = now = usual();
-    dp_agreed_text(&then, &train, &judged, text);
+    dp_training_settings_text(&then, &train, &judged, text);
     size_t size = strlen(text);
     now.training.batch = 1;
     now.training.epochs = 99;
     now.data.scale = 0.5; /* of the file to be scored */
     now.data.index_base = 1;
-    dp_agreed_head(&now, head);
-    assert_int_equal(dp_agreed_scores(head, text, size, 3, &err), DP_OK);
-    assert_int_equal(dp_agreed_scores(head, text, 20, 3, &err), DP_ARGUMENT);
+    dp_training_settings_head(&now, head);
+    assert_int_equal(dp_training_settings_scores(head, text, size, 3, &err), DP_OK);
+    assert_int_equal(dp_training_settings_scores(head, text, 20, 3, &err), DP_ARGUMENT);
 #define REFUSED(then_text, now_text)                                                                         \
     do {                                                                                                     \
-        dp_agreed_head(&now, head);                                                                          \
-        assert_int_equal(dp_agreed_scores(head, text, size, 3, &err), DP_ARGUMENT);                          \
+        dp_training_settings_head(&now, head);                                                               \
+        assert_int_equal(dp_training_settings_scores(head, text, size, 3, &err), DP_ARGUMENT);               \
         assert_non_null(strstr(err.text, "run 3 was trained with '" then_text                                \
                                          "', the cluster file says '" now_text "'"));                        \
         now = then;                                                                                          \
@@ -258,13 +260,13 @@ static void long_lines_are_cut_where_they_differ(void **state)
     assert_non_null(strstr(
         err.text, "'model deepfm:16-256-128', this is 'model ...:16-256-128,fields=26,columns=13,dropo'"));
     for (size_t at = 0; at + 1 < sizeof now.data.categories; at++) {
-        char before[DP_AGREED_BYTES], text[DP_AGREED_BYTES];
-        static const struct dp_agreed_set set = {.digest = 1, .examples = 2};
+        char before[DP_TRAINING_SETTINGS_BYTES], text[DP_TRAINING_SETTINGS_BYTES];
+        static const struct dp_training_settings_set set = {.digest = 1, .examples = 2};
         memset(now.data.categories, 'c', sizeof now.data.categories - 1);
-        dp_agreed_text(&now, &set, NULL, before);
+        dp_training_settings_text(&now, &set, NULL, before);
         now.data.categories[at] = 'd';
-        dp_agreed_text(&now, &set, NULL, text);
-        assert_int_equal(dp_agreed_same(text, before, strlen(before), 3, 1, &err), DP_ARGUMENT);
+        dp_training_settings_text(&now, &set, NULL, text);
+        assert_int_equal(dp_training_settings_same(text, before, strlen(before), 3, 1, &err), DP_ARGUMENT);
         const char *mine = strstr(err.text, "this one with 'categories "),
                    *end = mine ? strstr(mine, "': give all") : NULL;
         assert_true(mine && end && memchr(mine + 26, 'd', (size_t)(end - mine - 26)));
@@ -280,5 +282,5 @@ int main(void)
         cmocka_unit_test(scores_are_of_what_was_trained),
         cmocka_unit_test(long_lines_are_cut_where_they_differ),
     };
-    return cmocka_run_group_tests_name("agreed", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("training_settings", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Remember: the stats of a training so far, kept so that a restarted worker reports those of its earlier
+/* Stats history: the stats of a training so far, kept so that a restarted worker reports those of its earlier
  * processes too.
  *     open -> begin -> get -> (push)* -> epoch -> tested -> ... -> close
  * They are kept in the step log (step_log.h), if the cluster file names one: the sum over the pushes of the
@@ -14,8 +14,8 @@
  *           epochs). Elsewhere put takes 5% of the time at most: the stats of shorter epochs are put with a
  *           later one.
  * Thread    The client's. */
-#ifndef DP_HISTORY_REMEMBER_H
-#define DP_HISTORY_REMEMBER_H
+#ifndef DP_HISTORY_STATS_HISTORY_H
+#define DP_HISTORY_STATS_HISTORY_H
 
 #include "worker/context/job.h"
 #include "worker/history/position.h"
@@ -30,7 +30,7 @@ struct dp_step {
     double seconds;  /* of training in this epoch so far */
 };
 
-struct dp_remember {
+struct dp_stats_history {
     uint64_t next_ns;        /* no note before this time */
     struct dp_step_log *log; /* or NULL */
     uint64_t made;           /* earlier pushes that the log knows, of all epochs */
@@ -42,7 +42,7 @@ struct dp_remember {
 };
 
 /* What earlier processes of this worker did. */
-struct dp_remembered {
+struct dp_earlier_stats {
     const struct dp_position *position;
     uint64_t found_examples; /* in all pushes that are done */
     struct dp_worker_stats *stats;
@@ -51,36 +51,38 @@ struct dp_remembered {
 
 /* DP_IO or DP_ARGUMENT: the file of training.steps cannot be read. */
 DP_MUST_USE
-enum dp_status dp_remember_open(struct dp_remember *remember, struct dp_job *job, struct dp_error *err);
-void dp_remember_close(struct dp_remember *remember); /* accepts {0} */
-/* Call before the first push. text: the settings that the pushes are made by (agreed.h). DP_EXISTS names a
+enum dp_status dp_stats_history_open(struct dp_stats_history *history, struct dp_job *job,
+                                     struct dp_error *err);
+void dp_stats_history_close(struct dp_stats_history *history); /* accepts {0} */
+/* Call before the first push. text: the settings that the pushes are made by (training_settings.h). DP_EXISTS names a
  * setting that differed when the servers' pushes were made. What is logged of pushes that the servers do not
  * have is dropped. DP_IO: the file cannot be created. On a full disk the training continues without it. */
 DP_MUST_USE
-enum dp_status dp_remember_begin(struct dp_remember *remember, const struct dp_job *job,
-                                 const struct dp_position *position, const struct dp_step_log_plan *plan,
-                                 const char *text, struct dp_error *err);
+enum dp_status dp_stats_history_begin(struct dp_stats_history *history, const struct dp_job *job,
+                                      const struct dp_position *position, const struct dp_step_log_plan *plan,
+                                      const char *text, struct dp_error *err);
 /* Fills the empty `out` from the note and, where it has more, from the step log. */
-void dp_remember_get(struct dp_remember *remember, struct dp_job *job, const struct dp_remembered *out);
+void dp_stats_history_get(struct dp_stats_history *history, struct dp_job *job,
+                          const struct dp_earlier_stats *out);
 
 /* Call before the push is sent. Adds it to the stats of its epoch. */
-void dp_remember_push(struct dp_remember *remember, const struct dp_step *step,
-                      struct dp_worker_stats *stats);
+void dp_stats_history_push(struct dp_stats_history *history, const struct dp_step *step,
+                           struct dp_worker_stats *stats);
 /* Call when all pushes of the epoch are answered. */
-void dp_remember_epoch(struct dp_remember *remember, uint32_t epoch, struct dp_worker_stats *stats);
+void dp_stats_history_epoch(struct dp_stats_history *history, uint32_t epoch, struct dp_worker_stats *stats);
 /* Call when the training ends within an epoch. */
-void dp_remember_end(struct dp_remember *remember, const struct dp_worker_stats *stats);
+void dp_stats_history_end(struct dp_stats_history *history, const struct dp_worker_stats *stats);
 /* Worker 0: keeps the metrics of a set (DP_STEP_TEST, DP_STEP_VALIDATION) after epoch `epoch`, counted from
  * 1. */
-void dp_remember_tested(struct dp_remember *remember, enum dp_step_note kind, uint32_t epoch,
-                        const struct dp_tested *tested);
+void dp_stats_history_tested(struct dp_stats_history *history, enum dp_step_note kind, uint32_t epoch,
+                             const struct dp_tested *tested);
 
 /* Of any worker, into {0}, by its note: what it told at the end of its last epoch, if the first server still has that. */
 DP_MUST_USE
-enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
-                              struct dp_error *err);
+enum dp_status dp_stats_history_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
+                                   struct dp_error *err);
 /* Puts the note. rests: the workers rest after this epoch. */
-void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const struct dp_worker_stats *stats,
-                     bool rests);
+void dp_stats_history_put(struct dp_stats_history *history, struct dp_job *job,
+                          const struct dp_worker_stats *stats, bool rests);
 
 #endif

@@ -1,4 +1,4 @@
-#include "worker/context/agreed.h"
+#include "worker/context/training_settings.h"
 
 #include "common/config/consistency.h"
 #include "common/config/goal.h"
@@ -14,8 +14,8 @@
 #define SHOWN       44 /* characters of a line that a message shows */
 
 /* Writes parsed numbers, not their text, so that the notation of the cluster file does not matter. */
-static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set *judged, char *text,
-                   size_t size)
+static int add_end(const struct dp_cluster *cluster, const struct dp_training_settings_set *judged,
+                   char *text, size_t size)
 {
     const struct dp_early_stop_rule rule = dp_early_stop_rule_of(&cluster->training);
     char goal[64] = "none", patience[64] = "none";
@@ -55,38 +55,40 @@ static const char *or_none(const char *text)
     return text[0] ? text : "(none)"; /* cannot be mistaken for a column of that name: the digests differ */
 }
 
-void dp_agreed_head(const struct dp_cluster *cluster, char text[DP_AGREED_BYTES])
+void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TRAINING_SETTINGS_BYTES])
 {
     const struct dp_cluster_data *data = &cluster->data;
-    int n = snprintf(
-        text, DP_AGREED_BYTES, "model %s\nlabel %s\ncategories %s\nnormalize %d\nhash_bits %" PRIu32 "\n",
-        cluster->model, or_none(data->label), or_none(data->categories), data->normalize, data->hash_bits);
-    DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
+    int n =
+        snprintf(text, DP_TRAINING_SETTINGS_BYTES,
+                 "model %s\nlabel %s\ncategories %s\nnormalize %d\nhash_bits %" PRIu32 "\n", cluster->model,
+                 or_none(data->label), or_none(data->categories), data->normalize, data->hash_bits);
+    DP_ASSERT(n > 0 && (uint32_t)n < DP_TRAINING_SETTINGS_BYTES);
 }
 
 /* A digest covers the content of a file, cell by cell, and its format; the settings that turn the content
  * into examples are lines of their own. */
-void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set *train,
-                    const struct dp_agreed_set *judged, char text[DP_AGREED_BYTES])
+void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp_training_settings_set *train,
+                               const struct dp_training_settings_set *judged,
+                               char text[DP_TRAINING_SETTINGS_BYTES])
 {
     const struct dp_cluster_training *t = &cluster->training;
-    dp_agreed_head(cluster, text);
+    dp_training_settings_head(cluster, text);
     size_t at = strlen(text);
     int n = snprintf(
-        text + at, DP_AGREED_BYTES - at,
+        text + at, DP_TRAINING_SETTINGS_BYTES - at,
         "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32 "\n" PUSH_EVERY
         "%" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32 "\nwindow %" PRIu32
         "\nscale %.17g\nindex_base %" PRIu32 "\nfirst_epoch %" PRIu32 "\nstandardize %d\nlabel_base %s\n",
         train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t), t->epochs,
         t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale, cluster->data.index_base,
         t->first_epoch, cluster->data.standardize, cluster->data.label_base);
-    DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
-    n = add_end(cluster, judged, text + at, DP_AGREED_BYTES - at);
-    DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
+    n = add_end(cluster, judged, text + at, DP_TRAINING_SETTINGS_BYTES - at);
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
-    n = add_consistency(cluster, text + at, DP_AGREED_BYTES - at);
-    DP_ASSERT(n >= 0 && at + (size_t)n < DP_AGREED_BYTES);
+    n = add_consistency(cluster, text + at, DP_TRAINING_SETTINGS_BYTES - at);
+    DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
 }
 
 static size_t line_len(const char *line, size_t left)
@@ -147,8 +149,8 @@ static const char *hint(const struct difference *d)
                : "";
 }
 
-enum dp_status dp_agreed_check(const char *text, const char *before, size_t size, uint32_t run,
-                               struct dp_error *err)
+enum dp_status dp_training_settings_check(const char *text, const char *before, size_t size, uint32_t run,
+                                          struct dp_error *err)
 {
     struct difference d;
     if (!differ(text, before, size, false, &d))
@@ -160,8 +162,8 @@ enum dp_status dp_agreed_check(const char *text, const char *before, size_t size
                    run, d.theirs, d.mine, hint(&d));
 }
 
-enum dp_status dp_agreed_same(const char *text, const char *theirs, size_t size, uint32_t run,
-                              uint32_t worker, struct dp_error *err)
+enum dp_status dp_training_settings_same(const char *text, const char *theirs, size_t size, uint32_t run,
+                                         uint32_t worker, struct dp_error *err)
 {
     struct difference d;
     if (!differ(text, theirs, size, false, &d))
@@ -172,8 +174,8 @@ enum dp_status dp_agreed_same(const char *text, const char *theirs, size_t size,
                    worker, run, d.theirs, d.mine, hint(&d));
 }
 
-enum dp_status dp_agreed_scores(const char *head, const char *trained, size_t size, uint32_t run,
-                                struct dp_error *err)
+enum dp_status dp_training_settings_scores(const char *head, const char *trained, size_t size, uint32_t run,
+                                           struct dp_error *err)
 {
     struct difference d;
     if (!differ(head, trained, size, true, &d))
