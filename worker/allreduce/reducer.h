@@ -2,7 +2,7 @@
  *     (meet -> sum)*, least, gather: each a call of all ranks, in the same order
  * Promise   After sum and least all ranks have the same bits.
  * Thread    Each rank's own.
- * Failure   DP_TIMEOUT names the ranks that did not come. After any failure the ranks are of no use to each other: whoever sees one
+ * Failure   DP_TIMEOUT names the ranks that did not come. After any failure the ranks cannot continue: the rank that sees one
  *           ends the job. */
 #ifndef DP_ALLREDUCE_REDUCER_H
 #define DP_ALLREDUCE_REDUCER_H

@@ -125,9 +125,9 @@ static inline bool dp_job_stopped(const struct dp_job *job)
 {
     return atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
 }
-/* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. looks: the
- * request may wait for another worker, and meanwhile this one looks after those that are missing (dp_absence);
- * not while the program computes, as a takeover uses it. */
+/* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. looks:
+ * the request may wait for another worker, and this one looks after missing ones during the wait
+ * (dp_absence); not while the program computes, as a takeover uses it. */
 DP_MUST_USE
 enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool looks,
                            struct dp_outcome *outcome, struct dp_error *err);
@@ -141,9 +141,9 @@ DP_MUST_USE
 enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                              struct dp_error *err);
 
-/* Waits for a reader's next minibatch in slices, so that a signal is seen and others see that this worker lives.
- * DP_STOPPING: a signal came during the wait; DP_IO, with remedies: none came within training.timeout_ms;
- * DP_INTERNAL: the reader's plan has ended. */
+/* Waits for a reader's next minibatch in slices, so that a signal is seen and others see that this worker
+ * lives. DP_STOPPING: a signal came during the wait; DP_IO, with remedies: none came within
+ * training.timeout_ms; DP_INTERNAL: the reader's plan has ended. */
 DP_MUST_USE
 enum dp_status dp_job_next_batch(struct dp_job *job, struct dp_reader *reader, struct dp_batch **out,
                                  struct dp_error *err);

@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CONSISTENCY "consistency "
-#define WORK        "work "
-#define PUSH_EVERY  "push_every "
-#define SHOWN       44 /* characters of a line that a message shows */
+#define PUSH_EVERY "push_every "
+#define SHOWN      44 /* characters of a line that a message shows */
 
 /* Writes parsed numbers, not their text, so that the notation of the cluster file does not matter. */
 static int add_end(const struct dp_cluster *cluster, const struct dp_training_settings_set *judged,
@@ -36,18 +34,6 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_training_se
                     "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n%skeep %s\n",
                     goal, patience, cluster->data.validation_share, judged->digest, judged->examples,
                     judged->lists, top, keep);
-}
-
-/* No line says async, and fixed shares: so does the text of runs that an earlier version began. */
-static int add_consistency(const struct dp_cluster *cluster, char *text, size_t size)
-{
-    const struct dp_cluster_rule rule = dp_cluster_rule_of(&cluster->training);
-    char name[DP_MODE_TEXT_BYTES];
-    if (cluster->training.work == DP_CLUSTER_LEASED)
-        return snprintf(text, size, WORK "%s\n", dp_cluster_work_name(cluster->training.work));
-    if (!dp_cluster_rule_waits(rule))
-        return 0;
-    return snprintf(text, size, CONSISTENCY "%s\n", dp_mode_text(rule.mode, rule.slack, name));
 }
 
 static const char *or_none(const char *text)
@@ -87,8 +73,11 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
     n = add_end(cluster, judged, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
-    n = add_consistency(cluster, text + at, DP_TRAINING_SETTINGS_BYTES - at);
-    DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(t);
+    char mode[DP_MODE_TEXT_BYTES];
+    n = snprintf(text + at, DP_TRAINING_SETTINGS_BYTES - at, "work %s\nconsistency %s\n",
+                 dp_cluster_work_name(t->work), dp_mode_text(rule.mode, rule.slack, mode));
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
 }
 
 static size_t line_len(const char *line, size_t left)
@@ -102,20 +91,16 @@ struct difference {
     char mine[SHOWN + 4], theirs[SHOWN + 4];
 };
 
-/* Shortens a long line to its name and the text around the first difference. other: the line that it differs from. */
-static void show(const char *line, size_t len, size_t same, const char *other, char out[SHOWN + 4])
+/* Shortens a long line to its name and the text around the first difference. */
+static void show(const char *line, size_t len, size_t same, char out[SHOWN + 4])
 {
     const char *blank = len ? memchr(line, ' ', len) : NULL;
     size_t name = blank ? (size_t)(blank - line) + 1 : 0, skip = 0;
     if (len > SHOWN && name < SHOWN / 2 && same > name + SHOWN / 4)
         skip = same - name - SHOWN / 4;
     size_t rest = len - name - skip, room = SHOWN - name;
-    if (len == 0) /* the text ends before the line of add_consistency */
-        (void)snprintf(out, SHOWN + 4,
-                       strncmp(other, WORK, strlen(WORK)) == 0 ? WORK "fixed" : CONSISTENCY "async");
-    else
-        (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
-                       (int)(rest < room ? rest : room), line + name + skip);
+    (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
+                   (int)(rest < room ? rest : room), line + name + skip);
 }
 
 static bool differ(const char *text, const char *theirs, size_t size, bool head, struct difference *out)
@@ -127,8 +112,8 @@ static bool differ(const char *text, const char *theirs, size_t size, bool head,
         while (same < a && same < b && mine[same] == theirs[same])
             same++;
         if (same < a || same < b) {
-            show(mine, a, same, theirs, out->mine);
-            show(theirs, b, same, mine, out->theirs);
+            show(mine, a, same, out->mine);
+            show(theirs, b, same, out->theirs);
             return true;
         }
         mine += a, mine_left -= a;

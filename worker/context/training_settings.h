@@ -6,8 +6,7 @@
  *           epoch stands for, so a worker that restarts with other settings would skip the wrong minibatches
  *           without notice. Workers that evaluate other metrics would stop after different epochs, or wait
  *           for each other.
- * Promise   One line "name value" for each setting that matters; the model as written; consistency or work
- *           is the last line, and absent if they are async and fixed, as in the texts of earlier versions.
+ * Promise   One line "name value" for each setting that matters; the model as written.
  *           Settings that may change between two starts (rate, fetch_every, threads, timeouts, paths) are
  *           left out.
  * Thread    Any: plain functions. */
@@ -17,7 +16,7 @@
 #include "common/config/cluster.h"
 
 /* The longest model, label and categories of a cluster file take two thirds of it. */
-#define DP_TRAINING_SETTINGS_BYTES 2304u
+#define DP_TRAINING_SETTINGS_BYTES 2368u
 
 /* Identifies a data set by its content, whatever its path. */
 struct dp_training_settings_set {

@@ -118,7 +118,8 @@ struct dp_seat dp_membership_seat_of(const struct dp_job *job)
                             .missed = dp_client_missed(job->client)};
 }
 
-/* The register's, of this run's members; {0}: there is none. `above`, wait_ms: as of dp_shared_get. *version may be NULL. */
+/* The register's, of this run's members; {0}: there is none. `above`, wait_ms: as of dp_shared_get. *version
+ * may be NULL. */
 static enum dp_status get_view(struct dp_job *job, const struct dp_rounds *rounds, uint64_t above,
                                uint32_t wait_ms, struct dp_view *view, uint64_t *version,
                                struct dp_error *err)
@@ -152,7 +153,8 @@ enum dp_status dp_membership_look(struct dp_job *job, const struct dp_rounds *ro
 
 bool dp_membership_was_let_leave(struct dp_job *job, const struct dp_rounds *rounds)
 {
-    /* A stand-in may be slow, or die: then the next one needs the timeout to see it, and its own to answer. */
+    /* A takeover may be slow, or its worker die: then the next one needs the timeout to see it, and its own
+     * to answer. */
     const struct dp_cluster_training *training = &job->cluster->training;
     uint64_t patience_ms = training->worker_timeout * UINT64_C(1000) + training->timeout_ms, version = 0;
     uint64_t ms = patience_ms > STOOD_IN_MS ? patience_ms : STOOD_IN_MS;

@@ -41,8 +41,7 @@ struct dp_peers {
     struct dp_peers_stage own, *seen;           /* seen: [workers], by the last look; heap */
     struct dp_shared_note kept[DP_PEERS_KINDS]; /* what this worker handed over last */
     struct dp_peers_sign *sign;                 /* [workers], heap */
-    bool *
-        absent; /* [workers], heap: it gave no sign, and is not waited for; NULL: nobody does another's work */
+    bool *absent; /* [workers], heap: it gave no sign, and is not waited for; NULL: work is not leased */
     struct dp_absence absence; /* of the job, with `absent` */
     uint32_t pause_ms;
 };

@@ -194,7 +194,7 @@ static void tell_gone(const struct dp_takeover *s, uint32_t worker)
                worker, gone->until, training->first_epoch + gone->until / rounds.count + 1, undone);
 }
 
-static enum dp_status stand_in(struct dp_takeover *s, uint32_t worker, struct dp_error *err)
+static enum dp_status take_over(struct dp_takeover *s, uint32_t worker, struct dp_error *err)
 {
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
     struct dp_job second;
@@ -351,7 +351,7 @@ static void find_back(struct dp_takeover *s, const struct dp_view *view)
     }
 }
 
-/* At most one stands in at a look: what was heard of the others may have changed meanwhile. */
+/* At most one takeover at a look: the silences of the others may have changed since. */
 static enum dp_status judge(struct dp_takeover *s, const struct dp_view *view, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -363,7 +363,7 @@ static enum dp_status judge(struct dp_takeover *s, const struct dp_view *view, s
         } else if (w == 0) {
             tell_first(s);
         } else if (is_lowest(s, view)) {
-            return stand_in(s, w, err);
+            return take_over(s, w, err);
         }
     }
     return st;

@@ -17,7 +17,7 @@ struct dp_evaluation {
     struct dp_peers *peers;
     struct dp_stats_history *history;
     const struct dp_dataset *test, *valid; /* NULL without one */
-    const struct dp_dataset *data;         /* evaluated after each epoch; NULL: none, and nobody rests */
+    const struct dp_dataset *data;         /* evaluated after each epoch; NULL: none, and no worker rests */
     struct dp_epoch_barrier barrier;       /* with data */
     struct dp_tested *tested, *validated;  /* [epochs] of the sets, heap */
     uint64_t batches;                      /* of the training set, in an epoch */

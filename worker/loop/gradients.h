@@ -1,5 +1,5 @@
 /* Gradients: the sum of up to batches_max minibatches for one push, of every parameter of the graph.
- *     for each batch: next -> (a backward pass writes) -> add;   push sends the sum and starts anew
+ *     for each batch: next -> (a backward pass writes) -> add;   push sends the sum and starts again
  * With one minibatch in a push (the hot path) the batch lends its keys, and the client copies from the output
  * of the backward pass. With several, sparse gradients are written one batch after the other and the client
  * sums equal keys, in the order of the batches; dense gradients are added here.

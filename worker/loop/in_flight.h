@@ -1,4 +1,4 @@
-/* Sent: the pushes of a worker that are not answered, oldest first, and the stats of their answers.
+/* In flight: the pushes of a worker that are not answered, oldest first, and the stats of their answers.
  *     (wait for a place -> push to the ticket of `next` -> added)* -> wait for all
  * Thread    The client's.
  * Failure   A wait that fails leaves the push that it waited for as the oldest. */
@@ -10,13 +10,13 @@
 #include "worker/telemetry/progress.h"
 #include "worker/telemetry/worker_stats.h"
 
-#define DP_SENT_MAX 64u
+#define DP_IN_FLIGHT_MAX 64u
 
 struct dp_in_flight_push {
     struct dp_ticket ticket;
     uint64_t number;
-    uint32_t examples; /* behind its gradients; 0: it has none */
-    uint32_t passed;   /* of its minibatches that were passed over (skipped_steps.h) */
+    uint32_t examples; /* of its gradients; 0: it has none */
+    uint32_t passed;   /* of its minibatches that were skipped (skipped_steps.h) */
     uint64_t own;      /* pushes of this worker between the pull that it stands on and itself */
 };
 
@@ -24,20 +24,19 @@ struct dp_in_flight {
     struct dp_job *job;
     struct dp_progress *progress;
     struct dp_worker_stats *stats;
-    bool
-        member; /* it asked what is done after it had joined: each push is new to some shard, whatever the answers say */
-    struct dp_in_flight_push push[DP_SENT_MAX]; /* a ring */
+    bool member; /* it joined before it asked what is done: each push is new to some shard */
+    struct dp_in_flight_push push[DP_IN_FLIGHT_MAX]; /* a ring */
     uint32_t first, count;
-    const uint32_t *flying; /* minibatches that a device computes: meanwhile nobody can stand in; or NULL */
+    const uint32_t *flying;        /* minibatches that a device computes; if any, no takeover; or NULL */
     struct dp_work_leases *leases; /* where work is leased: of each push that every shard has answered */
 };
 
 /* Waits until at most `leave` pushes are unanswered. */
 DP_MUST_USE
-enum dp_status dp_in_flight_wait(struct dp_in_flight *sent, uint32_t leave, struct dp_error *err);
+enum dp_status dp_in_flight_wait(struct dp_in_flight *pushes, uint32_t leave, struct dp_error *err);
 /* The place of the next push, of which there is one; it counts after dp_in_flight_added. */
-struct dp_ticket *dp_in_flight_next(struct dp_in_flight *sent);
-void dp_in_flight_added(struct dp_in_flight *sent, uint64_t number, uint32_t examples, uint32_t passed,
+struct dp_ticket *dp_in_flight_next(struct dp_in_flight *pushes);
+void dp_in_flight_added(struct dp_in_flight *pushes, uint64_t number, uint32_t examples, uint32_t passed,
                         uint64_t own);
 
 #endif

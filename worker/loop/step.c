@@ -18,7 +18,7 @@ static void record(struct dp_loop *loop, uint64_t step, uint64_t number)
 {
     const struct dp_step made = {.epoch = loop->epoch,
                                  .examples = loop->examples,
-                                 .group = loop->portions ? number : step,
+                                 .group = loop->leases ? number : step,
                                  .loss_sum = loop->loss_sum,
                                  .seconds = seconds_of_epoch(loop)};
     if (loop->examples + loop->passed > 0)
@@ -30,7 +30,7 @@ static uint64_t clock_of(const struct dp_loop *loop, uint64_t step)
 {
     if (loop->rounds.members > 0)
         return dp_rounds_step(&loop->rounds, loop->epoch, step);
-    return loop->portions ? loop->issued : dp_rounds_clock(&loop->rounds, loop->epoch, step);
+    return loop->leases ? loop->issued : dp_rounds_clock(&loop->rounds, loop->epoch, step);
 }
 
 static void begin_next(struct dp_loop *loop)
@@ -78,7 +78,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
                                             .in_step = loop->rounds.members > 0 || loop->job->seated,
                                             .step = clock_of(loop, step),
                                             .examples = loop->examples};
-    struct dp_ticket *ticket = dp_in_flight_next(&loop->sent);
+    struct dp_ticket *ticket = dp_in_flight_next(&loop->pushes);
     record(loop, step, options.number);
     if (gradients)
         st = dp_gradients_push(gradients, loop->job->client, &options, loop->training->timeout_ms, ticket,
@@ -88,7 +88,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
-    dp_in_flight_added(&loop->sent, options.number, loop->examples, loop->passed,
+    dp_in_flight_added(&loop->pushes, options.number, loop->examples, loop->passed,
                        loop->issued - loop->stands_on);
     begin_next(loop);
     return DP_OK;
@@ -249,7 +249,7 @@ static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, uint64_t f
 static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct dp_loop_fetch *fetch = &loop->fetch[index % 2];
-    bool more = loop->overlap && !loop->portions && index + 1 < dp_groups(loop->positions, loop->fetch_every);
+    bool more = loop->overlap && !loop->leases && index + 1 < dp_groups(loop->positions, loop->fetch_every);
     float *rates = dp_hogwild_rates(loop->hogwild), rate = 0;
     uint64_t step = 0, number = 0; /* of this epoch */
     struct dp_error late = {0};
@@ -474,9 +474,9 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     stats->begun =
         (double)dp_clock_ns(&wall) / 1e9 - stats->seconds; /* as if the epoch had run without interruption */
     dp_progress_epoch(loop->progress, epoch + 1, stats->loss_sum, stats->examples);
-    enum dp_status st = loop->portions ? train_leased(loop, err)
-                        : loop->flies  ? train_flying(loop, err)
-                                       : train_fetches(loop, err);
+    enum dp_status st = loop->leases  ? train_leased(loop, err)
+                        : loop->flies ? train_flying(loop, err)
+                                      : train_fetches(loop, err);
     if (st == DP_OK)
         st = push_empty(loop, err);
     /* Also after a signal: the worker waits until its pushes are answered before it ends. */

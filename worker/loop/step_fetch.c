@@ -38,7 +38,7 @@ uint32_t dp_loop_leave(struct dp_loop *loop, uint64_t number)
     return (uint32_t)examples;
 }
 
-/* The reader may have filled some before it was known that they are passed over. */
+/* The reader may have filled some before it was known that they are skipped. */
 static enum dp_status next_batch(struct dp_loop *loop, uint64_t number, struct dp_batch **out,
                                  struct dp_error *err)
 {
@@ -117,9 +117,9 @@ void dp_loop_fetch_release(struct dp_loop *loop, struct dp_loop_fetch *fetch)
 
 enum dp_status dp_loop_wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err)
 {
-    if (loop->sent.count <= leave)
+    if (loop->pushes.count <= leave)
         return DP_OK;
-    enum dp_status st = dp_in_flight_wait(&loop->sent, leave, err);
+    enum dp_status st = dp_in_flight_wait(&loop->pushes, leave, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PUSH);
     return st == DP_OK ? st : dp_wrap(err, st, "push in epoch %" PRIu32, dp_loop_shown_epoch(loop));
 }

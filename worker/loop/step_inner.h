@@ -45,13 +45,13 @@ struct dp_loop {
     struct dp_late late;
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
-    struct dp_work_leases *portions;  /* NULL: this worker has a share of its own */
+    struct dp_work_leases *leases;    /* NULL: this worker has a share of its own */
     uint64_t wanted;                  /* of them: minibatches that the reader has or reads */
     uint64_t ask_at_ns;               /* for more, not before */
     bool others_ended;                /* all of the epoch is done, what this worker holds included */
     uint64_t issued;                  /* pushes of this process, */
-    uint64_t stands_on;               /* and those that were when the push at hand was pulled for */
-    uint32_t owner;                   /* the worker whose share has the minibatches of the push at hand */
+    uint64_t stands_on;               /* and those that were when the current push was pulled for */
+    uint32_t owner;                   /* the worker whose share has the minibatches of the current push */
     uint32_t fetch_every, push_every; /* at most `positions` */
     bool overlap;                     /* the next fetch is pulled before the push of this one */
     bool accumulates;                 /* no local step between the minibatches of a fetch */
@@ -71,10 +71,10 @@ struct dp_loop {
     uint32_t examples; /* of the push that is being gathered, */
     uint32_t passed;   /* and of its minibatches that are not computed (skipped_steps.h) */
     double loss_sum;   /* over `examples` */
-    struct dp_in_flight sent;
+    struct dp_in_flight pushes;
     uint32_t epoch;
     uint64_t begun_ns;          /* the epoch under way, */
-    double seconds_before;      /* beside what an earlier process trained of it */
+    double seconds_before;      /* in addition to these of an earlier process */
     struct dp_step_timer watch; /* of the epoch under way */
 };
 
@@ -84,13 +84,15 @@ static inline uint32_t dp_loop_shown_epoch(const struct dp_loop *loop)
     return loop->training->first_epoch + loop->epoch + 1;
 }
 
-/* Whether the push of a minibatch is not to be made any more: an earlier process of this worker made it, or the steps went on without it. */
+/* Whether the push of a minibatch is not to be made any more: an earlier process of this worker made it, or
+ * the steps went on without it. */
 bool dp_loop_is_done(const struct dp_loop *loop, uint32_t epoch, uint64_t number);
-/* Whether a minibatch is done or passed over. Of a loop; called by the reader's thread. */
+/* Whether a minibatch is done or skipped. Of a loop; called by the reader's thread. */
 bool dp_loop_needs_no_reading(const void *loop, uint32_t epoch, uint64_t number);
 /* Skips a minibatch, and returns how many examples it has. */
 uint32_t dp_loop_leave(struct dp_loop *loop, uint64_t number);
-/* Reads the minibatches of fetch `index` of this epoch that are neither done nor passed over, and issues their pull. */
+/* Reads the minibatches of fetch `index` of this epoch that are neither done nor skipped, and issues their
+ * pull. */
 DP_MUST_USE
 enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err);
 /* Waits for its rows; hears where the servers are (skipped_steps.h). */
@@ -101,7 +103,7 @@ void dp_loop_leased_begin(struct dp_loop *loop);
 /* Reads up to fetch_every minibatches, as many as are held, and issues their pull; may ask for more. */
 DP_MUST_USE
 enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
-/* Whether what is held of the epoch was done by others, and none of it is half done here. */
+/* Whether others have done all that this worker holds of the epoch, and it has computed no part of a push. */
 bool dp_loop_leased_ended(const struct dp_loop *loop);
 /* Then: computes none of it. */
 DP_MUST_USE

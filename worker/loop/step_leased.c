@@ -10,9 +10,9 @@
 
 static void want(struct dp_loop *loop)
 {
-    while (dp_work_leases_left(loop->portions) > 0 && dp_reader_has_room(loop->reader)) {
+    while (dp_work_leases_left(loop->leases) > 0 && dp_reader_has_room(loop->reader)) {
         dp_reader_want(loop->reader, loop->training->first_epoch + loop->epoch,
-                       dp_work_leases_next(loop->portions));
+                       dp_work_leases_next(loop->leases));
         loop->wanted++;
     }
 }
@@ -20,14 +20,14 @@ static void want(struct dp_loop *loop)
 /* Minibatches that are held and not begun. */
 static uint64_t stock(const struct dp_loop *loop)
 {
-    return loop->wanted + dp_work_leases_left(loop->portions);
+    return loop->wanted + dp_work_leases_left(loop->leases);
 }
 
 /* One fetch to be pulled and one to be read, and of quick ones more, so that one asks seldom. What a slow worker holds, others come to do at
  * the end of the epoch: it holds no more. */
 static uint64_t enough(const struct dp_loop *loop)
 {
-    uint64_t fetch = loop->fetch_every, ahead = dp_work_leases_ahead(loop->portions);
+    uint64_t fetch = loop->fetch_every, ahead = dp_work_leases_ahead(loop->leases);
     return ahead < 2 * fetch ? 2 * fetch : ahead < 4 * fetch + 2 ? ahead : 4 * fetch + 2;
 }
 
@@ -36,7 +36,7 @@ static enum dp_status ask(struct dp_loop *loop, bool patient, enum dp_lease_stat
 {
     uint64_t has = stock(loop), wants = enough(loop);
     uint64_t least = wants > has ? (wants - has + loop->push_every - 1) / loop->push_every : 1;
-    enum dp_status st = dp_work_leases_ask(loop->portions, (uint32_t)least, patient, state, wait_ms, err);
+    enum dp_status st = dp_work_leases_ask(loop->leases, (uint32_t)least, patient, state, wait_ms, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "epoch %" PRIu32, dp_loop_shown_epoch(loop));
     loop->others_ended = *state == DP_LEASE_OVER;
@@ -47,14 +47,14 @@ static enum dp_status ask(struct dp_loop *loop, bool patient, enum dp_lease_stat
 
 void dp_loop_leased_begin(struct dp_loop *loop)
 {
-    dp_work_leases_begin(loop->portions, loop->epoch);
+    dp_work_leases_begin(loop->leases, loop->epoch);
     loop->ask_at_ns = 0;
     loop->others_ended = false;
 }
 
 bool dp_loop_leased_ended(const struct dp_loop *loop)
 {
-    return loop->others_ended && loop->examples + loop->passed == 0; /* no portion is half computed */
+    return loop->others_ended && loop->examples + loop->passed == 0; /* no lease is half computed */
 }
 
 enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err)
@@ -74,7 +74,7 @@ enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err
         loop->wanted--;
     }
     if (st == DP_OK)
-        dp_work_leases_give_up(loop->portions, loop->sent.count);
+        dp_work_leases_give_up(loop->leases, loop->pushes.count);
     return st;
 }
 
@@ -94,7 +94,7 @@ static enum dp_status keep_stock(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
-/* Where a fetch is as long as a portion, it is one: what is accumulated or computed by several threads is pushed as one. */
+/* Where a fetch is as long as a lease, it is one: what is accumulated or computed by several threads is pushed as one. */
 static bool fetch_ends(const struct dp_loop *loop, uint64_t number)
 {
     struct dp_share share = dp_share_with(loop->share, number);

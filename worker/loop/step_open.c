@@ -86,11 +86,11 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(options->data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
-    loop->sent = (struct dp_in_flight){.job = job,
-                                       .progress = options->progress,
-                                       .stats = options->stats,
-                                       .member = loop->rounds.members > 0,
-                                       .flying = &loop->flying};
+    loop->pushes = (struct dp_in_flight){.job = job,
+                                         .progress = options->progress,
+                                         .stats = options->stats,
+                                         .member = loop->rounds.members > 0,
+                                         .flying = &loop->flying};
     bool leased = training->work == DP_CLUSTER_LEASED;
     /* Of what is leased the first share has the longest groups. */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
@@ -118,8 +118,8 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
 
     enum dp_status st = buffers_open(loop, err);
     if (st == DP_OK && leased)
-        st = dp_work_leases_open(job, loop->share, pushed, &loop->portions, err);
-    loop->sent.leases = loop->portions;
+        st = dp_work_leases_open(job, loop->share, pushed, &loop->leases, err);
+    loop->pushes.leases = loop->leases;
     if (st == DP_OK && loop->positions > 0) {
         const struct dp_reader_plan plan = {.first_epoch = position->epoch,
                                             .epochs = training->epochs - position->epoch,
@@ -148,7 +148,7 @@ void dp_loop_close(struct dp_loop **loop)
     for (int i = 0; i < 2; i++)
         dp_loop_fetch_release(l, &l->fetch[i]);
     dp_reader_stop(&l->reader);
-    dp_work_leases_close(&l->portions);
+    dp_work_leases_close(&l->leases);
     for (int i = 0; i < 2; i++) {
         dp_weights_free(&l->fetch[i].weights);
         free(l->fetch[i].batch);

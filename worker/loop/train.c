@@ -40,7 +40,7 @@ struct training {
     struct dp_share share;
     struct dp_rounds rounds;
     struct dp_seat seat; /* as known when `position` was asked for */
-    struct dp_takeover stand_in;
+    struct dp_takeover takeover;
     struct dp_position position;
     struct dp_stats_history history;
     struct dp_interim interim;               /* worker 0 */
@@ -269,7 +269,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     t->share = (struct dp_share){
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
     t->rounds = dp_rounds_of(t->settings, t->share);
-    st = dp_takeover_open(&t->stand_in, job, t->train, &t->rounds, err);
+    st = dp_takeover_open(&t->takeover, job, t->train, &t->rounds, err);
     t->progress.examples_total = share_of(t, t->settings->epochs);
     t->epochs = t->settings->epochs;
     if (st == DP_OK)
@@ -297,7 +297,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
 static void training_close(struct training *t)
 {
     t->job->alive = NULL;
-    dp_takeover_close(&t->stand_in);
+    dp_takeover_close(&t->takeover);
     dp_loop_close(&t->loop);
     dp_stats_history_close(&t->history);
     dp_position_clear(&t->position);
@@ -411,7 +411,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     t->began = true;
     if (t->position.epoch < epochs) {
         st = join(t, member, err);
-    } else if (member && t->stand_in.job) { /* only members hear who is gone */
+    } else if (member && t->takeover.job) { /* only members hear who is gone */
         st = dp_membership_join(t->job, &t->rounds, false, err);
         t->joined = st == DP_OK;
     }
@@ -440,7 +440,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     t->epochs = e;
-    dp_takeover_ends(&t->stand_in, e);
+    dp_takeover_ends(&t->takeover, e);
     st = dp_membership_leave(t->job, &t->rounds, t->joined, e, err);
     if (st != DP_OK)
         return st;
@@ -473,7 +473,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
                                            err);
         stats[w].absent = gone && t->rounds.listed > 0;
         if (st == DP_OK && gone)
-            st = dp_takeover_say(&t->stand_in, w, &stats[w], err);
+            st = dp_takeover_say(&t->takeover, w, &stats[w], err);
     }
     if (st == DP_OK) {
         struct dp_speed speed;

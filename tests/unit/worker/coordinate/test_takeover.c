@@ -208,7 +208,7 @@ static uint64_t now_of(void *self)
 struct scene {
     struct dp_cluster cluster;
     struct dp_job job; /* worker 0's */
-    struct dp_takeover stand_in;
+    struct dp_takeover takeover;
 };
 
 static void scene_open(struct scene *scene)
@@ -233,7 +233,7 @@ static void scene_open(struct scene *scene)
                                                  .batch = 3,
                                                  .worker_timeout = TIMEOUT_MS / 1000}};
     scene->job = (struct dp_job){.cluster = &scene->cluster, .clock = {now_of, NULL}};
-    assert_int_equal(dp_takeover_open(&scene->stand_in, &scene->job, NULL, &rounds, NULL), DP_OK);
+    assert_int_equal(dp_takeover_open(&scene->takeover, &scene->job, NULL, &rounds, NULL), DP_OK);
 }
 
 /* After so long; silent_ms: worker 2's. */
@@ -257,7 +257,7 @@ static void who_was_suspended_with_all_others_is_heard_first(void **state)
     world.silent_ms[1] = 10;
     assert_int_equal(look(&scene, LOOK_MS, 10), DP_OK);
     assert_int_equal(world.acted, 0);
-    dp_takeover_close(&scene.stand_in);
+    dp_takeover_close(&scene.takeover);
 }
 
 static void who_is_silent_at_three_looks_in_a_row_is_let_leave(void **state)
@@ -276,7 +276,7 @@ static void who_is_silent_at_three_looks_in_a_row_is_let_leave(void **state)
     assert_int_equal(look(&scene, LOOK_MS, 603000),
                      DP_OK); /* an attempt that failed is followed by another */
     assert_int_equal(world.acted, 2);
-    dp_takeover_close(&scene.stand_in);
+    dp_takeover_close(&scene.takeover);
 }
 
 static void who_comes_back_while_a_client_is_opened_keeps_its_place(void **state)
@@ -292,7 +292,7 @@ static void who_comes_back_while_a_client_is_opened_keeps_its_place(void **state
         assert_int_equal(world.acted, 1);
         assert_int_equal(world.joined, !comes);
         assert_false(dp_job_is_gone(&scene.job, 2));
-        dp_takeover_close(&scene.stand_in);
+        dp_takeover_close(&scene.takeover);
     }
 }
 
@@ -335,7 +335,7 @@ static void who_has_left_is_gone_when_every_shard_knows_it(void **state)
     assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
     assert_true(dp_job_is_gone(&scene.job, 2));
     assert_int_equal(world.acted, 0);
-    dp_takeover_close(&scene.stand_in);
+    dp_takeover_close(&scene.takeover);
 }
 
 /* They left before the last epoch, and nothing of them is undone. */
@@ -347,16 +347,16 @@ static void after_an_early_stop_the_epochs_that_were_trained_count(void **state)
         struct dp_worker_stats stats = {0};
         scene_open(&scene);
         world.until = 60; /* two epochs */
-        dp_takeover_ends(&scene.stand_in, epochs);
+        dp_takeover_ends(&scene.takeover, epochs);
         world.told = 0;
         for (uint32_t i = 0; i < 3; i++)
             assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
         assert_true(dp_job_is_gone(&scene.job, 2));
         assert_int_equal(world.told, epochs - 2);
-        assert_int_equal(dp_takeover_say(&scene.stand_in, 2, &stats, NULL), DP_OK);
+        assert_int_equal(dp_takeover_say(&scene.takeover, 2, &stats, NULL), DP_OK);
         assert_int_equal(stats.left.undone, epochs == 2 ? 0 : 30);
         assert_true(stats.left.is == (epochs == 3));
-        dp_takeover_close(&scene.stand_in);
+        dp_takeover_close(&scene.takeover);
     }
 }
 
@@ -393,7 +393,7 @@ static void who_comes_back_is_waited_for_again(void **state)
         assert_int_equal(world.acted, 0);
         assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK); /* silent again */
         assert_int_equal(world.acted, 1);
-        dp_takeover_close(&scene.stand_in);
+        dp_takeover_close(&scene.takeover);
     }
 }
 
@@ -413,9 +413,9 @@ static void who_left_anew_has_left_later(void **state)
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
     assert_true(dp_job_is_gone(&scene.job, 2));
-    assert_int_equal(scene.stand_in.gone[2].until, 50);
-    assert_int_equal(scene.stand_in.gone[2].missed, 9);
-    dp_takeover_close(&scene.stand_in);
+    assert_int_equal(scene.takeover.gone[2].until, 50);
+    assert_int_equal(scene.takeover.gone[2].missed, 9);
+    dp_takeover_close(&scene.takeover);
 }
 
 /* It had been away, and left again: in the middle, at the end, or behind it. Planted: what it left is what is behind its end. */
@@ -432,12 +432,12 @@ static void what_it_missed_before_is_told(void **state)
         scene_open(&scene);
         world.missed = cases[i].until > 150 ? 11 + cases[i].until - 150 : 11;
         leaves(&scene, cases[i].until);
-        assert_int_equal(dp_takeover_say(&scene.stand_in, 2, &stats, &err), DP_OK);
+        assert_int_equal(dp_takeover_say(&scene.takeover, 2, &stats, &err), DP_OK);
         assert_true(stats.left.is == (cases[i].left > 0));
         assert_int_equal(stats.left.undone, cases[i].left);
         assert_int_equal(stats.missed, cases[i].missed);
         assert_int_equal(stats.missed_examples, cases[i].missed_examples);
-        dp_takeover_close(&scene.stand_in);
+        dp_takeover_close(&scene.takeover);
     }
 }
 
@@ -452,9 +452,9 @@ static void who_stood_still_hears_that_it_was_let_leave(void **state)
     world.own_until = 31;
     assert_int_equal(look(&scene, LOOK_MS, 0), DP_OK); /* it did not stand still */
     assert_int_equal(look(&scene, 3 * TIMEOUT_MS, 0), DP_REPLACED);
-    dp_takeover_ends(&scene.stand_in, 5);
+    dp_takeover_ends(&scene.takeover, 5);
     assert_int_equal(look(&scene, 3 * TIMEOUT_MS, 0), DP_OK);
-    dp_takeover_close(&scene.stand_in);
+    dp_takeover_close(&scene.takeover);
 }
 
 int main(void)

@@ -63,70 +63,70 @@ static struct dp_cluster cluster = {.training = {.run = RUN, .timeout_ms = 60000
 static atomic_int never;
 static struct dp_job job;
 
-static struct dp_work_leases *open_portions(struct server *server)
+static struct dp_work_leases *open_leases(struct server *server)
 {
     struct dp_error err = {0};
-    struct dp_work_leases *portions = NULL;
+    struct dp_work_leases *leases = NULL;
     const struct dp_share share = {.batches = BATCHES, .worker = 1, .workers = WORKERS};
     job = (struct dp_job){.cluster = &cluster,
                           .stop = &never,
                           .client = (struct dp_client *)server,
                           .clock = {.now_ns = now, .self = server}};
     server->now_ns = 1000;
-    assert_int_equal(dp_work_leases_open(&job, share, EVERY, &portions, &err), DP_OK);
-    dp_work_leases_begin(portions, 2);
-    return portions;
+    assert_int_equal(dp_work_leases_open(&job, share, EVERY, &leases, &err), DP_OK);
+    dp_work_leases_begin(leases, 2);
+    return leases;
 }
 
-static enum dp_lease_state ask(struct dp_work_leases *portions, bool patient, uint32_t *wait_ms)
+static enum dp_lease_state ask(struct dp_work_leases *leases, bool patient, uint32_t *wait_ms)
 {
     struct dp_error err = {0};
     enum dp_lease_state state = DP_LEASE_TELL;
-    if (dp_work_leases_ask(portions, 2, patient, &state, wait_ms, &err) != DP_OK)
+    if (dp_work_leases_ask(leases, 2, patient, &state, wait_ms, &err) != DP_OK)
         fail_msg("%s", err.text);
     return state;
 }
 
-static void expect(struct dp_work_leases *portions, const uint64_t *minibatches, size_t n)
+static void expect(struct dp_work_leases *leases, const uint64_t *minibatches, size_t n)
 {
-    assert_true(dp_work_leases_left(portions) == n);
+    assert_true(dp_work_leases_left(leases) == n);
     for (size_t i = 0; i < n; i++)
-        assert_true(dp_work_leases_next(portions) == minibatches[i]);
-    assert_true(dp_work_leases_left(portions) == 0);
+        assert_true(dp_work_leases_next(leases) == minibatches[i]);
+    assert_true(dp_work_leases_left(leases) == 0);
 }
 
-static void portions_are_those_of_fixed_shares(void **state)
+static void leases_are_those_of_fixed_shares(void **state)
 {
     (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 3, .number = {1, 0, 3}},
                                        {.state = DP_LEASE_GIVEN, .count = 1, .number = {2}},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 7},
                                        {.state = DP_LEASE_OVER}}};
-    struct dp_work_leases *portions = open_portions(&server);
+    struct dp_work_leases *leases = open_leases(&server);
     uint32_t wait_ms;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     assert_true(server.last.run == RUN && server.last.epoch == 2 && server.last.total == 4 &&
                 server.last.rank == 1);
     assert_true(server.last.want == 2 && server.last.held_count == 0 && !server.last.pushed &&
                 server.patient);
     const uint64_t first[] = {1, 4, 7, 0, 3, 6, 9};
-    expect(portions, first, 7);
-    dp_work_leases_answered(portions, 1);
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    expect(leases, first, 7);
+    dp_work_leases_answered(leases, 1);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     assert_true(server.last.held_count == 2 && server.held[0] == 0 && server.held[1] == 3);
     assert_true(server.last.done_count == 1 && server.done[0] == 1);
     const uint64_t second[] = {2, 5, 8};
-    expect(portions, second, 3);
-    dp_work_leases_answered(portions, 0);
-    dp_work_leases_answered(portions, 3);
-    dp_work_leases_answered(portions, 2);
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
+    expect(leases, second, 3);
+    dp_work_leases_answered(leases, 0);
+    dp_work_leases_answered(leases, 3);
+    dp_work_leases_answered(leases, 2);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_WAIT);
     assert_true(wait_ms == 7 && server.last.held_count == 0 && server.last.done_count == 3);
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_OVER);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_OVER);
     assert_true(server.last.done_count == 0);
-    dp_work_leases_begin(portions, 3);
-    dp_work_leases_close(&portions);
-    dp_work_leases_close(&portions);
+    dp_work_leases_begin(leases, 3);
+    dp_work_leases_close(&leases);
+    dp_work_leases_close(&leases);
 }
 
 /* What was done stays to be told until an answer came; training goes on meanwhile. */
@@ -137,20 +137,20 @@ static void a_server_that_is_away_is_told_later(void **state)
                                        {0},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1}},
                             .fails = {DP_OK, DP_TIMEOUT, DP_OK, DP_REPLACED}};
-    struct dp_work_leases *portions = open_portions(&server);
+    struct dp_work_leases *leases = open_leases(&server);
     struct dp_error err = {0};
     enum dp_lease_state now_is;
     uint32_t wait_ms;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     const uint64_t first[] = {1, 4, 7, 2, 5, 8};
-    expect(portions, first, 6);
-    dp_work_leases_answered(portions, 1);
-    assert_int_equal(ask(portions, false, &wait_ms), DP_LEASE_WAIT);
+    expect(leases, first, 6);
+    dp_work_leases_answered(leases, 1);
+    assert_int_equal(ask(leases, false, &wait_ms), DP_LEASE_WAIT);
     assert_true(wait_ms >= 100 && !server.patient);
-    assert_int_equal(ask(portions, false, &wait_ms), DP_LEASE_WAIT);
+    assert_int_equal(ask(leases, false, &wait_ms), DP_LEASE_WAIT);
     assert_true(server.last.done_count == 1 && server.done[0] == 1 && server.last.held_count == 1);
-    assert_int_equal(dp_work_leases_ask(portions, 1, false, &now_is, &wait_ms, &err), DP_REPLACED);
-    dp_work_leases_close(&portions);
+    assert_int_equal(dp_work_leases_ask(leases, 1, false, &now_is, &wait_ms, &err), DP_REPLACED);
+    dp_work_leases_close(&leases);
 }
 
 static void a_server_that_knows_nothing_is_told(void **state)
@@ -161,19 +161,19 @@ static void a_server_that_knows_nothing_is_told(void **state)
                                        {.state = DP_LEASE_TELL},
                                        {.state = DP_LEASE_OVER}},
                             .has = 7};
-    struct dp_work_leases *portions = open_portions(&server);
+    struct dp_work_leases *leases = open_leases(&server);
     uint32_t wait_ms;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     assert_true(server.pushed == 1 && server.told == 7);
     const uint64_t last[] = {9};
-    expect(portions, last, 1);
-    dp_work_leases_answered(portions, 3);
+    expect(leases, last, 1);
+    dp_work_leases_answered(leases, 3);
     /* A forgotten stream is of an epoch that is over. */
     server.has = 0;
     server.pushed_fails = DP_TOO_OLD;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_OVER);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_OVER);
     assert_true(server.told == UINT64_MAX);
-    dp_work_leases_close(&portions);
+    dp_work_leases_close(&leases);
 }
 
 /* About 50 ms of work. */
@@ -183,24 +183,24 @@ static void as_many_are_asked_for_as_are_needed(void **state)
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 2, .number = {1, 2}},
                                        {.state = DP_LEASE_GIVEN, .count = 1, .number = {0}},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1}}};
-    struct dp_work_leases *portions = open_portions(&server);
+    struct dp_work_leases *leases = open_leases(&server);
     uint32_t wait_ms;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     assert_true(server.last.want == 2);
-    while (dp_work_leases_left(portions) > 0)
-        (void)dp_work_leases_next(portions);
-    dp_work_leases_answered(portions, 1);
-    dp_work_leases_answered(portions, 2);
+    while (dp_work_leases_left(leases) > 0)
+        (void)dp_work_leases_next(leases);
+    dp_work_leases_answered(leases, 1);
+    dp_work_leases_answered(leases, 2);
     server.now_ns += 20000000; /* 10 ms each */
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     assert_true(server.last.want == 5);
-    while (dp_work_leases_left(portions) > 0)
-        (void)dp_work_leases_next(portions);
-    dp_work_leases_answered(portions, 0);
+    while (dp_work_leases_left(leases) > 0)
+        (void)dp_work_leases_next(leases);
+    dp_work_leases_answered(leases, 0);
     server.now_ns += 1000; /* a microsecond */
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_WAIT);
     assert_true(server.last.want > 5 && server.last.want <= DP_LEASE_WANT_MAX);
-    dp_work_leases_close(&portions);
+    dp_work_leases_close(&leases);
 }
 
 /* Planted: an ask that no answer came before begins the time anew, so that a slow worker counts as quick and takes much. */
@@ -211,21 +211,21 @@ static void asks_in_between_make_no_worker_quick(void **state)
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1}}};
-    struct dp_work_leases *portions = open_portions(&server);
+    struct dp_work_leases *leases = open_leases(&server);
     uint32_t wait_ms;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
-    assert_true(dp_work_leases_ahead(portions) == 0);
-    while (dp_work_leases_left(portions) > 0)
-        (void)dp_work_leases_next(portions);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_true(dp_work_leases_ahead(leases) == 0);
+    while (dp_work_leases_left(leases) > 0)
+        (void)dp_work_leases_next(leases);
     for (int i = 0; i < 2; i++) {
         server.now_ns += 5000000;
-        assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
+        assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_WAIT);
     }
-    dp_work_leases_answered(portions, 1);
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
-    assert_true(server.last.want == 5);                                 /* 10 ms */
-    assert_true(dp_work_leases_ahead(portions) == (uint64_t)5 * EVERY); /* minibatches */
-    dp_work_leases_close(&portions);
+    dp_work_leases_answered(leases, 1);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_WAIT);
+    assert_true(server.last.want == 5);                               /* 10 ms */
+    assert_true(dp_work_leases_ahead(leases) == (uint64_t)5 * EVERY); /* minibatches */
+    dp_work_leases_close(&leases);
 }
 
 /* Planted: what was given to the reader is still held. */
@@ -235,45 +235,45 @@ static void the_rest_of_an_epoch_is_given_up(void **state)
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 4, .number = {1, 0, 3, 2}},
                                        {.state = DP_LEASE_OVER},
                                        {.state = DP_LEASE_OVER}}};
-    struct dp_work_leases *portions = open_portions(&server);
+    struct dp_work_leases *leases = open_leases(&server);
     uint32_t wait_ms;
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_GIVEN);
     for (int i = 0; i < 5; i++) /* the first is pushed, the second is being read */
-        (void)dp_work_leases_next(portions);
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_OVER);
+        (void)dp_work_leases_next(leases);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_OVER);
     assert_true(server.last.held_count == 4);
-    dp_work_leases_give_up(portions, 1);
-    assert_true(dp_work_leases_left(portions) == 0);
-    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_OVER);
+    dp_work_leases_give_up(leases, 1);
+    assert_true(dp_work_leases_left(leases) == 0);
+    assert_int_equal(ask(leases, true, &wait_ms), DP_LEASE_OVER);
     assert_true(server.last.held_count == 1 && server.held[0] == 1);
-    dp_work_leases_answered(portions, 1);
-    dp_work_leases_begin(portions, 3);
-    dp_work_leases_close(&portions);
+    dp_work_leases_answered(leases, 1);
+    dp_work_leases_begin(leases, 3);
+    dp_work_leases_close(&leases);
 }
 
-static void too_many_portions_are_refused(void **state)
+static void too_many_leases_are_refused(void **state)
 {
     (void)state;
     struct dp_error err = {0};
-    struct dp_work_leases *portions;
+    struct dp_work_leases *leases;
     const struct dp_share share = {.batches = (uint64_t)DP_LEASE_TOTAL_MAX + 1, .workers = 1};
     job.cluster = &cluster;
-    assert_int_equal(dp_work_leases_open(&job, share, 1, &portions, &err), DP_ARGUMENT);
+    assert_int_equal(dp_work_leases_open(&job, share, 1, &leases, &err), DP_ARGUMENT);
     assert_non_null(strstr(err.text, "--push-every"));
-    assert_int_equal(dp_work_leases_open(&job, share, 2, &portions, &err), DP_OK);
-    dp_work_leases_close(&portions);
+    assert_int_equal(dp_work_leases_open(&job, share, 2, &leases, &err), DP_OK);
+    dp_work_leases_close(&leases);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(portions_are_those_of_fixed_shares),
+        cmocka_unit_test(leases_are_those_of_fixed_shares),
         cmocka_unit_test(a_server_that_is_away_is_told_later),
         cmocka_unit_test(a_server_that_knows_nothing_is_told),
         cmocka_unit_test(as_many_are_asked_for_as_are_needed),
         cmocka_unit_test(asks_in_between_make_no_worker_quick),
         cmocka_unit_test(the_rest_of_an_epoch_is_given_up),
-        cmocka_unit_test(too_many_portions_are_refused),
+        cmocka_unit_test(too_many_leases_are_refused),
     };
-    return cmocka_run_group_tests_name("portions", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
 }

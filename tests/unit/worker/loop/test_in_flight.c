@@ -33,22 +33,22 @@ struct bed {
     struct dp_job job;
     struct dp_progress progress;
     struct dp_worker_stats stats;
-    struct dp_in_flight sent;
+    struct dp_in_flight pushes;
 };
 
 static void set_up(struct bed *b)
 {
     *b = (struct bed){.job.shards = 2};
-    b->sent = (struct dp_in_flight){.job = &b->job, .progress = &b->progress, .stats = &b->stats};
+    b->pushes = (struct dp_in_flight){.job = &b->job, .progress = &b->progress, .stats = &b->stats};
 }
 
 static void answered(struct bed *b, uint32_t examples, uint32_t passed, struct dp_outcome outcome)
 {
     said = outcome;
-    dp_in_flight_next(&b->sent)->id = 1;
-    dp_in_flight_added(&b->sent, 7, examples, passed, 2);
-    assert_int_equal(dp_in_flight_wait(&b->sent, 0, NULL), DP_OK);
-    assert_int_equal(b->sent.count, 0);
+    dp_in_flight_next(&b->pushes)->id = 1;
+    dp_in_flight_added(&b->pushes, 7, examples, passed, 2);
+    assert_int_equal(dp_in_flight_wait(&b->pushes, 0, NULL), DP_OK);
+    assert_int_equal(b->pushes.count, 0);
 }
 
 /* Planted: a push that one shard of two used is dropped; the empty round is a push; what was passed over is counted twice. */
@@ -107,17 +107,17 @@ static void a_push_that_all_shards_had_is_no_new_one(void **state)
     assert_true(b.stats.pushes == 0 && b.stats.repeated_examples == 16);
     answered(&b, 16, 0, (struct dp_outcome){.repeated = true, .measured = 1});
     assert_true(b.stats.pushes == 1 && b.stats.repeated_examples == 16);
-    b.sent.member = true;
+    b.pushes.member = true;
     answered(&b, 16, 0, (struct dp_outcome){.repeated = true});
     assert_true(b.stats.pushes == 2 && b.stats.repeated_examples == 16);
 }
 
 static uint32_t answers;
 
-void __wrap_dp_work_leases_answered(struct dp_work_leases *portions, uint64_t number);
-void __wrap_dp_work_leases_answered(struct dp_work_leases *portions, uint64_t number)
+void __wrap_dp_work_leases_answered(struct dp_work_leases *leases, uint64_t number);
+void __wrap_dp_work_leases_answered(struct dp_work_leases *leases, uint64_t number)
 {
-    (void)portions;
+    (void)leases;
     (void)number;
     answers++;
 }
@@ -132,16 +132,16 @@ static void what_is_too_old_was_pushed_only_if_the_run_is_known(void **state)
     set_up(&b);
     cluster.training.run = 7;
     b.job.cluster = &cluster;
-    b.sent.leases = (struct dp_work_leases *)&b;
+    b.pushes.leases = (struct dp_work_leases *)&b;
     status = DP_TOO_OLD;
     too_old = dp_stream_of_run(7, 3);
     answered(&b, 16, 0, (struct dp_outcome){.gaps = 2});
     assert_true(answers == 1 && b.stats.repeated_examples == 16);
     too_old = dp_stream_of_run(9, UINT32_MAX);
-    dp_in_flight_next(&b.sent)->id = 1;
-    dp_in_flight_added(&b.sent, 8, 16, 0, 0);
-    assert_int_equal(dp_in_flight_wait(&b.sent, 0, NULL), DP_TOO_OLD);
-    assert_true(answers == 1 && b.sent.count == 1 && b.stats.repeated_examples == 16);
+    dp_in_flight_next(&b.pushes)->id = 1;
+    dp_in_flight_added(&b.pushes, 8, 16, 0, 0);
+    assert_int_equal(dp_in_flight_wait(&b.pushes, 0, NULL), DP_TOO_OLD);
+    assert_true(answers == 1 && b.pushes.count == 1 && b.stats.repeated_examples == 16);
     status = DP_OK;
 }
 
@@ -152,7 +152,7 @@ static void others_are_looked_after_unless_a_device_computes(void **state)
     uint32_t flying = 0;
     (void)state;
     set_up(&b);
-    b.sent.flying = &flying;
+    b.pushes.flying = &flying;
     looks = 0;
     answered(&b, 16, 0, (struct dp_outcome){0});
     assert_int_equal(looks, 1);
