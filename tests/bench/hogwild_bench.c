@@ -106,13 +106,13 @@ static double pass(struct bench *b, struct dp_hogwild *pool, float rate)
 {
     struct dp_error err = {0};
     double loss = 0;
-    uint32_t at;
+    struct dp_hogwild_round out;
     for (uint32_t i = 0; i < b->batches; i++)
         dp_hogwild_rates(pool)[i] = rate;
     dp_hogwild_start(pool, b->weights, b->batch, b->batches);
-    check(dp_hogwild_finish(pool, &at, &err), &err);
+    check(dp_hogwild_finish(pool, &out, &err), &err);
     for (uint32_t i = 0; i < b->batches; i++)
-        loss += (double)dp_hogwild_losses(pool)[i] * b->batch[i]->examples;
+        loss += (double)out.losses[i] * b->batch[i]->examples;
     return loss / (double)dp_dataset_examples(b->data);
 }
 

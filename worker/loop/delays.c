@@ -22,12 +22,6 @@ struct dp_delays dp_delays_of(const struct dp_job *job)
                               .sleep = sleep_ns};
 }
 
-uint64_t dp_delays_takes_ns(const struct dp_delays *delays, uint64_t epoch, uint64_t number,
-                            uint64_t computed_ns)
-{
-    return dp_injection_takes_ns(&delays->injection, delays->seed, epoch, number, computed_ns);
-}
-
 uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t number, uint64_t begun_ns,
                         bool tends)
 {
@@ -35,7 +29,8 @@ uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t
     if (!delays->is)
         return 0;
     uint64_t from = dp_clock_ns(&job->clock), now = from;
-    uint64_t until = begun_ns + dp_delays_takes_ns(delays, epoch, number, from - begun_ns);
+    uint64_t until =
+        begun_ns + dp_injection_takes_ns(&delays->injection, delays->seed, epoch, number, from - begun_ns);
     while (now < until && !dp_job_stopped(job)) {
         if (tends) {
             if (job->client)

@@ -20,10 +20,8 @@ struct dp_delays {
 };
 
 struct dp_delays dp_delays_of(const struct dp_job *job);
-/* What a minibatch takes in all if its computing took computed_ns. */
-uint64_t dp_delays_takes_ns(const struct dp_delays *delays, uint64_t epoch, uint64_t number,
-                            uint64_t computed_ns);
-/* Waits until a minibatch whose computing began at begun_ns, and has ended, has taken its time. tends: see Promise. How long it waited. */
+/* Waits until a minibatch whose computing began at begun_ns, and has ended, has taken its time. tends: see
+ * Promise. How long it waited. */
 uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t number, uint64_t begun_ns,
                         bool tends);
 

@@ -225,11 +225,6 @@ float *dp_hogwild_rates(struct dp_hogwild *hogwild)
     return hogwild->rates;
 }
 
-const float *dp_hogwild_losses(const struct dp_hogwild *hogwild)
-{
-    return hogwild->losses;
-}
-
 void dp_hogwild_start(struct dp_hogwild *hogwild, struct dp_weights *weights, struct dp_batch *const *batches,
                       uint32_t count)
 {
@@ -268,35 +263,26 @@ static void wait_others(struct dp_hogwild *pool)
     DP_ASSERT(pthread_mutex_unlock(&pool->lock) == 0);
 }
 
-enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, uint32_t *at, struct dp_error *err)
+enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, struct dp_hogwild_round *out,
+                                 struct dp_error *err)
 {
-    const struct lane *worst = NULL;
-    struct dp_gradients *sum = dp_hogwild_sum(hogwild);
+    const struct lane *worst = NULL, *own = hogwild->lane;
     take_part(hogwild->lane);
     wait_others(hogwild);
-    *at = hogwild->lane[0].at;
+    *out = (struct dp_hogwild_round){
+        .at = own->at, .injected_ns = own->injected_ns, .losses = hogwild->losses, .sum = own->gradients};
     for (uint32_t t = 0; t < hogwild->threads; t++) {
         const struct lane *lane = &hogwild->lane[t];
         if (lane->status != DP_OK && (!worst || lane->at < worst->at))
             worst = lane;
     }
     if (worst) {
-        *at = worst->at;
+        out->at = worst->at;
         return dp_fail(err, worst->status, "%s", worst->err.text);
     }
     if (atomic_load_explicit(&hogwild->next, memory_order_relaxed) < hogwild->count)
         return dp_fail(err, DP_STOPPING, "stopped by a signal");
     for (uint32_t t = 1; t < hogwild->threads; t++)
-        dp_gradients_merge(sum, hogwild->lane[t].gradients);
+        dp_gradients_merge(out->sum, hogwild->lane[t].gradients);
     return DP_OK;
-}
-
-uint64_t dp_hogwild_injected_ns(const struct dp_hogwild *hogwild)
-{
-    return hogwild->lane[0].injected_ns;
-}
-
-struct dp_gradients *dp_hogwild_sum(struct dp_hogwild *hogwild)
-{
-    return hogwild->lane[0].gradients;
 }

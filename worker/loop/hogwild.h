@@ -32,21 +32,21 @@ enum dp_status dp_hogwild_open(const struct dp_hogwild_options *options, struct 
                                struct dp_error *err);
 void dp_hogwild_close(struct dp_hogwild **hogwild);
 
-/* The rates of the steps on the local copy, [batches_max], for the caller to set before start; and the losses,
- * which finish leaves. */
+/* The rates of the steps on the local copy, [batches_max]: set them before start. */
 float *dp_hogwild_rates(struct dp_hogwild *hogwild);
-const float *dp_hogwild_losses(const struct dp_hogwild *hogwild);
-
 /* The other threads begin with `count` minibatches that `weights` has taken and whose rows have arrived. */
 void dp_hogwild_start(struct dp_hogwild *hogwild, struct dp_weights *weights, struct dp_batch *const *batches,
                       uint32_t count);
-/* Computes too, and returns when all threads have ended. Call it once after each start. *at: the first minibatch
- * that failed, else the last that this thread computed. */
+/* What a round has computed; lent until the next start. */
+struct dp_hogwild_round {
+    uint32_t at;              /* the first minibatch that failed, else the last that this thread computed */
+    uint64_t injected_ns;     /* that the calling thread waited for injected delays */
+    const float *losses;      /* [minibatches] */
+    struct dp_gradients *sum; /* of all threads, to be pushed */
+};
+/* Computes too, and returns when all threads have ended. Call it once after each start. */
 DP_MUST_USE
-enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, uint32_t *at, struct dp_error *err);
-/* What the calling thread waited for injected delays, in the round that was finished. */
-uint64_t dp_hogwild_injected_ns(const struct dp_hogwild *hogwild);
-/* The sum of all threads after a finish, to be pushed. */
-struct dp_gradients *dp_hogwild_sum(struct dp_hogwild *hogwild);
+enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, struct dp_hogwild_round *out,
+                                 struct dp_error *err);
 
 #endif

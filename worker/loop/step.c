@@ -265,17 +265,16 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
         dp_hogwild_start(loop->hogwild, fetch->weights, fetch->batch, fetch->count);
     enum dp_status next = more ? dp_loop_fetch_start(loop, index + 1, &late) : DP_OK, st = DP_OK;
     if (fetch->count > 0) {
-        uint32_t at;
-        st = dp_hogwild_finish(loop->hogwild, &at, err);
+        struct dp_hogwild_round round;
+        st = dp_hogwild_finish(loop->hogwild, &round, err);
         dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
-        dp_step_timer_move(&loop->watch, dp_hogwild_injected_ns(loop->hogwild), DP_PHASE_COMPUTE,
-                           DP_PHASE_INJECTED);
+        dp_step_timer_move(&loop->watch, round.injected_ns, DP_PHASE_COMPUTE, DP_PHASE_INJECTED);
         for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
-            count(loop, fetch, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
+            count(loop, fetch, fetch->batch[i], round.losses[i]);
         if (st == DP_OK)
-            st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
+            st = push(loop, round.sum, step, rate, err);
         if (st != DP_OK)
-            return explain(loop, fetch->batch[at]->number, st, err);
+            return explain(loop, fetch->batch[round.at]->number, st, err);
         dp_loop_fetch_release(loop, fetch);
         st = stop_here(loop, number, err);
     }

@@ -126,7 +126,8 @@ static void modes_and_workers_draw_alike(void **state)
                 cluster.training.work = m == 0 && w % 2 ? DP_CLUSTER_LEASED : DP_CLUSTER_FIXED;
                 struct dp_delays delays = delays_of(&job, &cluster, w);
                 double wanted = 20e6 * dp_injection_draw(DP_JITTER_EXP, 3, 2, n) * (w == 2 ? 10 : 1);
-                assert_true(fabs((double)dp_delays_takes_ns(&delays, 2, n, 0) - wanted) <= 1);
+                assert_true(fabs((double)dp_injection_takes_ns(&delays.injection, delays.seed, 2, n, 0) -
+                                 wanted) <= 1);
             }
 }
 
@@ -138,7 +139,7 @@ static void takes(const char *pace_text, const char *straggler, uint32_t worker,
     (void)snprintf(cluster.training.pace, sizeof cluster.training.pace, "%s", pace_text);
     (void)snprintf(cluster.training.straggler, sizeof cluster.training.straggler, "%s", straggler);
     struct dp_delays delays = delays_of(&job, &cluster, worker);
-    assert_true(dp_delays_takes_ns(&delays, 0, 0, computed_ns) == ns);
+    assert_true(dp_injection_takes_ns(&delays.injection, delays.seed, 0, 0, computed_ns) == ns);
 }
 
 /* Planted: the factor of the pace alone; the time longer, times the factor. */

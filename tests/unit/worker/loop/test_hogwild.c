@@ -1,7 +1,7 @@
-/* Goal    threads that share a fetch leave nothing out: the sum that is pushed has the gradient of each minibatch; one thread
- *         gives the bits of none; a loss that is not finite and a signal stop all threads.
- * Method  random minibatches with many common keys; the pull is played by the test. Under DP_SANITIZE=thread the same
- *         tests show that nothing races.                                                                      */
+/* Goal    threads that share a fetch leave nothing out: the sum that is pushed has the gradient of each
+ *         minibatch; one thread gives the bits of none; a loss that is not finite and a signal stop all threads.
+ * Method  random minibatches with many common keys; the pull is played by the test. Under DP_SANITIZE=thread
+ *         the same tests show that nothing races. */
 #include "tests/unit/worker/context/graph_fixture.h"
 #include "worker/loop/hogwild.h"
 
@@ -130,14 +130,14 @@ static struct dp_hogwild *pool_open(const struct shared *s, uint32_t threads)
     return pool;
 }
 
-static enum dp_status run(struct shared *s, struct dp_hogwild *pool, uint32_t count, float rate, uint32_t *at,
-                          struct dp_error *err)
+static enum dp_status run(struct shared *s, struct dp_hogwild *pool, uint32_t count, float rate,
+                          struct dp_hogwild_round *round, struct dp_error *err)
 {
     pull(s, s->weights, count);
     for (uint32_t i = 0; i < count; i++)
         dp_hogwild_rates(pool)[i] = rate;
     dp_hogwild_start(pool, s->weights, s->batch, count);
-    return dp_hogwild_finish(pool, at, err);
+    return dp_hogwild_finish(pool, round, err);
 }
 
 /* What a worker without threads computes: the sum over the union's keys, in the order of the minibatches. */
@@ -210,18 +210,18 @@ static void one_thread_has_the_bits_of_none(void **state)
     struct dp_hogwild *pool = pool_open(&s, 1);
     for (uint32_t count = BATCHES; count > 0; count -= 7) {
         struct plain plain;
-        uint32_t at;
+        struct dp_hogwild_round out;
         plain_run(&plain, &s, count, 0.3f);
-        assert_int_equal(run(&s, pool, count, 0.3f, &at, NULL), DP_OK);
-        assert_int_equal(at, count - 1);
-        assert_memory_equal(dp_hogwild_losses(pool), plain.losses, count * sizeof(float));
+        assert_int_equal(run(&s, pool, count, 0.3f, &out, NULL), DP_OK);
+        assert_int_equal(out.at, count - 1);
+        assert_memory_equal(out.losses, plain.losses, count * sizeof(float));
         for (int p = 0; p < FIX_PARAMETERS; p++) {
             size_t bytes = floats_of(s.weights, &s, p) * sizeof(float);
-            assert_memory_equal(dp_gradients_sum(dp_hogwild_sum(pool), p), plain.sum[p], bytes);
+            assert_memory_equal(dp_gradients_sum(out.sum, p), plain.sum[p], bytes);
             assert_memory_equal(dp_weights_local(s.weights, p), dp_weights_local(plain.weights, p), bytes);
         }
         size_t n, m;
-        assert_ptr_equal(dp_gradients_keys(dp_hogwild_sum(pool), 0, &n), dp_weights_keys(s.weights, 0, &m));
+        assert_ptr_equal(dp_gradients_keys(out.sum, 0, &n), dp_weights_keys(s.weights, 0, &m));
         assert_int_equal(n, m);
         plain_clear(&plain);
         if (count < 7)
@@ -241,14 +241,15 @@ static void the_sum_has_every_gradient(void **state)
     for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
         struct dp_hogwild *pool = pool_open(&s, threads[t]);
         for (uint32_t round = 0; round < 60; round++) {
-            uint32_t count = 1 + random_below(&s, BATCHES), at;
+            uint32_t count = 1 + random_below(&s, BATCHES);
+            struct dp_hogwild_round out;
             struct plain plain;
             plain_run(&plain, &s, count, 0);
-            assert_int_equal(run(&s, pool, count, 0, &at, NULL), DP_OK);
-            assert_memory_equal(dp_hogwild_losses(pool), plain.losses, count * sizeof(float));
+            assert_int_equal(run(&s, pool, count, 0, &out, NULL), DP_OK);
+            assert_memory_equal(out.losses, plain.losses, count * sizeof(float));
             for (int p = 0; p < FIX_PARAMETERS; p++)
                 for (size_t i = 0; i < floats_of(s.weights, &s, p); i++) {
-                    float off = dp_gradients_sum(dp_hogwild_sum(pool), p)[i] - plain.sum[p][i];
+                    float off = dp_gradients_sum(out.sum, p)[i] - plain.sum[p][i];
                     assert_true(fabsf(off) <= 1e-5f * plain.sizes[p][i]);
                 }
             plain_clear(&plain);
@@ -258,7 +259,8 @@ static void the_sum_has_every_gradient(void **state)
     close_shared(&s);
 }
 
-/* All minibatches are the same one: if threads did not see each other's steps, every loss were near the first. */
+/* All minibatches are the same one: if threads did not see each other's steps, every loss were near the
+ * first. */
 static void threads_move_one_local_copy(void **state)
 {
     (void)state;
@@ -268,7 +270,7 @@ static void threads_move_one_local_copy(void **state)
     for (uint32_t b = 0; b < BATCHES; b++)
         batch[b] = s.batch[0];
     struct dp_hogwild *pool = pool_open(&s, 4);
-    uint32_t at;
+    struct dp_hogwild_round out;
     pull(&s, s.weights, 1);
     float first = 0, last = 0;
     for (uint32_t round = 0; round < 200; round++) {
@@ -276,9 +278,9 @@ static void threads_move_one_local_copy(void **state)
         for (uint32_t i = 0; i < BATCHES; i++)
             dp_hogwild_rates(pool)[i] = 0.1f;
         dp_hogwild_start(pool, s.weights, batch, BATCHES);
-        assert_int_equal(dp_hogwild_finish(pool, &at, NULL), DP_OK);
-        first = round == 0 ? dp_hogwild_losses(pool)[0] : first;
-        last = dp_hogwild_losses(pool)[BATCHES - 1];
+        assert_int_equal(dp_hogwild_finish(pool, &out, NULL), DP_OK);
+        first = round == 0 ? out.losses[0] : first;
+        last = out.losses[BATCHES - 1];
     }
     assert_true(last < first / 10);
     dp_hogwild_close(&pool);
@@ -290,16 +292,16 @@ static void a_loss_that_is_not_finite_stops(void **state)
     (void)state;
     struct shared s;
     struct dp_error err = {0};
-    uint32_t at;
+    struct dp_hogwild_round out;
     open_shared(&s, 4);
     struct dp_hogwild *pool = pool_open(&s, 2);
     s.batch[9]->list[0].values[0] = NAN;
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, &err), DP_NOT_FINITE);
-    assert_int_equal(at, 9);
+    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &out, &err), DP_NOT_FINITE);
+    assert_int_equal(out.at, 9);
     assert_non_null(strstr(err.text, "the loss is"));
     /* A fetch that is sound trains. */
     s.batch[9]->list[0].values[0] = 1;
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, &err), DP_OK);
+    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &out, &err), DP_OK);
     dp_hogwild_close(&pool);
     close_shared(&s);
 }
@@ -309,12 +311,12 @@ static void what_a_program_refuses_is_said(void **state)
     (void)state;
     struct shared s;
     struct dp_error err = {0};
-    uint32_t at;
+    struct dp_hogwild_round out;
     open_shared(&s, 5);
     struct dp_hogwild *pool = pool_open(&s, 3);
     s.batch[3]->labels[2] = 7;
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, &err), DP_DATA);
-    assert_int_equal(at, 3);
+    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &out, &err), DP_DATA);
+    assert_int_equal(out.at, 3);
     assert_non_null(strstr(err.text, "label 7 of example 2"));
     dp_hogwild_close(&pool);
     close_shared(&s);
@@ -324,13 +326,13 @@ static void a_signal_stops(void **state)
 {
     (void)state;
     struct shared s;
-    uint32_t at;
+    struct dp_hogwild_round out;
     open_shared(&s, 6);
     struct dp_hogwild *pool = pool_open(&s, 2);
     atomic_store(&s.stop, SIGTERM);
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, NULL), DP_STOPPING);
+    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &out, NULL), DP_STOPPING);
     atomic_store(&s.stop, 0);
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &at, NULL), DP_OK);
+    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &out, NULL), DP_OK);
     dp_hogwild_close(&pool);
     close_shared(&s);
 }
