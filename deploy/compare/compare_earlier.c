@@ -5,6 +5,7 @@
 #include "deploy/run/run_provenance.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,17 +48,13 @@ void dp_compare_earlier_clear(struct dp_compare_earlier *earlier)
 
 /* ---- --resume */
 
-static bool is_of(const json_t *machine, const json_t *here)
-{
-    return json_equal(json_object_get(machine, "processor"), json_object_get(here, "processor")) &&
-           json_equal(json_object_get(machine, "cores"), json_object_get(here, "cores"));
-}
-
 static enum dp_status check_origin(const struct dp_compare_earlier *earlier, struct dp_error *err)
 {
     const json_t *root = earlier->comparison.root;
     json_t *here = dp_origin_of_command("compare", 0, NULL);
-    bool is_same = is_of(json_object_get(root, "machine"), json_object_get(here, "machine")) &&
+    const json_t *machine = json_object_get(root, "machine"), *its = json_object_get(here, "machine");
+    bool is_same = json_equal(json_object_get(machine, "processor"), json_object_get(its, "processor")) &&
+                   json_equal(json_object_get(machine, "cores"), json_object_get(its, "cores")) &&
                    json_equal(json_object_get(root, "version"), json_object_get(here, "version"));
     json_decref(here);
     return is_same ? DP_OK
@@ -197,27 +194,26 @@ enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_plan 
 
 /* ---- what is kept */
 
+static void take(json_t *to, const json_t *from, const char *key)
+{
+    json_t *value = json_object_get(from, key);
+    if (value && !json_is_null(value))
+        (void)json_object_set(to, key, value);
+}
+
 void dp_compare_earlier_hand_over(const struct dp_compare_earlier *earlier, struct dp_compare_record *record)
 {
     static const char *const origin[] = {"began", "command", "directory"}, *const settings[] = {
                                                                                "metric", "higher_is_better",
                                                                                "grid_metric"};
-    const json_t *root = earlier->comparison.root, *from = dp_comparison_settings(root);
-    json_t *to = json_object_get(record->root, "settings"), *value;
+    const json_t *root = earlier->comparison.root;
     if (!earlier->resumes)
         return;
-    for (size_t i = 0; i < sizeof origin / sizeof origin[0]; i++) {
-        value = json_object_get(root, origin[i]);
-        if (value)
-            (void)json_object_set(record->root, origin[i], value);
+    for (size_t i = 0; i < 3; i++) {
+        take(record->root, root, origin[i]);
+        take(json_object_get(record->root, "settings"), dp_comparison_settings(root), settings[i]);
     }
-    double seconds = json_number_value(json_object_get(root, "seconds"));
-    record->earlier_s = seconds > 0 ? seconds : 0;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        value = json_object_get(from, settings[i]);
-        if (value && !json_is_null(value))
-            (void)json_object_set(to, settings[i], value);
-    }
+    record->earlier_s = fmax(json_number_value(json_object_get(root, "seconds")), 0);
 }
 
 json_t *dp_compare_earlier_run(const struct dp_compare_earlier *earlier, const char *mode, uint64_t seed)
@@ -232,18 +228,14 @@ json_t *dp_compare_earlier_run(const struct dp_compare_earlier *earlier, const c
     return NULL;
 }
 
-static const json_t *grid_of(const json_t *root, const char *mode)
-{
-    for (size_t m = 0; m < dp_comparison_modes(root); m++)
-        if (strcmp(dp_comparison_mode(root, m), mode) == 0)
-            return json_object_get(dp_comparison_mode_object(root, m), "grid");
-    return NULL;
-}
-
 json_t *dp_compare_earlier_try(const struct dp_compare_earlier *earlier, const char *mode, double rate,
                                uint64_t seed)
 {
-    const json_t *grid = earlier->resumes ? grid_of(earlier->comparison.root, mode) : NULL;
+    const json_t *root = earlier->comparison.root;
+    size_t m = 0, modes = earlier->resumes ? dp_comparison_modes(root) : 0;
+    while (m < modes && strcmp(dp_comparison_mode(root, m), mode) != 0)
+        m++;
+    const json_t *grid = m < modes ? json_object_get(dp_comparison_mode_object(root, m), "grid") : NULL;
     for (size_t i = 0; i < json_array_size(grid); i++) {
         const json_t *one = json_array_get(grid, i);
         if (json_number_value(json_object_get(one, "rate")) == rate &&

@@ -43,9 +43,7 @@ static void put_interval_cell(FILE *to, const json_t *root, size_t mode, enum dp
     struct dp_interval own = dp_statistics_mode(root, mode, quantity);
     char text[DP_COMPARE_INTERVAL_BYTES + 64];
     (void)dp_compare_interval_text(&own, dp_compare_digits(quantity, own.mean), text);
-    size_t good = dp_ending_count(root, mode, DP_COMPARISON_GOOD), runs = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
-        runs += dp_comparison_run_of(root, mode, s) != NULL;
+    size_t good = dp_ending_count(root, mode, DP_COMPARISON_GOOD), runs = dp_comparison_tried(root, mode);
     bool target = quantity == DP_QUANTITY_SECONDS_TO || quantity == DP_QUANTITY_EXAMPLES_TO;
     if (target && good > 0 && own.n == 0)
         (void)snprintf(text, sizeof text, "not reached");

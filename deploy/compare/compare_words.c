@@ -124,15 +124,6 @@ static void put_sign(FILE *to, const json_t *root, const json_t *run)
               to);
 }
 
-/* Seeds with which the mode was trained: a comparison may end before the others. */
-static size_t tried_of(const json_t *root, size_t mode)
-{
-    size_t tried = 0;
-    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
-        tried += dp_comparison_run_of(root, mode, s) != NULL;
-    return tried;
-}
-
 /* "2 of 3 seeds", "the one seed that was tried", "1 of the 2 seeds that were tried" */
 static void put_share_of_seeds(FILE *to, size_t count, size_t tried, size_t seeds)
 {
@@ -152,7 +143,7 @@ static size_t put_ended(FILE *to, const json_t *root, size_t mode, enum dp_compa
     if (count == 0)
         return 0;
     fprintf(to, "%s %s with ", dp_comparison_mode(root, mode), verb);
-    put_share_of_seeds(to, count, tried_of(root, mode), seeds);
+    put_share_of_seeds(to, count, dp_comparison_tried(root, mode), seeds);
     fputs(": ", to);
     for (size_t s = 0; s < seeds; s++) {
         const json_t *run = dp_comparison_run_of(root, mode, s);
@@ -170,7 +161,7 @@ static void put_untried(FILE *to, const json_t *root)
 {
     size_t seeds = dp_comparison_seeds(root), most = 0;
     for (size_t m = 0; m < dp_comparison_modes(root); m++) {
-        size_t tried = tried_of(root, m);
+        size_t tried = dp_comparison_tried(root, m);
         most = tried > most ? tried : most;
     }
     if (most == 0 || most == seeds)

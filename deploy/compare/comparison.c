@@ -165,6 +165,14 @@ bool dp_comparison_is_good(const json_t *run)
     return strcmp(dp_training_text(run, "status"), "ok") == 0;
 }
 
+size_t dp_comparison_tried(const json_t *root, size_t mode)
+{
+    size_t tried = 0;
+    for (size_t s = 0; s < dp_comparison_seeds(root); s++)
+        tried += dp_comparison_run_of(root, mode, s) != NULL;
+    return tried;
+}
+
 const json_t *dp_comparison_next_trained(const json_t *root, size_t mode, size_t *seed)
 {
     const json_t *run = NULL;

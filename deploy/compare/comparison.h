@@ -42,6 +42,8 @@ const json_t *dp_comparison_run(const json_t *root, size_t run);
 /* The run of this mode with the seed number `seed` of the settings (0 is the first), whether it was good or not; NULL: there is none. */
 const json_t *dp_comparison_run_of(const json_t *root, size_t mode, size_t seed);
 size_t dp_comparison_seeds(const json_t *root);
+/* Seeds with which the mode was trained: a comparison may end before the others. */
+size_t dp_comparison_tried(const json_t *root, size_t mode);
 /* The next run of this mode that was trained to its end, from seed number *seed on, which is then the one after it; NULL: there is none. */
 const json_t *dp_comparison_next_trained(const json_t *root, size_t mode, size_t *seed);
 /* The same of runs whose outcome is good. */
