@@ -495,12 +495,3 @@ bool dp_fake_store_has_link(const struct dp_fake_store *fake, const char *name)
 {
     return name[0] && find_link(fake, name);
 }
-
-const void *dp_fake_store_link_row(const struct dp_fake_store *fake, const char *name,
-                                   struct dp_store_key key, size_t *bytes)
-{
-    unsigned char key_bytes[KEY_BYTES];
-    DP_ASSERT(dp_fake_store_has_link(fake, name));
-    put_key(key_bytes, key);
-    return value_of(map_find(&find_link(fake, name)->rows, key_bytes, sizeof key_bytes), bytes);
-}

@@ -53,8 +53,6 @@ const void *dp_fake_store_mark(const struct dp_fake_store *fake, const void *key
 /* Links that are there; a row, a mark of one. */
 uint32_t dp_fake_store_links(const struct dp_fake_store *fake);
 bool dp_fake_store_has_link(const struct dp_fake_store *fake, const char *name);
-const void *dp_fake_store_link_row(const struct dp_fake_store *fake, const char *name,
-                                   struct dp_store_key key, size_t *bytes);
 /* Puts past all jobs: stored state to start from, or stored damage. */
 void dp_fake_store_put_row(struct dp_fake_store *fake, struct dp_store_key key, const void *row,
                            size_t bytes);

@@ -69,7 +69,9 @@ void reg_to_server(struct reg *reg, uint32_t client, uint32_t link, struct dp_me
     sim_mail_send(reg->world, &reg->plan.mail, &mail, arrive, reg);
 }
 
-void reg_to_client(struct reg *reg, const struct dp_peer *to, uint32_t link, struct dp_message *message)
+/* Also of connections that are gone: then it is not delivered. */
+static void reg_to_client(struct reg *reg, const struct dp_peer *to, uint32_t link,
+                          struct dp_message *message)
 {
     const struct sim_mail mail = {.message = message, .peer = *to, .link = link};
     sim_mail_send(reg->world, &reg->plan.mail, &mail, arrive, reg);

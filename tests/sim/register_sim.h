@@ -51,8 +51,6 @@ struct reg {
 /* ---- the network ---- */
 
 void reg_to_server(struct reg *reg, uint32_t client, uint32_t link, struct dp_message *message);
-/* Also of connections that are gone: then it is not delivered. */
-void reg_to_client(struct reg *reg, const struct dp_peer *to, uint32_t link, struct dp_message *message);
 
 /* ---- clients ---- */
 

@@ -294,16 +294,23 @@ struct reached {
 /* What two workers on two servers reach. Longer than other waits: ctest has the deadline of all. */
 #define LONG_MS (60u * 60 * 1000)
 
+/* Skips without the file, without DP_LONG and under sanitizers: all_items_are_ranked and ratings_alone go the same way. */
+static const char *gowalla(struct dp_place *place)
+{
+    const char *data = getenv("DOWNPOUR_DATA");
+    const char *train = dp_place_text(place, "%s/gowalla.ncf.train.pairs.zst", data ? data : "");
+    if (!getenv("DP_LONG") || DP_PATIENCE > 1 || access(train, R_OK) != 0) {
+        print_message("skipped: with DP_LONG=1, %s, and without sanitizers\n", train);
+        skip();
+    }
+    return train;
+}
+
 static struct reached train_gowalla(struct dp_place *place, const char *model, const char *rate,
                                     const char *l2, const char *epochs)
 {
-    const char *data = getenv("DOWNPOUR_DATA");
-    const char *train = dp_place_text(place, "%s/gowalla.ncf.train.pairs.zst", data ? data : ""),
+    const char *train = gowalla(place), *data = getenv("DOWNPOUR_DATA"),
                *report = dp_place_path(place, "run/report.json");
-    if (access(train, R_OK) != 0) {
-        print_message("skipped: DOWNPOUR_DATA names no directory with gowalla.ncf.train.pairs.zst\n");
-        skip();
-    }
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--fresh", "--dir", dp_place_path(place, "run"), "--servers", "2",
         "--workers", "2", "--model", model, "--train", train, "--test",
@@ -321,19 +328,8 @@ static struct reached train_gowalla(struct dp_place *place, const char *model, c
 /* From the ratings alone: one item of each user is held out. 20 of 40,981 items are 0.0005. */
 static void gowalla_alone(void **state)
 {
-    if (!getenv("DP_LONG") || DP_PATIENCE > 1) {
-        print_message(
-            "skipped: all_items_are_ranked and ratings_alone go the same way; with DP_LONG=1, without "
-            "sanitizers, these too\n");
-        skip();
-    }
     struct dp_place *place = *state;
-    const char *data = getenv("DOWNPOUR_DATA"), *report = dp_place_path(place, "run/report.json");
-    const char *train = dp_place_text(place, "%s/gowalla.ncf.train.pairs.zst", data ? data : "");
-    if (access(train, R_OK) != 0) {
-        print_message("skipped: DOWNPOUR_DATA names no directory with gowalla.ncf.train.pairs.zst\n");
-        skip();
-    }
+    const char *train = gowalla(place), *report = dp_place_path(place, "run/report.json");
     struct dp_process *run = dp_place_start(
         place, "downpour", "run", "--fresh", "--dir", dp_place_path(place, "run"), "--servers", "2",
         "--workers", "2", "--model", "mf:16", "--train", train, "--holdout", "leave-one-out", "--optimizer",
@@ -350,10 +346,6 @@ static void gowalla_alone(void **state)
 /* What is to be reached, and a better model that is better. */
 static void gowalla_in_full(void **state)
 {
-    if (!getenv("DP_LONG") || DP_PATIENCE > 1) {
-        print_message("skipped: all epochs with DP_LONG=1, without sanitizers\n");
-        skip();
-    }
     struct reached mf = train_gowalla(*state, "mf:16", "0.05", "0", "20");
     assert_true(mf.hr >= 0.88 && mf.ndcg >= 0.62);
     struct reached bpr = train_gowalla(*state, "mf:32,loss=bpr", "0.1", "5e-6", "60");

@@ -16,7 +16,8 @@ uint64_t world_draw(struct world *world)
     return z ^ z >> 31;
 }
 
-size_t world_record(uint64_t tag, uint64_t size_max, uint8_t *to)
+/* Bytes of the record with this tag. */
+static size_t world_record(uint64_t tag, uint64_t size_max, uint8_t *to)
 {
     uint64_t x = tag * 0x9e3779b97f4a7c15u + 1;
     size_t bytes = 8 + (size_t)(x >> 20) % size_max;

@@ -32,8 +32,6 @@ void world_init(struct world *world, uint64_t seed, enum dp_durability durabilit
 void world_grows(struct world *world);
 void world_clear(struct world *world);
 uint64_t world_draw(struct world *world);
-/* Bytes of the record with this tag. */
-size_t world_record(uint64_t tag, uint64_t size_max, uint8_t *to);
 
 /* Opens and compares. The status is the journal's: DP_IO when power went, and what else the test expects. */
 enum dp_status world_open(struct world *world, struct dp_error *err);

@@ -100,12 +100,7 @@ void bed_clear(struct bed *bed)
 
 void bed_open(struct bed *bed, uint32_t index, uint32_t shards)
 {
-    bed_open_with(bed, index, shards, 16);
-}
-
-void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jobs_max)
-{
-    bed_init(bed, jobs_max);
+    bed_init(bed, 16);
     bed->host.options.index = index;
     bed->host.options.shards = shards;
     bed_open_shard(bed);

@@ -59,7 +59,6 @@ void bed_open_shard(struct bed *bed);
 /* Closed already, or as after a crash. */
 void bed_clear(struct bed *bed);
 void bed_open(struct bed *bed, uint32_t index, uint32_t shards);
-void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jobs_max);
 void bed_close(struct bed *bed);
 /* Drains, closes, opens again on the same store. */
 void bed_restart(struct bed *bed);
