@@ -66,25 +66,6 @@ static void take_steps(const struct dp_union *cut, struct dp_steps *out)
     assert_int_equal(dp_steps_mark_unpack(cut->steps, cut->steps_bytes, out, 0, NULL), DP_OK);
 }
 
-/* Shard 1 has closed step 11 and has a push of the open one; shard 0 is behind with the close and the view. */
-static void test_sync_steps(void **unused)
-{
-    (void)unused;
-    static struct dp_steps all;
-    struct dp_union_part parts[2];
-    struct dp_union cut;
-    struct dp_error err = {0};
-    put_steps(&parts[1], 4, 9, DP_SYNC, 12, (uint64_t[]){13, 12});
-    put_steps(&parts[0], 4, 8, DP_SYNC, 11, (uint64_t[]){12, 11});
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    assert_true(cut.has_sync && cut.run == 4 && cut.step == 12);
-    take_steps(&cut, &all);
-    assert_true(all.open == 12 && all.view.number == 9 && all.next[0] == 12 && all.next[1] == 12);
-    dp_steps_clear(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
-}
-
 /* What the union tells of member 1 of two, where the open step is 12: `next` and its interval as the one shard has them. {0}: there is no
  * cut now. */
 static struct dp_steps_place place_of(struct dp_member member, struct dp_steps_place place)
@@ -129,24 +110,6 @@ static void test_members_that_left_the_open_step(void **unused)
     /* Taken back from step 9 on by one shard, and passed by the one that closed 11 without it. */
     place = place_of((struct dp_member){6, UINT64_MAX, 9, 2}, (struct dp_steps_place){9, 9, 5});
     assert_true(place.start == UINT64_MAX);
-}
-
-static void test_ssp_steps(void **unused)
-{
-    (void)unused;
-    static struct dp_steps all;
-    struct dp_union_part parts[2];
-    struct dp_union cut;
-    struct dp_error err = {0};
-    put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 11});
-    put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 14});
-    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
-    assert_true(!cut.has_sync && cut.run == 4 && cut.step == 0);
-    take_steps(&cut, &all);
-    assert_true(all.open == 3 && all.next[0] == 13 && all.next[1] == 14);
-    dp_steps_clear(&all);
-    dp_union_clear(&cut);
-    free_parts(parts, 2);
 }
 
 static void test_shards_in_different_runs(void **unused)
@@ -211,9 +174,7 @@ static void test_three_shards_in_any_order(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sync_steps),
         cmocka_unit_test(test_members_that_left_the_open_step),
-        cmocka_unit_test(test_ssp_steps),
         cmocka_unit_test(test_shards_in_different_runs),
         cmocka_unit_test(test_three_shards_in_any_order),
     };

@@ -102,28 +102,6 @@ static enum dp_status may(const struct scene *s, uint32_t rank, uint64_t step)
     return dp_steps_check(s->steps, &who, NULL);
 }
 
-static void sync_accepts_a_step_behind_the_open_one(void **state)
-{
-    (void)state;
-    for (uint64_t from = 11; from < 16; from++) {
-        struct scene s = begun(DP_SYNC, 0);
-        close_with(&s, 7);
-        assert_int_equal(set(&s, 2, 10, 11), DP_VIEW_NEWER);
-        close_with(&s, 3);
-        close_with(&s, 3);
-        assert_true(s.steps->open == 13 && dp_steps_begin(s.steps) == 14);
-        if (from <= 13)
-            passed(&s, 2, from);
-        else
-            accepted(&s, 2, from);
-        for (uint64_t step = 13; step < 18; step++) { /* with it from its step on, if it was accepted */
-            assert_int_equal(s.steps->wanted, from > 13 && step >= from ? 3 : 2);
-            close_with(&s, from > 13 && step >= from ? 7 : 3);
-        }
-        end(&s);
-    }
-}
-
 static void who_returns_may_speak_of_its_steps_only(void **state)
 {
     (void)state;
@@ -210,42 +188,6 @@ static void nonsense_is_refused(void **state)
     end(&s);
 }
 
-/* A later view may move the step; of one that was passed, too. */
-static void a_return_may_be_moved(void **state)
-{
-    (void)state;
-    struct scene s = begun(DP_SYNC, 0);
-    close_with(&s, 7);
-    assert_int_equal(set(&s, 2, 10, 11), DP_VIEW_NEWER);
-    accepted(&s, 2, 13);
-    close_with(&s, 3);
-    close_with(&s, 3);
-    assert_int_equal(s.steps->wanted, 3); /* step 13 waits for it */
-    accepted(&s, 2, 15);
-    close_with(&s, 3);
-    close_with(&s, 3);
-    assert_int_equal(set(&s, 2, 15, 15), DP_VIEW_NEWER);
-    close_with(&s, 3);
-    passed(&s, 2, 16);
-    end(&s);
-}
-
-static void a_passed_one_may_leave_and_return(void **state)
-{
-    (void)state;
-    struct scene s = begun(DP_SYNC, 0);
-    close_with(&s, 7);
-    assert_int_equal(set(&s, 2, 10, 11), DP_VIEW_NEWER);
-    close_with(&s, 3);
-    passed(&s, 2, 12);
-    close_with(&s, 3);
-    assert_int_equal(set(&s, 2, 12, 12), DP_VIEW_NEWER);
-    close_with(&s, 3);
-    passed(&s, 2, 13);
-    accepted(&s, 2, 17);
-    end(&s);
-}
-
 static void ssp_accepts_what_nobody_was_told_to_be_over(void **state)
 {
     (void)state;
@@ -271,37 +213,6 @@ static void ssp_accepts_what_nobody_was_told_to_be_over(void **state)
     accepted(&s, 2, 18);
     assert_int_equal(s.steps->least, 18);
     end(&s);
-}
-
-static void async_accepts_any(void **state)
-{
-    (void)state;
-    struct scene s = begun(DP_ASYNC, 0);
-    dp_steps_pushed(s.steps, 0, 50);
-    assert_int_equal(set(&s, 2, 10, 10), DP_VIEW_NEWER);
-    accepted(&s, 2, 11);
-    end(&s);
-}
-
-/* All others have left: the steps before the one from which it takes part are nobody's. */
-static void steps_of_nobody_are_skipped(void **state)
-{
-    (void)state;
-    for (int by_close = 0; by_close < 2; by_close++) {
-        struct scene s = begun(DP_SYNC, 0);
-        close_with(&s, 7);
-        assert_int_equal(set(&s, 2, 10, 11), DP_VIEW_NEWER);
-        accepted(&s, 2, 15);
-        assert_int_equal(set(&s, 0, 10, 11 + (unsigned)by_close), DP_VIEW_NEWER);
-        assert_int_equal(set(&s, 1, 10, 11 + (unsigned)by_close), DP_VIEW_NEWER);
-        if (by_close) {
-            assert_int_equal(s.steps->open, 11);
-            close_with(&s, 3);
-        }
-        assert_true(s.steps->open == 15 && s.steps->wanted == 1 && s.steps->pushed == 0);
-        close_with(&s, 4);
-        end(&s);
-    }
 }
 
 static struct scene from_mark(const void *bytes, size_t size)
@@ -355,15 +266,10 @@ static void the_first_format_of_the_mark_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sync_accepts_a_step_behind_the_open_one),
         cmocka_unit_test(who_returns_may_speak_of_its_steps_only),
         cmocka_unit_test(what_it_pushed_before_counts_for_the_open_step),
         cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(a_return_may_be_moved),
-        cmocka_unit_test(a_passed_one_may_leave_and_return),
         cmocka_unit_test(ssp_accepts_what_nobody_was_told_to_be_over),
-        cmocka_unit_test(async_accepts_any),
-        cmocka_unit_test(steps_of_nobody_are_skipped),
         cmocka_unit_test(the_mark_keeps_what_was_accepted),
         cmocka_unit_test(the_first_format_of_the_mark_is_refused),
     };
