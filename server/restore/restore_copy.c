@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/env/clock.h"
-#include "server/restore/restore_put.h"
+#include "server/restore/restore_marks.h"
 #include "server/store/repair/rocks_adopt.h"
 
 #include <errno.h>

@@ -1,10 +1,13 @@
-/* Restore marks: a list of marks for a restored store, whose keys and values it owns.
+/* Restore marks: the marks of a restored store (server/durable/durable_marks.h), in a list that owns their
+ * keys and values.
+ *     a shard that is copied, with its tail as its journal: put_copied -> write
+ *     a new shard with the rows of several: see_streams of each old store, recovered -> put_new -> write
  * Memory    put copies; clear frees all. Without memory a put sets `failed`, and later ones do nothing.
  * Thread    Any. */
 #ifndef DP_RESTORE_RESTORE_MARKS_H
 #define DP_RESTORE_RESTORE_MARKS_H
 
-#include "server/store/store.h"
+#include "server/restore/restore_from.h"
 
 #define DP_RESTORE_MARKS_MAX 512u /* more than tables are possible */
 
@@ -19,6 +22,15 @@ void dp_restore_marks_put(struct dp_restore_marks *marks, const struct dp_store_
 void dp_restore_marks_put_bytes(struct dp_restore_marks *marks, const char *key, const void *value,
                                 size_t bytes);
 void dp_restore_marks_put_u64(struct dp_restore_marks *marks, const char *key, uint64_t value);
+/* Ids and steps of all shards, tables that its link lacks, and what makes the tail its journal. */
+void dp_restore_put_copied(struct dp_restore_marks *marks, const struct dp_restore_from *from,
+                           const struct dp_manifest_shard *shard);
+/* *streams: 0 before the first store. No stream from it on was given out. */
+DP_MUST_USE
+enum dp_status dp_restore_see_streams(uint64_t *streams, const struct dp_store *store, struct dp_error *err);
+/* rows: of which `target` is this shard; they were counted. */
+void dp_restore_put_new(struct dp_restore_marks *marks, const struct dp_restore_from *from, uint64_t streams,
+                        const struct dp_restore_rows *rows, uint32_t target);
 /* Puts them into a store that has no job under way, durably. DP_NOMEM, too, where a put failed. */
 DP_MUST_USE
 enum dp_status dp_restore_marks_write(const struct dp_restore_marks *marks, const struct dp_store *store,

@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/env/directory.h"
-#include "server/restore/restore_put.h"
+#include "server/restore/restore_marks.h"
 #include "server/restore/restore_source.h"
 #include "server/store/rocks_store.h"
 
@@ -15,7 +15,7 @@ struct splitting {
     struct dp_store *store; /* [count] */
     struct dp_restore_target *target;
     struct dp_restore_rows *rows;
-    struct dp_restore_seen seen;
+    uint64_t streams; /* no stream from this one on was given out */
 };
 
 static enum dp_status path_of(struct dp_checkpoint_path *path, const struct dp_restore_split *o,
@@ -65,7 +65,7 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
         st = dp_restore_source_open(&options, &source, err);
     struct dp_store *store = st == DP_OK ? dp_restore_source_store(source) : NULL;
     if (st == DP_OK)
-        st = dp_restore_see(&s->seen, store, err);
+        st = dp_restore_see_streams(&s->streams, store, err);
     if (st == DP_OK)
         st = dp_restore_rows_take(s->rows, store, shard->range, err);
     dp_restore_source_close(&source);
@@ -85,7 +85,7 @@ static enum dp_status finish(struct splitting *s, uint32_t target, struct dp_err
     struct dp_restore_marks *marks = calloc(1, sizeof *marks);
     if (!marks)
         return dp_fail(err, DP_NOMEM, "the marks of shard %" PRIu32, s->o->first + target);
-    dp_restore_put_new(marks, from, &s->seen, s->rows, target);
+    dp_restore_put_new(marks, from, s->streams, s->rows, target);
     enum dp_status st = dp_restore_marks_write(marks, &s->store[target], err);
     dp_restore_marks_clear(marks);
     free(marks);

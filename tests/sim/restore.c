@@ -1,7 +1,7 @@
 #include "tests/sim/restore.h"
 
 #include "server/control/register_file.h"
-#include "server/restore/restore_put.h"
+#include "server/restore/restore_marks.h"
 #include "tests/lib/shard_bed.h"
 #include "tests/sim/command.h"
 #include "tests/sim/control.h"
@@ -201,13 +201,13 @@ static void split_rows(struct sim_world *world, const struct sim_checkpoint *c,
                        struct dp_restore_target *target, struct dp_restore_rows *rows)
 {
     static struct dp_restore_marks marks;
-    struct dp_restore_seen seen = {0};
+    uint64_t streams = 0;
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < c->from.manifest.shards && st == DP_OK; i++) {
         struct sim_store *old = recover(world, c, i);
         struct dp_store from = sim_store_open(old);
-        st = dp_restore_see(&seen, &from, &err);
+        st = dp_restore_see_streams(&streams, &from, &err);
         if (st == DP_OK)
             st = dp_restore_rows_take(rows, &from, c->from.manifest.shard[i].range, &err);
         from.close(from.self);
@@ -218,7 +218,7 @@ static void split_rows(struct sim_world *world, const struct sim_checkpoint *c,
     if (st != DP_OK)
         sim_fail(world, "the rows of checkpoint %016" PRIx64 ": %s", c->order, err.text);
     for (uint32_t i = 0; i < world->plan.servers; i++) {
-        dp_restore_put_new(&marks, &c->from, &seen, rows, i);
+        dp_restore_put_new(&marks, &c->from, streams, rows, i);
         put_marks_last(target[i].store, &marks);
         target[i].store->close(target[i].store->self);
         dp_restore_marks_clear(&marks);

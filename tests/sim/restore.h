@@ -1,7 +1,7 @@
 /* Restore: a cluster from one of the world's checkpoints, as server/restore makes it.
  *     the same number of shards: each is its link with its tail as journal, and the marks that the restore puts
  *     another one: each old shard is made so, opened and drained; its rows go into the stores of the new ones
- * Product   tails (server/checkpoint/tail.c), marks (restore_put.c), rows (restore_rows.c), the shard's own recovery. Modelled: files, and
+ * Product   tails (server/checkpoint/tail.c), marks (restore_marks.c), rows (restore_rows.c), the shard's own recovery. Modelled: files, and
  *           in which order they are made durable.
  * Thread    One. Failure: sim_fail. */
 #ifndef DP_TESTS_SIM_RESTORE_H
