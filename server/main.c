@@ -46,7 +46,7 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    bool read_only, replaces, discards, existing, overwrite, exchanges;
+    int read_only, replaces, discards, existing, overwrite, exchanges; /* flags */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     struct dp_registration *registration;
     struct dp_copier_thread *copier; /* NULL: read-only */
@@ -87,16 +87,21 @@ static const char usage[] =
     "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
     "exits.\n";
 
-static enum dp_status read_flags(int argc, char **argv, struct server *server, bool *help,
+static enum dp_status read_flags(int argc, char **argv, struct server *server, int *help,
                                  struct dp_error *err)
 {
-    static const struct option flags[] = {
-        {"cluster", required_argument, NULL, 'c'}, {"server", required_argument, NULL, 's'},
-        {"read-only", no_argument, NULL, 'r'},     {"replace-store", no_argument, NULL, 'p'},
-        {"discard", no_argument, NULL, 'd'},       {"existing-store", no_argument, NULL, 'e'},
-        {"restore", required_argument, NULL, 'R'}, {"overwrite", no_argument, NULL, 'o'},
-        {"history", required_argument, NULL, 'H'}, {"exchange", no_argument, NULL, 'x'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
+                                   {"server", required_argument, NULL, 's'},
+                                   {"restore", required_argument, NULL, 'R'},
+                                   {"history", required_argument, NULL, 'H'},
+                                   {"read-only", no_argument, &server->read_only, 1},
+                                   {"replace-store", no_argument, &server->replaces, 1},
+                                   {"discard", no_argument, &server->discards, 1},
+                                   {"existing-store", no_argument, &server->existing, 1},
+                                   {"overwrite", no_argument, &server->overwrite, 1},
+                                   {"exchange", no_argument, &server->exchanges, 1},
+                                   {"help", no_argument, help, 1},
+                                   {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
     uint64_t n = 0;
     opterr = 0;
@@ -105,25 +110,11 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             path = optarg;
         else if (c == 's')
             number = optarg;
-        else if (c == 'r')
-            server->read_only = true;
-        else if (c == 'p')
-            server->replaces = true;
-        else if (c == 'd')
-            server->discards = true;
-        else if (c == 'e')
-            server->existing = true;
         else if (c == 'R')
             server->restores = optarg;
-        else if (c == 'o')
-            server->overwrite = true;
         else if (c == 'H')
             server->history = optarg;
-        else if (c == 'x')
-            server->exchanges = true;
-        else if (c == 'h')
-            *help = true;
-        else
+        else if (c != 0)
             return dp_fail(err, DP_ARGUMENT, "flag '%s' is unknown or has no value; see --help",
                            argv[optind - 1]);
     }
@@ -186,7 +177,7 @@ static void wake(void *context)
 static void know_generation(void *context, uint64_t generation, uint64_t history)
 {
     const struct server *server = context;
-    dp_control_tell(server->control, generation, history);
+    dp_control_set_generation(server->control, generation, history);
 }
 
 static struct dp_layout layout_of(const struct server *server)
@@ -372,10 +363,10 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
 }
 
 /* Returns at a signal to stop (*received), or when a shard could not be opened (0). */
-static enum dp_status serve_until_told(struct server *server, int signal_fd, int *received,
-                                       struct dp_error *err)
+static enum dp_status serve_until_stopped(struct server *server, int signal_fd, int *received,
+                                          struct dp_error *err)
 {
-    bool ready = false, failed = false, told = false;
+    bool ready = false, failed = false, reported = false;
     enum dp_status st = DP_OK;
     while (*received == 0 && !failed && (st == DP_OK || st == DP_FULL)) {
         struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
@@ -394,10 +385,10 @@ static enum dp_status serve_until_told(struct server *server, int signal_fd, int
             st = dp_registration_check(server->registration, err);
         if (all && !ready && *received == 0)
             st = get_ready(server, err);
-        if (st == DP_FULL && !told)
+        if (st == DP_FULL && !reported)
             dp_log(DP_LOG_ERROR, "the names of its shards have no room: %s; it is tried again each second",
                    err->text);
-        told = st == DP_FULL;
+        reported = st == DP_FULL;
         ready = ready || (all && st == DP_OK);
     }
     return st == DP_FULL ? DP_OK : st; /* stopped: the next start puts them */
@@ -465,7 +456,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = start_shards(server, err);
     if (st == DP_OK)
-        st = serve_until_told(server, signal_fd, &received, err);
+        st = serve_until_stopped(server, signal_fd, &received, err);
     if (received)
         dp_log(DP_LOG_INFO, "%s: closing", received == SIGTERM ? "SIGTERM" : "SIGINT");
     struct dp_error closing = {0};
@@ -518,7 +509,7 @@ int main(int argc, char **argv)
 {
     struct server server = {0};
     struct dp_error err = {0};
-    bool help = false;
+    int help = false;
     const uint64_t files = dp_limits_begin();
     dp_log_start("server", DP_LOG_INFO);
     /* Answers of a few hundred KB come and go all the time: kept in the heap, not mapped and unmapped each

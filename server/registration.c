@@ -28,7 +28,7 @@ struct registration_place { /* of one shard */
     uint32_t shard;
     char directory[DIRECTORY_MAX];
     struct dp_store_gate gate;
-    bool told;                /* of its generation, or that it is new */
+    bool reported;            /* its generation, or that it is new */
     struct dp_client *client; /* while it opens */
     uint64_t version;         /* of the value that `stores` is */
     struct dp_stores *stores;
@@ -175,8 +175,8 @@ static enum dp_status refuse_mixed(const struct registration_place *place, uint6
 }
 
 /* The generation of this shard's store; 0, 0: it is new. The first shard that knows what all have reports it. */
-static enum dp_status tell(struct registration_place *place, uint64_t generation, uint64_t history,
-                           struct dp_error *err)
+static enum dp_status report_generation(struct registration_place *place, uint64_t generation,
+                                        uint64_t history, struct dp_error *err)
 {
     struct dp_registration *r = place->all;
     char whose[48];
@@ -188,8 +188,8 @@ static enum dp_status tell(struct registration_place *place, uint64_t generation
         r->history = history;
         r->of = place->shard;
     }
-    r->fresh += generation == 0 && !place->told;
-    place->told = true;
+    r->fresh += generation == 0 && !place->reported;
+    place->reported = true;
     bool all_fresh = r->fresh == r->options.count && r->options.first == 0;
     bool says = !r->known && (r->generation != 0 || all_fresh);
     r->known = r->known || says;
@@ -218,7 +218,7 @@ static enum dp_status compare_with_first(struct registration_place *place, const
                "shard %" PRIu32 ": its store in %s is of generation %" PRIu64
                " and takes that of the first server, %" PRIu64 " (--replace-store)",
                place->shard, place->directory, found->generation, put->generation);
-    return tell(place, put->generation, put->history, err);
+    return report_generation(place, put->generation, put->history, err);
 }
 
 /* ---- the gate of a shard */
@@ -285,7 +285,7 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
     place->said_ns = clock_ns();
     /* The first server's control answers once its own stores are open. */
     enum dp_status st =
-        o->first == 0 ? tell(place, is_new ? 0 : found->generation, found->history, err) : DP_OK;
+        o->first == 0 ? report_generation(place, is_new ? 0 : found->generation, found->history, err) : DP_OK;
     if (st == DP_OK)
         st = read_stores(place, err);
     if (st == DP_OK)
@@ -349,7 +349,7 @@ static enum dp_status entered(void *context, const struct dp_store_id *id, struc
 
 /* ---- watching */
 
-static void tell_lost(struct dp_registration *r, const struct dp_error *why)
+static void report_lost(struct dp_registration *r, const struct dp_error *why)
 {
     DP_ASSERT(pthread_mutex_lock(&r->lock) == 0);
     r->lost = *why;
@@ -430,7 +430,7 @@ static void *watch(void *context)
         (void)nanosleep(&short_of_memory, NULL);
     }
     if (!atomic_load(&r->stops))
-        tell_lost(r, &err);
+        report_lost(r, &err);
     dp_client_close(&client);
     return NULL;
 }

@@ -31,7 +31,7 @@ static bool put(const char *line, size_t bytes)
 }
 
 /* Behind the first line that gets through again. */
-static void tell_lost(void)
+static void report_lost(void)
 {
     char line[96];
     unsigned long lost = atomic_exchange(&log_lost, 0);
@@ -64,7 +64,7 @@ void dp_log(enum dp_log_level level, const char *format, ...)
         at = sizeof line - 2;
     line[at++] = '\n';
     if (put(line, at))
-        tell_lost();
+        report_lost();
     else
         atomic_fetch_add(&log_lost, 1);
 }

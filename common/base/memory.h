@@ -32,8 +32,8 @@ static inline void dp_prefetch(const void *at, size_t bytes)
         __builtin_prefetch(line);
 }
 
-/* Makes room for one more thing of `each` bytes behind the `count` of an array, which doubles where it is full. array: where
- * its pointer is kept. False: no memory; the array is as before. */
+/* Makes room behind the `count` things, of `each` bytes, of an array; a full one doubles. array: the address
+ * of its pointer. False: no memory; the array is as before. */
 bool dp_array_reserve(void *array, size_t count, size_t *room, size_t each);
 
 /* Address space of whole 2 MB pages (transparent huge pages asked for); pages are taken as they are touched.

@@ -116,7 +116,7 @@ void dp_link_put_view(struct dp_link *link)
 
 /* Whether the server refused because the request could not name its generation, and that is known now: to be sent
  * again. */
-static bool tells_generation(struct dp_link *link, const struct dp_reply *reply, bool asked)
+static bool learns_generation(struct dp_link *link, const struct dp_reply *reply, bool asked)
 {
     struct dp_error err = {0};
     return asked && reply->status == DP_GENERATION && reply->cluster == link->session->cluster &&
@@ -132,8 +132,8 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
         link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
         return;
     }
-    if (tells_generation(link, reply,
-                         link->hello_asks)) { /* one of an earlier version takes no greeting without it */
+    /* One of an earlier version takes no greeting without it. */
+    if (learns_generation(link, reply, link->hello_asks)) {
         link->hello_id = 0;
         link->hello_due_ns = now_ns;
         return;
@@ -272,7 +272,7 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         take_held(link, to_shard, reply, now_ns);
         return;
     }
-    if (to_shard->loose && tells_generation(link, reply, true)) {
+    if (to_shard->loose && learns_generation(link, reply, true)) {
         /* Else it refuses an earlier copy, sent before the generation was known. */
         if (to_shard->request.generation == 0)
             to_shard->due_ns = now_ns;

@@ -56,7 +56,7 @@ struct dp_control {
     bool started;
     enum dp_status started_status;
     struct dp_error started_error;
-    bool told; /* under the lock, as what follows */
+    bool is_found; /* under the lock, as what follows */
     struct dp_control_generation found;
 };
 
@@ -361,10 +361,10 @@ static uint32_t tick(struct dp_control *control, bool all_heard)
 static void settle_generation(struct dp_control *control)
 {
     DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);
-    bool told = control->told;
+    bool is_found = control->is_found;
     struct dp_control_generation found = control->found;
     DP_ASSERT(pthread_mutex_unlock(&control->lock) == 0);
-    if (!told)
+    if (!is_found)
         return;
     uint64_t count;
     control->generation = dp_control_generation_settle(control->values, found);
@@ -372,12 +372,12 @@ static void settle_generation(struct dp_control *control)
         return; /* nothing there: the options had it */
 }
 
-void dp_control_tell(struct dp_control *control, uint64_t generation, uint64_t history)
+void dp_control_set_generation(struct dp_control *control, uint64_t generation, uint64_t history)
 {
     uint64_t one = 1;
     DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);
-    DP_ASSERT(!control->told);
-    control->told = true;
+    DP_ASSERT(!control->is_found);
+    control->is_found = true;
     control->found = (struct dp_control_generation){generation, history};
     DP_ASSERT(pthread_mutex_unlock(&control->lock) == 0);
     DP_ASSERT(write(control->wake_fd, &one, sizeof one) == sizeof one);
@@ -443,7 +443,7 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
         return dp_fail(err, DP_NOMEM, "no memory for the control thread");
     control->options = *options;
     control->register_lock = -1;
-    control->told = options->generation != 0;
+    control->is_found = options->generation != 0;
     control->found = (struct dp_control_generation){options->generation, options->history};
     if (options->first_server)
         (void)snprintf(control->first_server, sizeof control->first_server, "%s", options->first_server);

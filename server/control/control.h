@@ -17,7 +17,7 @@ struct dp_control_options {
     const char *endpoint;
     uint64_t cluster, boot;
     uint32_t shards; /* of the cluster, which the register's value "stores" must have; 0: any number */
-    uint64_t generation, history; /* of its stores; 0, 0: dp_control_tell gives them later */
+    uint64_t generation, history; /* of its stores; 0, 0: dp_control_set_generation gives them later */
     /* The server's counters, summed over its shards; called on the control thread. */
     uint32_t (*counters)(void *context, struct dp_counter counters[DP_COUNTERS_MAX]);
     /* Takes an order of a checkpoint of the cluster (server/coordinator); NULL: this server makes none. */
@@ -40,7 +40,7 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
                                 struct dp_error *err);
 /* What the server's stores say of their generation; 0, 0: all of them are new (the register may know it, or it is the
  * first one). Once, from any thread; not if the options had it. */
-void dp_control_tell(struct dp_control *control, uint64_t generation, uint64_t history);
+void dp_control_set_generation(struct dp_control *control, uint64_t generation, uint64_t history);
 void dp_control_stop(struct dp_control **control); /* accepts NULL inside */
 
 #endif

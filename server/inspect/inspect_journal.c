@@ -30,7 +30,7 @@ static uint64_t limit_of(const struct dp_journal_found *found, size_t i)
     return UINT64_MAX;
 }
 
-static void tell_behind(const struct dp_journal_found *found, struct dp_inspect_segment *segment)
+static void report_behind(const struct dp_journal_found *found, struct dp_inspect_segment *segment)
 {
     bool durable = segment->first_lsn <= found->claimed;
     segment->state = durable ? DP_INSPECT_SEGMENT_CUT_OFF : DP_INSPECT_SEGMENT_SPARE;
@@ -40,8 +40,8 @@ static void tell_behind(const struct dp_journal_found *found, struct dp_inspect_
         segment->last_lsn = found->claimed;
 }
 
-static void tell_segments(const struct dp_inspect_journal_options *options,
-                          const struct dp_journal_found *found)
+static void report_segments(const struct dp_inspect_journal_options *options,
+                            const struct dp_journal_found *found)
 {
     for (size_t i = 0; i < found->count && options->segment; i++) {
         const struct dp_journal_found_file *file = &found->files[i];
@@ -62,7 +62,7 @@ static void tell_segments(const struct dp_inspect_journal_options *options,
             segment.last_lsn = chain ? file->end_lsn : limit_of(found, i) - 1;
             segment.used_bytes = chain ? file->end : 0;
             if (!chain && i >= found->stop) /* behind the end of the chain: it does not go on there */
-                tell_behind(found, &segment);
+                report_behind(found, &segment);
         }
         options->segment(options->context, &segment);
     }
@@ -81,15 +81,15 @@ struct check {
     uint8_t *window; /* PART_BYTES, for headers */
     uint64_t window_at, window_bytes;
     uint64_t at, limit, lsn; /* lsn: of the last record, whole or not */
-    bool damage_told;        /* at the place where it is now */
+    bool damage_reported;    /* at the place where it is now */
 };
 
-static void tell(struct check *check, uint64_t at, uint64_t lsn, const char *what)
+static void report_damage(struct check *check, uint64_t at, uint64_t lsn, const char *what)
 {
     struct dp_error err = {0};
-    if (lsn > check->found->claimed || check->damage_told)
+    if (lsn > check->found->claimed || check->damage_reported)
         return;
-    check->damage_told = true;
+    check->damage_reported = true;
     (void)dp_fail(&err, DP_CORRUPT,
                   "%s/%s, offset %" PRIu64 ": record lsn %" PRIu64
                   " %s, and it was durable; bring the file back, or a copy of the store",
@@ -111,8 +111,8 @@ static enum dp_status check_payload(struct check *check, const struct dp_journal
         done += bytes;
     }
     if (st == DP_OK && crc != header->payload_crc)
-        tell(check, check->at, header->lsn, "fails its checksum");
-    check->damage_told = false;
+        report_damage(check, check->at, header->lsn, "fails its checksum");
+    check->damage_reported = false;
     check->out->checked_records++;
     check->out->checked_bytes += header->bytes;
     return st;
@@ -164,9 +164,10 @@ static enum dp_status check_file(struct check *check, size_t i, struct dp_error 
             continue;
         }
         if (header.lsn > check->lsn + (header.kind == DP_JOURNAL_RECORD))
-            tell(check, damaged_at ? damaged_at : check->at, check->lsn + 1, "is damaged or missing");
+            report_damage(check, damaged_at ? damaged_at : check->at, check->lsn + 1,
+                          "is damaged or missing");
         damaged_at = 0;
-        check->damage_told = false;
+        check->damage_reported = false;
         if (header.kind == DP_JOURNAL_CLOSED)
             break;
         if (header.kind == DP_JOURNAL_RECORD)
@@ -177,7 +178,7 @@ static enum dp_status check_file(struct check *check, size_t i, struct dp_error 
     /* Nothing of the file behind it. Files that are needed no more may have gaps between them: some were used again. */
     bool gap = check->lsn + 1 > check->options->replay_after && check->lsn + 1 < check->limit;
     if (st == DP_OK && gap)
-        tell(check, damaged_at ? damaged_at : check->at, check->lsn + 1, "is damaged or missing");
+        report_damage(check, damaged_at ? damaged_at : check->at, check->lsn + 1, "is damaged or missing");
     return st;
 }
 
@@ -250,7 +251,7 @@ enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *optio
                                            .replay_context = options->context};
     st = dp_journal_look(&as_opened, &found, err);
     struct dp_error later = {0}; /* the first finding of an opening is reported */
-    tell_segments(options, &found);
+    report_segments(options, &found);
     if (options->damaged) {
         enum dp_status checked = check_all(options, &disk, &found, out, st == DP_OK ? err : &later);
         st = st == DP_OK ? checked : st;

@@ -275,7 +275,7 @@ enum dp_status dp_store_view_open(const char *directory, const struct dp_store_v
     if (st == DP_CORRUPT && damaged) {
         struct dp_error lax;
         struct dp_rocks_kept kept;
-        damaged->tell(damaged->context, err);
+        damaged->report(damaged->context, err);
         if (open_db(directory, false, &view->db, &kept, &lax) == DP_OK)
             st = DP_OK;
     }
@@ -370,7 +370,7 @@ enum dp_status dp_store_view_rows(struct dp_store_view *view, const struct dp_st
         if (st == DP_OK || scan.ended || !damaged)
             return st;
         name_file(&scan, err);
-        damaged->tell(damaged->context, err);
+        damaged->report(damaged->context, err);
         if (!next_edge(&scan))
             return DP_OK;
     }

@@ -54,7 +54,7 @@ pid_t dp_store_view_in_use(const char *directory);
 /* Receives the damage of a store that can be inspected in spite of it. A server would refuse such a store.
  * May be NULL: damage is then a failure. */
 struct dp_store_view_damage {
-    void (*tell)(void *context, const struct dp_error *what);
+    void (*report)(void *context, const struct dp_error *what);
     void *context;
 };
 DP_MUST_USE
