@@ -3,6 +3,7 @@
  * Method  writers that commit, drop, are killed, live, and run at once, beside files that are nobody's; as a user who may not. */
 #define _GNU_SOURCE /* setgroups */
 #include "common/env/atomic_file.h"
+#include "tests/lib/child.h"
 #include "tests/lib/test.h"
 
 #include <dirent.h>
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOBODY 65534
@@ -135,9 +135,7 @@ static void what_cannot_be_written(void **state)
 /* By a child that has become nobody. words: of its failure; NULL: there is none. */
 static void as_nobody(const char *path, const char *words)
 {
-    int status = 0;
     pid_t child = fork();
-    assert_true(child >= 0);
     if (child == 0) {
         struct dp_error err = {0};
         if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
@@ -145,8 +143,7 @@ static void as_nobody(const char *path, const char *words)
         enum dp_status st = put(path, "x", &err);
         _exit(words ? st == DP_OK || !strstr(err.text, words) : st != DP_OK);
     }
-    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(dp_exit_of(child), 0);
 }
 
 static void without_permission(void **state)
@@ -235,17 +232,15 @@ static void standard_output_by_name(void **state)
     (void)state;
     static const char *const names[] = {"/dev/fd/1", "/proc/self/fd/1", "/dev/stdout"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        int status = 0;
         assert_int_equal(put(in("log"), "before ", NULL), DP_OK);
         pid_t child = fork();
-        assert_true(child >= 0);
         if (child == 0) {
             int log = open(in("log"), O_WRONLY | O_APPEND);
             if (log < 0 || dup2(log, STDOUT_FILENO) < 0)
                 _exit(1);
             _exit(put(names[i], "after", NULL) == DP_OK ? 0 : 1);
         }
-        assert_true(waitpid(child, &status, 0) == child && status == 0);
+        assert_int_equal(dp_exit_of(child), 0);
         assert_holds(in("log"), "before after");
         assert_int_equal(entries(false), 1);
     }
@@ -257,9 +252,7 @@ static void killed_writers(void **state)
     (void)state;
     assert_int_equal(put(in("file"), "old", NULL), DP_OK);
     for (int i = 0; i < 3; i++) {
-        int status = 0;
         pid_t child = fork();
-        assert_true(child >= 0);
         if (child == 0) {
             struct dp_atomic_file file;
             if (dp_atomic_file_open(in("file"), &file, NULL) != DP_OK || fputs("half", file.stream) < 0 ||
@@ -267,7 +260,7 @@ static void killed_writers(void **state)
                 _exit(1);
             (void)raise(SIGKILL);
         }
-        assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+        assert_int_equal(dp_exit_of(child), -SIGKILL);
         assert_holds(in("file"), "old");
         assert_int_equal(entries(false), 2); /* the one before was swept */
     }
@@ -306,13 +299,11 @@ static void in_this_directory(void **state)
 /* By a child that is nobody, in one more group. */
 static void written_by_a_member_of(gid_t group)
 {
-    int status = 0;
     pid_t child = fork();
-    assert_true(child >= 0);
     if (child == 0)
         _exit(setgroups(1, &group) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
               put(in("file"), "x", NULL) != DP_OK);
-    assert_true(waitpid(child, &status, 0) == child && status == 0);
+    assert_int_equal(dp_exit_of(child), 0);
 }
 
 /* A group's rights are that group's. */
@@ -412,9 +403,7 @@ static void writers_and_sweepers_at_once(void **state)
 static void full_in_the_middle(void **state)
 {
     (void)state;
-    int status = 0;
     pid_t child = fork();
-    assert_true(child >= 0);
     if (child == 0) {
         static const char much[1 << 16];
         const struct rlimit limit = {.rlim_cur = 10000, .rlim_max = 10000};
@@ -426,8 +415,7 @@ static void full_in_the_middle(void **state)
         (void)fwrite(much, 1, sizeof much, file.stream);
         _exit(dp_atomic_file_commit(&file, &err) != DP_FULL || !strstr(err.text, "File too large"));
     }
-    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(dp_exit_of(child), 0);
     assert_int_equal(entries(false), 0);
 }
 

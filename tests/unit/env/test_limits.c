@@ -2,6 +2,7 @@
  * is an error and not the end. Method: real limits, in a process of its own for each. */
 #include "common/env/atomic_file.h"
 #include "common/env/limits.h"
+#include "tests/lib/child.h"
 #include "tests/lib/test.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
@@ -41,13 +41,10 @@ static int differs(const struct limited *limited)
 
 static void expect(const struct limited *limited)
 {
-    int status = 0;
     pid_t child = fork();
     if (child == 0)
         _exit(differs(limited));
-    assert_true(child > 0 && waitpid(child, &status, 0) == child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(dp_exit_of(child), 0);
 }
 
 static void a_limit_that_is_too_low_is_named(void **state)
@@ -122,15 +119,13 @@ static void a_file_that_may_not_grow_is_a_full_disk(void **state)
 {
     (void)state;
     char path[] = "/tmp/dp_test_limits_XXXXXX";
-    int status = 0, fd = mkstemp(path);
+    int fd = mkstemp(path);
     assert_true(fd >= 0 && close(fd) == 0);
     pid_t child = fork();
     if (child == 0)
         _exit(write_too_much(path));
-    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_int_equal(dp_exit_of(child), 0);
     (void)unlink(path);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void errors_of_no_more_space(void **state)

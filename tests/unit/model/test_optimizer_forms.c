@@ -127,32 +127,15 @@ static void check_forms(enum dp_optimizer_kind kind, bool wild)
     }
 }
 
-static void sgd_forms_agree(void **state)
+static void forms_of_every_optimizer_agree(void **state)
 {
     (void)state;
-    check_forms(DP_OPT_SGD, false);
-    check_forms(DP_OPT_SGD, true);
-}
-
-static void adagrad_forms_agree(void **state)
-{
-    (void)state;
-    check_forms(DP_OPT_ADAGRAD, false);
-    check_forms(DP_OPT_ADAGRAD, true);
-}
-
-static void adam_forms_agree(void **state)
-{
-    (void)state;
-    check_forms(DP_OPT_ADAM, false);
-    check_forms(DP_OPT_ADAM, true);
-}
-
-static void ftrl_forms_agree(void **state)
-{
-    (void)state;
-    check_forms(DP_OPT_FTRL, false);
-    check_forms(DP_OPT_FTRL, true);
+    static const enum dp_optimizer_kind kinds[] = {DP_OPT_SGD, DP_OPT_ADAGRAD, DP_OPT_ADAM, DP_OPT_FTRL};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        print_message("%s\n", dp_optimizer_name(kinds[i]));
+        check_forms(kinds[i], false);
+        check_forms(kinds[i], true);
+    }
 }
 
 /* The table of Adam's corrections, and what stands for it behind its end, are the formula's to the last bit that an f32 rate can
@@ -184,10 +167,7 @@ static void adams_corrections_hold_at_each_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_forms_agree),
-        cmocka_unit_test(adagrad_forms_agree),
-        cmocka_unit_test(adam_forms_agree),
-        cmocka_unit_test(ftrl_forms_agree),
+        cmocka_unit_test(forms_of_every_optimizer_agree),
         cmocka_unit_test(adams_corrections_hold_at_each_step),
     };
     return cmocka_run_group_tests_name("optimizer forms", tests, NULL, NULL);

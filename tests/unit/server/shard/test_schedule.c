@@ -1,12 +1,12 @@
 /* Schedule: one request of a session at a time; places kept, order kept, nobody left behind; what a deadline brings, and what is
  * asserted. What must abort does so in a child. */
+#include "tests/lib/child.h"
 #include "tests/lib/test.h"
 
 #include "server/shard/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define SESSIONS 4u
@@ -304,9 +304,7 @@ static void nothing(struct bench *b)
 
 static bool aborts(void (*mistake)(struct bench *))
 {
-    int status;
     pid_t child = fork();
-    assert_true(child >= 0);
     if (child == 0) {
         struct bench *b = new_bench();
         (void)close(STDERR_FILENO);
@@ -315,8 +313,7 @@ static bool aborts(void (*mistake)(struct bench *))
         mistake(b);
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    return dp_exit_of(child) == -SIGABRT;
 }
 
 static void mistakes_are_asserted(void **state)

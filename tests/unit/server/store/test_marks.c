@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "server/store/marks.h"
 
+#include "tests/lib/child.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
 
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -179,13 +179,6 @@ static int look(struct form *form, bool journaled, struct shared *shared, enum k
     return 0;
 }
 
-static int exit_code_of(pid_t child)
-{
-    int how = 0;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    return WIFEXITED(how) ? WEXITSTATUS(how) : 1000 + WTERMSIG(how);
-}
-
 /* Kills `live` where it is to end, and gives what is known then. */
 static enum known kill_at(struct form *form, bool journaled, struct shared *shared, enum known known,
                           const struct end *end)
@@ -211,7 +204,7 @@ static enum known kill_at(struct form *form, bool journaled, struct shared *shar
             known = said == 'c' ? KNOWN_CLEAN : KNOWN_OPEN;
     }
     (void)close(ends[0]);
-    assert_int_equal(exit_code_of(child), 1000 + SIGKILL);
+    assert_int_equal(dp_exit_of(child), -SIGKILL);
     return known;
 }
 
@@ -234,7 +227,7 @@ static void kill_rounds(bool journaled, uint32_t rounds)
         pid_t child = fork();
         if (child == 0)
             _exit(look(form, journaled, shared, known, leave_clean));
-        int code = exit_code_of(child);
+        int code = dp_exit_of(child);
         if (code != 0)
             fail_msg("round %u: check %d failed", round, code);
         known = leave_clean ? KNOWN_CLEAN : KNOWN_OPEN;

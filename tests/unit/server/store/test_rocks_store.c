@@ -2,6 +2,7 @@
 #include "tests/unit/server/store/rocks_bed.h"
 
 #include "server/store/store_view.h"
+#include "tests/lib/child.h"
 #include "tests/lib/store_history.h"
 
 /* Names, sizes and times of all files below a directory, added up; what changes changes it. */
@@ -27,7 +28,6 @@ static uint64_t fingerprint(const char *directory)
 static bool is_free(const char *directory)
 {
     char path[300];
-    int how = 0;
     (void)snprintf(path, sizeof path, "%s/LOCK", directory);
     pid_t child = fork();
     if (child == 0) {
@@ -35,8 +35,7 @@ static bool is_free(const char *directory)
         int file = open(path, O_RDWR);
         _exit(file >= 0 && fcntl(file, F_SETLK, &lock) == 0 ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+    return dp_exit_of(child) == 0;
 }
 
 /* Closed cleanly or not: rows and marks are read, nothing is changed, and who would write is kept away meanwhile. */
@@ -90,7 +89,6 @@ static void completed_jobs_outlast_the_process(void **state)
     struct form *form = *state;
     struct dp_rocks_db db;
     struct dp_error err = {0};
-    int how = 0;
     pid_t child = fork();
     if (child == 0) {
         const struct dp_store_mark mark = mark_text("m", "1");
@@ -99,8 +97,7 @@ static void completed_jobs_outlast_the_process(void **state)
         write_rows(form, 3000, 0, 1);
         _exit(form_do(form, &marks) == DP_OK ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(dp_exit_of(child), 0);
     EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
     assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
     struct batch *read = batch_new(3000, ROW);

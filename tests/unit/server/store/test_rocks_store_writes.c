@@ -1,13 +1,14 @@
 /* Store on RocksDB: several threads, portions, and disks that are full or out of descriptors. */
 #include "tests/unit/server/store/rocks_bed.h"
 
+#include "tests/lib/child.h"
+
 /* Before others, see the next test. A pipe that nobody reads stands in the way of the write, which so never
  * ends; an alarm ends a process whose reads wait for it. */
 static void reads_do_not_wait_for_writes(void **state)
 {
     struct form *form = *state;
     char path[300];
-    int how = 0;
     (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
     pid_t child = fork();
     if (child == 0) {
@@ -24,8 +25,7 @@ static void reads_do_not_wait_for_writes(void **state)
         }
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(dp_exit_of(child), 0);
 }
 
 /* 100,000 rows in portions whose keys interleave, some of them twice; read back in other portions. */
