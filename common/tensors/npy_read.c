@@ -14,7 +14,7 @@
 
 /* ---- the header: a Python dict of texts, True or False, and numbers in parentheses */
 
-/* As JSON: other quotes, brackets and words, and no comma behind the last element. */
+/* As JSON: other quotes, brackets and words, and no comma after the last element. */
 static json_t *read_dict(const char *text, size_t len)
 {
     char *json = malloc(len + 1);

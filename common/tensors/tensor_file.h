@@ -6,7 +6,7 @@
  *           "__metadata__", texts by name. Tensors lie one after the other without gaps, those of 8 bytes an
  *           element first, so each is aligned to its elements.
  *           .npy: NumPy's 1.0, little-endian f32, i64 or u64, C order; the head has DP_NPY_HEAD bytes.
- * Promise   As atomic_file.h: each file is there whole or not at all. Disk space is reserved by open. Commit
+ * Promise   As atomic_file.h: each file is complete or missing. Disk space is reserved by open. Commit
  *           goes through several files in their order: if one fails, the earlier ones are there.
  * Thread    One.
  * Failure   DP_FULL, DP_IO naming the file; DP_ARGUMENT: the path is too long, or not a
@@ -51,7 +51,7 @@ enum dp_status dp_tensors_add(struct dp_tensors *tensors, const struct dp_tensor
                               struct dp_error *err);
 void dp_tensors_clear(struct dp_tensors *tensors);
 
-/* tensors: outlive the file. What is not put is 0. */
+/* tensors: outlive the file. Elements that are not put are 0. */
 enum dp_status dp_tensor_file_open(const char *path, struct dp_tensors *tensors,
                                    const struct dp_tensor_text *metadata, size_t texts,
                                    struct dp_tensor_file *out, struct dp_error *err);

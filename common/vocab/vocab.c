@@ -25,7 +25,7 @@ struct dp_vocab_writer {
 static void put(struct dp_vocab_writer *w, const char *bytes, size_t len)
 {
     w->sum = dp_hash_bytes(w->sum, bytes, len);
-    (void)fwrite(bytes, 1, len, w->file.stream); /* commit tells a failure */
+    (void)fwrite(bytes, 1, len, w->file.stream); /* commit reports a failure */
 }
 
 static int head_of(char line[HEAD_MAX], uint32_t run, uint64_t source)
@@ -179,15 +179,15 @@ static enum dp_status read_all(const char *path, char **out, size_t *len, struct
 /* Decimal digits at *at up to `end`, and over it. */
 static bool read_number(char **at, char end, uint64_t max, uint64_t *out)
 {
-    char *behind = NULL;
+    char *after = NULL;
     if (**at < '0' || **at > '9')
         return false;
     errno = 0;
-    unsigned long long value = strtoull(*at, &behind, 10);
-    if (errno != 0 || *behind != end || value > max)
+    unsigned long long value = strtoull(*at, &after, 10);
+    if (errno != 0 || *after != end || value > max)
         return false;
     *out = value;
-    *at = behind + 1;
+    *at = after + 1;
     return true;
 }
 
@@ -299,7 +299,7 @@ static enum dp_status read_lines(struct dp_vocab *v, const char *path, uint32_t 
     if (st == DP_OK)
         st = read_end(v, &len, &names, path, err);
     for (char *at = v->bytes, *stop = at + len; st == DP_OK && at < stop;) {
-        char *end = memchr(at, '\n', (size_t)(stop - at)); /* there is one: read_end stopped behind it */
+        char *end = memchr(at, '\n', (size_t)(stop - at)); /* there is one: read_end stopped after it */
         *end = '\0';
         st = first ? read_head(at, run, path, err) : add_entry(v, at, end, path, err);
         first = false;
@@ -396,7 +396,7 @@ struct dp_vocab_name dp_vocab_at(const struct dp_vocab *v, size_t at)
     return (struct dp_vocab_name){e->group, e->key, v->bytes + e->text, e->len};
 }
 
-/* The first place in the order of keys at or behind (key, group). */
+/* The first place in the order of keys at or after (key, group). */
 static size_t first_key(const struct dp_vocab *v, uint32_t group, uint64_t key)
 {
     const struct entry wanted = {.key = key, .group = group};

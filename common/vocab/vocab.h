@@ -5,7 +5,7 @@
  *           were made from); then for each name its group, key and text, in the order in which tables are
  *           exported; last "end N", "all" or "cut", and a sum of all bytes before. In a text, control
  *           characters and the backslash are written \xHH; other bytes stay.
- * Promise   A file is there whole or not at all. A reader accepts only an intact file: one that is damaged,
+ * Promise   A file is complete or missing. A reader accepts only an intact file: one that is damaged,
  *           cut or of another run is refused by name.
  * Thread    A writer: one. A vocabulary is constant after open.
  * Memory    Reading: the file's bytes, and 24 bytes a name. Texts are the vocabulary's own, and end in 0.
@@ -26,7 +26,8 @@
     (UINT32_MAX - 1)            /* not a row's key: the place of a column of numbers that the model takes */
 #define DP_VOCAB_TEXT_MAX 1024u /* longer names are cut */
 
-/* group: as the model declares them (worker/compute/graph.h), or one of the two above. key: as tables have it, not mixed. */
+/* group: as the model declares them (worker/compute/graph.h), or one of the two above. key: as tables have
+ * it, not mixed. */
 struct dp_vocab_name {
     uint32_t group;
     uint64_t key;
@@ -39,8 +40,8 @@ struct dp_vocab_sink {
     void *context;
 };
 
-/* A name as the file has it, with control characters and the backslash as \xHH; blanks: also blanks, and a # in front, so that it is
- * one field of a line of text. */
+/* A name as the file has it, with control characters and the backslash as \xHH; blanks: also blanks, and a
+ * # in front, so that it is one field of a line of text. */
 void dp_vocab_print(FILE *stream, const char *text, bool blanks);
 
 struct dp_vocab_writer;
@@ -60,14 +61,15 @@ void dp_vocab_close(struct dp_vocab **vocab); /* accepts NULL inside, leaves NUL
 size_t dp_vocab_count(const struct dp_vocab *vocab);
 /* The names in the file's order; at < count. */
 struct dp_vocab_name dp_vocab_at(const struct dp_vocab *vocab, size_t at);
-/* Where in that order a key's first name stands, names of every group included; `next` gives its further ones (categories
- * that share a hashed key). DP_VOCAB_NONE: it has none. */
+/* Where in that order a key's first name stands, names of every group included; `next` gives its further
+ * ones (categories that share a hashed key). DP_VOCAB_NONE: it has none. */
 #define DP_VOCAB_NONE SIZE_MAX
 size_t dp_vocab_key(const struct dp_vocab *vocab, uint32_t group, uint64_t key);
 size_t dp_vocab_next(const struct dp_vocab *vocab, size_t at);
 /* Where a name stands. */
 size_t dp_vocab_find(const struct dp_vocab *vocab, uint32_t group, const char *text);
-/* Up to `room` names of the group that are spelled much like `text`, the likeliest first. Returns how many. */
+/* Up to `room` names of the group that are spelled much like `text`, the likeliest first. Returns how
+ * many. */
 size_t dp_vocab_similar(const struct dp_vocab *vocab, uint32_t group, const char *text, const char **out,
                         size_t room);
 

@@ -10,7 +10,7 @@
 
 #include "worker/compute/cuda/cuda.h"
 
-/* path: NULL: beside the program, as in a build, or else in the installed library folder. */
+/* path: NULL: next to the program, as in a build, or else in the installed library folder. */
 enum dp_status dp_plugin_open(const char *path, const struct dp_cuda_options *options, struct dp_backend *out,
                               struct dp_error *err);
 

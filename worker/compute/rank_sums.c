@@ -131,7 +131,7 @@ bool dp_rank_sums_unpack(const unsigned char bytes[DP_RANK_SUMS_BYTES], struct d
 /* ---- the best of all */
 
 /* Whether a ranks below b. */
-static bool behind(struct dp_rank_best a, struct dp_rank_best b)
+static bool ranks_below(struct dp_rank_best a, struct dp_rank_best b)
 {
     return a.score < b.score || (a.score == b.score && a.wanted && !b.wanted);
 }
@@ -140,8 +140,8 @@ static bool behind(struct dp_rank_best a, struct dp_rank_best b)
 static void sift(struct dp_rank_best *heap, uint32_t count, uint32_t at, struct dp_rank_best value)
 {
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-        child += child + 1 < count && behind(heap[child + 1], heap[child]);
-        if (!behind(heap[child], value))
+        child += child + 1 < count && ranks_below(heap[child + 1], heap[child]);
+        if (!ranks_below(heap[child], value))
             break;
         heap[at] = heap[child];
     }
@@ -151,7 +151,7 @@ static void sift(struct dp_rank_best *heap, uint32_t count, uint32_t at, struct 
 static int best_first(const void *a, const void *b)
 {
     const struct dp_rank_best *x = a, *y = b;
-    return behind(*x, *y) - behind(*y, *x);
+    return ranks_below(*x, *y) - ranks_below(*y, *x);
 }
 
 uint32_t dp_rank_places(const float *scores, const uint8_t *what, uint32_t items, uint32_t k,
@@ -167,7 +167,7 @@ uint32_t dp_rank_places(const float *scores, const uint8_t *what, uint32_t items
         if (scores[item] < heap[0].score || what[item] == DP_RANK_LEFT_OUT) /* most */
             continue;
         const struct dp_rank_best one = {scores[item], what[item] == DP_RANK_WANTED};
-        if (behind(heap[0], one))
+        if (ranks_below(heap[0], one))
             sift(heap, count, 0, one);
     }
     qsort(heap, count, sizeof *heap, best_first);

@@ -1,9 +1,9 @@
 /* Rank sums: how well test items rank among others, summed over users and pairs, so that workers' sums can be
  * added.
  *     all items   For each user with test items: recall@K, the share of them among the K best items that the
- *                 user did not meet in training; NDCG@K, the sum of 1 / log2(place + 2) over those of them
- *                 (place from 0), divided by its greatest possible value (Jarvelin and Kekalainen 2002, as
- *                 LightGCN computes it). Means over users. Equal scores count against test items.
+ *                 user has no interaction with in training; NDCG@K, the sum of 1 / log2(place + 2) over those
+ *                 of them (place from 0), divided by its greatest possible value (Jarvelin and Kekalainen
+ *                 2002, as LightGCN computes it). Means over users. Equal scores count against test items.
  *     sampled     For each test pair: HR@10 and NDCG@10 among sampled items, as for the lists of metrics.h.
  *     loss        Of each test pair and its sampled items: logloss and accuracy; for a model that
  *                 only ranks BPR's, the mean of log(1 + e^(other - it)).
@@ -27,7 +27,7 @@ struct dp_rank_sums {
 
 /* Adds a user with `tests` test items, of which places[hits], ascending, are among the best top[1]. */
 void dp_rank_sums_user(struct dp_rank_sums *sums, const uint32_t *places, uint32_t hits, uint32_t tests);
-/* Adds a test pair's score, and the scores of the items beside it. ranked: it is ranked among them. */
+/* Adds a test pair's score, and the scores of its sampled items. ranked: it is ranked among them. */
 void dp_rank_sums_pair(struct dp_rank_sums *sums, enum dp_labels labels, float score, const float *others,
                        uint32_t count, bool ranked);
 void dp_rank_sums_add(struct dp_rank_sums *sums, const struct dp_rank_sums *other);

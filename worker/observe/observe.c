@@ -157,8 +157,8 @@ static enum dp_status pull_all(struct observer *o, struct dp_error *err)
     return st;
 }
 
-/* Rows from both sides of a restart are pulled again. In sync so are rows by examples from both sides of a step, unless steps are too
- * short for that. */
+/* Rows from both sides of a restart are pulled again. In sync so are rows by examples from both sides of a
+ * step, unless steps are too short for that. */
 static enum dp_status pull_and_count(struct observer *o, enum dp_sample_by by, struct dp_error *err)
 {
     const struct dp_cluster_rule rule = dp_cluster_rule_of(&o->job.cluster->training);
@@ -227,8 +227,8 @@ static enum dp_status await_tables(struct observer *o, struct dp_error *err)
     return st;
 }
 
-/* When to look whether a sample by examples is due. Half of the way there at the mean speed, since a training may become faster; but
- * a quarter of the mean time of a push, so that looks do not disturb it. */
+/* When to look whether a sample by examples is due. Half of the way there at the mean speed, since a
+ * training may become faster; but a quarter of the mean time of a push, so that looks do not disturb it. */
 static uint64_t next_look_ns(const struct observer *o, uint64_t now)
 {
     double ran = (double)(now - o->began_ns), examples = (double)(o->examples - o->began_examples);
@@ -323,7 +323,7 @@ enum dp_status dp_observe(const struct dp_cluster *cluster, const atomic_int *st
         st = observe(o, err);
     uint64_t taken = o->writer ? dp_samples_writer_count(o->writer) : 0;
     bool deaf = st == DP_TIMEOUT || st == DP_UNAVAILABLE, stopped = atomic_load(stop) != 0;
-    /* The servers have stopped, or it was told to stop before any table was made. */
+    /* The servers have stopped, or it was stopped before any table was made. */
     if ((deaf && taken > 0 && !stopped) || (st == DP_NOT_FOUND && stopped)) {
         dp_log(DP_LOG_INFO, "no more samples: %s", err->text);
         *err = (struct dp_error){0};

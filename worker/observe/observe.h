@@ -1,6 +1,7 @@
 /* Observe: samples the weights of a training on its servers (samples.h), as a client that is no member of
  * it: no pull of it is blocked, no worker waits for it, and it puts no notes.
- *     tables there -> first sample -> (the first push is seen) -> samples by time and by examples -> a signal, or no answer -> last sample
+ *     tables there -> first sample -> (the first push is seen) -> samples by time and by examples -> a
+ *     signal, or no answer -> last sample
  * Samples   The first is of the weights before any push, where it comes in time. The training began at the
  *           moment when a push was first seen, for which the shards are asked every 20 ms: at most that, and
  *           an answer's time, after the first push; so seconds count from the end of the first step. On
@@ -18,15 +19,15 @@
  *           shard at one moment, not all shards at the same one, and pushes may come between two of them.
  * Counts    After its rows are there, `pushes` and `examples` are the least of the shards' counters of these
  *           names, so a sample may lack the pushes that were applied while it was pulled, and is never newer
- *           than its counts. Every push goes to every shard. examples: those behind pushes that took effect,
- *           as their workers told: of short minibatches and groups exactly, repeated and dropped pushes not;
+ *           than its counts. Every push goes to every shard. examples: those of pushes that took effect, as
+ *           their workers reported: of short minibatches and groups exactly, repeated and dropped pushes not;
  *           in sync those of closed steps. After a restart of a server counting continues from the last seen
  *           value: the pushes that the shard had applied since then, at most those of an interval, are
  *           missing from then on.
  * Failure   A sample in which a server restarted is left out, and taken again. Servers that answer no more
  *           for training.timeout_ms have stopped: that is an end, no failure; a last sample that cannot be
  *           taken after a signal is one. DP_TIMEOUT: they have never answered, or the tables were not made
- *           within 10 times that. DP_FULL, DP_IO: the file cannot be written; what is in it is whole. */
+ *           within 10 times that. DP_FULL, DP_IO: the file cannot be written; its frames are complete. */
 #ifndef DP_OBSERVE_OBSERVE_H
 #define DP_OBSERVE_OBSERVE_H
 

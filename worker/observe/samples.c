@@ -140,7 +140,7 @@ struct dp_samples_writer {
     const struct dp_sample_keys *keys;
     uint64_t hash; /* of the header */
     uint64_t count;
-    off_t end; /* behind the last whole frame */
+    off_t end; /* after the last whole frame */
 };
 
 static enum dp_status cannot_write(const char *path, struct dp_error *err)

@@ -3,9 +3,10 @@
  *     writer: open -> append, append, ... -> close            reader: open -> read(i), ... -> close
  * File      Little endian; hash: dp_hash_bytes, from DP_HASH_BEGIN.
  *             header   magic u64 | version u32 | tables u32 | bytes of the header u64 | each u64 |
- *                      for each table: name[48] | dim u32 | 0 u32 | count u64 | keys u64[count] (mixed, ascending) |
- *                      hash of all that u64
- *             frame    magic u64 | number u64, from 0 | monotonic_ns, wall_ns, began_ns, pushes, examples, by: u64 |
+ *                      for each table: name[48] | dim u32 | 0 u32 | count u64 | keys u64[count] (mixed,
+ *                      ascending) | hash of all that u64
+ *             frame    magic u64 | number u64, from 0 | monotonic_ns, wall_ns, began_ns, pushes, examples,
+ *             by: u64 |
  *                      rows of each table f32[count][dim] | hash of the header's hash and all that u64
  *           A file of keys is one without frames: which rows an evaluation reads, to be sampled.
  * Promise   A writer that ends at any moment leaves a file whose complete frames are readable; part of a
@@ -45,7 +46,7 @@ bool dp_sample_keys_same(const struct dp_sample_keys *a, const struct dp_sample_
 /* DP_DATA, naming the file, unless the tables are those of the graph. */
 enum dp_status dp_sample_keys_fit(const struct dp_sample_keys *keys, const struct dp_graph *graph,
                                   const char *path, struct dp_error *err);
-/* A file of keys, whole or not at all. */
+/* A file of keys, complete or missing. */
 enum dp_status dp_sample_keys_write(const struct dp_sample_keys *keys, const char *path,
                                     struct dp_error *err);
 /* Of a file of keys or of samples, into {0}. */
@@ -78,7 +79,7 @@ struct dp_samples_reader;
 enum dp_status dp_samples_reader_open(const char *path, struct dp_samples_reader **out, struct dp_error *err);
 const struct dp_sample_keys *
 dp_samples_reader_keys(const struct dp_samples_reader *reader); /* lent until close */
-/* The number of whole frames. */
+/* The number of complete frames. */
 uint64_t dp_samples_reader_count(const struct dp_samples_reader *reader);
 /* rows: dp_sample_keys_floats. */
 enum dp_status dp_samples_reader_read(struct dp_samples_reader *reader, uint64_t number,

@@ -1,7 +1,7 @@
 /* Scored: a run's test set, and the metrics on it of weights from anywhere.
  *     open -> figures, figures, ... -> close
- * Promise   The metrics are bit for bit those that the run's own workers would give of the same weights: its model, its minibatches,
- *           and each worker's share summed by itself.
+ * Promise   The metrics are bit for bit those that the run's own workers would give of the same weights: its
+ *           model, its minibatches, and each worker's share summed by itself.
  * Set       The test set of the cluster file, else its validation set.
  * Thread    One, and a reader's inside.
  * Failure   DP_ARGUMENT, DP_DATA name the setting or the file. */
@@ -15,7 +15,7 @@
 struct dp_scored {
     struct dp_cluster cluster; /* with the defaults that depend on the training set */
     struct dp_job job;
-    struct dp_progress progress; /* told to nobody */
+    struct dp_progress progress; /* not reported */
     struct dp_sets sets;
     const struct dp_dataset *set;
 };

@@ -13,7 +13,7 @@
 enum { COLUMNS, FIELDS }; /* facts */
 
 #define LABEL_DIGEST                                                                                         \
-    (UINT64_C(1) << 32) /* beside the bits of an f32: another column as the label is other data */
+    (UINT64_C(1) << 32) /* above the bits of an f32: another column as the label is other data */
 
 /* content:  values  [examples][columns], NaN where a cell is empty
  *           keys    [examples][fields], then those of the numeric columns, for lists of features */

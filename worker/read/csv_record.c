@@ -26,8 +26,8 @@ static enum dp_status reserve(struct dp_csv_record *r, size_t text, struct dp_er
     return DP_OK;
 }
 
-/* A quoted cell that starts at `at`; *behind: what follows its second quote. The second may not be there. */
-static struct dp_cell unquote(const char *at, const char *end, char **text, const char **behind)
+/* A quoted cell that starts at `at`; *after: what follows its second quote. The second may not be there. */
+static struct dp_cell unquote(const char *at, const char *end, char **text, const char **after)
 {
     struct dp_cell cell = {*text, *text};
     for (at++; at < end; at++) {
@@ -37,7 +37,7 @@ static struct dp_cell unquote(const char *at, const char *end, char **text, cons
         *(*text)++ = *at;
     }
     cell.end = *text;
-    *behind = at < end ? at + 1 : end;
+    *after = at < end ? at + 1 : end;
     return cell;
 }
 
@@ -52,25 +52,25 @@ enum dp_status dp_csv_record_split(struct dp_csv_record *r, char separator, cons
             return st;
         text = r->count ? text : r->text;
         struct dp_cell *cell = &r->cells[r->count++];
-        const char *behind;
+        const char *after;
         if (at < end && *at == '"') {
-            *cell = unquote(at, end, &text, &behind);
+            *cell = unquote(at, end, &text, &after);
         } else {
-            behind = memchr(at, separator, (size_t)(end - at));
-            behind = behind ? behind : end;
-            *cell = (struct dp_cell){at, behind};
-            if (memchr(at, '"', (size_t)(behind - at)))
+            after = memchr(at, separator, (size_t)(end - at));
+            after = after ? after : end;
+            *cell = (struct dp_cell){at, after};
+            if (memchr(at, '"', (size_t)(after - at)))
                 return dp_lines_unexpected("quotes around a complete field only, each inside doubled", at,
-                                           behind, err);
+                                           after, err);
         }
-        if (behind < end && *behind != separator)
+        if (after < end && *after != separator)
             return dp_lines_unexpected(separator == ','   ? "a comma after a quoted field"
                                        : separator == ';' ? "a semicolon after a quoted field"
                                                           : "a tab after a quoted field",
-                                       behind, end, err);
-        if (behind == end)
+                                       after, end, err);
+        if (after == end)
             return DP_OK;
-        at = behind + 1;
+        at = after + 1;
     }
 }
 

@@ -332,10 +332,11 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
     return st;
 }
 
-bool dp_dataset_met(const struct dp_dataset *dataset, uint64_t user,
-                    void (*visit)(void *context, uint64_t item), void *context)
+bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,
+                             void (*visit)(void *context, uint64_t item), void *context)
 {
-    return dataset->format->met && dataset->format->met(&dataset->content, user, visit, context);
+    return dataset->format->interactions &&
+           dataset->format->interactions(&dataset->content, user, visit, context);
 }
 
 enum dp_status dp_dataset_open_cross(const struct dp_cross *cross, enum dp_data_form form, uint32_t batch,

@@ -105,7 +105,7 @@ uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch,
 uint32_t dp_dataset_lists(const struct dp_dataset *dataset);
 uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
 /* Makes a data set of pairs (opened with options.scored) a rank set (rank_set.h): its items are ranked among
- * those of the training set, which must outlive it. sampled: items drawn beside each pair; ranks_sampled: the
+ * those of the training set, which must outlive it. sampled: items drawn for each pair; ranks_sampled: the
  * pair is ranked among them, too. DP_DATA when no pair can be ranked. */
 struct dp_rank_set;
 enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_dataset *train, uint32_t sampled,
@@ -134,10 +134,10 @@ void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
                                 struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
 
-/* Visits the items that a user met in a training file of pairs, each once, ascending; keys are not mixed.
- * False when the file has no such user. */
-bool dp_dataset_met(const struct dp_dataset *dataset, uint64_t user,
-                    void (*visit)(void *context, uint64_t item), void *context);
+/* Visits the items of a user's interactions in a training file of pairs, each once, ascending; keys are
+ * not mixed. False when the file has no such user. */
+bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,
+                             void (*visit)(void *context, uint64_t item), void *context);
 /* A data set without a file: each of the users with each of the items; example e is user e / items and item e
  * % items. form: PAIRS, or TRIPLES (the item twice). Keys are not mixed. */
 struct dp_cross {

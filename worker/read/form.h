@@ -11,10 +11,10 @@
 #define DP_FORM_OTHER 2 /* TRIPLES: the list of items to compare with */
 
 enum dp_data_form {
-    DP_FORM_SPARSE,  /* list 0 of group 0: any number of (key, value) an example */
-    DP_FORM_DENSE,   /* `width` columns */
-    DP_FORM_PAIRS,   /* list 0 of group 0: a user; list 1 of group 1: an item. Label 1 if they met, else 0 */
-    DP_FORM_TRIPLES, /* the same; and list 2 of group 1: an item that the user did not meet. No labels */
+    DP_FORM_SPARSE, /* list 0 of group 0: any number of (key, value) an example */
+    DP_FORM_DENSE,  /* `width` columns */
+    DP_FORM_PAIRS, /* list 0 of group 0: a user; list 1 of group 1: an item. Label 1: an interaction; else 0 */
+    DP_FORM_TRIPLES, /* the same; and list 2 of group 1: an item without an interaction. No labels */
     DP_FORM_FIELDS,  /* `width` columns; list 0 of group 0: a key for each of `fields` categories */
     DP_FORM_TABLES,  /* the same, but field f is list f of a group f of its own */
     DP_FORM_WINDOWS, /* list 0 of group 0: `fields` tokens in sequence; label: the next one's class */

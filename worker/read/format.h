@@ -26,7 +26,7 @@ struct dp_format {
     bool negatives_apart; /* options.negatives_path does */
     bool holds_out;       /* load applies options.held_out and options.holdout (holdout.h) */
     double scale;         /* if options.scale is 0; 0: 1 */
-    double columns_scale; /* the same for forms that have columns beside categories; 0: scale */
+    double columns_scale; /* the same for forms that have columns next to categories; 0: scale */
     /* Whether a file that begins with these bytes has this format, if options->form is one of `forms`.
          * NULL: always. The first match in the table is taken (format.c also checks the options). */
     bool (*begins)(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len);
@@ -38,9 +38,9 @@ struct dp_format {
                             struct dp_name_set *set, struct dp_error *err);
     /* NULL, or dp_dataset_doubt. */
     void (*doubt)(const struct dp_dataset_options *options, char *out, size_t size);
-    /* NULL, or dp_dataset_met; keys are mixed. */
-    bool (*met)(const struct dp_content *content, uint64_t user, void (*visit)(void *context, uint64_t item),
-                void *context);
+    /* NULL, or dp_dataset_interactions; keys are mixed. */
+    bool (*interactions)(const struct dp_content *content, uint64_t user,
+                         void (*visit)(void *context, uint64_t item), void *context);
     /* The examples of an epoch: NULL: those of the content; more when some are sampled. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */

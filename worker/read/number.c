@@ -99,40 +99,40 @@ const char *dp_number_end(const char *at, const char *end)
     return read_decimal(at, end, &d);
 }
 
-static const char *slow_number(const char *at, const char *behind, bool is_f32, double *out)
+static const char *slow_number(const char *at, const char *after, bool is_f32, double *out)
 {
     char copy[DP_NUMBER_LEN_MAX + 1], *stop = NULL;
-    size_t len = (size_t)(behind - at);
+    size_t len = (size_t)(after - at);
     if (len > DP_NUMBER_LEN_MAX)
         return NULL;
     memcpy(copy, at, len);
     copy[len] = '\0';
     *out = is_f32 ? (double)strtof(copy, &stop) : strtod(copy, &stop);
-    return stop == copy + len && isfinite(*out) ? behind : NULL;
+    return stop == copy + len && isfinite(*out) ? after : NULL;
 }
 
 const char *dp_number_f32(const char *at, const char *end, float *out)
 {
     struct decimal d;
-    const char *behind = read_decimal(at, end, &d);
+    const char *after = read_decimal(at, end, &d);
     double wide = 0;
-    if (!behind || fast_f32(&d, out))
-        return behind;
-    behind = slow_number(at, behind, true, &wide);
+    if (!after || fast_f32(&d, out))
+        return after;
+    after = slow_number(at, after, true, &wide);
     *out = (float)wide;
-    return behind;
+    return after;
 }
 
 const char *dp_number_f64(const char *at, const char *end, double *out)
 {
     struct decimal d;
-    const char *behind = read_decimal(at, end, &d);
-    if (!behind)
+    const char *after = read_decimal(at, end, &d);
+    if (!after)
         return NULL;
     if (!fast_f64(&d, out))
-        return slow_number(at, behind, false, out);
+        return slow_number(at, after, false, out);
     *out = d.negative ? -*out : *out;
-    return behind;
+    return after;
 }
 
 const char *dp_number_index(const char *at, const char *end, uint64_t *out)

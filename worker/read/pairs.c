@@ -75,10 +75,10 @@ static bool ends_number(const char *at, const char *end)
 static bool read_number(const char **at, const char *end, uint64_t *out)
 {
     bool zero = *at < end && **at == '0';
-    const char *behind = *at < end ? dp_number_index(*at, end, out) : NULL;
-    if (!behind || !ends_number(behind, end) || (zero && behind > *at + 1))
+    const char *after = *at < end ? dp_number_index(*at, end, out) : NULL;
+    if (!after || !ends_number(after, end) || (zero && after > *at + 1))
         return false;
-    *at = skip_gap(behind, end);
+    *at = skip_gap(after, end);
     return true;
 }
 
@@ -90,10 +90,10 @@ static uint32_t read_numbers(const char *at, const char *end, uint64_t of[2])
         return 0;
     uint32_t count = 2;
     for (float ignored; at < end; count++) { /* a rating, a time */
-        const char *behind = dp_number_f32(at, end, &ignored);
-        if (!behind || !ends_number(behind, end))
+        const char *after = dp_number_f32(at, end, &ignored);
+        if (!after || !ends_number(after, end))
             return 0;
-        at = skip_gap(behind, end);
+        at = skip_gap(after, end);
     }
     return count;
 }
@@ -231,7 +231,7 @@ static bool is_header(char separator, const char *at, const char *end)
            says(item, items, sizeof items / sizeof items[0]);
 }
 
-static void tell_header(struct pairs_reader *r, const char *at, const char *end, uint64_t line)
+static void log_header(struct pairs_reader *r, const char *at, const char *end, uint64_t line)
 {
     char text[44];
     dp_lines_show(at, end, text);
@@ -257,7 +257,7 @@ static void drop_header(struct pairs_reader *r)
 /* ---- pairs */
 
 /* The message when the first line is not a pair: the file may be of another kind. */
-static enum dp_status tell_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
+static enum dp_status explain_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
 {
     const struct dp_error cause = err ? *err : (struct dp_error){0};
     return dp_fail(
@@ -286,7 +286,7 @@ static enum dp_status add_names(struct pairs_reader *r, const char *at, const ch
             st = dp_lines_unexpected("a number, a date, or nothing, after user and item", f.at, f.end, err);
     }
     if (st != DP_OK)
-        return p->count == 0 ? tell_shape(p, st, err) : st;
+        return p->count == 0 ? explain_shape(p, st, err) : st;
     if (p->may_be_header && whole)
         drop_header(r);
     p->may_be_header = p->count == 0 && !p->header && named;
@@ -322,7 +322,7 @@ static enum dp_status add_pair(void *self, const char *at, const char *end, uint
         p->separator = separator_of(at, end);
     at = p->separator == '\t' ? begin : at; /* the first field may be missing */
     if (first && p->count == 0 && !p->header && is_header(p->separator, at, end)) {
-        tell_header(r, at, end, line);
+        log_header(r, at, end, line);
         p->separator = 0;
         return DP_OK;
     }
@@ -383,7 +383,7 @@ bool dp_pairs_are_lists(const unsigned char *bytes, size_t len)
 
 /* ---- files */
 
-static void tell_names(const struct dp_pairs *p, const char *path)
+static void log_names(const struct dp_pairs *p, const char *path)
 {
     uint64_t users = p->names[DP_PAIRS_USERS].count, items = p->names[DP_PAIRS_ITEMS].count;
     if (users > 0 || items > 0)
@@ -402,7 +402,7 @@ enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_opt
     if (pairs->count == 0)
         return dp_fail(err, DP_DATA, "%s: holds no pairs: expected lines of %s", options->path,
                        lists ? "'user item item ...'" : "'user item' or 'user,item'");
-    tell_names(pairs, options->path);
+    log_names(pairs, options->path);
     return DP_OK;
 }
 
@@ -414,7 +414,7 @@ const char *dp_pairs_text(struct dp_pairs *p, int side, uint64_t key, char numbe
 }
 
 /* Returns the place after "(user,item)" if that is the next pair of the first file, else NULL. */
-static const char *behind_pair(struct dp_pairs *held, uint64_t pair, const char *at, const char *end)
+static const char *after_pair(struct dp_pairs *held, uint64_t pair, const char *at, const char *end)
 {
     for (int side = DP_PAIRS_USERS; side <= DP_PAIRS_ITEMS; side++) {
         char number[24];
@@ -443,8 +443,8 @@ static enum dp_status add_negatives(void *self, const char *at, const char *end,
     char user_number[24], item_number[24], wanted[300];
     const char *shown_user = dp_pairs_text(r->held, DP_PAIRS_USERS, user, user_number),
                *shown_item = dp_pairs_text(r->held, DP_PAIRS_ITEMS, item, item_number);
-    const char *behind = behind_pair(r->held, r->list, at, end);
-    if (!behind) {
+    const char *after = after_pair(r->held, r->list, at, end);
+    if (!after) {
         const char *word = at;
         while (word < end && !is_blank(*word))
             word++;
@@ -454,7 +454,7 @@ static enum dp_status add_negatives(void *self, const char *at, const char *end,
     }
     r->starts[r->list++] = p->count;
     enum dp_status st = add(p, user, item, line, err);
-    at = skip_blanks(behind, end);
+    at = skip_blanks(after, end);
     char separator = at < end && memchr(at, '\t', (size_t)(end - at)) ? '\t' : ' ';
     while (st == DP_OK && at < end) {
         st = take_id(p, DP_PAIRS_ITEMS, next_field(separator, &at, end), &other, err);

@@ -79,13 +79,14 @@ static void settle(struct building *b, uint64_t u, uint64_t *to)
     struct dp_rank_user user = {.key = b->test->keys[u]};
     if (b->user_of[u] != NONE) {
         const uint64_t *offsets = b->train->offsets + b->user_of[u];
-        user.met = b->train->codes + offsets[0];
-        user.met_count = (uint32_t)(offsets[1] - offsets[0]);
+        user.trained = b->train->codes + offsets[0];
+        user.trained_count = (uint32_t)(offsets[1] - offsets[0]);
     }
     qsort(set->tests + from, (size_t)(end - from), sizeof *set->tests, dp_compare_u32);
     for (uint64_t i = from; i < end; i++) {
         uint32_t item = set->tests[i];
-        bool again = *to > first && set->tests[*to - 1] == item, known = has(user.met, user.met_count, item);
+        bool again = *to > first && set->tests[*to - 1] == item,
+             known = has(user.trained, user.trained_count, item);
         set->unseen += item == NONE;
         set->known += item != NONE && known;
         if (item != NONE && !known && !again)
@@ -142,10 +143,10 @@ void dp_rank_set_free(struct dp_rank_set **set)
  * is in neither list is k + this count. */
 static uint32_t kth_of_neither(const struct dp_rank_user *user, uint32_t k)
 {
-    uint32_t low = k, high = k + user->met_count + user->test_count;
+    uint32_t low = k, high = k + user->trained_count + user->test_count;
     while (low < high) { /* finds the least item up to which more than k are in neither list */
         uint32_t mid = low + (high - low) / 2;
-        size_t of_both = dp_lower_bound_u32(user->met, user->met_count, mid + 1) +
+        size_t of_both = dp_lower_bound_u32(user->trained, user->trained_count, mid + 1) +
                          dp_lower_bound_u32(user->test, user->test_count, mid + 1);
         if (mid + 1 - of_both > k)
             high = mid;
@@ -158,13 +159,13 @@ static uint32_t kth_of_neither(const struct dp_rank_user *user, uint32_t k)
 uint32_t dp_rank_set_sample(const struct dp_rank_set *set, const struct dp_rank_user *user, uint32_t j,
                             uint32_t *out)
 {
-    uint32_t unmet = set->item_count - user->met_count - user->test_count;
-    uint32_t count = unmet < set->sampled ? unmet : set->sampled;
+    uint32_t others = set->item_count - user->trained_count - user->test_count;
+    uint32_t count = others < set->sampled ? others : set->sampled;
     struct dp_order order;
     DP_ASSERT(j < user->test_count);
     if (count == 0)
         return 0;
-    dp_order_init(&order, unmet, dp_mix(set->seed ^ user->key) + set->items[user->test[j]], UINT32_MAX);
+    dp_order_init(&order, others, dp_mix(set->seed ^ user->key) + set->items[user->test[j]], UINT32_MAX);
     for (uint32_t i = 0; i < count; i++)
         out[i] = kth_of_neither(user, (uint32_t)dp_order_at(&order, i));
     return count;

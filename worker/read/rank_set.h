@@ -14,10 +14,10 @@
 #include "worker/read/content.h"
 
 struct dp_rank_user {
-    uint64_t key;         /* mixed */
-    const uint32_t *met;  /* [met_count] in training, ascending */
-    const uint32_t *test; /* [test_count] to be ranked, ascending */
-    uint32_t met_count, test_count;
+    uint64_t key;            /* mixed */
+    const uint32_t *trained; /* [trained_count] in training, ascending */
+    const uint32_t *test;    /* [test_count] to be ranked, ascending */
+    uint32_t trained_count, test_count;
 };
 
 struct dp_rank_set {
@@ -28,7 +28,7 @@ struct dp_rank_set {
     uint64_t pairs;     /* to be ranked */
     uint64_t unseen;    /* pairs left out since the training set lacks their user or item */
     uint64_t known;     /* pairs left out since the training set has them */
-    uint32_t sampled;   /* items beside each test pair */
+    uint32_t sampled;   /* items sampled for each test pair */
     bool ranks_sampled; /* the pair is ranked among those, too */
     uint64_t seed;
 };
@@ -37,7 +37,7 @@ struct dp_rank_set {
 enum dp_status dp_rank_set_new(const struct dp_content *train, const struct dp_content *test,
                                struct dp_rank_set **out, struct dp_error *err);
 void dp_rank_set_free(struct dp_rank_set **set); /* accepts NULL inside, leaves NULL */
-/* Writes the items beside test pair j of a user to out[set->sampled], and returns how many. */
+/* Writes the sampled items of test pair j of a user to out[set->sampled], and returns how many. */
 uint32_t dp_rank_set_sample(const struct dp_rank_set *set, const struct dp_rank_user *user, uint32_t j,
                             uint32_t *out);
 

@@ -25,7 +25,7 @@ struct parser {
     uint32_t seen; /* lines with a key: a bit each, by its place in `keys` */
 };
 
-/* ---- the parts of a line; cells: those behind the key */
+/* ---- the parts of a line; cells: those after the key */
 
 static enum dp_status take_text(struct dp_cell cell, char **out, struct dp_error *err)
 {
@@ -131,7 +131,7 @@ static enum dp_status take_nothing(struct dp_schema *schema, enum key key, const
                                    size_t count, struct dp_error *err)
 {
     (void)schema, (void)key, (void)cells;
-    return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing behind it");
+    return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing after it");
 }
 
 static enum dp_status take_format(struct dp_schema *schema, enum key key, const struct dp_cell *cells,

@@ -48,7 +48,7 @@ static struct dp_schema_column *find_column(struct dp_tabular_header *header, st
     return place == UINT32_MAX ? NULL : &header->schema.column[place];
 }
 
-/* "a,b": names with a comma in them cannot be told. */
+/* "a,b": a name cannot have a comma in it. */
 static enum dp_status name_categories(struct dp_tabular_header *header, struct dp_error *err)
 {
     for (const char *at = header->options->categories; *at;) {

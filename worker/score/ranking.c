@@ -262,8 +262,8 @@ static uint32_t candidates(struct ranking *r, const struct dp_rank_user *user)
 
 static void mark(struct ranking *r, const struct dp_rank_user *user, bool set)
 {
-    for (uint32_t i = 0; i < user->met_count; i++)
-        r->what[user->met[i]] = set ? DP_RANK_LEFT_OUT : DP_RANK_ORDINARY;
+    for (uint32_t i = 0; i < user->trained_count; i++)
+        r->what[user->trained[i]] = set ? DP_RANK_LEFT_OUT : DP_RANK_ORDINARY;
     for (uint32_t i = 0; i < user->test_count; i++)
         r->what[user->test[i]] = set ? DP_RANK_WANTED : DP_RANK_ORDINARY;
 }

@@ -14,7 +14,7 @@ static bool recommends(const struct dp_job *job)
     return (job->model.form == DP_FORM_PAIRS && !job->model.words) || job->model.form == DP_FORM_TRIPLES;
 }
 
-static void tell_ranked(const struct dp_job *job, const struct dp_rank_set *set, const char *path)
+static void log_ranked(const struct dp_job *job, const struct dp_rank_set *set, const char *path)
 {
     if (job->worker != 0)
         return;
@@ -41,7 +41,7 @@ static enum dp_status rank(const struct dp_job *job, struct dp_dataset *data, co
         dp_dataset_rank(data, train, listed ? files->holdout_negatives : files->negatives, listed, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "%s", path);
-    tell_ranked(job, dp_dataset_ranked(data), path);
+    log_ranked(job, dp_dataset_ranked(data), path);
     return DP_OK;
 }
 
@@ -53,8 +53,9 @@ static enum dp_status open_file(struct dp_job *job, const struct dp_dataset *tra
     options.negatives_path = negatives[0] ? negatives : NULL;
     options.like = dp_dataset_schema(train);
     options.scored = recommends(job) && !options.negatives_path;
-    /* Detection cannot tell lists from pairs when each user has few items: 'user item item' or 'user item
-         * rating'. */
+    /* Detection cannot distinguish lists from pairs when each user has few items: 'user item item' or 'user
+     * item
+     *     * rating'. */
     if (options.scored && strcmp(options.format, "auto") == 0 &&
         strcmp(dp_dataset_format(train), "lists") == 0)
         options.format = "lists";

@@ -26,7 +26,7 @@ struct top {
     struct dp_job *job;
     const struct dp_top_options *options;
     struct dp_vocab *vocab;
-    struct dp_dataset *train;      /* NULL: items that users met are ranked too */
+    struct dp_dataset *train;      /* NULL: items of interactions are ranked too */
     uint64_t *user, *item;         /* keys */
     size_t *user_name, *item_name; /* in the vocabulary */
     uint32_t *item_of;             /* [names]: 1 + its place among the items, 0: not an item */
@@ -148,7 +148,7 @@ static void begin_user(struct top *t, uint64_t user)
     t->have = 0;
     memset(t->seen, 0, t->items * sizeof *t->seen);
     if (t->train)
-        (void)dp_dataset_met(t->train, t->user[user], take_seen, t);
+        (void)dp_dataset_interactions(t->train, t->user[user], take_seen, t);
 }
 
 /* Items come in order: of equal scores the first stays in front. */

@@ -1,8 +1,8 @@
 /* Top: the items that a recommender ranks best for each user, as lines of USER, ITEM and SCORE separated
  * by tabs (in a name \x09), the best first, users in the given order.
- * Items     All items of the training file (the names file of the run), without those that the user met
- *           there.
- * Score     With a logistic loss the probability that both meet, else the value; ties in the order of the
+ * Items     All items of the training file (the names file of the run), without those of the user's
+ *           interactions there.
+ * Score     With a logistic loss the probability of an interaction, else the value; ties in the order of the
  *           names.
  * Promise   The file is complete or absent. Tables are not created.
  * Thread    The client's, and a reader's inside (scan.h).
@@ -16,7 +16,7 @@
 struct dp_top_options {
     uint32_t count;    /* for each user, 1 or more */
     const char *users; /* a file with the id or name of a user in each line */
-    bool with_seen;    /* items that the user met are ranked too, and the training file is not needed */
+    bool with_seen;    /* items of interactions are ranked too, and the training file is not needed */
     const char *out;
 };
 

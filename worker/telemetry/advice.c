@@ -13,7 +13,7 @@
 #define FALLING    0.02
 #define FEW_PUSHES 100u /* in the whole training */
 #define RISEN_FAR  1.1
-#define FEW_EPOCHS 3u  /* of which the loss tells no trend */
+#define FEW_EPOCHS 3u  /* too few to show a trend of the loss */
 #define STALE      1.0 /* one worker that pulls ahead has as much of its own */
 
 static double staleness_of(const struct dp_report *report)
@@ -29,7 +29,7 @@ static bool is_stale(const struct dp_report *report)
     return report->cluster->training.workers > 1 && staleness_of(report) > STALE;
 }
 
-/* The training loss falls in each epoch behind this one. */
+/* The training loss falls in each epoch after this one. */
 static bool falls_since(const struct dp_report *report, uint32_t epoch)
 {
     for (uint32_t e = epoch + 1; e < report->epochs; e++)

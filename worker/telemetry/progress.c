@@ -20,7 +20,7 @@ void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t
                                      .epoch = 1,
                                      .epochs = job->cluster->training.epochs,
                                      .examples_total = examples_total,
-                                     .told_ns = dp_clock_ns(&job->clock)};
+                                     .reported_ns = dp_clock_ns(&job->clock)};
 }
 
 static double unix_seconds(void)
@@ -57,7 +57,7 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
     return text;
 }
 
-static void tell(struct dp_progress *progress)
+static void report(struct dp_progress *progress)
 {
     struct dp_job *job = progress->job;
     if (!job->shared)
@@ -67,15 +67,15 @@ static void tell(struct dp_progress *progress)
     char name[96];
     (void)snprintf(name, sizeof name, "run/%" PRIu32 "/progress/%" PRIu32 ".", job->cluster->training.run,
                    job->worker);
-    char *text = dp_progress_text(progress, (double)(now - progress->told_ns) / 1e9);
+    char *text = dp_progress_text(progress, (double)(now - progress->reported_ns) / 1e9);
     struct dp_error err = {0};
     enum dp_status st = text ? job->shared->note_put(job->client, name, text, strlen(text), NOTE_MS, &err)
                              : dp_fail(&err, DP_NOMEM, "no memory");
     free(text);
     if (st != DP_OK)
         dp_log(DP_LOG_WARN, "cannot report progress to the first server: %s; training continues", err.text);
-    progress->told_ns = dp_clock_ns(&job->clock);
-    progress->next_ns = progress->told_ns + (st == DP_OK ? EVERY_NS : AFTER_FAIL_NS);
+    progress->reported_ns = dp_clock_ns(&job->clock);
+    progress->next_ns = progress->reported_ns + (st == DP_OK ? EVERY_NS : AFTER_FAIL_NS);
     progress->fresh = 0;
 }
 
@@ -83,7 +83,7 @@ void dp_progress_enter(struct dp_progress *progress, const char *state)
 {
     progress->state = state;
     progress->awaited[0] = '\0';
-    tell(progress);
+    report(progress);
 }
 
 void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples)
@@ -143,7 +143,7 @@ uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why)
 void dp_progress_tick(struct dp_progress *progress)
 {
     if (dp_clock_ns(&progress->job->clock) >= progress->next_ns)
-        tell(progress);
+        report(progress);
 }
 
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why)

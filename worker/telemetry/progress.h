@@ -27,7 +27,7 @@ struct dp_progress {
     double loss_sum; /* in the epoch so far, over: */
     uint64_t loss_examples;
     uint64_t fresh; /* examples since the last note */
-    uint64_t told_ns, next_ns, beat;
+    uint64_t reported_ns, next_ns, beat;
     uint32_t diverged;   /* 0: it has not */
     char awaited[256];   /* what it has waited for 2 s and more; "": nothing */
     uint64_t awaited_ns; /* when a line in the log last said so */
@@ -43,14 +43,14 @@ void dp_progress_add(struct dp_progress *progress, double loss, uint32_t example
 /* Puts a note if one is due. */
 void dp_progress_tick(struct dp_progress *progress);
 
-/* The worker ends without having finished: puts the state "stopped" or "failed" for workers that may wait for
- * it, unless `why` says that the servers cannot be reached or that another process took its place, and closes
- * the client, so that the buffers of an unanswered pull may be freed. Without a progress (NULL) it only
- * closes. */
+/* The worker ends without having finished: puts the state "stopped" or "failed" for workers that may wait
+ * for it, unless `why` says that the servers cannot be reached or that another process took its place, and
+ * closes the client, so that the buffers of an unanswered pull may be freed. Without a progress (NULL) it
+ * only closes. */
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why);
 
-/* The epoch, counted from 1, in which the training diverged, if this worker ends for that (`why`) or another
- * one says in its note that it did; 0: nobody does. One try, a second at most. */
+/* The epoch, counted from 1, in which the training diverged, if this worker ends for that (`why`) or
+ * another one says in its note that it did; 0: none does. One try, a second at most. */
 uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why);
 
 /* The content of any worker's note. */

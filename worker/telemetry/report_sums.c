@@ -38,8 +38,9 @@ static bool is_leased(const struct dp_report *report)
     return report->cluster->training.work == DP_CLUSTER_LEASED;
 }
 
-/* An epoch of leased work ends when every shard has each minibatch, once. Workers' counts cannot tell that: two that train the same
- * one may each be first on some shard, and what a killed worker counted may be lost. */
+/* An epoch of leased work ends when every shard has each minibatch, once. Workers' counts do not show
+ * that: two that train the same one may each be first on some shard, and what a killed worker counted may
+ * be lost. */
 uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch)
 {
     return is_leased(report) ? report->examples : trained(report, epoch);
@@ -51,7 +52,8 @@ uint64_t dp_report_done_twice(const struct dp_report *report, uint32_t epoch)
     return is_leased(report) && all > report->examples ? all - report->examples : 0;
 }
 
-/* Those done twice that the workers' stats do not name, since neither of two workers was first on every shard. */
+/* Those done twice that the workers' stats do not name, since neither of two workers was first on every
+ * shard. */
 static uint64_t unnamed_twice(const struct dp_report *report)
 {
     uint64_t twice = 0, named = 0;

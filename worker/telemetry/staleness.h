@@ -21,7 +21,7 @@ struct dp_staleness {
     /* Pushes by the staleness of their worst shard: below 64 by value, then 32 buckets an octave. */
     uint64_t fine[DP_STALENESS_FINE];
     uint64_t own_sum, own_max;       /* over pushes */
-    uint64_t gaps, gap_sum, gap_max; /* gaps: how many shards told one, over all pushes */
+    uint64_t gaps, gap_sum, gap_max; /* gaps: how many shards reported one, over all pushes */
     struct dp_histogram gap;         /* of each push's largest */
     uint64_t rows, changed_rows;     /* of measured shards */
     struct dp_histogram changed;     /* of each push's share */

@@ -23,7 +23,8 @@ struct dp_dropped {
     uint64_t passed;   /* those of them that were not computed */
 };
 
-/* A worker that left before its end (worker/coordinate/takeover.h). Not packed: whoever merges the stats of all knows it. */
+/* A worker that left before its end (worker/coordinate/takeover.h). Not packed: the worker that merges the
+ * stats of all sets it. */
 struct dp_worker_left {
     bool is;
     uint64_t step;   /* it took part in the steps of the run below */
@@ -37,14 +38,14 @@ struct dp_worker_stats {
     uint64_t pushes;            /* that were new to some shard, used or dropped */
     uint64_t found_examples;    /* done by an earlier process of this worker, whose stats are lost */
     uint64_t repeated_examples; /* of pushes that every shard had already: trained again for nothing */
-    struct dp_dropped dropped;  /* as far as the answers of this worker's processes told it */
+    struct dp_dropped dropped;  /* as reported in the replies to this worker's processes */
     struct dp_staleness staleness;
     struct dp_step_times times; /* of all epochs */
     char device[64];            /* the last one that it computed on (job.h) */
     uint64_t missed,
         missed_examples; /* steps of the run in which it took no part as it was away, and what that left untrained */
     struct dp_worker_left left;
-    bool absent; /* it gave no sign at the end: what it trained since its last note is not in (not packed) */
+    bool absent; /* it was silent at the end: examples since its last note are missing (not packed) */
     struct dp_epoch_stats *epoch; /* [epochs], heap */
 };
 

@@ -47,7 +47,7 @@ void dp_cuda_note_blas(struct dp_cuda *cuda, cublasStatus_t code, const char *wh
 enum dp_status dp_cuda_failed(const struct dp_cuda *cuda, struct dp_error *err);
 // The result of a call that reports its own error. A fault of an earlier kernel may show in any call, and is
 // kept.
-enum dp_status dp_cuda_told(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err);
+enum dp_status dp_cuda_result(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err);
 
 // steps.cu: waits for everything that is issued, for at most so long.
 void dp_cuda_wait_all(struct dp_cuda *cuda, uint32_t ms);

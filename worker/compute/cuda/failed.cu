@@ -122,7 +122,7 @@ enum dp_status dp_cuda_failed(const struct dp_cuda *cuda, struct dp_error *err)
     return DP_OK;
 }
 
-enum dp_status dp_cuda_told(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err)
+enum dp_status dp_cuda_result(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err)
 {
     if (remedy_of_fatal(code))
         dp_cuda_note(cuda, code, what);

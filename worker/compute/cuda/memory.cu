@@ -26,7 +26,7 @@ static enum dp_status alloc(void *self, size_t bytes, void **out, struct dp_erro
     }
     if (code != cudaSuccess) {
         *out = NULL;
-        return dp_cuda_told(cuda, code, "memory", err);
+        return dp_cuda_result(cuda, code, "memory", err);
     }
     return DP_OK;
 }
@@ -44,7 +44,7 @@ static enum dp_status pin(void *self, void *host, size_t bytes, struct dp_error 
     if (code == cudaErrorMemoryAllocation) // of the host, not of the device
         return dp_fail(err, DP_NOMEM, "CUDA, pinning %zu bytes of host memory: %s (%s)", bytes,
                        cudaGetErrorString(code), cudaGetErrorName(code));
-    return dp_cuda_told(cuda, code, "pinning host memory", err);
+    return dp_cuda_result(cuda, code, "pinning host memory", err);
 }
 
 static bool unpin(void *self, void *host)
@@ -61,8 +61,8 @@ static enum dp_status copy_in(void *self, void *device, const void *host, size_t
     struct dp_cuda *cuda = dp_cuda_of(self);
     if (cuda->failed.status != DP_OK)
         return dp_cuda_failed(cuda, err);
-    return dp_cuda_told(cuda, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda->in),
-                        "copy to the device", err);
+    return dp_cuda_result(cuda, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda->in),
+                          "copy to the device", err);
 }
 
 static enum dp_status copy_out(void *self, void *host, const void *device, size_t bytes, struct dp_error *err)
@@ -70,8 +70,8 @@ static enum dp_status copy_out(void *self, void *host, const void *device, size_
     struct dp_cuda *cuda = dp_cuda_of(self);
     if (cuda->failed.status != DP_OK)
         return dp_cuda_failed(cuda, err);
-    return dp_cuda_told(cuda, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->out),
-                        "copy from the device", err);
+    return dp_cuda_result(cuda, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->out),
+                          "copy from the device", err);
 }
 
 static enum dp_status zero(void *self, void *block, size_t bytes, struct dp_error *err)
@@ -79,7 +79,7 @@ static enum dp_status zero(void *self, void *block, size_t bytes, struct dp_erro
     struct dp_cuda *cuda = dp_cuda_of(self);
     if (cuda->failed.status != DP_OK)
         return dp_cuda_failed(cuda, err);
-    return dp_cuda_told(cuda, cudaMemsetAsync(block, 0, bytes, cuda->stream), "zeroing memory", err);
+    return dp_cuda_result(cuda, cudaMemsetAsync(block, 0, bytes, cuda->stream), "zeroing memory", err);
 }
 
 void dp_cuda_set_memory(struct dp_backend_ops *ops)

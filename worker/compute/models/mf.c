@@ -1,6 +1,6 @@
-/* Matrix factorisation of users and items that met: score = user . item + their biases.
- *     loss=logistic  pairs, each with sampled negatives
- *     loss=bpr       ranks a met item above another one (Rendle et al. 2009); a user's bias would cancel
+/* Matrix factorisation of interactions of users and items: score = user . item + their biases.
+ *     loss=logistic  pairs, each with sampled negatives loss=bpr       ranks an item with an interaction
+ *     above one without (Rendle et al. 2009); a user's bias would cancel
  *                    out */
 #include "worker/compute/model_kind.h"
 
@@ -53,7 +53,7 @@ const struct dp_model_kind dp_model_mf = {
     "mf:16",
     "matrix factorization: a user's factors times an item's, and their biases",
     "K: factors of each user and item (1 .. 65536); 16 to 64 are usual",
-    "pairs of users and items that met",
+    "interactions: pairs of a user and an item",
     {{"loss", "logistic|bpr", "logistic",
       "logistic: an interaction or a random draw; bpr: an item with an interaction ranks above another one "
       "(Rendle et al. 2009)"}},

@@ -42,7 +42,7 @@ const struct dp_model_kind dp_model_neumf = {
     "neural collaborative filtering: products of factors, with dense layers (He et al. 2017)",
     "K: factors of the products; W: input of the layers, half of it from the user's row and half from the "
     "item's (even); then the width of each layer",
-    "pairs of users and items that met",
+    "interactions: pairs of a user and an item",
     {{0}},
     declare,
     5000,

@@ -34,7 +34,7 @@ static enum dp_status read_header(struct dp_unpack *unpack, uint32_t magic, cons
     return st == DP_OK && bytes->len < size ? ends_early(unpack, bytes->len, "an idx header", size, err) : st;
 }
 
-/* The rest of the file: exactly `len` bytes behind the header, which is taken out. */
+/* The rest of the file: exactly `len` bytes after the header, which is taken out. */
 static enum dp_status read_rest(struct dp_unpack *unpack, uint64_t header, uint64_t len, const char *what,
                                 struct dp_unpack_bytes *bytes, struct dp_error *err)
 {

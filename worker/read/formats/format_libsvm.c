@@ -82,10 +82,10 @@ static enum dp_status bad_entry(const char *at, const char *end, struct dp_error
     uint64_t index;
     if (*at == '-')
         return unexpected("index:value with a non-negative index", at, end, err);
-    const char *behind = dp_number_index(at, end, &index);
-    if (!behind && *at >= '0' && *at <= '9')
+    const char *after = dp_number_index(at, end, &index);
+    if (!after && *at >= '0' && *at <= '9')
         return unexpected("an index below 9223372036854775808 (2^63)", at, end, err);
-    if (!behind || behind == end || *behind != ':')
+    if (!after || after == end || *after != ':')
         return unexpected("index:value", at, end, err);
     return unexpected(
         "index:value with a finite decimal value in the range of f32, of at most 127 characters", at, end,
@@ -122,16 +122,16 @@ static enum dp_status read_entries(struct libsvm_builder *b, const char *at, con
         if (to == b->entries_max && (st = resize_entries(b, 2 * to + 1024, err)) != DP_OK)
             return st;
         uint64_t *index = &b->content->keys[to];
-        const char *behind = dp_number_index(at, end, index);
-        if (behind && behind < end && *behind == ':')
-            behind = dp_number_f32(behind + 1, end, &b->content->values[to]);
+        const char *after = dp_number_index(at, end, index);
+        if (after && after < end && *after == ':')
+            after = dp_number_f32(after + 1, end, &b->content->values[to]);
         else
-            behind = NULL;
-        if (!behind || !ends_token(behind, end))
+            after = NULL;
+        if (!after || !ends_token(after, end))
             return bad_entry(at, end, err);
         ascending = ascending && (*count == 0 || index[-1] < *index);
         ++*count;
-        at = behind;
+        at = after;
     }
     return ascending ? DP_OK : check_twice(b->content->keys + b->entries, *count, err);
 }
@@ -197,14 +197,14 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
     at = skip_blanks(at, end);
     if (at == end || *at == '#')
         return DP_OK;
-    const char *behind = dp_number_f32(at, end, &label);
-    if (b->options->scored && behind && behind < end && *behind == ':') {
+    const char *after = dp_number_f32(at, end, &label);
+    if (b->options->scored && after && after < end && *after == ':') {
         label = 0;
-        behind = at;
-    } else if (!behind || !ends_token(behind, end)) {
+        after = at;
+    } else if (!after || !ends_token(after, end)) {
         return unexpected("a label (a finite decimal number) at the start of the line", at, end, err);
     }
-    enum dp_status st = read_entries(b, behind, end, &count, err);
+    enum dp_status st = read_entries(b, after, end, &count, err);
     if (st == DP_OK && content->examples == b->examples_max)
         st = resize_examples(b, b->examples_max * 2 + 1024, err);
     if (st == DP_OK)

@@ -1,11 +1,11 @@
-/* Pairs of users and items that met (pairs.h), as "user item" or as lists "user item item ...". For training,
- * items that the user did not meet are sampled beside them. For testing, as in Neural Collaborative Filtering
- * (He et al. 2017), a second file has for each pair a line "(user,item) item item ...", and the pair's item
- * is ranked among those.
- *     pairs -> numbers of users and items, ascending by key -> what each user met
- * Why   An unmet item is drawn by its rank among the unmet ones, found by binary search: no draw is rejected,
- *       however many items a user has met, and the draw is a function of (seed, epoch, number of the example)
- *       alone. */
+/* Interactions of users and items (pairs.h), as "user item" or as lists "user item item ...". For training,
+ * items without an interaction with the user are sampled for each. For testing, as in Neural Collaborative
+ * Filtering (He et al. 2017), a second file has for each pair a line "(user,item) item item ...", and the
+ * pair's item is ranked among those.
+ *     pairs -> numbers of users and items, ascending by key -> the items of each user
+ * Why   An item without an interaction is drawn by its rank among those, found by binary search: no draw
+ *       is rejected, however many interactions a user has, and the draw is a function of (seed, epoch,
+ *       number of the example) alone. */
 #include "worker/read/format.h"
 
 #include "common/base/search.h"
@@ -24,9 +24,9 @@ enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE };
 #define AHEAD 16u /* how many examples ahead memory is prefetched */
 
 /* content:  keys   mixed keys of the distinct users, then of the distinct items
- *           codes  for each example the numbers of its user and its item; then the items each user met,
+ *           codes  for each example the numbers of its user and its item; then the items of each user,
  *                  ascending
- *           offsets  for training: of user u's met items in codes; with lists: of the lists */
+ *           offsets  for training: of user u's items in codes; with lists: of the lists */
 struct pairs_builder {
     const struct dp_dataset_options *options;
     struct dp_content *content;
@@ -89,7 +89,7 @@ static enum dp_status number_ids(struct pairs_builder *b, struct dp_error *err)
     return DP_CONTENT_GROW(content->keys, content->keys_len, err);
 }
 
-/* Refuses a user who met every item, as none can be sampled. */
+/* Refuses a user with an interaction with every item, as none can be sampled. */
 static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_error *err)
 {
     uint64_t line = 0;
@@ -104,11 +104,11 @@ static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_
                    b->options->path, line, shown, b->content->facts[ITEMS]);
 }
 
-/* Appends the items that each user met to the codes, sorted by user, then by item, each once. */
+/* Appends the items of each user's interactions to the codes, sorted by user, then by item, each once. */
 static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
 {
     struct dp_content *content = b->content;
-    uint64_t users = content->facts[USERS], behind = 2 * b->pairs.count;
+    uint64_t users = content->facts[USERS], after = 2 * b->pairs.count;
     enum dp_status st = DP_CONTENT_GROW(content->offsets, users + 2, err);
     if (st != DP_OK)
         return st;
@@ -117,13 +117,13 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
     memset(content->offsets, 0, (users + 2) * sizeof *at);
     for (uint64_t i = 0; i < b->pairs.count; i++)
         at[content->codes[2 * i] + 1]++;
-    at[0] = behind;
+    at[0] = after;
     for (uint64_t u = 1; u <= users; u++)
         at[u] += at[u - 1];
     for (uint64_t i = 0; i < b->pairs.count; i++)
         content->codes[at[content->codes[2 * i]]++] = content->codes[2 * i + 1];
-    content->offsets[0] = behind;
-    uint64_t to = behind;
+    content->offsets[0] = after;
+    uint64_t to = after;
     for (uint64_t u = 0; u < users; u++) {
         uint64_t from = content->offsets[u], end = content->offsets[u + 1], first = to;
         qsort(content->codes + from, (size_t)(end - from), sizeof *content->codes, dp_compare_u32);
@@ -227,8 +227,8 @@ static int by_unmixed(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool met(const struct dp_content *content, uint64_t user, void (*visit)(void *context, uint64_t item),
-                void *context)
+static bool interactions(const struct dp_content *content, uint64_t user,
+                         void (*visit)(void *context, uint64_t item), void *context)
 {
     const uint64_t mixed = dp_mix(user), users = content->facts[USERS];
     const uint64_t *found = bsearch(&mixed, content->keys, (size_t)users, sizeof mixed, by_unmixed);
@@ -269,16 +269,17 @@ enum dp_status dp_format_pairs_shape(const struct dp_dataset_options *options,
     return DP_OK;
 }
 
-/* The unmet item chosen by `random`, all with the same probability. */
+/* The item without an interaction that `random` chooses, all with the same probability. */
 static uint32_t draw_unmet(const struct dp_content *content, uint32_t user, uint64_t random)
 {
-    const uint32_t *met = content->codes + content->offsets[user];
+    const uint32_t *trained = content->codes + content->offsets[user];
     uint64_t count = content->offsets[user + 1] - content->offsets[user];
     uint64_t k = ((random >> 32) * (content->facts[ITEMS] - count)) >> 32;
-    uint64_t low = 0; /* met items below the k-th unmet one: at least low, at most low + count */
+    uint64_t low =
+        0; /* items with an interaction below the k-th without: at least low, at most low + count */
     while (count > 0) {
         uint64_t half = (count + 1) / 2, mid = low + half - 1;
-        low = met[mid] - mid <= k ? low + half : low; /* no branch, since none could be predicted */
+        low = trained[mid] - mid <= k ? low + half : low; /* no branch, since none could be predicted */
         count -= half;
     }
     return (uint32_t)(k + low);
@@ -303,16 +304,16 @@ static uint32_t item_of(const struct dp_format_fill *what, uint64_t each, uint64
     return draw_unmet(content, content->codes[2 * pair], dp_mix(state + (example + 1) * DP_HASH_GOLDEN));
 }
 
-/* Prefetches the memory that drawing an item for an example will read: the eighths of its user's met items.
+/* Prefetches the memory that drawing an item for an example will read: the eighths of its user's items.
  * (Users were just read, and are cached.) */
 static void look_ahead(const struct dp_format_fill *what, uint64_t each, uint64_t example)
 {
     const struct dp_content *content = what->content;
     uint32_t user = content->codes[2 * (example / each)];
-    const uint32_t *met = content->codes + content->offsets[user];
+    const uint32_t *trained = content->codes + content->offsets[user];
     uint64_t count = content->offsets[user + 1] - content->offsets[user];
     for (int eighth = 1; eighth < 8; eighth++)
-        __builtin_prefetch(met + count * (uint64_t)eighth / 8);
+        __builtin_prefetch(trained + count * (uint64_t)eighth / 8);
 }
 
 static void fill_labels(const struct dp_format_fill *what, uint64_t each, struct dp_batch *batch)
@@ -367,7 +368,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .holds_out = true,
                                           .load = load,
                                           .names = names,
-                                          .met = met,
+                                          .interactions = interactions,
                                           .examples = examples,
                                           .shape = dp_format_pairs_shape,
                                           .fill = fill};
@@ -381,7 +382,7 @@ const struct dp_format dp_format_lists = {.name = "lists",
                                           .begins = begins_lists,
                                           .load = load_lists,
                                           .names = names,
-                                          .met = met,
+                                          .interactions = interactions,
                                           .examples = examples,
                                           .shape = dp_format_pairs_shape,
                                           .fill = fill};

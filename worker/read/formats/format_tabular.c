@@ -198,7 +198,7 @@ static enum dp_status fits(const struct dp_dataset_options *options, const struc
 }
 
 /* Once a training: where the file that is looked at is the one that is read. */
-static void tell_categories(const struct dp_dataset_options *options, const struct dp_tabular_header *header)
+static void log_categories(const struct dp_dataset_options *options, const struct dp_tabular_header *header)
 {
     char list[640];
     dp_tabular_header_list(header, list, sizeof list);
@@ -217,7 +217,7 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     enum dp_status st =
         dp_tabular_header_look(options, trained ? options->path : options->like_path, header, err);
     if (st == DP_OK && trained)
-        tell_categories(options, header);
+        log_categories(options, header);
     dp_tabular_header_list(header, why, sizeof why);
     if (st == DP_OK) /* before the whole file is read for the rest */
         st = fits(options, &header->schema, why[0] ? why : NULL, err);

@@ -1,5 +1,5 @@
 /* Text: its bytes as windows of tokens, with the next byte as the class; or its words as pairs of a word and
- * a near word, each with sampled words beside it (Mikolov et al. 2013: a word's probability is proportional
+ * a near word, each with sampled words (Mikolov et al. 2013: a word's probability is proportional
  * to its count to the power 0.75; the near word itself is not drawn). Words are separated by blanks and line
  * ends, byte for byte; the file is one sequence of them. */
 #include "worker/read/format.h"

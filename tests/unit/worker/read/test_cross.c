@@ -1,5 +1,5 @@
-/* Goal: a data set of users and items has each pair once, in order; what a user met is what the training file says.
- * Method: every example of a small one; a file with pairs that stand twice. */
+/* Goal: a data set of users and items has each pair once, in order; what a user met is what the training
+ * file says. Method: every example of a small one; a file with pairs that stand twice. */
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
@@ -49,13 +49,13 @@ static void what_users_met(void **state)
         .form = DP_FORM_PAIRS, .labels = DP_LABELS_BINARY, .scale = 1, .negatives = 1, .batch = 4};
     options.path = write_text("pairs", "7 30\n7 4\n2 11\n7 30\n900 11\n2 8\n");
     struct dp_dataset *data = formats_open(&options);
-    assert_true(dp_dataset_met(data, 7, take, &taken));
+    assert_true(dp_dataset_interactions(data, 7, take, &taken));
     assert_true(taken.count == 2 && taken.item[0] == 4 && taken.item[1] == 30);
     taken.count = 0;
-    assert_true(dp_dataset_met(data, 900, take, &taken));
+    assert_true(dp_dataset_interactions(data, 900, take, &taken));
     assert_true(taken.count == 1 && taken.item[0] == 11);
-    assert_false(dp_dataset_met(data, 3, take, &taken));
-    assert_false(dp_dataset_met(data, 1000, take, &taken));
+    assert_false(dp_dataset_interactions(data, 3, take, &taken));
+    assert_false(dp_dataset_interactions(data, 1000, take, &taken));
     assert_int_equal(taken.count, 1);
 }
 

@@ -56,8 +56,8 @@ static void what_can_be_ranked(void **state)
     assert_true(one->key == dp_mix(1) && two->key == dp_mix(2));
     assert_int_equal(one->test_count, 2);
     assert_true(item_of(set, one->test[0]) == 12 && item_of(set, one->test[1]) == 13);
-    assert_int_equal(one->met_count, 2);
-    assert_true(item_of(set, one->met[0]) == 10 && item_of(set, one->met[1]) == 11);
+    assert_int_equal(one->trained_count, 2);
+    assert_true(item_of(set, one->trained[0]) == 10 && item_of(set, one->trained[1]) == 11);
     assert_int_equal(two->test_count, 2);
     assert_true(item_of(set, two->test[0]) == 11);
     uint32_t others[3];

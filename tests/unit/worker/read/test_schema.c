@@ -1,5 +1,5 @@
-/* Goal: a schema that was written is read as it was, bit for bit; what is damaged is named. Method: every kind of line; every
- * line left out, doubled and out of order; every length of the text. */
+/* Goal: a schema that was written is read as it was, bit for bit; what is damaged is named. Method: every
+ * kind of line; every line left out, doubled and out of order; every length of the text. */
 #include "worker/read/schema.h"
 
 #include "tests/lib/test.h"
@@ -115,7 +115,7 @@ static void damage_is_named(void **state)
         {"version,2\nformat,csv\nnames,\"y\"\nkinds,numbe\n",
          "expected number, category or label, found 'numbe'"},
         {HEAD "mean,,1\n", "kept:5: expected version, format, names, kinds, trimmed, means"},
-        {HEAD "trimmed,1\n", "expected nothing behind it"},
+        {HEAD "trimmed,1\n", "expected nothing after it"},
         {HEAD "means,,1\nend\n", "lacks the line of the deviations"},
         {HEAD "deviations,,1\nend\n", "lacks the line of the means"},
         {HEAD "means,,1\nmeans,,1\n", "'means' after 'means': expected each line once"},
@@ -129,7 +129,7 @@ static void damage_is_named(void **state)
         {HEAD "classes\n", "expected texts of labels"},
         {HEAD "label_base,16777217\n", "expected one integer up to 16777216"},
         {HEAD "label_base,1,2\n", "expected one integer"},
-        {HEAD "end,\n", "expected nothing behind it"},
+        {HEAD "end,\n", "expected nothing after it"},
         {HEAD "end\nmeans,,1\n", "'means' after 'end'"},
         {HEAD "", "ends before its last line"},
         {HEAD "label_base,x\n", "expected one integer"},
