@@ -19,18 +19,17 @@ enum dp_status dp_damage_row_ahead(const char *table, uint64_t mixed, uint64_t r
         table, mixed, row_lsn, last);
 }
 
-void dp_damage_found(struct dp_damage *damage, const struct dp_error *err)
+void dp_damage_found(struct dp_shard_base *base, const struct dp_error *err)
 {
-    uint64_t now = dp_shard_now(damage->base);
-    DP_COUNT(&damage->base->counters, store_damage, 1);
-    if (damage->told && now - damage->told_ns < TELL_NS)
+    uint64_t now = dp_shard_now(base);
+    DP_COUNT(&base->counters, store_damage, 1);
+    if (base->damage_ns > 0 && now - base->damage_ns < TELL_NS)
         return;
-    damage->told = true;
-    damage->told_ns = now;
+    base->damage_ns = now;
     dp_log(DP_LOG_ERROR,
            "shard %" PRIu32
            ": its store is damaged: %s; requests that touch it are refused, others are served. Stop the "
            "server, look for more damage with downpour inspect --verify, and restore copies of all servers' "
            "stores from one time, or a checkpoint (downpour restore --overwrite)",
-           damage->base->index, err->text);
+           base->index, err->text);
 }

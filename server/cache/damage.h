@@ -8,14 +8,8 @@
 #include "common/base/status.h"
 #include "server/cache/shard_base.h"
 
-struct dp_damage {
-    struct dp_shard_base *base;
-    bool told; /* logged, last at told_ns */
-    uint64_t told_ns;
-};
-
 /* Counted, and logged once a second at most. */
-void dp_damage_found(struct dp_damage *damage, const struct dp_error *err);
+void dp_damage_found(struct dp_shard_base *base, const struct dp_error *err);
 /* Fails with DP_CORRUPT. A row is written back only when the journal is synced past it, so one that is ahead of the last push
  * shows that the journal's end was lost. Taken all the same, it would not take new pushes, which get the lost ones' lsns. */
 enum dp_status dp_damage_row_ahead(const char *table, uint64_t mixed, uint64_t row_lsn, uint64_t last,

@@ -352,7 +352,7 @@ static void end_read(struct dp_misses *m, const struct dp_io_job *job)
 {
     DP_ASSERT(job->taken == job->store.count);
     if (job->store.status == DP_CORRUPT)
-        dp_damage_found(m->damage, &job->store.error);
+        dp_damage_found(m->base, &job->store.error);
     dp_cache_budget_give_read(m->budget, job->bytes);
     m->ended(m->context, job, &job->store.error);
     DP_COUNT_SET(&m->base->counters, cache_bytes,

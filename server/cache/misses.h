@@ -17,7 +17,6 @@ struct dp_misses {
     struct dp_cached_tables *tables;
     struct dp_io_jobs *jobs;
     struct dp_cache_budget *budget;
-    struct dp_damage *damage;
     uint32_t turn_rows; /* of reads that are done, taken in in one turn at most */
     /* A read was taken in completely: requests that wait for it are to be tried. err: why it failed. */
     void (*ended)(void *context, const struct dp_io_job *read, const struct dp_error *err);

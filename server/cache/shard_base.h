@@ -1,5 +1,5 @@
 /* Shared by the nouns of one shard: its number, its clock, its counters. Set once, at its opening. Only the
- * counters change, through DP_COUNT.
+ * counters change, through DP_COUNT, and damage_ns.
  * Thread    The shard's. */
 #ifndef DP_CACHE_SHARD_BASE_H
 #define DP_CACHE_SHARD_BASE_H
@@ -35,6 +35,7 @@ struct dp_shard_base {
     struct dp_range range;
     struct dp_clock clock;
     struct dp_counters counters;
+    uint64_t damage_ns; /* when damage of the store was logged last; 0: never (damage.h) */
 };
 
 static inline uint64_t dp_shard_now(const struct dp_shard_base *base)

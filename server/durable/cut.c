@@ -13,10 +13,11 @@ _Static_assert(DP_COPY_LINK_BYTES <= DP_STORE_LINK_BYTES, "a link's name fits in
 
 static void check(const struct dp_cut *cut)
 {
-    DP_ASSERT(cut->number == 0 || (cut->after <= cut->lsn && cut->lsn <= cut->journaling->lsn));
+    DP_ASSERT(cut->number == 0 || (cut->after <= cut->lsn && cut->lsn <= cut->write_back->journaling->lsn));
     DP_ASSERT((cut->number > 0) == (cut->ids_bytes != NULL));
     DP_ASSERT(!cut->holds || cut->number > 0);
-    DP_ASSERT(!cut->holds || (cut->journaling->holds && cut->journaling->held == cut->after));
+    DP_ASSERT(!cut->holds ||
+              (cut->write_back->journaling->holds && cut->write_back->journaling->held == cut->after));
 }
 
 /* ---- links */
@@ -29,7 +30,7 @@ static enum dp_status submit_link(struct dp_cut *cut, enum dp_store_job_kind kin
         return DP_NOMEM;
     job->store.kind = kind;
     (void)snprintf(job->store.link_name, sizeof job->store.link_name, "%s", name);
-    return dp_io_jobs_submit_or_free(cut->jobs, job);
+    return dp_io_jobs_submit_or_free(cut->write_back->jobs, job);
 }
 
 static void unlinked(void *context, struct dp_io_job *job)
@@ -38,7 +39,7 @@ static void unlinked(void *context, struct dp_io_job *job)
     if (job->store.status != DP_OK)
         dp_log(DP_LOG_WARN,
                "shard %" PRIu32 ": a checkpoint's copy of its store stays until the next opening: %s",
-               cut->base->index, job->store.error.text);
+               cut->write_back->base->index, job->store.error.text);
     dp_io_job_free(job);
 }
 
@@ -62,8 +63,9 @@ static enum dp_status pack_without_kept(struct dp_cut *cut)
     struct dp_push_ids *copy = NULL;
     enum dp_status st = dp_push_ids_new(&copy);
     if (st == DP_OK)
-        st = dp_push_ids_merge(copy, cut->ids);
-    for (const struct dp_buffered_step *step = cut->kept->first; st == DP_OK && step; step = step->next)
+        st = dp_push_ids_merge(copy, cut->write_back->ids);
+    for (const struct dp_buffered_step *step = cut->write_back->kept->first; st == DP_OK && step;
+         step = step->next)
         for (uint32_t i = 0; i < step->count && st == DP_OK; i++)
             st = dp_push_ids_take_back(copy, step->push[i]->stream, step->push[i]->number);
     cut->ids_bytes = st == DP_OK ? dp_push_ids_pack(copy, &cut->ids_size) : NULL;
@@ -73,9 +75,9 @@ static enum dp_status pack_without_kept(struct dp_cut *cut)
 
 static enum dp_status note(struct dp_cut *cut)
 {
-    const struct dp_steps *steps = cut->steps;
+    const struct dp_steps *steps = cut->write_back->steps;
     enum dp_status st = DP_OK;
-    cut->lsn = cut->journaling->lsn;
+    cut->lsn = cut->write_back->journaling->lsn;
     cut->after = cut->write_back->stored_lsn;
     cut->run = steps->view.run;
     cut->mode = steps->view.mode;
@@ -84,10 +86,10 @@ static enum dp_status note(struct dp_cut *cut)
     cut->steps_bytes = cut->steps_size > 0 ? malloc(cut->steps_size) : NULL;
     if (cut->steps_bytes)
         dp_steps_mark_pack(steps, cut->steps_bytes);
-    if (dp_step_buffer_count(cut->kept) > 0)
+    if (dp_step_buffer_count(cut->write_back->kept) > 0)
         st = pack_without_kept(cut);
     else
-        cut->ids_bytes = dp_push_ids_pack(cut->ids, &cut->ids_size);
+        cut->ids_bytes = dp_push_ids_pack(cut->write_back->ids, &cut->ids_size);
     if (st == DP_OK && (!cut->ids_bytes || (cut->steps_size > 0 && !cut->steps_bytes)))
         st = DP_NOMEM;
     return st;
@@ -109,7 +111,7 @@ static void forget(struct dp_cut *cut)
 enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number)
 {
     char name[DP_COPY_LINK_BYTES];
-    DP_ASSERT(order > 0 && number > 0 && cut->journaling->journal);
+    DP_ASSERT(order > 0 && number > 0 && cut->write_back->journaling->journal);
     dp_cut_drop(cut);
     if (cut->number > 0)
         return DP_AGAIN;
@@ -124,7 +126,7 @@ enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number)
     }
     cut->order = order;
     cut->number = number;
-    dp_journaling_hold(cut->journaling, cut->after);
+    dp_journaling_hold(cut->write_back->journaling, cut->after);
     cut->holds = true;
     check(cut);
     return DP_OK;
@@ -132,14 +134,14 @@ enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number)
 
 bool dp_cut_is_made(const struct dp_cut *cut)
 {
-    return cut->number > 0 && cut->linked && cut->lsn <= cut->journaling->durable;
+    return cut->number > 0 && cut->linked && cut->lsn <= cut->write_back->journaling->durable;
 }
 
 void dp_cut_let_journal_go(struct dp_cut *cut)
 {
     check(cut);
     if (cut->holds)
-        dp_journaling_end_hold(cut->journaling);
+        dp_journaling_end_hold(cut->write_back->journaling);
     cut->holds = false;
 }
 

@@ -16,13 +16,7 @@
 
 /* Only cut.c changes the fields. */
 struct dp_cut {
-    struct dp_shard_base *base;
-    struct dp_io_jobs *jobs;
-    struct dp_journaling *journaling;
-    const struct dp_write_back *write_back;
-    const struct dp_push_ids *ids;
-    const struct dp_steps *steps;
-    const struct dp_step_buffer *kept;
+    const struct dp_write_back *write_back; /* it has the nouns that are noted */
     uint64_t order;
     uint32_t number;    /* 0: there is none */
     bool linked, holds; /* holds: the journal */

@@ -36,6 +36,7 @@
 
 struct recovery {
     const struct dp_recovery_options *o;
+    struct dp_write_back *w; /* o's: it has the nouns that are filled */
     struct dp_steps_replay steps;
     struct dp_request *push; /* scratch: a decoded record */
     float *scratch;          /* one row of gradients */
@@ -59,7 +60,7 @@ struct recovery {
 
 static struct dp_cached_table *find_table(const struct recovery *r, uint32_t id)
 {
-    return dp_cached_tables_find(r->o->tables, id);
+    return dp_cached_tables_find(r->w->tables, id);
 }
 
 /* ---- rows out of the store */
@@ -82,8 +83,8 @@ static enum dp_status put_row(struct recovery *r, struct dp_cached_table *table,
         r->newest_lsn = dp_row_lsn(row);
     }
     table->away--;
-    DP_COUNT(&r->o->base->counters, rows_read, 1);
-    DP_COUNT(&r->o->base->counters, cache_rows, 1);
+    DP_COUNT(&r->w->base->counters, rows_read, 1);
+    DP_COUNT(&r->w->base->counters, cache_rows, 1);
     return DP_OK;
 }
 
@@ -141,13 +142,13 @@ static enum dp_status read_keys(struct recovery *r, struct dp_error *err)
                 st = dp_fail(err, DP_NOMEM, "no memory to read rows");
                 break;
             }
-            if (dp_io_jobs_submit(r->o->jobs, job) != DP_OK)
+            if (dp_io_jobs_submit(r->w->jobs, job) != DP_OK)
                 break; /* retry when others are done */
             r->reads++;
             from += job->store.count;
             job = NULL;
         }
-        dp_io_jobs_wait(r->o->jobs);
+        dp_io_jobs_wait(r->w->jobs);
         if (st == DP_OK && r->failed.status != DP_OK) {
             *err = r->failed;
             st = err->status;
@@ -210,11 +211,11 @@ static enum dp_status apply_section(struct recovery *r, const struct dp_section 
                                     struct dp_error *err)
 {
     enum dp_status st = find_rows(r, section, table, err);
-    if (st == DP_OK && dp_apply_make_rows(r->o->base, section, table, r->numbers) != DP_OK)
+    if (st == DP_OK && dp_apply_make_rows(r->w->base, section, table, r->numbers) != DP_OK)
         st = dp_fail(err, DP_NOMEM, "no memory for new rows of table '%s'", table->spec.name);
     if (st == DP_OK)
         (void)dp_apply(section, table, r->numbers, rate, lsn, UINT64_MAX, r->scratch);
-    DP_COUNT(&r->o->base->counters, rows_replayed, section->rows);
+    DP_COUNT(&r->w->base->counters, rows_replayed, section->rows);
     return st;
 }
 
@@ -223,8 +224,8 @@ static enum dp_status restore_id(struct recovery *r, const struct dp_record *rec
 {
     if (record->kind != DP_RECORD_PUSH && record->kind != DP_RECORD_KEPT_PUSH)
         return DP_OK;
-    DP_COUNT(&r->o->base->counters, pushes_replayed, 1);
-    return dp_push_ids_restore(r->o->ids, r->push->stream, r->push->number, record->refused) == DP_OK
+    DP_COUNT(&r->w->base->counters, pushes_replayed, 1);
+    return dp_push_ids_restore(r->w->ids, r->push->stream, r->push->number, record->refused) == DP_OK
                ? DP_OK
                : dp_fail(err, DP_NOMEM, "no memory for push ids");
 }
@@ -272,8 +273,8 @@ static enum dp_status each_record(struct recovery *r, bool apply, struct dp_erro
         }
         if (st == DP_OK && apply) {
             st = apply_rest(r, &record, lsn, r->bytes + at + ENTRY_BYTES, (size_t)bytes, err);
-            dp_journaling_replayed(r->o->journaling, lsn);
-            DP_COUNT(&r->o->base->counters, bytes_replayed, bytes);
+            dp_journaling_replayed(r->w->journaling, lsn);
+            DP_COUNT(&r->w->base->counters, bytes_replayed, bytes);
         }
         if (st != DP_OK)
             return dp_wrap(err, st, "replaying record %" PRIu64, lsn);
@@ -288,12 +289,12 @@ static enum dp_status each_record(struct recovery *r, bool apply, struct dp_erro
 static enum dp_status make_room(struct recovery *r, struct dp_error *err)
 {
     enum dp_status st;
-    while ((st = dp_cache_budget_make_room(r->o->budget, r->rows, err)) == DP_AGAIN) {
-        dp_write_back_turn(r->o->write_back);
-        if (dp_write_back_goes_on(r->o->write_back))
-            dp_io_jobs_take(r->o->jobs);
+    while ((st = dp_cache_budget_make_room(r->w->budget, r->rows, err)) == DP_AGAIN) {
+        dp_write_back_turn(r->w);
+        if (dp_write_back_goes_on(r->w))
+            dp_io_jobs_take(r->w->jobs);
         else
-            dp_io_jobs_wait(r->o->jobs);
+            dp_io_jobs_wait(r->w->jobs);
     }
     return st;
 }
@@ -306,11 +307,11 @@ static enum dp_status load_row(void *context, struct dp_store_key key, const voi
     if (!table || row_bytes != table->cache->row_bytes)
         return dp_fail(err, DP_CORRUPT, "the store has a row of %zu bytes for table %08" PRIx32 ", which %s",
                        row_bytes, key.table, table ? "has rows of another length" : "has no mark");
-    if (!dp_range_has(r->o->base->range, key.mixed))
+    if (!dp_range_has(r->w->base->range, key.mixed))
         return dp_fail(err, DP_CORRUPT, "the store has a row of another shard, mixed key %016" PRIx64,
                        key.mixed);
     if (table->stored % ROWS_A_LOOK == 0 &&
-        dp_cache_budget_taken(r->o->budget) > LOAD_SHARE(r->o->budget->bytes)) {
+        dp_cache_budget_taken(r->w->budget) > LOAD_SHARE(r->w->budget->bytes)) {
         r->too_many = true;
         return dp_fail(err, DP_FULL, "the store has more rows than it estimated");
     }
@@ -324,13 +325,13 @@ static enum dp_status load_row(void *context, struct dp_store_key key, const voi
 static bool worth_loading(const struct recovery *r)
 {
     struct dp_store_stats stats = {0};
-    r->o->jobs->store->stats(r->o->jobs->store->self, &stats);
+    r->w->jobs->store->stats(r->w->jobs->store->self, &stats);
     uint64_t rows = stats.rows_about, row_bytes = 0;
-    for (uint32_t i = 0; i < r->o->tables->count; i++)
-        row_bytes = r->o->tables->table[i]->cache->row_bytes > row_bytes
-                        ? r->o->tables->table[i]->cache->row_bytes
+    for (uint32_t i = 0; i < r->w->tables->count; i++)
+        row_bytes = r->w->tables->table[i]->cache->row_bytes > row_bytes
+                        ? r->w->tables->table[i]->cache->row_bytes
                         : row_bytes;
-    if (rows == 0 || rows > r->o->budget->bytes / 2 / (row_bytes + DP_ROW_SLOT_COST))
+    if (rows == 0 || rows > r->w->budget->bytes / 2 / (row_bytes + DP_ROW_SLOT_COST))
         return false;
     uint64_t batches = r->journal_bytes / (r->used + 1) + 1;
     uint64_t touched = r->all_rows < rows / batches ? r->all_rows * batches : rows;
@@ -340,21 +341,21 @@ static bool worth_loading(const struct recovery *r)
 /* Call it before anything is read or written back. */
 static enum dp_status begin(struct recovery *r, struct dp_error *err)
 {
-    const struct dp_store *store = r->o->jobs->store;
+    const struct dp_store *store = r->w->jobs->store;
     r->began = true;
     if (!worth_loading(r))
         return dp_row_count_start(r->o->count, err);
     enum dp_status st = store->visit_rows(store->self, load_row, r, err);
     if (st == DP_FULL && r->too_many) { /* the loaded rows stay, as if they had been read by key */
         *err = (struct dp_error){0};
-        for (uint32_t i = 0; i < r->o->tables->count; i++) {
-            r->o->tables->table[i]->away -= r->o->tables->table[i]->stored;
-            r->o->tables->table[i]->stored = 0;
+        for (uint32_t i = 0; i < r->w->tables->count; i++) {
+            r->w->tables->table[i]->away -= r->w->tables->table[i]->stored;
+            r->w->tables->table[i]->stored = 0;
         }
         return dp_row_count_start(r->o->count, err);
     }
-    for (uint32_t i = 0; st == DP_OK && i < r->o->tables->count; i++)
-        r->o->tables->table[i]->counted = true;
+    for (uint32_t i = 0; st == DP_OK && i < r->w->tables->count; i++)
+        r->w->tables->table[i]->counted = true;
     return st;
 }
 
@@ -391,7 +392,7 @@ static enum dp_status check_section(struct recovery *r, const struct dp_section 
                        section->table, dim, table ? "has with another width" : "does not know");
     for (uint32_t i = 0; i < section->rows; i++) {
         const char *key = (const char *)section->keys + (size_t)i * 8;
-        if (!dp_range_has(r->o->base->range, dp_load_u64le(key)) ||
+        if (!dp_range_has(r->w->base->range, dp_load_u64le(key)) ||
             (i > 0 && dp_load_u64le(key - 8) >= dp_load_u64le(key)))
             return dp_fail(
                 err, DP_CORRUPT,
@@ -404,11 +405,11 @@ static enum dp_status check_section(struct recovery *r, const struct dp_section 
 
 static void count_section(struct recovery *r, const struct dp_section *section)
 {
-    for (uint32_t i = 0; i < r->o->tables->count; i++)
-        if (r->o->tables->table[i]->id == section->table) {
+    for (uint32_t i = 0; i < r->w->tables->count; i++)
+        if (r->w->tables->table[i]->id == section->table) {
             r->rows[i] += section->rows;
             r->all_rows += section->rows;
-            r->cost += section->rows * (r->o->tables->table[i]->cache->row_bytes + DP_ROW_SLOT_COST);
+            r->cost += section->rows * (r->w->tables->table[i]->cache->row_bytes + DP_ROW_SLOT_COST);
         }
 }
 
@@ -451,7 +452,7 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
     }
     if (st != DP_OK)
         return dp_wrap(err, st, "replaying record %" PRIu64, lsn);
-    uint64_t share = r->o->budget->bytes / BATCH_SHARE;
+    uint64_t share = r->w->budget->bytes / BATCH_SHARE;
     if (r->used > 0 && (r->used + bytes + ENTRY_BYTES + 8 > r->most || r->all_rows + rows > BATCH_ROWS ||
                         r->cost + cost > share)) {
         st = flush(r, err);
@@ -483,14 +484,16 @@ static void tell_cut(const struct recovery *r, const struct dp_journal_cut *cut)
     dp_journal_cut_text(cut, text);
     if (cut->rest != DP_JOURNAL_REST_NONE)
         dp_log(cut->rest == DP_JOURNAL_REST_RECORDS ? DP_LOG_WARN : DP_LOG_INFO,
-               "shard %" PRIu32 ": its journal: %s", r->o->base->index, text);
+               "shard %" PRIu32 ": its journal: %s", r->w->base->index, text);
 }
 
 static enum dp_status init(struct recovery *r, const struct dp_recovery_options *o, struct dp_error *err)
 {
-    uint64_t share = o->budget->bytes / BATCH_SHARE;
+    struct dp_write_back *w = o->write_back;
+    uint64_t share = w->budget->bytes / BATCH_SHARE;
     *r = (struct recovery){.o = o,
-                           .steps = {o->base, o->tables, o->steps, o->kept},
+                           .w = w,
+                           .steps = {w->base, w->tables, w->steps, w->kept},
                            .most = share < BATCH_BYTES ? (size_t)share : BATCH_BYTES};
     r->push = calloc(1, sizeof *r->push);
     r->scratch = dp_alloc_aligned(DP_TABLE_DIM_MAX * sizeof(float));
@@ -510,7 +513,7 @@ static void clear(struct recovery *r)
 static struct dp_journal_options journal_options(struct recovery *r)
 {
     const struct dp_recovery_options *o = r->o;
-    const struct dp_journaling *j = o->journaling;
+    const struct dp_journaling *j = r->w->journaling;
     struct dp_journal_options options = *o->journal;
     options.secret = o->secret;
     options.replay_after = j->lsn;
@@ -518,8 +521,8 @@ static struct dp_journal_options journal_options(struct recovery *r)
     options.replay_context = r;
     options.progress = progress;
     options.progress_context = r;
-    options.room = o->jobs->store->room;
-    options.room_context = o->jobs->store->self;
+    options.room = r->w->jobs->store->room;
+    options.room_context = r->w->jobs->store->self;
     options.incarnation = j->incarnation > j->released ? j->incarnation : j->released;
     options.released = j->released;
     options.clean = !o->recovers;
@@ -534,7 +537,7 @@ static enum dp_status replay_all(struct recovery *r, struct dp_journal **journal
     const struct dp_recovery_options *o = r->o;
     struct dp_journal_figures found = {0};
     struct dp_journal_options options = journal_options(r);
-    o->journaling->replays = true;
+    r->w->journaling->replays = true;
     enum dp_status st =
         o->read_only ? dp_journal_read(&options, &found, err) : dp_journal_open(&options, journal, err);
     if (st == DP_OK && *journal)
@@ -543,14 +546,14 @@ static enum dp_status replay_all(struct recovery *r, struct dp_journal **journal
         tell_cut(r, &found.cut);
         st = flush(r, err);
     }
-    o->journaling->replays = false;
+    r->w->journaling->replays = false;
     *last_lsn = found.last_lsn;
     return st;
 }
 
 enum dp_status dp_recovery_run(const struct dp_recovery_options *o, struct dp_error *err)
 {
-    struct dp_journaling *j = o->journaling;
+    struct dp_journaling *j = o->write_back->journaling;
     struct dp_journal *journal = NULL;
     struct recovery r;
     uint64_t last_lsn = 0;

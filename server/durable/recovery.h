@@ -13,16 +13,8 @@
 #include "server/durable/write_back.h"
 
 struct dp_recovery_options {
-    struct dp_shard_base *base;
-    struct dp_cached_tables *tables;
-    struct dp_io_jobs *jobs;
-    struct dp_cache_budget *budget;
-    struct dp_journaling *journaling;
-    struct dp_write_back *write_back;
+    struct dp_write_back *write_back; /* its rows, ids and steps are filled */
     struct dp_row_count *count;
-    struct dp_push_ids *ids;
-    struct dp_steps *steps;
-    struct dp_step_buffer *kept;
     const struct dp_journal_options *journal;
     bool recovers;  /* the store was not closed cleanly, the journal has what it lacks */
     bool read_only; /* the journal is read without hardening or a new segment */

@@ -26,7 +26,7 @@ static void counted(void *context, struct dp_io_job *job)
         count->failed = true;
         /* The shard goes on: it asks the store for keys that the cache does not know. */
         if (job->store.status == DP_CORRUPT)
-            dp_damage_found(count->damage, &job->store.error);
+            dp_damage_found(count->base, &job->store.error);
         else if (job->store.status != DP_STOPPING)
             dp_log(DP_LOG_WARN, "shard %" PRIu32 ": cannot count its rows: %s", count->base->index,
                    job->store.error.text);

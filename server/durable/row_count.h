@@ -16,7 +16,6 @@ struct dp_row_count {
     struct dp_shard_base *base;
     struct dp_cached_tables *tables;
     struct dp_io_jobs *jobs;
-    struct dp_damage *damage;
     struct dp_io_job *counting; /* the store counts; else NULL */
     bool failed;
 };

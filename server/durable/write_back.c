@@ -473,7 +473,6 @@ void dp_write_back_turn(struct dp_write_back *w)
     w->wanted = w->wanted && target(w) != w->marked_lsn;
     if (w->cycle == DP_CYCLE_IDLE && (w->merging > 0 || is_time(w))) {
         look_at_merges(w);
-        say_stuck(w);
         if (is_time(w))
             begin(w);
     }
@@ -483,6 +482,7 @@ void dp_write_back_turn(struct dp_write_back *w)
     if (w->ready)
         dp_journaling_sync(w->journaling, w->ready_lsn);
     submit_ready(w); /* if the sync was immediate, no wake will come */
+    say_stuck(w);
 }
 
 bool dp_write_back_goes_on(const struct dp_write_back *w)

@@ -31,8 +31,8 @@ struct dp_write_back {
     struct dp_cache_budget *budget;
     struct dp_journaling *journaling;
     struct dp_push_ids *ids;
-    const struct dp_steps *steps;
-    const struct dp_step_buffer *kept;
+    struct dp_steps *steps;
+    struct dp_step_buffer *kept;
     enum dp_cycle cycle;
     bool quiet;                /* nothing can change any more: the next cycle is the last */
     uint64_t rows_lsn;         /* when the cycle is done, the store has every push up to it */

@@ -18,9 +18,11 @@
 #define DP_SHARD_CLOSE_H
 
 #include "server/cache/misses.h"
-#include "server/durable/write_back.h"
+#include "server/durable/journaling.h"
 #include "server/shard/replies.h"
 #include "server/shard/schedule.h"
+#include "server/steps/step_buffer.h"
+#include "server/steps/steps.h"
 
 struct dp_close {
     struct dp_shard_base *base;
@@ -30,7 +32,6 @@ struct dp_close {
     struct dp_steps *steps;
     struct dp_step_buffer *kept;
     struct dp_journaling *journaling;
-    struct dp_write_back *write_back;
     uint64_t lsn; /* of the last close since the opening; 0: none */
     bool read_only;
     struct dp_session session; /* of its requests: one at a time */

@@ -74,7 +74,8 @@ static void note_made(struct dp_cut_requests *r)
         return;
     (void)snprintf(name, sizeof name, "%s/checkpoint-%06" PRIu32, r->directory, r->made);
     r->made = 0;
-    (void)dp_io_jobs_put(r->cut->jobs, DP_STORE_MARK_CHECKPOINT, name, strlen(name), checkpoint_put, r);
+    (void)dp_io_jobs_put(r->write_back->jobs, DP_STORE_MARK_CHECKPOINT, name, strlen(name), checkpoint_put,
+                         r);
 }
 
 static void give_up(struct dp_cut_requests *r, const struct dp_error *why)
@@ -118,7 +119,7 @@ static enum dp_status look_for_end(const struct dp_cut_requests *r, bool drainin
 static bool is_here(const struct dp_cut_requests *r, const struct dp_copy_push *push)
 {
     enum dp_status ignored;
-    enum dp_push_seen seen = dp_push_ids_look(r->ids, push->stream, push->number, &ignored);
+    enum dp_push_seen seen = dp_push_ids_look(r->write_back->ids, push->stream, push->number, &ignored);
     return seen != DP_PUSH_NEW && seen != DP_PUSH_ABOVE;
 }
 

@@ -29,7 +29,6 @@ struct dp_cut_requests {
     struct dp_cut *cut;
     struct dp_write_back *write_back;
     const struct dp_journaling *journaling;
-    const struct dp_push_ids *ids;
     const struct dp_steps *steps;
     struct dp_copier *copier; /* NULL: none */
     uint64_t store;           /* its id */

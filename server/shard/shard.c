@@ -74,26 +74,18 @@ static void join_steps(struct dp_shard *shard)
                                      .steps = &shard->steps,
                                      .kept = &shard->kept,
                                      .journaling = &shard->journaling,
-                                     .write_back = &shard->write_back,
                                      .read_only = o->read_only};
 }
 
 static void join_cut(struct dp_shard *shard)
 {
     const struct dp_shard_options *o = &shard->options;
-    shard->cut = (struct dp_cut){.base = &shard->base,
-                                 .jobs = &shard->jobs,
-                                 .journaling = &shard->journaling,
-                                 .write_back = &shard->write_back,
-                                 .ids = shard->ids,
-                                 .steps = &shard->steps,
-                                 .kept = &shard->kept};
+    shard->cut = (struct dp_cut){.write_back = &shard->write_back};
     shard->cut_requests = (struct dp_cut_requests){.base = &shard->base,
                                                    .replies = &shard->replies,
                                                    .cut = &shard->cut,
                                                    .write_back = &shard->write_back,
                                                    .journaling = &shard->journaling,
-                                                   .ids = shard->ids,
                                                    .steps = &shard->steps,
                                                    .copier = o->copier,
                                                    .store = o->store_id,
@@ -111,7 +103,6 @@ static void join(struct dp_shard *shard)
     base->range = dp_range_of_shard(o->index, o->shards);
     base->clock = o->clock;
     jobs->store = o->store;
-    shard->damage.base = base;
     shard->budget = (struct dp_cache_budget){.base = base,
                                              .tables = tables,
                                              .cleaner = {cleaner_refuses, cleaner_is_busy, shard},
@@ -120,7 +111,6 @@ static void join(struct dp_shard *shard)
                                        .tables = tables,
                                        .jobs = jobs,
                                        .budget = &shard->budget,
-                                       .damage = &shard->damage,
                                        .turn_rows = o->taken_rows_max ? o->taken_rows_max : TURN_ROWS,
                                        .ended = read_ended,
                                        .context = shard};
@@ -134,8 +124,7 @@ static void join(struct dp_shard *shard)
                                                .ids = shard->ids,
                                                .steps = &shard->steps,
                                                .kept = &shard->kept};
-    shard->count =
-        (struct dp_row_count){.base = base, .tables = tables, .jobs = jobs, .damage = &shard->damage};
+    shard->count = (struct dp_row_count){.base = base, .tables = tables, .jobs = jobs};
     shard->replies = (struct dp_replies){.base = base,
                                          .ids = shard->ids,
                                          .cluster = o->cluster,
@@ -169,16 +158,8 @@ static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
 static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
 {
     const struct dp_shard_options *o = &shard->options;
-    const struct dp_recovery_options recovery = {.base = &shard->base,
-                                                 .tables = &shard->tables,
-                                                 .jobs = &shard->jobs,
-                                                 .budget = &shard->budget,
-                                                 .journaling = &shard->journaling,
-                                                 .write_back = &shard->write_back,
+    const struct dp_recovery_options recovery = {.write_back = &shard->write_back,
                                                  .count = &shard->count,
-                                                 .ids = shard->ids,
-                                                 .steps = &shard->steps,
-                                                 .kept = &shard->kept,
                                                  .journal = &o->journal,
                                                  .recovers = o->recovers,
                                                  .read_only = o->read_only,

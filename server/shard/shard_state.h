@@ -26,7 +26,6 @@ struct dp_shard {
 
     struct dp_io_jobs jobs; /* which rows are in memory */
     struct dp_cached_tables tables;
-    struct dp_damage damage;
     struct dp_cache_budget budget;
     struct dp_misses misses;
 

@@ -19,7 +19,6 @@ struct rig {
     struct dp_io_jobs jobs;
     struct dp_cached_tables tables;
     struct dp_cached_table *table;
-    struct dp_damage damage;
     struct dp_cache_budget budget;
     struct dp_misses misses;
     struct dp_error refuses; /* of the cleaner */
@@ -72,14 +71,12 @@ static struct rig *new_rig(uint64_t cache_bytes)
     rig->base =
         (struct dp_shard_base){.shards = 1, .range = dp_range_of_shard(0, 1), .clock = {no_time, NULL}};
     rig->jobs.store = &rig->store;
-    rig->damage.base = &rig->base;
     rig->budget = (struct dp_cache_budget){
         .base = &rig->base, .tables = &rig->tables, .cleaner = {refuses, busy, rig}, .bytes = cache_bytes};
     rig->misses = (struct dp_misses){.base = &rig->base,
                                      .tables = &rig->tables,
                                      .jobs = &rig->jobs,
                                      .budget = &rig->budget,
-                                     .damage = &rig->damage,
                                      .turn_rows = 1000,
                                      .ended = ended,
                                      .context = rig};
