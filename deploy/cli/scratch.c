@@ -1,7 +1,7 @@
 #include "deploy/cli/scratch.h"
+#include "common/env/directory.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,17 +30,10 @@ enum dp_status dp_scratch_make(char *path, struct dp_error *err)
     return st;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    (void)info;
-    (void)type;
-    (void)where;
-    return remove(path);
-}
-
 void dp_scratch_remove(char *path)
 {
+    struct dp_error unheard = {0};
     if (path[0])
-        (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        unheard.status = dp_directory_remove(path, true, 0, &unheard);
     path[0] = '\0';
 }

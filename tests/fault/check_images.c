@@ -5,12 +5,12 @@
  * Exit      0: all did. 1: one did not; how to make that image again is printed. 2: it could not work. */
 #define _GNU_SOURCE
 #include "common/config/cluster.h"
+#include "common/env/directory.h"
 #include "tests/fault/disk_file.h"
 #include "tests/fault/disk_model.h"
 #include "tests/fault/ledger.h"
 #include "tests/lib/process.h"
 
-#include <ftw.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -111,13 +111,6 @@ static enum dp_status choose_cuts(struct check *check, struct dp_error *err)
 
 /* ---- one image */
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
-{
-    (void)info;
-    (void)type;
-    return at->level == 0 ? 0 : remove(path);
-}
-
 static enum dp_status start(struct check *check, struct dp_process **out, struct dp_error *err)
 {
     const char *const argv[] = {check->server, "--cluster", check->conf, "--server", "0", NULL};
@@ -156,9 +149,9 @@ static enum dp_status check_image(struct check *check, struct dp_disk_model *mod
 {
     const char *store = check->cluster->server[0].store;
     struct dp_process *server = NULL;
-    (void)nftw(store, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    enum dp_status st =
-        dp_disk_model_image(model, survival, dp_disk_draw(check->seed, UINT32_MAX + at), store, err);
+    enum dp_status st = dp_directory_remove(store, false, 0, err);
+    if (st == DP_OK)
+        st = dp_disk_model_image(model, survival, dp_disk_draw(check->seed, UINT32_MAX + at), store, err);
     if (st == DP_OK && check->keep)
         return DP_OK;
     if (st == DP_OK)

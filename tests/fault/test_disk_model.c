@@ -1,10 +1,10 @@
 /* The disk model by hand-made logs: what is durable survives always, what is not by its rules; sectors are whole. */
 #define _XOPEN_SOURCE 700
+#include "common/env/directory.h"
 #include "tests/fault/disk_file.h"
 #include "tests/fault/disk_names.h"
 #include "tests/lib/test.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,13 +120,6 @@ static void say_sync(struct log *log, int fd, uint64_t number)
     say(log, DP_RECORD_SYNC_END, 0, number, "", "", "");
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
-{
-    (void)info;
-    (void)type;
-    return at->level == 0 ? 0 : remove(path);
-}
-
 /* The image behind record `records`, its files as "NAME=BYTES " in a fixed order. */
 static void expect(const struct log *log, uint32_t records, enum dp_disk_survival survival, const char *want)
 {
@@ -137,7 +130,7 @@ static void expect(const struct log *log, uint32_t records, enum dp_disk_surviva
     char image[600], got[256] = "";
     (void)snprintf(image, sizeof image, "%s/image", log->directory);
     (void)mkdir(image, 0777);
-    (void)nftw(image, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(dp_directory_remove(image, false, 0, &err), DP_OK);
     assert_int_equal(dp_disk_model_open(log->path, DP_DISK_SOUND, &model, &err), DP_OK);
     for (uint32_t i = 0; i < records; i++)
         if (dp_disk_model_step(model, &step, &err) != DP_OK)
@@ -231,8 +224,7 @@ static int log_teardown(void **state)
 {
     struct log *log = *state;
     (void)fclose(log->stream);
-    (void)nftw(log->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    (void)rmdir(log->directory);
+    assert_int_equal(dp_directory_remove(log->directory, true, 0, NULL), DP_OK);
     free(log);
     return 0;
 }

@@ -4,6 +4,7 @@
  *           DP_FAULT_SEED: other draws.
  * A failure prints its plan; DP_FAULT_PLAN="PLAN kill" runs that one and leaves its directory. */
 #include "common/config/cluster.h"
+#include "common/env/directory.h"
 #include "tests/fault/disk_file.h"
 #include "tests/fault/failing_plan.h"
 #include "tests/fault/ledger.h"
@@ -11,7 +12,6 @@
 #include "tests/system/place.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,12 +41,6 @@ struct sweep {
     uint64_t sent, acked;
     uint32_t cases, struck, refused, failures;
 };
-
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
-{
-    (void)found, (void)kind;
-    return walk->level == 0 ? 0 : remove(path);
-}
 
 /* ---- the life under failures */
 
@@ -141,7 +135,7 @@ static void check_sound(struct sweep *s, const struct dp_failing_plan *plan, boo
 
 static void run_case(struct sweep *s, const struct dp_failing_plan *plan, bool stops)
 {
-    (void)nftw(s->store, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(dp_directory_remove(s->store, false, 0, NULL), DP_OK);
     *s->counts = (struct dp_failing_counts){0};
     s->sent = s->acked = 0;
     s->refusal = (struct dp_error){0};

@@ -3,13 +3,13 @@
  * before its n-th call. The failure strikes once, or from then on; the process ends by _exit or by a close.
  * Sizes     One n, drawn, of each call, file, error and manner; DP_LONG=1: all. DP_FAULT_SEED: other draws.
  * A failure prints its plan; DP_FAULT_PLAN="PLAN exit" runs that one and leaves its directory. */
+#include "common/env/directory.h"
 #include "tests/fault/disk_file.h"
 #include "tests/fault/failing_plan.h"
 #include "tests/lib/process.h"
 #include "tests/lib/test.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,17 +41,6 @@ struct sweep {
     struct slot slot[SLOTS];
     uint32_t cases, struck, died, failures;
 };
-
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
-{
-    (void)found, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static void remove_all(const char *path)
-{
-    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 /* ---- one case */
 
@@ -96,7 +85,7 @@ static void put_counts(const struct slot *slot)
 static void start_case(struct slot *slot, const struct dp_failing_plan *plan, bool closes)
 {
     char path[2 * PATH_BYTES];
-    remove_all(slot->directory);
+    assert_int_equal(dp_directory_remove(slot->directory, true, 0, NULL), DP_OK);
     assert_int_equal(mkdir(slot->directory, 0777), 0);
     assert_int_equal(mkdir(path_in(slot, "store", path), 0777), 0);
     put_counts(slot);
@@ -331,7 +320,7 @@ static int teardown(void **state)
     for (uint32_t i = 0; i < SLOTS; i++)
         dp_process_free(&sweep->slot[i].process);
     if (!getenv("DP_FAULT_PLAN"))
-        remove_all(sweep->root);
+        assert_int_equal(dp_directory_remove(sweep->root, true, 0, NULL), DP_OK);
     free(sweep);
     return 0;
 }

@@ -1,9 +1,9 @@
 #include "tests/system/place.h"
+#include "common/env/directory.h"
 
 #include "tests/lib/test.h"
 
 #include <arpa/inet.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <netinet/in.h>
@@ -39,14 +39,6 @@ int dp_place_setup(void **state)
     return mkdtemp(place->dir) ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
-{
-    (void)info;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 int dp_place_teardown(void **state)
 {
     struct dp_place *place = *state;
@@ -56,7 +48,7 @@ int dp_place_teardown(void **state)
         free(place->text[i]);
     free(place->process);
     free(place->text);
-    int failed = nftw(place->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    int failed = (int)dp_directory_remove(place->dir, true, 0, NULL);
     free(place);
     return failed;
 }

@@ -2,6 +2,7 @@
  * .npy files with slots, one file for each tensor of each table; as the table's last row is filled, one of
  * them is changed. */
 #define _XOPEN_SOURCE 700 /* nftw */
+#include "common/env/directory.h"
 #include "deploy/checkpoint/import_tables.h"
 
 #include "common/base/bytes.h"
@@ -13,7 +14,6 @@
 #include "worker/compute/models/model.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,12 +121,6 @@ static void expect_checkpoints(size_t count)
     dp_checkpoint_list_clear(&list);
 }
 
-static int remove_one(const char *path, const struct stat *is, int kind, struct FTW *at)
-{
-    (void)is, (void)kind, (void)at;
-    return remove(path);
-}
-
 static void try_files(const char *text, bool padded)
 {
     const struct dp_optimizer_spec adam = dp_optimizer_defaults(DP_OPT_ADAM);
@@ -162,7 +156,7 @@ static void try_files(const char *text, bool padded)
     expect_checkpoints(1);
     dp_tensors_clear(&tensors);
     dp_model_close(&model);
-    assert_int_equal(nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(dp_directory_remove(top, true, 0, NULL), DP_OK);
 }
 
 static void sparse_and_dense_tables(void **state)

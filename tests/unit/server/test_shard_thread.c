@@ -1,10 +1,11 @@
 /* A shard's thread while its shard opens: it answers, and it stops.
  * Method    The opening of the store waits at its gate (store_id.h) until the test lets it through.
  *           Requests go over a real socket, opened anew for each thread: what is sent to one that has gone is lost. */
-#define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/lib/test.h"
 
 #include "common/base/deadline.h"
+#include "common/env/directory.h"
 #include "common/model/stream.h"
 #include "common/wire/request.h"
 #include "common/wire/view.h"
@@ -12,7 +13,6 @@
 #include "server/shard_thread.h"
 #include "server/store/rocks_store.h"
 
-#include <ftw.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,12 +158,6 @@ static enum dp_status stop(struct scene *s)
     return dp_shard_thread_join(&s->thread, &err);
 }
 
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
-{
-    (void)found, (void)kind, (void)walk;
-    return remove(path);
-}
-
 static int tear_down(void **state)
 {
     struct scene *s = *state;
@@ -173,7 +167,7 @@ static int tear_down(void **state)
         (void)stop(s); /* its test has failed */
     dp_connection_close(&s->connection);
     dp_net_close(&s->net);
-    (void)nftw(s->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(dp_directory_remove(s->directory, true, 0, NULL), DP_OK);
     (void)pthread_cond_destroy(&s->changed);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);

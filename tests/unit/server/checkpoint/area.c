@@ -1,5 +1,6 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "tests/unit/server/checkpoint/area.h"
+#include "common/env/directory.h"
 
 #include "server/journal/record.h"
 
@@ -73,17 +74,11 @@ struct area *area_new(void)
     return area;
 }
 
-static int remove_one(const char *path, const struct stat *is, int kind, struct FTW *at)
-{
-    (void)is, (void)kind, (void)at;
-    return remove(path);
-}
-
 void area_free(struct area *area)
 {
     for (uint32_t i = 0; i < AREA_SHARDS; i++)
         dp_manifest_shard_clear(&area->copied[i]);
-    assert_int_equal(nftw(area->top, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(dp_directory_remove(area->top, true, 0, NULL), DP_OK);
     free(area);
 }
 

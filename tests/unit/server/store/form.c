@@ -1,10 +1,10 @@
-#define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/unit/server/store/form.h"
+#include "common/env/directory.h"
 
 #include "common/base/deadline.h"
 #include "tests/lib/test.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +27,9 @@ void temp_directory_make(char *path, size_t path_bytes)
     assert_non_null(mkdtemp(path));
 }
 
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
-{
-    (void)found, (void)kind, (void)walk;
-    return remove(path);
-}
-
 void temp_directory_remove(const char *path)
 {
-    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(dp_directory_remove(path, true, 0, NULL), DP_OK);
 }
 
 struct form *form_new(bool rocks)
