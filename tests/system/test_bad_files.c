@@ -82,7 +82,8 @@ static void each_format(void **state)
         {LIBSVM, BYTES(FEATURES "1 -1:1\n"), 5, "a non-negative index, found '-1:1'"},
         {LIBSVM, BYTES(FEATURES "1 1:1 1:2\n"), 5, "found 1 twice: add up its values"},
         {LIBSVM, BYTES(FEATURES "-1 1:1\n"), 5, "the file has both -1 and 0"},
-        {LIBSVM, BYTES("\xff\xfe\x31\0 \0\x31\0:\0\x31\0\n\0"), 1, "expected a label"}, /* UTF-16 */
+        {LIBSVM, BYTES("\xff\xfe\x31\0 \0\x31\0:\0\x31\0\n\0"), 1,
+         "byte 4 of the line is NUL: is the file complete, and UTF-8"}, /* UTF-16 */
         {LIBSVM, BYTES("\x1f\x8b\x08\0\0\0\0\0\0\x03\x33"), 0, "is truncated"},
         {WORD, BYTES("one one one"), 0, "has 1 different words: expected 2 at least"},
     };
