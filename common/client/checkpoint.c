@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define ASK_MS     20000u /* until the first server answers */
+#define ASK_MS     10000u /* until the first server answers */
 #define ABANDON_MS 30000u
 #define LOOK_MS    50u
 
@@ -111,44 +111,40 @@ static enum dp_status take_whole(struct dp_call *call, uint32_t server,
 }
 
 static enum dp_status ask_first(struct dp_client *client, const struct dp_checkpoint_ask *ask,
-                                struct dp_checkpoint_answer *answer, uint32_t timeout_ms,
-                                struct dp_error *err)
+                                struct dp_checkpoint_answer *answer, struct dp_error *err)
 {
     struct dp_call *call;
     struct dp_shard_request *draft =
-        dp_client_draft_one(client, DP_REQUEST_CHECKPOINT, DP_REPLY_CHECKPOINT, NULL, timeout_ms);
+        dp_client_draft_one(client, DP_REQUEST_CHECKPOINT, DP_REPLY_CHECKPOINT, NULL, ASK_MS);
     dp_client_checkpoint_clear(answer, 1);
     if (draft) {
         draft->request.checkpoint = *ask;
         draft->call->take = take_whole;
         draft->call->checkpoints = answer;
     }
-    enum dp_status st = dp_client_ask(client, client->shards, &draft, "checkpoint", timeout_ms, &call, err);
+    enum dp_status st = dp_client_ask(client, client->shards, &draft, "checkpoint", ASK_MS, &call, err);
     if (st == DP_OK)
         dp_client_end(client, call);
     return st;
 }
 
-/* DP_AGAIN: it is under way. */
-static enum dp_status judge(const struct dp_checkpoint_answer *answer, struct dp_checkpoint_made *out,
-                            struct dp_error *err)
+/* Whether it has ended, and how. */
+static bool is_over(const struct dp_checkpoint_answer *answer, struct dp_checkpoint_made *out,
+                    enum dp_status *st, struct dp_error *err)
 {
     const struct dp_checkpoint_state *state = &answer->state;
     if (state->stage == DP_CHECKPOINT_ABANDONED)
-        return dp_fail(err, dp_status_from_number((int)state->why_status), "%s", state->why);
-    if (state->stage == DP_CHECKPOINT_NONE)
-        return dp_fail(
+        *st = dp_fail(err, dp_status_from_number((int)state->why_status), "%s", state->why);
+    else if (state->stage == DP_CHECKPOINT_NONE)
+        *st = dp_fail(
             err, DP_UNAVAILABLE,
             "the first server was started again, and does not know the checkpoint any more; try again");
-    if (state->stage != DP_CHECKPOINT_COPIED)
-        return DP_AGAIN;
-    if (answer->bytes[0] != sizeof *out)
-        return dp_fail(err, DP_INVALID,
-                       "the first server describes the checkpoint in %zu bytes, expected %zu",
-                       answer->bytes[0], sizeof *out);
-    for (size_t i = 0; i < sizeof *out / 8; i++)
+    else if (state->stage == DP_CHECKPOINT_COPIED && answer->bytes[0] != sizeof *out)
+        *st = dp_fail(err, DP_INVALID, "the first server describes the checkpoint in %zu bytes, expected %zu",
+                      answer->bytes[0], sizeof *out);
+    for (size_t i = 0; *st == DP_OK && state->stage == DP_CHECKPOINT_COPIED && i < sizeof *out / 8; i++)
         ((uint64_t *)out)[i] = dp_load_u64le((const char *)answer->frame[0] + 8 * i);
-    return DP_OK;
+    return *st != DP_OK || state->stage == DP_CHECKPOINT_COPIED;
 }
 
 enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct dp_checkpoint_ask *asked,
@@ -168,20 +164,19 @@ enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct 
         return dp_fail(err, DP_IO, "checkpoint: getrandom failed");
     ask.order |= 1; /* not 0 */
     for (;;) {
-        st = ask_first(client, &ask, &answer, ASK_MS, err);
-        st = st == DP_OK ? judge(&answer, out, err) : st == DP_AGAIN ? DP_UNAVAILABLE : st;
-        if (st != DP_AGAIN || dp_now_ms() >= end_ms)
+        st = ask_first(client, &ask, &answer, err);
+        if (st != DP_OK || is_over(&answer, out, &st, err) || dp_now_ms() >= end_ms)
             break;
-        ask.action = ends.status == DP_OK ? DP_CHECKPOINT_LOOK : DP_CHECKPOINT_ABANDON;
         if (ends.status != DP_OK)
             (void)nanosleep(&pause, NULL);
-        else if (watch->pause(watch->context, &answer.state, &ends) != DP_OK) {
-            ask.action = DP_CHECKPOINT_ABANDON;
+        else if (watch->pause(watch->context, &answer.state, &ends) != DP_OK)
             end_ms = dp_now_ms() + ABANDON_MS;
-        }
+        ask.action = ends.status == DP_OK ? DP_CHECKPOINT_LOOK : DP_CHECKPOINT_ABANDON;
+    }
+    if (ends.status != DP_OK && (st != DP_OK || answer.state.stage != DP_CHECKPOINT_COPIED)) {
+        *err = ends;
+        st = ends.status;
     }
     dp_client_checkpoint_clear(&answer, 1);
-    if (st != DP_OK && ends.status != DP_OK)
-        *err = ends;
-    return st != DP_OK && ends.status != DP_OK ? ends.status : st;
+    return st;
 }

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,4 +108,17 @@ enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth
     }
     (void)fts_close(tree);
     return st;
+}
+
+enum dp_status dp_directory_absolute(const char *path, char *out, size_t size, struct dp_error *err)
+{
+    char here[PATH_MAX] = "";
+    if (!path[0]) /* which would be the present one */
+        return dp_fail(err, DP_ARGUMENT, "the name of a file or directory is empty");
+    if (path[0] != '/' && !getcwd(here, sizeof here))
+        return dp_fail(err, DP_IO, "cannot find the current directory: %s", strerror(errno));
+    int n = snprintf(out, size, "%s%s%s", here, path[0] == '/' ? "" : "/", path);
+    if (n < 0 || (size_t)n >= size)
+        return dp_fail(err, DP_ARGUMENT, "path '%.200s...' is longer than %zu bytes", path, size - 1);
+    return DP_OK;
 }

@@ -1,4 +1,5 @@
-/* Directory: makes a directory and its parents, and syncs their names, so that they outlast a power cut; removes one.
+/* Directory: makes a directory and its parents, and syncs their names, so that they outlast a power cut; removes one;
+ * makes a name absolute.
  * Thread    Any.
  * Failure   DP_IO, DP_FULL, DP_ARGUMENT (an empty name), naming the path. */
 #ifndef DP_ENV_DIRECTORY_H
@@ -7,6 +8,7 @@
 #include "common/base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What is there already stays. Each name that is made is synced in the directory above it. */
@@ -16,5 +18,8 @@ enum dp_status dp_directory_make(const char *path, struct dp_error *err);
  * not followed, nothing is synced. depth_max: more levels of directories are a failure; 0: any number. */
 DP_MUST_USE
 enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth_max, struct dp_error *err);
+/* An absolute form of a path, which need not exist yet. */
+DP_MUST_USE
+enum dp_status dp_directory_absolute(const char *path, char *out, size_t size, struct dp_error *err);
 
 #endif

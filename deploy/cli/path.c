@@ -1,23 +1,13 @@
 #include "deploy/cli/path.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
+#include "common/env/directory.h"
+
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err)
 {
-    char here[PATH_MAX] = "";
-    if (!path[0]) /* which would be the present one */
-        return dp_fail(err, DP_ARGUMENT, "the name of a file or directory is empty");
-    if (path[0] != '/' && !getcwd(here, sizeof here))
-        return dp_fail(err, DP_IO, "cannot find the current directory: %s", strerror(errno));
-    int n = snprintf(out, DP_PATH_MAX + 1, "%s%s%s", here, path[0] == '/' ? "" : "/", path);
-    if (n > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "path '%.200s...' is longer than %d bytes", path, DP_PATH_MAX);
-    return DP_OK;
+    return dp_directory_absolute(path, out, DP_PATH_MAX + 1, err);
 }
 
 const char *dp_path_quote(const char *path, char out[DP_PATH_QUOTED])

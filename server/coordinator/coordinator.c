@@ -5,6 +5,7 @@
 #include "common/client/checkpoint.h"
 #include "common/config/cluster_client.h"
 #include "common/env/atomic_file.h"
+#include "common/env/directory.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/prune.h"
@@ -22,6 +23,7 @@
 #define OPEN_MS    10000u
 #define ABANDON_MS 5000u
 #define STOP_MS    2000u
+#define ORDERS     8u
 #define WAIT_MS    10000u /* for pushes that only some shards have, where the cluster file asks */
 
 struct dp_coordinator {
@@ -32,26 +34,20 @@ struct dp_coordinator {
     atomic_ullong ends_ms; /* a stop was asked for: no wait is longer; 0: not yet */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct dp_checkpoint_ask ask;     /* under the lock, as what follows: the last order */
-    struct dp_checkpoint_state state; /* of it; NONE: there was none */
-    struct dp_checkpoint_made made;
+    struct dp_checkpoint_ask ask; /* under the lock, as what follows: the last order */
+    struct coordinator_order {
+        struct dp_checkpoint_state state; /* NONE: there was none */
+        struct dp_checkpoint_made made;
+    } order[ORDERS]; /* the last ones, whose clients may still ask: a ring */
+    uint32_t last;   /* of them */
     uint64_t due_ms; /* the next one by the cluster file */
 };
 
-static void lock(struct dp_coordinator *c)
+/* Under the lock. */
+static bool is_under_way(const struct dp_coordinator *c)
 {
-    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
-}
-
-static void unlock(struct dp_coordinator *c)
-{
-    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
-}
-
-static bool is_under_way(const struct dp_checkpoint_state *state)
-{
-    return state->stage != DP_CHECKPOINT_NONE && state->stage != DP_CHECKPOINT_COPIED &&
-           state->stage != DP_CHECKPOINT_ABANDONED;
+    enum dp_checkpoint_stage stage = c->order[c->last].state.stage;
+    return stage != DP_CHECKPOINT_NONE && stage != DP_CHECKPOINT_COPIED && stage != DP_CHECKPOINT_ABANDONED;
 }
 
 static bool is_stopped(void *context)
@@ -72,8 +68,9 @@ static bool gives_up(void *context)
 static void begin(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask)
 {
     c->ask = *ask;
-    c->state = (struct dp_checkpoint_state){.stage = DP_CHECKPOINT_PREPARING, .order = ask->order};
-    (void)snprintf(c->state.why, sizeof c->state.why, "asking the shards");
+    c->last = (c->last + 1) % ORDERS;
+    c->order[c->last] = (struct coordinator_order){
+        .state = {.stage = DP_CHECKPOINT_PREPARING, .order = ask->order, .why = "asking the shards"}};
     atomic_store(&c->gives_up, false);
     DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
 }
@@ -83,24 +80,27 @@ enum dp_status dp_coordinator_take(struct dp_coordinator *c, const struct dp_che
                                    struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    lock(c);
-    bool is_known = c->state.order == ask->order;
-    if (ask->action == DP_CHECKPOINT_BEGIN && !is_known && is_under_way(&c->state))
+    uint32_t at = 0;
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    while (at < ORDERS && c->order[at].state.order != ask->order)
+        at++;
+    if (ask->action == DP_CHECKPOINT_BEGIN && at == ORDERS && is_under_way(c))
         st =
             dp_fail(err, DP_IN_USE, "another checkpoint is being made, in %.300s; try again when it is there",
                     c->ask.directory);
-    else if (ask->action == DP_CHECKPOINT_BEGIN && !is_known)
+    else if (ask->action == DP_CHECKPOINT_BEGIN && at == ORDERS) {
         begin(c, ask);
-    else if (ask->action == DP_CHECKPOINT_ABANDON && is_known)
+        at = c->last;
+    } else if (ask->action == DP_CHECKPOINT_ABANDON && at == c->last)
         atomic_store(&c->gives_up, true);
     else if (ask->action != DP_CHECKPOINT_BEGIN && ask->action != DP_CHECKPOINT_LOOK &&
              ask->action != DP_CHECKPOINT_ABANDON)
         st = dp_fail(err, DP_INVALID,
                      "the first server begins, looks at and abandons checkpoints; other "
                      "orders are for shards");
-    *state = c->state.order == ask->order ? c->state : (struct dp_checkpoint_state){0};
-    *made = c->made;
-    unlock(c);
+    *state = at < ORDERS ? c->order[at].state : (struct dp_checkpoint_state){0};
+    *made = at < ORDERS ? c->order[at].made : (struct dp_checkpoint_made){0};
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
     return st;
 }
 
@@ -109,9 +109,9 @@ enum dp_status dp_coordinator_take(struct dp_coordinator *c, const struct dp_che
 static void show(void *context, const struct dp_checkpoint_state *state)
 {
     struct dp_coordinator *c = context;
-    lock(c);
-    c->state = *state;
-    unlock(c);
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    c->order[c->last].state = *state;
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
 }
 
 /* The run's file, where it is on this machine; else this server's own. */
@@ -242,8 +242,8 @@ static void sweep(struct dp_coordinator *c)
     if (st == DP_OK)
         (void)unlink(c->note.text);
     dp_log(st == DP_OK ? DP_LOG_INFO : DP_LOG_WARN,
-           "a checkpoint in %s was not complete when this server ended: %s", left.directory,
-           st == DP_OK ? "it is removed" : err.text);
+           "a checkpoint in %s was cut off when this server ended: %s", left.directory,
+           st == DP_OK ? "what it left is removed" : err.text);
 }
 
 /* ---- the thread */
@@ -254,10 +254,13 @@ static void make_asked(struct dp_coordinator *c)
     const struct dp_checkpoint_ask ask = c->ask;
     struct dp_checkpoint_made made = {0};
     struct dp_error err = {0};
-    unlock(c);
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
     enum dp_status st = put_note(c, &ask, &err);
     if (st == DP_OK)
         st = make(c, &ask, &made, &err);
+    if (st == DP_STOPPING) /* the client that hears it is not to stop */
+        st = dp_wrap(&err, DP_UNAVAILABLE,
+                     atomic_load(&c->ends_ms) ? "the first server shuts down" : "given up");
     if (atomic_load(&c->ends_ms) == 0) /* else the next life makes sure that shards elsewhere let go */
         (void)unlink(c->note.text);
     if (st == DP_OK)
@@ -266,11 +269,12 @@ static void make_asked(struct dp_coordinator *c)
                made.number, ask.directory, made.bytes, made.bytes_new, made.took_ms);
     else
         dp_log(DP_LOG_WARN, "no checkpoint in %s: %s", ask.directory, err.text);
-    lock(c);
-    c->made = made;
-    c->state.stage = st == DP_OK ? DP_CHECKPOINT_COPIED : DP_CHECKPOINT_ABANDONED;
-    c->state.why_status = (uint32_t)st;
-    (void)snprintf(c->state.why, sizeof c->state.why, "%.*s", (int)sizeof c->state.why - 1, err.text);
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    struct dp_checkpoint_state *state = &c->order[c->last].state;
+    c->order[c->last].made = made;
+    state->stage = st == DP_OK ? DP_CHECKPOINT_COPIED : DP_CHECKPOINT_ABANDONED;
+    state->why_status = (uint32_t)st;
+    (void)snprintf(state->why, sizeof state->why, "%.*s", (int)sizeof state->why - 1, err.text);
 }
 
 /* Under the lock: by the cluster file, if one is due. */
@@ -278,11 +282,13 @@ static void begin_due(struct dp_coordinator *c)
 {
     const struct dp_cluster_checkpoint *by = &c->o.cluster->checkpoint;
     struct dp_checkpoint_ask ask = {.action = DP_CHECKPOINT_BEGIN, .wait_ms = WAIT_MS, .keep = by->keep};
-    if (by->every == 0 || is_under_way(&c->state) || dp_now_ms() < c->due_ms)
+    if (by->every == 0 || is_under_way(c) || dp_now_ms() < c->due_ms)
         return;
     c->due_ms = dp_now_ms() + by->every * UINT64_C(1000);
-    (void)snprintf(ask.directory, sizeof ask.directory, "%s", by->to);
-    if (getrandom(&ask.order, sizeof ask.order, 0) == (ssize_t)sizeof ask.order && ask.order != 0)
+    struct dp_error err;
+    if (dp_directory_absolute(by->to, ask.directory, sizeof ask.directory, &err) != DP_OK)
+        dp_log(DP_LOG_WARN, "no checkpoint: %s", err.text);
+    else if (getrandom(&ask.order, sizeof ask.order, 0) == (ssize_t)sizeof ask.order && ask.order != 0)
         begin(c, &ask);
 }
 
@@ -301,15 +307,15 @@ static void *coordinate(void *arg)
 {
     struct dp_coordinator *c = arg;
     sweep(c);
-    lock(c);
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     while (atomic_load(&c->ends_ms) == 0) {
         begin_due(c);
-        if (is_under_way(&c->state))
+        if (is_under_way(c))
             make_asked(c);
         else
             wait_for_work(c);
     }
-    unlock(c);
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
     return NULL;
 }
 
@@ -351,10 +357,10 @@ void dp_coordinator_stop(struct dp_coordinator **coordinator)
     struct dp_coordinator *c = *coordinator;
     if (!c)
         return;
-    lock(c);
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     atomic_store(&c->ends_ms, dp_now_ms() + STOP_MS);
     DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
-    unlock(c);
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
     DP_ASSERT(pthread_join(c->thread, NULL) == 0);
     coordinator_free(coordinator);
 }

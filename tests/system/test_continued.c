@@ -204,6 +204,8 @@ static void runs_in_directories(void **state)
         "--batch", "4", "--epochs", "60", "--patience", "4", "--rate", "0.002", "--inject", "pace=2ms", NULL);
     dp_place_awaits(run, "\n   11 "); /* behind the best one; slow enough for a checkpoint before the end */
     (void)dp_place_try(place, 0, "downpour", "checkpoint", "--dir", dir, "--to", to);
+    dp_place_says(dp_place_try(place, 2, "downpour", "restore", "--from", to, "--dir", dir, "--overwrite"),
+                  "restore: ");
     dp_place_ended(run, 0);
     const char *end = dp_place_run_digest(place, dir);
     const char *report = dp_place_path(place, "run/runs/1/report.json"),

@@ -6,7 +6,7 @@
 #include "tests/system/place.h"
 
 #include "common/client/downpour.h"
-#include "common/config/cluster.h"
+#include "common/config/cluster_client.h"
 #include "common/model/stream.h"
 
 #include <signal.h>
@@ -68,22 +68,11 @@ static struct dp_client *open_client(const struct bed *bed, uint64_t generation,
     struct dp_cluster *cluster = NULL;
     struct dp_client *client = NULL;
     struct dp_error err = {0};
-    char endpoint[3][DP_HOST_MAX + 32];
+    const struct dp_client_options options = {.name = "test", .generation = generation, .retry_ms = 200};
     assert_int_equal(dp_cluster_read(bed->conf, &cluster, &err), DP_OK);
-    for (uint32_t i = 0; i < 2; i++)
-        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
-    dp_cluster_control_endpoint(cluster, 0, endpoint[2], sizeof endpoint[2]);
-    const char *const shards[] = {endpoint[0], endpoint[1]};
-    const struct dp_client_options options = {.name = "test",
-                                              .cluster = cluster->id,
-                                              .generation = generation,
-                                              .shards = shards,
-                                              .shard_count = 2,
-                                              .control = endpoint[2],
-                                              .retry_ms = 200};
-    dp_cluster_free(&cluster);
-    if (dp_client_open(&options, &client, &err) != wanted)
+    if (dp_cluster_client(cluster, &options, &client, &err) != wanted)
         fail_msg("%s", err.text);
+    dp_cluster_free(&cluster);
     return client;
 }
 

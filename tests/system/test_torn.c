@@ -3,7 +3,7 @@
  * at every place of the key space (train_ledger.h). Of a client that does not come back the push is listed, not waited for a second time,
  * and refused by the restored cluster. Method: a server is killed, so that pushes reach the other one only, then those that made them end. */
 #include "common/client/client_inner.h"
-#include "common/config/cluster.h"
+#include "common/config/cluster_client.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 #include "tests/system/train_ledger.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define WORKERS       4u
-#define EPOCHS        24u /* more than all tries take */
+#define EPOCHS        48u /* more than all tries take */
 #define BATCH         8u
 #define BATCHES       180u /* of 1,437 digits */
 #define TRIES         20u
@@ -86,7 +86,7 @@ static struct dp_process *start_checkpoint(const struct torn *t, const char *wai
 /* Whether one of the killed workers has made a push that only some shards have. */
 static bool is_refused(const struct torn *t)
 {
-    struct dp_process *made = start_checkpoint(t, "1s");
+    struct dp_process *made = start_checkpoint(t, "3s");
     int code = dp_process_wait(made, DP_SOON_MS * DP_PATIENCE);
     if (code == 0)
         return false;
@@ -208,18 +208,10 @@ static struct dp_client *open_client(const struct torn *t)
     struct dp_cluster *cluster = NULL;
     struct dp_client *client = NULL;
     struct dp_error err = {0};
-    char endpoint[2][DP_HOST_MAX + 32];
+    const struct dp_client_options options = {
+        .name = "test", .retry_ms = 200, .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
     assert_int_equal(dp_cluster_read(t->conf, &cluster, &err), DP_OK);
-    for (uint32_t i = 0; i < 2; i++)
-        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
-    const char *const shards[] = {endpoint[0], endpoint[1]};
-    const struct dp_client_options options = {.name = "test",
-                                              .cluster = cluster->id,
-                                              .shards = shards,
-                                              .shard_count = 2,
-                                              .retry_ms = 200,
-                                              .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
-    if (dp_client_open(&options, &client, &err) != DP_OK)
+    if (dp_cluster_client(cluster, &options, &client, &err) != DP_OK)
         fail_msg("%s", err.text);
     dp_cluster_free(&cluster);
     return client;

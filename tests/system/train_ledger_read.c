@@ -4,31 +4,17 @@
 #include "tests/system/place.h"
 #include "tests/system/train_ledger.h"
 
-#include "common/config/cluster.h"
+#include "common/config/cluster_client.h"
 #include "common/model/mix.h"
 
 #include <stdlib.h>
-
-#define SHARDS_MAX 16u
 
 static struct dp_client *connect_to(const struct dp_cluster *cluster)
 {
     struct dp_client *client = NULL;
     struct dp_error err = {0};
-    char endpoint[SHARDS_MAX][DP_HOST_MAX + 32];
-    const char *endpoints[SHARDS_MAX];
-    uint32_t shards = dp_cluster_shards(cluster);
-    assert_true(shards <= SHARDS_MAX);
-    for (uint32_t s = 0; s < shards; s++) {
-        dp_cluster_shard_endpoint(cluster, s, endpoint[s], sizeof endpoint[s]);
-        endpoints[s] = endpoint[s];
-    }
-    const struct dp_client_options options = {.name = "test",
-                                              .cluster = cluster->id,
-                                              .shards = endpoints,
-                                              .shard_count = shards,
-                                              .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
-    if (dp_client_open(&options, &client, &err) != DP_OK)
+    const struct dp_client_options options = {.name = "test", .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
+    if (dp_cluster_client(cluster, &options, &client, &err) != DP_OK)
         fail_msg("%s", err.text);
     return client;
 }

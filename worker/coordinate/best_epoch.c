@@ -2,14 +2,13 @@
 
 #include "common/base/deadline.h"
 #include "common/client/checkpoint.h"
+#include "common/env/directory.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LOOK_MS  50u
 #define AGAIN_MS 200u
@@ -21,18 +20,6 @@ static enum dp_status rest(void *context, const struct dp_checkpoint_state *stat
     return dp_shared_pause(context, LOOK_MS, err);
 }
 
-static enum dp_status absolute(const char *path, char out[DP_CHECKPOINT_DIRECTORY_MAX + 1],
-                               struct dp_error *err)
-{
-    char here[DP_PATH_MAX + 1] = "";
-    if (path[0] != '/' && !getcwd(here, sizeof here))
-        return dp_fail(err, DP_IO, "cannot find the current directory: %s", strerror(errno));
-    int n = snprintf(out, DP_CHECKPOINT_DIRECTORY_MAX + 1, "%s%s%s", here, here[0] ? "/" : "", path);
-    return n <= (int)DP_CHECKPOINT_DIRECTORY_MAX
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "path '%.200s...' is too long", path);
-}
-
 enum dp_status dp_best_epoch_save(struct dp_job *job, const char *cluster_file, uint32_t epoch,
                                   struct dp_error *err)
 {
@@ -40,9 +27,9 @@ enum dp_status dp_best_epoch_save(struct dp_job *job, const char *cluster_file, 
     const struct dp_checkpoint_watch watch = {rest, job};
     struct dp_checkpoint_ask ask = {.wait_ms = WAIT_MS, .keep = 1, .run = training->run, .epoch = epoch};
     struct dp_checkpoint_made made;
-    enum dp_status st = absolute(training->best, ask.directory, err);
+    enum dp_status st = dp_directory_absolute(training->best, ask.directory, sizeof ask.directory, err);
     if (st == DP_OK)
-        st = absolute(cluster_file, ask.file, err);
+        st = dp_directory_absolute(cluster_file, ask.file, sizeof ask.file, err);
     if (st != DP_OK)
         return st;
     /* A server that was killed comes back, and another checkpoint under way ends: the workers rest until then. */

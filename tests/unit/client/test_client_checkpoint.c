@@ -1,5 +1,5 @@
 /* client: orders of a checkpoint to all shards at once, whatever is lost; what a shard refuses; a copy of the register;
- * orders about kept weights. */
+ * a checkpoint by the first server that is given up. */
 #include "common/client/checkpoint.h"
 #include "tests/unit/client/bench.h"
 
@@ -85,6 +85,42 @@ static void a_refusal_and_a_silence_name_the_shard(void **state)
     done(&b);
 }
 
+static void first_server_gives_up(const struct dp_fake_turn *turn)
+{
+    uint32_t *looks = turn->context;
+    struct dp_reply *reply = turn->reply;
+    if (turn->shard != SHARDS || reply->kind != DP_REPLY_CHECKPOINT)
+        return;
+    reply->checkpoint.stage = (*looks)++ < 2 ? DP_CHECKPOINT_CUTTING : DP_CHECKPOINT_ABANDONED;
+    reply->checkpoint.why_status = DP_AGAIN;
+    (void)snprintf(reply->checkpoint.why, sizeof reply->checkpoint.why, "each of 5 cuts came too early");
+}
+
+static enum dp_status rest(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
+{
+    (void)context;
+    (void)err;
+    assert_int_equal(state->stage, DP_CHECKPOINT_CUTTING);
+    return DP_OK;
+}
+
+/* Its status is no reason to look again. */
+static void one_that_the_first_server_gives_up_is_over(void **state)
+{
+    (void)state;
+    struct bench b = opened(SHARDS, false);
+    const struct dp_checkpoint_watch watch = {rest, NULL};
+    struct dp_checkpoint_ask ask = {.directory = "/checkpoints"};
+    struct dp_checkpoint_made made;
+    uint32_t looks = 0;
+    b.net->tamper = first_server_gives_up;
+    b.net->context = &looks;
+    assert_int_equal(dp_client_checkpoint_make(b.client, &ask, &watch, &made, &b.err), DP_AGAIN);
+    assert_int_equal(looks, 3);
+    assert_string_equal(b.err.text, "each of 5 cuts came too early");
+    done(&b);
+}
+
 static void the_register_is_copied(void **state)
 {
     (void)state;
@@ -107,6 +143,7 @@ int main(void)
         cmocka_unit_test(all_shards_answer_whatever_is_lost),
         cmocka_unit_test(each_shard_hears_what_it_lacks),
         cmocka_unit_test(a_refusal_and_a_silence_name_the_shard),
+        cmocka_unit_test(one_that_the_first_server_gives_up_is_over),
         cmocka_unit_test(the_register_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The checkpoint coordinator. Goal: one checkpoint at a time, whose state can be asked for until the next one; asking twice makes one;
+/* The checkpoint coordinator. Goal: one checkpoint at a time, whose state can be asked for after the next one has begun; asking twice makes one;
  * giving up and stopping end it; what a life before left is removed at the start.
  * Method: real directories; the order to the shards is this file's, and there are no shards. */
 #include "server/coordinator/coordinator.h"
@@ -162,6 +162,11 @@ static void one_at_a_time_and_its_state_stays(void **state)
     assert_int_equal(take(DP_CHECKPOINT_BEGIN, 1, DP_OK).stage, DP_CHECKPOINT_COPIED); /* sent again */
     assert_int_equal(atomic_load(&begun), 1);
     assert_int_equal(access(at("checkpoint-order"), F_OK), -1);
+    atomic_store(&holds, 1);
+    (void)take(DP_CHECKPOINT_BEGIN, 2, DP_OK);
+    assert_int_equal(take(DP_CHECKPOINT_LOOK, 1, DP_OK).stage,
+                     DP_CHECKPOINT_COPIED); /* its client may look late */
+    assert_int_equal(made.number, 1);
 }
 
 static void it_is_given_up_and_says_why(void **state)
@@ -174,8 +179,8 @@ static void it_is_given_up_and_says_why(void **state)
     assert_int_equal(access(at("checkpoint-order"), F_OK), 0);
     (void)take(DP_CHECKPOINT_ABANDON, 1, DP_OK);
     struct dp_checkpoint_state ended = await(1, DP_CHECKPOINT_ABANDONED);
-    assert_int_equal(ended.why_status, DP_STOPPING);
-    assert_string_equal(ended.why, "interrupted while copying");
+    assert_int_equal(ended.why_status, DP_UNAVAILABLE);
+    assert_string_equal(ended.why, "given up: interrupted while copying");
     (void)take(DP_CHECKPOINT_BEGIN, 2, DP_OK);
     (void)await(2, DP_CHECKPOINT_COPYING);
     dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
