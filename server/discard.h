@@ -11,7 +11,6 @@
 #include "server/layout.h"
 
 /* directory: the server's. */
-DP_MUST_USE
 enum dp_status dp_discard(const char *directory, const struct dp_layout *layout, uint64_t cluster,
                           struct dp_error *err);
 

@@ -17,7 +17,6 @@ struct dp_first_history {
 };
 
 /* context: a struct dp_first_history. */
-DP_MUST_USE
 enum dp_status dp_first_history_ask(void *context, uint64_t *history, struct dp_error *err);
 
 #endif

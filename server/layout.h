@@ -25,18 +25,14 @@ struct dp_layout {
 void dp_layout_name(const struct dp_layout *layout, char out[DP_LAYOUT_NAME_BYTES]);
 /* *known: the file is there, and right. A directory that does not exist is good, and is not made. replaces: missing shards
  * start empty, and are no reason to refuse it. */
-DP_MUST_USE
 enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool replaces,
                                bool *known, struct dp_error *err);
 /* DP_CORRUPT: one of the shards has no store there. */
-DP_MUST_USE
 enum dp_status dp_layout_check_stores(const char *directory, const struct dp_layout *layout,
                                       struct dp_error *err);
 /* What the directory's file says. DP_NOT_FOUND: there is none; DP_CORRUPT: it is damaged. It has no checksum: whether its numbers
  * are right, only the shards' own marks say. */
-DP_MUST_USE
 enum dp_status dp_layout_read(const char *directory, struct dp_layout *out, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_layout_put(const char *directory, const struct dp_layout *layout, struct dp_error *err);
 
 #endif

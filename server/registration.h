@@ -38,10 +38,8 @@ struct dp_registration;
 
 /* Before the first server makes a register in this directory: none of the stores there (shard-0000 .. count - 1) may remember one,
  * unless it replaces. has_others: the cluster has more servers: a new register is warned of. */
-DP_MUST_USE
 enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool has_others,
                                          bool replaces, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_registration_new(const struct dp_registration_options *options,
                                    struct dp_registration **out, struct dp_error *err);
 /* Of the shard first + at, whose store is there; directory: copied. Lives as long as the registration. */
@@ -50,7 +48,6 @@ const struct dp_store_gate *dp_registration_gate(struct dp_registration *registr
 /* Of its stores, once one has entered. */
 uint64_t dp_registration_generation(struct dp_registration *registration);
 /* All have entered. */
-DP_MUST_USE
 enum dp_status dp_registration_watch(struct dp_registration *registration, struct dp_error *err);
 /* DP_OK, or why this server is to stop. */
 enum dp_status dp_registration_check(struct dp_registration *registration, struct dp_error *err);

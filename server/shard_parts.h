@@ -42,7 +42,6 @@ struct dp_shard_parts_options {
     void *context; /* of both */
 };
 
-DP_MUST_USE
 enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
                                    struct dp_error *err);
 void dp_shard_parts_close(struct dp_shard_parts *parts); /* of what was not opened: no effect */

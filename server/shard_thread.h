@@ -36,7 +36,6 @@ struct dp_shard_thread_options {
 
 struct dp_shard_thread;
 
-DP_MUST_USE
 enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *options,
                                      struct dp_shard_thread **out, struct dp_error *err);
 /* FAILED: it could not be opened, or was asked to drain before; join says why. */
@@ -48,7 +47,6 @@ void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text);
 void dp_shard_thread_drain(struct dp_shard_thread *thread);
 /* DP_OK: every row is in the store, which is marked clean. DP_STOPPING: it was asked to drain before it had opened; the
  * next start does what was left. */
-DP_MUST_USE
 enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_error *err);
 /* None while it opens. */
 uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread,

@@ -13,14 +13,11 @@
 
 struct dp_queue;
 
-DP_MUST_USE
 enum dp_status dp_queue_new(size_t len_max, struct dp_queue **out, struct dp_error *err);
 /* The queue must be empty of things that own memory: take them first. Accepts NULL inside, leaves NULL. */
 void dp_queue_free(struct dp_queue **queue);
 /* timeout_ms 0 tries once. On DP_OK the item belongs to the queue, else it stays the caller's. */
-DP_MUST_USE
 enum dp_status dp_queue_put(struct dp_queue *queue, void *item, uint32_t timeout_ms);
-DP_MUST_USE
 enum dp_status dp_queue_take(struct dp_queue *queue, void **item, uint32_t timeout_ms);
 void dp_queue_close(struct dp_queue *queue);
 size_t dp_queue_len(struct dp_queue *queue);

@@ -46,7 +46,7 @@
 #endif
 
 /* What a function returns of these must be used, or be cast to void. */
-enum DP_MUST_USE_TYPE dp_status {
+__extension__ enum DP_MUST_USE_TYPE dp_status {
 #define DP_STATUS_ENUM(name, number, class, text) DP_##name = number,
     DP_STATUS_MAP(DP_STATUS_ENUM)
 #undef DP_STATUS_ENUM

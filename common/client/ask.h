@@ -18,7 +18,6 @@ void *dp_client_draft_add(struct dp_shard_request **draft, size_t size);
 /* server: of a shard, or client->shards: control. post: without a wait; the caller ends the call. */
 struct dp_call *dp_client_post(struct dp_client *client, uint32_t server, struct dp_shard_request **draft);
 /* Waits, and gives the call: read what it kept, then dp_client_end. */
-DP_MUST_USE
 enum dp_status dp_client_ask(struct dp_client *client, uint32_t server, struct dp_shard_request **draft,
                              const char *what, uint32_t timeout_ms, struct dp_call **out,
                              struct dp_error *err);

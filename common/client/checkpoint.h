@@ -18,7 +18,6 @@ struct dp_checkpoint_answer {
 };
 
 /* asks, answers: [shards]. answers are overwritten: clear what they hold first. */
-DP_MUST_USE
 enum dp_status dp_client_checkpoint(struct dp_client *client, const struct dp_checkpoint_ask *asks,
                                     struct dp_checkpoint_answer *answers, uint32_t timeout_ms,
                                     struct dp_error *err);
@@ -31,13 +30,11 @@ struct dp_checkpoint_watch {
     enum dp_status (*pause)(void *context, const struct dp_checkpoint_state *state, struct dp_error *err);
     void *context;
 };
-DP_MUST_USE
 enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct dp_checkpoint_ask *asked,
                                          const struct dp_checkpoint_watch *watch,
                                          struct dp_checkpoint_made *out, struct dp_error *err);
 
 /* All of the first server's register, as its file has it; version counts its changes. */
-DP_MUST_USE
 enum dp_status dp_client_register_copy(struct dp_client *client, uint32_t timeout_ms,
                                        struct dp_register_value *out, struct dp_error *err);
 

@@ -68,20 +68,16 @@ void dp_client_adopt(struct dp_client *client, struct dp_call *call);
 struct dp_call *dp_client_draft_all(struct dp_client *client, enum dp_request_kind kind,
                                     enum dp_reply_kind answer, uint32_t timeout_ms);
 /* Issues the draft and waits for all answers. Takes the call over: NULL fails with DP_NOMEM. */
-DP_MUST_USE
 enum dp_status dp_client_ask_all(struct dp_client *client, struct dp_call **call, const char *what,
                                  uint32_t timeout_ms, struct dp_error *err);
 /* The first shard that has not answered a push; NULL: all have answered all. */
 const struct dp_link *dp_client_pushing(const struct dp_client *client);
 /* Waits until there is none. */
-DP_MUST_USE
 enum dp_status dp_client_await_pushes(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err);
 /* Waits until each shard that the draft has a shard request for has room. `what` names the request. */
-DP_MUST_USE
 enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                     struct dp_error *err);
 /* Until the session has a stream that no shard refuses, as far as it has heard: shard 0 gives it. */
-DP_MUST_USE
 enum dp_status dp_client_await_stream(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                       struct dp_error *err);
 /* Puts the draft's shard requests on their links and sends; the call is the client's from here on. Cannot fail. */
@@ -90,12 +86,10 @@ void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_
 void dp_client_drop_draft(struct dp_client *client);
 /* Waits until the call is done; its shard requests let go of it when it was refused. The call stays the client's:
  * dp_client_end takes it out and frees it, on any outcome. */
-DP_MUST_USE
 enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, const char *what,
                                uint32_t timeout_ms, struct dp_error *err);
 void dp_client_end(struct dp_client *client, struct dp_call *call);
 /* Awaits the ticket's call and ends it, also when the time is over: nothing of the caller's is used after. */
-DP_MUST_USE
 enum dp_status dp_client_finish(struct dp_client *client, struct dp_ticket *ticket, const char *what,
                                 uint32_t timeout_ms, struct dp_error *err);
 

@@ -8,7 +8,6 @@
 
 /* Servers 0 .. shard_count-1 of the transport are the shards, shard_count the control. Takes the transport
  * over, also on failure. session: a number that no other client has; 0: a random one. */
-DP_MUST_USE
 enum dp_status dp_client_open_over(const struct dp_client_options *options,
                                    const struct dp_transport *transport, const struct dp_clock *clock,
                                    uint64_t session, struct dp_client **out, struct dp_error *err);

@@ -65,7 +65,6 @@ static inline void dp_client_session_replace(struct dp_client_session *session, 
 }
 
 /* DP_REPLACED with what was heard, for all that this client still does as a member. */
-DP_MUST_USE
 static inline enum dp_status dp_client_session_check_place(const struct dp_client_session *session,
                                                            const char *what, struct dp_error *err)
 {

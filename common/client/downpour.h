@@ -55,7 +55,6 @@ struct dp_client_options {
     void *gives_up_context;
 };
 
-DP_MUST_USE
 enum dp_status dp_client_open(const struct dp_client_options *options, struct dp_client **out,
                               struct dp_error *err);
 /* Abandons requests that are not answered yet; wait for those that matter first. Accepts NULL inside, leaves
@@ -71,22 +70,18 @@ void dp_client_generation(const struct dp_client *client, uint64_t *generation, 
  * against the spec. DP_EXISTS names the field that differs: use the table's settings, or another name.
  * Handles live as long as the client. */
 struct dp_client_table;
-DP_MUST_USE
 enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_spec *spec,
                                uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err);
 
 /* A set of keys, sorted and deduplicated once, for a pull and its push. */
 struct dp_keys;
-DP_MUST_USE
 enum dp_status dp_keys_new(struct dp_keys **out, struct dp_error *err);
 void dp_keys_free(struct dp_keys **keys);
 /* Sets n keys, in any order, with duplicates allowed. A pull returns a row for each key; a push sums the
  * gradients of equal keys in the order given. Copies the keys and grows as needed. */
-DP_MUST_USE
 enum dp_status dp_keys_set(struct dp_keys *keys, const uint64_t *user_keys, size_t n, struct dp_error *err);
 /* Sets n mixed keys (dp_mix), which must be strictly ascending (else DP_ARGUMENT). They are borrowed, not
  * copied. */
-DP_MUST_USE
 enum dp_status dp_keys_lend(struct dp_keys *keys, const uint64_t *mixed, size_t n, struct dp_error *err);
 /* The number of keys given; the number of distinct ones; the distinct mixed keys; for each key given, its
  * index among the distinct ones (NULL for borrowed keys: the same index). */
@@ -122,7 +117,6 @@ struct dp_pulled_at {
 /* Issues a pull. timeout_ms: how long the call may wait for a place in the window. pulled_at: NULL, or an array
  * [shards] to be filled; pass it to the push that is computed from this pull, and its outcome measures how many
  * pushes came in between and how many of its rows they changed. */
-DP_MUST_USE
 enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
                               struct dp_pulled_at *pulled_at, uint32_t timeout_ms, struct dp_ticket *out,
                               struct dp_error *err);
@@ -146,7 +140,6 @@ struct dp_push_options {
 };
 /* Issues a push to every shard, empty for shards without rows, because each shard counts the numbers.
  * DP_NOT_FINITE names table, key and value; nothing was sent then. */
-DP_MUST_USE
 enum dp_status dp_client_push(struct dp_client *client, const struct dp_push_options *options,
                               const struct dp_push_part *parts, uint32_t count, uint32_t timeout_ms,
                               struct dp_ticket *out, struct dp_error *err);
@@ -171,7 +164,6 @@ struct dp_outcome {
 /* Waits for a request. DP_OK: every shard is done, and the ticket is used up. DP_TIMEOUT: not yet; err names
  * the shard, and the caller may wait again or close. Any other status: the request was refused, with the
  * reason, and the ticket is used up. outcome: filled with DP_OK, or NULL. */
-DP_MUST_USE
 enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket, uint32_t timeout_ms,
                               struct dp_outcome *outcome, struct dp_error *err);
 /* Processes replies that have arrived and resends what is due, without waiting. Call it from time to time
@@ -207,7 +199,6 @@ void dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms);
 /* Asks for how long the first server has not heard of each member: silent_ms[members of the join], by rank. It counts while it serves
  * and is not suspended, and all members as just heard when it starts. Members that have not joined yet count, too: the register's
  * view (run/<run>/view) lists those that have. DP_TIMEOUT: the first server is away. */
-DP_MUST_USE
 enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
                                   struct dp_error *err);
 /* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
@@ -217,7 +208,6 @@ enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms,
  * run: its store was lost, or is an old copy. After DP_TIMEOUT, join again. DP_REPLACED, of this call and
  * of all below: another process joined in this place, if only to let it leave (dp_client_was_let_leave); this client is no member any
  * more and cannot become one. */
-DP_MUST_USE
 enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *join, uint32_t timeout_ms,
                               struct dp_error *err);
 /* Of a client that has joined: the first step in which it takes part, first_step or where it returned. */
@@ -229,14 +219,12 @@ uint64_t dp_client_missed(const struct dp_client *client);
 bool dp_client_was_let_leave(const struct dp_client *client);
 /* Ends this member's part: it has taken part in the steps before `until`, and no member waits for it in later ones. All of its
  * pushes must have been waited for (else DP_ARGUMENT). After DP_TIMEOUT, call it again. */
-DP_MUST_USE
 enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_t timeout_ms,
                                struct dp_error *err);
 /* Issues a pull for this member's step, as dp_client_pull, but to every shard, also those without rows of it. While shards hold it, its
  * wait's DP_TIMEOUT has err->wait.reason DP_WAIT_STEP, and the text names the member that is waited for, how far it is, and when it was
  * last heard. In sync with backups a shard that has closed the step gives the rows of a later one, and the wait's dp_outcome.open is
  * above `step`: do not use the rows, but push each of the steps below `open` without rows, since its number is used up, and pull `open`. */
-DP_MUST_USE
 enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
                                    uint32_t count, struct dp_pulled_at *pulled_at, uint32_t timeout_ms,
                                    struct dp_ticket *out, struct dp_error *err);
@@ -247,12 +235,10 @@ enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, cons
  * it takes effect only on the others. A stream that was never pushed to has no bit set. DP_TOO_OLD: a shard
  * has forgotten the stream in favour of newer ones, or cannot tell it from a forgotten one, and takes no more
  * pushes of it (dp_client_too_old). */
-DP_MUST_USE
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
 
 /* The same, of the numbers that any shard has applied: what another process pushed last may be on some shards only. */
-DP_MUST_USE
 enum dp_status dp_client_pushed_anywhere(struct dp_client *client, uint64_t stream, uint64_t from,
                                          size_t count, uint64_t *bits, uint32_t timeout_ms,
                                          struct dp_error *err);
@@ -284,7 +270,6 @@ struct dp_leased {
 };
 /* Asks for push numbers. Needs the control endpoint. Whoever holds none may be given one that another worker holds, too. DP_INVALID: another
  * total is known for this epoch: two trainings share a run, or their workers differ in settings. */
-DP_MUST_USE
 enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *ask, uint32_t timeout_ms,
                                struct dp_leased *out, struct dp_error *err);
 
@@ -298,32 +283,27 @@ uint64_t dp_client_too_old(const struct dp_client *client);
 uint32_t dp_client_last_run(const struct dp_client *client);
 
 /* Simple calls for one table, which return when the request is done. */
-DP_MUST_USE
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, float *weights, uint32_t timeout_ms,
                                    struct dp_error *err);
 /* DP_TIMEOUT: the push may still be applied. Another call is another push and may apply the gradients twice;
  * use dp_client_push and dp_client_wait to retry safely. DP_INVALID: a shard had seen the push's number
  * before and did not apply it: two clients share a stream. */
-DP_MUST_USE
 enum dp_status dp_client_push_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, const float *gradients, float rate,
                                    uint32_t timeout_ms, struct dp_error *err);
 
 /* The status of one shard. The caller frees the report with dp_client_status_free. */
 struct dp_status_report; /* common/wire/reply.h */
-DP_MUST_USE
 enum dp_status dp_client_status(struct dp_client *client, uint32_t shard, uint32_t timeout_ms,
                                 struct dp_status_report **out, struct dp_error *err);
 void dp_client_status_free(struct dp_status_report **report);
 
 /* Notes: small named values that the first server keeps in memory while it runs (progress, parts of an
  * evaluation). */
-DP_MUST_USE
 enum dp_status dp_client_note_put(struct dp_client *client, const char *name, const void *bytes, size_t size,
                                   uint32_t timeout_ms, struct dp_error *err);
 /* Calls visit for each note whose name starts with prefix, in name order. */
-DP_MUST_USE
 enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
                                void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                                void *context, uint32_t timeout_ms, struct dp_error *err);
@@ -343,7 +323,6 @@ struct dp_register_value {
 /* Gets a value. Returns at once if its version is above `above`; otherwise when it rises above that, or after
  * wait_ms with the current value (also DP_OK). The server holds the request until then, so there is no need to
  * poll. DP_TIMEOUT: the first server has not replied within wait_ms + timeout_ms. */
-DP_MUST_USE
 enum dp_status dp_client_register_get(struct dp_client *client, const char *name, uint64_t above,
                                       uint32_t wait_ms, uint32_t timeout_ms, struct dp_register_value *out,
                                       struct dp_error *err);
@@ -351,7 +330,6 @@ enum dp_status dp_client_register_get(struct dp_client *client, const char *name
  * call's value was stored, once, however often it was resent. now: NULL, or receives the current value, this
  * call's or another's. After a failure the value may have been stored or not: read it. DP_TOO_OLD: the value
  * is more than 32 versions past `expected`. DP_NOT_FOUND: it has never been at `expected`. */
-DP_MUST_USE
 enum dp_status dp_client_register_set(struct dp_client *client, const char *name, uint64_t expected,
                                       const void *bytes, size_t size, uint32_t timeout_ms, bool *won,
                                       struct dp_register_value *now, struct dp_error *err);

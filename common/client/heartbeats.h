@@ -12,7 +12,6 @@
 
 /* Before a place is taken, so that its silence counts from then: waits until the first server has heard of it. Nothing to do without
  * heartbeats. */
-DP_MUST_USE
 enum dp_status dp_client_heartbeats_begin(struct dp_client *client, uint32_t timeout_ms,
                                           struct dp_error *err);
 

@@ -58,7 +58,6 @@ struct dp_link {
     uint32_t breaks; /* connections that ended since the last answer */
 };
 
-DP_MUST_USE
 enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *session, uint32_t server,
                             bool control, const char *endpoint, uint32_t window, struct dp_error *err);
 void dp_link_close(struct dp_link *link); /* drops what is under way; accepts a zeroed link */

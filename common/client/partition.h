@@ -20,15 +20,12 @@ struct dp_partition {
 };
 
 /* DP_ARGUMENT, naming the part, unless the part can stand in a request; adds it. */
-DP_MUST_USE
 enum dp_status dp_partition_add(struct dp_partition *partition, const struct dp_client *client,
                                 const struct dp_client_table *table, const struct dp_keys *keys,
                                 struct dp_error *err);
 /* The part's block, with its keys and room for `value_bytes` a row. */
-DP_MUST_USE
 enum dp_status dp_partition_block(struct dp_partition_part *part, size_t value_bytes, struct dp_error *err);
 /* Fills the client's draft: a shard request for each shard that owns rows, or (all) for each shard. */
-DP_MUST_USE
 enum dp_status dp_partition_cut(struct dp_partition *partition, struct dp_client *client,
                                 enum dp_request_kind kind, bool all, struct dp_error *err);
 void dp_partition_clear(struct dp_partition *partition);

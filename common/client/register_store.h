@@ -8,7 +8,6 @@
 #include "common/client/downpour.h"
 
 /* name, bytes: the register's value of all stores (server/control/stores.h). shard: counted from 0. */
-DP_MUST_USE
 enum dp_status dp_client_register_store(struct dp_client *client, uint32_t shard, const char *name,
                                         uint64_t expected, const void *bytes, size_t size,
                                         uint32_t timeout_ms, bool *won, struct dp_register_value *now,

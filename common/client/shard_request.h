@@ -44,7 +44,6 @@ void dp_shard_request_free(struct dp_shard_request **to_shard); /* accepts NULL 
 /* The next frame: a part of the block, of which it becomes a holder. */
 void dp_shard_request_add(struct dp_shard_request *to_shard, struct dp_block *block, size_t offset,
                           size_t size);
-DP_MUST_USE
 enum dp_status dp_shard_request_message(const struct dp_shard_request *to_shard, struct dp_message **out,
                                         struct dp_error *err);
 

@@ -11,10 +11,8 @@
 
 /* A server's generation, from any of its answers that has one: the first becomes the session's, and others must be the
  * same. */
-DP_MUST_USE
 enum dp_status dp_link_learn_generation(struct dp_link *link, const struct dp_reply *reply,
                                         struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_link_check_welcome(struct dp_link *link, const struct dp_reply *reply,
                                      struct dp_error *err);
 

@@ -163,15 +163,12 @@ struct dp_cluster {
 /* Fills in the value of every key that a file leaves out. Servers: none. */
 void dp_cluster_defaults(struct dp_cluster *out);
 /* With relative_to "file" the paths in *out are resolved against the directory of `path`, or of the file that it links to. */
-DP_MUST_USE
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
 /* Writes a file that reads back equal, whole or not at all (common/env/atomic_file.h). With relative_to
  * DP_CLUSTER_FILE all paths must be absolute or lie below the directory of `path`; those that lie below it
  * are written relative to it. */
-DP_MUST_USE
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err);
 /* Makes the checks of read for a struct that was filled in another way. */
-DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
 /* How messages name a setting: by the flag that the user gave, or by its key. */
 struct dp_setting_names {
@@ -180,7 +177,6 @@ struct dp_setting_names {
     const void *context;
 };
 /* All of these but those of the servers, whose places are not known yet. names: NULL, all by their keys. */
-DP_MUST_USE
 enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                                          const struct dp_setting_names *names, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
@@ -188,7 +184,6 @@ void dp_cluster_free(struct dp_cluster **cluster);
 /* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the
  * message ("--epochs"). "training.optimizer.kind" sets the kind's defaults, so it goes before its settings.
  */
-DP_MUST_USE
 enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const char *text, const char *what,
                               struct dp_error *err);
 /* Whether the training keeps the weights of its best epoch, by the validation set, or by what stop_at or
@@ -229,7 +224,6 @@ uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers 
 void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size);
 void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t server, char *out, size_t size);
 /* Worker N's step log: PREFIX-N.log. prefix: training.steps. DP_ARGUMENT: too long. */
-DP_MUST_USE
 enum dp_status dp_cluster_step_log(const char *prefix, uint32_t worker, char *out, size_t size,
                                    struct dp_error *err);
 

@@ -7,7 +7,6 @@
 #include "common/config/cluster.h"
 
 /* options: without cluster, shards and control, which are the file's. */
-DP_MUST_USE
 enum dp_status dp_cluster_client(const struct dp_cluster *cluster, const struct dp_client_options *options,
                                  struct dp_client **out, struct dp_error *err);
 

@@ -7,10 +7,8 @@
 #include "common/config/cluster.h"
 
 /* Puts the directory of `file` in front of every path that does not start with /. */
-DP_MUST_USE
 enum dp_status dp_cluster_paths_resolve(struct dp_cluster *cluster, const char *file, struct dp_error *err);
 /* A copy whose paths below the directory of `file` are relative to it. DP_ARGUMENT: a path is neither absolute nor below. */
-DP_MUST_USE
 enum dp_status dp_cluster_paths_shorten(const struct dp_cluster *cluster, const char *file,
                                         struct dp_cluster **out, struct dp_error *err);
 

@@ -9,7 +9,6 @@
 
 #include "common/base/status.h"
 
-DP_MUST_USE
 enum dp_status dp_cluster_text(const char *path, char **out, struct dp_error *err);
 
 #endif

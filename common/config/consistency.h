@@ -12,7 +12,6 @@ struct dp_cluster_rule {
 };
 
 /* `what` names the setting in messages. DP_ARGUMENT lists the forms that there are, and names the one that was most likely meant. */
-DP_MUST_USE
 enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct dp_cluster_rule *out,
                                      struct dp_error *err);
 /* The rule of a cluster that was checked. */
@@ -34,7 +33,6 @@ static inline uint32_t dp_cluster_rule_backups(struct dp_cluster_rule rule)
 }
 
 /* DP_ARGUMENT names what the rule does not go with. */
-DP_MUST_USE
 enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const struct dp_setting_names *names,
                                      struct dp_error *err);
 

@@ -43,7 +43,6 @@ extern const struct dp_fields dp_fields_top, dp_fields_server, dp_fields_checkpo
 
 /* DP_ARGUMENT with name and range unless the value in `base` is within the field's range. what: NULL, or how
  * the message names it instead of by its key. */
-DP_MUST_USE
 enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_field *field, const void *base,
                               const char *what, struct dp_error *err);
 #define DP_SETTING_NAME_BYTES 96
@@ -51,14 +50,12 @@ enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_fi
 const char *dp_setting_name(const struct dp_setting_names *names, const char *key,
                             char out[DP_SETTING_NAME_BYTES]);
 /* All of them. */
-DP_MUST_USE
 enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base,
                                const struct dp_setting_names *names, struct dp_error *err);
 /* NULL: no such key. */
 const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char *key);
 
 /* Sets the field from a person's text, with its checks. what: as dp_field_check. */
-DP_MUST_USE
 enum dp_status dp_field_set(const struct dp_fields *fields, const struct dp_field *field, void *base,
                             const char *text, const char *what, struct dp_error *err);
 

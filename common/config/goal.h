@@ -27,7 +27,6 @@ static inline bool dp_metric_falls(enum dp_metric metric) /* lower is better */
 }
 const char *dp_metric_name(enum dp_metric metric); /* "hr@10" */
 /* `what` names the setting in messages; DP_ARGUMENT: an unknown name, with the nearest known one. */
-DP_MUST_USE
 enum dp_status dp_metric_parse(const char *name, const char *what, enum dp_metric *out, struct dp_error *err);
 
 /* The K of "recall@20" and "ndcg@20"; 0: the name has none, or is one of fixed K. */
@@ -39,7 +38,6 @@ struct dp_goal {
     uint32_t top; /* dp_metric_top of its name */
 };
 /* DP_ARGUMENT too where no figure of that kind can be such. */
-DP_MUST_USE
 enum dp_status dp_goal_parse(const char *text, const char *what, struct dp_goal *out, struct dp_error *err);
 
 #endif

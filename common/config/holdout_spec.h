@@ -11,7 +11,6 @@ struct dp_holdout_spec {
 };
 
 /* `what` names the setting in messages. DP_ARGUMENT: it is neither. */
-DP_MUST_USE
 enum dp_status dp_holdout_spec_parse(const char *text, const char *what, struct dp_holdout_spec *out,
                                      struct dp_error *err);
 

@@ -29,7 +29,6 @@ struct dp_injection {
 };
 
 /* DP_ARGUMENT names what cannot be, and the remedy. */
-DP_MUST_USE
 enum dp_status dp_injection_check(const struct dp_cluster_training *training,
                                   const struct dp_setting_names *names, struct dp_error *err);
 /* The straggler of settings that were checked, if it multiplies (3:10x) a pace that is not given; else NULL. Such a factor multiplies only

@@ -27,10 +27,8 @@ struct dp_atomic_file {
         *temp; /* heap; target: path with links followed; both NULL: path is no regular file, and written as it is */
 };
 
-DP_MUST_USE
 enum dp_status dp_atomic_file_open(const char *path, struct dp_atomic_file *out, struct dp_error *err);
 /* Flush, sync, rename. It fails, too, for what failed while the stream was written. The struct is cleared in any case. */
-DP_MUST_USE
 enum dp_status dp_atomic_file_commit(struct dp_atomic_file *file, struct dp_error *err);
 /* Leaves what was under the name. Accepts a cleared struct. */
 void dp_atomic_file_drop(struct dp_atomic_file *file);

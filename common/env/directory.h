@@ -12,14 +12,11 @@
 #include <stdint.h>
 
 /* What is there already stays. Each name that is made is synced in the directory above it. */
-DP_MUST_USE
 enum dp_status dp_directory_make(const char *path, struct dp_error *err);
 /* Removes what is in the directory and, with `itself`, the directory. One that is not there is no failure. Links are
  * not followed, nothing is synced. depth_max: more levels of directories are a failure; 0: any number. */
-DP_MUST_USE
 enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth_max, struct dp_error *err);
 /* An absolute form of a path, which need not exist yet. */
-DP_MUST_USE
 enum dp_status dp_directory_absolute(const char *path, char *out, size_t size, struct dp_error *err);
 
 #endif

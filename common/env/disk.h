@@ -56,7 +56,6 @@ struct dp_disk {
 };
 
 /* Opens the real disk; creates a missing directory with its parents. */
-DP_MUST_USE
 enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err);
 void dp_disk_close(struct dp_disk *disk);
 

@@ -11,12 +11,10 @@
 
 #include "common/env/disk.h"
 
-DP_MUST_USE
 enum dp_status dp_disk_replace(const struct dp_disk *disk, const char *name, const void *data, size_t bytes,
                                struct dp_error *err);
 /* Reads the file into *data, which the caller frees, also after a failure. DP_NOT_FOUND: there is none. syncs: what is read is durable,
  * too; a process that died between rename and sync left content that could still be lost. */
-DP_MUST_USE
 enum dp_status dp_disk_read_all(const struct dp_disk *disk, const char *name, _Bool syncs, void **data,
                                 size_t *bytes, struct dp_error *err);
 

@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 
-DP_MUST_USE
 enum dp_status dp_file_bytes_read(const char *path, char **bytes, size_t *size, struct dp_error *err);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 
-DP_MUST_USE
 enum dp_status dp_installed_program(const char *name, char *out, size_t size, struct dp_error *err);
 
 #endif

@@ -10,7 +10,6 @@
 #include <jansson.h>
 
 /* digits: of its reals. */
-DP_MUST_USE
 enum dp_status dp_json_file_write(const char *path, json_t **root, unsigned digits, struct dp_error *err);
 
 #endif

@@ -22,7 +22,6 @@ struct dp_limits_need {
  * with EFBIG and does not end the process. Returns how many files can be open. */
 uint64_t dp_limits_begin(void);
 /* who: the subject of the refusal. DP_FULL: a limit is too low; the text has both numbers and the name of the limit. */
-DP_MUST_USE
 enum dp_status dp_limits_check(const char *who, const struct dp_limits_need *need, struct dp_error *err);
 
 /* A write failed with this errno because no more may be stored. */

@@ -6,12 +6,10 @@
 
 #include "common/env/disk.h"
 
-DP_MUST_USE
 enum dp_status dp_read_only_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err);
 
 /* Opens a file for reading into *out. What is no file (a pipe, which would make its reader wait for ever, a device, a
  * directory) is DP_CORRUPT. directory: a descriptor, or AT_FDCWD. The text is the cause alone. */
-DP_MUST_USE
 enum dp_status dp_read_only_disk_file(int directory, const char *name, int *out, struct dp_error *err);
 
 #endif

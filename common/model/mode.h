@@ -84,7 +84,6 @@ bool dp_mode_parse(const char *text, enum dp_consistency *mode, uint32_t *slack)
 #define DP_MODE_TEXT_BYTES 24u
 const char *dp_mode_text(enum dp_consistency mode, uint32_t slack, char out[DP_MODE_TEXT_BYTES]);
 /* A run of so many members: DP_INVALID says what its slack does not go with. */
-DP_MUST_USE
 enum dp_status dp_mode_check(enum dp_consistency mode, uint32_t slack, uint32_t members,
                              struct dp_error *err);
 

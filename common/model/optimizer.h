@@ -18,7 +18,6 @@ struct dp_optimizer;
 enum dp_optimizer_form { DP_FORM_BEST, DP_FORM_PORTABLE, DP_FORM_AVX2 };
 
 /* BEST takes AVX2 where the processor has it with FMA. DP_UNSUPPORTED when a form asked for is not there. */
-DP_MUST_USE
 enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
                                 struct dp_optimizer **out, struct dp_error *err);
 void dp_optimizer_free(struct dp_optimizer **optimizer);

@@ -73,10 +73,8 @@ struct dp_table_spec {
 struct dp_optimizer_spec dp_optimizer_defaults(enum dp_optimizer_kind kind);
 
 /* DP_ARGUMENT, with the field, unless every field is within its range. */
-DP_MUST_USE
 enum dp_status dp_table_check(const struct dp_table_spec *spec, struct dp_error *err);
 /* DP_EXISTS, naming the first field that differs, unless both describe the same table. */
-DP_MUST_USE
 enum dp_status dp_table_same(const struct dp_table_spec *have, const struct dp_table_spec *want,
                              struct dp_error *err);
 /* Never 0. */

@@ -26,7 +26,6 @@ struct dp_guard;
 struct dp_net;
 
 /* Call it before the socket is bound: connections accepted earlier would be missed. */
-DP_MUST_USE
 enum dp_status dp_guard_open(struct dp_net *net, void *socket, const char *endpoint, struct dp_guard **out,
                              struct dp_error *err);
 /* Call it while the socket is still open. */

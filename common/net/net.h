@@ -31,14 +31,12 @@ struct dp_listener;
 struct dp_connection;
 
 /* io_threads: ZeroMQ's, usually 1. */
-DP_MUST_USE
 enum dp_status dp_net_open(uint32_t io_threads, struct dp_net **out, struct dp_error *err);
 /* All sockets must be closed. Waits until sent messages have left, for at most 1,000 ms. */
 void dp_net_close(struct dp_net **net);
 
 /* Port * takes a free port. DP_IO names the endpoint and the cause ("port in use"). DP_ARGUMENT: the endpoint
  * has none of the forms above. */
-DP_MUST_USE
 enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
                                 struct dp_error *err);
 void dp_listener_close(struct dp_listener **listener);
@@ -71,13 +69,11 @@ void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeou
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable);
 
 /* Connects in the background. */
-DP_MUST_USE
 enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
                                   struct dp_error *err);
 void dp_connection_close(struct dp_connection **connection);
 /* Takes ownership of the message if it succeeds. DP_AGAIN: the socket's queue is full, and the caller keeps
  * the message. */
-DP_MUST_USE
 enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_message **message,
                                   struct dp_error *err);
 /* Returns false if no complete message waits. */

@@ -15,7 +15,6 @@ struct dp_parts_taken {
 
 /* All that is left of the message at the head of the socket's queue. DP_AGAIN: nothing waits. DP_INVALID,
  * DP_NOMEM: the message broke a limit, or had no room; it is lost. *taken grows by what was taken. */
-DP_MUST_USE
 enum dp_status dp_parts_receive(void *socket, struct dp_message **out, struct dp_parts_taken *taken);
 /* Throws away what is left of a message of which a part with more behind it was taken. */
 void dp_parts_drain(void *socket, struct dp_parts_taken *taken);
@@ -23,7 +22,6 @@ void dp_parts_drain(void *socket, struct dp_parts_taken *taken);
 size_t dp_parts_counted(const struct dp_message *message);
 /* Takes the message over. `to`: the first part, for a ROUTER, or NULL. quota: is charged with the counted bytes until
  * ZeroMQ lets go of them; NULL: not counted. DP_UNAVAILABLE: dropped. */
-DP_MUST_USE
 enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_send_quota *quota,
                              struct dp_message **message);
 

@@ -12,14 +12,12 @@ struct dp_net {
 #define DP_LINGER_MS 1000
 
 /* type: ZMQ_ROUTER or ZMQ_DEALER. The endpoint's form is checked here. */
-DP_MUST_USE
 enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint, void **out,
                              struct dp_error *err);
 /* The error that zmq_bind or zmq_connect (`verb`: "listening on", "connecting to") left in `number`. */
 enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoint, struct dp_error *err);
 /* Opens the socket's monitor: a PAIR with the events of this mask. bounded: once it has 2,000 events, ZeroMQ's I/O thread waits,
  * and with it all connections and the socket's close. So a bounded one needs a thread that always reads it. */
-DP_MUST_USE
 enum dp_status dp_socket_monitor(struct dp_net *net, void *socket, int events, bool bounded,
                                  const char *endpoint, void **out, struct dp_error *err);
 /* Waits until the socket or one of the descriptors (-1: none) is readable, or until the timeout. */

@@ -20,7 +20,6 @@ struct dp_transport {
 };
 
 /* The sockets' form: a context of its own and one connection an endpoint. */
-DP_MUST_USE
 enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struct dp_transport *out,
                                  struct dp_error *err);
 

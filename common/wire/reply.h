@@ -88,10 +88,8 @@ struct dp_reply {
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */
 };
 
-DP_MUST_USE
 enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply *out, struct dp_error *err);
 /* Takes over the frames (sections' values, notes' bytes), also on failure. */
-DP_MUST_USE
 enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count,
                                struct dp_message **out, struct dp_error *err);
 /* Frees the heap parts (report, note). */

@@ -110,12 +110,10 @@ struct dp_request {
 };
 
 /* message: what came from the socket, without the peer's identity. */
-DP_MUST_USE
 enum dp_status dp_request_decode(const struct dp_message *message, struct dp_request *out,
                                  struct dp_error *err);
 /* Makes a message: the header frame, then the frames given (each section's keys, and values for a push; the
  * note's or value's bytes), which it takes over, also on failure. The lent pointers inside request->section are not read. */
-DP_MUST_USE
 enum dp_status dp_request_encode(const struct dp_request *request, struct dp_frame *frames,
                                  uint32_t frame_count, struct dp_message **out, struct dp_error *err);
 

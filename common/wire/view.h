@@ -40,7 +40,6 @@ struct dp_view {
 };
 
 /* Copies into *out, which is overwritten. */
-DP_MUST_USE
 enum dp_status dp_view_copy(const struct dp_view *view, struct dp_view *out, struct dp_error *err);
 void dp_view_clear(struct dp_view *view); /* accepts {0} */
 static inline size_t dp_view_bytes(const struct dp_view *view)
@@ -50,11 +49,9 @@ static inline size_t dp_view_bytes(const struct dp_view *view)
 /* to: dp_view_bytes. */
 void dp_view_pack(const struct dp_view *view, void *to);
 /* Either format. DP_INVALID names what is wrong; *out is {0} then. */
-DP_MUST_USE
 enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *out, struct dp_error *err);
 
 /* The same of the register's `version` of run `run`'s view. DP_INVALID says how to train further. */
-DP_MUST_USE
 enum dp_status dp_view_of_register(const void *bytes, size_t size, uint32_t run, uint64_t version,
                                    struct dp_view *out, struct dp_error *err);
 

@@ -12,7 +12,6 @@
 struct dp_bench_disk;
 
 /* directory: for the file. bytes_max: of one request. */
-DP_MUST_USE
 enum dp_status dp_bench_disk_start(const char *directory, size_t bytes_max, struct dp_bench_disk **out,
                                    struct dp_error *err);
 void dp_bench_disk_stop(struct dp_bench_disk **disk); /* removes the file; accepts NULL inside */

@@ -60,14 +60,11 @@ struct bench_place { /* all of one width */
 /* bench_flags.c */
 extern const struct dp_command dp_bench_command;
 const char *dp_bench_flag(const struct bench *b, const char *name);
-DP_MUST_USE
 enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err);
 
 /* bench_delay.c: round trips of small requests. */
-DP_MUST_USE
 enum dp_status dp_bench_latency(struct bench_place *p, struct dp_error *err);
 /* Round trips of cached rows beside another client's misses. The stores are open. */
-DP_MUST_USE
 enum dp_status dp_bench_beside(struct bench_place *p, struct dp_error *err);
 
 #endif

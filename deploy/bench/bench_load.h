@@ -25,16 +25,13 @@ uint64_t dp_bench_now_ns(void);
 
 /* Runs for duration_ms, and until the last request is answered. *first: number of the first request;
  * advanced. */
-DP_MUST_USE
 enum dp_status dp_bench_load_run(const struct dp_load *load, uint32_t in_flight, uint32_t duration_ms,
                                  uint64_t *first, double *rows_per_s, struct dp_error *err);
 /* Measures n requests, one at a time. */
-DP_MUST_USE
 enum dp_status dp_bench_load_round_trips(const struct dp_load *load, uint32_t n, uint64_t *first,
                                          uint64_t *ns, struct dp_error *err);
 /* Measures at most n round trips of `front` while a second thread keeps `behind` in flight; *done: how many
  * completed in max_ms. The two loads share nothing. */
-DP_MUST_USE
 enum dp_status dp_bench_load_beside(const struct dp_load *front, const struct dp_load *behind,
                                     uint32_t in_flight, uint32_t max_ms, uint32_t n, uint64_t *ns,
                                     uint32_t *done, struct dp_error *err);

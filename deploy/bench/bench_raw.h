@@ -22,12 +22,10 @@ struct dp_raw_shape {
 
 /* at: "tcp://127.0.0.1:*" or "ipc:///PATH". bytes_max: of any frame. buffers: the largest number of requests
  * in flight. */
-DP_MUST_USE
 enum dp_status dp_raw_start(const char *at, size_t bytes_max, uint32_t buffers, const struct dp_pin *pin,
                             struct dp_raw **out, struct dp_error *err);
 /* The peer's process. */
 long dp_raw_peer(const struct dp_raw *raw);
-DP_MUST_USE
 enum dp_status dp_raw_connect(struct dp_raw *raw, struct dp_error *err);
 void dp_raw_stop(struct dp_raw **raw);
 

@@ -19,7 +19,6 @@ struct dp_bench_keys {
 };
 
 /* zipf: 0: uniform over 0 .. rows-1; else the exponent, with ranks spread over the keys. */
-DP_MUST_USE
 enum dp_status dp_bench_keys_new(uint64_t rows, size_t n, uint32_t sets, double zipf, uint64_t seed,
                                  struct dp_bench_keys *out, struct dp_error *err);
 void dp_bench_keys_clear(struct dp_bench_keys *keys);
@@ -37,7 +36,6 @@ struct dp_bench_rows {
 };
 
 /* Client and table may be changed between runs (dp_bench_rows_set). */
-DP_MUST_USE
 enum dp_status dp_bench_rows_new(const struct dp_bench_keys *keys, uint32_t dim, uint32_t in_flight,
                                  struct dp_bench_rows *out, struct dp_error *err);
 void dp_bench_rows_clear(struct dp_bench_rows *rows);

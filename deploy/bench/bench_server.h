@@ -35,7 +35,6 @@ struct dp_bench_server {
 
 /* Starts and pins the server, and moves this thread to the clients' processor. other: a child that is not the
  * server. */
-DP_MUST_USE
 enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_local *local, long other,
                                     const struct dp_bench_server_options *options, const struct dp_pin *pin,
                                     struct dp_error *err);
@@ -43,25 +42,20 @@ enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_lo
 struct dp_table_spec dp_bench_server_table(const struct dp_bench_server *server);
 /* kill -9, and a restart on the same store. *ns: from the start of the process until it answers a client's
  * hello and knows the table. */
-DP_MUST_USE
 enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *ns, struct dp_error *err);
 /* Sums over its shards; of counters of a maximum (..._max) the greatest. */
-DP_MUST_USE
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err);
 /* The value of a counter, or 0 if there is none with this name. */
 uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name);
 /* Waits until write-back and RocksDB's compaction are done, for at most 180 s. */
-DP_MUST_USE
 enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_error *err);
 /* Kills all servers of `local`. */
 void dp_bench_server_close(struct dp_bench_server *server);
 /* Pushes each key 0 .. rows-1 once. */
-DP_MUST_USE
 enum dp_status dp_bench_server_fill(struct dp_bench_server *server, uint64_t rows, struct dp_error *err);
 /* Its resident memory in bytes; 0: not known. */
 uint64_t dp_bench_server_resident(const struct dp_bench_server *server);
-DP_MUST_USE
 enum dp_status dp_bench_server_look(const struct dp_bench_server *server, struct dp_error *err);
 
 /* The available memory of this machine in bytes; 0: not known. */

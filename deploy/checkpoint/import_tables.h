@@ -26,7 +26,6 @@ struct dp_import_tables {
 };
 
 /* graph: with optimizer and seed (dp_graph_set_optimizer). */
-DP_MUST_USE
 enum dp_status dp_import_tables_make(const struct dp_graph *graph, const struct dp_tensor_set *set,
                                      struct dp_import_tables *out, struct dp_error *err);
 void dp_import_tables_clear(struct dp_import_tables *tables); /* accepts {0} */

@@ -12,7 +12,6 @@ const char *dp_amount_bytes(uint64_t bytes, char out[32]);
 void dp_amount_progress(const char *what, uint64_t done, uint64_t all, struct dp_cli_pace *pace, char *out,
                         size_t size);
 /* "90s", "10min", "2h", 90: 1 s to 1,000 h, in seconds. */
-DP_MUST_USE
 enum dp_status dp_amount_time(const char *text, const char *flag, uint64_t *out, struct dp_error *err);
 
 #endif

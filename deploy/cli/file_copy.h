@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 /* Flushed at the end. removed: the file loses its name as soon as it is open, since a closed pipe may end this process. */
-DP_MUST_USE
 enum dp_status dp_file_copy(const char *path, bool removed, FILE *to, const char *name, struct dp_error *err);
 
 #endif

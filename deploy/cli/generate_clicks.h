@@ -35,7 +35,6 @@ struct dp_clicks_row {
 };
 
 /* features: categories of the largest columns; FEATURES_MIN .. FEATURES_MAX. */
-DP_MUST_USE
 enum dp_status dp_clicks_new(uint32_t features, uint64_t seed, struct dp_clicks **out, struct dp_error *err);
 void dp_clicks_free(struct dp_clicks **clicks);
 /* number: below 2^63. */

@@ -16,7 +16,6 @@ struct dp_show {
 };
 
 void dp_show_text(const struct dp_show *show);
-DP_MUST_USE
 enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err);
 
 /* The same object where there is nothing to show: no stores, and why. */
@@ -32,14 +31,12 @@ struct dp_show_rows {
     uint64_t limit; /* rows at most */
     bool json;
 };
-DP_MUST_USE
 enum dp_status dp_show_rows(const struct dp_show_rows *rows, struct dp_error *err);
 
 /* Whether it is a checkpoint, or a directory that has one. */
 bool dp_show_has_checkpoints(const char *path);
 /* Its checkpoints as a table, or as one JSON object. verify: every byte is read. DP_CORRUPT, DP_DATA: one is
  * damaged; all were shown before. */
-DP_MUST_USE
 enum dp_status dp_show_checkpoints(const char *path, bool verify, bool json, struct dp_error *err);
 
 /* "adamw" is adam with decay, "momentum" sgd with it. */

@@ -50,7 +50,6 @@ struct dp_command {
 
 /* values[count]: the text of each flag given (a switch: ""), else NULL. *help: --help was among them, and the
  * rest is not looked at. argv: what follows the subcommand. */
-DP_MUST_USE
 enum dp_status dp_options_parse(const struct dp_command *command, int argc, char *const *argv,
                                 const char **values, _Bool *help, struct dp_error *err);
 /* DP_ARGUMENT: what a word is that the command does not take. */
@@ -65,7 +64,6 @@ _Bool dp_options_is_of(const char *name, const char *flag);
 /* The value of a flag of the table, or NULL. */
 const char *dp_options_value(const struct dp_command *command, const char *const *values, const char *name);
 /* Its value as a whole number in min .. max, or `preset` where it is not given. */
-DP_MUST_USE
 enum dp_status dp_options_u64(const struct dp_command *command, const char *const *values, const char *name,
                               uint64_t min, uint64_t max, uint64_t preset, uint64_t *out,
                               struct dp_error *err);
@@ -74,7 +72,6 @@ const struct dp_option *dp_options_of_key(const struct dp_command *command, cons
 /* What a switch sets its key to; NULL: it is none, or has no key. */
 const char *dp_option_switched(const struct dp_option *option);
 /* Every flag that has a key into the cluster, in the order of the table: a flag before its suboptions. */
-DP_MUST_USE
 enum dp_status dp_options_apply(const struct dp_command *command, const char *const *values,
                                 struct dp_cluster *cluster, struct dp_error *err);
 /* Names a setting in messages by its flag: one that was given, or, with `all`, any of the command's. */

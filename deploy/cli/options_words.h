@@ -15,7 +15,6 @@ struct dp_words {
 };
 
 /* repeated: that flag ("--user"), or NULL. Behind "--" all are words. The others go to dp_options_parse. */
-DP_MUST_USE
 enum dp_status dp_words_parse(const struct dp_command *command, const char *repeated, int argc,
                               char *const *argv, struct dp_words *out, const char **values, bool *help,
                               struct dp_error *err);

@@ -6,7 +6,6 @@
 #include "common/config/cluster.h"
 
 /* An absolute form of a path that need not exist yet. out: DP_PATH_MAX + 1. */
-DP_MUST_USE
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err);
 #define DP_PATH_QUOTED (4 * DP_PATH_MAX + 3)
 /* As a shell takes it for one word: in quotes where it needs them. path: at most DP_PATH_MAX bytes. Returns out. */

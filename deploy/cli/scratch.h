@@ -7,7 +7,6 @@
 #include "common/config/cluster.h"
 
 /* path: DP_PATH_MAX + 1, the directory's; it has an empty directory log/ inside. "" after a failure. */
-DP_MUST_USE
 enum dp_status dp_scratch_make(char *path, struct dp_error *err);
 /* With all in it; also any other file or directory. "": no effect; leaves "". */
 void dp_scratch_remove(char *path);

@@ -48,7 +48,6 @@ struct dp_claims {
     struct dp_claim *claim;
 };
 
-DP_MUST_USE
 enum dp_status dp_claims_of(const json_t *root, struct dp_claims *out, struct dp_error *err);
 void dp_claims_clear(struct dp_claims *claims); /* accepts {0} */
 /* Of the family, whichever of the two comes first in it; n 0: it has none. */
@@ -58,7 +57,6 @@ struct dp_claim dp_claims_find(const struct dp_claims *claims, enum dp_compariso
 struct dp_claim dp_claim_plain(const json_t *root, enum dp_comparison_quantity quantity, size_t mode,
                                size_t beside);
 /* Sets "statistics" and "claims" of a comparison (README.md). */
-DP_MUST_USE
 enum dp_status dp_comparison_count(json_t *root, struct dp_error *err);
 
 #endif

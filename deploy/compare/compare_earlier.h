@@ -20,11 +20,9 @@ struct dp_compare_earlier {
     int count;
 };
 
-DP_MUST_USE
 enum dp_status dp_compare_earlier_resume(struct dp_compare_plan *plan, struct dp_compare_earlier *out,
                                          struct dp_error *err);
 /* name: the value of --like, as dp_comparison_read_report. Says on standard error what the comparison is like. */
-DP_MUST_USE
 enum dp_status dp_compare_earlier_like(const char *name, struct dp_compare_plan *plan,
                                        struct dp_compare_earlier *out, struct dp_error *err);
 void dp_compare_earlier_clear(struct dp_compare_earlier *earlier); /* accepts {0} */

@@ -26,7 +26,6 @@ struct dp_compare_job {
 };
 
 /* *out: {"mode", "seed", "dir", "status", "error", "diverged" (true, or left out), "wall_seconds", "report", "samples"}, the caller's. */
-DP_MUST_USE
 enum dp_status dp_compare_job_run(struct dp_compare_job *job, json_t **out, struct dp_error *err);
 
 /* ---- its parts */

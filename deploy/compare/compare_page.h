@@ -8,7 +8,6 @@
 #include "deploy/pages/page_maker.h"
 
 /* Of the comparison in `dir`, as dp_comparison_read and dp_page_make. */
-DP_MUST_USE
 enum dp_status dp_compare_make_page(const char *dir, const char *out, struct dp_error *err);
 
 /* Its content. */

@@ -32,7 +32,6 @@ struct dp_compare_plan {
 };
 
 /* From values, which the caller has parsed. */
-DP_MUST_USE
 enum dp_status dp_compare_plan_make(struct dp_compare_plan *plan, struct dp_error *err);
 /* NULL: it was not given. */
 const char *dp_compare_plan_flag(const struct dp_compare_plan *plan, const char *name);
@@ -45,7 +44,6 @@ void dp_compare_plan_values(const struct dp_compare_plan *plan, const struct dp_
 /* Whether --lr-grid chooses this mode's rate. */
 bool dp_compare_plan_seeks_rate(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode);
 /* The settings of this mode with this seed, with one server that has no place yet; dp_cluster_free. rate: NULL: that of the flags. */
-DP_MUST_USE
 enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
                                        uint64_t seed, const char *rate, struct dp_cluster **out,
                                        struct dp_error *err);

@@ -18,12 +18,10 @@ struct dp_compare_record {
     double earlier_s; /* that a comparison took which was cut off, and which this one goes on with */
 };
 
-DP_MUST_USE
 enum dp_status dp_compare_record_open(const struct dp_compare_plan *plan, int argc, char *const *argv,
                                       struct dp_compare_record *out, struct dp_error *err);
 /* The files of data that a comparison reads, with sizes and digests (server/checkpoint/checksum.h), as they are now:
  *     [{"flag": "--train", "path": "...", "bytes": N, "blake2b": "32 hex digits"}, ...], the caller's, after a failure, too. */
-DP_MUST_USE
 enum dp_status dp_compare_record_files(const struct dp_compare_plan *plan, json_t **out,
                                        struct dp_error *err);
 void dp_compare_record_close(struct dp_compare_record *record); /* accepts {0} */
@@ -46,13 +44,10 @@ const char *dp_compare_record_choose(struct dp_compare_record *record, const str
 double dp_compare_record_end(struct dp_compare_record *record, const json_t *run);
 const char *dp_compare_record_metric(const struct dp_compare_record *record);
 /* DP_ARGUMENT: --target names a metric that this run's samples do not have; err says which they have. */
-DP_MUST_USE
 enum dp_status dp_compare_record_check_target(const struct dp_compare_record *record, const json_t *run,
                                               struct dp_error *err);
 /* Sets the target where none was given, and the statistics. */
-DP_MUST_USE
 enum dp_status dp_compare_record_finish(struct dp_compare_record *record, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_compare_record_write(const struct dp_compare_record *record, const char *dir,
                                        struct dp_error *err);
 

@@ -23,10 +23,8 @@ struct dp_comparison {
 
 /* Whether the report of this directory is a comparison's; a damaged one, or none, is not. */
 bool dp_comparison_is(const char *directory);
-DP_MUST_USE
 enum dp_status dp_comparison_read(const char *directory, struct dp_comparison *out, struct dp_error *err);
 /* name: of the directory, or of its report, wherever that lies: the directory is then "". */
-DP_MUST_USE
 enum dp_status dp_comparison_read_report(const char *name, struct dp_comparison *out, struct dp_error *err);
 void dp_comparison_clear(struct dp_comparison *comparison);
 

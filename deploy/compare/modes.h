@@ -39,7 +39,6 @@ struct dp_compare_mode {
 };
 
 /* workers: of modes without @W. DP_ARGUMENT names what is no mode, is given twice or is one too many. */
-DP_MUST_USE
 enum dp_status dp_compare_modes_parse(const char *text, uint32_t workers,
                                       struct dp_compare_mode out[DP_COMPARE_MODES_MAX], size_t *count,
                                       struct dp_error *err);

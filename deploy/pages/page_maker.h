@@ -29,7 +29,6 @@ struct dp_page_source {
 
 /* out: NULL: report.html in the source's directory; "-": standard output; else a file. In these two cases there are no other files, and
  * no links to them. Says on standard output where the page is. */
-DP_MUST_USE
 enum dp_status dp_page_make(const struct dp_page_source *source, const char *out, struct dp_error *err);
 
 /* With its legend; the file is figures/CAPTION.svg. */

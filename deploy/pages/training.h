@@ -27,12 +27,10 @@ struct dp_training {
         *time; /* [count]: of each epoch; seconds of training up to its end, NaN where some epoch has none */
 };
 
-DP_MUST_USE
 enum dp_status dp_training_read(const char *directory, struct dp_training *out, struct dp_error *err);
 void dp_training_clear(struct dp_training *training);
 
 /* Any report, of at most so many bytes. */
-DP_MUST_USE
 enum dp_status dp_training_load(const char *path, off_t max, json_t **out, struct dp_error *err);
 /* The number at a path of keys, such as "throughput", "seconds"; NULL ends it. NaN: there is none. */
 double dp_training_number(const json_t *root, ...) __attribute__((sentinel));
@@ -91,7 +89,6 @@ const char *dp_training_quantile(const struct dp_training_histogram *histogram, 
 /* ---- its page (page_maker.h): findings, plots and their numbers, settings, and the command that makes it again */
 
 /* Of the training in `directory`, as dp_training_read and dp_page_make. */
-DP_MUST_USE
 enum dp_status dp_training_make_page(const char *directory, const char *out, struct dp_error *err);
 
 #endif

@@ -15,7 +15,6 @@ struct dp_best {
     size_t count, max;
 };
 
-DP_MUST_USE
 enum dp_status dp_best_init(struct dp_best *out, size_t max, struct dp_error *err);
 void dp_best_clear(struct dp_best *best);
 /* at: ascending from call to call. */

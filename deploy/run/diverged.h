@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 /* Before a run is resumed, or another one continues from its weights. DP_ARGUMENT: it diverged, and stderr has the commands that help. */
-DP_MUST_USE
 enum dp_status dp_diverged_check(const struct dp_folder *folder, const struct dp_cluster *cluster,
                                  struct dp_error *err);
 /* epoch: in which it diverged, as users count. The checkpoint of the best epoch is named, or else the last checkpoint that the store knows

@@ -20,7 +20,6 @@ struct dp_failure {
 
 /* directory: --dir. */
 void dp_failure_clear(const char *directory);
-DP_MUST_USE
 enum dp_status dp_failure_write(const char *directory, const struct dp_failure *failure,
                                 struct dp_error *err);
 /* false: there is none. */

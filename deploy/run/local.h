@@ -29,7 +29,6 @@ enum dp_local_role {
 
 struct dp_local;
 
-DP_MUST_USE
 enum dp_status dp_local_open(struct dp_local **out, struct dp_error *err);
 /* Stops what still runs (workers first); accepts NULL inside, leaves NULL. */
 void dp_local_close(struct dp_local **local);
@@ -46,7 +45,6 @@ void dp_local_title(struct dp_local *local, const char *title);
 
 /* argv[0] is the path; NULL ends it. Copied, for when it has to be started again: the log then goes on. Standard output and error go to the file `log`; standard
  * input is empty. name: copied ("server 0"). keep_fd: inherited (-1: none). */
-DP_MUST_USE
 enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
                               const char *const *argv, const char *log, int keep_fd, struct dp_error *err);
 

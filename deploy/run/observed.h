@@ -23,7 +23,6 @@ struct dp_observed {
 };
 
 /* values: of dp_run_command. A held-out set of a new run is not evaluated by its workers then. DP_ARGUMENT, DP_IO name the flag. */
-DP_MUST_USE
 enum dp_status dp_observed_plan(const char *const *values, struct dp_cluster *cluster, bool resumes,
                                 struct dp_observed *out, struct dp_error *err);
 /* Before the training: finds which rows are to be sampled, for which it reads the data as a worker does. Returns at a signal. */

@@ -13,7 +13,6 @@ enum dp_outcome_epochs {
     DP_OUTCOME_LONG_TABLE, /* each has a line above already: of many some 20 once more */
     DP_OUTCOME_NO_EPOCHS   /* what stands above is cut already */
 };
-DP_MUST_USE
 enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epochs, FILE *file,
                                 struct dp_error *err);
 

@@ -10,7 +10,6 @@
 
 /* Sets server[].port. first: 0 to search, else the control port of server 0, the others follow. DP_IO: a port
  * is in use, or none are free. */
-DP_MUST_USE
 enum dp_status dp_ports_choose(struct dp_cluster *cluster, uint32_t first, struct dp_error *err);
 
 #endif

@@ -39,7 +39,6 @@ struct dp_queries {
 };
 
 /* prefix: of the notes' names. */
-DP_MUST_USE
 enum dp_status dp_queries_send(const struct dp_cluster *cluster, const char *prefix, uint32_t timeout_ms,
                                struct dp_queries *out, struct dp_error *err);
 void dp_queries_clear(struct dp_queries *asks);

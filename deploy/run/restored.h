@@ -24,11 +24,9 @@ struct dp_restored {
 /* Whether a path is a checkpoint or a directory of checkpoints, and not a run's directory. */
 bool dp_restored_is_checkpoint(const char *path);
 /* from: DIR/checkpoint-N, or DIR: its last one. DP_CORRUPT: its manifest, cluster file, names or columns are damaged. */
-DP_MUST_USE
 enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err);
 /* The cluster file that the checkpoint keeps, without the paths to which its training wrote: report, steps, best, names, columns and cache.
  * Its other paths are absolute: relative ones are resolved against the current directory. */
-DP_MUST_USE
 enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,
                                    struct dp_error *err);
 struct dp_restored_stores {
@@ -43,11 +41,9 @@ struct dp_restored_stores {
 /* Builds the stores of those servers that are on this machine, and puts the checkpoint's names and columns (if the cluster file is of the
  * same run) and the workers' step logs where the cluster file wants them: a failure of that is a warning. *done: how many were built; if
  * all, they have taken the old stores' places, else none has. */
-DP_MUST_USE
 enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_restored_stores *options,
                                   uint32_t *done, struct dp_error *err);
 /* Completes a restore of these servers that was interrupted after it was decided; one that was interrupted before is said on stderr. */
-DP_MUST_USE
 enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_error *err);
 /* Whether the address is one of this machine's. */
 bool dp_restored_is_local(const char *host);
@@ -56,7 +52,6 @@ void dp_restored_clear(struct dp_restored *restored); /* accepts {0} */
 /* A run's directory in a directory of its own (scratch.h), to be read: one server, whose stores were closed cleanly, with the names and
  * columns that the checkpoint has; names: it must have names. path: DP_PATH_MAX + 1; the caller gives it to dp_scratch_remove, after a
  * failure too ("" then, or what is left). */
-DP_MUST_USE
 enum dp_status dp_restored_scratch(const char *from, bool names, char *path, struct dp_error *err);
 
 #endif

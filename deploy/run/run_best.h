@@ -15,7 +15,6 @@ uint32_t dp_run_best_find(const struct dp_folder *folder, const struct dp_cluste
  * `best` stays, and is shown as DIR/best, if it has that epoch, else it is removed. Until the caller writes run.json, a command that
  * is killed leaves an unfinished run, which --resume finishes. If the checkpoint is missing, or of another epoch, the
  * stores keep the last weights, and stderr says so. */
-DP_MUST_USE
 enum dp_status dp_run_best_restore(const struct dp_folder *folder, const struct dp_cluster *cluster,
                                    struct dp_local *local, struct dp_error *err);
 

@@ -10,12 +10,9 @@
 #include "deploy/run/run_plan.h"
 
 /* From --from: plan->from, plan->earlier and plan->cluster. */
-DP_MUST_USE
 enum dp_status dp_run_from_begin(struct dp_run_plan *plan, struct dp_error *err);
 /* The directory is free, or is made so (--fresh), and the flags may be given. */
-DP_MUST_USE
 enum dp_status dp_run_from_settle(struct dp_run_plan *plan, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_run_from_restore(struct dp_run_plan *plan, struct dp_error *err);
 /* "checkpoint 3 (run 1, epoch 4, made 2026-01-01T00:00:00Z)" */
 #define DP_RUN_FROM_BYTES 128

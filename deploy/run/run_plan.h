@@ -32,10 +32,8 @@ struct dp_run_plan {
 };
 
 /* From values, tables and restarts, which the caller has set. */
-DP_MUST_USE
 enum dp_status dp_run_plan_make(struct dp_run_plan *plan, struct dp_error *err);
 /* The number of the run, and what is known of it. */
-DP_MUST_USE
 enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number, struct dp_error *err);
 /* NULL: it was not given. */
 const char *dp_run_plan_flag(const struct dp_run_plan *plan, const char *name);

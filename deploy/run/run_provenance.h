@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 /* argv: what follows `downpour run`. */
-DP_MUST_USE
 enum dp_status dp_run_provenance_write(const struct dp_folder *folder, uint32_t run, int argc,
                                        char *const *argv, struct dp_error *err);
 /* The same of any command, for the caller to keep: {"version", "build", "machine", "program", "began", "command", "directory"}, the

@@ -22,15 +22,12 @@ struct dp_second {
 };
 
 /* Makes `cluster` the next run on the store that lies there: its name, id, number, and how many epochs were trained before. */
-DP_MUST_USE
 enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
                               struct dp_cluster *cluster, struct dp_error *err);
 /* The run there can be finished; *cluster: its own. */
-DP_MUST_USE
 enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_cluster **cluster,
                                    struct dp_error *err);
 /* With flags that were given beside --resume it is the same training still. */
-DP_MUST_USE
 enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cluster *earlier,
                               const struct dp_cluster *cluster, struct dp_error *err);
 

@@ -50,7 +50,6 @@ static inline bool dp_fingerprint_same(const struct dp_fingerprint *a, const str
 
 struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t run);
 /* Durably. */
-DP_MUST_USE
 enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                                   const struct dp_run_state *state, struct dp_error *err);
 /* The epoch in which a checkpoint stood as that of `run`; known: the checkpoint is of run `of`. */

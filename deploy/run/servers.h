@@ -9,17 +9,14 @@
 #include "deploy/run/local.h"
 
 /* conf: the cluster file they read. log: "server" makes log/server-0.log, ... flag: one more for each of them, or NULL. */
-DP_MUST_USE
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
                                 const struct dp_cluster *cluster, const char *conf, const char *log,
                                 const char *flag, struct dp_error *err);
 /* A client to all of them once they answer: timeout_ms until every port is open, and 10 times that until all that is
  * replayed is replayed (told every 10 s). */
-DP_MUST_USE
 enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
                                 struct dp_client **out, struct dp_error *err);
 /* A client to the servers of a cluster file, which may run anywhere. */
-DP_MUST_USE
 enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *name, uint32_t timeout_ms,
                                  struct dp_client **out, struct dp_error *err);
 

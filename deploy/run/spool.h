@@ -23,11 +23,9 @@ struct dp_spools {
 bool dp_spool_is_stream(const char *path);
 /* One more: `path` (DP_PATH_MAX + 1), if it is a stream, becomes that of a file of the directory. tag: tells users of the directory
  * apart. */
-DP_MUST_USE
 enum dp_status dp_spool_plan(struct dp_spools *spools, const char *flag, char *path, const char *directory,
                              uint32_t tag, struct dp_error *err);
 /* Waits for the streams' ends, as long as they take: a person can end that. Tells how it goes on standard error. */
-DP_MUST_USE
 enum dp_status dp_spool_fill(const struct dp_spools *spools, struct dp_error *err);
 
 #endif

@@ -48,7 +48,6 @@ struct dp_status_view {
 
 /* at_ms: of a clock that only rises. earlier: NULL, or the view of the same cluster before; without it rates and measures are those since
  * each shard opened. */
-DP_MUST_USE
 enum dp_status dp_status_view_gather(const struct dp_cluster *cluster, const struct dp_queries *asks,
                                      uint64_t at_ms, const struct dp_status_view *earlier,
                                      struct dp_status_view *out, struct dp_error *err);

@@ -21,20 +21,16 @@ struct dp_exported {
     uint64_t initial; /* rows that were never pushed: their initial values */
     bool named;       /* there is a file of names */
 };
-DP_MUST_USE
 enum dp_status dp_export_file(struct dp_weight_tables *run, const struct dp_parameter *parameter,
                               enum dp_export_format format, bool head, const char *path,
                               struct dp_exported *out, struct dp_error *err);
 /* Lines "NAME VALUES", into an open stream; name: NULL for those of the rows, else the one of all. */
-DP_MUST_USE
 enum dp_status dp_export_lines(struct dp_weight_tables *run, const struct dp_parameter *parameter,
                                const char *name, FILE *stream, struct dp_error *err);
 /* The names alone, if there are any, of what is written at `path` as an npy file. */
-DP_MUST_USE
 enum dp_status dp_export_names(struct dp_weight_tables *run, const struct dp_weight_rows *rows,
                                const char *path, struct dp_exported *out, struct dp_error *err);
 /* Where the names of an npy file go. out: DP_PATH_MAX + 1. */
-DP_MUST_USE
 enum dp_status dp_export_names_path(const char *path, char *out, struct dp_error *err);
 
 #endif

@@ -18,12 +18,10 @@
 #include "deploy/weights/export_file.h"
 
 /* only: NULL, or the one parameter that is written. *tensors: how many there are. */
-DP_MUST_USE
 enum dp_status dp_export_tensors(struct dp_weight_tables *run, const struct dp_parameter *only, bool slots,
                                  const char *path, size_t *tensors, struct dp_error *err);
 /* All, into a directory that is there, with the names of rows (export_file.h), which come before what they
  * belong to. out: [parameters of the model]. */
-DP_MUST_USE
 enum dp_status dp_export_npy(struct dp_weight_tables *run, bool slots, const char *directory,
                              struct dp_exported *out, struct dp_error *err);
 

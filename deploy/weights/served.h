@@ -25,13 +25,10 @@ struct dp_served {
 
 /* {.folder.lock = -1, .scratch.lock = -1} before that. path: a run's directory, or a checkpoint, or a directory of checkpoints (its last one).
  * named: a checkpoint must have names. */
-DP_MUST_USE
 enum dp_status dp_served_open(const char *path, bool named, struct dp_served *out, struct dp_error *err);
 /* The cluster may have been changed meanwhile. */
-DP_MUST_USE
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err);
 /* Until all workers have ended. DP_STOPPING: a signal came, or a process ended as it should not have. */
-DP_MUST_USE
 enum dp_status dp_served_await_workers(struct dp_served *served, struct dp_error *err);
 /* Stops the processes, and says on standard error why it came to this where st is no DP_OK. The exit code. */
 int dp_served_end(struct dp_served *served, enum dp_status st, const struct dp_error *err);

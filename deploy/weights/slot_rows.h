@@ -13,13 +13,11 @@
 
 #include "deploy/weights/weight_tables.h"
 
-DP_MUST_USE
 enum dp_status dp_slot_rows_check(const struct dp_cluster *cluster, struct dp_error *err);
 
 /* Row `index` of list[which]. */
 typedef enum dp_status dp_slot_row(void *context, size_t which, size_t index, const void *row,
                                    struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_slot_rows_visit(const struct dp_cluster *cluster, const struct dp_weight_rows *const *list,
                                   size_t lists, dp_slot_row *take, void *context, struct dp_error *err);
 

@@ -13,7 +13,6 @@
 #include <stddef.h>
 
 /* Ascending, each once, not mixed; the caller frees *out. cluster: by dp_folder_cluster. */
-DP_MUST_USE
 enum dp_status dp_stored_keys(const struct dp_cluster *cluster, const char *table, uint64_t **out,
                               size_t *count, struct dp_error *err);
 

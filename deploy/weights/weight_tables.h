@@ -22,7 +22,6 @@ struct dp_weight_tables {
 
 /* {.served.folder.lock = -1, .served.scratch.lock = -1} before that. named: names are read, and those of a run that kept some must be
  * there; without them, or of a run of an older build, keys are told by their numbers. */
-DP_MUST_USE
 enum dp_status dp_weight_tables_open(const char *path, bool named, struct dp_weight_tables *out,
                                      struct dp_error *err);
 /* As dp_served_end. */
@@ -30,7 +29,6 @@ int dp_weight_tables_end(struct dp_weight_tables *run, enum dp_status st, const 
 void dp_weight_tables_clear(struct dp_weight_tables *run);
 
 /* The model's parameter of that name; DP_NOT_FOUND lists those that there are. */
-DP_MUST_USE
 enum dp_status dp_weight_tables_find(const struct dp_weight_tables *run, const char *name,
                                      const struct dp_parameter **out, struct dp_error *err);
 /* Whether the rows of a dense parameter belong to the columns of numbers that the model reads. */
@@ -43,12 +41,10 @@ struct dp_weight_rows {
     size_t *names; /* where each key's name stands in the vocabulary, or DP_VOCAB_NONE */
     size_t count, stored;
 };
-DP_MUST_USE
 enum dp_status dp_weight_rows_list(struct dp_weight_tables *run, const struct dp_parameter *parameter,
                                    struct dp_weight_rows *out, struct dp_error *err);
 void dp_weight_rows_clear(struct dp_weight_rows *rows);
 /* Weights of rows first .. first + count - 1, [count][dim]. */
-DP_MUST_USE
 enum dp_status dp_weight_rows_pull(struct dp_weight_tables *run, const struct dp_weight_rows *rows,
                                    size_t first, size_t count, float *weights, struct dp_error *err);
 /* How many rows are pulled at a time. */

@@ -11,7 +11,6 @@
 
 /* rows: the row number or state of each key. A key without a row gets a new one with its initial value, and
  * its number. DP_NOMEM. */
-DP_MUST_USE
 enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
                                   struct dp_cached_table *table, uint32_t *rows);
 struct dp_applied {

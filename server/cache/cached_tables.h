@@ -48,7 +48,6 @@ void dp_cached_table_set_uncounted(struct dp_cached_table *table);
 
 struct dp_cached_table *dp_cached_tables_find(const struct dp_cached_tables *tables, uint32_t id);
 /* stored: rows that the store has of it. salt: row_cache.h. */
-DP_MUST_USE
 enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struct dp_table_spec *spec,
                                     uint64_t stored, uint64_t salt, struct dp_range range,
                                     struct dp_cached_table **out, struct dp_error *err);

@@ -88,7 +88,6 @@ struct dp_row_slot {
     uint32_t touched; /* ABSENT: since the hand came by; rows have a bit for it */
 };
 
-DP_MUST_USE
 enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_range range,
                                 struct dp_row_cache **out);
 void dp_row_cache_free(struct dp_row_cache **cache);
@@ -107,11 +106,9 @@ uint32_t dp_row_cache_find(const struct dp_row_cache *cache, uint64_t mixed);
 /* keys: u64[n] little endian, any alignment -> rows[n]. */
 void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, uint32_t n, uint32_t *rows);
 /* The key must not have a row: it gets a new one, touched, what is in it undefined. */
-DP_MUST_USE
 enum dp_status dp_row_cache_insert(struct dp_row_cache *cache, uint64_t mixed, uint32_t *row);
 /* The key must not have a row. state: ABSENT, READING or FORGOTTEN. Cannot fail when the key had one of them
  * already. */
-DP_MUST_USE
 enum dp_status dp_row_cache_set_state(struct dp_row_cache *cache, uint64_t mixed, uint32_t state);
 static inline uint64_t dp_row_cache_charge(const struct dp_row_cache *cache)
 {

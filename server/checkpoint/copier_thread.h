@@ -17,12 +17,10 @@ struct dp_copier_thread_place {
     void *wake_context;
 };
 
-DP_MUST_USE
 enum dp_status dp_copier_thread_open(struct dp_copier_thread **out, struct dp_error *err);
 /* All shards were removed. Accepts NULL inside, leaves NULL. */
 void dp_copier_thread_close(struct dp_copier_thread **thread);
 
-DP_MUST_USE
 enum dp_status dp_copier_thread_add(struct dp_copier_thread *thread,
                                     const struct dp_copier_thread_place *place, struct dp_copier *out,
                                     struct dp_error *err);

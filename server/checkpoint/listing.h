@@ -18,18 +18,15 @@ struct dp_checkpoint_list {
     uint32_t greatest; /* of all directories of that name, with a manifest or without; 0: none */
 };
 
-DP_MUST_USE
 enum dp_status dp_checkpoint_list_read(const char *directory, struct dp_checkpoint_list *out,
                                        struct dp_error *err);
 void dp_checkpoint_list_clear(struct dp_checkpoint_list *list); /* accepts {0} */
 
 /* What a person names: DIR/checkpoint-000003, its manifest, or DIR: its last checkpoint. *directory: DIR. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_find(const char *path, struct dp_checkpoint_path *directory, uint32_t *number,
                                   struct dp_error *err);
 
 /* *lock: to be given to unlock. The directory is made if it is missing. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_lock(const char *directory, int *lock, struct dp_error *err);
 void dp_checkpoint_unlock(int *lock); /* accepts -1, leaves -1 */
 

@@ -12,29 +12,23 @@
 #include "server/checkpoint/manifest_data.h"
 #include "server/checkpoint/paths.h"
 
-DP_MUST_USE
 enum dp_status dp_checkpoint_begin(const char *directory, uint64_t order, struct dp_error *err);
 /* A file of the checkpoint itself ("ids", "steps", "register", "cluster.conf"): written, synced, read back. Fills *out, whose
  * name is on the heap. linked: not NULL for a file that is mostly as before: where the directory's last checkpoint has it with
  * these bytes, it is linked, if the file system can, and its bytes are added to *linked. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
                                  size_t size, struct dp_manifest_file *out, uint64_t *linked,
                                  struct dp_error *err);
 /* A worker's step log, as a file of the checkpoint and in the manifest's list. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,
                                           const void *bytes, size_t size, struct dp_manifest *manifest,
                                           struct dp_error *err);
 /* The manifest's order is that of the directory. manifest->number: the checkpoint's; 0: it was not renamed, abandon may follow. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *manifest,
                                      struct dp_error *err);
 /* Its directory goes, and all files of the pool that no manifest names: on a full disk the next one finds room. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, struct dp_error *err);
 /* Removes the directories of all other orders: the process that holds the lock makes the only checkpoint there. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, struct dp_error *err);
 
 #endif

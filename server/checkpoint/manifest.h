@@ -17,23 +17,18 @@
 #define DP_MANIFEST_FORMAT 1u
 #define DP_MANIFEST_SHARDS 65536u
 
-DP_MUST_USE
 enum dp_status dp_manifest_parse(const char *text, size_t size, struct dp_manifest *out,
                                  struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_manifest_read(const char *path, struct dp_manifest *out, struct dp_error *err);
 /* That of DIR/checkpoint-N. DP_CORRUPT, too, where it is that of another number: the directory was renamed, or another
  * one moved over it, and its name no longer says which of two checkpoints is the later one. */
-DP_MUST_USE
 enum dp_status dp_manifest_read_numbered(const char *directory, uint32_t number, struct dp_manifest *out,
                                          struct dp_error *err);
 /* The heap; NULL: out of memory. */
 char *dp_manifest_text(const struct dp_manifest *manifest);
-DP_MUST_USE
 enum dp_status dp_manifest_write(const char *path, const struct dp_manifest *manifest, struct dp_error *err);
 
 /* A shard's part alone, as its copy job tells it (copier.h). */
-DP_MUST_USE
 enum dp_status dp_manifest_shard_parse(const char *text, size_t size, struct dp_manifest_shard *out,
                                        struct dp_error *err);
 char *dp_manifest_shard_text(const struct dp_manifest_shard *shard);

@@ -90,11 +90,9 @@ void dp_manifest_files_clear(struct dp_manifest_files *files);
 
 /* Sets tables to the union over the shards, with rows unknown, and bytes, bytes_new. DP_CORRUPT: two shards have a table
  * of one name with other properties. */
-DP_MUST_USE
 enum dp_status dp_manifest_sum(struct dp_manifest *manifest, struct dp_error *err);
 
 /* Adds a file; names and the list are copied to the heap. */
-DP_MUST_USE
 enum dp_status dp_manifest_files_add(struct dp_manifest_files *files, const char *name, uint64_t bytes,
                                      const char *checksum, struct dp_error *err);
 

@@ -43,7 +43,6 @@ struct dp_pace {
 /* With the real clock, without limits. */
 struct dp_pace dp_pace_real(void);
 /* So many bytes were read. pace NULL: nothing. DP_STOPPING: cancelled. */
-DP_MUST_USE
 enum dp_status dp_pace_step(struct dp_pace *pace, uint64_t bytes, struct dp_error *err);
 
 #endif

@@ -19,19 +19,15 @@ struct dp_checkpoint_path {
     char text[1400];
 };
 
-DP_MUST_USE
 enum dp_status dp_checkpoint_path(struct dp_checkpoint_path *out, struct dp_error *err, const char *format,
                                   ...) DP_PRINTF(3, 4);
 /* DIR/checkpoint-000001 */
-DP_MUST_USE
 enum dp_status dp_checkpoint_path_of(const char *directory, uint32_t number, struct dp_checkpoint_path *out,
                                      struct dp_error *err);
 /* DIR/making-<order> */
-DP_MUST_USE
 enum dp_status dp_checkpoint_path_making(const char *directory, uint64_t order,
                                          struct dp_checkpoint_path *out, struct dp_error *err);
 /* DIR/files/<store>/<name>-<checksum>; name NULL: the directory */
-DP_MUST_USE
 enum dp_status dp_checkpoint_path_pool(const char *directory, uint64_t store, const char *name,
                                        const char *checksum, struct dp_checkpoint_path *out,
                                        struct dp_error *err);
@@ -45,13 +41,11 @@ bool dp_checkpoint_name_step_log(const char *name, uint32_t *worker);
 
 /* DP_FULL or DP_IO, with the cause that errno tells. */
 enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path);
-DP_MUST_USE
 enum dp_status dp_checkpoint_sync_directory(const char *path, struct dp_error *err);
 /* How many levels of directories a checkpoint has at most (dp_directory_remove). */
 #define DP_CHECKPOINT_DEPTH 2u
 /* Visits every name but "." and "..", in no order, until visit returns another status than DP_OK. DP_NOT_FOUND: no such
  * directory. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_visit(const char *path,
                                    enum dp_status (*visit)(void *context, const char *name,
                                                            struct dp_error *err),
@@ -59,7 +53,6 @@ enum dp_status dp_checkpoint_visit(const char *path,
 
 /* DP_ARGUMENT: the directory lies inside a store's directory, or a server's: what removes or restores the store would take its
  * checkpoints with it. A directory that is not there yet is judged by the one that it would be made in. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_place_check(const char *directory, struct dp_error *err);
 
 #endif

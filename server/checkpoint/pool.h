@@ -29,15 +29,12 @@ struct dp_pool {
 };
 
 /* directory, store, order, full, link and pace are set. Makes the store's directory in the pool. */
-DP_MUST_USE
 enum dp_status dp_pool_open(struct dp_pool *pool, struct dp_error *err);
 void dp_pool_close(struct dp_pool *pool);
 /* Brings a file into the pool and adds it to `files` under `name`. */
-DP_MUST_USE
 enum dp_status dp_pool_put(struct dp_pool *pool, const char *from, const char *name,
                            struct dp_manifest_files *files, struct dp_error *err);
 /* What was put is durable. */
-DP_MUST_USE
 enum dp_status dp_pool_sync(const struct dp_pool *pool, struct dp_error *err);
 
 #endif

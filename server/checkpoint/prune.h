@@ -22,7 +22,6 @@ struct dp_prune {
  * the last `keep` of each cluster. Whole: all files are there, in their sizes, and with
  * `reads` with their checksums: every byte of those that are kept is read, if others would go. A damaged one is never counted, and goes with those
  * of its age; one of another format stays. DP_CORRUPT, too, before anything is removed: a directory is named as another number than its manifest. */
-DP_MUST_USE
 enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
                                    struct dp_prune *out, struct dp_error *err);
 

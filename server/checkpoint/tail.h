@@ -35,7 +35,6 @@ struct dp_tail_journal {
 };
 
 /* Fills *out, but for its files. */
-DP_MUST_USE
 enum dp_status dp_tail_write(const struct dp_tail_journal *options, struct dp_manifest_tail *out,
                              struct dp_error *err);
 
@@ -47,7 +46,6 @@ struct dp_tail_options {
 };
 
 /* With its files. *out is {0} after a failure. */
-DP_MUST_USE
 enum dp_status dp_tail_copy(const struct dp_tail_options *options, struct dp_manifest_tail *out,
                             struct dp_error *err);
 

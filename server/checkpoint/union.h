@@ -40,18 +40,15 @@ struct dp_union {
     struct dp_copy_pushes partial;
 };
 
-DP_MUST_USE
 enum dp_status dp_union_make(const struct dp_union_part *parts, uint32_t shards, struct dp_union *out,
                              struct dp_error *err);
 /* Finds the pushes that some shard lacked and that `rule` names: each once, ascending. The caller frees out->push. */
-DP_MUST_USE
 enum dp_status dp_union_find_lacking(const struct dp_union *cut,
                                      bool (*rule)(const void *context, const struct dp_copy_push *push),
                                      const void *context, struct dp_copy_pushes *out, struct dp_error *err);
 /* pushes: struct dp_copy_pushes, ascending. */
 bool dp_union_has_push(const void *pushes, const struct dp_copy_push *push);
 /* Shards no longer lack the pushes that is_given_up names; these are partial. */
-DP_MUST_USE
 enum dp_status dp_union_give_up(struct dp_union *cut,
                                 bool (*is_given_up)(const void *context, const struct dp_copy_push *push),
                                 const void *context, struct dp_error *err);

@@ -24,7 +24,6 @@ struct dp_verify {
     uint64_t damages;
 };
 
-DP_MUST_USE
 enum dp_status dp_checkpoint_verify(const struct dp_verify_options *options, struct dp_verify *out,
                                     struct dp_error *err);
 

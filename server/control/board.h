@@ -30,10 +30,8 @@ struct dp_board_note {
     uint64_t put_ns;
 };
 
-DP_MUST_USE
 enum dp_status dp_board_new(struct dp_board **out, struct dp_error *err);
 void dp_board_free(struct dp_board **board);
-DP_MUST_USE
 enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char *name, const void *bytes,
                             size_t size, struct dp_error *err);
 /* Finds the notes whose name starts with prefix, in name order. Returns their number; the notes are borrowed

@@ -35,7 +35,6 @@ struct dp_control;
 
 /* Returns once the thread listens, or with the reason why it cannot. DP_CORRUPT: the register is damaged.
  * DP_IN_USE: another server holds the register. */
-DP_MUST_USE
 enum dp_status dp_control_start(const struct dp_control_options *options, struct dp_control **out,
                                 struct dp_error *err);
 /* What the server's stores say of their generation; 0, 0: all of them are new (the register may know it, or it is the

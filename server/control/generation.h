@@ -23,7 +23,6 @@ struct dp_control_generation {
 struct dp_control_generation dp_control_generation_settle(struct dp_control_register *values,
                                                           struct dp_control_generation found);
 /* Whether the request may be done. DP_GENERATION: it names another one. DP_AGAIN: it is not known yet. */
-DP_MUST_USE
 enum dp_status dp_control_generation_check(const struct dp_control_generation *own,
                                            const struct dp_request *request, struct dp_error *err);
 

@@ -31,7 +31,6 @@ struct dp_control_heartbeats {
 };
 
 /* DP_INVALID: its run is over. Where too many wait for an answer it is heard and not answered. */
-DP_MUST_USE
 enum dp_status dp_control_heartbeats_take(struct dp_control_heartbeats *heartbeats, uint64_t now_ns,
                                           const struct dp_peer *from, const struct dp_request *request,
                                           struct dp_error *err);

@@ -43,11 +43,9 @@ struct dp_lease_answer {
     uint64_t number[DP_LEASE_WANT_MAX];
 };
 
-DP_MUST_USE
 enum dp_status dp_leases_new(struct dp_leases **out, struct dp_error *err);
 void dp_leases_free(struct dp_leases **leases); /* accepts NULL inside */
 /* request: a decoded one of kind DP_REQUEST_LEASE. */
-DP_MUST_USE
 enum dp_status dp_leases_take(struct dp_leases *leases, uint64_t now_ns, const struct dp_request *request,
                               struct dp_lease_answer *out, struct dp_error *err);
 

@@ -51,7 +51,6 @@ struct dp_control_register_change {
 
 /* Sets *made if open created the register; it is durable then. A damaged file is refused (DP_CORRUPT) and
  * left as it is. */
-DP_MUST_USE
 enum dp_status dp_control_register_open(const struct dp_control_register_options *options,
                                         struct dp_control_register **out, bool *made, struct dp_error *err);
 void dp_control_register_close(struct dp_control_register **values); /* accepts NULL inside */
@@ -60,13 +59,11 @@ uint64_t dp_control_register_id(const struct dp_control_register *values);
 /* The run number in "run/12/...": 1 to UINT32_MAX; 0: the name belongs to no run. */
 uint64_t dp_control_register_run_of(const char *name);
 /* A value that was never set is DP_OK with version 0. DP_TOO_OLD: the values of its run were dropped. */
-DP_MUST_USE
 enum dp_status dp_control_register_get(const struct dp_control_register *values, const char *name,
                                        struct dp_control_register_entry *out, struct dp_error *err);
 /* DP_OK: *out is the current value, whether the set won or not. DP_NOT_FOUND: the value has never reached the
  * expected version. DP_TOO_OLD: too many sets came after the expected version to know whether this one won,
  * or the values of its run were dropped. */
-DP_MUST_USE
 enum dp_status dp_control_register_set(struct dp_control_register *values,
                                        const struct dp_control_register_change *change,
                                        struct dp_control_register_entry *out, struct dp_error *err);
@@ -77,7 +74,6 @@ void dp_control_register_measure(const struct dp_control_register *values, bool 
 
 /* Makes *bytes, which the caller frees: all values, as the file has them. *changes: 1, and how many sets took effect
  * since the opening. DP_NOT_FOUND: read-only, and there is no register. */
-DP_MUST_USE
 enum dp_status dp_control_register_copy(const struct dp_control_register *values, void **bytes, size_t *size,
                                         uint64_t *changes, struct dp_error *err);
 

@@ -54,15 +54,12 @@ size_t dp_control_register_file_bytes(const struct dp_control_register_content *
 /* The file's bytes, dp_control_register_file_bytes of them, that the caller frees. NULL: out of memory. */
 void *dp_control_register_file_pack(const struct dp_control_register_content *content);
 /* From the file's bytes, which are changed. The caller releases *out with dp_control_register_content_clear, also after a failure. */
-DP_MUST_USE
 enum dp_status dp_control_register_file_unpack(void *bytes, size_t size,
                                                struct dp_control_register_content *out, struct dp_error *err);
 /* Fills *out with heap memory that the caller releases with dp_control_register_content_clear, also after a
  * failure. */
-DP_MUST_USE
 enum dp_status dp_control_register_file_read(const struct dp_disk *disk, bool read_only,
                                              struct dp_control_register_content *out, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_control_register_file_write(const struct dp_disk *disk,
                                               const struct dp_control_register_content *content,
                                               struct dp_error *err);

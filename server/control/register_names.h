@@ -37,7 +37,6 @@ struct dp_control_names_rules {
     uint32_t shards; /* of the cluster; 0: not known here */
 };
 
-DP_MUST_USE
 enum dp_status dp_control_names_check(const struct dp_control_names_rules *rules,
                                       const struct dp_control_names_set *set, struct dp_error *err);
 

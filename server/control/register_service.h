@@ -31,14 +31,12 @@ struct dp_control_register_service_options {
     void *context; /* of both */
 };
 
-DP_MUST_USE
 enum dp_status dp_control_register_service_new(const struct dp_control_register_service_options *options,
                                                struct dp_control_register_service **out,
                                                struct dp_error *err);
 void dp_control_register_service_free(struct dp_control_register_service **service); /* accepts NULL inside */
 /* Handles a register_get, register_set or register_copy. If it fails, the caller answers the request with the status and
  * text. */
-DP_MUST_USE
 enum dp_status dp_control_register_service_take(struct dp_control_register_service *service, uint64_t now_ns,
                                                 const struct dp_peer *from, const struct dp_request *request,
                                                 struct dp_error *err);

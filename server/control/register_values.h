@@ -10,17 +10,14 @@
 #include "server/control/register_names.h"
 
 /* One seat changes: another process takes it, it leaves, or it returns from a later step on. */
-DP_MUST_USE
 enum dp_status dp_control_values_check_view(const struct dp_control_names_rules *rules,
                                             const struct dp_control_names_set *set, uint32_t run,
                                             struct dp_error *err);
 /* One worker joins, or marks the plan as begun; the text of a plan that was begun stays. */
-DP_MUST_USE
 enum dp_status dp_control_values_check_plan(const struct dp_control_names_rules *rules,
                                             const struct dp_control_names_set *set, uint32_t run,
                                             struct dp_error *err);
 /* The next step of an epoch barrier. */
-DP_MUST_USE
 enum dp_status dp_control_values_check_verdict(const struct dp_control_names_rules *rules,
                                                const struct dp_control_names_set *set, uint32_t run,
                                                struct dp_error *err);

@@ -22,14 +22,12 @@ struct dp_stores {
 };
 
 /* size 0, a value that was never set: none of the shards is known. DP_EXISTS: of a cluster with another number of shards. */
-DP_MUST_USE
 enum dp_status dp_stores_decode(const void *bytes, size_t size, uint32_t shards, struct dp_stores *out,
                                 struct dp_error *err);
 size_t dp_stores_encode(const struct dp_stores *stores, char bytes[DP_STORES_BYTES_MAX]); /* how many */
 
 /* Checks a value that a server sets: a value of so many shards (0: of any number) that differs from `before` only in the place of
  * `shard`, from 0. Where `before` is empty or cannot be read, no other shard has a store in it. DP_INVALID names the field. */
-DP_MUST_USE
 enum dp_status dp_stores_check(const void *before, size_t before_size, const void *bytes, size_t size,
                                uint32_t shards, uint32_t shard, struct dp_error *err);
 

@@ -24,7 +24,6 @@ struct dp_coordination_options {
     void *context;
 };
 
-DP_MUST_USE
 enum dp_status dp_coordination_run(const struct dp_coordination_options *options,
                                    struct dp_checkpoint_made *out, struct dp_error *err);
 

@@ -23,11 +23,9 @@ struct dp_coordinator_options {
 
 struct dp_coordinator;
 
-DP_MUST_USE
 enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options, struct dp_coordinator **out,
                                     struct dp_error *err);
 /* *made: filled in where *state is COPIED. */
-DP_MUST_USE
 enum dp_status dp_coordinator_take(struct dp_coordinator *coordinator, const struct dp_checkpoint_ask *ask,
                                    struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
                                    struct dp_error *err);

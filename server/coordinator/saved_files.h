@@ -27,11 +27,9 @@ struct dp_saved_logs {
 void dp_saved_logs_read(const struct dp_cluster *cluster, struct dp_saved_logs *out);
 void dp_saved_logs_clear(struct dp_saved_logs *logs);
 /* Into the checkpoint that is being made. file: the cluster's. */
-DP_MUST_USE
 enum dp_status dp_saved_files_put(const struct dp_cluster *cluster, const char *file,
                                   const struct dp_checkpoint_ask *asked, struct dp_manifest *manifest,
                                   struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_saved_logs_put(const struct dp_saved_logs *logs, const struct dp_checkpoint_ask *asked,
                                  struct dp_manifest *manifest, struct dp_error *err);
 

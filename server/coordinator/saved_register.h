@@ -16,7 +16,6 @@ struct dp_saved_register_position {
 };
 
 /* The copies' bytes are changed. out: heap, dp_register_value_clear. */
-DP_MUST_USE
 enum dp_status dp_saved_register(const struct dp_register_value *before,
                                  const struct dp_register_value *after,
                                  const struct dp_saved_register_position *position, bool strict,

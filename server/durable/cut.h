@@ -30,7 +30,6 @@ struct dp_cut {
 };
 
 /* DP_AGAIN, DP_NOMEM: it cannot be taken in this turn; a cut that was there is dropped all the same, if the store takes that. With a journal only. */
-DP_MUST_USE
 enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number);
 /* Whether the link is there and the cut is durable. */
 bool dp_cut_is_made(const struct dp_cut *cut);

@@ -32,7 +32,6 @@ struct dp_durable_marks_into {
 };
 
 /* At the opening. salt, range: see row_cache.h. */
-DP_MUST_USE
 enum dp_status dp_durable_marks_load(const struct dp_store *store, uint64_t salt, struct dp_range range,
                                      uint64_t now_ns, const struct dp_durable_marks_into *into,
                                      struct dp_durable_marks *out, struct dp_error *err);

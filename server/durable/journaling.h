@@ -104,17 +104,14 @@ void dp_journaling_count(struct dp_journaling *journaling, uint64_t stored_lsn);
  * an opening ended before its first push. The rows have all of the journal, so this releases it, durably,
  * before the journal is touched: after a crash only the marks can tell a journal that is not needed from one
  * that was lost. Waits. */
-DP_MUST_USE
 enum dp_status dp_journaling_release_old(struct dp_journaling *journaling, struct dp_error *err);
 /* Takes ownership of the open and replayed journal. Releases it up to stored_lsn, since a crash may have come
  * between a cycle's marks and the release, and a full journal would otherwise stay full. Puts the mark that
  * tells the next opening which opening of the journal must exist. */
-DP_MUST_USE
 enum dp_status dp_journaling_open(struct dp_journaling *journaling, struct dp_journal **journal,
                                   uint64_t stored_lsn, struct dp_error *err);
 /* Removes the journal's segments, once the store has everything and has recorded that. After a crash or a
  * failure the next opening removes those that are left. */
-DP_MUST_USE
 enum dp_status dp_journaling_end(struct dp_journaling *journaling, struct dp_error *err);
 void dp_journaling_clear(struct dp_journaling *journaling);
 

@@ -22,7 +22,6 @@ struct dp_recovery_options {
 };
 
 /* Opens the journal and replays it. read_only: it stays closed. */
-DP_MUST_USE
 enum dp_status dp_recovery_run(const struct dp_recovery_options *options, struct dp_error *err);
 
 #endif

@@ -22,10 +22,8 @@ struct dp_row_count {
 
 /* Discards the marks' row counts: every table is uncounted. */
 void dp_row_count_forget(struct dp_row_count *count);
-DP_MUST_USE
 enum dp_status dp_row_count_start(struct dp_row_count *count, struct dp_error *err);
 /* Starts a count if none is under way, none has failed, and a table is uncounted. */
-DP_MUST_USE
 enum dp_status dp_row_count_start_if_due(struct dp_row_count *count, struct dp_error *err);
 /* cancels the count, so that a stop does not wait for it */
 void dp_row_count_stop(struct dp_row_count *count);

@@ -22,7 +22,6 @@
 struct dp_store_mark dp_table_mark_encode(const struct dp_table_spec *spec, uint64_t rows,
                                           char bytes[DP_TABLE_MARK_BYTES]);
 /* DP_CORRUPT, naming the mark: it is no table of this format, or one that cannot be. */
-DP_MUST_USE
 enum dp_status dp_table_mark_decode(const struct dp_store_mark *mark, struct dp_table_spec *spec,
                                     uint64_t *rows, struct dp_error *err);
 

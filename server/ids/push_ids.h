@@ -53,7 +53,6 @@
 
 struct dp_push_ids;
 
-DP_MUST_USE
 enum dp_status dp_push_ids_new(struct dp_push_ids **out);
 void dp_push_ids_free(struct dp_push_ids **ids);
 
@@ -96,13 +95,11 @@ void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, 
 
 /* For replay: uses up a number whether or not it is remembered already, without the limit on wide streams and
  * without the quota. Fails only with DP_NOMEM. */
-DP_MUST_USE
 enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
                                    enum dp_status status);
 
 /* Of a copy that will be packed: the number counts as new again. One that is not used up stays so. DP_AGAIN: a number of its stream
  * is used up that would be beyond the window then. */
-DP_MUST_USE
 enum dp_status dp_push_ids_take_back(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
 /* Likewise: the number, which is used up, is refused with this status from now on. */
 void dp_push_ids_refuse(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status);
@@ -110,7 +107,6 @@ void dp_push_ids_refuse(struct dp_push_ids *ids, uint64_t stream, uint64_t numbe
 /* Returns bytes that the caller frees; NULL: out of memory. */
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);
 /* Unpacks into new, empty ids. DP_CORRUPT: the bytes are not packed ids. DP_UNSUPPORTED: of format 2 or 4. */
-DP_MUST_USE
 enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
                                   struct dp_error *err);
 

@@ -11,7 +11,6 @@
 /* Adds all that `from` has used up and forgotten, and the refusals it knows. The limits on wide streams and the quota do not count;
  * with more streams than fit the least recently used ones are forgotten. Fails only with DP_NOMEM: `into` has a part
  * of `from` then. */
-DP_MUST_USE
 enum dp_status dp_push_ids_merge(struct dp_push_ids *into, const struct dp_push_ids *from);
 
 /* Visits, ascending by (stream, number), what `all` has used up and `own` has not; a stream that `own` has forgotten has

@@ -45,7 +45,6 @@ struct dp_imported {
     uint64_t rows, bytes;
 };
 
-DP_MUST_USE
 enum dp_status dp_import(const struct dp_import_options *options, struct dp_imported *out,
                          struct dp_error *err);
 

@@ -58,7 +58,6 @@ struct dp_inspect_journal_options {
     void *context;
 };
 
-DP_MUST_USE
 enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *options,
                                   struct dp_inspect_journal *out, struct dp_error *err);
 

@@ -14,7 +14,6 @@ struct dp_places {
     size_t count, room;
 };
 
-DP_MUST_USE
 enum dp_status dp_places_add(struct dp_places *places, const char *directory, struct dp_error *err);
 void dp_places_clear(struct dp_places *places);
 

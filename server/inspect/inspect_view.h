@@ -67,7 +67,6 @@ struct dp_inspect_view {
     size_t damages; /* all; the first DP_INSPECT_DAMAGE_MAX are kept */
 };
 
-DP_MUST_USE
 enum dp_status dp_inspect_view_gather(const char *directory, const struct dp_inspect_view_options *options,
                                       struct dp_inspect_view *out, struct dp_error *err);
 /* One more damaged place. */

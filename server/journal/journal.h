@@ -94,7 +94,6 @@ struct dp_journal_piece {
 /* DP_CORRUPT: a record that was durable is damaged, or records after replay_after are missing; nothing was
  * replayed. DP_UNSUPPORTED: another format version. DP_FULL, DP_IO: the disk is full or failed; the caller
  * may retry. */
-DP_MUST_USE
 enum dp_status dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
                                struct dp_error *err);
 /* Commits all that was appended, records a clean end, and closes. Accepts NULL inside, leaves NULL. */
@@ -103,7 +102,6 @@ void dp_journal_close(struct dp_journal **journal);
  * recorded that this opening is over: the next opening's `released` must be at least this incarnation. After
  * a crash or a failure, the next opening removes the segments that are left. Accepts NULL inside, leaves
  * NULL. */
-DP_MUST_USE
 enum dp_status dp_journal_end(struct dp_journal **journal, struct dp_error *err);
 
 /* Appends one record made of several pieces. Its lsn is the last one + 1 (after open: the last replayed one,
@@ -112,7 +110,6 @@ enum dp_status dp_journal_end(struct dp_journal **journal, struct dp_error *err)
  *     DP_BEHIND     the disk is behind: retry when durable advances
  *     DP_FULL       the disk has no space for a segment (the journal retries by itself)
  *     DP_ARGUMENT   the record is too large for a segment */
-DP_MUST_USE
 enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
                                  uint32_t count, uint64_t *lsn, struct dp_error *err);
 /* Asks the commit thread for a round; a round under way goes on. Called once a turn, after its appends. In
@@ -167,7 +164,6 @@ void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *o
 /* Replays like an opening and changes nothing, for a caller that must not write. The replayed records may not
  * be durable, so nothing made of them may be stored. *out has last_lsn (at least replay_after), incarnation
  * and the figures of an opening; the others are 0. Fails like open. */
-DP_MUST_USE
 enum dp_status dp_journal_read(const struct dp_journal_options *options, struct dp_journal_figures *out,
                                struct dp_error *err);
 

@@ -76,7 +76,6 @@ void dp_journal_claim_end(struct dp_journal *journal);
 void dp_journal_roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE]);
 
 /* journal_thread.c */
-DP_MUST_USE
 enum dp_status dp_journal_thread_start(struct dp_journal *journal, struct dp_error *err);
 void dp_journal_thread_stop(struct dp_journal *journal);
 

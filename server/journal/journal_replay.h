@@ -36,13 +36,10 @@ struct dp_journal_found {
     uint64_t replayed_records, replayed_bytes;
 };
 
-DP_MUST_USE
 enum dp_status dp_journal_look(const struct dp_journal_options *options, struct dp_journal_found *found,
                                struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_journal_harden(const struct dp_journal_options *options, struct dp_journal_found *found,
                                  struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_journal_replay(const struct dp_journal_options *options, struct dp_journal_found *found,
                                  struct dp_error *err);
 /* Closes the files that are still open. */

@@ -24,7 +24,6 @@ void dp_journal_segment_name(char to[DP_JOURNAL_NAME_BYTES], uint64_t number);
 bool dp_journal_segment_number(const char *name, uint64_t *number);
 
 /* Makes a segment from `old` (open; consumed, and its file renamed), or a new file if `old` has none. */
-DP_MUST_USE
 enum dp_status dp_journal_segment_make(const struct dp_disk *disk, struct dp_journal_segment *old,
                                        uint64_t number, uint64_t bytes, struct dp_journal_segment *out,
                                        struct dp_error *err);

@@ -47,7 +47,6 @@ struct dp_journal_stage {
     bool writing;                  /* a thread is writing the first chunks */
 };
 
-DP_MUST_USE
 enum dp_status dp_journal_stage_init(struct dp_journal_stage *stage, struct dp_error *err);
 void dp_journal_stage_clear(struct dp_journal_stage *stage);
 
@@ -56,7 +55,6 @@ void dp_journal_stage_clear(struct dp_journal_stage *stage);
 /* Reserves space for a record of so many bytes and a segment's page, so that put cannot fail. Does not wait.
  * DP_BEHIND: the disk is behind, and there will be space when durable advances. Also DP_NOMEM, or the status
  * of a poisoned journal. */
-DP_MUST_USE
 enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes, struct dp_error *err);
 /* Frees the extra chunks that _room added, for a record that is not put after all. */
 void dp_journal_stage_trim(struct dp_journal_stage *stage);
@@ -67,7 +65,6 @@ void dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, siz
 void dp_journal_stage_close(struct dp_journal *journal);
 /* Writes the first closed chunks that are contiguous, and releases the lock while it does. No other thread may be
  * writing. A failure poisons the journal. */
-DP_MUST_USE
 enum dp_status dp_journal_stage_write(struct dp_journal *journal);
 /* The lsn up to which all is written. */
 uint64_t dp_journal_stage_written(const struct dp_journal *journal);

@@ -56,7 +56,6 @@ uint32_t dp_record_encode(const struct dp_record *record, const struct dp_reques
                           struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX]);
 /* Fills those fields of a request (kind: PUSH; of a VIEW or VOID: no sections). DP_CORRUPT: the bytes are not a record,
  * although their CRC fits (another program's journal). */
-DP_MUST_USE
 enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_record *record,
                                 struct dp_request *out, struct dp_error *err);
 

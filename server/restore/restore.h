@@ -27,7 +27,6 @@ struct dp_restore_options {
     const char *history;
 };
 
-DP_MUST_USE
 enum dp_status dp_restore(const struct dp_restore_options *options, struct dp_error *err);
 
 /* The history of that word's restore of this checkpoint. */

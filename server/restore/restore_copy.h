@@ -16,7 +16,6 @@ struct dp_restore_own {
 };
 
 /* directory: made here; nothing may be there. */
-DP_MUST_USE
 enum dp_status dp_restore_copy(const struct dp_restore_from *from, uint32_t shard,
                                const struct dp_restore_own *own, const char *directory, struct dp_error *err);
 

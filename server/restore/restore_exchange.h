@@ -20,7 +20,6 @@
 
 /* Exchanges the stores of these servers, in their order, which begins with server 0. A store that has this history is left as it is.
  * Nothing is changed unless each of the others has built this restore. DP_NOT_FOUND: one has not. */
-DP_MUST_USE
 enum dp_status dp_restore_exchange_all(const char *const *store, uint32_t servers, uint64_t history,
                                        struct dp_error *err);
 /* Removes the old stores of servers that have exchanged; what cannot be removed is logged. */
@@ -28,12 +27,10 @@ void dp_restore_exchange_clean(const char *const *store, uint32_t servers);
 /* After a failure of this restore: what its servers built is removed, unless the exchange of one has begun. store NULL: as below. */
 void dp_restore_exchange_take_back(const char *const *store, uint32_t servers, uint64_t history);
 /* Before another restore of these servers (store NULL: one on another machine): an earlier one that is decided is completed. */
-DP_MUST_USE
 enum dp_status dp_restore_exchange_complete(const char *const *store, uint32_t servers, struct dp_error *err);
 /* Whether a restore of this store was interrupted before its exchange, and left STORE.restoring: the servers' start takes it back. */
 bool dp_restore_exchange_is_left(const char *store);
 /* Of one store, before another restore of it: an exchange that had begun is completed, and the old store removed. */
-DP_MUST_USE
 enum dp_status dp_restore_exchange_settle(const char *store, struct dp_error *err);
 
 /* At a server's start, before anything in its store is opened. */
@@ -45,7 +42,6 @@ struct dp_restore_start {
     void *context;
 };
 /* DP_UNCLEAN: there is no store, as a restore was not completed. */
-DP_MUST_USE
 enum dp_status dp_restore_exchange_start(const struct dp_restore_start *start, struct dp_error *err);
 
 #endif

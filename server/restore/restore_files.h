@@ -18,10 +18,8 @@ struct dp_restore_file {
     const char *checksum; /* in 32 hex digits */
 };
 
-DP_MUST_USE
 enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err);
 /* Reads a small file into heap memory that the caller frees, with the same checks. */
-DP_MUST_USE
 enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err);
 
 #endif

@@ -21,14 +21,11 @@ struct dp_restore_from {
 };
 
 /* checkpoint: DIR/checkpoint-N, or DIR: its last one. */
-DP_MUST_USE
 enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
                                     struct dp_error *err);
 /* What follows from its manifest: tables, lsn_max. */
-DP_MUST_USE
 enum dp_status dp_restore_from_complete(struct dp_restore_from *from, struct dp_error *err);
 /* Reads one of its small files, with its checks, into heap memory that the caller frees. */
-DP_MUST_USE
 enum dp_status dp_restore_from_read(const struct dp_restore_from *from, const struct dp_manifest_file *file,
                                     void **bytes, struct dp_error *err);
 void dp_restore_from_close(struct dp_restore_from *from);

@@ -24,12 +24,10 @@ struct dp_restore_place {
     int lock;      /* of `building`; -1: none */
 };
 
-DP_MUST_USE
 enum dp_status dp_restore_place_begin(struct dp_restore_place *place, const char *store, bool overwrite,
                                       struct dp_error *err);
 /* What was built must be durable, but for the names in `building`, which this syncs. Then the file `restored` says of which restore it
  * is: the history of its stores (server/store/store_id.h). The lock is released. */
-DP_MUST_USE
 enum dp_status dp_restore_place_built(struct dp_restore_place *place, uint64_t history, struct dp_error *err);
 /* After a failed begin or built, too: removes what was built, if it can. After built, and on {0} with lock -1: no effect. */
 void dp_restore_place_give_up(struct dp_restore_place *place);
@@ -37,23 +35,18 @@ void dp_restore_place_give_up(struct dp_restore_place *place);
 /* ---- for restore_exchange.h */
 
 /* The names alone; lock is -1. */
-DP_MUST_USE
 enum dp_status dp_restore_place_name(struct dp_restore_place *place, const char *store, struct dp_error *err);
 /* Whether the store may be replaced, if there is one. Sets `replaces` and `empty`. */
-DP_MUST_USE
 enum dp_status dp_restore_place_look(struct dp_restore_place *place, bool overwrite, struct dp_error *err);
 /* Locks `building`, which exists. DP_IN_USE: another process has the lock. */
-DP_MUST_USE
 enum dp_status dp_restore_place_lock(struct dp_restore_place *place, struct dp_error *err);
 void dp_restore_place_unlock(struct dp_restore_place *place);
 /* The history in the file `restored` of a directory; 0: it has none. */
 uint64_t dp_restore_place_history(const char *directory);
 /* DP_EXISTS: there are names in that directory that are none of ours. */
-DP_MUST_USE
 enum dp_status dp_restore_place_only_ours(const char *directory, struct dp_error *err);
 /* Removes what is in `building`, whose lock is held, and with `itself` the directory: `restored` first. DP_EXISTS: there are names that
  * are none of ours. */
-DP_MUST_USE
 enum dp_status dp_restore_place_sweep(const struct dp_restore_place *place, bool itself,
                                       struct dp_error *err);
 

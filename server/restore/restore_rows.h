@@ -33,14 +33,11 @@ struct dp_restore_rows_options {
 
 struct dp_restore_rows;
 
-DP_MUST_USE
 enum dp_status dp_restore_rows_new(const struct dp_restore_rows_options *options,
                                    struct dp_restore_rows **out, struct dp_error *err);
 /* All rows of a store, which are of this range. */
-DP_MUST_USE
 enum dp_status dp_restore_rows_take(struct dp_restore_rows *rows, const struct dp_store *from,
                                     struct dp_range range, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_restore_rows_end(struct dp_restore_rows *rows, struct dp_error *err);
 /* How many were written. */
 uint64_t dp_restore_rows_count(const struct dp_restore_rows *rows, uint32_t target, uint32_t table);

@@ -19,7 +19,6 @@ struct dp_restore_source_options {
 
 struct dp_restore_source;
 
-DP_MUST_USE
 enum dp_status dp_restore_source_open(const struct dp_restore_source_options *options,
                                       struct dp_restore_source **out, struct dp_error *err);
 /* Lives as long as the source. */

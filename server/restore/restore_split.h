@@ -20,7 +20,6 @@ struct dp_restore_split {
     uint64_t cache_bytes, journal_bytes; /* of one shard */
 };
 
-DP_MUST_USE
 enum dp_status dp_restore_split(const struct dp_restore_split *split, struct dp_error *err);
 
 #endif

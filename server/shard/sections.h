@@ -7,7 +7,6 @@
 #include "server/shard/schedule.h"
 
 /* Every section's table, its keys within the shard's range, no table twice: into waiting->lookup. */
-DP_MUST_USE
 enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct dp_cached_tables *tables,
                                  struct dp_waiting *waiting, struct dp_error *err);
 /* Finds the rows of the lookup, which was checked, or says that it must wait: waiting->waits_for. Else they are in

@@ -48,7 +48,6 @@ _Static_assert(DP_SESSIONS_MAX >= 2 * DP_MEMBERS_MAX, "a dead member's held pull
 
 struct dp_sessions;
 
-DP_MUST_USE
 enum dp_status dp_sessions_new(struct dp_sessions **out);
 void dp_sessions_free(struct dp_sessions **sessions);
 struct dp_session *dp_sessions_find(const struct dp_sessions *sessions, uint64_t id);

@@ -61,7 +61,6 @@ struct dp_shard_options {
 struct dp_shard;
 
 /* Reads tables and push ids from the store's marks, and later changes from the journal. */
-DP_MUST_USE
 enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
                              struct dp_error *err);
 /* Without writing anything back: only after dp_shard_drained said so is nothing lost. */
@@ -79,7 +78,6 @@ uint32_t dp_shard_rest_ms(const struct dp_shard *shard);
  * runs (write_back.c). */
 void dp_shard_drain(struct dp_shard *shard);
 /* DP_AGAIN: not yet (turn on); DP_OK: everything is in the store; else why not. */
-DP_MUST_USE
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err);
 
 /* After dp_shard_drained gave DP_OK: the journal has pushes of a synchronous step that is open, which the next opening must replay. So
@@ -87,7 +85,6 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
 bool dp_shard_keeps_journal(const struct dp_shard *shard);
 /* After dp_shard_drained gave DP_OK, best when the store is marked clean: the journal's segments are removed, the store has all that is
  * in them and says so. A crash within, or a failure, leaves some; the next opening removes those. */
-DP_MUST_USE
 enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err);
 /* Counters, by name, as metrics have them (counters.h); any thread. Returns how many were filled, at most
  * DP_COUNTERS_MAX. */

@@ -27,12 +27,10 @@ struct dp_step_buffering {
 
 /* Whether a push that its mode lets be kept fits into its step. A push that does not uses up no number: the worker
  * pushes the step again under the same one. */
-DP_MUST_USE
 enum dp_status dp_step_buffering_check(const struct dp_shard *shard, const struct dp_waiting *push,
                                        struct dp_error *err);
 /* A push without a member while a step is open: half of the journal is left for the pushes that complete the step,
  * as no room can be made there. */
-DP_MUST_USE
 enum dp_status dp_step_buffering_check_other(const struct dp_shard *shard, struct dp_error *err);
 /* Reappends where that is due. Not while the shard drains. */
 void dp_step_buffering_turn(struct dp_shard *shard);

@@ -63,7 +63,6 @@ struct dp_buffered_push *dp_buffered_push_new(const struct dp_request *push, con
 /* Without its message. Accepts NULL inside. */
 void dp_buffered_push_free(struct dp_buffered_push **push);
 /* Room for one more push of its step, so that adding cannot fail. */
-DP_MUST_USE
 enum dp_status dp_step_buffer_reserve(struct dp_step_buffer *kept, const struct dp_buffered_push *push);
 /* Its record has this lsn. Takes both over. Its rank has no push in this step yet. */
 void dp_step_buffer_add(struct dp_step_buffer *kept, struct dp_buffered_push **push, uint64_t lsn,
@@ -107,7 +106,6 @@ void dp_buffered_tables_add(struct dp_buffered_tables *tables, uint32_t sections
 /* How many rows of the table the step and sections of one push more have together, each counted once: the sum of tables above is as
  * many times too high as members push the same rows, as all do with dense tables. The step remembers its keys, 8 bytes a row, from
  * the first call on. DP_NOMEM. */
-DP_MUST_USE
 enum dp_status dp_step_buffer_union_rows(struct dp_buffered_step *step, uint32_t table, uint32_t sections,
                                          const struct dp_section *section, uint64_t *rows);
 
@@ -125,7 +123,6 @@ struct dp_buffer_sum {
     bool few;
 };
 /* dim: of the table. */
-DP_MUST_USE
 enum dp_status dp_buffer_sum_init(struct dp_buffer_sum *sum, const struct dp_buffered_step *step,
                                   uint32_t table, uint32_t dim);
 /* The next key and the sum of its gradients, unless `to` is NULL. False: there is no more. */

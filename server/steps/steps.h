@@ -67,7 +67,6 @@ static inline bool dp_steps_has_begun(const struct dp_steps *steps, uint32_t ran
 }
 /* Of a member that is to return: whether a later view may say so, where its own says that it has left. INVALID: it had not pushed all
  * of its steps, and no process would. AGAIN (wait STEP): the open step is still one of those before it left last but once. */
-DP_MUST_USE
 enum dp_status dp_steps_check_left(const struct dp_steps *steps, uint32_t rank, struct dp_error *err);
 /* The least step from which it would accept a member now. */
 uint64_t dp_steps_begin(const struct dp_steps *steps);
@@ -77,13 +76,11 @@ void dp_steps_clear(struct dp_steps *steps);
 
 /* Whether this member may pull or push. AGAIN: it names a view that this shard lacks (wait VIEW); REPLACED: another process has its
  * place, or a later run has begun; INVALID: it takes no part in that step. */
-DP_MUST_USE
 enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_membership *member,
                               struct dp_error *err);
 /* It was checked, and shows that it lives. */
 void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns);
 /* Both; hears: of a request that is new. */
-DP_MUST_USE
 enum dp_status dp_steps_admit(struct dp_steps *steps, const struct dp_membership *member, bool hears,
                               uint64_t now_ns, struct dp_error *err);
 

@@ -13,7 +13,6 @@
 size_t dp_steps_mark_bytes(const struct dp_steps *steps);
 void dp_steps_mark_pack(const struct dp_steps *steps, void *to);
 /* DP_CORRUPT: the bytes are not that. DP_UNSUPPORTED: of format 1. */
-DP_MUST_USE
 enum dp_status dp_steps_mark_unpack(const void *bytes, size_t size, struct dp_steps *steps, uint64_t now_ns,
                                     struct dp_error *err);
 

@@ -17,24 +17,20 @@ struct dp_steps_replay {
     struct dp_step_buffer *kept;
 };
 
-DP_MUST_USE
 enum dp_status dp_steps_replay_view(const struct dp_steps_replay *replay, const struct dp_record *record,
                                     struct dp_error *err);
 /* A push that was applied at once. */
 void dp_steps_replay_push(const struct dp_steps_replay *replay, const struct dp_record *record);
 /* bytes: of the record, in which the push's sections lie; copied. */
-DP_MUST_USE
 enum dp_status dp_steps_replay_kept(const struct dp_steps_replay *replay, const struct dp_record *record,
                                     const struct dp_request *push, uint64_t lsn, const void *bytes,
                                     size_t size, struct dp_error *err);
 /* Applies a step to its rows, whose tables are there and which are in the cache or nowhere, and keeps their weights from
  * before. DP_CORRUPT: its pushes are not those that were closed. */
-DP_MUST_USE
 enum dp_status dp_steps_replay_close(const struct dp_steps_replay *replay, const struct dp_record *close,
                                      const struct dp_request *rows, uint64_t lsn, const void *bytes,
                                      size_t size, struct dp_error *err);
 /* All was replayed: what no step needs any more goes. DP_CORRUPT: a push that the steps count is missing. */
-DP_MUST_USE
 enum dp_status dp_steps_replay_end(const struct dp_steps_replay *replay, struct dp_error *err);
 
 #endif

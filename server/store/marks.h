@@ -15,14 +15,11 @@
 #define DP_MARKS_FORMAT 2u
 
 /* A mark whose value is NULL is removed. */
-DP_MUST_USE
 enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *marks, uint32_t count,
                             struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_marks_visit(const struct dp_rocks_db *db, const void *prefix, size_t prefix_bytes,
                               dp_store_visit_mark *visit, void *context, struct dp_error *err);
 /* The store's own marks. DP_NOT_FOUND, without a text: it was never opened, so it has no state. DP_UNSUPPORTED: another format. */
-DP_MUST_USE
 enum dp_status dp_marks_own(const struct dp_rocks_db *db, struct dp_store_view_own *out,
                             struct dp_error *err);
 /* Checks that the directory matches the options (else DP_UNSUPPORTED, DP_GENERATION, DP_EXISTS) and that it
@@ -30,24 +27,19 @@ enum dp_status dp_marks_own(const struct dp_rocks_db *db, struct dp_store_view_o
  * durably what the gate says; the store stays clean, if it was. A refusal changes nothing. recovers: see rocks_store.h; never NULL here.
  * id: the gate's answer for a directory without a store; for an existing store, this function asks the gate
  * and sets it. */
-DP_MUST_USE
 enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                               struct dp_store_id *id, bool *recovers, struct dp_error *err);
 /* Call it after dp_marks_enter, once the store is registered; jobs may be under way: records durably its id, and that it is open, and how. */
-DP_MUST_USE
 enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *id, bool journaled,
                               struct dp_error *err);
 /* Makes the same checks and writes nothing. DP_NOT_FOUND: the store was never opened, so there is nothing to
  * read. */
-DP_MUST_USE
 enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                              struct dp_store_id *id, bool *recovers, struct dp_error *err);
 /* Gives a copy of a store its own marks as a store of its own, with a new id, and the adoption's marks, atomically. Checks first of
  * which store it is a copy (DP_CORRUPT). */
-DP_MUST_USE
 enum dp_status dp_marks_adopt(struct dp_rocks_db *db, const struct dp_rocks_adoption *adoption,
                               struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err);
 
 #endif

@@ -23,7 +23,6 @@
 struct dp_marks_file;
 
 /* Without a file it has no marks, and no seal. The disk stays the caller's, and open until the close. */
-DP_MUST_USE
 enum dp_status dp_marks_file_load(const struct dp_disk *disk, struct dp_marks_file **out,
                                   struct dp_error *err);
 void dp_marks_file_close(struct dp_marks_file **file); /* accepts NULL inside, leaves NULL */
@@ -31,22 +30,18 @@ void dp_marks_file_close(struct dp_marks_file **file); /* accepts NULL inside, l
 /* Of the file, in bytes. */
 uint64_t dp_marks_file_bytes(struct dp_marks_file *file);
 /* A mark whose value is NULL is removed. Seals the manifest first. */
-DP_MUST_USE
 enum dp_status dp_marks_file_put(struct dp_marks_file *file, const struct dp_store_mark *marks,
                                  uint32_t count, struct dp_error *err);
 /* The same in memory only. */
-DP_MUST_USE
 enum dp_status dp_marks_file_take(struct dp_marks_file *file, const struct dp_store_mark *mark,
                                   struct dp_error *err);
 /* Writes the marks to another directory, with the seal of the manifest there. */
-DP_MUST_USE
 enum dp_status dp_marks_file_copy(struct dp_marks_file *file, const char *directory, struct dp_error *err);
 
 bool dp_marks_file_is_empty(const struct dp_marks_file *file);
 /* false: there is no such mark. */
 bool dp_marks_file_get(const struct dp_marks_file *file, const char *key, struct dp_store_mark *out);
 /* In the order of the keys. A status other than DP_OK from visit ends the visit and is returned. */
-DP_MUST_USE
 enum dp_status dp_marks_file_visit(const struct dp_marks_file *file, dp_store_visit_mark *visit,
                                    void *context, struct dp_error *err);
 struct dp_rocks_seal dp_marks_file_seal(const struct dp_marks_file *file);

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 
 /* *out: a descriptor, or -1 if there is nothing to lock. */
-DP_MUST_USE
 enum dp_status dp_read_lock_take(const char *directory, int *out, struct dp_error *err);
 /* Whether another process has the store open, for reading or writing. Not while this process has it open. */
 bool dp_read_lock_is_used(const char *directory);

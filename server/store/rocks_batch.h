@@ -20,7 +20,6 @@ struct dp_rocks_batch {
 /* Adds the job; false: it cannot join, and must wait until this batch is written. */
 bool dp_rocks_batch_join(struct dp_rocks_batch *batch, const struct dp_store_job *job);
 /* Writes a batch of rows or marks. */
-DP_MUST_USE
 enum dp_status dp_rocks_batch_write(struct dp_rocks_db *db, const struct dp_rocks_batch *batch,
                                     struct dp_error *err);
 

@@ -37,15 +37,12 @@ struct dp_rocks_db {
 };
 
 /* Opens or creates the database. */
-DP_MUST_USE
 enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
 /* Opens it read-only with the same settings, also while a server has it open. Later changes are not seen, and
  * no file is changed. */
-DP_MUST_USE
 enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
 /* The same for a store that no server has open (read_lock.h), which must be intact. DP_NOT_FOUND: there is no
  * store. A torn tail, which dp_rocks_db_open would repair, is DP_CORRUPT. */
-DP_MUST_USE
 enum dp_status dp_rocks_db_open_to_read(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
 /* The options for every read and visit: checksums are verified and no error is lost. The caller destroys
  * them. */
@@ -55,11 +52,9 @@ rocksdb_readoptions_t *dp_rocks_db_scan_options(void);
 /* For a reader with options of its own (store_view.c). Loads the marks, checks CURRENT and the manifest, and opens the database
  * read-only with db->options; *kept: the portion that a server's next start would put back. The caller closes db, also after a
  * failure. */
-DP_MUST_USE
 enum dp_status dp_rocks_db_open_with(const char *directory, struct dp_rocks_db *db,
                                      struct dp_rocks_kept *kept, struct dp_error *err);
 /* Once the file has the old marks. */
-DP_MUST_USE
 enum dp_status dp_rocks_db_drop_old_marks(struct dp_rocks_db *db, struct dp_error *err);
 void dp_rocks_db_close(struct dp_rocks_db *db); /* no effect after a failed open */
 

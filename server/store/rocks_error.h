@@ -10,11 +10,9 @@
 
 /* DP_OK if *text is NULL. Otherwise returns the status that the text stands for; the error has `directory`
  * and `doing` in front of the text and, if there is one, a remedy after it. */
-DP_MUST_USE
 enum dp_status dp_rocks_error_take(char **text, const char *directory, const char *doing,
                                    struct dp_error *err);
 /* The same of an iterator: one that failed looks like one that ended. */
-DP_MUST_USE
 enum dp_status dp_rocks_error_of(const rocksdb_iterator_t *at, const char *directory, const char *doing,
                                  struct dp_error *err);
 

@@ -12,12 +12,9 @@
 #include "server/store/rocks_db.h"
 
 /* name: starts with DP_STORE_LINK_PREFIX. */
-DP_MUST_USE
 enum dp_status dp_rocks_link_make(const struct dp_rocks_db *db, const char *name, struct dp_error *err);
 /* DP_OK, too, where there is none. */
-DP_MUST_USE
 enum dp_status dp_rocks_link_remove(const char *directory, const char *name, struct dp_error *err);
-DP_MUST_USE
 enum dp_status dp_rocks_link_sweep(const char *directory, struct dp_error *err);
 
 #endif

@@ -45,19 +45,16 @@ struct dp_rocks_store_options {
     struct dp_store_id *id;           /* may be NULL; set if the open succeeds */
 };
 
-DP_MUST_USE
 enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
                                    struct dp_error *err);
 /* Registers an open store with the gate of its options, and then records durably that it is open, and with a
  * journal or without. Call it before the first push is accepted, and after recovery: an opening that ends
  * before has changed nothing that a copy from before it lacks, and that copy is still admitted. Not with
  * read_only. Jobs may be under way. */
-DP_MUST_USE
 enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rocks_store_options *options,
                                     struct dp_error *err);
 /* Records durably that everything is written; only then is the next close a clean one. All jobs must have
  * completed. */
-DP_MUST_USE
 enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error *err);
 /* No job is under way. */
 bool dp_rocks_store_is_idle(const struct dp_store *store);

@@ -20,25 +20,20 @@ struct dp_rows_scratch {
     char *errors[DP_ROWS_CHUNK];
 };
 
-DP_MUST_USE
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
                              struct dp_error *err);
 /* Reads the job's keys from .. from + count - 1. */
-DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
                             const struct dp_store_job *job, uint32_t from, uint32_t count,
                             struct dp_error *err);
 /* The key of the row that the iterator is at. */
-DP_MUST_USE
 enum dp_status dp_rows_key(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
                            struct dp_store_key *out, struct dp_error *err);
 /* Visits the rows from the key *last on, which becomes the last one that was tried. */
-DP_MUST_USE
 enum dp_status dp_rows_scan(const struct dp_rocks_db *db, const rocksdb_readoptions_t *read,
                             char last[DP_KEY_BYTES], dp_store_visit_row *visit, void *context,
                             struct dp_error *err);
 /* See visit_rows of store.h. */
-DP_MUST_USE
 enum dp_status dp_rows_visit(struct dp_rocks_db *db, dp_store_visit_row *visit, void *context,
                              struct dp_error *err);
 
@@ -54,7 +49,6 @@ struct dp_count {
 void dp_count_begin(const struct dp_rocks_db *db, struct dp_count *count);
 /* Counts at most `most` more rows into job->counts. DP_CORRUPT: a row belongs to a table that the job does
  * not name. */
-DP_MUST_USE
 enum dp_status dp_count_step(const struct dp_rocks_db *db, struct dp_count *count, struct dp_store_job *job,
                              uint32_t most, bool *done, struct dp_error *err);
 void dp_count_end(struct dp_count *count);

@@ -22,7 +22,6 @@ enum dp_space_use {
 };
 
 /* DP_FULL, naming the directory and the sizes. DP_OK also if the disk's free space is unknown. */
-DP_MUST_USE
 enum dp_status dp_space_check(const char *directory, uint64_t bytes, enum dp_space_use use,
                               struct dp_error *err);
 

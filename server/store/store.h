@@ -135,7 +135,6 @@ struct dp_store {
 };
 
 /* Does one job and waits for it. No other may be under way. */
-DP_MUST_USE
 static inline enum dp_status dp_store_do(const struct dp_store *store, struct dp_store_job *job,
                                          struct dp_error *err)
 {

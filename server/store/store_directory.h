@@ -24,7 +24,6 @@
 
 /* DP_FULL: its disk has less than DP_STORE_DIRECTORY_ROOM left. DP_CORRUPT: there are rows (*.sst) but no
  * file CURRENT: RocksDB would take the directory for a new one and remove the rows. */
-DP_MUST_USE
 enum dp_status dp_store_directory_check(const char *path, struct dp_error *err);
 
 /* Takes the lock that RocksDB takes at open. Returns a descriptor, whose close releases the lock; -1: another

@@ -54,7 +54,6 @@ void dp_store_id_draw(uint64_t *number);
 void dp_store_id_encode(const struct dp_store_id *id, char bytes[DP_STORE_ID_BYTES]);
 struct dp_store_id dp_store_id_decode(const char bytes[DP_STORE_ID_BYTES]);
 /* Asks the gate. Without a gate any store is admitted, and one without an id gets a random one. */
-DP_MUST_USE
 enum dp_status dp_store_gate_admit(const struct dp_store_gate *gate, const struct dp_store_id *found,
                                    bool is_new, struct dp_store_id *put, struct dp_error *err);
 

@@ -57,31 +57,26 @@ struct dp_store_view_damage {
     void (*report)(void *context, const struct dp_error *what);
     void *context;
 };
-DP_MUST_USE
 enum dp_status dp_store_view_open(const char *directory, const struct dp_store_view_damage *damaged,
                                   struct dp_store_view **out, struct dp_error *err);
 void dp_store_view_close(struct dp_store_view **view);
 
 const struct dp_store_view_own *dp_store_view_own(const struct dp_store_view *view);
 /* Visits the files of rows that RocksDB's manifest names, in the order of their names. */
-DP_MUST_USE
 enum dp_status dp_store_view_files(const struct dp_store_view *view,
                                    enum dp_status (*visit)(void *context,
                                                            const struct dp_store_view_file *file,
                                                            struct dp_error *err),
                                    void *context, struct dp_error *err);
 /* Like visit_marks of store.h. */
-DP_MUST_USE
 enum dp_status dp_store_view_marks(struct dp_store_view *view, const char *prefix, dp_store_visit_mark *visit,
                                    void *context, struct dp_error *err);
 /* Visits all rows in key order and reads every block of every file of rows. With `damaged`, each damaged
  * place is reported, the visit goes on after it, and the result is DP_OK; without, the first damage ends the
  * visit. */
-DP_MUST_USE
 enum dp_status dp_store_view_rows(struct dp_store_view *view, const struct dp_store_view_damage *damaged,
                                   dp_store_visit_row *visit, void *context, struct dp_error *err);
 /* Visits the rows from the first one at or above `from`, until visit returns a status other than DP_OK. */
-DP_MUST_USE
 enum dp_status dp_store_view_rows_from(struct dp_store_view *view, struct dp_store_key from,
                                        dp_store_visit_row *visit, void *context, struct dp_error *err);
 

@@ -13,18 +13,15 @@ struct dp_bare;
 struct dp_bare_scratch;
 
 /* directory: a shard's. DP_IO, DP_CORRUPT: RocksDB's. */
-DP_MUST_USE
 enum dp_status dp_bare_open(const char *directory, struct dp_bare **out, struct dp_error *err);
 void dp_bare_close(struct dp_bare **bare);         /* accepts NULL inside */
 struct dp_bare_scratch *dp_bare_scratch_new(void); /* NULL: out of memory; freed with free() */
 /* One batched MultiGet of n sorted keys. The rows are looked at, not copied. *missing: grows by those that have none. */
-DP_MUST_USE
 enum dp_status dp_bare_read(const struct dp_bare *bare, struct dp_bare_scratch *scratch,
                             const struct dp_store_key *keys, uint32_t n, uint64_t *missing,
                             struct dp_error *err);
 /* All rows of a store that nobody has open, in the order of their keys: an iterator beside SstFileWriter, each file of 64 MB and synced.
  * to: a directory. *rows: grows by their number. */
-DP_MUST_USE
 enum dp_status dp_bare_scan(const char *directory, const char *to, uint64_t *rows, struct dp_error *err);
 
 #endif

@@ -59,14 +59,10 @@ static void *take(size_t bytes)
     return memory;
 }
 
-static void wake(void *context)
-{
-    (void)context;
-}
+static void wake(void *context) {}
 
 static void drop(void *context, const struct dp_peer *to, struct dp_message **message)
 {
-    (void)context, (void)to;
     dp_message_free(message);
 }
 
@@ -261,7 +257,6 @@ static void append(struct bench *bench, uint64_t after, uint64_t incarnation)
 static enum dp_status visit(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
                             struct dp_error *err)
 {
-    (void)key, (void)row, (void)err;
     *(uint64_t *)context += row_bytes;
     return DP_OK;
 }

@@ -35,7 +35,6 @@ static double chi_square(double drawn, double expected_exponent, uint64_t n, uns
 static void zipf_follows_its_formula(void **state)
 {
     static const double exponents[] = {0.7, 1.0, 1.05, 2.0};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         /* 40 degrees of freedom: 73.4 is the 99.9% point. */
         assert_true(chi_square(exponents[i], exponents[i], 100000, 400000) < 73.4);
@@ -47,7 +46,6 @@ static void zipf_of_one_rank_is_one(void **state)
 {
     struct dp_draw draw = {.state = 3};
     struct dp_zipf zipf;
-    (void)state;
     dp_zipf_init(&zipf, 1, 1.05);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(dp_zipf_draw(&zipf, &draw), 1);
@@ -57,7 +55,6 @@ static void uniform_draws_are_even(void **state)
 {
     struct dp_draw draw = {.state = 11};
     double seen[10] = {0}, chi = 0;
-    (void)state;
     for (int i = 0; i < 100000; i++)
         seen[dp_draw_below(&draw, 10)]++;
     for (int i = 0; i < 10; i++)
@@ -69,7 +66,6 @@ static void figures_are_medians_and_quantiles(void **state)
 {
     struct dp_bench_figure figure = {0};
     uint64_t ns[1000];
-    (void)state;
     assert_true(dp_bench_median(&figure) == 0.0 && dp_bench_spread(&figure) == 0.0);
     dp_bench_add(&figure, 5);
     dp_bench_add(&figure, 1);

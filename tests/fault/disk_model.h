@@ -46,16 +46,13 @@ struct dp_disk_step {
 
 struct dp_disk_model;
 
-DP_MUST_USE
 enum dp_status dp_disk_model_open(const char *log, enum dp_disk_plant plant, struct dp_disk_model **out,
                                   struct dp_error *err);
 void dp_disk_model_close(struct dp_disk_model **model);
 /* Does the next record; DP_NOT_FOUND: the log is at its end. */
-DP_MUST_USE
 enum dp_status dp_disk_model_step(struct dp_disk_model *model, struct dp_disk_step *out,
                                   struct dp_error *err);
 /* Writes what a power cut now would leave into a directory, which must exist and be empty. */
-DP_MUST_USE
 enum dp_status dp_disk_model_image(const struct dp_disk_model *model, enum dp_disk_survival survival,
                                    uint64_t seed, const char *directory, struct dp_error *err);
 

@@ -159,7 +159,6 @@ static uint32_t version_of(struct batch *batch, uint32_t table, uint32_t most)
 static enum dp_status see_mark(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     uint32_t *version = context;
-    (void)err;
     if (mark->value_bytes >= sizeof *version) {
         memcpy(version, mark->value, sizeof *version);
         ++*version;

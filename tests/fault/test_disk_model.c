@@ -27,7 +27,6 @@ static void synced_bytes_survive_and_others_by_whole_sectors(void **state)
     uint8_t first[3 * SECTOR], second[3 * SECTOR];
     uint32_t seen_old = 0, seen_new = 0, seen_both = 0;
     struct dp_disk_file file = {0};
-    (void)state;
     memset(first, 1, sizeof first);
     memset(second, 2, sizeof second);
     change(&file, 1, DP_RECORD_WRITE, 0, first, sizeof first);
@@ -59,7 +58,6 @@ static void a_sector_is_as_of_one_moment(void **state)
     const uint8_t a[100] = {1}, b[100] = {2};
     struct dp_disk_file file = {0};
     bool alone = false;
-    (void)state;
     change(&file, 1, DP_RECORD_WRITE, 0, a, sizeof a);
     change(&file, 2, DP_RECORD_WRITE, 100, b, sizeof b);
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -79,7 +77,6 @@ static void what_was_written_during_a_sync_is_not_durable(void **state)
     const uint8_t a[8] = {1}, b[8] = {2};
     struct dp_disk_file file = {0};
     struct dp_disk_bytes bytes;
-    (void)state;
     change(&file, 1, DP_RECORD_WRITE, 0, a, sizeof a);
     change(&file, 3, DP_RECORD_WRITE, 8, b, sizeof b);
     change(&file, 4, DP_RECORD_CUT, 4, NULL, 0);

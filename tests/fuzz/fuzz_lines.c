@@ -14,7 +14,6 @@ struct seen {
 static enum dp_status visit(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err)
 {
     struct seen *seen = self;
-    (void)err;
     DP_ASSERT(at <= end && line > seen->last && (at == end || !memchr(at, '\0', (size_t)(end - at))));
     seen->lines++;
     seen->last = line;

@@ -53,7 +53,6 @@ static struct dp_copy_job *completed(void *self)
 
 static void cancel(void *self, struct dp_copy_job *job)
 {
-    (void)self;
     atomic_store(&job->cancelled, true);
 }
 

@@ -523,7 +523,6 @@ static enum dp_status fake_send(void *self, uint32_t server, struct dp_message *
                                 struct dp_error *err)
 {
     struct dp_fake_net *net = self;
-    (void)err;
     if (happens(net, net->faults.full))
         return DP_AGAIN;
     net->sent++;

@@ -14,17 +14,10 @@ static int refuse(void)
 
 int link(const char *from, const char *to)
 {
-    (void)from;
-    (void)to;
     return refuse();
 }
 
 int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
 {
-    (void)from_at;
-    (void)from;
-    (void)to_at;
-    (void)to;
-    (void)flags;
     return refuse();
 }

@@ -307,7 +307,7 @@ static enum dp_status sim_open(void *self, const char *name, _Bool create, struc
                                struct dp_error *err)
 {
     struct dp_sim_disk *sim = self;
-    bool cut = false, made = false;
+    bool cut = false;
     enum dp_status st = DP_OK;
     (void)pthread_mutex_lock(&sim->lock);
     struct name *found = strlen(name) < NAME_MAX_ && *name ? find(sim->seen, name) : NULL;
@@ -321,7 +321,6 @@ static enum dp_status sim_open(void *self, const char *name, _Bool create, struc
         st = begin(sim, DP_SIM_CREATE, &cut, err);
         if (st == DP_OK)
             change_names(sim, "", name, make_inode(sim));
-        made = true;
     } else {
         (void)pthread_mutex_lock(&sim->lock);
     }
@@ -331,7 +330,6 @@ static enum dp_status sim_open(void *self, const char *name, _Bool create, struc
         file->inode->opens++;
         *out = file;
     }
-    (void)made;
     return end(sim, st, cut, err);
 }
 

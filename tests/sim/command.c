@@ -192,7 +192,6 @@ static enum dp_status cut_once(struct command *c, struct dp_error *err)
 
 static bool is_of_client(const void *unused, const struct dp_copy_push *push)
 {
-    (void)unused;
     return !dp_stream_is_training(push->stream);
 }
 
@@ -315,7 +314,6 @@ static void dies(void *context, uint64_t life)
 static void begin(void *context, uint64_t what)
 {
     struct command *c = context;
-    (void)what;
     if (c->world->commands->over)
         return;
     sim_life_begin(&c->life);

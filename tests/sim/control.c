@@ -100,7 +100,6 @@ void sim_control_receive(struct sim_control *control, const struct dp_peer *from
 static enum dp_status check(void *context, const struct dp_control_names_set *set, struct dp_error *err)
 {
     const struct dp_control_names_rules rules = {0};
-    (void)context;
     return dp_control_names_check(&rules, set, err);
 }
 

@@ -56,7 +56,6 @@ static enum dp_status send_message(void *self, uint32_t link, struct dp_message 
 {
     struct sim_life *life = self;
     struct dp_message *taken = *message;
-    (void)err;
     *message = NULL;
     if (life->dead)
         dp_message_free(&taken);
@@ -83,10 +82,7 @@ static void wait_for_message(void *self, uint32_t timeout_ms)
         leave(life, timeout_ms * SIM_MS);
 }
 
-static void close_transport(void *self)
-{
-    (void)self;
-}
+static void close_transport(void *self) {}
 
 struct dp_transport sim_life_transport(struct sim_life *life)
 {

@@ -19,7 +19,6 @@ static void forget(struct sent *sent)
 static void happen(void *context, uint64_t what)
 {
     struct sent *sent = context;
-    (void)what;
     sent->arrive(sent->context, &sent->mail);
     forget(sent);
 }

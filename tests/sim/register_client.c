@@ -182,7 +182,6 @@ static void live(void *context)
 static void start(void *context, uint64_t what)
 {
     struct reg_client *client = context;
-    (void)what;
     client->done = false;
     sim_life_begin(&client->life);
 }

@@ -239,7 +239,6 @@ static void server_free(struct reg_server **server)
 static void disk_has_room(void *context, uint64_t what)
 {
     const struct reg_server *server = context;
-    (void)what;
     dp_sim_disk_capacity(server->sim, UINT64_MAX);
 }
 

@@ -92,21 +92,12 @@ static void copy_rows(const struct sim_checkpoint *c, uint32_t index, struct sim
     dp_restore_marks_clear(&marks);
 }
 
-static void ignore_wake(void *context)
-{
-    (void)context;
-}
+static void ignore_wake(void *context) {}
 
-static void ignore_write(void *context, uint64_t lsn)
-{
-    (void)context;
-    (void)lsn;
-}
+static void ignore_write(void *context, uint64_t lsn) {}
 
 static void drop_reply(void *context, const struct dp_peer *to, struct dp_message **message)
 {
-    (void)context;
-    (void)to;
     dp_message_free(message);
 }
 
@@ -117,7 +108,6 @@ static struct dp_store open_store(void *context)
 
 static uint64_t zero_ns(void *self)
 {
-    (void)self;
     return 0;
 }
 

@@ -253,7 +253,6 @@ static void reply(void *context, const struct dp_peer *to, struct dp_message **m
 
 static uint64_t wall_ns(void *self)
 {
-    (void)self;
     return SIM_WALL_S * UINT64_C(1000000000);
 }
 
@@ -473,7 +472,6 @@ void sim_server_sync_fails(struct sim_server *server, uint64_t choice)
 static void has_room(void *context, uint64_t life)
 {
     struct sim_server *server = context;
-    (void)life;
     dp_sim_disk_capacity(server->bed.sim, UINT64_MAX);
 }
 

@@ -26,7 +26,6 @@ static void start(void *context, uint64_t what);
 static void look_after_place(void *context, uint64_t what)
 {
     struct sim_worker *worker = context;
-    (void)what;
     if (worker->life.runs || worker->done || worker->gone)
         return;
     if (worker->before && worker->before->life.runs)
@@ -159,7 +158,6 @@ static void live(void *context)
 static void start(void *context, uint64_t what)
 {
     struct sim_worker *worker = context;
-    (void)what;
     worker->done = worker->replaced = false;
     sim_say(worker->world, "w%" PRIu32 ": begins life %" PRIu32 " at minibatch %" PRIu32, worker->index,
             worker->life.number + 1, worker->next);

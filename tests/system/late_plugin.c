@@ -23,7 +23,6 @@ const struct dp_cuda_layout dp_cuda_layout = DP_CUDA_LAYOUT;
 enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
                             struct dp_error *err)
 {
-    (void)options;
     struct late_device *late = malloc(sizeof *late);
     if (!late)
         return dp_fail(err, DP_NOMEM, "no memory for the late device");

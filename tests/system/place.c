@@ -180,7 +180,6 @@ void dp_place_ended(struct dp_process *process, int code)
 
 struct dp_process *dp_place_ended_in(struct dp_place *place, int code, struct dp_process *process)
 {
-    (void)place;
     dp_place_ended(process, code);
     return process;
 }
@@ -303,7 +302,6 @@ double dp_place_number(struct dp_place *place, const char *json, const char *whe
     json_t *root = json_load_file(json, 0, &why);
     const json_t *at = root;
     char part[64];
-    (void)place;
     if (!root)
         fail_msg("'%s': %s", json, why.text);
     for (const char *p = where; at && *p;) {

@@ -27,7 +27,6 @@ static uint64_t print;
 
 static int fold(const char *path, const struct stat *found, int kind, struct FTW *walk)
 {
-    (void)kind, (void)walk;
     uint64_t one =
         (uint64_t)found->st_mtim.tv_nsec * 31 + (uint64_t)found->st_mtim.tv_sec + (uint64_t)found->st_size;
     size_t size = 0;

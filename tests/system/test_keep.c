@@ -297,9 +297,6 @@ static void a_command_that_is_killed_is_resumed(void **state)
 
 static enum dp_status look(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
-    (void)context;
-    (void)state;
-    (void)err;
     dp_process_pause();
     return DP_OK;
 }

@@ -116,7 +116,6 @@ static void spoiled_connections(void **state)
 /* Servers that are killed as soon as they live: while their store is made, while tables are, before the first push. */
 static void young_servers(void **state)
 {
-    (void)state;
     for (uint32_t round = 0; round < kills_of(3, 60); round++) {
         void *place = NULL;
         struct dp_chaos_options options = four_clients();

@@ -19,7 +19,6 @@ static uint32_t segments;
 
 static int add(const char *path, const struct stat *found, int kind, struct FTW *walk)
 {
-    (void)kind;
     taken += (uint64_t)found->st_blocks * 512;
     segments += strncmp(path + walk->base, "journal-", 8) == 0;
     return 0;

@@ -27,10 +27,8 @@ struct dp_allreduce_options {
 };
 
 /* DP_ARGUMENT or DP_UNSUPPORTED unless an all-reduce training has these settings. */
-DP_MUST_USE
 enum dp_status dp_allreduce_check(const struct dp_cluster *cluster, uint32_t ranks, struct dp_error *err);
 /* Checks and trains. Rank 0 writes training.report. */
-DP_MUST_USE
 enum dp_status dp_allreduce(const struct dp_allreduce_options *options, struct dp_error *err);
 
 #endif

@@ -20,7 +20,6 @@ enum dp_mpi_sum {
 };
 
 /* Takes MPI's own arguments out of argv. *reducer: lent until close. */
-DP_MUST_USE
 enum dp_status dp_mpi_reducer_open(int *argc, char ***argv, struct dp_mpi_reducer **out,
                                    struct dp_reducer *reducer, struct dp_error *err);
 /* Once the settings are known: how it adds, and how long a sum or another call of MPI may take. */

@@ -14,10 +14,8 @@
 struct dp_replica;
 
 /* DP_UNSUPPORTED unless all parameters are dense. model: its name, for the message. */
-DP_MUST_USE
 enum dp_status dp_replica_check(const struct dp_graph *graph, const char *model, struct dp_error *err);
 /* extra: floats behind the gradients that are added with them. graph: checked; it outlives the replica. */
-DP_MUST_USE
 enum dp_status dp_replica_new(const struct dp_graph *graph, size_t extra, struct dp_replica **out,
                               struct dp_error *err);
 void dp_replica_free(struct dp_replica **replica);

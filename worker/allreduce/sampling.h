@@ -21,7 +21,6 @@ struct dp_sampling_options {
 struct dp_sampling;
 
 /* options, graph and replica: lent until close. */
-DP_MUST_USE
 enum dp_status dp_sampling_open(const struct dp_sampling_options *options, const struct dp_graph *graph,
                                 const struct dp_replica *replica, struct dp_clock clock,
                                 struct dp_sampling **out, struct dp_error *err);

@@ -21,7 +21,6 @@ struct dp_watchdog {
 };
 
 /* bite: a seam; NULL: the default. watchdog: it stays where it is until stop. */
-DP_MUST_USE
 enum dp_status dp_watchdog_start(struct dp_watchdog *watchdog, void (*bite)(void *of), void *of,
                                  struct dp_error *err);
 void dp_watchdog_stop(struct dp_watchdog *watchdog);

@@ -67,12 +67,10 @@ struct dp_job {
 
 /* Opens device, model and client, in this order, so that an error of this machine comes before any wait.
  * name: of this process in the servers' logs: "worker 0", "predict". */
-DP_MUST_USE
 enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
                            const atomic_int *stop, struct dp_job *out, struct dp_error *err);
 /* Opens device and model only: a job without servers (no client, no tables, no notes), whose data and program
  * are those of any other. */
-DP_MUST_USE
 enum dp_status dp_job_open_alone(const struct dp_cluster *cluster, uint32_t worker, const atomic_int *stop,
                                  struct dp_job *out, struct dp_error *err);
 void dp_job_close(struct dp_job *job);
@@ -80,12 +78,10 @@ void dp_job_disconnect(struct dp_job *job);
 
 /* What acts for another worker of the same run: this job's model, program and data over a client of its own,
  * to which its tables belong. It puts no notes. Close it by dp_job_disconnect. */
-DP_MUST_USE
 enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
                               struct dp_error *err);
 
 /* Opens the model's tables, and creates missing ones; with must_exist a missing one is DP_NOT_FOUND. */
-DP_MUST_USE
 enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err);
 
 /* Examples in a minibatch; DP_JOB_BATCH before a training has settled it (defaults.h), or if data is only
@@ -96,7 +92,6 @@ uint32_t dp_job_batch(const struct dp_job *job);
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle);
 /* Opens the program for the worst minibatch of the data sets; b and c may be NULL. */
-DP_MUST_USE
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
                               const struct dp_dataset *c, struct dp_error *err);
 
@@ -128,7 +123,6 @@ static inline bool dp_job_stopped(const struct dp_job *job)
 /* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. looks:
  * the request may wait for another worker, and this one looks after missing ones during the wait
  * (dp_absence); not while the program computes, as a takeover uses it. */
-DP_MUST_USE
 enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool looks,
                            struct dp_outcome *outcome, struct dp_error *err);
 /* After DP_TOO_OLD: whether the servers may have forgotten the whole run, and not an epoch of it alone, all
@@ -137,14 +131,12 @@ bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run);
 /* Asks which of `count` pushes every shard has (dp_client_pushed), by the same policy. DP_TOO_OLD when later
  * epochs of the run have replaced this one. DP_ARGUMENT when the whole run is too old, with the number to
  * use. */
-DP_MUST_USE
 enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                              struct dp_error *err);
 
 /* Waits for a reader's next minibatch in slices, so that a signal is seen and others see that this worker
  * lives. DP_STOPPING: a signal came during the wait; DP_IO, with remedies: none came within
  * training.timeout_ms; DP_INTERNAL: the reader's plan has ended. */
-DP_MUST_USE
 enum dp_status dp_job_next_batch(struct dp_job *job, struct dp_reader *reader, struct dp_batch **out,
                                  struct dp_error *err);
 

@@ -34,31 +34,25 @@ struct dp_shared_note {
 };
 void dp_shared_note_clear(struct dp_shared_note *note);
 
-DP_MUST_USE
 enum dp_status dp_shared_put(struct dp_job *job, const char *what, uint32_t worker, const void *bytes,
                              size_t size, struct dp_error *err);
 /* Reads one note into {0}. */
-DP_MUST_USE
 enum dp_status dp_shared_one(struct dp_job *job, const char *what, uint32_t worker,
                              struct dp_shared_note *out, struct dp_error *err);
 /* Visits the notes whose name begins with run/<run>/<what>/, at most 127. */
-DP_MUST_USE
 enum dp_status dp_shared_list(struct dp_job *job, const char *what,
                               void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                               void *context, struct dp_error *err);
 
 /* Reads a value into {0} or an earlier value, which is freed. Returns at once if the version is above
  * `above`, otherwise when it becomes so, or after wait_ms with the current value. */
-DP_MUST_USE
 enum dp_status dp_shared_get(struct dp_job *job, const char *what, uint64_t above, uint32_t wait_ms,
                              struct dp_register_value *value, struct dp_error *err);
 /* *won is false when another worker has set the value since `expected`, when the register no longer knows who
  * has, or when it no longer keeps this run; reading the value shows which. */
-DP_MUST_USE
 enum dp_status dp_shared_set(struct dp_job *job, const char *what, uint64_t expected, const void *bytes,
                              size_t size, bool *won, struct dp_error *err);
 /* Pauses between two polls of notes. DP_STOPPING after a signal. */
-DP_MUST_USE
 enum dp_status dp_shared_pause(struct dp_job *job, uint32_t ms, struct dp_error *err);
 
 #endif

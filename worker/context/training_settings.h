@@ -33,16 +33,13 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
 void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TRAINING_SETTINGS_BYTES]);
 /* Compares with the text that this run's pushes were made by. DP_EXISTS names the first difference: those
  * pushes belong to another training. */
-DP_MUST_USE
 enum dp_status dp_training_settings_check(const char *text, const char *before, size_t size, uint32_t run,
                                           struct dp_error *err);
 /* Compares with another worker's text. DP_ARGUMENT names the first difference. */
-DP_MUST_USE
 enum dp_status dp_training_settings_same(const char *text, const char *theirs, size_t size, uint32_t run,
                                          uint32_t worker, struct dp_error *err);
 /* Compares the head with the text that the weights were trained by. DP_ARGUMENT names the first
  * difference. */
-DP_MUST_USE
 enum dp_status dp_training_settings_scores(const char *head, const char *trained, size_t size, uint32_t run,
                                            struct dp_error *err);
 

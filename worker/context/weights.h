@@ -36,19 +36,16 @@ struct dp_weights_options {
 
 enum dp_weights_which { DP_WEIGHTS_ALL, DP_WEIGHTS_DENSE, DP_WEIGHTS_SPARSE };
 
-DP_MUST_USE
 enum dp_status dp_weights_new(const struct dp_weights_options *options, struct dp_weights **out,
                               struct dp_error *err);
 void dp_weights_free(struct dp_weights **weights);
 
 /* count: 1 .. batches_max. */
-DP_MUST_USE
 enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *const *batches, uint32_t count,
                                struct dp_error *err);
 /* Issues the pull of the parameters that `which` selects. step: NULL, or the step of the run whose weights
  * the pull asks for (dp_client_pull_step). The caller waits (dp_client_wait); without
  * parameters, or with a source, *ticket is {0}, and there is no wait. */
-DP_MUST_USE
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
                                 enum dp_weights_which which, const uint64_t *step, uint32_t timeout_ms,
                                 struct dp_ticket *ticket, struct dp_error *err);
@@ -68,7 +65,6 @@ const uint64_t *dp_weights_keys(const struct dp_weights *weights, uint32_t group
 
 /* The keys of a dense parameter: the numbers of its blocks, prepared once. On failure *out may be set, and is
  * the caller's to free. */
-DP_MUST_USE
 enum dp_status dp_weights_block_keys(const struct dp_parameter *parameter, struct dp_keys **out,
                                      struct dp_error *err);
 
@@ -88,7 +84,6 @@ enum dp_status dp_weights_block_keys(const struct dp_parameter *parameter, struc
 struct dp_weights_view;
 
 /* options: batches_max is above 1; tables, shards and backend are not used. */
-DP_MUST_USE
 enum dp_status dp_weights_view_new(const struct dp_weights_options *options, struct dp_weights_view **out,
                                    struct dp_error *err);
 void dp_weights_view_free(struct dp_weights_view **view);

@@ -13,7 +13,6 @@
 #include "worker/context/job.h"
 
 /* epoch: counted from 1. cluster_file: for the checkpoint. */
-DP_MUST_USE
 enum dp_status dp_best_epoch_save(struct dp_job *job, const char *cluster_file, uint32_t epoch,
                                   struct dp_error *err);
 /* Whether the checkpoint there is of this epoch of this run, counted from 1: after a restore it may be missing, or of

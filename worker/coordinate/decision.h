@@ -27,7 +27,6 @@ struct dp_decision {
     struct dp_tested test_kept, test_last; /* of epoch state.kept; of epoch state.epoch */
 };
 
-DP_MUST_USE
 enum dp_status dp_decision_init(struct dp_decision *decision, uint32_t epochs, uint32_t workers,
                                 struct dp_error *err);
 void dp_decision_clear(struct dp_decision *decision); /* accepts {0} */
@@ -35,7 +34,6 @@ void dp_decision_clear(struct dp_decision *decision); /* accepts {0} */
 char *dp_decision_pack(struct dp_decision *decision);
 /* `out` was initialised for the same number of epochs and workers. DP_DATA when the bytes are no decision or contradict
  * themselves; `out` may then be partly filled. */
-DP_MUST_USE
 enum dp_status dp_decision_unpack(const void *bytes, size_t size, struct dp_decision *out,
                                   struct dp_error *err);
 

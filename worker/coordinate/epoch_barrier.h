@@ -49,12 +49,10 @@ struct dp_epoch_barrier {
 /* Call before the first epoch, with peers, rule, ops and context set. ended, begun: how many epochs an
  * earlier process of this worker ended and began; both 0 when there was none, and for a worker that was away (takeover.h): it takes part
  * in the barrier of each epoch that is not judged yet, from the first on, though it trains nothing of them. */
-DP_MUST_USE
 enum dp_status dp_epoch_barrier_open(struct dp_epoch_barrier *barrier, uint32_t epochs, uint32_t ended,
                                      uint32_t begun, struct dp_error *err);
 void dp_epoch_barrier_close(struct dp_epoch_barrier *barrier); /* accepts {0} */
 /* Waits until `epoch` (counted from 1, all its pushes answered) is judged. */
-DP_MUST_USE
 enum dp_status dp_epoch_barrier_wait(struct dp_epoch_barrier *barrier, uint32_t epoch, struct dp_error *err);
 static inline bool dp_epoch_barrier_stops(const struct dp_epoch_barrier *barrier, uint32_t epoch)
 {

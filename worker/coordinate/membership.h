@@ -15,19 +15,16 @@
 #include "worker/schedule/shares.h"
 
 /* Before joining, as the register knows it: {0} if no worker has joined. */
-DP_MUST_USE
 enum dp_status dp_membership_look(struct dp_job *job, const struct dp_rounds *rounds, struct dp_seat *out,
                                   struct dp_error *err);
 /* After joining. */
 struct dp_seat dp_membership_seat_of(const struct dp_job *job);
 /* Call before the first pull of a step, once the run's plan can no longer be replaced. returns: this worker
  * trains on, so if it has left it comes back; else its end stays. */
-DP_MUST_USE
 enum dp_status dp_membership_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
                                   struct dp_error *err);
 /* Call when all pushes of this worker's `epochs` epochs are answered. joined: by this process; if not, it
  * joins first, and so leaves for an earlier process that could not. */
-DP_MUST_USE
 enum dp_status dp_membership_leave(struct dp_job *job, const struct dp_rounds *rounds, bool joined,
                                    uint32_t epochs, struct dp_error *err);
 
@@ -35,11 +32,9 @@ enum dp_status dp_membership_leave(struct dp_job *job, const struct dp_rounds *r
  * in its place first, so it may take some seconds until that is known. */
 bool dp_membership_was_let_leave(struct dp_job *job, const struct dp_rounds *rounds);
 /* As the member that joined: until every shard acts on the members that the register has now. */
-DP_MUST_USE
 enum dp_status dp_membership_hand_over(struct dp_job *job, const struct dp_rounds *rounds,
                                        struct dp_error *err);
 /* As the member that joined: it has taken part in the steps below `until`. */
-DP_MUST_USE
 enum dp_status dp_membership_leave_before(struct dp_job *job, uint64_t until, struct dp_error *err);
 
 #endif

@@ -47,40 +47,32 @@ struct dp_peers {
 };
 
 /* Call before any wait: notes which workers failed or were stopped in an earlier process. */
-DP_MUST_USE
 enum dp_status dp_peers_open(struct dp_peers *peers, struct dp_job *job, struct dp_progress *progress,
                              struct dp_error *err);
 void dp_peers_close(struct dp_peers *peers); /* accepts {0} */
 
 /* Announces that this worker has reached `epoch`, which is not below the last one, and hands over `bytes`
  * (copied). */
-DP_MUST_USE
 enum dp_status dp_peers_reach(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                               const void *bytes, size_t size, struct dp_error *err);
 /* Removes the notes of this kind of all workers; the first server would keep them as long as it runs. */
-DP_MUST_USE
 enum dp_status dp_peers_drop(struct dp_peers *peers, enum dp_peers_kind kind, struct dp_error *err);
 /* Reads all stages. *all: every worker has reached the epoch. */
-DP_MUST_USE
 enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch, bool *all,
                              struct dp_error *err);
 /* After a look: fails when a worker that has not reached the epoch, or worker `also` (UINT32_MAX: none), may
  * no longer be waited for. */
-DP_MUST_USE
 enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch, uint32_t also,
                               struct dp_error *err);
 /* Fetches what all workers handed over for the epoch into notes[workers] of {0}, without the epoch in front.
  * *all: none is missing. Of one that has left a note may be missing: it stays {0}. */
-DP_MUST_USE
 enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                               struct dp_shared_note *notes, bool *all, struct dp_error *err);
 /* Polls until all workers have handed it over, and fetches it. */
-DP_MUST_USE
 enum dp_status dp_peers_collect(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                                 struct dp_shared_note *notes, struct dp_error *err);
 /* Waits until worker 0, which may need this worker's notes, is done, has failed, was stopped, or gives no
  * sign of life for training.timeout_ms. DP_OK in each of these cases, as this worker's own part is done. */
-DP_MUST_USE
 enum dp_status dp_peers_wait_first(struct dp_peers *peers, struct dp_error *err);
 void dp_peers_clear(struct dp_shared_note *notes, uint32_t workers);
 

@@ -53,12 +53,10 @@ struct dp_takeover {
 /* DP_ARGUMENT names what is too many, and the remedy: a worker without minibatches is no member and cannot do
  * without one that has left; and the push numbers of one that has left stay missing, so those of an epoch
  * must not pass the servers' window. */
-DP_MUST_USE
 enum dp_status dp_takeover_check(const struct dp_cluster_training *training, const struct dp_rounds *rounds,
                                  struct dp_error *err);
 /* Sets the job's `absence`, if the run has members and a timeout; the client heartbeats from its next joining
  * on. */
-DP_MUST_USE
 enum dp_status dp_takeover_open(struct dp_takeover *takeover, struct dp_job *job,
                                 const struct dp_dataset *data, const struct dp_rounds *rounds,
                                 struct dp_error *err);
@@ -71,7 +69,6 @@ static inline void dp_takeover_ends(struct dp_takeover *takeover, uint32_t epoch
 }
 /* Into the stats of a worker that is gone: what it left undone, also when it was away before. Nothing for
  * {0}. */
-DP_MUST_USE
 enum dp_status dp_takeover_say(const struct dp_takeover *takeover, uint32_t worker,
                                struct dp_worker_stats *stats, struct dp_error *err);
 /* How many minibatches of a worker that took part in the steps below `until` were left undone in `epochs`

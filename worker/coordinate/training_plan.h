@@ -18,14 +18,11 @@
 
 /* Called by a worker before it trains. text: its settings. begun: the run has pushes of this worker;
  * DP_EXISTS when they were made by other settings. DP_ARGUMENT names another worker whose settings differ. */
-DP_MUST_USE
 enum dp_status dp_training_plan_join(struct dp_job *job, const char *text, bool begun, struct dp_error *err);
 /* Called by a worker that joined, before its first epoch: the plan is never replaced from then on.
  * DP_ARGUMENT when it was replaced since. */
-DP_MUST_USE
 enum dp_status dp_training_plan_begin(struct dp_job *job, const char *text, struct dp_error *err);
 /* Called by a process that writes scores. DP_ARGUMENT when the run was trained by other settings. */
-DP_MUST_USE
 enum dp_status dp_training_plan_check_scores(struct dp_job *job, struct dp_error *err);
 
 #endif

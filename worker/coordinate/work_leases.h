@@ -22,7 +22,6 @@ struct dp_work_leases;
 
 /* share: this worker's. every: minibatches in a lease. DP_ARGUMENT: more than can be leased, with
  * the remedy. */
-DP_MUST_USE
 enum dp_status dp_work_leases_open(struct dp_job *job, struct dp_share share, uint32_t every,
                                    struct dp_work_leases **out, struct dp_error *err);
 void dp_work_leases_close(struct dp_work_leases **leases); /* accepts NULL inside */
@@ -31,7 +30,6 @@ void dp_work_leases_close(struct dp_work_leases **leases); /* accepts NULL insid
 void dp_work_leases_begin(struct dp_work_leases *leases, uint32_t epoch);
 /* Asks for leases, `least` or more if there are so many. *state: never DP_LEASE_TELL. *wait_ms: when to ask
  * again, with DP_LEASE_WAIT. */
-DP_MUST_USE
 enum dp_status dp_work_leases_ask(struct dp_work_leases *leases, uint32_t least, bool patient,
                                   enum dp_lease_state *state, uint32_t *wait_ms, struct dp_error *err);
 /* Minibatches that this worker trains in DP_WORK_LEASES_AHEAD_NS; 0: in more, or unknown. */

@@ -35,7 +35,6 @@ struct dp_position {
 };
 
 /* Asks for the pushes of the worker of `rounds`. seat: as of its membership. */
-DP_MUST_USE
 enum dp_status dp_position_find(struct dp_job *job, const struct dp_rounds *rounds, struct dp_seat seat,
                                 struct dp_position *out, struct dp_error *err);
 void dp_position_clear(struct dp_position *position); /* accepts {0} */

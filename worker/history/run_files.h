@@ -15,30 +15,25 @@
 #include "worker/telemetry/progress.h"
 
 /* Writes one file by its own `put`, again while the disk is full. */
-DP_MUST_USE
 enum dp_status dp_run_files_put(struct dp_job *job, struct dp_progress *progress,
                                 enum dp_status (*put)(const void *what, const char *path,
                                                       struct dp_error *err),
                                 const void *what, const char *path, struct dp_error *err);
 /* Call in every worker before the first push: a store never has weights without the file that says how their
  * features were read. */
-DP_MUST_USE
 enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *progress,
                                     const struct dp_dataset *train, struct dp_error *err);
 /* Written by worker 0; the others do nothing. */
-DP_MUST_USE
 enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
                                   const struct dp_dataset *train, struct dp_error *err);
 
 /* One attempt each. text: written by dp_schema_write. source: a dp_names_source. */
-DP_MUST_USE
 enum dp_status dp_run_files_put_columns(const void *text, const char *path, struct dp_error *err);
 struct dp_names_source {
     const struct dp_dataset *data;
     const struct dp_dataset_options *options; /* the options that opened it */
     uint32_t run;
 };
-DP_MUST_USE
 enum dp_status dp_run_files_put_names(const void *source, const char *path, struct dp_error *err);
 
 #endif

@@ -57,7 +57,6 @@ struct dp_step_sum {
 
 enum dp_step_note { DP_STEP_TOTALS, DP_STEP_TEST, DP_STEP_VALIDATION };
 
-DP_MUST_USE
 enum dp_status dp_step_log_open(const char *path, const struct dp_step_log_id *id, struct dp_step_log **out,
                                 struct dp_error *err);
 void dp_step_log_close(struct dp_step_log **log); /* accepts NULL inside */
@@ -72,7 +71,6 @@ struct dp_step_log_cut {
 };
 /* Call before the first push, when nothing else is left to be checked. Drops the lines beyond the cut.
  * settings: as training_settings.h. */
-DP_MUST_USE
 enum dp_status dp_step_log_begin(struct dp_step_log *log, const struct dp_step_log_cut *cut,
                                  const struct dp_step_log_plan *plan, const char *settings,
                                  struct dp_error *err);
@@ -94,7 +92,6 @@ void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, struct dp
 
 /* How far a worker is by its log, for any process. Some of the last pushes may have reached no server.
  * DP_NOT_FOUND: there is no log; DP_DATA: it is not of this worker, run and version. */
-DP_MUST_USE
 enum dp_status dp_step_log_place(const char *path, const struct dp_step_log_id *id,
                                  struct dp_step_log_plan *plan, struct dp_step_place *place,
                                  struct dp_error *err);

@@ -25,7 +25,6 @@ struct dp_evaluation {
 };
 
 /* Call before the job's program is made. test, valid: lent. batches: of the training set, in an epoch. */
-DP_MUST_USE
 enum dp_status dp_evaluation_plan(struct dp_evaluation *evaluation, struct dp_job *job,
                                   const char *cluster_file, uint64_t batches, const struct dp_dataset *test,
                                   const struct dp_dataset *valid, struct dp_error *err);
@@ -33,16 +32,13 @@ void dp_evaluation_close(struct dp_evaluation *evaluation); /* accepts {0} */
 /* Call before the first epoch of this process: reads the decisions of earlier epochs. away: the worker was, and came back; the others may
  * still be in epochs before its own, where it rests and evaluates with them. *stop: the training is
  * over, after the epoch that was judged last. */
-DP_MUST_USE
 enum dp_status dp_evaluation_begin(struct dp_evaluation *evaluation, struct dp_peers *peers,
                                    struct dp_stats_history *history, const struct dp_position *position,
                                    bool away, bool *stop, struct dp_error *err);
 /* Call when epoch `epoch`, counted from 1, has ended. *stop: it was the last. */
-DP_MUST_USE
 enum dp_status dp_evaluation_epoch(struct dp_evaluation *evaluation, uint32_t epoch, bool *stop,
                                    struct dp_error *err);
 /* Call when the training is over, after `epochs` epochs. */
-DP_MUST_USE
 enum dp_status dp_evaluation_end(struct dp_evaluation *evaluation, uint32_t epochs, struct dp_error *err);
 /* Call after "done" was announced, when no worker needs the last parts any more. */
 void dp_evaluation_tidy(struct dp_evaluation *evaluation);

@@ -32,7 +32,6 @@ struct dp_gradients_options {
     const struct dp_backend *backend;
 };
 
-DP_MUST_USE
 enum dp_status dp_gradients_new(const struct dp_gradients_options *options, struct dp_gradients **out,
                                 struct dp_error *err);
 void dp_gradients_free(struct dp_gradients **gradients);
@@ -44,7 +43,6 @@ float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_
 /* Adds what the backward pass wrote to the sum. */
 void dp_gradients_add(struct dp_gradients *gradients);
 /* United: starts a sum over the keys of what `weights` has taken, which keeps them until the push. */
-DP_MUST_USE
 enum dp_status dp_gradients_begin(struct dp_gradients *gradients, const struct dp_weights *weights,
                                   struct dp_error *err);
 /* United: adds what the backward pass wrote. place: [groups], for each key of the batch its index among those of
@@ -53,7 +51,6 @@ void dp_gradients_add_at(struct dp_gradients *gradients, const uint32_t *const *
 /* United: adds the sum of `from`, which began with the same weights. */
 void dp_gradients_merge(struct dp_gradients *gradients, const struct dp_gradients *from);
 /* Sends the sum; options->pulled_at is filled in here. The sum is empty afterwards, also on failure. */
-DP_MUST_USE
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
                                  const struct dp_push_options *options, uint32_t timeout_ms,
                                  struct dp_ticket *ticket, struct dp_error *err);

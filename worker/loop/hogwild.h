@@ -27,7 +27,6 @@ struct dp_hogwild_options {
     const struct dp_delays *delays; /* or NULL: of injected delays, each thread waits for its minibatches */
 };
 
-DP_MUST_USE
 enum dp_status dp_hogwild_open(const struct dp_hogwild_options *options, struct dp_hogwild **out,
                                struct dp_error *err);
 void dp_hogwild_close(struct dp_hogwild **hogwild);
@@ -45,7 +44,6 @@ struct dp_hogwild_round {
     struct dp_gradients *sum; /* of all threads, to be pushed */
 };
 /* Computes too, and returns when all threads have ended. Call it once after each start. */
-DP_MUST_USE
 enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, struct dp_hogwild_round *out,
                                  struct dp_error *err);
 

@@ -32,7 +32,6 @@ struct dp_in_flight {
 };
 
 /* Waits until at most `leave` pushes are unanswered. */
-DP_MUST_USE
 enum dp_status dp_in_flight_wait(struct dp_in_flight *pushes, uint32_t leave, struct dp_error *err);
 /* The place of the next push, of which there is one; it counts after dp_in_flight_added. */
 struct dp_ticket *dp_in_flight_next(struct dp_in_flight *pushes);

@@ -18,7 +18,6 @@
  * worker's own push, or until it is committed, waits for no other worker. */
 enum dp_step_phase dp_pull_wait_phase(const struct dp_job *job, const struct dp_error *told);
 /* Waits for the ticket (not at all for {0}) and adds the time to the phases. outcome: as dp_job_wait. */
-DP_MUST_USE
 enum dp_status dp_pull_wait(struct dp_progress *progress, struct dp_ticket *ticket,
                             struct dp_step_timer *watch, struct dp_outcome *outcome, struct dp_error *err);
 

@@ -39,12 +39,10 @@ struct dp_loop_options {
     const struct dp_exchange *exchange; /* takes the steps (exchange.h); NULL: the servers do */
 };
 
-DP_MUST_USE
 enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loop **out,
                             struct dp_error *err);
 void dp_loop_close(struct dp_loop **loop);
 /* Trains one epoch. Call for position->epoch and each later epoch once, in order. */
-DP_MUST_USE
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err);
 
 #endif

@@ -93,26 +93,20 @@ bool dp_loop_needs_no_reading(const void *loop, uint32_t epoch, uint64_t number)
 uint32_t dp_loop_leave(struct dp_loop *loop, uint64_t number);
 /* Reads the minibatches of fetch `index` of this epoch that are neither done nor skipped, and issues their
  * pull. */
-DP_MUST_USE
 enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err);
 /* Waits for its rows; hears where the servers are (skipped_steps.h). */
-DP_MUST_USE
 enum dp_status dp_loop_fetch_wait(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
 /* Where the first server gives minibatches (step_leased.c). An epoch begins. */
 void dp_loop_leased_begin(struct dp_loop *loop);
 /* Reads up to fetch_every minibatches, as many as are held, and issues their pull; may ask for more. */
-DP_MUST_USE
 enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
 /* Whether others have done all that this worker holds of the epoch, and it has computed no part of a push. */
 bool dp_loop_leased_ended(const struct dp_loop *loop);
 /* Then: computes none of it. */
-DP_MUST_USE
 enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err);
 /* Nothing is left to begin: waits until there is again, or the epoch is over. */
-DP_MUST_USE
 enum dp_status dp_loop_leased_await(struct dp_loop *loop, bool *over, struct dp_error *err);
 /* Waits until at most `leave` pushes are unanswered. */
-DP_MUST_USE
 enum dp_status dp_loop_wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err);
 /* Gives its minibatches back to the reader. */
 void dp_loop_fetch_release(struct dp_loop *loop, struct dp_loop_fetch *fetch);

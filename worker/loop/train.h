@@ -19,7 +19,6 @@ struct dp_train_options {
 };
 
 /* The job's tables are open. */
-DP_MUST_USE
 enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *options, bool *let_leave,
                         struct dp_error *err);
 

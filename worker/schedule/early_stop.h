@@ -47,11 +47,9 @@ struct dp_early_stop_set {
     bool all;       /* it is ranked among all items */
 };
 /* DP_ARGUMENT when this model or this set does not have a metric of the rule. */
-DP_MUST_USE
 enum dp_status dp_early_stop_fits(const struct dp_early_stop_rule *rule, enum dp_labels labels,
                                   const struct dp_early_stop_set *set, struct dp_error *err);
 /* Judges the next epoch. The state does not say yet that the training ends (asserted). DP_DATA when a metric is NaN (one class is missing). */
-DP_MUST_USE
 enum dp_status dp_early_stop_judge(const struct dp_early_stop_rule *rule, struct dp_early_stop *state,
                                    const struct dp_figures *figures, struct dp_error *err);
 

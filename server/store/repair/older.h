@@ -6,7 +6,6 @@
 
 #include "common/base/status.h"
 
-DP_MUST_USE
 enum dp_status dp_store_older_check(const char *directory, struct dp_error *err);
 
 #endif

@@ -19,7 +19,6 @@ struct dp_rocks_adoption {
     uint32_t count;
 };
 
-DP_MUST_USE
 enum dp_status dp_rocks_store_adopt(const struct dp_rocks_adoption *adoption, struct dp_error *err);
 
 #endif

@@ -18,19 +18,16 @@
 
 /* The manifest's name. DP_NOT_FOUND: there is no CURRENT. DP_CORRUPT, without a text: it holds no manifest's name; `name` is then what
  * it holds, printable. */
-DP_MUST_USE
 enum dp_status dp_rocks_current_read(const struct dp_disk *disk, char name[DP_ROCKS_CURRENT_BYTES],
                                      struct dp_error *err);
 /* The number in a manifest's name. */
 uint64_t dp_rocks_current_number(const char *name);
 /* DP_CORRUPT: CURRENT exists but does not name an existing manifest. DP_UNCLEAN: so, but
  * dp_rocks_current_mend can repair it. */
-DP_MUST_USE
 enum dp_status dp_rocks_current_check(const struct dp_disk *disk, const char *directory,
                                       struct dp_error *err);
 /* Points CURRENT back at the only manifest, and logs it. Does nothing unless check returns DP_UNCLEAN, or
  * while another process holds the store's lock. */
-DP_MUST_USE
 enum dp_status dp_rocks_current_mend(const struct dp_disk *disk, const char *directory, struct dp_error *err);
 
 #endif

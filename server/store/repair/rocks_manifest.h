@@ -33,15 +33,12 @@ struct dp_rocks_seal {
 };
 
 /* Syncs the manifest. *seal: the last seal, from which this goes on, and the new one. Without a file CURRENT it is 0, 0. */
-DP_MUST_USE
 enum dp_status dp_rocks_manifest_seal(const struct dp_disk *disk, struct dp_rocks_seal *seal,
                                       struct dp_error *err);
 /* DP_OK, too, where CURRENT or the manifest is missing (rocks_current.h). */
-DP_MUST_USE
 enum dp_status dp_rocks_manifest_check(const struct dp_disk *disk, const char *directory,
                                        const struct dp_rocks_seal *seal, struct dp_error *err);
 /* *mended: something was cut off, and logged. Does nothing while another process holds the store's lock. */
-DP_MUST_USE
 enum dp_status dp_rocks_manifest_mend(const struct dp_disk *disk, const char *directory, bool *mended,
                                       struct dp_error *err);
 

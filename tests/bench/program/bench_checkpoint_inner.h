@@ -27,18 +27,14 @@ struct checkpoint_run {
 };
 
 /* bench_checkpoint_make.c. Makes one, and keeps the last two. */
-DP_MUST_USE
 enum dp_status dp_bench_checkpoint_make(struct checkpoint_run *run, struct dp_checkpoint_made *out,
                                         struct dp_error *err);
 
 /* bench_checkpoint_load.c: under full load. */
-DP_MUST_USE
 enum dp_status dp_bench_checkpoint_load(struct checkpoint_run *run, bool zipf, struct dp_error *err);
 /* bench_checkpoint_rest.c: incremental ones, at rest. */
-DP_MUST_USE
 enum dp_status dp_bench_checkpoint_rest(struct checkpoint_run *run, struct dp_error *err);
 /* bench_checkpoint_restore.c. The server is stopped, and in the end it has other shards and another store. */
-DP_MUST_USE
 enum dp_status dp_bench_checkpoint_restore(struct checkpoint_run *run, struct dp_error *err);
 
 #endif

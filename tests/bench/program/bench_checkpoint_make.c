@@ -9,7 +9,6 @@
 static enum dp_status look(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
     struct checkpoint_run *run = context;
-    (void)state;
     dp_local_wait(run->local, LOOK_MS);
     return dp_local_signal(run->local) || dp_local_failed(run->local)
                ? dp_fail(err, DP_STOPPING, "interrupted")

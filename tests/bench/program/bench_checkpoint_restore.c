@@ -44,8 +44,6 @@ static double seconds_since(uint64_t ns)
 
 static int drop_one(const char *path, const struct stat *info, int type, struct FTW *where)
 {
-    (void)info;
-    (void)where;
     int fd = type == FTW_F ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         (void)fdatasync(fd); /* pages that are not written stay */
@@ -57,9 +55,6 @@ static int drop_one(const char *path, const struct stat *info, int type, struct 
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
 {
-    (void)info;
-    (void)type;
-    (void)where;
     return remove(path);
 }
 

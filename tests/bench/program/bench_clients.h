@@ -14,14 +14,12 @@
 struct dp_bench_clients;
 
 /* keys: lent until stop. in_flight: of each client. */
-DP_MUST_USE
 enum dp_status dp_bench_clients_start(struct dp_bench_server *server, const struct dp_bench_keys *keys,
                                       uint32_t clients, uint32_t in_flight, struct dp_bench_clients **out,
                                       struct dp_error *err);
 /* Rows of all pushes that were answered so far. */
 uint64_t dp_bench_clients_rows(const struct dp_bench_clients *clients);
 /* Waits for what is in flight, and frees it; accepts NULL inside, leaves NULL. */
-DP_MUST_USE
 enum dp_status dp_bench_clients_stop(struct dp_bench_clients **clients, struct dp_error *err);
 
 #endif

@@ -12,7 +12,6 @@
 struct dp_jitter;
 
 /* Wakes every millisecond, for at most `minutes`. */
-DP_MUST_USE
 enum dp_status dp_jitter_start(uint32_t minutes, const struct dp_pin *pin, struct dp_jitter **out,
                                struct dp_error *err);
 /* Waits for the thread to end, and returns n. *late: [n] delays in ns, owned by the jitter until free. */

@@ -183,9 +183,6 @@ static enum dp_status make_folder(struct bench_train *b, struct dp_error *err)
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
 {
-    (void)info;
-    (void)type;
-    (void)where;
     return remove(path);
 }
 

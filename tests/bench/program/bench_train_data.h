@@ -26,7 +26,6 @@ enum dp_bench_train_data {
 /* The format's name for data.format. */
 const char *dp_bench_train_data_format(enum dp_bench_train_data data);
 /* Writes `rows` (text: words) to the file `path`, and for images the labels to labels_path. */
-DP_MUST_USE
 enum dp_status dp_bench_train_data_write(enum dp_bench_train_data data, uint64_t rows, const char *path,
                                          const char *labels_path, struct dp_error *err);
 

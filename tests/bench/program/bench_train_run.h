@@ -50,7 +50,6 @@ struct dp_bench_train_figures {
     char device[DP_BENCH_TRAIN_DEVICE_MAX]; /* as the worker names it, or empty */
 };
 
-DP_MUST_USE
 enum dp_status dp_bench_train_run(struct dp_local *local, const struct dp_folder *folder,
                                   const struct dp_bench_train_options *options,
                                   struct dp_bench_train_figures *out, struct dp_error *err);

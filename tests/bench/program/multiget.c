@@ -153,7 +153,6 @@ static enum dp_status issue(void *self, uint32_t slot, uint64_t n, struct dp_err
 {
     struct multiget *m = self;
     size_t rows = (size_t)rows_of(m, n);
-    (void)err;
     (void)pthread_mutex_lock(&m->lock);
     for (uint32_t i = 0; i < READERS; i++) {
         m->part[(m->first + m->count++) % PARTS_MAX] =

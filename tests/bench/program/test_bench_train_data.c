@@ -50,7 +50,6 @@ static size_t lines(const struct file *file)
 
 static void each_kind(void **state)
 {
-    (void)state;
     static const char *const formats[] = {"libsvm", "idx", "pairs", "criteo", "text"};
     for (int kind = DP_BENCH_TRAIN_SPARSE; kind <= DP_BENCH_TRAIN_TEXT; kind++) {
         struct file labels[2], files[2];
@@ -79,7 +78,6 @@ static void each_kind(void **state)
 /* Features of a row ascend, each once, as libsvm's readers want them. */
 static void features_ascend(void **state)
 {
-    (void)state;
     struct file labels, file = written(DP_BENCH_TRAIN_SPARSE, 500, &labels);
     char *rest = NULL;
     for (char *line = strtok_r(file.bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -97,7 +95,6 @@ static void features_ascend(void **state)
 
 static void cannot_be_written(void **state)
 {
-    (void)state;
     for (int kind = DP_BENCH_TRAIN_SPARSE; kind <= DP_BENCH_TRAIN_TEXT; kind++) {
         struct dp_error err = {0};
         assert_int_equal(

@@ -8,7 +8,6 @@
 
 static void known_cases(void **state)
 {
-    (void)state;
     static const struct {
         struct dp_bench_train_lanes
             lanes; /* whole, pulls, copy in, compute, copy out, waiting for the device */
@@ -28,7 +27,6 @@ static void known_cases(void **state)
 
 static void nothing_to_hide(void **state)
 {
-    (void)state;
     static const struct dp_bench_train_lanes host = {10, 2, 0, 0, 0, 0}, alone = {10, 0, 0, 9, 0, 9};
     assert_true(isnan(dp_bench_train_hidden(&host)));
     assert_true(isnan(dp_bench_train_hidden(&alone)));

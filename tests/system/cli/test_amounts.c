@@ -8,7 +8,6 @@
 static void bytes_have_their_unit(void **state)
 {
     char text[32];
-    (void)state;
     assert_string_equal(dp_amount_bytes(0, text), "0 bytes");
     assert_string_equal(dp_amount_bytes(999, text), "999 bytes");
     assert_string_equal(dp_amount_bytes(1234, text), "1.2 kB");
@@ -26,7 +25,6 @@ static void times_are_read(void **state)
                                       "1.5h", "5x", "1001h", "10 min", "99999999999999999999s"};
     struct dp_error err = {0};
     uint64_t s;
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(dp_amount_time(good[i].text, "--every", &s, &err), DP_OK);
         assert_int_equal(s, good[i].s);
@@ -41,7 +39,6 @@ static void progress_tells_what_is_known(void **state)
 {
     struct dp_cli_pace pace = {0};
     char text[160];
-    (void)state;
     dp_amount_progress("cutting", 0, 0, &pace, text, sizeof text);
     assert_string_equal(text, "cutting");
     dp_amount_progress("copying", 1200000, 3400000, &pace, text, sizeof text);

@@ -52,7 +52,6 @@ static enum dp_status parse(char *const *argv, const char **values, bool *help, 
 
 static void flags_come_in_both_forms_and_any_order(void **state)
 {
-    (void)state;
     const char *values[OPTIONS];
     struct dp_error err = {0};
     struct dp_cluster cluster;
@@ -79,7 +78,6 @@ static void flags_come_in_both_forms_and_any_order(void **state)
 /* A suboption begins with a known KEY=; all else is a value, with its commas and colons. */
 static void suboptions_are_taken_off_a_value(void **state)
 {
-    (void)state;
     static const struct {
         char *argv[5];
         const char *name, *value;
@@ -109,7 +107,6 @@ static void suboptions_are_taken_off_a_value(void **state)
 
 static void wrong_flags_are_named_with_the_nearest(void **state)
 {
-    (void)state;
     static const struct {
         char *argv[5];
         const char *text;
@@ -156,7 +153,6 @@ static char *help_text(bool all)
 
 static void help_lists_every_flag(void **state)
 {
-    (void)state;
     char *text = help_text(true);
     for (size_t i = 0; i < OPTIONS; i++)
         assert_non_null(strstr(text, !options[i].name               ? options[i].help
@@ -183,7 +179,6 @@ static void add(struct dp_cli_progress *p, const char *json)
 
 static void progress_sums_the_workers(void **state)
 {
-    (void)state;
     struct dp_cli_progress p = {0};
     char text[160];
     dp_cli_progress_text(&p, text, sizeof text);
@@ -219,7 +214,6 @@ static void progress_sums_the_workers(void **state)
 /* Planted: the last one; the epoch of the run; rubbish taken. */
 static void progress_has_the_first_epoch_that_diverged(void **state)
 {
-    (void)state;
     struct dp_cli_progress p = {0};
     add(&p, "{\"state\":\"done\",\"first_epoch\":10,\"epoch\":3,\"epochs\":4,\"diverged\":3}");
     add(&p, "{\"state\":\"done\",\"first_epoch\":10,\"epoch\":2,\"epochs\":4,\"diverged\":2}");
@@ -231,7 +225,6 @@ static void progress_has_the_first_epoch_that_diverged(void **state)
 /* Planted: said while something moves; said once; nothing said when the first server is away. */
 static void who_is_waited_for_is_said_when_nothing_moves(void **state)
 {
-    (void)state;
     struct dp_cli_still still = {0};
     struct dp_cli_progress p = {0};
     add(&p, "{\"state\":\"training\",\"epoch\":1,\"epochs\":4,\"examples\":5}");
@@ -255,7 +248,6 @@ static void who_is_waited_for_is_said_when_nothing_moves(void **state)
 
 static void notes_that_make_no_sense_change_nothing(void **state)
 {
-    (void)state;
     static const char *const bad[] = {
         "",        "{", "[]", "7", "\"x\"", "{}", "{\"state\":3}", "{\"state\":\"x\",\"epoch\":99999999999}",
         "\xff\xfe"};
@@ -272,7 +264,6 @@ static void notes_that_make_no_sense_change_nothing(void **state)
 
 static void numbers_have_their_thousands_apart(void **state)
 {
-    (void)state;
     static const struct {
         double value;
         const char *text;
@@ -285,7 +276,6 @@ static void numbers_have_their_thousands_apart(void **state)
 
 static void plain_lines_come_seldom_and_only_when_new(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -307,7 +297,6 @@ static void plain_lines_come_seldom_and_only_when_new(void **state)
 
 static void moving_line_is_written_over_itself(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -324,7 +313,6 @@ static void moving_line_is_written_over_itself(void **state)
 
 static void ports_are_apart_and_taken_ones_are_named(void **state)
 {
-    (void)state;
     struct dp_cluster_server servers[2] = {{.shards = 2}, {.shards = 3}};
     struct dp_cluster cluster = {.server_count = 2, .server = servers};
     struct dp_error err = {0};
@@ -366,7 +354,6 @@ static bool there(const char *name)
 
 static void folder_is_locked(void **state)
 {
-    (void)state;
     struct dp_folder folder, second;
     struct dp_error err = {0};
     assert_int_equal(dp_folder_open_to_read(dir, &folder, &err), DP_NOT_FOUND);
@@ -406,7 +393,6 @@ static struct dp_folder begun(const struct dp_folder *was, bool own, uint32_t nu
 /* Planted: a run that was never accepted keeps its place; accept leaves another run's store, or removes that which a run continues on. */
 static void a_new_run_takes_the_place_of_the_current_one(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_folder was = opened(0), next = begun(&was, true, 1), read;
     make("notes.txt");
@@ -448,7 +434,6 @@ static void a_new_run_takes_the_place_of_the_current_one(void **state)
 /* A link that is missing is named, and nothing is removed. */
 static void a_directory_without_its_link_is_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     char path[256];
     struct dp_folder folder = opened(6);
@@ -470,13 +455,11 @@ static void a_directory_without_its_link_is_refused(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     return mkdtemp(dir) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     char remove[64];
     (void)snprintf(remove, sizeof remove, "rm -r %s", dir);
     return system(remove);

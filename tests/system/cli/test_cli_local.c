@@ -64,7 +64,6 @@ static char *explained(const struct dp_local *local)
 
 static void worker_may_end_with_0_only(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     start(local, DP_LOCAL_WORKER, "exit 0");
     await(local, DP_LOCAL_WORKER);
@@ -86,7 +85,6 @@ static void worker_may_end_with_0_only(void **state)
 /* Planted: all workers are spared with one; the first is. */
 static void who_is_spared_may_end_anyhow(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     char text[256];
     start(local, DP_LOCAL_WORKER, "exit 0");
@@ -115,7 +113,6 @@ static void who_is_spared_may_end_anyhow(void **state)
 
 static void server_may_not_end_by_itself(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     start(local, DP_LOCAL_SERVER, "exit 0");
     await(local, DP_LOCAL_SERVER);
@@ -130,7 +127,6 @@ static void server_may_not_end_by_itself(void **state)
 
 static void stop_asks_first(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     start(local, DP_LOCAL_SERVER, "trap 'echo closing; exit 0' TERM; echo 1; while :; do sleep 0.05; done");
     (void)first_line(local);
@@ -153,7 +149,6 @@ static void stop_asks_first(void **state)
 
 static void the_deaf_are_killed_with_all_they_started(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     /* The number is that of a grandchild. */
     start(local, DP_LOCAL_SERVER, "trap '' TERM; sleep 1000 & echo $!; wait");
@@ -181,7 +176,6 @@ static void the_deaf_are_killed_with_all_they_started(void **state)
 
 static void a_second_signal_hurries(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     start(local, DP_LOCAL_SERVER, "trap '' TERM; echo 1; while :; do sleep 0.05; done");
     (void)first_line(local);
@@ -198,7 +192,6 @@ static void a_second_signal_hurries(void **state)
 /* The signal comes when the end has begun by itself: it is the first one. */
 static void the_first_signal_lets_an_end_go_on(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     start(local, DP_LOCAL_SERVER,
           "trap 'kill -INT $PPID; sleep 0.5; exit 0' TERM; echo 1; while :; do sleep 0.05; done");
@@ -210,7 +203,6 @@ static void the_first_signal_lets_an_end_go_on(void **state)
 
 static void what_cannot_be_executed_says_so(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     struct dp_error err = {0};
     const char *const argv[] = {"/nonexistent/program", NULL};
@@ -236,7 +228,6 @@ static char *log_text(const char *path)
 /* Planted: O_TRUNC in every case; the tail of the whole file. */
 static void logs_go_on_from_run_to_run(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     char title[16], older[sizeof log_path + 2];
     (void)unlink(log_path);
@@ -268,7 +259,6 @@ static void logs_go_on_from_run_to_run(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     if (!mkdtemp(dir))
         return -1;
     (void)snprintf(log_path, sizeof log_path, "%s/log", dir);
@@ -277,7 +267,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     (void)unlink(log_path);
     return rmdir(dir);
 }
@@ -296,7 +285,6 @@ static const char *news_of(struct dp_local *local)
 
 static void who_dies_is_started_again_until_the_limit(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     dp_local_restart_dead(local, 3);
     /* It dies twice, then ends well; its log goes on. */
@@ -325,7 +313,6 @@ static void who_dies_is_started_again_until_the_limit(void **state)
 /* The same abort again is given up. Another signal, another last line, or a kill by others in between is another cause. */
 static void a_fault_that_repeats_is_given_up(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     const char *news;
     dp_local_restart_dead(local, 20);
@@ -346,7 +333,6 @@ static void a_fault_that_repeats_is_given_up(void **state)
 
 static void who_refuses_is_not_started_again(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     dp_local_restart_dead(local, 20);
     start(local, DP_LOCAL_SERVER, "echo the store is damaged; exit 2");
@@ -360,7 +346,6 @@ static void who_refuses_is_not_started_again(void **state)
 /* What a program logs last as its error is all that is shown, once, without the prefix of its log. */
 static void who_says_why_is_quoted(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     start(local, DP_LOCAL_WORKER,
           "echo 2026-01-01T00:00:00.000Z info child 7: begins;"
@@ -374,7 +359,6 @@ static void who_says_why_is_quoted(void **state)
 
 static void stopping_ends_the_wait_for_a_restart(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     dp_local_restart_dead(local, 20);
     for (int i = 0; i < 3; i++) {
@@ -393,7 +377,6 @@ static void stopping_ends_the_wait_for_a_restart(void **state)
 /* While workers are asked to stop, the server they still talk to dies. Planted: it is started again. */
 static void who_dies_during_a_stop_stays_dead(void **state)
 {
-    (void)state;
     struct dp_local *local = opened();
     dp_local_restart_dead(local, 20);
     start(local, DP_LOCAL_SERVER,

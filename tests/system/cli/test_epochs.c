@@ -15,7 +15,6 @@ static char report[sizeof place + 8];
 
 static int make_place(void **state)
 {
-    (void)state;
     assert_non_null(mkdtemp(place));
     (void)snprintf(report, sizeof report, "%s/r", place);
     return 0;
@@ -23,7 +22,6 @@ static int make_place(void **state)
 
 static int remove_place(void **state)
 {
-    (void)state;
     (void)unlink(report);
     return rmdir(place);
 }
@@ -56,7 +54,6 @@ static unsigned count(const char *text, const char *part)
 
 static void each_epoch_has_one_line(void **state)
 {
-    (void)state;
     char *text = NULL, *shown = NULL;
     size_t size = 0, shown_size = 0;
     FILE *file = open_memstream(&text, &size), *terminal = open_memstream(&shown, &shown_size);
@@ -101,7 +98,6 @@ static void each_epoch_has_one_line(void **state)
 /* A report of what was lost, of 4 epochs, behind a restore into the third. */
 static void a_checkpoints_epochs_are_not_shown_again(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -126,7 +122,6 @@ static void a_checkpoints_epochs_are_not_shown_again(void **state)
 /* What a report notes of the data is shown as soon as it says so, once; what a finished one says is the summary's. */
 static void notes_are_shown_once(void **state)
 {
-    (void)state;
     static const char *const reports[] = {
         "{\"finished\": false, \"epochs\": [], \"advice\": [\"a typo?\"]}",
         "{\"finished\": false, \"epochs\": [{\"epoch\": 1}], \"advice\": [\"a typo?\"]}",
@@ -155,7 +150,6 @@ static void notes_are_shown_once(void **state)
 /* Of recommenders: the highest K, whatever it is. */
 static void items_ranked_among_all_have_their_columns(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t size = 0;
     struct dp_epoch_table table = {.file = open_memstream(&text, &size)};
@@ -182,7 +176,6 @@ static char *outcome(bool lines_shown)
 
 static void a_long_table_is_cut(void **state)
 {
-    (void)state;
     char part[64];
     write_report(300, true, 2);
     char *text = outcome(true);
@@ -243,7 +236,6 @@ static char *terminal(unsigned wants, unsigned has, unsigned best, bool *cut)
 /* The first, the last, the best and some between, once each, and how many there are. */
 static void a_terminal_is_not_filled(void **state)
 {
-    (void)state;
     static const struct {
         unsigned wants, has, best, lines;
     } cases[] = {{20, 20, 7, 20},     {60, 60, 2, 20}, {60, 60, 1, 19}, {60, 60, 60, 19},
@@ -268,7 +260,6 @@ static void a_terminal_is_not_filled(void **state)
 
 static void changed_rows_and_divided_rates_are_told(void **state)
 {
-    (void)state;
     FILE *file = fopen(report, "we");
     assert_non_null(file);
     fprintf(file, "{\"staleness\": {\"changed\": 0.0625, \"rate_divided_by\": 1.75}, \"epochs\": []}\n");
@@ -282,7 +273,6 @@ static void changed_rows_and_divided_rates_are_told(void **state)
 
 static void workers_that_wait_are_told_what_it_cost(void **state)
 {
-    (void)state;
     FILE *file = fopen(report, "we");
     assert_non_null(file);
     fprintf(file, "{\"workers\": [{\"seconds\": 3}, {\"seconds\": 5}], \"spent_s\": {\"waiting_rule\": 2}, "
@@ -299,7 +289,6 @@ static void workers_that_wait_are_told_what_it_cost(void **state)
 
 static void what_backups_dropped_is_told(void **state)
 {
-    (void)state;
     FILE *file = fopen(report, "we");
     assert_non_null(file);
     fprintf(file, "{\"workers\": [{\"seconds\": 3, \"pushes\": 7, \"examples\": 70}, {\"pushes\": 3, "
@@ -318,7 +307,6 @@ static void what_backups_dropped_is_told(void **state)
 /* Planted: the rate of the first note; the mean since the begin. */
 static void the_time_left_is_not_guessed(void **state)
 {
-    (void)state;
     struct dp_cli_pace pace = {0};
     assert_true(dp_cli_pace_left(&pace, 0, 10000, 1000) == 0);
     assert_true(dp_cli_pace_left(&pace, 1, 10000, 60000) == 0); /* it begins here */

@@ -13,7 +13,6 @@
  * 64 bytes. */
 static void npy_head(void **state)
 {
-    (void)state;
     static const char head[] = "\x93NUMPY\x01\x00\x76\x00"
                                "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 70000), }";
     char out[DP_NPY_HEAD + 1] = "";
@@ -30,7 +29,6 @@ static void npy_head(void **state)
 
 static void names_beside(void **state)
 {
-    (void)state;
     char path[DP_PATH_MAX + 1];
     assert_int_equal(dp_export_names_path("/a/b.npy", path, NULL), DP_OK);
     assert_string_equal(path, "/a/b.names.tsv");
@@ -42,7 +40,6 @@ static void names_beside(void **state)
 
 static void best_of_many(void **state)
 {
-    (void)state;
     struct dp_best best;
     static const double scores[] = {1, 3, 3, -1, 7, 3, 0, 7};
     assert_int_equal(dp_best_init(&best, 4, NULL), DP_OK);
@@ -64,7 +61,6 @@ static void best_of_many(void **state)
 
 static void words_and_flags(void **state)
 {
-    (void)state;
     static const struct dp_option options[] = {{.name = "--top", .argument = "N", .help = ""},
                                                {.name = "--user", .argument = "ID", .help = ""},
                                                {.name = "--all", .help = ""}};

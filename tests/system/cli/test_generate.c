@@ -54,7 +54,6 @@ static uint64_t digest(const struct dp_clicks *clicks, uint64_t first, unsigned 
 /* Pinned: another machine that gives other bytes would train on other data under the same seed. */
 static void rows_are_functions_of_seed_and_number(void **state)
 {
-    (void)state;
     struct dp_clicks *one = clicks_of(FEATURES, 1), *again = clicks_of(FEATURES, 1),
                      *other = clicks_of(FEATURES, 2), *large = clicks_of(100000, 1);
     uint64_t first = digest(one, 0, 1);
@@ -76,7 +75,6 @@ static void rows_are_functions_of_seed_and_number(void **state)
 
 static void sigmoid_is_that_of_libm(void **state)
 {
-    (void)state;
     for (double x = -45; x < 45; x += 0.0173) {
         double wanted = 1 / (1 + exp(-x));
         assert_true(fabs(dp_clicks_sigmoid(x) - wanted) <= 2e-15 * wanted);
@@ -87,7 +85,6 @@ static void sigmoid_is_that_of_libm(void **state)
 /* Rows whose probability lies in the same tenth: labels are 1 as often as the probabilities say. */
 static void labels_come_as_often_as_said(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct dp_clicks *clicks = clicks_of(FEATURES, seed);
         struct dp_truth *truth = calloc(1, sizeof *truth);
@@ -122,7 +119,6 @@ static void labels_come_as_often_as_said(void **state)
 /* Of a column's rows that are not empty, rank k has the share k^-s / sum. Columns: of each exponent. */
 static void categories_follow_zipf(void **state)
 {
-    (void)state;
     static const struct {
         int column;
         double exponent;
@@ -158,7 +154,6 @@ static void categories_follow_zipf(void **state)
 /* What training reads of the lines: labels, sizes of integers, and which categories are the same. */
 static void criteo_reader_reads_them(void **state)
 {
-    (void)state;
     char path[] = "/tmp/dp-clicks-XXXXXX", line[DP_CLICKS_LINE_BYTES];
     static struct dp_clicks_row rows[LINES];
     struct dp_clicks *clicks = clicks_of(FEATURES, 9);
@@ -202,7 +197,6 @@ static void criteo_reader_reads_them(void **state)
 
 static void figures_are_those_of_the_rows(void **state)
 {
-    (void)state;
     enum { ROWS = 1500 };
     struct dp_clicks *clicks = clicks_of(FEATURES, 3);
     struct dp_truth *truth = calloc(1, sizeof *truth);

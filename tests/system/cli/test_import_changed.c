@@ -161,13 +161,11 @@ static void try_files(const char *text, bool padded)
 
 static void sparse_and_dense_tables(void **state)
 {
-    (void)state;
     try_files("logistic", false);
 }
 
 static void dense_tables_with_padding(void **state)
 {
-    (void)state;
     try_files("mlp:10-30-7", true);
 }
 

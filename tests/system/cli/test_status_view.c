@@ -105,7 +105,6 @@ static char *print(const struct dp_status_view *view)
 
 static void states_and_figures_are_those_of_all_shards(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     struct dp_status_view view = gather(s, 5000, NULL);
     assert_int_equal(view.servers, 3);
@@ -137,7 +136,6 @@ static void states_and_figures_are_those_of_all_shards(void **state)
 
 static void held_pulls_are_told(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     struct dp_status_view view = gather(s, 0, NULL);
     char *text = print(&view);
@@ -160,7 +158,6 @@ static void held_pulls_are_told(void **state)
 /* Planted: the state stays "training". A line is no longer than others, and a note is anybody's text. */
 static void whom_a_worker_waits_for_is_told(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     set_note(s, 0, "run/1/progress/0.",
              "{\"state\":\"training\",\"epoch\":2,\"epochs\":5,\"examples_per_s\":7.0,\"awaited\":\"step 323 "
@@ -191,7 +188,6 @@ static void tell_at(struct scene *s, uint32_t worker, const char *state, double 
 /* It was suspended or killed, and its note stays. Planted: whoever reads or is done is silent, too. */
 static void who_says_nothing_for_long_is_silent(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     tell_at(s, 0, "training", 2);
     tell_at(s, 1, "training", 75);
@@ -213,7 +209,6 @@ static void who_says_nothing_for_long_is_silent(void **state)
 /* Between two looks; a server that was started again meanwhile counts anew. */
 static void rates_are_of_the_interval(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     struct dp_status_view before = gather(s, 5000, NULL);
     s->counter[0][0].value += 3000;
@@ -245,7 +240,6 @@ static void set_histograms(struct scene *s, uint32_t shard)
 /* Of all shards, or of the interval; what another version measures is shown, too. */
 static void pushes_are_measured(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     set_histograms(s, 0);
     set_histograms(s, 1);
@@ -292,7 +286,6 @@ static void pushes_are_measured(void **state)
 
 static void workers_are_lines_in_their_order(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     set_note(s, 0, "run/1/progress/10.",
              "{\"state\":\"training\",\"first_epoch\":5,\"epoch\":2,\"epochs\":10,\"examples\":430,"
@@ -316,7 +309,6 @@ static void workers_are_lines_in_their_order(void **state)
 
 static void long_reasons_are_wrapped(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     memset(s->shard[2].reason, 'x', DP_REASON_MAX);
     for (uint32_t i = 7; i < DP_REASON_MAX; i += 8)
@@ -332,7 +324,6 @@ static void long_reasons_are_wrapped(void **state)
 
 static void json_has_the_same(void **state)
 {
-    (void)state;
     struct scene *s = scene();
     struct dp_status_view view = gather(s, 0, NULL);
     char *text = dp_status_view_json(&view, NULL), *all = dp_status_view_json(&view, &s->asks);

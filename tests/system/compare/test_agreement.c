@@ -51,7 +51,6 @@ static json_t *run_of(json_t *root, size_t run)
 
 static void the_same_agrees(void **state)
 {
-    (void)state;
     json_t *other = made(), *file = json_array_get(json_object_get(other, "files"), 0);
     (void)json_object_set_new(file, "path", json_string("elsewhere"));
     says(made(), json_incref(other), "10 of 10 results agree");
@@ -60,7 +59,6 @@ static void the_same_agrees(void **state)
 
 static void what_differs_is_named(void **state)
 {
-    (void)state;
     json_t *other = made();
     (void)json_object_set_new(json_array_get(json_object_get(other, "files"), 0), "blake2b",
                               json_string("1e"));
@@ -90,7 +88,6 @@ static void set_target(json_t *root, double value)
 /* As a person reads it, and once where it is of several modes or of all. */
 static void differences_are_plain(void **state)
 {
-    (void)state;
     json_t *here = made(), *other = made();
     for (size_t r = 0; r < 2; r++)
         (void)json_object_set_new(json_object_get(json_object_get(run_of(other, r), "report"), "settings"),
@@ -112,7 +109,6 @@ static void differences_are_plain(void **state)
 /* The other's, as it was chosen from other results. */
 static void targets_that_were_chosen_are_one(void **state)
 {
-    (void)state;
     json_t *here = made(), *there = made();
     set_target(here, 0.8);
     set_target(there, 0.9);
@@ -126,7 +122,6 @@ static void targets_that_were_chosen_are_one(void **state)
 
 static void a_mean_outside_differs(void **state)
 {
-    (void)state;
     json_t *other = made();
     for (size_t r = 1; r < 6; r += 2) /* sync's */
         (void)json_object_set_new(json_array_get(json_object_get(run_of(other, r), "samples"), 1), "accuracy",
@@ -137,7 +132,6 @@ static void a_mean_outside_differs(void **state)
 
 static void a_divergence_on_one_side_differs(void **state)
 {
-    (void)state;
     json_t *other = made();
     (void)json_object_set_new(run_of(other, 1), "diverged", json_true());
     says(made(), json_incref(other), "  DIFFERS    sync, diverged: 0 of 3 runs here, 1 of 3 there\n");
@@ -147,7 +141,6 @@ static void a_divergence_on_one_side_differs(void **state)
 /* One seed says nothing of another; times to other targets are not compared. */
 static void some_is_not_known(void **state)
 {
-    (void)state;
     json_t *other = made();
     (void)json_object_set_new(json_object_get(other, "settings"), "seeds", json_pack("[i]", 1));
     says(made(), other, "0 of 0 results agree");

@@ -28,7 +28,6 @@ static struct dp_claim claim_of(const json_t *root, enum dp_comparison_quantity 
 /* What a seed does to both modes is not in their difference. */
 static void differences_are_paired(void **state)
 {
-    (void)state;
     static const double async[3] = {0.5, 0.7, 0.9}, sync[3] = {0.55, 0.741, 0.917};
     json_t *root = bed_comparison(3);
     for (int s = 0; s < 3; s++) { /* not in the order of the seeds */
@@ -56,7 +55,6 @@ static void differences_are_paired(void **state)
 /* Holm: of four, the k-th in order at 0.05 / (5 - k), up to the first that fails. */
 static void steps_are_those_of_holm(void **state)
 {
-    (void)state;
     struct dp_claims claims;
     struct dp_error err;
     unsigned seed = 1;
@@ -100,7 +98,6 @@ static void steps_are_those_of_holm(void **state)
 
 static void too_little_shows_nothing(void **state)
 {
-    (void)state;
     static const double high[] = {0.9}, higher[] = {0.91};
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
@@ -115,7 +112,6 @@ static void too_little_shows_nothing(void **state)
 /* With 100 test examples nothing of an accuracy is shown that 100,000 show. */
 static void the_test_set_is_part_of_it(void **state)
 {
-    (void)state;
     for (int examples = 100; examples <= 100000; examples *= 1000) {
         json_t *root = bed_comparison(5);
         for (int s = 1; s <= 5; s++) {
@@ -135,7 +131,6 @@ static void the_test_set_is_part_of_it(void **state)
 /* Samples at 1, 2, 3 s ...: a crossing in the same gap is no order, one in the next gap begins where that ends, one after it is an order. */
 static void an_order_is_beyond_the_samples(void **state)
 {
-    (void)state;
     static const double third[] = {0.5, 0.6, 0.95, 0.96, 0.96}, just[] = {0.5, 0.89, 0.91, 0.96, 0.96},
                         fourth[] = {0.5, 0.6, 0.7, 0.95, 0.96}, fifth[] = {0.5, 0.6, 0.7, 0.8, 0.96};
     const double *const other[] = {just, fourth, fifth};
@@ -155,7 +150,6 @@ static void an_order_is_beyond_the_samples(void **state)
 /* Three pairs differ by two seconds each; a fourth run of sync did not reach the target, or none did. */
 static void a_target_of_some_seeds_is_compared_by_counts(void **state)
 {
-    (void)state;
     static const double soon[] = {0.5, 0.95}, never[] = {0.5, 0.6};
     for (int reached = 0; reached <= 5; reached += 4) {
         json_t *root = bed_comparison(5);

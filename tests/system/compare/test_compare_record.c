@@ -59,7 +59,6 @@ static double target(void)
 /* "rate" is among the settings only where all runs have one. */
 static void a_setting_that_differs_is_not_common(void **state)
 {
-    (void)state;
     for (int other = 0; other < 2; other++) {
         open_with(NULL, NULL);
         for (int i = 0; i < 2; i++) {
@@ -79,7 +78,6 @@ static void a_setting_that_differs_is_not_common(void **state)
 /* 95% of the way from what it began with to what the median seed of the best mode keeps. */
 static void the_target_is_of_the_best_mode(void **state)
 {
-    (void)state;
     open_with(NULL, NULL);
     dp_compare_record_add(&record, run_of("async", 1, "accuracy", 0.1, 0.9));
     dp_compare_record_add(&record, run_of("async", 2, "accuracy", 0.1, 0.2)); /* it went astray */
@@ -112,7 +110,6 @@ static void the_target_is_of_the_best_mode(void **state)
 /* A mode with a run that diverged sets no target while another one has none; and the report's baseline goes before the first sample. */
 static void a_target_is_not_of_a_mode_that_diverged(void **state)
 {
-    (void)state;
     open_with(NULL, NULL);
     json_t *run = run_of("sync", 1, "accuracy", 0.1, 0.8);
     (void)json_object_set_new(run, "report",
@@ -128,7 +125,6 @@ static void a_target_is_not_of_a_mode_that_diverged(void **state)
 /* Between its last tenth of samples it fell back: what it keeps is the worst of them. */
 static void a_target_is_kept(void **state)
 {
-    (void)state;
     open_with(NULL, NULL);
     json_t *run = run_of("async", 1, "accuracy", 0.1, 0.2), *samples = json_object_get(run, "samples");
     for (int i = 3; i <= 20; i++)
@@ -146,7 +142,6 @@ static void a_target_is_kept(void **state)
 /* Of pairs that are ranked, accuracy says next to nothing: most are negatives. */
 static void ranks_come_before_accuracy(void **state)
 {
-    (void)state;
     json_t *run = run_of("async", 1, "accuracy", 0.9, 0.95);
     json_t *samples = json_object_get(run, "samples");
     for (size_t i = 0; i < 2; i++)
@@ -159,7 +154,6 @@ static void ranks_come_before_accuracy(void **state)
 
 static void a_given_target_stays(void **state)
 {
-    (void)state;
     open_with("--target", "loss:0.25");
     dp_compare_record_add(&record, run_of("async", 1, "accuracy", 0.5, 0.9));
     assert_string_equal(dp_compare_record_metric(&record), "loss");
@@ -172,7 +166,6 @@ static void a_given_target_stays(void **state)
 /* Its last sample is better than all others: the run failed all the same, as one of another seed did. */
 static void a_failed_run_has_no_end(void **state)
 {
-    (void)state;
     json_t *failed = run_of("async", 2, "auc", 0.5, 0.99);
     (void)json_object_set_new(failed, "status", json_string("failed"));
     open_with(NULL, NULL);
@@ -195,7 +188,6 @@ static void add_try(size_t mode, const char *rate, int seed, double end)
 
 static void each_mode_gets_its_best_rate(void **state)
 {
-    (void)state;
     open_with("--lr-grid", "0.1,0.01,1");
     add_try(0, "0.1", 1001, 0.9);
     add_try(0, "0.01", 1001, 0.7);

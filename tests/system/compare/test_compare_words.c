@@ -84,7 +84,6 @@ static json_t *clear_case(void)
 
 static void the_first_is_named_where_it_is_shown(void **state)
 {
-    (void)state;
     json_t *root = clear_case();
     says(dp_compare_put_answer, root,
          "async reached accuracy 0.9 sooner than sync, 2.01 [1.50, 4.00] times as fast, and no difference at "
@@ -106,7 +105,6 @@ static void the_first_is_named_where_it_is_shown(void **state)
 /* A rate at the edge of those tried is said to be that. */
 static void rates_and_what_they_leave_open(void **state)
 {
-    (void)state;
     json_t *root = clear_case(), *settings = json_object_get(root, "settings");
     json_t *modes = json_object_get(root, "modes");
     says(dp_compare_put_rates, root, "All modes have one learning rate");
@@ -140,7 +138,6 @@ static void rates_and_what_they_leave_open(void **state)
 /* At which rates, in the first sentence. */
 static void the_race_is_said(void **state)
 {
-    (void)state;
     json_t *root = clear_case(), *settings = json_object_get(root, "settings"),
            *modes = json_object_get(root, "modes");
     (void)json_object_set_new(settings, "rates", json_pack("[f, f, f]", 0.1, 0.001, 0.01));
@@ -156,7 +153,6 @@ static void the_race_is_said(void **state)
 /* The same gap between samples, the same with each seed: no order, and no size of it. */
 static void samples_that_are_far_apart_name_nobody(void **state)
 {
-    (void)state;
     static const double just[] = {0.5, 0.905, 0.95, 0.97};
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
@@ -175,7 +171,6 @@ static void samples_that_are_far_apart_name_nobody(void **state)
 /* The lower it is the better: the faster mode ended worse by its seeds, or it did not. */
 static void a_metric_that_falls_is_read_as_one(void **state)
 {
-    (void)state;
     for (int worse = 0; worse < 2; worse++) {
         json_t *root = bed_comparison(3), *settings = json_object_get(root, "settings");
         (void)json_object_set_new(settings, "metric", json_string("rmse"));
@@ -206,7 +201,6 @@ static void a_metric_that_falls_is_read_as_one(void **state)
 
 static void workers_are_those_of_the_modes(void **state)
 {
-    (void)state;
     json_t *root = bed_comparison(3);
     says(dp_compare_put_what, root, "by 4 workers with 1 server");
     (void)json_object_set_new(json_array_get(json_object_get(root, "modes"), 1), "workers", json_integer(8));
@@ -217,7 +211,6 @@ static void workers_are_those_of_the_modes(void **state)
 /* An interval that excludes 0 does not look as if it held it. */
 static void a_small_difference_has_its_digits(void **state)
 {
-    (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
         const double one = 0.9 + 0.01 * s, other = one + 0.00012 - 0.00001 * s;
@@ -231,7 +224,6 @@ static void a_small_difference_has_its_digits(void **state)
 
 static void nobody_is_first_where_nothing_is_shown(void **state)
 {
-    (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
         bed_add(root, "async", s, s == 1 ? by_fourth : by_second, 4, 100 + s);
@@ -250,7 +242,6 @@ static void nobody_is_first_where_nothing_is_shown(void **state)
 
 static void what_was_not_reached_has_no_number(void **state)
 {
-    (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
         bed_add(root, "async", s, s == 1 ? never : by_second, 4, 100);
@@ -276,7 +267,6 @@ static void what_was_not_reached_has_no_number(void **state)
 
 static void failures_are_said(void **state)
 {
-    (void)state;
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++)
         bed_add(root, "async", s, by_second, 4, 100);
@@ -296,7 +286,6 @@ static void failures_are_said(void **state)
 
 static void seeds_that_were_not_tried_are_said(void **state)
 {
-    (void)state;
     static const double diverged[] = {0.5, NAN};
     json_t *root = bed_comparison(3);
     bed_add(root, "async", 1, diverged, 2, 100);
@@ -321,7 +310,6 @@ static json_t *three_modes(void)
 /* The first is before the next, but not before the third, whose runs are spread. */
 static void the_first_is_before_all_or_none(void **state)
 {
-    (void)state;
     static const double late[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.99},
                         later[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.95};
     json_t *root = three_modes();
@@ -350,7 +338,6 @@ static void the_first_is_before_all_or_none(void **state)
 /* A mode that reached it with some seeds only is not left out of those that may be the first. */
 static void counts_name_nobody(void **state)
 {
-    (void)state;
     json_t *root = three_modes();
     for (int s = 1; s <= 3; s++) {
         bed_add(root, "async", s, by_second, 4, 100 + s);
@@ -366,7 +353,6 @@ static void counts_name_nobody(void **state)
 /* What a mode was trained on stands next to its end. */
 static void what_was_dropped_is_said(void **state)
 {
-    (void)state;
     json_t *root = clear_case();
     for (size_t i = 1; i < 6; i += 2) {
         json_t *report = json_object_get(json_array_get(json_object_get(root, "runs"), i), "report");
@@ -384,7 +370,6 @@ static void what_was_dropped_is_said(void **state)
 /* The metric counts the order of predictions alone, so it can be fine while their sizes are not. */
 static void a_loss_far_above_the_constant_is_said(void **state)
 {
-    (void)state;
     for (int above = 0; above < 2; above++) {
         json_t *root = clear_case(), *run;
         size_t i;
@@ -414,7 +399,6 @@ static void a_loss_far_above_the_constant_is_said(void **state)
 /* Where no mode is shown to be the first, the ends are compared all the same. */
 static void the_end_is_said_where_no_mode_is_first(void **state)
 {
-    (void)state;
     static const double late[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.99};
     json_t *root = three_modes();
     for (int s = 1; s <= 3; s++) {
@@ -432,7 +416,6 @@ static void the_end_is_said_where_no_mode_is_first(void **state)
 
 static void short_trainings_have_no_times(void **state)
 {
-    (void)state;
     json_t *root = clear_case(), *run;
     size_t i;
     json_array_foreach(json_object_get(root, "runs"), i, run)(void) json_object_set_new(
@@ -448,7 +431,6 @@ static void short_trainings_have_no_times(void **state)
 /* They differ by less than their spread, and the interval is of a few samples. */
 static void few_samples_have_no_times(void **state)
 {
-    (void)state;
     static const double third[] = {0.5, 0.6, 0.95, 0.96}, other[] = {0.5, 0.7, 0.89, 0.95};
     json_t *root = bed_comparison(5);
     for (int s = 1; s <= 5; s++) {
@@ -463,7 +445,6 @@ static void few_samples_have_no_times(void **state)
 /* Four digits say nothing of a metric without a range. */
 static void numbers_have_the_digits_that_count(void **state)
 {
-    (void)state;
     static const struct {
         double value;
         const char *text;
@@ -481,7 +462,6 @@ static void numbers_have_the_digits_that_count(void **state)
 
 static void the_limit_is_that_of_the_rule(void **state)
 {
-    (void)state;
     json_t *root = clear_case();
     json_t *report = json_object_get(json_array_get(json_object_get(root, "runs"), 1), "report");
     (void)json_object_set_new(report, "spent_s",
@@ -503,7 +483,6 @@ static void the_limit_is_that_of_the_rule(void **state)
 
 static void a_page_shows_all_of_it(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"No one &lt;waits&gt;.",     "sooner than sync, ",
                                         "<td class=\"t\">sync</td>", "Every run",
                                         "not reached</td>",          "</html>"};
@@ -529,7 +508,6 @@ static void a_page_shows_all_of_it(void **state)
 /* Tries are scored on another set, which may have another metric. */
 static void rates_have_the_metric_of_their_tries(void **state)
 {
-    (void)state;
     json_t *root = clear_case(), *settings = json_object_get(root, "settings");
     (void)json_object_set_new(settings, "rates", json_pack("[f, f]", 0.1, 0.01));
     (void)json_object_set_new(settings, "grid_metric", json_string("hr@10"));

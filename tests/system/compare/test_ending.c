@@ -35,7 +35,6 @@ static enum dp_ending_sign sign_of(const char *metric, const double *values, siz
 
 static void an_end_is_held_against_its_begin_and_a_constant(void **state)
 {
-    (void)state;
     static const struct {
         const char *metric;
         double values[4];
@@ -66,7 +65,6 @@ static void an_end_is_held_against_its_begin_and_a_constant(void **state)
 
 static void what_did_not_end_has_failed_or_says_that_it_diverged(void **state)
 {
-    (void)state;
     static const double up[] = {0.1, 0.9};
     json_t *root = bed_comparison(3);
     bed_fail(root, "async", 1, "training has diverged in epoch 3");

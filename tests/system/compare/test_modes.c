@@ -24,7 +24,6 @@ static void refused(const char *text, const char *why)
 
 static void each_form_is_a_mode(void **state)
 {
-    (void)state;
     static const struct {
         const char *consistency;
         enum dp_compare_kind kind;
@@ -48,7 +47,6 @@ static void each_form_is_a_mode(void **state)
 
 static void what_is_no_mode_is_named(void **state)
 {
-    (void)state;
     refused("", "'' is no mode");
     refused("async,", "'' is no mode");
     refused("async,assync", "'assync' is no mode");
@@ -74,7 +72,6 @@ static void what_is_no_mode_is_named(void **state)
 /* A path of one mode is no other's. */
 static void paths_differ(void **state)
 {
-    (void)state;
     char one[DP_COMPARE_NAME], other[DP_COMPARE_NAME];
     assert_int_equal(dp_compare_modes_parse("sync:1,sync@1,sync,sync[batch=1],sync[batch=1]+prefetch,"
                                             "sync[rate=1e-3,optimizer=l2=1]",
@@ -92,7 +89,6 @@ static void paths_differ(void **state)
 /* Settings of their own, by the names of run's flags; what is the same for all modes is not among them. */
 static void a_mode_has_settings_of_its_own(void **state)
 {
-    (void)state;
     assert_int_equal(dp_compare_modes_parse(
                          "sync@4[batch=4],async[rate=0.01,decay=cosine,optimizer=sgd:momentum=0.5,l2=1],"
                          "async[rate_by_staleness]+prefetch,hogwild@3[push_every=1],"
@@ -120,7 +116,6 @@ static void a_mode_has_settings_of_its_own(void **state)
 
 static void settings_are_checked_by_name(void **state)
 {
-    (void)state;
     static const char *const of_all[] = {
         "model=mf:2",       "train=x",   "test=x",      "seed=2",          "dir=x",     "epochs=2",
         "workers=2",        "threads=2", "work=leased", "inject=pace=1ms", "cluster=x", "scale=2",
@@ -150,7 +145,6 @@ static void settings_are_checked_by_name(void **state)
 
 static void promises_fit(void **state)
 {
-    (void)state;
     char promise[DP_COMPARE_PROMISE_BYTES];
     static const char *const words[] = {"fixed share", "common list",      "more than 1000000 steps",
                                         "equal bits",  "the 1023 slowest", "Hogwild!",
@@ -191,7 +185,6 @@ static void plan_refused(enum dp_status st, const char *why)
 
 static void a_plan_has_the_flags_of_runs(void **state)
 {
-    (void)state;
     struct dp_compare_plan plan;
     struct dp_cluster *cluster = NULL;
     assert_int_equal(PLAN(&plan, "--workers", "4", "--modes", "sync:1,hogwild", "--inject",
@@ -219,7 +212,6 @@ static void a_plan_has_the_flags_of_runs(void **state)
 /* Of a mode, as its runs have them: its own before those of all; no pull ahead but with +prefetch. */
 static void a_plan_has_the_settings_of_modes(void **state)
 {
-    (void)state;
     struct dp_compare_plan plan;
     struct dp_cluster *cluster = NULL;
     assert_int_equal(PLAN(&plan, "--batch", "32", "--optimizer", "momentum=0.1", "--optimizer", "sgd",
@@ -242,7 +234,6 @@ static void a_plan_has_the_settings_of_modes(void **state)
 /* Each mode gets a rate of its own, unless it names one, or --lr-grid none. */
 static void rates_are_sought_by_default(void **state)
 {
-    (void)state;
     struct dp_compare_plan plan;
     assert_int_equal(PLAN(&plan, "--modes", "sync,async[rate=0.5]"), DP_OK);
     assert_int_equal(plan.rates, 3);
@@ -266,7 +257,6 @@ static void rates_are_sought_by_default(void **state)
 
 static void what_no_run_would_take_is_refused(void **state)
 {
-    (void)state;
     struct dp_compare_plan plan;
     plan_refused(PLAN(&plan, "--workers", "4", "--inject", "straggler=4:2x"), "the workers are 0 .. 3");
     plan_refused(
@@ -291,7 +281,6 @@ static void what_no_run_would_take_is_refused(void **state)
 /* As downpour-allreduce does, before anything is started. */
 static void what_ranks_lack_is_refused(void **state)
 {
-    (void)state;
     struct dp_compare_plan plan;
     assert_int_equal(PLAN(&plan, "--modes", "sync[push_every=1],allreduce[batch=4]"), DP_OK);
     plan_refused(PLAN(&plan, "--modes", "sync,allreduce[push_every=2]"),
@@ -303,7 +292,6 @@ static void what_ranks_lack_is_refused(void **state)
 /* A factor needs a pace that it multiplies; a time is added to whatever a minibatch takes. */
 static void a_factor_needs_a_pace(void **state)
 {
-    (void)state;
     struct dp_compare_plan plan;
     plan_refused(PLAN(&plan, "--workers", "4", "--inject", "straggler=3:10x"),
                  "add pace=TIME (such as 20ms)");

@@ -22,7 +22,6 @@ static char *escaped(const char *text)
 
 static void text_is_no_markup(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"a<b>&\"c\" 'd'", "a&lt;b&gt;&amp;&quot;c&quot; &#39;d&#39;"},
         {"</style><script>x()</script>", "&lt;/style&gt;&lt;script&gt;x()&lt;/script&gt;"},
@@ -41,7 +40,6 @@ static void text_is_no_markup(void **state)
 /* Each verb that is given a text. */
 static void no_verb_forgets_it(void **state)
 {
-    (void)state;
     static const char bad[] = "<i>'\"&";
     static const struct dp_plot_series series[] = {{.name = bad}, {.name = bad}};
     const struct dp_plot plot = {
@@ -76,7 +74,6 @@ static void no_verb_forgets_it(void **state)
 
 static void numbers_are_bounded(void **state)
 {
-    (void)state;
     char text[DP_PAGE_NUMBER_BYTES];
     assert_string_equal(dp_page_number(1234567.4, -1, text), "1,234,567");
     assert_string_equal(dp_page_number(0.12345, 4, text), "0.1235");
@@ -89,7 +86,6 @@ static void numbers_are_bounded(void **state)
 /* Papers have no style of ours. */
 static void a_file_stands_alone(void **state)
 {
-    (void)state;
     char *out = NULL, name[DP_FIGURE_NAME_BYTES];
     size_t size = 0;
     static const double x[] = {1}, y[] = {2};

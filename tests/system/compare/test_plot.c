@@ -55,7 +55,6 @@ static const char *texts_of(const char *text, char out[400])
 
 static void points_are_chosen_and_gaps_left_out(void **state)
 {
-    (void)state;
     static char path[16384];
     char texts[400];
     double x[5000], y[5000];
@@ -91,7 +90,6 @@ static void points_are_chosen_and_gaps_left_out(void **state)
 /* A band has gaps of its own, and ends where a logarithmic axis does. */
 static void bands_have_gaps(void **state)
 {
-    (void)state;
     static const double x[] = {1, 2, 3, 4}, y[] = {100, 10, 2, 1}, high[] = {110, 11, 3, 2};
     const double low[] = {90, (double)NAN, 1, -1};
     const struct dp_plot_series series = {.name = "n", .points = 4, .x = x, .y = y, .low = low, .high = high};
@@ -111,7 +109,6 @@ static void bands_have_gaps(void **state)
 /* In print without colours. */
 static void series_have_marks_and_dashes(void **state)
 {
-    (void)state;
     static const char *const names[] = {"sync",  "m",         "async",     "ssp:1",
                                         "ssp:4", "hogwild@2", "allreduce", "sync:1"};
     enum dp_colour colours[8], alone;
@@ -150,7 +147,6 @@ static void series_have_marks_and_dashes(void **state)
 /* Each mark has a form of its own; open ones have the paper's colour. */
 static void marks_differ(void **state)
 {
-    (void)state;
     char *out[DP_COLOURS];
     size_t size;
     for (int c = 0; c < DP_COLOURS; c++) {
@@ -168,7 +164,6 @@ static void marks_differ(void **state)
 
 static void dots_have_intervals(void **state)
 {
-    (void)state;
     static const double x[] = {0.5, 2}, low[] = {0.25, 1.5}, high[] = {1.25, 3};
     const struct dp_plot_series series[] = {
         {.name = "ssp:4", .points = 1, .x = &x[0], .low = &low[0], .high = &high[0]},
@@ -190,7 +185,6 @@ static void dots_have_intervals(void **state)
 /* A scale can be read off two tics at least. */
 static void a_logarithmic_axis_has_two_tics(void **state)
 {
-    (void)state;
     static const double x[] = {0.12, 8}, longer[] = {0.12, 12}, y[] = {1, 2};
     struct dp_plot_series series = {.name = "a", .points = 2, .x = x, .y = y};
     const struct dp_plot plot = {
@@ -206,7 +200,6 @@ static void a_logarithmic_axis_has_two_tics(void **state)
 
 static void bars_are_stacked_hatched_and_have_errors(void **state)
 {
-    (void)state;
     static const char *const categories[] = {"0", "1"};
     static const double low[] = {30, 40}, high[] = {70, 60}, least[] = {20, 30}, most[] = {35, 45};
     static const struct dp_plot_series series[] = {
@@ -241,7 +234,6 @@ static void bars_are_stacked_hatched_and_have_errors(void **state)
 /* Categories that are an order may lack names where there is no room; others stand aslant. */
 static void names_of_bars_have_room(void **state)
 {
-    (void)state;
     static const char *const categories[] = {"one-half",   "two-half",    "four-half",
                                              "eight-half", "many-halves", "more"};
     static const double y[] = {1, 2, 3, 4, 5, 6};
@@ -265,7 +257,6 @@ static void names_of_bars_have_room(void **state)
 /* Nothing to see, one point, equal values, values that are too large or too near each other: there are axes all the same. */
 static void an_empty_range_is_widened(void **state)
 {
-    (void)state;
     static const double x[] = {1, 2, 3}, same[] = {2, 2, 2};
     const double none[] = {(double)NAN, (double)NAN, (double)NAN}, huge[] = {1e308, -1e308, HUGE_VAL},
                  equal[] = {1e18, 1e18 + 128, 1e18};

@@ -18,7 +18,6 @@ static void near(double got, double right, double within)
 
 static void quantiles_are_those_of_the_tables(void **state)
 {
-    (void)state;
     near(dp_student_quantile(0.05, 1), 12.706205, 1e-6);
     near(dp_student_quantile(0.05, 4), 2.776445, 1e-6);
     near(dp_student_quantile(0.05, 30), 2.042272, 1e-6);
@@ -40,7 +39,6 @@ static void quantiles_are_those_of_the_tables(void **state)
 /* By scipy.stats.nct: where its tail above the quantile is 0.8. */
 static void power_is_of_noncentral_t(void **state)
 {
-    (void)state;
     near(dp_student_shift(0.05, 0.8, 4), 3.76106, 2e-4);
     near(dp_student_shift(0.0125, 0.8, 4), 5.53827, 2e-4);
     near(dp_student_shift(0.0125, 0.8, 2), 11.33809, 1e-3);
@@ -50,7 +48,6 @@ static void power_is_of_noncentral_t(void **state)
 
 static void counts_are_compared_exactly(void **state)
 {
-    (void)state;
     near(dp_fisher_p(5, 5, 0, 5), 0.0079365, 1e-7);
     near(dp_fisher_p(4, 5, 1, 5), 0.2063492, 1e-7);
     near(dp_fisher_p(4, 5, 5, 5), 1, 1e-12);
@@ -61,7 +58,6 @@ static void counts_are_compared_exactly(void **state)
 
 static void an_interval_is_of_student(void **state)
 {
-    (void)state;
     const double five[] = {3, 1, NAN, 2, 5, 4};
     struct dp_interval out = dp_interval_of(five, 6, 0.05);
     assert_int_equal(out.n, 5);
@@ -81,7 +77,6 @@ static void an_interval_is_of_student(void **state)
 /* Three equal accuracies on 360 test examples: 1.96 standard errors of a logit are 1.96 / sqrt(360 * 0.9 * 0.1). */
 static void an_interval_is_not_narrower_than_the_test_set(void **state)
 {
-    (void)state;
     static const double end[] = {0.9}, all[] = {1.0};
     json_t *root = bed_comparison(3);
     for (int s = 1; s <= 3; s++) {
@@ -100,7 +95,6 @@ static void an_interval_is_not_narrower_than_the_test_set(void **state)
 
 static void a_target_is_reached_between_two_samples(void **state)
 {
-    (void)state;
     static const double late[] = {0.5, NAN, 0.88, 0.92, 0.7}, never[] = {0.5, 0.89}, soon[] = {0.95, 0.96};
     json_t *root = bed_comparison(3);
     bed_add(root, "async", 1, late, 5, 1);
@@ -152,7 +146,6 @@ static void refused(const char *text, enum dp_status right, const char *why)
 
 static void what_is_no_comparison_is_refused(void **state)
 {
-    (void)state;
     refused(NULL, DP_NOT_FOUND, "cannot read");
     refused("{", DP_DATA, "line 1");
     refused("{}", DP_DATA, "not the report of a comparison");

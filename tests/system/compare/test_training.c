@@ -17,7 +17,6 @@ static char report[sizeof place + 16];
 
 static int make_place(void **state)
 {
-    (void)state;
     assert_non_null(mkdtemp(place));
     (void)snprintf(report, sizeof report, "%s/report.json", place);
     return 0;
@@ -25,7 +24,6 @@ static int make_place(void **state)
 
 static int remove_place(void **state)
 {
-    (void)state;
     (void)unlink(report);
     return rmdir(place);
 }
@@ -70,7 +68,6 @@ static const char full[] =
 /* Planted: the sum of waits counted as a kind of its own; p99 as the last bucket. */
 static void words_say_what_the_report_says(void **state)
 {
-    (void)state;
     char *warnings, *text = summary_of(full, &warnings);
     assert_string_equal(
         text,
@@ -93,7 +90,6 @@ static void words_say_what_the_report_says(void **state)
 
 static void what_is_not_there_is_not_said(void **state)
 {
-    (void)state;
     static const char *const cases[][3] = {
         {"{\"epochs\": []}", "A model was trained for 0 epochs. ",
          "This training is not finished: the report was written after 0 epochs. "},
@@ -123,7 +119,6 @@ static void what_is_not_there_is_not_said(void **state)
 /* A kind of time that this build does not know is in "other"; sums, the device's own clock and what is no time are in none. */
 static void each_kind_of_time_has_its_place(void **state)
 {
-    (void)state;
     static const double wanted[DP_SHARES] = {[DP_SHARE_COMPUTE] = 1,
                                              [DP_SHARE_REQUESTS] = 5,
                                              [DP_SHARE_RULE] = 4,
@@ -144,7 +139,6 @@ static void each_kind_of_time_has_its_place(void **state)
 
 static void what_is_known_of_the_origin_is_said(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"{}", ""},
         {"{\"machine\": {\"cores\": \"x\", \"memory_bytes\": null}, \"version\": 3}", ""},
@@ -174,7 +168,6 @@ static void refused(const char *text, enum dp_status why, const char *part)
 
 static void what_is_no_report_is_refused(void **state)
 {
-    (void)state;
     struct dp_training training;
     struct dp_error err = {0};
     refused("", DP_DATA, "is damaged (line 1");
@@ -191,7 +184,6 @@ static void what_is_no_report_is_refused(void **state)
 
 static void distributions_have_their_bounds(void **state)
 {
-    (void)state;
     struct dp_training_histogram h;
     json_t *one = json_loads("{\"upper\": [0, 1, 3, 7, null], \"counts\": [1, 2, 3, 0, 4]}", 0, NULL),
            *shares = json_loads("{\"upper\": [0, 0.01, 0.1], \"counts\": [1, 2, 0]}", 0, NULL),

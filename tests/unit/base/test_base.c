@@ -22,7 +22,6 @@
 
 static void error_text_keeps_cause_behind_context(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     assert_int_equal(dp_fail(&err, DP_IO, "disk %d gone", 3), DP_IO);
     assert_int_equal(dp_wrap(&err, DP_CORRUPT, "opening '%s'", "x"), DP_CORRUPT);
@@ -40,7 +39,6 @@ static void error_text_keeps_cause_behind_context(void **state)
 
 static void statuses_have_names_and_classes(void **state)
 {
-    (void)state;
     assert_string_equal(dp_status_name(DP_AGAIN), "AGAIN");
     assert_int_equal(dp_status_class(DP_AGAIN), DP_CLASS_RETRY);
     assert_int_equal(dp_status_class(DP_CORRUPT), DP_CLASS_FATAL);
@@ -51,7 +49,6 @@ static void statuses_have_names_and_classes(void **state)
 
 static void numbers_are_the_whole_string_or_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     uint64_t u = 0;
     double d = 0;
@@ -79,7 +76,6 @@ static void numbers_are_the_whole_string_or_refused(void **state)
 /* Planted: a time without a unit is one of milliseconds; no upper bound. */
 static void times_have_a_unit(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t ns;
@@ -116,7 +112,6 @@ static void times_have_a_unit(void **state)
 
 static void bf16_rounds_to_nearest_even(void **state)
 {
-    (void)state;
     assert_int_equal(dp_f32_to_bf16(1.0f), 0x3f80);
     assert_int_equal(dp_f32_to_bf16(1.0f + 0x1p-8f), 0x3f80); /* tie: to even */
     assert_int_equal(dp_f32_to_bf16(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);
@@ -136,7 +131,6 @@ static void bf16_arrays_equal_single_values(void **state)
     static const uint16_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { MOST = 37 };
     uint32_t value = 0;
-    (void)state;
     for (uint32_t round = 0; value < 6 * 0x10000; round++) {
         size_t n = round % (MOST + 1);
         float from[MOST], back[MOST + 1];
@@ -164,7 +158,6 @@ static void bf16_arrays_equal_single_values(void **state)
 
 static void big_endian_order_is_numeric_order(void **state)
 {
-    (void)state;
     unsigned char a[8], b[8];
     dp_store_u64be(a, 255);
     dp_store_u64be(b, 256);
@@ -192,7 +185,6 @@ static void *take_all(void *arg)
 
 static void queue_hands_everything_over_in_order(void **state)
 {
-    (void)state;
     struct relay relay = {0};
     struct dp_error err = {0};
     pthread_t taker;
@@ -228,7 +220,6 @@ static bool ends_the_process(bool allowed, uint32_t timeout_ms)
 
 static void what_waits_is_not_called_where_nothing_may(void **state)
 {
-    (void)state;
     assert_true(ends_the_process(false, 1));
     assert_false(ends_the_process(false, 0)); /* does not wait */
     assert_false(ends_the_process(true, 1));
@@ -238,7 +229,6 @@ static void what_waits_is_not_called_where_nothing_may(void **state)
 
 static void queue_is_bounded_and_its_waits_end(void **state)
 {
-    (void)state;
     struct dp_queue *queue = NULL;
     struct dp_error err = {0};
     void *item;
@@ -253,7 +243,6 @@ static void queue_is_bounded_and_its_waits_end(void **state)
 
 static void page_blocks_are_aligned_and_zero(void **state)
 {
-    (void)state;
     size_t bytes = ((size_t)4 << 20) + 5;
     char *block = dp_pages_alloc(bytes);
     assert_non_null(block);
@@ -267,7 +256,6 @@ static void page_blocks_are_aligned_and_zero(void **state)
 /* A pipe that is full and not read: the line is lost, nobody waits, and the next that gets through says how many were. */
 static void the_log_waits_for_no_reader(void **state)
 {
-    (void)state;
     static char taken[1u << 18];
     int ends[2], kept = dup(STDERR_FILENO);
     assert_true(kept >= 0 && pipe(ends) == 0);
@@ -297,7 +285,6 @@ static void the_log_waits_for_no_reader(void **state)
 
 static void text_from_outside_is_made_fit_to_print(void **state)
 {
-    (void)state;
     static const struct {
         const char *from, *to;
     } cases[] = {
@@ -327,7 +314,6 @@ static void text_from_outside_is_made_fit_to_print(void **state)
 /* The values of other programs: files and tables depend on them. */
 static void hashes_are_the_published_ones(void **state)
 {
-    (void)state;
     assert_true(dp_hash_text("") == UINT64_C(0xcbf29ce484222325));
     assert_true(dp_hash_text("a") == UINT64_C(0xaf63dc4c8601ec8c));
     assert_true(dp_hash_bytes(dp_hash_text("foo"), "bar", 3) == UINT64_C(0x85944171f73967e8));
@@ -337,7 +323,6 @@ static void hashes_are_the_published_ones(void **state)
 
 static void the_first_place_not_below(void **state)
 {
-    (void)state;
     enum { MANY = 9 };
     uint64_t wide[MANY];
     uint32_t narrow[MANY];

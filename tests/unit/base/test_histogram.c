@@ -7,7 +7,6 @@
 
 static void numbers_fall_into_powers_of_two(void **state)
 {
-    (void)state;
     struct dp_histogram h;
     dp_histogram_init_numbers(&h, "n");
     assert_int_equal(h.buckets, 17);
@@ -27,7 +26,6 @@ static void numbers_fall_into_powers_of_two(void **state)
 
 static void shares_fall_into_percents(void **state)
 {
-    (void)state;
     struct dp_histogram h;
     const double values[] = {0, 1e-9, 0.01, 0.011, 0.05, 0.1, 0.100001, 0.95, 1};
     const uint64_t want[13] = {1, 2, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 2};
@@ -40,7 +38,6 @@ static void shares_fall_into_percents(void **state)
 
 static void quantiles_are_the_values_buckets(void **state)
 {
-    (void)state;
     struct dp_histogram h;
     dp_histogram_init_numbers(&h, "n");
     assert_int_equal(dp_histogram_quantile(&h, 0.99), 0);
@@ -55,7 +52,6 @@ static void quantiles_are_the_values_buckets(void **state)
 
 static void they_add_up_and_are_told_since(void **state)
 {
-    (void)state;
     struct dp_histogram a, b, other;
     dp_histogram_init_numbers(&a, "n");
     dp_histogram_init_numbers(&b, "n");

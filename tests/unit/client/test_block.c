@@ -29,7 +29,6 @@ static void *read_and_release(void *arg)
 
 static void the_last_holder_frees(void **state)
 {
-    (void)state;
     static struct dp_frame frame[FRAMES];
     pthread_barrier_t start;
     struct reader reader[2] = {{&start, frame, 0}, {&start, frame + 1, 0}};

@@ -14,7 +14,6 @@
 
 static void open_greets_each_shard_and_asks_the_first_for_a_stream(void **state)
 {
-    (void)state;
     struct bench b = opened(3, false);
     assert_int_equal(dp_client_shards(b.client), 3);
     assert_int_equal(b.net->shard[0].stream, 900);
@@ -26,7 +25,6 @@ static void open_greets_each_shard_and_asks_the_first_for_a_stream(void **state)
 
 static void open_names_the_shard_that_is_not_there(void **state)
 {
-    (void)state;
     struct bench b = made(3);
     b.net->dead[1] = true;
     uint64_t start = b.net->now_ns;
@@ -64,7 +62,6 @@ static enum dp_status not_the_first(const struct dp_fake_turn *it)
 
 static void open_passes_refusals_on(void **state)
 {
-    (void)state;
     struct bench b = made(2);
     b.net->tamper = swap_ranges;
     assert_int_equal(open_client(&b), DP_ARGUMENT);
@@ -121,7 +118,6 @@ static struct bench made_with_stores(uint64_t first, uint64_t second)
 
 static void stores_of_two_registers_do_not_belong_together(void **state)
 {
-    (void)state;
     struct bench b = made_with_stores(8, 9);
     assert_int_equal(open_client(&b), DP_GENERATION);
     text_has(&b, "its store is known to register 0000000");
@@ -143,7 +139,6 @@ static void restarted(struct bench *b)
 
 static void a_store_does_not_become_another(void **state)
 {
-    (void)state;
     struct bench b = made_with_stores(8, 8);
     assert_int_equal(open_client(&b), DP_OK);
     struct dp_client_table *t = table(&b, "t", 3);
@@ -175,7 +170,6 @@ static bool gives_up(void *context)
 
 static void control_alone_and_given_up(void **state)
 {
-    (void)state;
     struct bench b = made(0);
     uint32_t left = UINT32_MAX;
     b.options.gives_up = gives_up;
@@ -226,7 +220,6 @@ static void rows_come_and_go(uint32_t shards, bool bf16)
 
 static void duplicates_and_any_order_on_any_number_of_shards(void **state)
 {
-    (void)state;
     for (uint32_t shards = 1; shards <= 8; shards++) {
         rows_come_and_go(shards, false);
         rows_come_and_go(shards, true);
@@ -241,7 +234,6 @@ static int ascending(const void *a, const void *b)
 
 static void lent_keys_and_several_tables_in_one_request(void **state)
 {
-    (void)state;
     enum { N = 40 };
     for (int bf16 = 0; bf16 < 2; bf16++) {
         struct bench b = opened(4, bf16);
@@ -284,7 +276,6 @@ static void lent_keys_and_several_tables_in_one_request(void **state)
 
 static void bf16_halves_the_bytes_of_values(void **state)
 {
-    (void)state;
     size_t bytes[2];
     static float g[100][64];
     uint64_t key[100];
@@ -306,7 +297,6 @@ static void bf16_halves_the_bytes_of_values(void **state)
 
 static void empty_requests(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 2);
     struct dp_pulled_at at[2] = {{1, 1}, {1, 1}};
@@ -331,7 +321,6 @@ static void empty_requests(void **state)
 
 static void a_push_that_is_not_finite_is_refused_whole(void **state)
 {
-    (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         struct bench b = opened(4, bf16);
         struct dp_client_table *t = table(&b, "users", 2);
@@ -366,7 +355,6 @@ static void a_push_that_is_not_finite_is_refused_whole(void **state)
 
 static void arguments_are_checked(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false), other = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 2), *foreign = table(&other, "t", 2), *none;
     struct dp_keys *keys;
@@ -394,7 +382,6 @@ static void arguments_are_checked(void **state)
 
 static void a_request_over_the_limits_is_not_sent(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 64);
     size_t n = DP_FRAME_BYTES_MAX / 256 + 1;
@@ -419,7 +406,6 @@ static void a_request_over_the_limits_is_not_sent(void **state)
 
 static void tables_are_checked_against_what_is_there(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4), *again = NULL;
     struct dp_table_spec spec = {.name = "t", .dim = 4, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
@@ -468,7 +454,6 @@ static void lose_answer(const struct dp_fake_turn *it)
  * shard applied it or not, it counts once at most, and the next push counts. */
 static void a_push_that_times_out_counts_once_at_most(void **state)
 {
-    (void)state;
     for (uint32_t applies = 0; applies < 2; applies++) {
         struct bench b = opened(1, false);
         struct dp_client_table *t = table(&b, "t", 1);
@@ -494,7 +479,6 @@ static void a_push_that_times_out_counts_once_at_most(void **state)
 /* A push whose first answer was lost is repeated because it was sent again: that is no news for its owner. */
 static void a_push_that_was_sent_again_is_not_told_as_repeated(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct deaf deaf = {.silent = true, .applies = true};
     const struct dp_push_options options = {.rate = 1};
@@ -529,7 +513,6 @@ static enum dp_status note_deadline(const struct dp_fake_turn *it)
 /* What changes rows or tables carries no deadline of its caller: a shard that dropped it would let what is behind it overtake. */
 static void only_pulls_carry_their_deadline(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct deadlines seen = {{0}};
     const struct dp_table_spec spec = {.name = "t", .dim = 1, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};

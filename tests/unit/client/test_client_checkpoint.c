@@ -23,7 +23,6 @@ static enum dp_status order(struct bench *b, enum dp_checkpoint_action action)
 
 static void all_shards_answer_whatever_is_lost(void **state)
 {
-    (void)state;
     struct bench b = opened(SHARDS, false);
     b.net->faults.lose = 300;
     b.net->faults.twice = 300;
@@ -47,7 +46,6 @@ static void all_shards_answer_whatever_is_lost(void **state)
 
 static void each_shard_hears_what_it_lacks(void **state)
 {
-    (void)state;
     struct bench b = opened(SHARDS, false);
     const uint64_t pushes[4] = {70, 1, 71, 4};
     asks[1].missing = 2;
@@ -71,7 +69,6 @@ static enum dp_status second_refuses(const struct dp_fake_turn *it)
 
 static void a_refusal_and_a_silence_name_the_shard(void **state)
 {
-    (void)state;
     struct bench b = opened(SHARDS, false);
     b.net->refuse = second_refuses;
     assert_int_equal(order(&b, DP_CHECKPOINT_BEGIN), DP_IN_USE);
@@ -98,8 +95,6 @@ static void first_server_gives_up(const struct dp_fake_turn *turn)
 
 static enum dp_status rest(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
-    (void)context;
-    (void)err;
     assert_int_equal(state->stage, DP_CHECKPOINT_CUTTING);
     return DP_OK;
 }
@@ -107,7 +102,6 @@ static enum dp_status rest(void *context, const struct dp_checkpoint_state *stat
 /* Its status is no reason to look again. */
 static void one_that_the_first_server_gives_up_is_over(void **state)
 {
-    (void)state;
     struct bench b = opened(SHARDS, false);
     const struct dp_checkpoint_watch watch = {rest, NULL};
     struct dp_checkpoint_ask ask = {.directory = "/checkpoints"};
@@ -123,7 +117,6 @@ static void one_that_the_first_server_gives_up_is_over(void **state)
 
 static void the_register_is_copied(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_register_value value = {0};
     bool won = false;

@@ -177,7 +177,6 @@ static void play(uint64_t seed)
 
 static void every_push_counts_once_and_in_order(void **state)
 {
-    (void)state;
     const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
     uint64_t seeds = many ? strtoull(many, NULL, 10) : SEEDS;
     if (one) {

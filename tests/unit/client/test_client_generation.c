@@ -30,7 +30,6 @@ static struct bench restored(uint32_t shards)
 
 static void it_is_learned_from_the_shards(void **state)
 {
-    (void)state;
     struct bench b = restored(2);
     struct dp_register_value value;
     assert_int_equal(open_client(&b), DP_OK);
@@ -44,7 +43,6 @@ static void it_is_learned_from_the_shards(void **state)
 /* It greets nobody: its first request is refused, and sent again. */
 static void it_is_learned_from_control(void **state)
 {
-    (void)state;
     struct bench b = restored(0);
     struct dp_register_value value;
     bool won = false;
@@ -61,7 +59,6 @@ static void it_is_learned_from_control(void **state)
 /* Both copies of the first request are refused; the second refusal comes when the request was sent again. */
 static void a_late_refusal_of_an_earlier_copy_is_ignored(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct bench b = restored(0);
         struct dp_register_value value;
@@ -78,7 +75,6 @@ static void a_late_refusal_of_an_earlier_copy_is_ignored(void **state)
 
 static void servers_of_an_earlier_version_are_greeted_again(void **state)
 {
-    (void)state;
     struct bench b = made(2);
     b.options.generation = 0;
     b.net->is_old = true;
@@ -90,7 +86,6 @@ static void servers_of_an_earlier_version_are_greeted_again(void **state)
 
 static void another_one_than_wanted_is_refused(void **state)
 {
-    (void)state;
     struct bench b = restored(2);
     b.options.generation = 2;
     assert_int_equal(open_client(&b), DP_GENERATION);
@@ -106,7 +101,6 @@ static void misses_shard_1(const struct dp_fake_turn *it)
 
 static void shards_of_two_histories_are_refused(void **state)
 {
-    (void)state;
     struct bench b = restored(2);
     b.net->tamper = misses_shard_1;
     assert_int_equal(open_client(&b), DP_GENERATION);
@@ -118,7 +112,6 @@ static void shards_of_two_histories_are_refused(void **state)
 /* What was under way when the servers were restored is refused, whether they were restarted, as they are for a restore, or not. */
 static void what_was_sent_before_a_restore_changes_nothing(void **state)
 {
-    (void)state;
     for (int restarts = 0; restarts < 2; restarts++) {
         struct bench b = restored(2);
         struct dp_ticket ticket[2];

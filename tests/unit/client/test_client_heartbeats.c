@@ -14,7 +14,6 @@ static struct bench joined(uint32_t timeout_ms)
 
 static void a_member_beats_from_before_it_has_a_place(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     dp_client_heartbeats(b.client, 8000);
     advance(&b, 5000);
@@ -45,7 +44,6 @@ static void a_member_beats_from_before_it_has_a_place(void **state)
  * Planted it heartbeats only once every shard has heard of it. */
 static void a_member_beats_while_a_shard_does_not_answer_its_join(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     dp_client_heartbeats(b.client, 8000);
     b.net->dead[0] = true;
@@ -64,7 +62,6 @@ static void a_member_beats_while_a_shard_does_not_answer_its_join(void **state)
  * Planted the same request is sent again and again. */
 static void a_server_that_comes_back_hears_of_it_at_once(void **state)
 {
-    (void)state;
     struct bench b = made(1);
     b.options.retry_ms = 1000; /* doubled 3 times: 8 s */
     assert_int_equal(open_client(&b), DP_OK);
@@ -81,7 +78,6 @@ static void a_server_that_comes_back_hears_of_it_at_once(void **state)
 
 static void silences_come_from_the_first_server(void **state)
 {
-    (void)state;
     struct bench b = joined(8000);
     uint64_t ms[3] = {7, 7, 7};
     assert_int_equal(dp_client_silences(b.client, ms, WAIT_MS, &b.err), DP_OK);

@@ -86,7 +86,6 @@ static void push_is_answered(struct held *h, uint32_t within_ms)
  * Planted it is counted as silent; as overtaken. */
 static void it_is_not_sent_again(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 1, 0);
     pull(&h, 7, 1);
@@ -106,7 +105,6 @@ static void it_is_not_sent_again(void **state)
 
 static void it_is_sent_again_when_it_is_not_heard_any_more(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 1, 0);
     pull(&h, 7, 1);
@@ -134,7 +132,6 @@ static void it_is_sent_again_when_it_is_not_heard_any_more(void **state)
 /* The shard would answer on the connection that has ended. Planted: only what is not held is sent again. */
 static void it_is_sent_again_when_its_connection_ends(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 1, 0);
     pull(&h, 7, 1);
@@ -153,7 +150,6 @@ static void it_is_sent_again_when_its_connection_ends(void **state)
  * Planted an answer clears it; it is told of a push that is silent; it is told of a dead shard. */
 static void a_wait_that_ends_says_whom_it_waits_for(void **state)
 {
-    (void)state;
     struct held h;
     struct dp_ticket push;
     set_up(&h, 1, 2);
@@ -186,7 +182,6 @@ static void a_wait_that_ends_says_whom_it_waits_for(void **state)
 
 static void a_window_full_of_held_pulls_takes_pushes(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 1, 1);
     struct dp_ticket push, next;
@@ -207,7 +202,6 @@ static void a_window_full_of_held_pulls_takes_pushes(void **state)
 
 static void a_silent_shard_is_named_before_one_that_holds_it(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 2, 0);
     h.b.net->dead[1] = true;
@@ -239,7 +233,6 @@ static enum dp_status recovers(const struct dp_fake_turn *it)
  * Planted what was heard of the held pull is told as long as it is under way. */
 static void a_shard_that_recovers_says_so_instead(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 1, 0);
     pull(&h, 7, 1);
@@ -268,7 +261,6 @@ static enum dp_status loses_pushes(const struct dp_fake_turn *it)
 /* Planted only shards with rows of it are asked: nothing holds it. */
 static void it_goes_to_shards_without_rows_of_it_too(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 2, 0);
     const uint64_t first = 0;
@@ -288,7 +280,6 @@ static void it_goes_to_shards_without_rows_of_it_too(void **state)
  * Planted HELD restarts the retry timer of all. */
 static void what_is_lost_behind_it_is_sent_again(void **state)
 {
-    (void)state;
     struct held h;
     set_up(&h, 1, 0);
     pull(&h, 7, 1);
@@ -315,7 +306,6 @@ static void loses_an_answer(const struct dp_fake_turn *it)
  * Planted the held pull is taken for the one that was overtaken. */
 static void what_was_overtaken_behind_it_is_sent_again(void **state)
 {
-    (void)state;
     struct held h;
     struct dp_ticket push;
     set_up(&h, 1, 0);
@@ -337,7 +327,6 @@ static void what_was_overtaken_behind_it_is_sent_again(void **state)
  * Planted hello names the number of the oldest unanswered request, the held one's. */
 static void a_shard_that_starts_again_is_sent_it_again(void **state)
 {
-    (void)state;
     struct held h;
     struct dp_ticket push;
     set_up(&h, 1, 0);

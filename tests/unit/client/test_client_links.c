@@ -10,7 +10,6 @@
 
 static void wait_names_the_silent_shard_and_may_be_repeated(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
@@ -33,7 +32,6 @@ static void wait_names_the_silent_shard_and_may_be_repeated(void **state)
 
 static void silence_is_asked_again_ever_more_slowly(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
@@ -62,7 +60,6 @@ static enum dp_status only_status(const struct dp_fake_turn *it)
 
 static void a_shard_that_is_heard_is_not_hurried(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
@@ -92,7 +89,6 @@ static void a_shard_that_is_heard_is_not_hurried(void **state)
 
 static void the_window_is_respected(void **state)
 {
-    (void)state;
     struct bench b = made(2);
     b.options.window = 5;
     b.net->window = 3; /* the server's is smaller */
@@ -119,7 +115,6 @@ static void the_window_is_respected(void **state)
 /* What a server would drop, as answers that were not read, is not asked for: it waits for one of those before it. */
 static void no_more_is_asked_for_than_may_be_unread(void **state)
 {
-    (void)state;
     enum {
         ROWS = 40000,
         DIM = DP_FAKE_DIM_MAX,
@@ -167,7 +162,6 @@ static void broken(struct bench *b)
 
 static void a_connection_that_ends_has_all_sent_again_at_once(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket first, second, third;
@@ -205,7 +199,6 @@ static void a_connection_that_ends_has_all_sent_again_at_once(void **state)
 
 static void staleness_is_measured(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4);
     uint64_t key = 0; /* mixed 0: shard 0 */
@@ -251,7 +244,6 @@ static void staleness_is_measured(void **state)
 /* Only the shard that was pulled from knows how stale the push is. */
 static void the_rate_may_be_divided_by_the_staleness(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4);
     uint64_t key = 0; /* mixed 0: shard 0 */
@@ -284,11 +276,9 @@ static void the_rate_may_be_divided_by_the_staleness(void **state)
 
 static void a_number_of_ones_own_counts_once(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
-    struct dp_client_table *t = table(&b, "t", 4);
+    (void)table(&b, "t", 4);
     const struct dp_push_options options = {.rate = 1, .stream = 7, .number = 12};
-    (void)t;
     for (int i = 0; i < 2; i++) {
         struct dp_ticket ticket;
         struct dp_outcome outcome;
@@ -303,7 +293,6 @@ static void a_number_of_ones_own_counts_once(void **state)
 
 static void a_simple_push_whose_number_was_taken_is_an_error(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 2);
     uint64_t key[1] = {5};
@@ -330,7 +319,6 @@ static void a_simple_push_whose_number_was_taken_is_an_error(void **state)
 
 static void keys_that_change_under_a_pull_are_noticed(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     uint64_t key[2] = {1, 2};
@@ -359,7 +347,6 @@ static enum dp_status busy(const struct dp_fake_turn *it)
 
 static void a_busy_shard_is_quoted_and_asked_again(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket[3];
@@ -397,7 +384,6 @@ static enum dp_status full_and_in_order(const struct dp_fake_turn *it)
 
 static void the_cause_is_quoted_not_what_follows_from_it(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket[4];
@@ -419,7 +405,6 @@ static void the_cause_is_quoted_not_what_follows_from_it(void **state)
 
 static void status_tells_of_a_shard(void **state)
 {
-    (void)state;
     struct bench b = opened(3, false);
     struct dp_status_report *report = NULL;
     (void)table(&b, "t", 4);
@@ -443,7 +428,6 @@ static void collect(void *context, const char *name, const void *bytes, size_t s
 
 static void notes_come_back_in_name_order(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     char text[100] = "";
     b.net->faults.lose = 300; /* asked again until they arrive */
@@ -469,7 +453,6 @@ static void notes_come_back_in_name_order(void **state)
 /* Clients of one server do not come back all at once. */
 static void pauses_are_drawn(void **state)
 {
-    (void)state;
     struct dp_client_session session = {.random = 41};
     uint64_t least = UINT64_MAX, most = 0;
     for (int i = 0; i < 1000; i++) {

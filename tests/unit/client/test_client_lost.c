@@ -49,7 +49,6 @@ static struct dp_ticket pull_many(struct bench *b, struct dp_client_table *t, st
 
 static void a_slow_transfer_is_not_asked_for_twice(void **state)
 {
-    (void)state;
     struct bench b = made(1);
     struct dp_transport transport = dp_fake_net_transport(b.net);
     struct dp_clock clock = dp_fake_net_clock(b.net);
@@ -164,7 +163,6 @@ static void tell_a_lie(const struct dp_fake_turn *it)
 
 static void lies_fail_their_ticket_and_nothing_else(void **state)
 {
-    (void)state;
     uint64_t key = 0;
     while (dp_mix(key) >> 63 == 0)
         key++; /* shard 1's */
@@ -210,17 +208,15 @@ static bool receive_rubbish(void *self, uint32_t *server, struct dp_message **me
 
 static void rubbish_breaks_nothing(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct bench b = opened(2, false);
-        struct dp_client_table *t = table(&b, "t", 4);
+        (void)table(&b, "t", 4);
         dp_client_close(&b.client);
         b.net->random = seed;
         struct dp_transport transport = dp_fake_net_transport(b.net);
         struct dp_clock clock = dp_fake_net_clock(b.net);
         real_receive = transport.receive;
         transport.receive = receive_rubbish;
-        (void)t;
         if (dp_client_open_over(&b.options, &transport, &clock, 42, &b.client, &b.err) == DP_OK) {
             struct dp_table_spec spec = {
                 .name = "t", .dim = 4, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
@@ -271,14 +267,12 @@ static void lose_one(uint32_t apart_ns, uint32_t resends)
 /* The ORDERs that the requests behind it bring are one loss, whether they come together or one by one. */
 static void a_lost_request_is_mended_at_once_and_once(void **state)
 {
-    (void)state;
     lose_one(0, 9);
     lose_one(20000, 7); /* a hop is 50000: seven are under way when the first ORDER comes */
 }
 
 static void a_restarted_server_is_greeted_again(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket[4];
@@ -311,7 +305,6 @@ static enum dp_status refuse_hello(const struct dp_fake_turn *it)
 
 static void a_refused_greeting_fails_what_waits_and_is_tried_anew(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket[2];

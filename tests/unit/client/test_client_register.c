@@ -23,7 +23,6 @@ static uint64_t ms_since(const struct bench *b, uint64_t start_ns)
 
 static void values_come_back(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     bool won = false;
     assert_true(get(&b, 0, 0, WAIT_MS) && value.version == 0 && value.size == 0 && value.register_id == 99);
@@ -44,7 +43,6 @@ static void values_come_back(void **state)
 /* Each is stored once and hears so, though half of what is sent is lost: a resend has the nonce of the first. */
 static void a_set_wins_once_whatever_is_lost(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     bool won;
     b.net->faults.lose = 500;
@@ -90,7 +88,6 @@ static enum dp_status look(const struct dp_fake_turn *it)
 /* Sent again every two retry_ms, each time with what is left; the value ends it, or its time. */
 static void a_wait_is_renewed_and_ends(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct asked asked = {.bench = &b};
     b.net->refuse = look;
@@ -117,7 +114,6 @@ static void a_wait_is_renewed_and_ends(void **state)
 
 static void a_first_server_that_is_away_is_waited_for_and_named(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     bool won = true;
     b.net->dead[1] = true;
@@ -149,7 +145,6 @@ static enum dp_status refuse_full(const struct dp_fake_turn *it)
 
 static void a_full_disk_is_waited_for_and_named(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     uint32_t left = 5;
     bool won;
@@ -167,7 +162,6 @@ static void a_full_disk_is_waited_for_and_named(void **state)
 
 static void bad_arguments_are_refused(void **state)
 {
-    (void)state;
     static char large[DP_REGISTER_VALUE_BYTES_MAX + 1], name[DP_NOTE_NAME_MAX + 2];
     struct bench b = opened(1, false);
     bool won;

@@ -14,7 +14,6 @@ static enum dp_status recovering(const struct dp_fake_turn *it)
 /* For a minute; then all is as it was. */
 static void a_shard_that_recovers_is_asked_with_pauses(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
@@ -42,7 +41,6 @@ static void a_shard_that_recovers_is_asked_with_pauses(void **state)
  * Planted the last word of a server that died is told for ever; an answer to something else leaves it. */
 static void the_last_word_of_a_dead_server_is_not_told_for_ever(void **state)
 {
-    (void)state;
     struct bench b = opened(1, false);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
@@ -182,7 +180,6 @@ static void run_script(uint32_t at, struct step *steps)
  * Planted the hour counts where it begins outside of the transport's wait; a deadline of several requests counts it. */
 static void a_suspended_process_waits_as_if_it_had_not_been(void **state)
 {
-    (void)state;
     static const enum dp_status expected[STEPS] = {
         [OPEN_DEAD] = DP_UNAVAILABLE, [WAIT_DEAD] = DP_TIMEOUT, [ROOM_DEAD] = DP_TIMEOUT,
         [VALUE_DEAD] = DP_TIMEOUT,    [NOTE_DEAD] = DP_TIMEOUT, [PUSHED_DEAD] = DP_TIMEOUT};
@@ -212,7 +209,6 @@ static void a_suspended_process_waits_as_if_it_had_not_been(void **state)
 /* Goal    a server that died while this process was suspended is waited for as long as any other. */
 static void a_server_that_dies_during_a_suspension_is_waited_for(void **state)
 {
-    (void)state;
     uint32_t at = 0, timeouts = 0;
     do {
         struct bench b = made(1);
@@ -250,7 +246,6 @@ static void wait_too_long(void *self, uint32_t timeout_ms)
  * Planted a late look does not count at all. */
 static void a_late_process_ends_its_waits(void **state)
 {
-    (void)state;
     struct bench b = made(1);
     struct dp_transport transport = dp_fake_net_transport(b.net);
     struct dp_clock clock = dp_fake_net_clock(b.net);

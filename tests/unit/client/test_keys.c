@@ -40,7 +40,6 @@ static void check(const struct dp_keys *keys, const uint64_t *given, size_t n)
 
 static void any_keys_are_sorted_and_merged(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {0, 1, 2, 3, 47, 48, 49, 100, 1000, 5000, 70000, 48, 0, 1};
     /* few distinct, all alike, dense, wide, and such as share the upper bits of their mixed keys */
     struct dp_keys *keys = NULL;
@@ -73,7 +72,6 @@ static void any_keys_are_sorted_and_merged(void **state)
 
 static void lent_keys_are_used_where_they_lie(void **state)
 {
-    (void)state;
     struct dp_keys *keys = NULL;
     struct dp_error err = {0};
     const uint64_t good[] = {0, 5, UINT64_MAX}, twice[] = {1, 5, 5}, down[] = {3, 2};
@@ -94,7 +92,6 @@ static void lent_keys_are_used_where_they_lie(void **state)
 
 static void ends_of_slices_are_found(void **state)
 {
-    (void)state;
     struct dp_keys *keys = NULL;
     struct dp_error err = {0};
     const uint64_t mixed[] = {0, 1, 9, 10, UINT64_MAX};

@@ -42,7 +42,6 @@ static void others_set(struct dp_fake_net *net, uint32_t rank, struct dp_member 
 
 static void the_first_makes_the_view_and_hands_it_to_all_shards(void **state)
 {
-    (void)state;
     struct bench b = joined(3);
     struct dp_view view = registered(&b);
     assert_true(view.run == 3 && view.number == 1 && view.mode == DP_SSP && view.slack == 2);
@@ -63,7 +62,6 @@ static void the_first_makes_the_view_and_hands_it_to_all_shards(void **state)
 
 static void a_later_one_takes_its_place_and_leaves_the_others(void **state)
 {
-    (void)state;
     struct bench b = joined(1);
     others_set(b.net, 0, (struct dp_member){.incarnation = 17, .until = UINT64_MAX, .from = 5});
     others_set(
@@ -85,7 +83,6 @@ static void a_later_one_takes_its_place_and_leaves_the_others(void **state)
 
 static void other_settings_are_refused_with_both_sides(void **state)
 {
-    (void)state;
     struct bench b = joined(1);
     struct dp_join other = as_one;
     dp_client_close(&b.client);
@@ -128,7 +125,6 @@ static void tells_an_older_view(const struct dp_fake_turn *it)
 /* Neither the register's bytes nor a shard's answer are trusted. */
 static void what_is_no_view_of_the_run_is_refused(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     b.net->value.version = 1;
     b.net->value.size = 5;
@@ -170,7 +166,6 @@ static enum dp_status rival_sets(const struct dp_fake_turn *it)
 
 static void a_join_that_lost_is_tried_again(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct rivals rivals = {.net = b.net, .left = 5};
     struct dp_join first = as_one;
@@ -190,7 +185,6 @@ static void a_join_that_lost_is_tried_again(void **state)
 /* Half of all messages are lost: it is there once, with one incarnation, and so is its end. */
 static void lost_messages_change_nothing(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct bench b = opened(3, false);
         b.net->random = seed;
@@ -208,7 +202,6 @@ static void lost_messages_change_nothing(void **state)
 
 static void a_join_that_timed_out_is_repeated(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     struct dp_ticket ticket;
     b.net->dead[2] = true;
@@ -249,7 +242,6 @@ static void told_more(const struct dp_fake_turn *it)
 
 static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
 {
-    (void)state;
     struct bench b = joined(3);
     struct dp_outcome outcome;
     struct dp_ticket ticket;
@@ -273,7 +265,6 @@ static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
 /* Else one shard could be steps ahead of another, and who comes back would not find the weights of the step that it is to repeat. */
 static void in_sync_a_push_waits_for_that_of_the_step_before(void **state)
 {
-    (void)state;
     static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC};
     struct bench b = opened(2, false);
     struct dp_ticket first, second;
@@ -294,7 +285,6 @@ static void in_sync_a_push_waits_for_that_of_the_step_before(void **state)
 /* Planted: it waits as without backups. */
 static void with_backups_a_push_waits_for_none(void **state)
 {
-    (void)state;
     static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC, .slack = 1};
     struct bench b = opened(2, false);
     struct dp_ticket first, second;
@@ -320,7 +310,6 @@ static void tells_a_later_step(const struct dp_fake_turn *it)
  * Planted that of the last shard to answer. */
 static void a_pull_tells_the_greatest_open_step(void **state)
 {
-    (void)state;
     static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC, .slack = 1};
     struct bench b = opened(3, false);
     struct dp_outcome outcome;
@@ -339,7 +328,6 @@ static void a_pull_tells_the_greatest_open_step(void **state)
 /* One shard says while a push waits that the place was taken; another has yet to hear of it. */
 static void in_sync_a_replaced_member_goes_no_step_further(void **state)
 {
-    (void)state;
     static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC};
     struct bench b = opened(2, false);
     struct dp_ticket first, second;
@@ -353,7 +341,6 @@ static void in_sync_a_replaced_member_goes_no_step_further(void **state)
 
 static void leaving_ends_its_part(void **state)
 {
-    (void)state;
     struct bench b = joined(2);
     struct dp_ticket ticket;
     b.net->dead[1] = true;
@@ -381,7 +368,6 @@ static void leaving_ends_its_part(void **state)
 /* By a shard or by the register: all that it does as a member is over. */
 static void a_client_whose_place_was_taken_is_no_member_any_more(void **state)
 {
-    (void)state;
     for (int by_shard = 0; by_shard < 2; by_shard++) {
         struct bench b = joined(2);
         struct dp_ticket ticket, waits;
@@ -416,7 +402,6 @@ static void a_client_whose_place_was_taken_is_no_member_any_more(void **state)
 
 static void a_shard_that_lost_the_view_is_given_it_again(void **state)
 {
-    (void)state;
     struct bench b = joined(2);
     struct dp_ticket ticket[3];
     dp_fake_net_restart(b.net, 1);
@@ -442,7 +427,6 @@ static bool holds_step_9(const struct dp_fake_turn *it)
 /* Worker 0 left, and died before it could tell the shards. Who waits for it hands the view over. */
 static void who_is_held_hands_a_newer_view_over(void **state)
 {
-    (void)state;
     for (uint32_t replaced = 0; replaced < 2; replaced++) {
         struct bench b = joined(2);
         struct dp_ticket ticket;
@@ -475,7 +459,6 @@ static void who_is_held_hands_a_newer_view_over(void **state)
  * Planted nothing is given to a shard that starts again. */
 static void a_shard_that_lost_the_newest_view_is_given_it(void **state)
 {
-    (void)state;
     struct bench b = joined(1);
     struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
@@ -520,7 +503,6 @@ static enum dp_status never_has_it(const struct dp_fake_turn *it)
  * Planted the answer to the view ends the pauses; each answer hands it over. */
 static void a_view_is_handed_over_once_an_answer(void **state)
 {
-    (void)state;
     for (int silent = 0; silent < 2; silent++) {
         struct bench b = joined(1);
         struct forgetful forgetful = {.silent = silent};

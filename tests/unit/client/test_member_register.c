@@ -38,7 +38,6 @@ static enum dp_status others_join(const struct dp_fake_turn *it)
 /* Planted: a shard's newer view is never looked into; each is taken for an old register. */
 static void a_register_that_is_older_than_the_shards_is_named(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     b.net->tamper = acts_on_a_newer_view;
     assert_int_equal(join(&b), DP_DATA);

@@ -95,7 +95,6 @@ static enum dp_status watch(const struct dp_fake_turn *it)
 
 static void it_takes_part_from_a_step_that_no_shard_has_reached(void **state)
 {
-    (void)state;
     struct bench b = left();
     struct told told = {0};
     b.net->refuse = watch;
@@ -112,7 +111,6 @@ static void it_takes_part_from_a_step_that_no_shard_has_reached(void **state)
 /* No shard names a step: then from where it left, and a little later. */
 static void it_never_takes_part_before_it_left(void **state)
 {
-    (void)state;
     struct bench b = left();
     assert_int_equal(join(&b), DP_OK);
     assert_is_back(&b);
@@ -122,7 +120,6 @@ static void it_never_takes_part_before_it_left(void **state)
 
 static void it_moves_on_while_a_shard_passes_its_step(void **state)
 {
-    (void)state;
     for (uint64_t hurries = 1; hurries <= 300; hurries += hurries) {
         struct bench b = left();
         b.net->shard[1].begins = 40;
@@ -137,7 +134,6 @@ static void it_moves_on_while_a_shard_passes_its_step(void **state)
 /* The process before it died after some shards had refused it. */
 static void who_comes_after_one_that_moved_on_moves_on(void **state)
 {
-    (void)state;
     struct bench b = left();
     struct told told = {.left = {true, true}};
     b.net->refuse = watch;
@@ -152,7 +148,6 @@ static void who_comes_after_one_that_moved_on_moves_on(void **state)
 
 static void a_seat_that_all_shards_know_stays_as_it_is(void **state)
 {
-    (void)state;
     struct bench b = left();
     set_seat(&b, (struct dp_member){.incarnation = 18, .until = UINT64_MAX, .from = 15, .missed = 6});
     assert_int_equal(join(&b), DP_OK);
@@ -191,7 +186,6 @@ static enum dp_status joins_meanwhile(const struct dp_fake_turn *it)
 
 static void an_answer_of_a_newer_view_is_not_taken_for_this_one(void **state)
 {
-    (void)state;
     struct bench b = left();
     struct rival rival = {.b = &b};
     b.net->refuse = joins_meanwhile;
@@ -207,7 +201,6 @@ static void an_answer_of_a_newer_view_is_not_taken_for_this_one(void **state)
 
 static void it_may_be_repeated_after_a_shard_was_away(void **state)
 {
-    (void)state;
     struct bench b = left();
     b.net->dead[1] = true;
     assert_int_equal(dp_client_join(b.client, &again, 300, &b.err), DP_TIMEOUT);
@@ -226,7 +219,6 @@ static void it_may_be_repeated_after_a_shard_was_away(void **state)
 
 static void who_does_not_return_leaves_the_end_as_it_is(void **state)
 {
-    (void)state;
     struct bench b = left();
     struct dp_join how = again;
     how.returns = false;
@@ -239,7 +231,6 @@ static void who_does_not_return_leaves_the_end_as_it_is(void **state)
 
 static void nobody_leaves_before_it_takes_part(void **state)
 {
-    (void)state;
     struct bench b = left();
     assert_int_equal(join(&b), DP_OK);
     assert_int_equal(dp_client_leave(b.client, 10, WAIT_MS, &b.err), DP_ARGUMENT);
@@ -256,7 +247,6 @@ static void nobody_leaves_before_it_takes_part(void **state)
 /* By the register and by a shard; and where another process took the place. */
 static void who_was_let_leave_is_told_apart(void **state)
 {
-    (void)state;
     for (int by_shard = 0; by_shard < 2; by_shard++) {
         for (int other = 0; other < 2; other++) {
             struct bench b = opened(2, false);

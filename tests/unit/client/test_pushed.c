@@ -17,7 +17,6 @@ static bool bit(const uint64_t *bits, size_t i)
 
 static void a_number_counts_when_every_shard_has_it(void **state)
 {
-    (void)state;
     struct bench b = opened(3, false);
     uint64_t bits[2] = {0, 0};
     for (uint32_t shard = 0; shard < 3; shard++) {
@@ -43,7 +42,6 @@ static void a_number_counts_when_every_shard_has_it(void **state)
 
 static void many_numbers_are_asked_for_in_pieces(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     enum { COUNT = 2 * DP_POSITIONS_MAX + 100 };
     static uint64_t bits[(COUNT + 63) / 64];
@@ -75,7 +73,6 @@ static enum dp_status forgotten(const struct dp_fake_turn *it)
 
 static void a_forgotten_stream_is_said_by_its_shard(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint32_t times = 0;
     uint64_t bits;
@@ -90,7 +87,6 @@ static void a_forgotten_stream_is_said_by_its_shard(void **state)
 
 static void a_silent_shard_is_named_when_the_time_is_over(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint64_t bits[2 * DP_POSITIONS_MAX / 64], before = b.net->now_ns;
     b.net->dead[1] = true;
@@ -114,7 +110,6 @@ static void wrong_size(const struct dp_fake_turn *it)
 
 static void an_answer_of_another_size_is_refused(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint64_t bits;
     b.net->tamper = wrong_size;
@@ -126,7 +121,6 @@ static void an_answer_of_another_size_is_refused(void **state)
 /* Lost, doubled and late messages change no answer. */
 static void a_bad_network_changes_nothing(void **state)
 {
-    (void)state;
     struct bench b = opened(3, false);
     uint64_t bits;
     b.net->faults =

@@ -26,7 +26,6 @@ static void expect_push(const struct bench *b, uint32_t shard, uint32_t at, uint
 
 static void a_fresh_client_gets_one_that_all_shards_take(void **state)
 {
-    (void)state;
     struct bench b = made(2);
     b.net->tamper = floors;
     assert_int_equal(open_client(&b), DP_OK);
@@ -42,7 +41,6 @@ static void a_fresh_client_gets_one_that_all_shards_take(void **state)
 /* Any message lost or late. */
 static void so_it_does_on_a_bad_network(void **state)
 {
-    (void)state;
     for (uint32_t i = 0; i < 50; i++) {
         struct bench b = made(3);
         b.net->random += i;
@@ -72,7 +70,6 @@ static enum dp_status too_old(const struct dp_fake_turn *it)
 /* The push that hears so may be there on other shards: it is not made again, and its caller is told. */
 static void one_that_was_forgotten_is_replaced_for_the_next_push(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint32_t times = 0;
     struct dp_client_table *t = table(&b, "t", 1);
@@ -97,7 +94,6 @@ static void one_that_was_forgotten_is_replaced_for_the_next_push(void **state)
 /* What a shard does not know means nothing for a stream that it knows, nor what it says of others. */
 static void one_in_use_is_kept(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint32_t times = 0;
     struct dp_client_table *t = table(&b, "t", 1);
@@ -123,7 +119,6 @@ static void one_in_use_is_kept(void **state)
 /* Shard 0 has forgotten the session and is greeted for that, when it turns out that the stream is too old. */
 static void a_greeting_that_asked_for_none_is_followed_by_one_that_does(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint32_t times = 0;
     struct dp_client_table *t = table(&b, "t", 1);
@@ -153,7 +148,6 @@ static enum dp_status refuse_both_once(const struct dp_fake_turn *it)
 /* Later its clock may be right: each push asks once more. */
 static void one_that_was_not_given_is_asked_for_again(void **state)
 {
-    (void)state;
     struct bench b = opened(2, false);
     uint32_t times[2] = {0, 0};
     struct dp_client_table *t = table(&b, "t", 1);
@@ -181,7 +175,6 @@ static void no_other(const struct dp_fake_turn *it)
 /* A shard 0 that gives the same again. */
 static void without_another_the_deadline_ends_it(void **state)
 {
-    (void)state;
     struct bench b = made(2);
     b.net->tamper = no_other;
     assert_int_equal(open_client(&b), DP_UNAVAILABLE);

@@ -56,7 +56,6 @@ struct bad {
 
 static int setup(void **state)
 {
-    (void)state;
     if (!mkdtemp(dir))
         return -1;
     (void)snprintf(file_path, sizeof file_path, "%s/cluster.conf", dir);
@@ -65,7 +64,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     (void)unlink(file_path);
     return rmdir(dir);
 }

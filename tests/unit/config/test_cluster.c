@@ -6,7 +6,6 @@
 
 static void least_file_has_the_defaults(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL, d;
     struct dp_error err = {0};
     assert_int_equal(read_text(GOOD, &c, &err), DP_OK);
@@ -30,7 +29,6 @@ static void least_file_has_the_defaults(void **state)
 
 static void values_come_as_written(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL;
     struct dp_error err = {0};
     static const char text[] = TOP
@@ -120,7 +118,6 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
 
 static void written_reads_back_equal(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL, *back = NULL;
     struct dp_error err = {0};
     static const char *const kinds[] = {"sgd", "momentum", "adagrad", "adam", "adamw", "ftrl"};
@@ -184,7 +181,6 @@ static void written_reads_back_equal(void **state)
 /* Written below a directory, moved with it, read: what lay below lies below its new place, what lay outside stays. */
 static void paths_below_the_file_move_with_it(void **state)
 {
-    (void)state;
     char from[96], to[96], conf[128], link[128], expected[160];
     struct dp_cluster *c = NULL, *back = NULL;
     struct dp_error err = {0};
@@ -229,7 +225,6 @@ static void paths_below_the_file_move_with_it(void **state)
 
 static void categories_may_be_an_array(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL;
     struct dp_error err = {0};
     assert_int_equal(
@@ -252,7 +247,6 @@ static void categories_may_be_an_array(void **state)
 
 static void struct_without_an_id_gets_that_of_its_name(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL, *back = NULL;
     struct dp_error err = {0};
     assert_int_equal(read_text(GOOD, &c, &err), DP_OK);
@@ -285,7 +279,6 @@ static char *slurp(const char *path)
 
 static void example_file_is_read_and_has_every_key(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL;
     struct dp_error err = {0};
     assert_int_equal(dp_cluster_read("deploy/cluster.example.conf", &c, &err), DP_OK);
@@ -315,7 +308,6 @@ static void example_file_is_read_and_has_every_key(void **state)
 
 static void keys_are_set_from_text_with_the_checks_of_the_file(void **state)
 {
-    (void)state;
     struct dp_cluster c;
     struct dp_error err = {0};
     dp_cluster_defaults(&c);
@@ -358,7 +350,6 @@ static void keys_are_set_from_text_with_the_checks_of_the_file(void **state)
 
 static void endpoints_follow_the_order_of_the_file(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL;
     struct dp_error err = {0};
     char text[DP_HOST_MAX + 32];
@@ -381,7 +372,6 @@ static void endpoints_follow_the_order_of_the_file(void **state)
 
 static void threads_fetch_and_push_together(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t threads, fetch, push, accumulate, fetched, pushed;
     } cases[] = {

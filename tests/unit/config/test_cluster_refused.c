@@ -214,7 +214,6 @@ static const struct bad wrong_files[] = {
 
 static void wrong_files_are_refused_by_line_and_key(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof wrong_files / sizeof wrong_files[0]; i++) {
         struct dp_cluster *c = NULL;
         struct dp_error err = {0};
@@ -229,7 +228,6 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
 
 static void facts_about_several_keys_are_checked(void **state)
 {
-    (void)state;
     static const struct bad bad[] = {
         {TOP DATA "servers = ({ host = \"h\"; port = 5700; shards = 2; store = \"a\"; },"
                   "{ host = \"h\"; port = 5702; store = \"b\"; });",
@@ -263,7 +261,6 @@ static void facts_about_several_keys_are_checked(void **state)
 
 static void what_is_no_text_file_is_refused(void **state)
 {
-    (void)state;
     struct dp_cluster *c = NULL;
     struct dp_error err = {0};
     assert_int_equal(dp_cluster_read("/nonexistent/cluster.conf", &c, &err), DP_IO);
@@ -282,7 +279,6 @@ static void what_is_no_text_file_is_refused(void **state)
  */
 static void damaged_files_never_crash(void **state)
 {
-    (void)state;
     static const char good[] = OPT("kind = \"adam\"; l2 = 0.5; /* c */");
     static const char with[] = "\0{}()[];=\"\\9x@-.\n";
     char text[sizeof good];

@@ -34,7 +34,6 @@ static void says(const struct dp_cluster_training *t, const char *text)
 /* Planted: the first item of the list is everybody's; the last one wins. */
 static void each_worker_has_its_own(void **state)
 {
-    (void)state;
     struct dp_cluster_training t = of("20ms", DP_JITTER_EXP, "3:10x,1:50ms,0:1.5x");
     is(&t, 0, 20 * MS, 1.5, 0);
     is(&t, 1, 20 * MS, 1, 50 * MS);
@@ -47,7 +46,6 @@ static void each_worker_has_its_own(void **state)
 
 static void none_is_none(void **state)
 {
-    (void)state;
     static const char *const paces[] = {"", "0", "0ms", "none"}, *const stragglers[] = {"", "none"};
     for (size_t p = 0; p < 4; p++)
         for (size_t s = 0; s < 2; s++) {
@@ -68,7 +66,6 @@ static void none_is_none(void **state)
 /* As long a list as there can be is told as far as there is room. */
 static void a_long_list_is_cut(void **state)
 {
-    (void)state;
     struct dp_cluster_training t = {.workers = 4096};
     char out[DP_INJECTION_TEXT_BYTES];
     size_t at = 0;

@@ -12,7 +12,6 @@ static const char *near(const char *word)
 
 static void mistyped_words_find_their_neighbour(void **state)
 {
-    (void)state;
     assert_string_equal(near("--epoch"), "--epochs");
     assert_string_equal(near("--severs"), "--servers");
     assert_string_equal(near("--wrokers"), "--workers"); /* letters swapped */
@@ -24,7 +23,6 @@ static void mistyped_words_find_their_neighbour(void **state)
 
 static void words_like_none_find_none(void **state)
 {
-    (void)state;
     assert_null(near("--quantum-flux"));
     assert_null(near(""));
     assert_null(dp_nearest("x", words, 0));

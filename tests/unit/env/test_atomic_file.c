@@ -23,7 +23,6 @@
 static char directory[64];
 static int setup(void **state)
 {
-    (void)state;
     (void)snprintf(directory, sizeof directory, "/tmp/dp_atomic_file_XXXXXX");
     (void)umask(022);
     return mkdtemp(directory) ? 0 : -1;
@@ -55,7 +54,6 @@ static unsigned entries(bool removed)
 
 static int teardown(void **state)
 {
-    (void)state;
     (void)entries(true);
     return rmdir(directory);
 }
@@ -91,7 +89,6 @@ static void assert_refused(const char *path, const char *words)
 
 static void old_or_new(void **state)
 {
-    (void)state;
     struct dp_atomic_file file;
     const char *path = in("file");
     assert_int_equal(dp_atomic_file_open(path, &file, NULL), DP_OK);
@@ -116,7 +113,6 @@ static void old_or_new(void **state)
 
 static void what_cannot_be_written(void **state)
 {
-    (void)state;
     char long_path[5001];
     memset(long_path, 'a', sizeof long_path - 1);
     long_path[sizeof long_path - 1] = '\0';
@@ -148,7 +144,6 @@ static void as_nobody(const char *path, const char *words)
 
 static void without_permission(void **state)
 {
-    (void)state;
     assert_int_equal(put(in("file"), "old", NULL), DP_OK);
     assert_int_equal(chmod(in("file"), 0444), 0);
     assert_int_equal(chmod(directory, 0777), 0);
@@ -164,7 +159,6 @@ static void without_permission(void **state)
 
 static void permissions_stay(void **state)
 {
-    (void)state;
     struct stat is;
     static const mode_t modes[] = {0600, 0644, 0664, 0755, 0606};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
@@ -185,7 +179,6 @@ static void permissions_stay(void **state)
 
 static void links_stay(void **state)
 {
-    (void)state;
     struct stat is;
     assert_int_equal(put(in("file"), "old", NULL), DP_OK);
     assert_int_equal(symlink("file", in("relative")), 0);
@@ -202,7 +195,6 @@ static void links_stay(void **state)
 
 static void pipes_and_devices_are_written_as_they_are(void **state)
 {
-    (void)state;
     struct dp_atomic_file file;
     struct stat is;
     char have[8] = {0};
@@ -229,7 +221,6 @@ static void pipes_and_devices_are_written_as_they_are(void **state)
 /* Standard output that goes to a file: at its present place, behind what stands there, as a shell's >> wants. */
 static void standard_output_by_name(void **state)
 {
-    (void)state;
     static const char *const names[] = {"/dev/fd/1", "/proc/self/fd/1", "/dev/stdout"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         assert_int_equal(put(in("log"), "before ", NULL), DP_OK);
@@ -249,7 +240,6 @@ static void standard_output_by_name(void **state)
 /* Killed in the middle: what is left goes with the next writer of the same file. */
 static void killed_writers(void **state)
 {
-    (void)state;
     assert_int_equal(put(in("file"), "old", NULL), DP_OK);
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
@@ -272,7 +262,6 @@ static void killed_writers(void **state)
 /* A target that becomes a directory meanwhile. */
 static void a_name_that_cannot_be_taken(void **state)
 {
-    (void)state;
     struct dp_atomic_file file;
     struct dp_error err = {0};
     assert_int_equal(dp_atomic_file_open(in("file"), &file, NULL), DP_OK);
@@ -286,7 +275,6 @@ static void a_name_that_cannot_be_taken(void **state)
 /* Nothing in the directory of the process is named without a slash. */
 static void in_this_directory(void **state)
 {
-    (void)state;
     char here[256];
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(directory), 0);
@@ -309,7 +297,6 @@ static void written_by_a_member_of(gid_t group)
 /* A group's rights are that group's. */
 static void no_rights_for_another_group(void **state)
 {
-    (void)state;
     static const struct {
         mode_t before, after;
         gid_t member; /* of the file's group or another */
@@ -333,7 +320,6 @@ static void no_rights_for_another_group(void **state)
 
 static void only_dead_ones_are_swept(void **state)
 {
-    (void)state;
     static const char *const strangers[] = {
         "a.decoded",
         "a.decoded.new-",
@@ -386,7 +372,6 @@ static void *write_many(void *context)
 /* Nobody sweeps a temp file away under its writer, not in the moment before it is locked either. */
 static void writers_and_sweepers_at_once(void **state)
 {
-    (void)state;
     enum { WRITERS = 4 };
     struct writer writers[WRITERS] = {{0}};
     pthread_t threads[WRITERS];
@@ -402,7 +387,6 @@ static void writers_and_sweepers_at_once(void **state)
 /* A write that fails long before the end says why, too. */
 static void full_in_the_middle(void **state)
 {
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         static const char much[1 << 16];
@@ -421,7 +405,6 @@ static void full_in_the_middle(void **state)
 
 static void full_disk(void **state)
 {
-    (void)state;
     struct dp_atomic_file file;
     struct dp_error err = {0};
     assert_int_equal(dp_atomic_file_open(in("file"), &file, NULL), DP_OK);

@@ -10,7 +10,6 @@ static uint64_t now_of(void *self)
 
 static void a_gap_counts_for_no_more_than_may_pass(void **state)
 {
-    (void)state;
     uint64_t now = 1000;
     struct dp_clock clock = {.now_ns = now_of, .self = &now};
     struct dp_awake awake = dp_awake_over(&clock, 100);

@@ -241,7 +241,6 @@ static uint32_t new_after(uint64_t seed, enum dp_sim_survival survival, bool syn
 
 static void unsynced_sectors_survive_or_not(void **state)
 {
-    (void)state;
     bool prefix;
     uint32_t torn = 0;
     assert_int_equal(new_after(1, DP_SIM_NOTHING, false, &prefix), 0);
@@ -257,7 +256,6 @@ static void unsynced_sectors_survive_or_not(void **state)
 
 static void unsynced_names_survive_or_not(void **state)
 {
-    (void)state;
     uint32_t both = 0, none = 0, renamed = 0;
     for (uint64_t seed = 0; seed < 100; seed++) {
         struct dp_sim_disk *sim = dp_sim_disk_new(seed);
@@ -284,7 +282,6 @@ static void unsynced_names_survive_or_not(void **state)
 
 static void power_goes_and_errors_come_when_told(void **state)
 {
-    (void)state;
     struct dp_sim_disk *sim = dp_sim_disk_new(9);
     struct dp_disk disk = dp_sim_disk_interface(sim);
     struct dp_file *file = NULL;

@@ -49,7 +49,6 @@ static void expect(const struct limited *limited)
 
 static void a_limit_that_is_too_low_is_named(void **state)
 {
-    (void)state;
     expect(&(struct limited){RLIMIT_NOFILE,
                              40,
                              {.files = 41},
@@ -65,7 +64,6 @@ static void a_limit_that_is_too_low_is_named(void **state)
 /* Sanitizers reserve terabytes. */
 static void address_space_is_compared_with_what_is_left(void **state)
 {
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip();
 #endif
@@ -81,7 +79,6 @@ static void address_space_is_compared_with_what_is_left(void **state)
 
 static void nothing_is_refused_without_limits(void **state)
 {
-    (void)state;
     const struct dp_limits_need need = {.files = 10, .threads = 4, .memory_bytes = MIB, .file_bytes = MIB};
     struct dp_error err;
     assert_int_equal(dp_limits_check("this test", &need, &err), DP_OK);
@@ -89,7 +86,6 @@ static void nothing_is_refused_without_limits(void **state)
 
 static void soft_limit_of_files_is_raised(void **state)
 {
-    (void)state;
     struct rlimit before, low, now;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     low = before;
@@ -117,7 +113,6 @@ static int write_too_much(const char *path)
 
 static void a_file_that_may_not_grow_is_a_full_disk(void **state)
 {
-    (void)state;
     char path[] = "/tmp/dp_test_limits_XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0 && close(fd) == 0);
@@ -130,7 +125,6 @@ static void a_file_that_may_not_grow_is_a_full_disk(void **state)
 
 static void errors_of_no_more_space(void **state)
 {
-    (void)state;
     assert_true(dp_limits_full(ENOSPC) && dp_limits_full(EDQUOT) && dp_limits_full(EFBIG));
     assert_false(dp_limits_full(EIO) || dp_limits_full(0));
     assert_string_equal(dp_limits_remedy(EDQUOT), "; make room on that disk");

@@ -37,7 +37,6 @@ static void sweep(size_t bytes, const void *calm, const void *wild, _Bool (*all_
 
 static void one_wild_f32_is_found_anywhere(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < sizeof FINITE32 / sizeof FINITE32[0]; c++) {
         for (size_t w = 0; w < sizeof WILD32 / sizeof WILD32[0]; w++)
             sweep(4, &FINITE32[c], &WILD32[w], dp_all_finite_f32);
@@ -46,7 +45,6 @@ static void one_wild_f32_is_found_anywhere(void **state)
 
 static void one_wild_bf16_is_found_anywhere(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < sizeof FINITE32 / sizeof FINITE32[0]; c++) {
         uint16_t calm = (uint16_t)(FINITE32[c] >> 16);
         static const uint16_t wild[] = {0x7f80, 0xff80, 0x7f81, 0x7fc0, 0xffff};
@@ -57,7 +55,6 @@ static void one_wild_bf16_is_found_anywhere(void **state)
 
 static void every_bf16_and_many_f32_agree_with_libm(void **state)
 {
-    (void)state;
     for (uint32_t v = 0; v < 65536; v++) {
         uint16_t half = (uint16_t)v;
         uint32_t bits = v << 16;

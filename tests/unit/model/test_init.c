@@ -28,7 +28,6 @@ static void pinned(const struct dp_table_spec *spec, uint64_t key, const uint32_
 
 static void values_are_pinned(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = spec_of(DP_INIT_NORMAL, 0.01f, 3);
     pinned(&spec, 0, (uint32_t[]){0xbc113c5f, 0xbc5cd557, 0xbc236131});
     pinned(&spec, 1, (uint32_t[]){0xbc1c9b11, 0xbb9f04d3, 0x3bdea797});
@@ -46,7 +45,6 @@ static void values_are_pinned(void **state)
 /* A pair of columns, as a point of the plane: its radius and its angle give back two uniform draws. */
 static void pairs_lie_evenly_around_the_origin(void **state)
 {
-    (void)state;
     enum { DIM = 4096 };
     struct dp_table_spec spec = spec_of(DP_INIT_NORMAL, 1.0f, DIM);
     float *weights = malloc(DIM * sizeof *weights);
@@ -94,7 +92,6 @@ static struct moments moments_of(const struct dp_table_spec *spec, uint64_t keys
 
 static void normal_is_normal(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = spec_of(DP_INIT_NORMAL, 0.5f, 17);
     struct moments m = moments_of(&spec, 60000); /* 1,020,000 values */
     assert_true(fabs(m.mean) < 5 * 0.5 / 1010);
@@ -111,7 +108,6 @@ static void normal_is_normal(void **state)
 
 static void uniform_fills_its_interval(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = spec_of(DP_INIT_UNIFORM, 0.25f, 17);
     struct moments m = moments_of(&spec, 60000);
     assert_true(fabs(m.mean) < 5 * 0.25 / sqrt(3) / 1010);
@@ -137,7 +133,6 @@ static int by_bits(const void *a, const void *b)
 /* 200,000 keys, neighbours and multiples of powers of 2, have as many different first pairs of weights. */
 static void every_key_has_values_of_its_own(void **state)
 {
-    (void)state;
     enum { KEYS = 200000 };
     uint64_t *seen = malloc(KEYS * sizeof *seen);
     assert_non_null(seen);
@@ -158,7 +153,6 @@ static void every_key_has_values_of_its_own(void **state)
 
 static void seed_name_and_key_each_count(void **state)
 {
-    (void)state;
     struct dp_table_spec a = spec_of(DP_INIT_NORMAL, 1.0f, 64), b = a, c = a, narrow = a;
     float first[64], second[64];
     b.seed = 8;
@@ -182,7 +176,6 @@ static void seed_name_and_key_each_count(void **state)
 
 static void fresh_row_is_whole(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = spec_of(DP_INIT_NORMAL, 1.0f, 5);
     spec.optimizer = dp_optimizer_defaults(DP_OPT_ADAGRAD);
     spec.optimizer.accumulator = 0.125f;

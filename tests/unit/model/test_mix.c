@@ -13,7 +13,6 @@ static void both_ways_round(uint64_t key)
 
 static void unmix_gives_back_every_key(void **state)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int i = 0; i < 1000000; i++)
         both_ways_round(random_u64(&seed));
@@ -32,7 +31,6 @@ static void unmix_gives_back_every_key(void **state)
  */
 static void values_are_pinned(void **state)
 {
-    (void)state;
     assert_true(dp_mix(1) == 0xb456bcfc34c2cb2cu);
     assert_true(dp_mix(UINT64_MAX) == 0x64b5720b4b825f21u);
     assert_true(dp_mix(0x0123456789abcdefu) == 0x87cbfbfe89022ceau);
@@ -40,7 +38,6 @@ static void values_are_pinned(void **state)
 
 static void keys_from_0_on_fall_evenly_on_shards(void **state)
 {
-    (void)state;
     enum { SHARDS = 16, KEYS = 160000 };
     uint32_t count[SHARDS] = {0};
     for (uint64_t key = 0; key < KEYS; key++)

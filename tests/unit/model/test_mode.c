@@ -7,7 +7,6 @@
 
 static void each_form_comes_back(void **state)
 {
-    (void)state;
     static const char *const forms[] = {"async", "ssp:0",  "ssp:4",    "ssp:1000000",
                                         "sync",  "sync:1", "sync:1023"};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
@@ -21,7 +20,6 @@ static void each_form_comes_back(void **state)
 
 static void nothing_else_is_a_mode(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"",        "a",      "asyncs",    "async:0", "async:",
                                         "ssp",     "ssp:",   "ssp:x",     "ssp:-1",  "ssp:1000001",
                                         "sync:",   "sync:0", "sync:1024", "SYNC",    "syn",
@@ -36,14 +34,12 @@ static void nothing_else_is_a_mode(void **state)
 
 static void any_slack_has_a_text(void **state)
 {
-    (void)state;
     char text[DP_MODE_TEXT_BYTES];
     assert_string_equal(dp_mode_text(DP_SSP, UINT32_MAX, text), "ssp:4294967295");
 }
 
 static void what_a_number_says_is_the_modes(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     assert_true(dp_mode_ahead(DP_ASYNC, 0) == UINT64_MAX && dp_mode_backups(DP_ASYNC, 0) == 0);
     assert_true(dp_mode_ahead(DP_SSP, 3) == 3 && dp_mode_backups(DP_SSP, 3) == 0);
@@ -57,7 +53,6 @@ static void what_a_number_says_is_the_modes(void **state)
 /* The lists that people read name each mode. */
 static void each_mode_is_in_the_lists(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < DP_MODE_COUNT; m++) {
         const struct dp_mode *mode = &dp_mode_table[m];
         char promise[400];

@@ -157,13 +157,11 @@ static void one_step(enum dp_optimizer_form form)
 
 static void portable_is_float64_after_one_step(void **state)
 {
-    (void)state;
     one_step(DP_FORM_PORTABLE);
 }
 
 static void avx2_is_float64_after_one_step(void **state)
 {
-    (void)state;
     one_step(DP_FORM_AVX2);
 }
 
@@ -201,7 +199,6 @@ static void thousand_steps_error(const struct setting *setting, double *ours, do
 
 static void thousand_steps_err_no_more_than_twice_plain_f32(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SETTINGS_LEN; i++) {
         double ours, plain;
         thousand_steps_error(&SETTINGS[i], &ours, &plain);
@@ -214,7 +211,6 @@ static void thousand_steps_err_no_more_than_twice_plain_f32(void **state)
  */
 static void adams_first_step_is_the_papers(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec set = dp_optimizer_defaults(DP_OPT_ADAM);
     for (int form = DP_FORM_BEST; form <= DP_FORM_PORTABLE; form++) {
         struct bench b = bench_of(&set, 5, (enum dp_optimizer_form)form);
@@ -242,7 +238,6 @@ static void adams_first_step_is_the_papers(void **state)
 
 static void step_count_stays_at_its_end(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec set = dp_optimizer_defaults(DP_OPT_ADAM);
     struct bench b = bench_of(&set, 1, DP_FORM_BEST);
     const float gradient = 1.0f;
@@ -258,7 +253,6 @@ static void step_count_stays_at_its_end(void **state)
 /* Decay is decoupled: with a gradient of 0 the weight shrinks by rate * decay and the moments stay 0. */
 static void adamw_decays_beside_the_moments(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec set = dp_optimizer_defaults(DP_OPT_ADAM);
     set.decay = 0.5f;
     struct bench b = bench_of(&set, 1, DP_FORM_BEST);
@@ -272,7 +266,6 @@ static void adamw_decays_beside_the_moments(void **state)
 /* A count kept by SGD at rate 1 is exact: ledgers stand on it. */
 static void sgd_counts_exactly(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec set = dp_optimizer_defaults(DP_OPT_SGD);
     struct bench b = bench_of(&set, 3, DP_FORM_BEST);
     const float gradient[3] = {-1, -1, -1};
@@ -285,7 +278,6 @@ static void sgd_counts_exactly(void **state)
 /* The closed form at the first push's z and n = 0 is the initial weight: a gradient of 0 leaves it there. */
 static void ftrl_starts_at_the_initial_weight(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec set = {.kind = DP_OPT_FTRL, .ftrl_beta = 1, .l1 = 0.25f, .l2 = 0.5f};
     for (int form = DP_FORM_BEST; form <= DP_FORM_PORTABLE; form++) {
         struct bench b = bench_of(&set, 4, (enum dp_optimizer_form)form);
@@ -309,7 +301,6 @@ static void ftrl_starts_at_the_initial_weight(void **state)
 /* Coordinates without signal end at exactly 0, those with a signal do not; float64 agrees which. */
 static void ftrls_l1_gives_exact_zeros(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec set = {.kind = DP_OPT_FTRL, .ftrl_beta = 1, .l1 = 5};
     for (int form = DP_FORM_BEST; form <= DP_FORM_PORTABLE; form++) {
         struct bench b = bench_of(&set, DIM, (enum dp_optimizer_form)form);
@@ -341,7 +332,6 @@ static void ftrls_l1_gives_exact_zeros(void **state)
  * hundred times as much), they end at 0, and the weight is float64's throughout. */
 static void means_end_at_zero(void **state)
 {
-    (void)state;
     static const struct dp_optimizer_spec sets[] = {
         {.kind = DP_OPT_SGD, .momentum = 0.9f},
         {.kind = DP_OPT_ADAM, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-8f},
@@ -373,7 +363,6 @@ static void means_end_at_zero(void **state)
 
 static void forms_are_what_was_asked_for(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = {.name = "t", .dim = 0};
     struct dp_optimizer *optimizer = (struct dp_optimizer *)&spec;
     struct dp_error err = {0};

@@ -66,7 +66,6 @@ static void all_of(float *gradient, float value)
 /* The row of the issue: two pushes of 3e38 at rate 1. What it says afterwards is still a direction to come back from. */
 static void two_pushes_of_3e38_leave_a_row_that_trains_on(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec sets[] = {
         dp_optimizer_defaults(DP_OPT_SGD), momentum(), dp_optimizer_defaults(DP_OPT_ADAGRAD),
         dp_optimizer_defaults(DP_OPT_ADAM), dp_optimizer_defaults(DP_OPT_FTRL)};
@@ -133,7 +132,6 @@ static struct dp_optimizer_spec extreme_set(uint64_t *seed, enum dp_optimizer_ki
 
 static void a_row_that_comes_out_is_finite(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 4000; seed++) {
         uint64_t random = seed;
         enum dp_optimizer_kind kind = (enum dp_optimizer_kind)(seed % 4);
@@ -163,7 +161,6 @@ static void a_row_that_comes_out_is_finite(void **state)
 /* A row of an older store heals with its next push, and the forms agree how. */
 static void a_row_that_is_not_finite_becomes_finite(void **state)
 {
-    (void)state;
     static const float wild[] = {INFINITY, -INFINITY, NAN};
     for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++)
         for (int w = 0; w < 3; w++) {
@@ -186,7 +183,6 @@ static void a_row_that_is_not_finite_becomes_finite(void **state)
 /* The bound is the first gradient whose square is infinite, not one less: below it nothing differs from the plain formula. */
 static void the_bound_of_a_gradient_is_exact(void **state)
 {
-    (void)state;
     static const float beta2s[] = {0, 0.5f, 0.9f, 0.999f, 0.3f, 0x1.fffffep-1f};
     for (int i = 0; i < 8; i++) {
         struct dp_optimizer_spec set = dp_optimizer_defaults(i == 6   ? DP_OPT_ADAGRAD
@@ -214,7 +210,6 @@ static void the_bound_of_a_gradient_is_exact(void **state)
 /* Scalars of a call that overflow: infinity times 0 is NaN, which would move a weight that has no gradient. */
 static void the_largest_rate_moves_nothing_without_a_gradient(void **state)
 {
-    (void)state;
     for (int decays = 0; decays < 2; decays++) {
         struct dp_optimizer_spec set = dp_optimizer_defaults(DP_OPT_ADAM);
         set.beta1 = 0.9999f;
@@ -232,7 +227,6 @@ static void the_largest_rate_moves_nothing_without_a_gradient(void **state)
 /* One coordinate of each place, the last ones behind whole blocks too, and each slot. */
 static void one_bounded_value_is_reported(void **state)
 {
-    (void)state;
     for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++)
         for (int at = 0; at < DIM; at++) {
             struct dp_optimizer_spec set =

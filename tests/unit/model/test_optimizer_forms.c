@@ -129,7 +129,6 @@ static void check_forms(enum dp_optimizer_kind kind, bool wild)
 
 static void forms_of_every_optimizer_agree(void **state)
 {
-    (void)state;
     static const enum dp_optimizer_kind kinds[] = {DP_OPT_SGD, DP_OPT_ADAGRAD, DP_OPT_ADAM, DP_OPT_FTRL};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         print_message("%s\n", dp_optimizer_name(kinds[i]));
@@ -142,7 +141,6 @@ static void forms_of_every_optimizer_agree(void **state)
  * show, at each step, whichever of the two means is the slower one. */
 static void adams_corrections_hold_at_each_step(void **state)
 {
-    (void)state;
     static const float betas[][2] = {{0.9f, 0.999f}, {0.999f, 0.9f}, {0.999f, 0.999f}, {0, 0.99f},
                                      {0.99f, 0},     {0, 0},         {0.9f, 0.99999f}, {0.99999f, 0.9f}};
     for (size_t i = 0; i < sizeof betas / sizeof betas[0]; i++) {

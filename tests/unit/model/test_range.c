@@ -24,7 +24,6 @@ static void check_cover(uint32_t shards)
 
 static void ranges_cover_every_key_once(void **state)
 {
-    (void)state;
     for (uint32_t shards = 1; shards <= 257; shards++)
         check_cover(shards);
     check_cover(65535);
@@ -33,7 +32,6 @@ static void ranges_cover_every_key_once(void **state)
 
 static void ends_agree_for_the_most_shards(void **state)
 {
-    (void)state;
     struct dp_range range = dp_range_of_shard(UINT32_MAX - 1, UINT32_MAX);
     assert_true(range.last == UINT64_MAX);
     assert_true(dp_shard_of(range.first, UINT32_MAX) == UINT32_MAX - 1);
@@ -42,7 +40,6 @@ static void ends_agree_for_the_most_shards(void **state)
 
 static void a_key_lies_in_its_shards_range_only(void **state)
 {
-    (void)state;
     uint64_t seed = 2;
     for (int i = 0; i < 20000; i++) {
         uint64_t mixed = random_u64(&seed);

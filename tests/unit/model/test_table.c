@@ -34,7 +34,6 @@ static void allowed(const struct dp_table_spec *spec)
 
 static void defaults_are_allowed(void **state)
 {
-    (void)state;
     for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++) {
         struct dp_table_spec spec = spec_of((enum dp_optimizer_kind)kind);
         allowed(&spec);
@@ -43,7 +42,6 @@ static void defaults_are_allowed(void **state)
 
 static void bad_names_are_refused(void **state)
 {
-    (void)state;
     static const char *const bad[] = {"", "a b", "a/b", "\xc3\xa4", "a\n", "a:"};
     struct dp_table_spec spec = spec_of(DP_OPT_SGD);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -66,7 +64,6 @@ static void bad_names_are_refused(void **state)
 
 static void bad_widths_and_kinds_are_refused(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = spec_of(DP_OPT_SGD);
     spec.dim = 0;
     refused(&spec, "dim");
@@ -85,7 +82,6 @@ static void bad_widths_and_kinds_are_refused(void **state)
 
 static void bad_initial_values_are_refused(void **state)
 {
-    (void)state;
     struct dp_table_spec spec = spec_of(DP_OPT_SGD);
     static const float bad[] = {0, -1, NAN, INFINITY, 1e-31f, 1e31f};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -138,7 +134,6 @@ static struct dp_table_spec spec_with(enum dp_optimizer_kind kind, const struct 
 
 static void hyperparameters_keep_their_ranges(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof LIMITS / sizeof LIMITS[0]; i++) {
         const struct limit *limit = &LIMITS[i];
         const float outside[] = {limit->below, limit->above, NAN, -INFINITY};
@@ -168,7 +163,6 @@ static void differs(const struct dp_table_spec *have, const struct dp_table_spec
 
 static void tables_that_differ_are_named_with_both_values(void **state)
 {
-    (void)state;
     const struct dp_table_spec have = spec_of(DP_OPT_ADAM);
     struct dp_table_spec want = have;
     struct dp_error err = {0};
@@ -201,7 +195,6 @@ static void tables_that_differ_are_named_with_both_values(void **state)
 /* DP_OPTIMIZER_NAMES has each name that is known; a spec goes by the name that it was made of. */
 static void names_go_both_ways(void **state)
 {
-    (void)state;
     char names[] = DP_OPTIMIZER_NAMES, *rest = names;
     uint32_t kinds = 0;
     for (const char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
@@ -231,7 +224,6 @@ static void names_go_both_ways(void **state)
 /* Each has a name, those of squares among them; no name twice in one kind. */
 static void slots_have_names(void **state)
 {
-    (void)state;
     for (int kind = 0; dp_optimizer_is_kind((uint32_t)kind); kind++) {
         const struct dp_optimizer_spec spec = dp_optimizer_defaults((enum dp_optimizer_kind)kind);
         const struct dp_optimizer_traits *traits = dp_optimizer_traits(&spec);
@@ -246,7 +238,6 @@ static void slots_have_names(void **state)
 
 static void ids_are_pinned(void **state)
 {
-    (void)state;
     assert_int_equal(dp_table_id("items"), 0x744189);
     assert_int_equal(dp_table_id("users"), 0xf066c2e5);
     assert_int_not_equal(dp_table_id(""), 0);
@@ -254,7 +245,6 @@ static void ids_are_pinned(void **state)
 
 static void records_hold_their_slots(void **state)
 {
-    (void)state;
     static const size_t slots[] = {0, 1, 2, 2};
     for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++) {
         struct dp_table_spec spec = spec_of((enum dp_optimizer_kind)kind);

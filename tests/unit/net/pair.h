@@ -89,7 +89,6 @@ static atomic_int live_frames;
 
 static void release_counted(void *data, void *owner)
 {
-    (void)owner;
     atomic_fetch_sub(&live_frames, 1);
     free(data);
 }

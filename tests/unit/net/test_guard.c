@@ -189,10 +189,7 @@ static void a_peer_whose_messages_are_taken_stays(void **state)
     assert_int_equal(refused_by(s), 0);
 }
 
-static void release_nothing(void *data, void *owner)
-{
-    (void)data, (void)owner;
-}
+static void release_nothing(void *data, void *owner) {}
 
 static void send_mib(struct scene *s, const struct dp_peer *to)
 {

@@ -83,13 +83,11 @@ static void echo_in_order(const char *endpoint)
 
 static void messages_come_back_in_order_over_tcp(void **state)
 {
-    (void)state;
     echo_in_order(ANY_PORT);
 }
 
 static void messages_come_back_in_order_over_ipc(void **state)
 {
-    (void)state;
     char endpoint[64];
     (void)snprintf(endpoint, sizeof endpoint, "ipc:///tmp/dp-test-net-%ld", (long)getpid());
     echo_in_order(endpoint);
@@ -99,7 +97,6 @@ static void messages_come_back_in_order_over_ipc(void **state)
  * at: what is sent is released. */
 static void large_frames_are_not_copied_on_send(void **state)
 {
-    (void)state;
     char endpoint[64];
     struct pair pair = {0};
     struct dp_message *message = dp_message_new(2);
@@ -134,7 +131,6 @@ static void assert_not_opened(struct dp_net *net, const char *endpoint, enum dp_
 
 static void bad_endpoints_are_named_with_their_cause(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     struct dp_error err = {0};
     assert_not_opened(pair.net, pair.endpoint, DP_IO, "another server");
@@ -163,7 +159,6 @@ static void bad_endpoints_are_named_with_their_cause(void **state)
 
 static void an_ipc_path_in_use_is_not_taken_over(void **state)
 {
-    (void)state;
     char endpoint[64];
     (void)snprintf(endpoint, sizeof endpoint, "ipc:///tmp/dp-test-net-%ld", (long)getpid());
     struct pair pair = pair_open(endpoint);
@@ -185,7 +180,6 @@ static void an_ipc_path_in_use_is_not_taken_over(void **state)
 
 static void a_server_that_comes_back_is_found_again(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     struct dp_error err = {0};
     struct dp_message *message = NULL;
@@ -244,7 +238,6 @@ static void the_end_of_a_connection_is_heard(void **state)
 
 static void waits_end_at_the_deadline_or_when_woken(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     uint64_t one = 1, begin = now_ms();
@@ -268,7 +261,6 @@ static void waits_end_at_the_deadline_or_when_woken(void **state)
 /* What a client needs is compared with the limit before it opens anything, and is enough. */
 static void too_few_open_files_are_named_at_once(void **state)
 {
-    (void)state;
     enum { MANY = 17 };
     const char *endpoints[MANY];
     struct dp_transport transport;

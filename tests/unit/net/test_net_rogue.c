@@ -21,7 +21,6 @@ static int raw_connect(const char *endpoint)
 
 static void rubbish_ends_its_own_connection_only(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     assert_reaches(&pair, 1);
     int fd = raw_connect(pair.endpoint);
@@ -97,7 +96,6 @@ static void assert_refuses(struct pair *pair, uint64_t expected)
 
 static void peers_with_ids_of_their_own_are_refused(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     void *context = zmq_ctx_new();
     char longest[256];
@@ -118,7 +116,6 @@ static void peers_with_ids_of_their_own_are_refused(void **state)
 
 static void messages_over_the_limits_are_drained(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     void *context = zmq_ctx_new();
     void *rogue = rogue_new(context, pair.endpoint, NULL);
@@ -148,16 +145,11 @@ static void messages_over_the_limits_are_drained(void **state)
     pair_close(&pair);
 }
 
-static void release_nothing(void *data, void *owner)
-{
-    (void)data;
-    (void)owner;
-}
+static void release_nothing(void *data, void *owner) {}
 
 /* The same 200 MiB three times in one message: each frame is allowed, the sum is not. */
 static void the_sum_of_frames_is_limited(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     size_t size = (size_t)200 << 20;
     char *block = calloc(1, size);
@@ -175,7 +167,6 @@ static void the_sum_of_frames_is_limited(void **state)
 
 static void what_cannot_be_delivered_is_counted_and_freed(void **state)
 {
-    (void)state;
     struct pair pair = pair_open(ANY_PORT);
     struct dp_peer nobody = {.size = 5, .id = {0, 1, 2, 3, 4}}, from;
     uint64_t refused = 0, undeliverable = 0;
@@ -223,7 +214,6 @@ static _Atomic uint64_t live_bytes;
 
 static void release_large(void *data, void *owner)
 {
-    (void)data;
     atomic_fetch_sub(&live_bytes, (uint64_t)(uintptr_t)owner);
 }
 
@@ -288,7 +278,6 @@ static void *deaf_new(void *context, struct pair *pair, struct dp_peer *out)
 /* A peer that asks and does not read: its queue would take 128 messages. */
 static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
 {
-    (void)state;
     enum { ASKED = 40, MIB = 1 << 20, SIZE = 20 * MIB };
     struct pair pair = pair_open(ANY_PORT);
     struct dp_message *message = NULL;
@@ -356,7 +345,6 @@ static void *read_later(void *rogue)
 /* Who has an answer for a peer that has left too much unread waits, and is woken when the peer reads. */
 static void a_wait_ends_when_a_peer_has_read(void **state)
 {
-    (void)state;
     enum { MIB = 1 << 20, SIZE = 20 * MIB };
     struct pair pair = pair_open(ANY_PORT);
     struct dp_peer slow;
@@ -410,7 +398,6 @@ static void *close_all(void *arg)
 /* A proxy accepts and closes while its server is down, and the client computes meanwhile: it reads no event. */
 static void ends_that_nobody_looks_at_hold_up_nothing(void **state)
 {
-    (void)state;
     struct dp_net *net;
     struct dp_error err = {0};
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -19,7 +19,6 @@ static struct dp_send_quota *find(struct dp_send_quotas *quotas, uint32_t n)
 
 static void each_peer_has_its_own(void **state)
 {
-    (void)state;
     struct dp_send_quotas *quotas = dp_send_quotas_new();
     assert_non_null(quotas);
     for (uint32_t n = 0; n < DP_SEND_QUOTAS_MAX; n++) /* far apart, so that buckets are shared */
@@ -58,7 +57,6 @@ static void *give_back(void *arg)
 /* The last frame may come back before the table goes or after: the sanitizers see both. */
 static void quotas_outlive_their_table(void **state)
 {
-    (void)state;
     for (int turn = 0; turn < 20; turn++) {
         struct dp_send_quotas *quotas = dp_send_quotas_new();
         assert_non_null(quotas);

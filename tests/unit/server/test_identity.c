@@ -104,7 +104,6 @@ static void each_case(void **state)
 {
     struct dp_stores *stores = calloc(1, sizeof *stores);
     assert_non_null(stores);
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
         struct dp_error err = {0};
@@ -184,7 +183,6 @@ static void of_copies_one_goes_on(void **state)
     struct life life = {
         .random = 88172645463325252u, .opening = 10, .stores = calloc(1, sizeof *life.stores)};
     uint32_t refused = 0;
-    (void)state;
     assert_non_null(life.stores);
     *life.stores = (struct dp_stores){.register_id = REGISTER, .shards = SHARDS};
     life.stores->shard[SHARD].id = ID;
@@ -217,7 +215,6 @@ static void the_value_comes_back(void **state)
     struct dp_stores *is = calloc(1, sizeof *is), *got = calloc(1, sizeof *got);
     char *bytes = malloc(DP_STORES_BYTES_MAX);
     struct dp_error err = {0};
-    (void)state;
     assert_true(is && got && bytes);
     for (uint32_t shards = 1; shards <= DP_STORES_SHARDS_MAX; shards = shards * 2 + 1) {
         *is = (struct dp_stores){.shards = shards};

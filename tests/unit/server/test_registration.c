@@ -32,8 +32,6 @@ struct bed {
 
 static uint32_t count(void *context, struct dp_counter counters[DP_COUNTERS_MAX])
 {
-    (void)context;
-    (void)counters;
     return 0;
 }
 
@@ -45,13 +43,11 @@ static struct {
 
 static void hears_lost(void *context)
 {
-    (void)context;
     atomic_fetch_add(&lost, 1);
 }
 
 static void hears_generation(void *context, uint64_t generation, uint64_t history)
 {
-    (void)context;
     known.times++;
     known.generation = generation;
     known.history = history;

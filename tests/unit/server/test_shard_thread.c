@@ -30,7 +30,6 @@ static struct {
 static enum dp_status admit(void *context, const struct dp_store_id *found, bool is_new,
                             struct dp_store_id *put, struct dp_error *err)
 {
-    (void)context, (void)found, (void)is_new, (void)put;
     (void)pthread_mutex_lock(&gate.lock);
     gate.asked = true;
     (void)pthread_cond_broadcast(&gate.changed);
@@ -43,7 +42,6 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
 
 static enum dp_status entered(void *context, const struct dp_store_id *id, struct dp_error *err)
 {
-    (void)context, (void)id, (void)err;
     return DP_OK;
 }
 
@@ -379,7 +377,6 @@ static bool says_that_it_waits(void *context, struct dp_error *err)
 
 static void progress_is_told(void **state)
 {
-    (void)state;
     struct dp_shard_parts parts = {0};
     struct dp_error err;
     bool waits = true;

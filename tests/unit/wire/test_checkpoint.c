@@ -26,7 +26,6 @@ static struct dp_request ask_of(enum dp_checkpoint_action action)
 
 static void requests_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_request want = ask_of(DP_CHECKPOINT_BEGIN);
     memset(want.checkpoint.directory, 'd', DP_CHECKPOINT_DIRECTORY_MAX);
     want.checkpoint.directory[0] = '/';
@@ -63,7 +62,6 @@ static void refused(const struct dp_request *request, const uint64_t *words, siz
 
 static void what_breaks_a_limit_is_refused(void **state)
 {
-    (void)state;
     struct dp_request r = ask_of(DP_CHECKPOINT_BEGIN);
     refused(&r, NULL, 0, "directory");
     (void)snprintf(r.checkpoint.directory, sizeof r.checkpoint.directory, "there");
@@ -108,7 +106,6 @@ static enum dp_status answer(const struct dp_reply *want, uint32_t frames, size_
 
 static void answers_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_reply got, want = {.kind = DP_REPLY_CHECKPOINT, .id = 3};
     struct dp_checkpoint_state *s = &want.checkpoint;
     *s = (struct dp_checkpoint_state){.order = 1,
@@ -138,7 +135,6 @@ static void answers_come_back_as_they_went(void **state)
 
 static void a_copy_of_the_register_may_be_longer_than_a_value(void **state)
 {
-    (void)state;
     struct dp_reply got, want = {.kind = DP_REPLY_REGISTER, .id = 3, .version = 1, .whole = true};
     assert_int_equal(answer(&want, 1, DP_REGISTER_COPY_BYTES_MAX, &got), DP_OK);
     assert_true(got.whole);

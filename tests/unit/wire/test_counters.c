@@ -12,7 +12,6 @@ static const char *const names[] = {DP_COUNTER_MAP(NAME) DP_STORE_COUNTER_MAP(ST
 
 static void each_has_one_name_and_a_help(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < NAMES; i++) {
         const struct dp_counter_text *text = dp_counter_text(names[i]);
         assert_non_null(text);
@@ -26,7 +25,6 @@ static void each_has_one_name_and_a_help(void **state)
 
 static void shards_become_one(void **state)
 {
-    (void)state;
     struct dp_counter one[] = {{"pulls", 3}, {"cache_rows", 10}, {"turn_ns_max", 7},
                                {"up_ms", 5}, {"of_later", 1},    {"alone", 2}};
     const struct dp_counter two[] = {

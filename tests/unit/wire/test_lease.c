@@ -28,7 +28,6 @@ static struct dp_request lease_of(uint32_t held, uint32_t done, bool tells)
 
 static void requests_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_request want = lease_of(2, 1, true);
     struct dp_frame frames[2] = {numbers_frame((uint64_t[]){3, 64, 0}, 3),
                                  numbers_frame((uint64_t[]){9, 1}, 2)};
@@ -46,7 +45,6 @@ static void refused(struct dp_request request, size_t numbers, const char *field
 
 static void what_breaks_a_limit_is_refused(void **state)
 {
-    (void)state;
     struct dp_request r = lease_of(0, 0, false);
     r.run = 0;
     refused(r, 0, "run");
@@ -88,7 +86,6 @@ static enum dp_status answer(enum dp_lease_state state, size_t count, struct dp_
 
 static void answers_have_numbers_where_they_give_some(void **state)
 {
-    (void)state;
     struct dp_reply got;
     assert_int_equal(answer(DP_LEASE_GIVEN, DP_LEASE_WANT_MAX, &got), DP_OK);
     assert_int_equal(answer(DP_LEASE_TELL, 0, &got), DP_OK);

@@ -61,7 +61,6 @@ static void assert_comes_back(const struct dp_reply *want, uint32_t n)
 
 static void answers_to_pulls_and_pushes_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_reply want = reply_of(DP_REPLY_PULLED);
     want.applied = 1u << 31;
     want.lsn = UINT64_MAX;
@@ -97,7 +96,6 @@ static void answers_to_pulls_and_pushes_come_back_as_they_went(void **state)
 
 static void short_kinds_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_reply want = reply_of(DP_REPLY_WELCOME);
     want.first = 1u << 20;
     want.last = UINT64_MAX;
@@ -133,7 +131,6 @@ static void short_kinds_come_back_as_they_went(void **state)
 
 static void why_a_request_waits_comes_back_as_data(void **state)
 {
-    (void)state;
     struct dp_reply got, want = reply_of(DP_REPLY_NONE);
     want.status = DP_AGAIN;
     for (uint32_t number = 0; number < 32; number++) {
@@ -167,7 +164,6 @@ static void fill_histograms(struct dp_histogram histograms[DP_HISTOGRAMS_MAX])
 
 static void lists_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_table_status *tables = calloc(DP_STATUS_TABLES_MAX, sizeof *tables);
     struct dp_counter counters[DP_COUNTERS_MAX] = {0};
     struct dp_error err = {0};
@@ -261,7 +257,6 @@ static struct dp_message *by_hand(const char *header, size_t size, uint32_t fram
 
 static void foreign_headers_are_refused(void **state)
 {
-    (void)state;
     struct dp_message *message = dp_message_new(0);
     assert_refused(&message, DP_INVALID, "empty message");
     message = HAND("\x08\x01", 0);
@@ -312,7 +307,6 @@ static void foreign_headers_are_refused(void **state)
 /* 64 KiB that protobuf would merge body by body, each time copying the list so far. */
 static void repeated_bodies_are_refused_at_once(void **state)
 {
-    (void)state;
     struct dp_message *message = dp_message_new(1);
     struct dp_frame frame = dp_frame_new(DP_HEADER_BYTES_MAX);
     for (size_t i = 0; i < frame.size; i += 4)
@@ -323,7 +317,6 @@ static void repeated_bodies_are_refused_at_once(void **state)
 
 static void damaged_headers_do_no_harm(void **state)
 {
-    (void)state;
     struct dp_reply got, want = reply_of(DP_REPLY_STATUS);
     struct dp_table_status table = {.spec = {.name = "t", .dim = 4}, .rows = 5, .bytes = 6};
     struct dp_counter counter = {.name = "pushes", .value = 7};

@@ -74,7 +74,6 @@ static struct dp_table_spec some_spec(void)
 
 static void short_kinds_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_request want = request_of(DP_REQUEST_HELLO);
     (void)snprintf(want.client, sizeof want.client, "worker 0");
     want.want_stream = true;
@@ -102,7 +101,6 @@ static void short_kinds_come_back_as_they_went(void **state)
 /* Each field that a kind of optimizer uses, with a number of its own. */
 static void every_hyperparameter_comes_back(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++) {
         struct dp_request got, want = request_of(DP_REQUEST_CREATE_TABLE);
@@ -127,7 +125,6 @@ static void every_hyperparameter_comes_back(void **state)
 
 static void sections_lend_the_frames(void **state)
 {
-    (void)state;
     struct dp_request want;
     struct dp_frame frames[4];
     for (int push = 0; push < 2; push++) {
@@ -141,7 +138,6 @@ static void sections_lend_the_frames(void **state)
 
 static void key_order_is_strict_at_every_place(void **state)
 {
-    (void)state;
     struct dp_request want;
     for (uint32_t at = 1; at < 40; at++)
         for (int equal = 0; equal < 2; equal++) {
@@ -169,7 +165,6 @@ static void set_frame(struct dp_message *message, uint32_t at, size_t size)
 
 static void frames_of_wrong_length_or_number_are_refused(void **state)
 {
-    (void)state;
     struct dp_request want;
     static const size_t wrong_keys[] = {0, 1, 799, 801, 808, 1600};
     for (size_t i = 0; i < sizeof wrong_keys / sizeof wrong_keys[0]; i++) {
@@ -224,7 +219,6 @@ static void frames_of_wrong_length_or_number_are_refused(void **state)
 
 static void broken_pushes_are_refused_by_name(void **state)
 {
-    (void)state;
     static const float bad_rates[] = {0.0f, -1.0f, NAN, INFINITY, 1e-45f, FLT_MIN / 2};
     struct dp_request request = request_of(DP_REQUEST_PUSH);
     for (size_t i = 0; i < sizeof bad_rates / sizeof bad_rates[0]; i++) {
@@ -241,7 +235,6 @@ static void broken_pushes_are_refused_by_name(void **state)
 
 static void broken_fields_are_refused_by_name(void **state)
 {
-    (void)state;
     struct dp_request request = request_of(DP_REQUEST_STATUS);
     request.timeout_ms = 0;
     assert_request_refused(&request, DP_INVALID, "timeout_ms");
@@ -315,7 +308,6 @@ static struct dp_message *message_of(const char *header, size_t size)
 
 static void foreign_headers_are_refused(void **state)
 {
-    (void)state;
     struct dp_message *message = HAND("\x08\x01\x10\x07\x38\x64\x72\x00");
     struct dp_request got;
     assert_int_equal(dp_request_decode(message, &got, NULL), DP_VERSION);
@@ -357,7 +349,6 @@ static void foreign_headers_are_refused(void **state)
  * request within its limits. */
 static void damaged_headers_do_no_harm(void **state)
 {
-    (void)state;
     struct dp_request got, want;
     struct dp_table_spec spec = some_spec();
     for (int kind = 0; kind < 3; kind++) {
@@ -388,7 +379,6 @@ static void damaged_headers_do_no_harm(void **state)
 
 static void random_messages_do_no_harm(void **state)
 {
-    (void)state;
     uint64_t seed = 20260101;
     struct dp_request got;
     for (int i = 0; i < 100000; i++) {
@@ -402,14 +392,11 @@ static int released;
 
 static void count_release(void *data, void *owner)
 {
-    (void)data;
-    (void)owner;
     released++;
 }
 
 static void encode_takes_the_frames_over_even_when_it_refuses(void **state)
 {
-    (void)state;
     struct dp_request request = request_of(DP_REQUEST_NOTE_PUT);
     struct dp_error err = {0};
     struct dp_message *message = NULL;
@@ -429,7 +416,6 @@ static void encode_takes_the_frames_over_even_when_it_refuses(void **state)
 
 static void the_fullest_push_fits(void **state)
 {
-    (void)state;
     struct dp_request got, request = request_of(DP_REQUEST_PUSH);
     struct dp_frame frames[2 * DP_SECTIONS_MAX];
     request.rate = 1;

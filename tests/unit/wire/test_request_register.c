@@ -5,7 +5,6 @@
 
 static void register_requests_come_back_as_they_went(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_request got, want = request_of(DP_REQUEST_REGISTER_GET);
     (void)snprintf(want.name, sizeof want.name, "run/12/plan");
@@ -46,7 +45,6 @@ static void register_requests_come_back_as_they_went(void **state)
 
 static void a_view_lends_its_frame(void **state)
 {
-    (void)state;
     struct dp_request want = request_of(DP_REQUEST_VIEW_PUT);
     for (int returns = 0; returns < 2; returns++) { /* and who asks */
         struct dp_frame bytes = dp_frame_new(returns ? DP_VIEW_HEAD : DP_VIEW_BYTES_MAX);
@@ -62,7 +60,6 @@ static void a_view_lends_its_frame(void **state)
 
 static void broken_members_are_refused_by_name(void **state)
 {
-    (void)state;
     struct dp_request request;
     for (unsigned broken = 0; broken < 6; broken++) {
         request = request_of(broken % 2 ? DP_REQUEST_PUSH : DP_REQUEST_PULL);
@@ -80,7 +77,6 @@ static void broken_members_are_refused_by_name(void **state)
 
 static void a_heartbeat_comes_back_as_it_went(void **state)
 {
-    (void)state;
     struct dp_request want = request_of(DP_REQUEST_HEARTBEAT);
     want.heartbeat =
         (struct dp_heartbeat){.run = UINT32_MAX, .rank = DP_MEMBERS_MAX - 1, .members = DP_MEMBERS_MAX};

@@ -18,7 +18,6 @@ static struct dp_view three(void)
 
 static void a_view_comes_back_as_it_went(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_view view = three(), got, copy;
     char bytes[DP_VIEW_HEAD + 3 * DP_VIEW_MEMBER];
@@ -46,7 +45,6 @@ static void refused(char *bytes, size_t size, const char *why)
 
 static void what_cannot_be_acted_on_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         size_t at;
         uint32_t value;
@@ -76,7 +74,6 @@ static void what_cannot_be_acted_on_is_refused(void **state)
 /* As versions before wrote it: who takes part does from the run's first step on. */
 static void the_first_format_is_still_read(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_view view = three(), got;
     char bytes[DP_VIEW_HEAD + 3 * DP_VIEW_MEMBER];
@@ -100,7 +97,6 @@ static void the_first_format_is_still_read(void **state)
 
 static void backup_members_are_fewer_than_all(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_view view = three(), got;
     char bytes[DP_VIEW_HEAD + 3 * DP_VIEW_MEMBER];

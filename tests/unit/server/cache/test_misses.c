@@ -32,7 +32,6 @@ struct rig {
 
 static uint64_t no_time(void *self)
 {
-    (void)self;
     return 1;
 }
 
@@ -138,7 +137,6 @@ static uint64_t budget_of(uint64_t rows)
 
 static void one_read_a_key(void **state)
 {
-    (void)state;
     struct rig *rig = new_rig((uint64_t)64 << 20);
     struct dp_lookup *a = lookup(rig, 0, 1, 20, false), *b = lookup(rig, 1, 11, 20, false);
     dp_fake_store_hold(rig->fake, true);
@@ -174,7 +172,6 @@ static void one_read_a_key(void **state)
 /* A read that fails, or brings a row that cannot be, is told; who asks again has it read again. */
 static void a_failed_read_is_told_and_forgotten(void **state)
 {
-    (void)state;
     struct rig *rig = new_rig((uint64_t)64 << 20);
     struct dp_lookup *a = lookup(rig, 0, 1, 20, false);
     dp_fake_store_fail(rig->fake, DP_STORE_READ, 1, DP_IO);
@@ -198,7 +195,6 @@ static void a_failed_read_is_told_and_forgotten(void **state)
 /* A large read is taken in over several turns; what is still to come stays as if it were being read. */
 static void a_turn_takes_in_so_many_rows(void **state)
 {
-    (void)state;
     struct rig *rig = new_rig((uint64_t)64 << 20);
     struct dp_lookup *a = lookup(rig, 0, 1, 100, false), *b = lookup(rig, 1, 90, 5, false);
     rig->misses.turn_rows = 30;
@@ -222,7 +218,6 @@ static void a_turn_takes_in_so_many_rows(void **state)
 /* Rows of others are evicted for a request, never its own; who is not first is parked. */
 static void others_are_evicted(void **state)
 {
-    (void)state;
     struct rig *rig = new_rig(budget_of(110));
     struct dp_lookup *a = lookup(rig, 0, 1, 40, false), *b = lookup(rig, 1, 200, 40, false),
                      *c = lookup(rig, 2, 300, 40, false);
@@ -249,7 +244,6 @@ static void others_are_evicted(void **state)
 /* Where all rows are dirty clean ones are wanted; where none can become clean, that is the cause told. */
 static void clean_rows_are_wanted(void **state)
 {
-    (void)state;
     struct rig *rig = new_rig(budget_of(120));
     struct dp_lookup *a = lookup(rig, 0, 1, 40, false), *b = lookup(rig, 1, 200, 80, false);
     enum dp_found found = DP_FOUND_READING;

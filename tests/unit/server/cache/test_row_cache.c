@@ -49,16 +49,10 @@ static uint64_t take_all(struct dp_row_cache *cache, uint32_t most,
     return taken;
 }
 
-static void ignore(void *context, uint64_t mixed, uint32_t row)
-{
-    (void)context;
-    (void)mixed;
-    (void)row;
-}
+static void ignore(void *context, uint64_t mixed, uint32_t row) {}
 
 static void rows_do_not_move_and_lie_apart(void **state)
 {
-    (void)state;
     static const size_t widths[] = {20, 16 + 4 * 1000, (1u << 20) + 16, (4u << 20) + 16};
     static const uint32_t rows[] = {500000, 5000, 11, 5}; /* several chunks each */
     for (size_t w = 0; w < 4; w++) {
@@ -91,7 +85,6 @@ static void rows_do_not_move_and_lie_apart(void **state)
 /* Bytes grow by what cost said before, at any fill and for any number; and the estimate is of use. */
 static void cost_is_never_below_what_is_taken(void **state)
 {
-    (void)state;
     uint64_t seed = 5;
     for (uint32_t round = 0; round < 60; round++) {
         struct dp_row_cache *cache = NULL;
@@ -123,7 +116,6 @@ static void cost_is_never_below_what_is_taken(void **state)
 
 static void keys_that_are_nowhere_do_not_pile_up(void **state)
 {
-    (void)state;
     struct dp_row_cache *cache = NULL;
     assert_int_equal(dp_row_cache_new(24, SALT, whole, &cache), DP_OK);
     uint32_t row;
@@ -151,7 +143,6 @@ static void keys_that_are_nowhere_do_not_pile_up(void **state)
  */
 static void picked_keys_do_not_meet_in_one_place(void **state)
 {
-    (void)state;
     for (uint32_t kind = 1; kind < 4; kind++) {
         struct dp_row_cache *cache = NULL;
         uint64_t probes = 0;
@@ -175,7 +166,6 @@ static void picked_keys_do_not_meet_in_one_place(void **state)
 /* A row that changes while its cycle is under way is dirty again, but what is taken later in the cycle is clean. */
 static void a_cycle_and_what_changes_meanwhile(void **state)
 {
-    (void)state;
     struct dp_row_cache *cache = NULL;
     uint32_t row[4];
     assert_int_equal(dp_row_cache_new(24, SALT, whole, &cache), DP_OK);
@@ -199,16 +189,11 @@ static void a_cycle_and_what_changes_meanwhile(void **state)
     dp_row_cache_free(&cache);
 }
 
-static void nobody(void *context, const void *row)
-{
-    (void)context;
-    (void)row;
-}
+static void nobody(void *context, const void *row) {}
 
 /* Rows that go give back what they cost, at any fill: a budget once reached can be kept. */
 static void an_evicted_row_gives_its_charge_back(void **state)
 {
-    (void)state;
     struct dp_row_cache *cache = NULL;
     struct dp_row_leaving leaving = {.evicted = nobody};
     uint32_t row;
@@ -248,7 +233,6 @@ static void an_evicted_row_gives_its_charge_back(void **state)
 /* The hand stops where it has found enough: what it has emptied there is given back as well. */
 static void an_emptied_partition_gives_its_room_back_at_once(void **state)
 {
-    (void)state;
     struct dp_row_cache *cache = NULL;
     struct dp_row_leaving leaving = {.evicted = nobody};
     uint32_t row, steps = 1u << 20;
@@ -441,7 +425,6 @@ static void make_smaller(struct mirror *m)
 /* Rows go, memory is used again, and the cache shrinks in the middle of it. */
 static void what_is_evicted_is_clean_and_all_else_stays(void **state)
 {
-    (void)state;
     static const size_t widths[] = {20, 272, 16 + 4 * 4096};
     struct mirror *m = malloc(sizeof *m);
     assert_non_null(m);

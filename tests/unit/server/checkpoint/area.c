@@ -133,7 +133,6 @@ struct dp_copy_job *area_job(const struct area *area, uint32_t shard)
 static enum dp_status tables(void *context, const char *link, struct dp_manifest_tables *out,
                              struct dp_error *err)
 {
-    (void)context, (void)link, (void)err;
     out->table = calloc(1, sizeof out->table[0]);
     out->count = 1;
     out->table[0].spec = (struct dp_table_spec){.name = "items", .dim = 8, .seed = 1};
@@ -244,7 +243,6 @@ static uint32_t count;
 
 static int count_one(const char *path, const struct stat *is, int kind, struct FTW *at)
 {
-    (void)is;
     count += kind == FTW_F && strncmp(path + at->base, counted, strlen(counted)) == 0;
     return 0;
 }

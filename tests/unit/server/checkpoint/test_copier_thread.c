@@ -58,7 +58,6 @@ struct bed {
 static enum dp_status no_tables(void *context, const char *link, struct dp_manifest_tables *out,
                                 struct dp_error *err)
 {
-    (void)context, (void)link, (void)out, (void)err;
     return DP_OK;
 }
 
@@ -114,7 +113,6 @@ static void jobs_come_back_to_their_shard(void **state)
     struct bed bed;
     struct dp_manifest_shard shard;
     struct dp_copy_job *job[AREA_SHARDS];
-    (void)state;
     bed_init(&bed);
     for (uint32_t i = 0; i < AREA_SHARDS; i++)
         job[i] = submit(&bed, i, 0);
@@ -145,7 +143,6 @@ static enum dp_status wait_at_gate(void *context, const char *link, struct dp_ma
                                    struct dp_error *err)
 {
     struct gate *gate = context;
-    (void)link, (void)out, (void)err;
     if (atomic_fetch_add(&gate->asked, 1) == 1)
         atomic_store(&gate->tails,
                      atomic_load(&gate->job[0]->has_tail) && atomic_load(&gate->job[1]->has_tail));
@@ -160,7 +157,6 @@ static void tails_come_first(void **state)
     struct bed bed;
     struct gate gate = {.open = false};
     const time_t until = time(NULL) + WAIT_S;
-    (void)state;
     bed_init(&bed);
     for (uint32_t i = 0; i < 2; i++) {
         const struct dp_copier_thread_place place = {
@@ -192,7 +188,6 @@ static void a_tail_does_not_wait_for_files(void **state)
 {
     struct bed bed;
     const time_t until = time(NULL) + WAIT_S;
-    (void)state;
     bed_init(&bed);
     struct dp_copy_job *files = submit(&bed, 0, SLOW_RATE);
     while (!atomic_load(&files->has_tail) && time(NULL) < until)
@@ -214,7 +209,6 @@ static void a_tail_does_not_wait_for_files(void **state)
 static void cancelled_ones_come_back_soon(void **state)
 {
     struct bed bed;
-    (void)state;
     bed_init(&bed);
     struct dp_copy_job *runs = submit(&bed, 0, 1);
     await_begin(runs);
@@ -236,7 +230,6 @@ static void cancelled_ones_come_back_soon(void **state)
 static void a_shard_is_removed_with_its_jobs(void **state)
 {
     struct bed bed;
-    (void)state;
     bed_init(&bed);
     struct dp_copy_job *runs = submit(&bed, 0, 1);
     await_begin(runs);
@@ -258,7 +251,6 @@ static void tables_are_those_of_the_links_marks(void **state)
     struct dp_manifest_shard shard;
     struct dp_table_spec spec = {.name = "users", .dim = 24, .seed = 5};
     char bytes[DP_TABLE_MARK_BYTES], link[200], name[DP_COPY_LINK_BYTES];
-    (void)state;
     bed_init(&bed);
     struct form *form = form_new(true);
     assert_int_equal(form_open(form, &bed.err), DP_OK);

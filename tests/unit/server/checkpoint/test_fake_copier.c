@@ -21,7 +21,6 @@ static void jobs_end_when_told(void **state)
     struct dp_fake_copier *fake = dp_fake_copier_new();
     struct dp_copier copier = dp_fake_copier_seam(fake);
     struct dp_copy_job *job[3] = {job_of(0), job_of(1), job_of(2)};
-    (void)state;
     for (int i = 0; i < 3; i++)
         copier.submit(copier.self, job[i]);
     assert_null(copier.completed(copier.self));
@@ -54,7 +53,6 @@ static void jobs_end_when_told(void **state)
 static void a_links_name_tells_order_and_cut(void **state)
 {
     char name[DP_COPY_LINK_BYTES];
-    (void)state;
     dp_copy_link_name(0xabc, 2, name);
     assert_string_equal(name, "cut-0000000000000abc-2");
     dp_copy_link_name(UINT64_MAX, UINT32_MAX, name);

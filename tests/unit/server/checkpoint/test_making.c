@@ -158,7 +158,6 @@ static bool make_dies_at(uint32_t at)
 static void who_makes_one_may_die_at_any_call(void **state)
 {
     uint32_t swept = 0;
-    (void)state;
     for (uint32_t at = 1; make_dies_at(at); at += dp_stride(7))
         swept = at;
     print_message("%u calls\n", swept);
@@ -191,7 +190,6 @@ static bool prune_dies_at(uint32_t at)
 static void who_removes_may_die_at_any_call(void **state)
 {
     uint32_t swept = 0;
-    (void)state;
     for (uint32_t at = 1; prune_dies_at(at); at += dp_stride(3))
         swept = at;
     print_message("%u calls\n", swept);
@@ -228,7 +226,6 @@ static bool disk_is_full_at(uint32_t at)
 static void the_disk_may_be_full_at_any_call(void **state)
 {
     uint32_t swept = 0;
-    (void)state;
     for (uint32_t at = 1; disk_is_full_at(at); at += dp_stride(7))
         swept = at;
     print_message("%u calls\n", swept);
@@ -256,7 +253,6 @@ static void names_that_are_known_are_linked(void **state)
     struct dp_error err = {0};
     char rotten[160];
     uint32_t number;
-    (void)state;
     for (uint32_t i = 1; i <= 5; i++) {
         area->full = i == 3;
         if (i == 4) {
@@ -282,7 +278,6 @@ static void only_what_changed_is_written(void **state)
     struct area *area = area_new();
     struct dp_error err = {0};
     uint32_t number;
-    (void)state;
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     assert_int_equal(number, 1);
     uint64_t tail = area->copied[0].tail.files.file[0].bytes;
@@ -310,7 +305,6 @@ static void linked_files_take_no_room(void **state)
     struct dp_checkpoint_path path;
     struct stat pooled;
     uint32_t number;
-    (void)state;
     area->link = true;
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     const struct dp_manifest_shard *shard = &area->copied[0];
@@ -333,7 +327,6 @@ static void what_the_pool_lost_is_written_again(void **state)
     struct dp_error err = {0};
     struct dp_checkpoint_path path;
     uint32_t number;
-    (void)state;
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     const struct dp_manifest_file *file = &area->copied[0].files.file[0];
     assert_string_equal(file->name, "000010.sst");
@@ -353,7 +346,6 @@ static void a_file_of_the_same_size_with_other_bytes_is_not_known(void **state)
     struct dp_error err = {0};
     char path[300], name[DP_COPY_LINK_BYTES];
     uint32_t number;
-    (void)state;
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     area_change(area);
     dp_copy_link_name(area->order, 1, name);
@@ -370,7 +362,6 @@ static void a_file_of_the_same_size_with_other_bytes_is_not_known(void **state)
 static void what_reads_back_differently_is_no_checkpoint(void **state)
 {
     static const char *const places[] = {"tmp-", "ids.new-", "tail-0001/"};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct area *area = area_new();
         struct dp_error err = {0};
@@ -397,7 +388,6 @@ static void only_directories_with_a_manifest_are_listed(void **state)
     struct dp_checkpoint_path directory;
     char path[200];
     uint32_t number;
-    (void)state;
     assert_int_equal(dp_checkpoint_list_read(area->directory, &list, &err), DP_NOT_FOUND);
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     static const char *const others[] = {"checkpoint-7", "checkpoint-000000",  "checkpoint-000005x",
@@ -441,7 +431,6 @@ static void two_do_not_make_at_once(void **state)
     struct dp_prune pruned;
     uint32_t number;
     int lock;
-    (void)state;
     assert_int_equal(dp_checkpoint_lock(area->directory, &lock, &err), DP_OK);
     assert_int_equal(area_make(area, &number, &err), DP_IN_USE);
     assert_int_equal(area_prune(area, 1, &pruned, &err), DP_IN_USE);
@@ -455,7 +444,6 @@ static void directories_of_a_store_are_refused(void **state)
     struct area *area = area_new();
     struct dp_error err = {0};
     char path[300];
-    (void)state;
     static const char *const inside[] = {"store", "store/checkpoints", "store/shard-0000/a/b/c",
                                          "store/../store/x"};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
@@ -485,7 +473,6 @@ static void a_directory_that_is_not_shared_is_named(void **state)
 {
     struct area *area = area_new();
     struct dp_copy_job *job = area_job(area, 0);
-    (void)state;
     area_copy(area, job);
     assert_int_equal(job->status, DP_ARGUMENT);
     assert_non_null(strstr(job->error.text, "share"));
@@ -500,7 +487,6 @@ static void sweep_leaves_only_what_is_being_made(void **state)
     struct dp_error err = {0};
     struct stat is;
     char path[300];
-    (void)state;
     assert_int_equal(dp_checkpoint_begin(area->directory, 5, &err), DP_OK);
     assert_int_equal(dp_checkpoint_begin(area->directory, 6, &err), DP_OK);
     (void)snprintf(path, sizeof path, "%s/making-0000000000000005/tail-0000", area->directory);

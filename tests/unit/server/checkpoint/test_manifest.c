@@ -118,7 +118,6 @@ static void what_is_written_is_read_again(void **state)
     struct dp_error err = {0};
     struct dp_manifest m = whole(), again;
     char path[] = "/tmp/dp_manifest_XXXXXX";
-    (void)state;
     assert_int_equal(close(mkstemp(path)), 0);
     assert_int_equal(dp_manifest_write(path, &m, &err), DP_OK);
     assert_int_equal(dp_manifest_read(path, &again, &err), DP_OK);
@@ -163,7 +162,6 @@ static void a_shards_part_stands_alone(void **state)
 {
     struct dp_error err = {0};
     struct dp_manifest_shard shard, again;
-    (void)state;
     fill_shard(&shard, 1, 2);
     char *text = dp_manifest_shard_text(&shard);
     assert_non_null(text);
@@ -180,7 +178,6 @@ static void what_is_not_there_is_null(void **state)
 {
     struct dp_error err = {0};
     struct dp_manifest m = whole(), again;
-    (void)state;
     free(m.steps.name);
     m.steps.name = NULL;
     free(m.names.name);
@@ -289,7 +286,6 @@ static void each_field_must_be_there_and_right(void **state)
 {
     json_t *root = as_json();
     struct dp_error err = {0};
-    (void)state;
     uint32_t swept = sweep(root, root);
     print_message("%u\n", swept);
     assert_true(swept > 200);
@@ -301,7 +297,6 @@ static void another_format_is_refused_by_its_number(void **state)
 {
     struct dp_error err = {0};
     json_t *root = json_pack("{s:i}", "format", 2);
-    (void)state;
     assert_int_equal(parse(root, &err), DP_UNSUPPORTED);
     assert_non_null(strstr(err.text, "format 2"));
     json_decref(root);
@@ -312,7 +307,6 @@ static void exceptions_are_refused_with_the_way_out(void **state)
 {
     struct dp_error err = {0};
     json_t *root = as_json();
-    (void)state;
     assert_int_equal(json_object_set_new(root, "exceptions", json_pack("[{s:s}]", "stream", "1")), 0);
     assert_int_equal(parse(root, &err), DP_UNSUPPORTED);
     assert_non_null(strstr(err.text, "exceptions"));
@@ -340,7 +334,6 @@ static void refuse_with(const char *path, json_t *value)
 
 static void what_does_not_fit_together_is_refused(void **state)
 {
-    (void)state;
     refuse_with("shards/1/index", json_integer(0));
     refuse_with("shards/0/shards", json_integer(3));
     refuse_with("shards/0/first", json_string("0000000000000001"));
@@ -372,7 +365,6 @@ static void shards_stand_in_order_and_lsns_ascend(void **state)
     struct dp_error err = {0};
     json_t *root = as_json(), *shards = json_object_get(root, "shards");
     json_t *first = json_incref(json_array_get(shards, 0));
-    (void)state;
     assert_int_equal(json_array_remove(shards, 0), 0);
     assert_int_equal(json_array_append_new(shards, first), 0);
     assert_int_equal(parse(root, &err), DP_CORRUPT);
@@ -389,7 +381,6 @@ static void tables_of_one_name_must_be_one_table(void **state)
 {
     struct dp_error err = {0};
     struct dp_manifest m = whole();
-    (void)state;
     m.shard[1].tables.table[0].spec.dim = 17;
     assert_int_equal(dp_manifest_sum(&m, &err), DP_CORRUPT);
     dp_manifest_clear(&m);

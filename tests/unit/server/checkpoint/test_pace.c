@@ -38,7 +38,6 @@ static void it_keeps_to_the_rate(void **state)
     struct turned t = {.now_ns = 50 * SECOND};
     struct dp_pace pace = pace_of(&t, 1000000);
     _Atomic uint64_t done = 0;
-    (void)state;
     pace.done_bytes = &done;
     for (int i = 0; i < 100; i++)
         assert_int_equal(dp_pace_step(&pace, 100000, NULL), DP_OK);
@@ -55,7 +54,6 @@ static void without_a_rate_nobody_waits(void **state)
 {
     struct turned t = {0};
     struct dp_pace pace = pace_of(&t, 0);
-    (void)state;
     assert_int_equal(dp_pace_step(&pace, UINT64_MAX, NULL), DP_OK);
     assert_int_equal(t.waits, 0);
     assert_int_equal(dp_pace_step(NULL, 5, NULL), DP_OK);
@@ -66,7 +64,6 @@ static void a_cancel_ends_the_wait(void **state)
     struct turned t = {.cancel_at = 3};
     struct dp_pace pace = pace_of(&t, 1);
     struct dp_error err = {0};
-    (void)state;
     assert_int_equal(dp_pace_step(&pace, 1000000, &err), DP_STOPPING);
     assert_int_equal(t.waits, 3);
     assert_true(t.waited_ns <= SECOND / 10);
@@ -99,7 +96,6 @@ static void it_gives_way_to_busy_threads(void **state)
 {
     struct shared s = {.t = {.now_ns = SECOND}, .others_ns = SECOND / 100};
     struct dp_pace pace = pace_of(&s.t, 0);
-    (void)state;
     pace.cpu = cpu_of;
     pace.cpu_context = &s;
     pace.share_percent = 25;

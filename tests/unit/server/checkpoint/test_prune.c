@@ -31,7 +31,6 @@ static void while_a_manifest_cannot_be_read_no_file_goes(void **state)
 {
     struct area *area = area_of(3);
     char path[300];
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/checkpoint-000001/manifest.json", area->directory);
     uint32_t files = area_count(area, "files", "");
     /* A format that a later version writes may well be whole: it stays, and its files with it. */
@@ -53,7 +52,6 @@ static void a_damaged_one_is_not_counted(void **state)
 {
     char path[300];
     struct area *area = area_of(4);
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/checkpoint-000004/ids", area->directory);
     assert_int_equal(truncate(path, 5), 0);
     (void)snprintf(path, sizeof path, "%s/checkpoint-000003/manifest.json", area->directory);
@@ -74,7 +72,6 @@ static void one_whose_bytes_are_damaged_is_not_counted(void **state)
 {
     char path[300];
     struct area *area = area_of(3);
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/checkpoint-000003/ids", area->directory);
     area_put_file(path, "idsidr", 6);
     expect_pruned(area, 1, DP_OK, 1);
@@ -100,7 +97,6 @@ static void two_that_were_moved_over_each_other_stay(void **state)
     struct dp_error err = {0};
     struct dp_prune pruned;
     struct dp_manifest manifest;
-    (void)state;
     swap(area, "000001", "000002");
     assert_int_equal(area_prune(area, 1, &pruned, &err), DP_CORRUPT);
     assert_non_null(strstr(err.text, "is checkpoint 1 by its manifest"));
@@ -118,7 +114,6 @@ static void two_that_were_moved_over_each_other_stay(void **state)
 
 static void only_those_of_the_cluster_are_removed(void **state)
 {
-    (void)state;
     struct area *area = area_new();
     struct dp_prune pruned;
     struct dp_checkpoint_list list;

@@ -11,7 +11,6 @@ static void a_checkpoint_is_durable_before_it_counts(void **state)
     struct dp_error err = {0};
     char pool[200];
     uint32_t number;
-    (void)state;
     (void)snprintf(pool, sizeof pool, "%s/files", area->directory);
     for (uint32_t i = 0; i < 4;
          i++) { /* the first one makes the directories; all is written; some is known */
@@ -29,7 +28,6 @@ static void a_shards_part_is_durable_when_it_is_copied(void **state)
 {
     struct area *area = area_new();
     struct dp_error err = {0};
-    (void)state;
     assert_int_equal(dp_checkpoint_begin(area->directory, area->order, &err), DP_OK);
     for (uint32_t i = 0; i < AREA_SHARDS; i++) {
         struct dp_copy_job *job = area_job(area, i);
@@ -48,7 +46,6 @@ static void what_is_removed_goes_after_its_manifest(void **state)
     struct dp_error err = {0};
     struct dp_prune pruned;
     uint32_t number;
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(area_make(area, &number, &err), DP_OK);
         area_change(area);

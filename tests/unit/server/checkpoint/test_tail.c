@@ -234,7 +234,6 @@ static void expect_copy(struct source *s)
 static void up_to_the_cut_nothing_moves_and_behind_it_only_what_is_missing_comes(void **state)
 {
     struct source *s = source_new();
-    (void)state;
     for (uint64_t i = 1; i <= 100; i++) {
         (void)push(s, 5, i); /* its lsn is i */
         if (i % 30 == 0) {
@@ -260,7 +259,6 @@ static void up_to_the_cut_nothing_moves_and_behind_it_only_what_is_missing_comes
 static void a_run_that_is_not_synchronous_keeps_what_it_has(void **state)
 {
     struct source *s = source_new();
-    (void)state;
     (void)keep(s, 1, 10); /* of a synchronous run before this one */
     (void)push(s, 5, 1);
     (void)keep(s, 2, 10);
@@ -277,7 +275,6 @@ static void a_run_that_is_not_synchronous_keeps_what_it_has(void **state)
 static void a_push_that_is_not_there_is_named(void **state)
 {
     struct source *s = source_new();
-    (void)state;
     for (uint64_t i = 1; i <= 10; i++)
         (void)push(s, 5, i);
     cut(s, 0, 5, 8);
@@ -291,7 +288,6 @@ static void a_push_that_is_not_there_is_named(void **state)
 static void a_tail_may_be_empty(void **state)
 {
     struct source *s = source_new();
-    (void)state;
     cut(s, 0, 0, 0);
     assert_int_equal(copy(s), DP_OK);
     expect_copy(s);
@@ -309,7 +305,6 @@ static void a_tail_may_be_empty(void **state)
 static void a_tail_may_take_many_segments(void **state)
 {
     struct source *s = source_new();
-    (void)state;
     for (uint64_t i = 1; i <= 300; i++)
         (void)push(s, 5, i);
     cut(s, 10, 200, 300);
@@ -334,7 +329,6 @@ static void a_tail_may_take_many_segments(void **state)
 static void what_the_shard_did_not_hold_is_refused(void **state)
 {
     struct source *s = source_new();
-    (void)state;
     for (uint64_t i = 1; i <= 300; i++)
         (void)push(s, 5, i);
     dp_journal_release(s->journal, 200);
@@ -350,7 +344,6 @@ static void a_copy_can_be_cancelled(void **state)
     struct source *s = source_new();
     atomic_bool cancelled = true;
     struct dp_pace pace = dp_pace_real();
-    (void)state;
     for (uint64_t i = 1; i <= 10; i++)
         (void)push(s, 5, i);
     cut(s, 0, 10, 10);

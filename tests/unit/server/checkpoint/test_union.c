@@ -109,7 +109,6 @@ static uint32_t stream_at(uint64_t stream)
 /* A stream that one shard forgot for the newer ones is below its floor: it lacks nothing of it. */
 static void test_forgotten_stream(void **unused)
 {
-    (void)unused;
     struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
     struct dp_union_part parts[2];
     struct dp_union cut;
@@ -133,7 +132,6 @@ static void test_forgotten_stream(void **unused)
 
 static void test_refusals_are_united(void **unused)
 {
-    (void)unused;
     struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
     struct dp_union_part parts[2];
     struct dp_union cut;
@@ -160,13 +158,11 @@ static void test_refusals_are_united(void **unused)
 
 static bool is_odd(const void *unused, const struct dp_copy_push *push)
 {
-    (void)unused;
     return push->number % 2 == 1;
 }
 
 static bool is_every_third(const void *unused, const struct dp_copy_push *push)
 {
-    (void)unused;
     return push->number % 3 == 0;
 }
 
@@ -219,7 +215,6 @@ static void check_given_up(const struct dp_union *cut)
 
 static void test_pushes_that_are_given_up(void **unused)
 {
-    (void)unused;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct dp_union_part parts[SHARDS] = {{0}};
         struct dp_union cut;
@@ -239,7 +234,6 @@ static void test_pushes_that_are_given_up(void **unused)
 
 static void test_shard_that_lacks_too_much(void **unused)
 {
-    (void)unused;
     struct dp_push_ids *ids[2] = {start(), start()};
     struct dp_union_part parts[2];
     struct dp_union cut;
@@ -257,7 +251,6 @@ static void test_shard_that_lacks_too_much(void **unused)
 
 static void test_ids_that_are_none(void **unused)
 {
-    (void)unused;
     struct dp_push_ids *ids = start();
     struct dp_union_part parts[2] = {part_of(&ids), {.ids = "rubbish", .ids_bytes = 7}};
     struct dp_union cut;
@@ -269,7 +262,6 @@ static void test_ids_that_are_none(void **unused)
 
 static bool is_small(const void *unused, const struct dp_copy_push *push)
 {
-    (void)unused;
     return push->stream < 100;
 }
 
@@ -281,7 +273,6 @@ static void each_is_found_once(void **unused)
     const struct dp_union cut = {.shards = 2, .lacking = lacking};
     const struct dp_copy_push expected[] = {{7, 4}, {9, 1}, {9, 2}};
     struct dp_error err = {0};
-    (void)unused;
     assert_int_equal(dp_union_find_lacking(&cut, is_small, NULL, &out, &err), DP_OK);
     assert_int_equal(out.count, 3);
     for (uint32_t i = 0; i < out.count; i++) {

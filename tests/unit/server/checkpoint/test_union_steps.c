@@ -94,7 +94,6 @@ static struct dp_steps_place place_of(struct dp_member member, struct dp_steps_p
 
 static void test_members_that_left_the_open_step(void **unused)
 {
-    (void)unused;
     /* It pushed step 12 and left behind it: no cut until that is closed, as nobody would make the push again. */
     struct dp_steps_place place =
         place_of((struct dp_member){6, 13, 3, 0}, (struct dp_steps_place){13, 3, 0});
@@ -114,7 +113,6 @@ static void test_members_that_left_the_open_step(void **unused)
 
 static void test_shards_in_different_runs(void **unused)
 {
-    (void)unused;
     struct dp_union_part parts[2];
     struct dp_union cut;
     struct dp_error err = {0};
@@ -140,7 +138,6 @@ static void test_three_shards_in_any_order(void **unused)
     static const struct dp_steps_place place[3][2] = {
         {{13, 3, 0}, {11, 12, 8}}, {{12, 3, 0}, {14, UINT64_MAX, 9}}, {{10, UINT64_MAX, 2}, {12, 12, 5}}};
     static struct dp_steps all;
-    (void)unused;
     for (size_t o = 0; o < 6; o++) {
         struct dp_union_part parts[3];
         struct dp_union cut;

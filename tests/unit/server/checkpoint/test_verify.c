@@ -21,7 +21,6 @@ static uint32_t count;
 
 static int list_one(const char *path, const struct stat *is, int kind, struct FTW *at)
 {
-    (void)is;
     if (kind == FTW_F && strcmp(path + at->base, "lock") != 0)
         (void)snprintf(files[count++], sizeof files[0], "%s", path);
     return count < FILES_MAX ? 0 : -1;
@@ -50,7 +49,6 @@ static uint32_t tells;
 
 static void tell(void *context, const struct dp_error *what)
 {
-    (void)context;
     tells++;
     (void)snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", what->text);
 }
@@ -112,7 +110,6 @@ static void a_flipped_bit_in_any_file_is_named(void **state)
 {
     struct area *area = one_checkpoint();
     uint32_t flipped = 0;
-    (void)state;
     for (uint32_t i = 0; i < count; i++) {
         off_t size = size_of(files[i]), step = size / 150 + 1;
         for (off_t at = 0; at < size; at += step, flipped++) {
@@ -135,7 +132,6 @@ static void a_file_that_is_missing_or_of_another_size_is_named(void **state)
 {
     struct area *area = one_checkpoint();
     char aside[200];
-    (void)state;
     (void)snprintf(aside, sizeof aside, "%s/aside", area->top);
     for (uint32_t i = 0; i < count; i++) {
         off_t size = size_of(files[i]);
@@ -171,7 +167,6 @@ static void swapped_files_are_named(void **state)
     struct area *area = one_checkpoint();
     struct dp_error err = {0};
     char a[300], b[300];
-    (void)state;
     (void)snprintf(a, sizeof a, "%s/files/0000000000005000/000010.sst-%s", area->directory,
                    area->copied[0].files.file[0].checksum);
     (void)snprintf(b, sizeof b, "%s/files/0000000000005001/000010.sst-%s", area->directory,
@@ -197,7 +192,6 @@ static void files_that_are_too_many_are_named(void **state)
     struct area *area = one_checkpoint();
     struct dp_error err = {0};
     char path[300];
-    (void)state;
     static const char *const names[] = {"checkpoint-000001/ids2", "checkpoint-000001/steps",
                                         "checkpoint-000001/columns.csv", "checkpoint-000001/tail-0002",
                                         "checkpoint-000001/tail-0001/journal-0000000000000009"};
@@ -268,7 +262,6 @@ static void a_manifest_that_does_not_fit_is_named(void **state)
     struct area *area = one_checkpoint();
     struct dp_error err = {0};
     char path[200];
-    (void)state;
     change(area, another_number, "checkpoint 2");
     change(area, other_tables, "other tables");
     change(area, no_tables, "other tables");
@@ -293,7 +286,6 @@ static void it_can_be_cancelled(void **state)
     struct dp_pace pace = dp_pace_real();
     struct dp_verify found;
     struct dp_error err = {0};
-    (void)state;
     pace.cancelled = &cancelled;
     const struct dp_verify_options options = {
         .directory = area->directory, .number = 1, .checksums = true, .pace = &pace, .damaged = tell};

@@ -23,7 +23,6 @@ static void put(struct dp_board *board, const char *name, const char *text)
 
 static void notes_are_found_by_prefix_in_order(void **state)
 {
-    (void)state;
     struct dp_board *board = start();
     const struct dp_board_note *note;
     assert_int_equal(dp_board_find(board, "", &note), 0);
@@ -49,7 +48,6 @@ static void notes_are_found_by_prefix_in_order(void **state)
 
 static void a_note_put_again_replaces(void **state)
 {
-    (void)state;
     struct dp_board *board = start();
     const struct dp_board_note *note;
     char text[8];
@@ -66,7 +64,6 @@ static void a_note_put_again_replaces(void **state)
 
 static void it_is_bounded(void **state)
 {
-    (void)state;
     struct dp_board *board = start();
     struct dp_error err = {0};
     const struct dp_board_note *note;
@@ -106,7 +103,6 @@ static void it_is_bounded(void **state)
 /* Runs that have ended leave as one, the longest silent first, and only for want of room; a note of no run is one alone. */
 static void runs_that_have_ended_make_room(void **state)
 {
-    (void)state;
     enum { HALF = DP_BOARD_BYTES_MAX / 2 - 1000 };
     const uint64_t idle = DP_BOARD_IDLE_NS;
     struct dp_board *board = start();
@@ -139,7 +135,6 @@ static void runs_that_have_ended_make_room(void **state)
 /* A board full of notes of no run, or of a run each, refuses runs for some minutes, not until its server ends. */
 static void notes_of_no_run_leave_too(void **state)
 {
-    (void)state;
     static const char *const ends[] = {"", "/b"};
     for (size_t form = 0; form < 2; form++) {
         struct dp_board *board = start();

@@ -32,7 +32,6 @@ static uint64_t version_of(struct dp_control_register *values)
 /* The register remembers for stores that are made anew; stores that are there are right. */
 static void stores_tell_and_the_register_remembers(void **state)
 {
-    (void)state;
     struct dp_sim_disk *sim = dp_sim_disk_new(1);
     struct dp_disk disk = dp_sim_disk_interface(sim);
     struct dp_control_register *values = open_register(&disk);
@@ -56,7 +55,6 @@ static void stores_tell_and_the_register_remembers(void **state)
 /* Builds before the register checked what is set accepted any bytes. */
 static void a_number_that_no_restore_comes_to_is_ignored(void **state)
 {
-    (void)state;
     struct dp_sim_disk *sim = dp_sim_disk_new(1);
     struct dp_disk disk = dp_sim_disk_interface(sim);
     struct dp_control_register *values = open_register(&disk);
@@ -77,7 +75,6 @@ static void a_number_that_no_restore_comes_to_is_ignored(void **state)
 
 static void what_may_be_done_before_it_is_known(void **state)
 {
-    (void)state;
     static const struct {
         enum dp_request_kind kind;
         uint64_t generation, history;

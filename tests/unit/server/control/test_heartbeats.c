@@ -18,7 +18,6 @@ static void keep(void *context, const struct dp_peer *to, struct dp_reply *reply
                  uint32_t frame_count)
 {
     struct answers *answers = context;
-    (void)to;
     assert_int_equal(frame_count, 1);
     assert_true(reply->kind == DP_REPLY_SILENCES && reply->session == 9);
     answers->count++;

@@ -57,7 +57,6 @@ static void told(struct dp_leases **leases, uint64_t total)
 
 static void a_request_has_one_answer(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer, again;
     told(&leases, 100);
@@ -80,7 +79,6 @@ static void a_request_has_one_answer(void **state)
 
 static void a_new_process_of_a_rank_frees_the_old_ones(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer;
     told(&leases, 100);
@@ -104,7 +102,6 @@ static void a_new_process_of_a_rank_frees_the_old_ones(void **state)
  * the epoch of the request only; who was replaced in an earlier epoch is new in the next. */
 static void a_replaced_process_stays_so_in_every_epoch(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer;
     told(&leases, 2);
@@ -126,7 +123,6 @@ static void a_replaced_process_stays_so_in_every_epoch(void **state)
 /* The last numbers of an epoch, held by a process that is not heard of any more. */
 static void old_leases_are_given_again_once(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer;
     told(&leases, 2);
@@ -157,7 +153,6 @@ static void old_leases_are_given_again_once(void **state)
 /* A process that stops holds no window back: the others take its number when they are far ahead of it. */
 static void numbers_stay_within_the_span(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer;
     told(&leases, 10000);
@@ -183,7 +178,6 @@ static void numbers_stay_within_the_span(void **state)
 /* The server that saw an epoch end knows that nothing of the next is done; one that was told so does not. */
 static void what_is_done_is_asked_once(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer;
     told(&leases, 2);
@@ -208,7 +202,6 @@ static void what_is_done_is_asked_once(void **state)
 
 static void old_epochs_are_forgotten(void **state)
 {
-    (void)state;
     struct dp_leases *leases;
     struct dp_lease_answer answer;
     told(&leases, 100); /* of epoch 0 */

@@ -84,7 +84,6 @@ static bool has(struct bed *bed, const char *name, uint64_t version, const char 
 
 static void a_set_wins_on_the_version_it_expects(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     assert_true(bed.made && dp_control_register_id(bed.values) == ID);
     assert_true(has(&bed, "b", 0, ""));
@@ -115,7 +114,6 @@ static void a_set_wins_on_the_version_it_expects(void **state)
 /* Whose answer was lost hears that it won, after others' sets and a restart too; too late it hears that nobody knows. */
 static void a_resend_is_known_by_its_nonce(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     for (uint64_t v = 0; v < DP_REGISTER_NONCES_MAX + 5; v++) {
         assert_int_equal(set(&bed, "x", v, 100 + v, "x"), DP_OK);
@@ -136,7 +134,6 @@ static void a_resend_is_known_by_its_nonce(void **state)
 
 static void without_a_file_there_is_nothing_unless_it_may_be_made(void **state)
 {
-    (void)state;
     struct bed bed = started(1);
     assert_int_equal(open_as(&bed, false, false), DP_NOT_FOUND);
     assert_true(!bed.values && dp_sim_disk_operations(bed.sim) == 0);
@@ -160,7 +157,6 @@ enum { SETS = 6 };
 /* The script of the sweeps: an opening, then sets of two names. acked: versions that an answer has shown. */
 static void a_full_disk_is_told_and_left_as_it_was(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     assert_int_equal(set(&bed, "stores", 0, 1, "one"), DP_OK);
     uint64_t used = dp_sim_disk_used(bed.sim);
@@ -209,7 +205,6 @@ static void assert_refused(const uint8_t *bytes, size_t size)
 
 static void a_damaged_file_is_refused_and_left(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     uint64_t size;
     assert_int_equal(set(&bed, "run/1/plan", 0, 1, "plan"), DP_OK);
@@ -238,7 +233,6 @@ static void a_damaged_file_is_refused_and_left(void **state)
 /* Whole by its checksum, and yet not what a register writes. */
 static void what_contradicts_itself_is_refused(void **state)
 {
-    (void)state;
     struct bed bed = started(1);
     struct dp_control_register_item *item = dp_control_register_item_new("run/7/plan", 10, "x", 1);
     assert_non_null(item);
@@ -284,7 +278,6 @@ static enum dp_status get(struct bed *bed, const char *name)
 
 static void what_is_of_no_run_never_leaves(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     uint32_t n = fill(&bed, "own");
     assert_in_range(n, 60, 63); /* of 64 KiB in 4 MiB */
@@ -305,7 +298,6 @@ static void what_is_of_no_run_never_leaves(void **state)
 /* Anybody may set values of no run: the one that lets a server start finds room all the same, and no other value takes that. */
 static void there_is_always_room_for_stores(void **state)
 {
-    (void)state;
     static char zeros[DP_REGISTER_VALUE_BYTES_MAX];
     struct bed bed = opened(1);
     (void)fill(&bed, "own");
@@ -323,7 +315,6 @@ static void there_is_always_room_for_stores(void **state)
 
 static void old_runs_leave_for_newer_ones(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     assert_int_equal(set_large(&bed, "stores", 100), DP_OK);
     assert_int_equal(set_large(&bed, "run/2/a", 100), DP_OK);
@@ -354,7 +345,6 @@ static void old_runs_leave_for_newer_ones(void **state)
 /* A run that leaves in a set that fails has not left. */
 static void a_run_stays_when_the_set_fails(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     assert_int_equal(set_large(&bed, "run/1/a", DP_REGISTER_VALUE_BYTES_MAX), DP_OK);
     (void)fill(&bed, "run/2");
@@ -370,7 +360,6 @@ static void a_run_stays_when_the_set_fails(void **state)
 
 static void the_number_of_values_is_bounded(void **state)
 {
-    (void)state;
     struct bed bed = opened(1);
     char name[DP_NOTE_NAME_MAX + 1];
     for (uint32_t i = 0; i <= DP_REGISTER_VALUES_MAX; i++) {

@@ -99,7 +99,6 @@ static struct value stores_value(uint32_t shards, uint64_t id0, uint64_t opening
 
 static void stores_are_set_by_their_servers(void **state)
 {
-    (void)state;
     const struct value first = stores_value(2, 11, 12, 0, 0), both = stores_value(2, 11, 12, 21, 22),
                        reopened = stores_value(2, 11, 13, 21, 22);
     takes(1, "stores", 0, NULL, &first);
@@ -136,7 +135,6 @@ static void stores_are_set_by_their_servers(void **state)
 /* What a build before this check accepted: a server that was told to writes its own place over it. */
 static void unreadable_stores_are_written_anew(void **state)
 {
-    (void)state;
     const struct value junk = text_value("0123456789abcdef"), other = stores_value(3, 1, 2, 3, 4),
                        own = stores_value(2, 0, 0, 21, 22), both = stores_value(2, 11, 12, 21, 22);
     takes(2, "stores", 5, &junk, &own);
@@ -148,7 +146,6 @@ static void unreadable_stores_are_written_anew(void **state)
 
 static void run_numbers_are_those_that_can_be_chosen(void **state)
 {
-    (void)state;
     const struct value free_form = text_value("anything");
     struct dp_error err;
     char name[64];
@@ -200,7 +197,6 @@ static struct members all_from(uint64_t step)
 
 static void a_view_changes_one_seat(void **state)
 {
-    (void)state;
     struct members m = all_from(10), bad;
     m.of[0].incarnation = 5;
     struct value was = view_value(1, &m), is;
@@ -267,7 +263,6 @@ static void a_view_changes_one_seat(void **state)
 
 static void a_view_keeps_what_its_run_began_with(void **state)
 {
-    (void)state;
     struct members m = all_from(10), bad;
     m.of[0].incarnation = 5;
     struct value was = view_value(1, &m), is = view_value(2, &m);
@@ -328,7 +323,6 @@ static struct value plan_value(const char *text, uint64_t process0, uint64_t pro
 
 static void a_plan_is_joined_and_begun(void **state)
 {
-    (void)state;
     const char *text = "model a\nworkers 2\n", *other = "model b\nworkers 2\n";
     const struct value first = plan_value(text, 5, 0, false), both = plan_value(text, 5, 6, false),
                        begun = plan_value(text, 5, 6, true), again = plan_value(text, 8, 6, true),
@@ -398,7 +392,6 @@ static struct value verdict_value(const char *fields)
 
 static void a_verdict_follows_from_the_one_before(void **state)
 {
-    (void)state;
     static const char *const steps[] = {RESTS_1, JUDGES_1, RESTS_2, STOPS_2};
     const struct value earlier = verdict_value(EARLIER_5);
     struct value was, is;
@@ -459,7 +452,6 @@ static void a_verdict_follows_from_the_one_before(void **state)
 
 static void fields_of_a_verdict_are_in_range(void **state)
 {
-    (void)state;
     static const struct {
         const char *field, *is, *names;
     } cases[] = {

@@ -41,9 +41,6 @@ enum dp_status __wrap_dp_cluster_client(const struct dp_cluster *of, const struc
 enum dp_status __wrap_dp_cluster_client(const struct dp_cluster *of, const struct dp_client_options *options,
                                         struct dp_client **out, struct dp_error *err)
 {
-    (void)of;
-    (void)options;
-    (void)err;
     *out = NULL;
     return DP_OK;
 }
@@ -53,9 +50,6 @@ enum dp_status __wrap_dp_client_checkpoint(struct dp_client *client, const void 
 enum dp_status __wrap_dp_client_checkpoint(struct dp_client *client, const void *asks, void *answers,
                                            uint32_t timeout_ms, struct dp_error *err)
 {
-    (void)client;
-    (void)asks;
-    (void)answers;
     return dp_fail(err, DP_TIMEOUT, "no shard answers in %u ms", timeout_ms);
 }
 
@@ -86,7 +80,6 @@ static const char *at(const char *name)
 
 static int setup(void **state)
 {
-    (void)state;
     (void)strcpy(directory + strlen(directory) - 6, "XXXXXX");
     atomic_store(&begun, 0);
     atomic_store(&holds, 0);
@@ -98,7 +91,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct dp_error err;
-    (void)state;
     dp_coordinator_stop(&coordinator);
     return dp_directory_remove(directory, true, DP_CHECKPOINT_DEPTH, &err) == DP_OK ? 0 : -1;
 }
@@ -145,7 +137,6 @@ static struct dp_checkpoint_state await(uint64_t order, enum dp_checkpoint_stage
 
 static void one_at_a_time_and_its_state_stays(void **state)
 {
-    (void)state;
     start();
     assert_int_equal(take(DP_CHECKPOINT_LOOK, 1, DP_OK).stage, DP_CHECKPOINT_NONE);
     atomic_store(&holds, 1);
@@ -171,7 +162,6 @@ static void one_at_a_time_and_its_state_stays(void **state)
 
 static void it_is_given_up_and_says_why(void **state)
 {
-    (void)state;
     start();
     atomic_store(&holds, 1);
     (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
@@ -189,7 +179,6 @@ static void it_is_given_up_and_says_why(void **state)
 static void what_a_killed_server_left_is_removed(void **state)
 {
     struct dp_error err = {0};
-    (void)state;
     char to[300];
     (void)snprintf(to, sizeof to, "%s", at("to"));
     assert_int_equal(dp_checkpoint_begin(to, 0xabc, &err), DP_OK);

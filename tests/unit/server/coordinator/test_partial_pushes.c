@@ -12,7 +12,6 @@ static void earlier_runs_and_what_was_given_up_are_over(void **state)
                               client = {9, 1}, next = {9, 2};
     struct dp_copy_push before[] = {{8, 1}, {9, 1}};
     const struct dp_partial_known known = {.before = {before, 2}, .last_run = 2}, first = {.last_run = 1};
-    (void)state;
     assert_true(dp_partial_is_over(&known, &earlier) && dp_partial_is_over(&known, &client));
     assert_false(dp_partial_is_over(&known, &now) || dp_partial_is_over(&known, &next));
     assert_false(dp_partial_is_over(&first, &earlier) || dp_partial_is_over(&first, &client));
@@ -34,7 +33,6 @@ static void the_worker_is_named(void **state)
     const struct dp_copy_push push = {dp_stream_of_run(2, 1), 8};
     const struct dp_partial_wait wait = {
         .training = &training, .shard = 1, .wait_ms = 10000, .lacking = &push};
-    (void)state;
     expect(&wait, "shard 1 waited 10 s for push 8 of epoch 2 of run 2");
     expect(&wait, "worker 2 is down");
     training.work = DP_CLUSTER_LEASED; /* any worker may have taken it */
@@ -44,7 +42,6 @@ static void the_worker_is_named(void **state)
 static void else_it_is_the_step_or_the_disk(void **state)
 {
     struct dp_partial_wait wait = {.shard = 3, .wait_ms = 10000};
-    (void)state;
     expect(&wait, "journal of shard 3");
     wait.has_sync = true;
     expect(&wait, "shard 3 waited 10 s for the close of a synchronous step");

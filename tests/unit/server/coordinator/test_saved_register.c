@@ -76,7 +76,6 @@ static void expect(const struct values *before, const struct values *behind, uin
 static void decisions_are_of_before(void **state)
 {
     const struct values third = {"a", 3, 1}, fourth = {"a", 4, 1}, fifth = {"a", 5, 1}, none = {"a", 0, 0};
-    (void)state;
     expect(&third, &third, 3, true, "a", "{\"epoch\":3}");  /* in the middle of epoch 4 */
     expect(&third, &fourth, 3, true, "a", "{\"epoch\":3}"); /* judged again, on the same weights */
     expect(&third, &fifth, 3, true, "a", "{\"epoch\":3}");
@@ -89,7 +88,6 @@ static void an_epoch_that_began_is_cut_anew(void **state)
 {
     const struct values third = {"a", 3, 1}, fourth = {"a", 4, 1}, none = {"a", 0, 0};
     struct dp_control_register_content out;
-    (void)state;
     for (uint32_t strict = 0; strict < 2; strict++) {
         assert_int_equal(choose(&third, &fourth, 4, strict, &out), DP_AGAIN);
         assert_int_equal(choose(&none, &fourth, 1, strict, &out), DP_AGAIN);
@@ -100,7 +98,6 @@ static void members_are_of_behind(void **state)
 {
     const struct values before = {"a", 3, 1}, behind = {"ab", 4, 1}, none = {NULL, 3, 1};
     struct dp_control_register_content out;
-    (void)state;
     assert_int_equal(choose(&before, &behind, 3, true, &out), DP_AGAIN);
     assert_int_equal(choose(&none, &behind, 3, true, &out), DP_AGAIN);
     expect(&before, &behind, 3, false, "ab", "{\"epoch\":3}");
@@ -111,7 +108,6 @@ static void other_runs_decisions_are_as_any_value(void **state)
 {
     const struct values before = {"a", 3, 2}, behind = {"a", 4, 2};
     struct dp_control_register_content out;
-    (void)state;
     assert_int_equal(choose(&before, &behind, 9, true, &out), DP_AGAIN);
     expect(&before, &behind, 9, false, "a", "{\"epoch\":4}");
 }

@@ -69,7 +69,6 @@ static struct dp_table_spec spec_with(const struct field *field)
 /* Whether the list above has every field: a member that is added to a specification must be added there too. */
 static void every_field_is_listed(void **state)
 {
-    (void)state;
     bool covered[sizeof(struct dp_table_spec)] = {false};
     memset(covered, true, sizeof((struct dp_table_spec *)0)->name);
     memset(covered + offsetof(struct dp_table_spec, init.kind), true, sizeof(enum dp_init_kind));
@@ -86,7 +85,6 @@ static void every_field_is_listed(void **state)
 
 static void each_field_goes_through_the_mark(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < FIELDS_LEN; i++) {
         char bytes[DP_TABLE_MARK_BYTES];
         struct dp_table_spec want = spec_with(&FIELDS[i]), got;
@@ -103,7 +101,6 @@ static void each_field_goes_through_the_mark(void **state)
 /* The same specification is the same table after a restart, and one without that field's value is another. */
 static void each_field_goes_through_a_restart(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < FIELDS_LEN; i++) {
         struct bed bed = {0};
         struct dp_table_spec spec = spec_with(&FIELDS[i]), other = plain(&FIELDS[i]);
@@ -127,7 +124,6 @@ static void each_field_goes_through_a_restart(void **state)
 
 static void marks_that_are_none_are_refused(void **state)
 {
-    (void)state;
     char bytes[DP_TABLE_MARK_BYTES], value[DP_TABLE_MARK_BYTES + 1];
     struct dp_table_spec spec = spec_with(&FIELDS[0]), got;
     uint64_t rows;

@@ -62,7 +62,6 @@ static struct dp_push_ids *packed_and_unpacked(struct dp_push_ids *ids)
 /* Three windows of numbers of two streams, each asked for at random around a moving front. */
 static void it_agrees_with_a_naive_set(void **state)
 {
-    (void)state;
     const uint64_t span = 3 * DP_PUSH_WINDOW;
     struct dp_push_ids *ids = start();
     uint8_t *seen[2] = {calloc(span, 1), calloc(span, 1)};
@@ -100,7 +99,6 @@ static void it_agrees_with_a_naive_set(void **state)
 
 static void the_window_ends_where_it_ends(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = start();
     const uint64_t w = DP_PUSH_WINDOW;
     assert_int_equal(look(ids, 1, w), DP_PUSH_ABOVE);
@@ -136,7 +134,6 @@ static struct dp_push_ids *full(void)
 /* A push and its resend are uses; the greatest id means nothing. */
 static void what_was_used_longest_ago_is_forgotten(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = full();
     add(ids, 1000, 8);
     dp_push_ids_use(ids, 1001);
@@ -167,7 +164,6 @@ static void what_was_used_longest_ago_is_forgotten(void **state)
 /* However many come at once: who was at work stays, and a newcomer has a place soon after. */
 static void a_flood_has_no_more_than_the_quota(void **state)
 {
-    (void)state;
     for (uint32_t kind = 0; kind < 2; kind++) {
         struct dp_push_ids *ids = full();
         const uint64_t step = kind ? UINT64_C(1) << 32 : 1, first = kind ? RUN(1000) : 1000;
@@ -199,7 +195,6 @@ static void a_flood_has_no_more_than_the_quota(void **state)
 /* The run with the most epochs: others keep theirs. */
 static void a_run_of_many_epochs_forgets_its_own(void **state)
 {
-    (void)state;
     const uint32_t share = DP_PUSH_EPOCHS_MAX / DP_PUSH_RUNS_MAX;
     struct dp_push_ids *ids = start();
     for (uint32_t epoch = 0; epoch < share; epoch++)
@@ -236,7 +231,6 @@ static void a_run_of_many_epochs_forgets_its_own(void **state)
  * replay, whatever is used in between. */
 static void what_was_forgotten_is_never_new(void **state)
 {
-    (void)state;
     enum { CLIENTS = 40000, RUNS = 6000, OPS = 300000 };
     uint8_t *client = calloc(CLIENTS, 1), *run = calloc((size_t)RUNS * 4, 1);
     struct dp_push_ids *ids = start();
@@ -277,7 +271,6 @@ static void what_was_forgotten_is_never_new(void **state)
 /* The order of use is packed: who is forgotten next is the same after a restart. */
 static void the_order_of_use_rests_in_bytes(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = full(), *again = start();
     struct dp_error err = {0};
     size_t size, same;
@@ -308,7 +301,6 @@ static void the_order_of_use_rests_in_bytes(void **state)
 /* Format 2 had no floors; format 4 had pushes that the store has for some keys only. */
 static void other_formats_are_refused_with_the_way_out(void **state)
 {
-    (void)state;
     static const char *const way_out[] = {"start the last build of version 0.1.0",
                                           "start the version that wrote them"};
     for (unsigned char i = 0; i < 2; i++) {
@@ -326,7 +318,6 @@ static void other_formats_are_refused_with_the_way_out(void **state)
  * never read past. */
 static void rests_in_bytes(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids, *again;
     struct dp_error err = {0};
     size_t size;
@@ -393,7 +384,6 @@ static void expect_packed(struct dp_push_ids *ids, uint64_t stream, uint64_t low
 /* Wherever the mark stands in a word, and wherever the numbers above it: next to it, at the windows' ends, anywhere. */
 static void what_is_packed_is_what_was_used_up(void **state)
 {
-    (void)state;
     static const uint64_t reach[] = {2, 64, 130, DP_PUSH_NARROW, DP_PUSH_NARROW + 70, DP_PUSH_WINDOW};
     uint64_t seed = 5;
     for (uint32_t round = 0; round < 60; round++) {
@@ -428,7 +418,6 @@ static uint64_t many(uint64_t s)
  * be further; so what is packed has a bound. What was let in stays, over packing and replay too. */
 static void few_streams_may_be_far_ahead(void **state)
 {
-    (void)state;
     const uint64_t far = DP_PUSH_WINDOW - 1, near = DP_PUSH_NARROW - 1;
     struct dp_push_ids *ids = start(), *again = start();
     struct dp_error err = {0};
@@ -467,7 +456,6 @@ static void few_streams_may_be_far_ahead(void **state)
 /* A refused number is used up, and known by its status until DP_REFUSED_MAX others were refused; packed too. */
 static void refusals_are_remembered(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = start(), *again = start();
     struct dp_error err = {0};
     enum dp_status status = DP_OK;
@@ -510,7 +498,6 @@ static void visit_refused(void *context, uint64_t stream, uint64_t number, enum 
 
 static void what_is_remembered_can_be_visited(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = start();
     struct visited visited = {0};
     put(ids, 4, 0);

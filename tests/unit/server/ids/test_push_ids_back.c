@@ -61,7 +61,6 @@ static struct dp_push_ids *packed_and_unpacked(struct dp_push_ids *ids)
 /* Numbers are used up and taken back at random; then the same, packed and unpacked. */
 static void what_is_taken_back_is_new_again(void **state)
 {
-    (void)state;
     enum { SPAN = 9000 };
     struct dp_push_ids *ids = start();
     uint8_t *seen = calloc(SPAN, 1);
@@ -90,7 +89,6 @@ static void what_is_taken_back_is_new_again(void **state)
 
 static void a_number_beyond_the_window_is_not_taken_back(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = start();
     const uint64_t w = DP_PUSH_WINDOW;
     for (uint64_t n = 0; n <= w; n++)

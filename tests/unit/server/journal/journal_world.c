@@ -41,7 +41,6 @@ static enum dp_status compare(void *context, uint64_t lsn, const void *record, s
 {
     struct world *world = context;
     static uint8_t wanted[RECORD_MAX + 16];
-    (void)err;
     if (lsn != world->replayed + 1 || lsn > world->last)
         fail_msg("seed %" PRIu64 ": lsn %" PRIu64 " replayed after %" PRIu64 ", appended were %" PRIu64,
                  world->seed, lsn, world->replayed, world->last);
@@ -89,12 +88,11 @@ void world_clear(struct world *world)
 
 enum dp_status world_open(struct world *world, struct dp_error *err)
 {
-    uint64_t power = world->synced, process = world->durable;
+    uint64_t process = world->durable;
     world->options.replay_after = world->replayed = world->marks;
     enum dp_status st = dp_journal_open(&world->options, &world->journal, err);
     if (st != DP_OK)
         return st;
-    (void)power;
     if (world->replayed < process)
         fail_msg("seed %" PRIu64 ": replay ended at %" PRIu64 ", %" PRIu64 " was durable", world->seed,
                  world->replayed, process);

@@ -6,7 +6,6 @@
 
 static void published_values(void **state)
 {
-    (void)state;
     uint8_t bytes[32];
     assert_int_equal(dp_crc32c(0, "123456789", 9), 0xE3069283);
     memset(bytes, 0, sizeof bytes);
@@ -21,7 +20,6 @@ static void published_values(void **state)
 
 static void both_forms_agree(void **state)
 {
-    (void)state;
     static uint8_t bytes[90000];
     uint64_t x = 1;
     for (size_t i = 0; i < sizeof bytes; i++)

@@ -3,7 +3,6 @@
 
 static void what_was_appended_is_replayed(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {1, 60, 64, 4000, 32000, 33000, 55000};
     struct dp_journal_figures figures;
     opened(DP_DURABILITY_MACHINE, 1);
@@ -30,7 +29,6 @@ static void what_was_appended_is_replayed(void **state)
 
 static void empty_and_largest_records(void **state)
 {
-    (void)state;
     static uint8_t large[WORLD_SEGMENT];
     uint64_t lsn;
     struct dp_error err = {0};
@@ -51,7 +49,6 @@ static void empty_and_largest_records(void **state)
 
 static void bad_options_are_named(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     world_init(&world, 3, DP_DURABILITY_MACHINE);
     world.options.segment_bytes = 60 << 10;
@@ -68,7 +65,6 @@ static void bad_options_are_named(void **state)
 /* Each bit of some, and random ones of all: refused, or nothing durable is lost. */
 static void flipped_bits_after_a_clean_close(void **state)
 {
-    (void)state;
     uint64_t refused = 0, tries = 0;
     opened(DP_DURABILITY_MACHINE, 4);
     for (uint32_t i = 0; i < 30; i++) {
@@ -106,7 +102,6 @@ static void flipped_bits_after_a_clean_close(void **state)
 /* After a crash: records at or below the highest claim are refused, those beyond are cut. */
 static void flipped_bits_around_the_durable_lsn(void **state)
 {
-    (void)state;
     for (uint64_t lsn = 1; lsn <= 6; lsn++) {
         char name[32];
         uint64_t bytes;
@@ -143,7 +138,6 @@ static void flipped_bits_around_the_durable_lsn(void **state)
  * appended behind it. So damage to it is refused by the next opening, not cut as a torn tail. */
 static void an_opening_claims_what_it_replayed(void **state)
 {
-    (void)state;
     char name[32];
     uint64_t bytes;
     struct dp_error err = {0};
@@ -167,7 +161,6 @@ static void an_opening_claims_what_it_replayed(void **state)
 /* The page of a new segment claims what was synced before it, also where the record behind it was torn. */
 static void a_new_segment_claims_what_was_synced(void **state)
 {
-    (void)state;
     char name[32];
     uint64_t bytes, at = 0;
     struct dp_error err = {0};
@@ -198,7 +191,6 @@ static void a_new_segment_claims_what_was_synced(void **state)
 /* The exact place behind a torn tail holds a record of an earlier opening, whole, with the lsn that comes next. */
 static void a_stale_record_is_not_taken(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     char name[32];
     uint64_t bytes;
@@ -239,7 +231,6 @@ static void a_stale_record_is_not_taken(void **state)
 
 static void a_failed_sync_poisons(void **state)
 {
-    (void)state;
     for (uint32_t kind = 0; kind < 2; kind++) {
         enum dp_status st;
         struct dp_error err = {0};
@@ -269,7 +260,6 @@ static void a_failed_sync_poisons(void **state)
 /* A record that a failed sync left in the page cache only, and that an opening replayed, must outlast power. */
 static void what_is_replayed_is_durable(void **state)
 {
-    (void)state;
     uint32_t seen = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
         opened(DP_DURABILITY_MACHINE, 100 + seed);
@@ -289,7 +279,6 @@ static void what_is_replayed_is_durable(void **state)
 
 static void process_mode_is_durable_once_written(void **state)
 {
-    (void)state;
     opened(DP_DURABILITY_PROCESS, 11);
     for (uint32_t i = 0; i < 10; i++) {
         (void)world_append(&world, 900);
@@ -315,7 +304,6 @@ static void process_mode_is_durable_once_written(void **state)
 
 static void another_version_and_missing_files_are_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     uint64_t bytes;
     opened(DP_DURABILITY_MACHINE, 12);
@@ -351,13 +339,11 @@ static void another_version_and_missing_files_are_refused(void **state)
 static enum dp_status refuse(void *context, uint64_t lsn, const void *record, size_t bytes,
                              struct dp_error *err)
 {
-    (void)context, (void)record, (void)bytes;
     return dp_fail(err, DP_UNSUPPORTED, "not lsn %" PRIu64, lsn);
 }
 
 static void replay_may_end_the_opening(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     opened(DP_DURABILITY_MACHINE, 13);
     (void)world_append(&world, 40);
@@ -392,7 +378,6 @@ static enum dp_status note_progress(void *context, enum dp_journal_phase phase, 
 /* An opening tells how far it is, and may be stopped there: whatever the place, the next one replays all. */
 static void an_opening_tells_its_progress_and_stops(void **state)
 {
-    (void)state;
     struct dp_error err;
     struct told told = {0};
     opened(DP_DURABILITY_MACHINE, 77);
@@ -457,7 +442,6 @@ static enum dp_status opened_over_forged(uint64_t secret, uint64_t guess, struct
 
 static void what_a_client_sends_is_no_claim(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     assert_int_equal(opened_over_forged(77, 0, &err), DP_OK);
     assert_int_equal(opened_over_forged(77, 78, &err), DP_OK);
@@ -468,7 +452,6 @@ static void what_a_client_sends_is_no_claim(void **state)
 /* The same as a record behind a torn tail. */
 static void what_a_client_sends_is_no_record(void **state)
 {
-    (void)state;
     for (uint64_t guess = 0; guess <= 77; guess += 77) {
         struct dp_error err = {0};
         uint8_t payload[DP_JOURNAL_HEADER + 64] = {0};

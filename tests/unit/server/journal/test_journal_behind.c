@@ -87,7 +87,6 @@ static void open_journal(enum dp_durability durability, uint64_t segment_bytes, 
 
 static int teardown(void **state)
 {
-    (void)state;
     open_gate();
     dp_journal_close(&bench.journal);
     dp_sim_disk_free(&bench.sim);
@@ -134,7 +133,6 @@ static struct dp_journal_figures figures(void)
 /* Mode process: what the commit thread took and has not written yet would be gone if the process died now. */
 static void what_is_being_written_is_not_durable(void **state)
 {
-    (void)state;
     /* Small enough, with a page in front, to be copied under the lock: the commit thread, which a new segment wakes,
      * finds the whole record. (A larger one it may find half copied; then it is the next commit that writes it.) */
     static uint8_t record[20000];
@@ -158,7 +156,6 @@ static void what_is_being_written_is_not_durable(void **state)
 /* Mode process: a record behind a claim that is not written yet would not be found, if the process died now. */
 static void behind_an_unwritten_claim_nothing_is_durable(void **state)
 {
-    (void)state;
     static uint8_t record[300];
     open_journal(DP_DURABILITY_PROCESS, SEGMENT, 1);
     bench.shut = true;
@@ -174,7 +171,6 @@ static void behind_an_unwritten_claim_nothing_is_durable(void **state)
 /* The disk takes nothing: appends are refused when the stage is full, and go on, with nothing lost, when it does. */
 static void a_disk_that_is_behind_is_waited_for(void **state)
 {
-    (void)state;
     static uint8_t record[3u << 20];
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
@@ -209,7 +205,6 @@ static void a_disk_that_is_behind_is_waited_for(void **state)
  * stage's own chunks are free again, and then the disk takes nothing: the second is refused for now. */
 static void two_very_large_records_take_turns(void **state)
 {
-    (void)state;
     const size_t bytes = (size_t)145 << 20;
     struct dp_error err = {0};
     uint8_t *record = calloc(1, bytes);

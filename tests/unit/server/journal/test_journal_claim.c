@@ -69,7 +69,6 @@ static size_t payload_of(const uint8_t *record)
 /* Every bit of the last record, its payload's too. */
 static void a_claimed_record_is_refused(void **state)
 {
-    (void)state;
     for (uint32_t mode = 0; mode < 2; mode++) {
         char name[32];
         uint64_t offset;
@@ -96,7 +95,6 @@ static void a_claimed_record_is_refused(void **state)
 /* What the claim replaces: the same bits without it take the record away. It is said where, and what. */
 static void an_unclaimed_record_is_cut_and_told(void **state)
 {
-    (void)state;
     for (size_t bit = 0; bit < 8 * (DP_JOURNAL_HEADER + 64); bit += 5) {
         char name[32], text[DP_JOURNAL_CUT_TEXT];
         uint64_t offset;
@@ -124,7 +122,6 @@ static void an_unclaimed_record_is_cut_and_told(void **state)
 /* Damage to the claim itself takes nothing away. */
 static void a_damaged_claim_is_harmless(void **state)
 {
-    (void)state;
     for (size_t bit = 0; bit < 8 * DP_JOURNAL_HEADER; bit++) {
         char name[32];
         uint64_t offset;
@@ -140,7 +137,6 @@ static void a_damaged_claim_is_harmless(void **state)
 /* What a crash left unclaimed, and an opening replayed, is claimed by that opening. */
 static void what_was_replayed_is_claimed(void **state)
 {
-    (void)state;
     char name[32];
     uint64_t offset;
     struct dp_error err = {0};
@@ -160,7 +156,6 @@ static void what_was_replayed_is_claimed(void **state)
 /* A segment that is full to its last byte: the page of the next one claims. */
 static void a_full_segment_is_claimed_in_the_next(void **state)
 {
-    (void)state;
     char name[32];
     uint64_t offset;
     struct dp_error err = {0};
@@ -187,7 +182,6 @@ static void a_full_segment_is_claimed_in_the_next(void **state)
 /* No segment is made for a claim; it comes once there is one for records. */
 static void no_segment_is_made_for_a_claim(void **state)
 {
-    (void)state;
     world_init(&world, 23, DP_DURABILITY_MACHINE);
     world_recover(&world, 0);
     enum dp_status st;
@@ -209,7 +203,6 @@ static void no_segment_is_made_for_a_claim(void **state)
 
 static void a_failed_claim_poisons(void **state)
 {
-    (void)state;
     for (uint32_t kind = 0; kind < 2; kind++) {
         struct dp_error err = {0};
         enum dp_status st;
@@ -234,7 +227,6 @@ static void a_failed_claim_poisons(void **state)
 /* What recycled segments held before looks like no torn record. */
 static void old_records_are_no_rest(void **state)
 {
-    (void)state;
     world_init(&world, 25, DP_DURABILITY_MACHINE);
     world_recover(&world, 0);
     for (uint32_t i = 0; i < 400; i++) {
@@ -275,7 +267,6 @@ static bool await_claim(uint64_t lsn)
 /* Once for each idle time, and nothing more is written then. */
 static void the_commit_thread_claims(void **state)
 {
-    (void)state;
     for (uint32_t mode = 0; mode < 2; mode++) {
         open_with_thread(mode ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE, mode ? 0 : 1);
         for (uint64_t lsn = 1; lsn <= 3; lsn++) {
@@ -295,7 +286,6 @@ static void the_commit_thread_claims(void **state)
 /* Durable long before it is idle: a claim that came with each round would be a write more for each push. */
 static void a_busy_journal_claims_nothing(void **state)
 {
-    (void)state;
     const struct timespec moment = {.tv_nsec = 100000};
     open_with_thread(DP_DURABILITY_MACHINE, 600000);
     for (uint64_t lsn = 1; lsn <= 20; lsn++) {
@@ -332,7 +322,6 @@ static enum dp_status fail_claim(void *self, struct dp_file *file, uint64_t at,
 /* Mode process: the test's thread writes, too. What it writes behind a claim that is not there no opening would find. */
 static void nothing_is_durable_behind_a_failed_claim(void **state)
 {
-    (void)state;
     for (uint32_t round = 0, late = 0; round < 200; round++) {
         struct dp_error err = {0};
         enum dp_status st = DP_OK;

@@ -46,7 +46,6 @@ static void fixed_script(struct world *world)
 
 static void power_goes_at_every_operation(void **state)
 {
-    (void)state;
     static struct world world;
     for (uint32_t kind = 0; kind < 16; kind++) {
         bool ended = false;
@@ -94,7 +93,6 @@ static void one_seed(uint64_t seed, struct world *world)
 
 static void random_scripts(void **state)
 {
-    (void)state;
     static struct world world;
     uint64_t appends = 0, losses = 0, claims = 0, seeds = SEEDS, first = 1;
     const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
@@ -116,7 +114,6 @@ static void random_scripts(void **state)
 /* Openings alone, power lost in each: neither files nor space grow. */
 static void opening_again_and_again(void **state)
 {
-    (void)state;
     static struct world world;
     world_init(&world, 77, DP_DURABILITY_MACHINE);
     world_recover(&world, 0);

@@ -77,7 +77,6 @@ static bool is_there(const char *name)
 /* What comes after is recovered as ever, and numbers go on, so that no file of before can pass for a later one. */
 static void an_ended_journal_leaves_nothing(void **state)
 {
-    (void)state;
     for (uint32_t mode = 0; mode < 2; mode++) {
         char last[32] = "";
         opened(mode ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE, 40);
@@ -110,7 +109,6 @@ static void an_ended_journal_leaves_nothing(void **state)
 /* Power goes at each operation of the end; the next opening replays nothing, and the one that ends whole leaves nothing. */
 static void power_goes_at_every_operation_of_the_end(void **state)
 {
-    (void)state;
     static const enum dp_sim_survival survivals[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
     uint64_t most = 0;
     for (uint32_t kind = 0; kind < 6; kind++) {
@@ -143,7 +141,6 @@ static void power_goes_at_every_operation_of_the_end(void **state)
  * replayed, though the store (older, restored) does not have all of them, and what it claims is asked of nobody. */
 static void a_segment_that_is_copied_back_is_not_replayed(void **state)
 {
-    (void)state;
     for (uint32_t later = 0; later < 3; later++) {
         struct dp_error err = {0};
         uint64_t bytes;
@@ -179,7 +176,6 @@ static void a_segment_that_is_copied_back_is_not_replayed(void **state)
  * store neither. */
 static void damage_to_a_released_journal_is_nobodys(void **state)
 {
-    (void)state;
     for (uint64_t bit = 0; bit < 3000; bit++) {
         struct dp_error err = {0};
         struct dp_journal_figures figures;
@@ -202,7 +198,6 @@ static void damage_to_a_released_journal_is_nobodys(void **state)
 /* A store that was closed cleanly, of before, and the journal that was written after it. */
 static void a_journal_that_goes_beyond_a_clean_store_is_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     opened(DP_DURABILITY_MACHINE, 8);
     world_end(&world);
@@ -223,7 +218,6 @@ static void a_journal_that_goes_beyond_a_clean_store_is_refused(void **state)
 /* One that was lost is told from one that has ended. */
 static void a_journal_that_was_lost_is_missed(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     opened(DP_DURABILITY_MACHINE, 8);
     world_end(&world);

@@ -13,7 +13,6 @@ static enum dp_status half_size(void *self, struct dp_file *file, uint64_t *byte
 /* A segment that a copy cut short is refused, however few of its records were written: it had its size before it had a page. */
 static void a_segment_that_is_cut_short_is_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     opened(DP_DURABILITY_MACHINE, 14);
     (void)world_append(&world, 300);
@@ -30,7 +29,6 @@ static void a_segment_that_is_cut_short_is_refused(void **state)
 
 static void a_full_budget_waits_for_release(void **state)
 {
-    (void)state;
     struct dp_journal_figures figures;
     enum dp_status st;
     opened(DP_DURABILITY_MACHINE, 9);
@@ -56,7 +54,6 @@ static void a_full_budget_waits_for_release(void **state)
 
 static void a_full_disk_refuses_and_recovers(void **state)
 {
-    (void)state;
     enum dp_status st;
     struct dp_error err = {0};
     uint64_t lsn;
@@ -90,7 +87,6 @@ static bool room_others; /* others take the last of it between the two questions
 static enum dp_status room_of_disk(void *context, uint64_t bytes, struct dp_error *err)
 {
     bool others = room_others && bytes <= WORLD_SEGMENT;
-    (void)context;
     room_asked++;
     return others || dp_sim_disk_used(world.sim) + bytes > room_limit ? dp_fail(err, DP_FULL, "no room")
                                                                       : DP_OK;
@@ -99,7 +95,6 @@ static enum dp_status room_of_disk(void *context, uint64_t bytes, struct dp_erro
 /* A journal leaves what others need of the disk: it gets no segment, says so, and goes on in one that was released. */
 static void a_new_segment_leaves_room_for_others(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     for (uint32_t others = 0; others < 2; others++) {
         enum dp_status st = DP_OK;
@@ -138,7 +133,6 @@ static uint64_t room_bytes;
 
 static enum dp_status room_for(void *context, uint64_t bytes, struct dp_error *err)
 {
-    (void)context;
     return dp_sim_disk_used(world.sim) + bytes <= room_bytes ? DP_OK : dp_fail(err, DP_FULL, "no room");
 }
 
@@ -146,7 +140,6 @@ static enum dp_status room_for(void *context, uint64_t bytes, struct dp_error *e
  * small make way for large ones. */
 static void a_journal_grows_as_it_is_needed(void **state)
 {
-    (void)state;
     static const uint32_t used[] = {3, 6, 9};
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
@@ -181,7 +174,6 @@ static void a_journal_grows_as_it_is_needed(void **state)
 /* A record that the next segment is too small for waits for one that is not; where the disk has no room for that, smaller records go on. */
 static void a_large_record_gets_a_large_segment(void **state)
 {
-    (void)state;
     static uint8_t large[170000];
     struct dp_journal_piece piece = {large, sizeof large}, small = {large, 3000};
     for (uint32_t full = 0; full < 2; full++) {
@@ -220,7 +212,6 @@ static void a_large_record_gets_a_large_segment(void **state)
  * for one, and no memory is asked for it. */
 static void a_record_larger_than_any_is_none(void **state)
 {
-    (void)state;
     static uint8_t zeros[1 << 20];
     char path[] = "/tmp/downpour-journal-XXXXXX", file[64];
     uint8_t bytes[DP_JOURNAL_HEADER];

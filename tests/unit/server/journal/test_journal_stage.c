@@ -89,7 +89,6 @@ static uint64_t written_by_bytes(const struct stage_bench *b)
 
 static void a_record_in_two_chunks_counts_with_its_last_part(void **state)
 {
-    (void)state;
     struct stage_bench b;
     open_bench(&b, 1);
     append(&b, 1000);
@@ -108,7 +107,6 @@ static void a_record_in_two_chunks_counts_with_its_last_part(void **state)
 
 static void what_counts_as_written_is_written(void **state)
 {
-    (void)state;
     uint32_t parts = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct stage_bench b;

@@ -61,7 +61,6 @@ static void append_all(struct dp_disk *disk, enum dp_durability durability, uint
 
 static void on_the_simulated_disk(void **state)
 {
-    (void)state;
     for (uint32_t mode = 0; mode < 2; mode++) {
         struct dp_sim_disk *sim = dp_sim_disk_new(5);
         struct dp_disk disk = dp_sim_disk_interface(sim);
@@ -78,7 +77,6 @@ static void remove_name(void *context, const char *name)
 
 static void on_the_real_disk(void **state)
 {
-    (void)state;
     for (uint32_t mode = 0; mode < 2; mode++) {
         char path[] = "/tmp/downpour-journal-XXXXXX";
         struct dp_error err = {0};
@@ -95,7 +93,6 @@ static void on_the_real_disk(void **state)
 /* A process that may open no more files: no segment is made, which poisons nothing, and it is when they may be opened again. */
 static void no_descriptor_left_refuses_and_recovers(void **state)
 {
-    (void)state;
     char path[] = "/tmp/downpour-journal-XXXXXX";
     static uint8_t record[60000];
     struct dp_error err = {0};
@@ -148,7 +145,6 @@ static void no_descriptor_left_refuses_and_recovers(void **state)
 
 static void a_failed_sync_wakes_and_poisons(void **state)
 {
-    (void)state;
     struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
     struct dp_sim_disk *sim = dp_sim_disk_new(6);
     struct dp_disk disk = dp_sim_disk_interface(sim);
@@ -179,7 +175,6 @@ static void a_failed_sync_wakes_and_poisons(void **state)
 /* The budget used up before an opening: refused until a release, and woken by it. */
 static void a_release_wakes(void **state)
 {
-    (void)state;
     static uint8_t record[60000];
     struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
     struct dp_sim_disk *sim = dp_sim_disk_new(7);
@@ -273,7 +268,6 @@ static enum dp_status look_for_room(void *context, uint64_t bytes, struct dp_err
 /* They take it from each other at first, and in step would do so for ever. */
 static void two_journals_on_one_disk_do_not_starve_each_other(void **state)
 {
-    (void)state;
     struct bell bells[2] = {{.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER},
                             {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER}};
     struct scarce scarce = {.lock = PTHREAD_MUTEX_INITIALIZER,

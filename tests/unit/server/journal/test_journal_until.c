@@ -126,7 +126,6 @@ static void what_is_held_is_read_whatever_comes(void **state)
     struct writing w;
     struct replayed replayed;
     struct dp_error err = {0};
-    (void)state;
     begin(&w, 128 * SEGMENT, true, 300);
     assert_int_equal(pthread_create(&w.thread, NULL, write_on, &w), 0);
     for (uint64_t round = 0; round < 60; round++) {
@@ -148,7 +147,6 @@ static void what_was_released_is_refused_and_never_replaced(void **state)
     struct writing w;
     struct replayed replayed;
     uint32_t refused = 0;
-    (void)state;
     begin(&w, 4 * SEGMENT, false, 0);
     assert_int_equal(pthread_create(&w.thread, NULL, write_on, &w), 0);
     for (uint64_t round = 0; round < 200 || refused < 20 || refused == round; round++) {
@@ -171,7 +169,6 @@ static void what_is_not_written_yet_is_refused(void **state)
     struct writing w;
     struct replayed replayed;
     struct dp_error err = {0};
-    (void)state;
     begin(&w, 64 * SEGMENT, true, 0);
     assert_int_equal(pthread_create(&w.thread, NULL, write_on, &w), 0);
     (void)durable_past(&w, 10);

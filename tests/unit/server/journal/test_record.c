@@ -53,7 +53,6 @@ static void check_push(void)
 static void test_kinds(void **state)
 {
     const enum dp_record_kind kinds[] = {DP_RECORD_PUSH, DP_RECORD_KEPT_PUSH, DP_RECORD_CLOSE};
-    (void)state;
     fill();
     for (size_t k = 0; k < 3; k++) {
         const struct dp_record record = {.kind = kinds[k],
@@ -90,7 +89,6 @@ static void test_refused(void **state)
     const struct dp_record record = {.kind = DP_RECORD_PUSH, .refused = DP_NOT_FINITE};
     struct dp_record back;
     struct dp_error err = {0};
-    (void)state;
     fill();
     assert_int_equal(dp_record_decode(bytes, encode(&record, &push), &back, &out, &err), DP_OK);
     assert_int_equal(back.refused, DP_NOT_FINITE);
@@ -105,7 +103,6 @@ static void test_dropped(void **state)
         .kind = DP_RECORD_PUSH, .dropped = true, .members = 1, .run = 4, .rank = 1, .step = 9};
     struct dp_record back;
     struct dp_error err = {0};
-    (void)state;
     fill();
     assert_int_equal(dp_record_decode(bytes, encode(&record, &push), &back, &out, &err), DP_OK);
     assert_int_equal(back.refused, DP_OK);
@@ -119,7 +116,6 @@ static void test_view(void **state)
     const struct dp_record record = {.kind = DP_RECORD_VIEW, .bytes = "members", .size = 7};
     struct dp_record back;
     struct dp_error err = {0};
-    (void)state;
     size_t size = encode(&record, NULL);
     assert_int_equal(dp_record_decode(bytes, size, &back, &out, &err), DP_OK);
     assert_int_equal(back.kind, DP_RECORD_VIEW);
@@ -140,7 +136,6 @@ static void test_void(void **state)
     const struct dp_record record = {.kind = DP_RECORD_VOID};
     struct dp_record back;
     struct dp_error err = {0};
-    (void)state;
     size_t size = encode(&record, NULL);
     assert_int_equal(size, 72);
     assert_int_equal(dp_record_decode(bytes, size, &back, &out, &err), DP_OK);
@@ -157,7 +152,6 @@ static void test_formats(void **state)
 {
     struct dp_record record = {.kind = DP_RECORD_PUSH, .rate = 0.5f, .dims = {2, 8}}, back;
     struct dp_error err = {0};
-    (void)state;
     fill();
     size_t size = encode(&record, &push);
     for (uint32_t format = 1; format <= 3; format += 2) {

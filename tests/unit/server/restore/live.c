@@ -19,7 +19,6 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
 {
     struct live *live = context;
     struct dp_error err = {0};
-    (void)to;
     assert_int_equal(dp_reply_decode(*message, &live->reply, &err), DP_OK);
     if (live->reply.kind == DP_REPLY_PULLED && (*message)->frames > 1) {
         assert_true((*message)->frame[1].size <= sizeof live->value);

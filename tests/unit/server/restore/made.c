@@ -263,7 +263,6 @@ struct steps_mark {
 static enum dp_status take_steps(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     const struct steps_mark *steps = context;
-    (void)err;
     steps->manifest->steps = small_file(steps->checkpoint, "steps", mark->value, mark->value_bytes);
     return DP_OK;
 }

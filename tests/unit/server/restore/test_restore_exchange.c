@@ -208,7 +208,6 @@ static enum dp_status restore(struct cluster *c, uint32_t at)
 static enum dp_status ask(void *context, uint64_t *history, struct dp_error *err)
 {
     const struct cluster *c = context;
-    (void)err;
     *history = version_of(c->store[0]);
     return DP_OK;
 }
@@ -286,7 +285,6 @@ static void sweep(uint32_t servers, bool has_old, bool ends)
 
 static void killed(void **state)
 {
-    (void)state;
     for (uint32_t servers = 1; servers <= SERVERS_MAX; servers++) {
         sweep(servers, true, true);
         sweep(servers, false, true);
@@ -296,7 +294,6 @@ static void killed(void **state)
 /* Between the two renames the link leads nowhere. */
 static void killed_behind_links(void **state)
 {
-    (void)state;
     is_linked = true;
     for (uint32_t servers = 1; servers < SERVERS_MAX; servers++) {
         sweep(servers, true, true);
@@ -307,7 +304,6 @@ static void killed_behind_links(void **state)
 
 static void one_call_fails(void **state)
 {
-    (void)state;
     for (uint32_t servers = 2; servers <= SERVERS_MAX; servers++) {
         sweep(servers, true, false);
         sweep(servers, false, false);
@@ -318,7 +314,6 @@ static void one_call_fails(void **state)
  * starts: it follows with the whole store that the first restore built, or stays at its own. */
 static void built_again(void **state)
 {
-    (void)state;
     bool came = true;
     for (uint32_t at = 1; came; at++) {
         struct cluster c;
@@ -344,7 +339,6 @@ static void built_again(void **state)
 /* A directory STORE.before that the user made: of a store that no restore has replaced, or with a file of the user's in it. */
 static void before_of_the_user(void **state)
 {
-    (void)state;
     struct cluster c;
     char before[400], file[500];
     for (uint32_t i = 0; i < 4; i++) {
@@ -391,7 +385,6 @@ static void schedule(uint64_t seed)
 
 static void drawn(void **state)
 {
-    (void)state;
     const char *seeds = getenv("DP_TEST_SEEDS"), *seed = getenv("DP_TEST_SEED");
     uint64_t count = seeds ? strtoull(seeds, NULL, 10) : 300 / DP_PATIENCE;
     if (seed) {

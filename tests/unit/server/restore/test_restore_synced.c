@@ -25,13 +25,11 @@ static void as(const char *name, const uint32_t *shards)
 
 static void the_same_number_of_shards(void **state)
 {
-    (void)state;
     as("same", WORLD_AS(2));
 }
 
 static void another_number_of_shards(void **state)
 {
-    (void)state;
     as("other", WORLD_AS(3));
 }
 

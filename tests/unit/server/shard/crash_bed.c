@@ -72,7 +72,6 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     short_of_memory = 0;
     struct dp_reply *reply = calloc(1, sizeof *reply);
     struct dp_error err = {0};
-    (void)to;
     assert_non_null(reply);
     assert_int_equal(dp_reply_decode(*message, reply, &err), DP_OK);
     c->welcomed |= reply->kind == DP_REPLY_WELCOME;

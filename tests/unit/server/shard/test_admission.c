@@ -69,7 +69,6 @@ static const struct dp_reply *greet(struct bed *bed, uint64_t session, bool want
 
 static void shard_0_takes_the_streams_that_it_gave(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 0, 2, WALL_S);
     uint64_t first = greet(&bed, 1, true, 0)->stream;
@@ -92,7 +91,6 @@ static void shard_0_takes_the_streams_that_it_gave(void **state)
 /* A minute's difference of clocks is waited for. */
 static void other_shards_take_what_the_clock_allows(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 1, 2, WALL_S);
     bed.now_ns += UINT64_C(5000000000);
@@ -112,7 +110,6 @@ static void other_shards_take_what_the_clock_allows(void **state)
 /* A server that started before its machine knew the time. */
 static void a_clock_that_is_set_is_followed(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 1, 2, 0);
     assert_int_equal(push(&bed, WALL_S << 20, 0)->status, DP_INVALID);
@@ -125,7 +122,6 @@ static void a_clock_that_is_set_is_followed(void **state)
 
 static void runs_count_up_with_the_clock(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 0, 1, WALL_S);
     assert_int_equal(push(&bed, RUN(7) + 3, 0)->status, DP_OK);
@@ -146,7 +142,6 @@ static void runs_count_up_with_the_clock(void **state)
 /* The refusal of a push that breaks a rule besides is not remembered either. */
 static void what_nobody_was_given_uses_up_nothing(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 0, 1, WALL_S);
     bed_meet(&bed, 5);
@@ -170,7 +165,6 @@ static void what_nobody_was_given_uses_up_nothing(void **state)
 /* A client that another shard told that its stream is too old; and hellos that would take the streams away. */
 static void a_stream_is_given_above_what_is_too_old(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 0, 2, WALL_S);
     const uint64_t first = WALL_S << 20, above = first + (UINT64_C(20000) << 20);
@@ -192,7 +186,6 @@ static void a_stream_is_given_above_what_is_too_old(void **state)
 /* One that asks for more than is due has to wait, by itself: the next client's stream is due on other shards at once. */
 static void nobody_takes_the_streams_of_the_next_minute(void **state)
 {
-    (void)state;
     struct bed bed;
     open_at(&bed, 0, 2, WALL_S);
     const uint64_t last = dp_stream_of_client(WALL_S + DAY_S),
@@ -252,7 +245,6 @@ static void newcomers_are_served(struct bed *bed, uint64_t session, uint64_t run
 /* On either kind of shard, within 3 seconds or within 50 minutes: in these thousands are forgotten. */
 static void after_a_flood_newcomers_are_served(void **state)
 {
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         struct bed bed;
         const uint64_t client = (WALL_S << 20) - 9, run = RUN(3), each_ns = i / 2 ? 30000000 : 30000;
@@ -273,7 +265,6 @@ static void after_a_flood_newcomers_are_served(void **state)
 
 static void a_partial_push_is_refused_with_that_reason(void **state)
 {
-    (void)state;
     struct dp_push_ids *ids = NULL;
     struct bed bed;
     size_t size;

@@ -16,7 +16,6 @@ static void pass(struct bed *bed, uint64_t ns)
 
 static void a_held_pull_hears_so_four_times_a_second(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     uint64_t held = member_bed_pull_step(&bed, 2, 0, 1);
@@ -41,7 +40,6 @@ static void a_held_pull_hears_so_four_times_a_second(void **state)
 /* Whichever way the copies come: one is held, and each hears that it is. */
 static void a_resend_of_a_held_pull_renews_it(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     bed.timeout_ms = 2000;
@@ -71,7 +69,6 @@ static void a_resend_of_a_held_pull_renews_it(void **state)
 
 static void a_held_pull_ends_at_its_deadline(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     bed.timeout_ms = 600;
@@ -98,7 +95,6 @@ static void a_held_pull_ends_at_its_deadline(void **state)
 
 static void a_drain_ends_held_pulls(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_error err = {0};
     member_bed_start_two(&bed);
@@ -120,7 +116,6 @@ static void a_drain_ends_held_pulls(void **state)
  * nobody would send it again. */
 static void an_again_of_a_later_request_loses_no_held_pull(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     (void)member_bed_push_step(&bed, 2, 0, 0);
@@ -169,7 +164,6 @@ static void an_again_of_a_later_request_loses_no_held_pull(void **state)
 
 static void who_is_no_member_is_never_held(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     (void)member_bed_pull_step(&bed, 2, 0, 1);

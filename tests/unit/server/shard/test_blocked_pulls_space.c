@@ -9,7 +9,6 @@
 
 static void a_session_with_nothing_but_a_held_pull_is_kept(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     uint64_t held = member_bed_pull_step(&bed, 2, 0, 1);
@@ -29,7 +28,6 @@ static void a_session_with_nothing_but_a_held_pull_is_kept(void **state)
 /* As many as may wait in all: pushes go on while they are held, and when all of them go back at once. */
 static void held_pulls_leave_room_for_pushes(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     struct dp_membership member = member_bed_member(0, 1);
@@ -61,7 +59,6 @@ static void held_pulls_leave_room_for_pushes(void **state)
 /* Whoever is over a bound hears AGAIN, and what stands behind it is done: it is what the pull waits for. */
 static void a_pull_that_cannot_be_held_lets_pushes_pass(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     for (uint64_t sequence = 2; sequence < 2 + DP_SESSION_WINDOW; sequence++) {
@@ -84,7 +81,6 @@ static void a_pull_that_cannot_be_held_lets_pushes_pass(void **state)
 
 static void no_more_than_the_bound_is_held(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     struct dp_membership member = member_bed_member(0, 1);
@@ -106,7 +102,6 @@ static void count_reply(void *context, const struct dp_peer *to, struct dp_messa
 {
     struct dp_reply reply;
     struct dp_error err = {0};
-    (void)to;
     assert_int_equal(dp_reply_decode(*message, &reply, &err), DP_OK);
     ((uint32_t *)context)[reply.status == DP_HELD]++;
     dp_message_free(message);
@@ -114,14 +109,12 @@ static void count_reply(void *context, const struct dp_peer *to, struct dp_messa
 
 static uint64_t stands_still(void *self)
 {
-    (void)self;
     return 1;
 }
 
 /* Without a shard around it: pulls that say they are of 100 MB. */
 static void no_more_bytes_than_the_bound_are_held(void **state)
 {
-    (void)state;
     uint32_t heard[2] = {0};
     struct dp_shard_base *base = calloc(1, sizeof *base);
     struct dp_steps *steps = calloc(1, sizeof *steps);

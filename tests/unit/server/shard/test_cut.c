@@ -33,7 +33,6 @@ static void expect_given_up(struct cut_bed *c, const char *why)
 static void an_order_takes_its_course(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     (void)cut_bed_push(&c, 20);
@@ -76,7 +75,6 @@ static void an_order_takes_its_course(void **state)
 static void the_journal_is_held_until_the_copy_is_done(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_push(&c, 10);
@@ -126,7 +124,6 @@ static void fill_journal(struct cut_bed *c)
 static void a_copied_tail_lets_the_journal_go(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_push(&c, 10);
@@ -148,7 +145,6 @@ static void a_copied_tail_lets_the_journal_go(void **state)
 static void a_copy_that_hangs_fills_no_journal(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_push(&c, 10);
@@ -167,7 +163,6 @@ static void a_copy_that_hangs_fills_no_journal(void **state)
 static void a_journal_nearly_full_ends_it(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_push(&c, 10);
@@ -181,7 +176,6 @@ static void a_journal_nearly_full_ends_it(void **state)
 static void silence_ends_it(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     cut_bed_begin(&c);
@@ -208,7 +202,6 @@ static void a_failure_ends_it(void **state)
 {
     struct cut_bed c;
     const struct dp_checkpoint_ask cut = {.action = DP_CHECKPOINT_CUT, .order = CUT_ORDER, .cut = 1};
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     cut_bed_begin(&c);
@@ -241,7 +234,6 @@ static void a_disk_without_a_segment_ends_it(void **state)
 {
     struct cut_bed c;
     const struct dp_checkpoint_ask look = {.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER};
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     cut_bed_begin(&c);
@@ -267,7 +259,6 @@ static void a_drain_ends_it(void **state)
 {
     struct cut_bed c;
     struct dp_error err = {0};
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     cut_bed_begin(&c);
@@ -292,7 +283,6 @@ static void a_cut_may_be_taken_again(void **state)
     struct cut_bed c;
     const struct dp_checkpoint_ask late = {.action = DP_CHECKPOINT_CUT, .order = CUT_ORDER, .cut = 1},
                                    finish = {.action = DP_CHECKPOINT_FINISH, .order = CUT_ORDER, .cut = 1};
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     cut_bed_begin(&c);
@@ -317,7 +307,6 @@ static void what_other_shards_have_is_waited_for(void **state)
 {
     struct cut_bed c;
     struct dp_copy_push missing[3] = {{CUT_STREAM, 3}, {CUT_STREAM, 5}, {CUT_STREAM + 1, 0}};
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     (void)cut_bed_push(&c, 10);
@@ -350,7 +339,6 @@ static void what_is_given_up_is_not_copied(void **state)
 {
     struct cut_bed c;
     const struct dp_copy_push missing[3] = {{CUT_STREAM, 3}, {CUT_STREAM, 4}, {CUT_STREAM + 1, 0}};
-    (void)state;
     cut_bed_start(&c);
     (void)cut_bed_push(&c, 10);
     (void)cut_bed_push(&c, 10);
@@ -379,7 +367,6 @@ static void one_order_at_a_time(void **state)
     struct cut_bed c;
     struct dp_checkpoint_ask other = begin_it, cut = {.action = DP_CHECKPOINT_CUT, .order = 5, .cut = 1},
                              finish = {.action = DP_CHECKPOINT_FINISH, .order = CUT_ORDER, .cut = 1};
-    (void)state;
     other.order = 5;
     cut_bed_start(&c);
     assert_int_equal(cut_bed_refused(&c, &cut), DP_NOT_FOUND);
@@ -407,7 +394,6 @@ static void a_shard_that_cannot_says_why(void **state)
     struct dp_request request = {.kind = DP_REQUEST_CHECKPOINT, .checkpoint = begin_it};
     struct dp_fake_copier *fake = dp_fake_copier_new();
     struct dp_copier copier = dp_fake_copier_seam(fake);
-    (void)state;
     bed_init(&bed, 16);
     bed_journal(&bed, 1);
     bed_open_shard(&bed); /* without a copier */
@@ -428,7 +414,6 @@ static void a_shard_that_cannot_says_why(void **state)
 static void nothing_is_copied_at_once(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_cut(&c, 1);
@@ -446,7 +431,6 @@ static void what_is_given_up_stays_out(void **state)
 {
     struct cut_bed c;
     const struct dp_copy_push missing = {CUT_STREAM, 1};
-    (void)state;
     cut_bed_start(&c);
     cut_bed_begin(&c);
     (void)cut_bed_cut(&c, 1);
@@ -463,7 +447,6 @@ static void what_is_given_up_stays_out(void **state)
 static void without_a_journal_it_is_refused(void **state)
 {
     struct cut_bed c;
-    (void)state;
     cut_bed_start_unjournaled(&c);
     (void)cut_bed_push(&c, 10);
     assert_int_equal(cut_bed_refused(&c, &begin_it), DP_UNSUPPORTED);

@@ -49,7 +49,6 @@ static void a_finish_without_memory_leaves_nothing(void **state)
     const struct dp_checkpoint_ask finish = {
         .action = DP_CHECKPOINT_FINISH, .order = CUT_ORDER, .cut = 1, .missing = MISSING, .pushes = pushes};
     struct cut_bed c;
-    (void)state;
     for (uint32_t i = 0; i < MISSING; i++) {
         dp_store_u64le(pushes + i * 16, CUT_STREAM);
         dp_store_u64le(pushes + i * 16 + 8, 100 + i);

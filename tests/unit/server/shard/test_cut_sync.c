@@ -41,7 +41,6 @@ static void push(struct cut_bed *c, uint32_t rank, uint64_t step)
 static void a_push_counts_when_it_is_durable(void **state)
 {
     struct cut_bed c;
-    (void)state;
     stuck = false;
     cut_bed_start(&c);
     cut_bed_begin(&c);
@@ -64,7 +63,6 @@ static void a_hidden_close_is_not_shown(void **state)
 {
     struct cut_bed c;
     const struct dp_checkpoint_ask cut = {.action = DP_CHECKPOINT_CUT, .order = CUT_ORDER, .cut = 1};
-    (void)state;
     start(&c, 1);
     uint64_t id = member_bed_push_step(&c.bed, 2, 0, 0);
     for (int i = 0; i < 100 && bed_counter(&c.bed, "steps_closed") == 0; i++) {
@@ -88,7 +86,6 @@ static void a_later_run_ends_it(void **state)
 {
     struct cut_bed c;
     struct member_bed_view later = member_bed_view(DP_SYNC, 0, 2);
-    (void)state;
     start(&c, 0);
     push(&c, 0, 0);
     (void)cut_bed_cut(&c, 1);

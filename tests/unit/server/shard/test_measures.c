@@ -45,7 +45,6 @@ static uint64_t push(struct bed *bed, const struct measured *m, const uint64_t *
 
 static void rows_that_changed_since_the_pull_are_counted(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[8];
     bed_start(&bed);
@@ -113,7 +112,6 @@ static void clock_gaps_of(enum dp_consistency mode, uint32_t slack)
 
 static void the_clock_gap_has_a_histogram(void **state)
 {
-    (void)state;
     clock_gaps_of(DP_SSP, 3);
     clock_gaps_of(DP_ASYNC, 0);
 }
@@ -126,7 +124,6 @@ static float value(struct bed *bed, uint64_t sequence, uint64_t key)
 /* 4 pushes came in between: a quarter of the rate, in the row and in the record; the least rate stays one. */
 static void the_rate_is_divided_by_the_staleness(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     struct member_bed_view none = member_bed_view(DP_SSP, UINT32_C(1) << 20, 2);
@@ -156,7 +153,6 @@ static void the_rate_is_divided_by_the_staleness(void **state)
 /* What was pulled before power was lost is as stale as if it had not been. */
 static void a_restart_is_no_staleness(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     struct member_bed_view none = member_bed_view(DP_SSP, UINT32_C(1) << 20, 2);
@@ -183,7 +179,6 @@ static void a_restart_is_no_staleness(void **state)
 /* One rate applies a synchronous step. */
 static void a_synchronous_push_has_no_rate_of_its_own(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     struct member_bed_view view = member_bed_view(DP_SYNC, 0, 2);

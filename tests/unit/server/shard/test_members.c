@@ -9,7 +9,6 @@
 /* Its requests, waiting or new, change nothing; what it would have pushed its successor pushes under the same number. */
 static void a_process_whose_place_was_taken_ends(void **state)
 {
-    (void)state;
     struct bed bed;
     struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
     member_bed_start(&bed, &view);
@@ -39,7 +38,6 @@ static void a_process_whose_place_was_taken_ends(void **state)
 /* The push found in the push ids is one that its member has finished, whoever applied it. */
 static void a_repeated_push_counts_as_a_finished_step(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     uint64_t first = member_bed_push_step(&bed, 2, 0, 0);
@@ -57,7 +55,6 @@ static void a_repeated_push_counts_as_a_finished_step(void **state)
 /* Others wait for that step, before a crash and after. */
 static void a_push_that_was_refused_finishes_no_step(void **state)
 {
-    (void)state;
     struct bed bed;
     struct member_bed_view view = member_bed_view(DP_SSP, 0, 1);
     member_bed_start_journaled(&bed, &view);
@@ -86,7 +83,6 @@ static void a_push_that_was_refused_finishes_no_step(void **state)
 /* Who was answered has joined, whatever happens. Planted: answered at once. */
 static void who_was_replaced_is_so_after_a_crash(void **state)
 {
-    (void)state;
     struct bed bed;
     struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
     member_bed_start_journaled(&bed, &view);
@@ -128,7 +124,6 @@ static const struct dp_reply *returned(struct bed *bed, struct member_bed_view *
 /* It hears whether the shard has passed its step, also after a crash; and where the shard is. */
 static void who_returns_hears_whether_it_takes_part(void **state)
 {
-    (void)state;
     struct bed bed;
     struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
     member_bed_start_journaled(&bed, &view);
@@ -168,7 +163,6 @@ static void who_returns_hears_whether_it_takes_part(void **state)
 /* By a field: what a process does that hears it depends on it. */
 static void who_was_let_leave_hears_that_it_may_join_again(void **state)
 {
-    (void)state;
     struct bed bed;
     struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
     member_bed_start(&bed, &view);
@@ -189,7 +183,6 @@ static void who_was_let_leave_hears_that_it_may_join_again(void **state)
 /* Before the register has a view that no shard takes. */
 static void who_has_not_pushed_all_does_not_return(void **state)
 {
-    (void)state;
     struct bed bed;
     struct member_bed_view view = member_bed_view(DP_SYNC, 0, 2);
     member_bed_start_journaled(&bed, &view);
@@ -203,7 +196,6 @@ static void who_has_not_pushed_all_does_not_return(void **state)
 
 static void a_newer_view_is_asked_for(void **state)
 {
-    (void)state;
     struct bed bed;
     member_bed_start_two(&bed);
     struct dp_membership member = member_bed_member(0, 0);
@@ -228,7 +220,6 @@ static void a_newer_view_is_asked_for(void **state)
 
 static void what_is_no_view_is_refused(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_request request = {.kind = DP_REQUEST_VIEW_PUT};
     struct member_bed_view view = member_bed_view(DP_SSP, 1, 2);
@@ -252,7 +243,6 @@ static void what_is_no_view_is_refused(void **state)
 /* Planted: any run; any number. */
 static void no_view_shuts_out_later_ones(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t run;
         uint64_t number;

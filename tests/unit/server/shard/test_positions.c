@@ -39,7 +39,6 @@ static void set_gate(bool shut)
 
 static void wake(void *context)
 {
-    (void)context;
     (void)pthread_mutex_lock(&gate.lock);
     gate.wakes++;
     (void)pthread_cond_broadcast(&gate.changed);

@@ -44,7 +44,6 @@ static void turn(struct bed *bed, uint64_t durable)
 
 static void none_before_its_lsn_is_durable(void **state)
 {
-    (void)state;
     struct bed bed;
     set_up(&bed);
     turn(&bed, 0);
@@ -64,7 +63,6 @@ static void none_before_its_lsn_is_durable(void **state)
 /* What counts as durable at once (durability none) is held until the turn too. */
 static void what_is_durable_already_is_answered_in_order(void **state)
 {
-    (void)state;
     struct bed bed;
     set_up(&bed);
     turn(&bed, 0);
@@ -80,7 +78,6 @@ static void what_is_durable_already_is_answered_in_order(void **state)
 /* So many under way that the ring grows while its first is in its middle. */
 static void the_order_survives_growth(void **state)
 {
-    (void)state;
     struct bed bed;
     set_up(&bed);
     uint32_t added = 0, durable = 0;
@@ -100,7 +97,6 @@ static void the_order_survives_growth(void **state)
 
 static void what_is_left_is_freed_with_its_refusal(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_error refused = {0};
     (void)dp_fail(&refused, DP_INVALID, "a reason");

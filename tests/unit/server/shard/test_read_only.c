@@ -102,7 +102,6 @@ static void reads_and_changes_nothing(struct crash *c, bool recovers)
 
 static void a_clean_store_is_read(void **state)
 {
-    (void)state;
     struct crash *c = trained();
     drain(c);
     reads_and_changes_nothing(c, false);
@@ -116,7 +115,6 @@ static void a_clean_store_is_read(void **state)
 /* Its last pushes are in the journal alone. */
 static void a_store_that_was_killed_is_read(void **state)
 {
-    (void)state;
     struct crash *c = trained();
     crash_close(c);
     for (uint32_t time = 0; time < 2; time++)
@@ -131,7 +129,6 @@ static void a_store_that_was_killed_is_read(void **state)
 /* The journal's rows must have room at once, as none can be written back. */
 static void a_journal_that_has_no_room_is_refused(void **state)
 {
-    (void)state;
     struct crash *c = trained();
     crash_close(c);
     c->bed.host.options.read_only = c->small = c->may_be_refused = true;

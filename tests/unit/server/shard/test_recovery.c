@@ -5,7 +5,6 @@
 /* Where all rows fit and the journal touches many, they are read in one visit; where they do not, by their keys. */
 static void large_shares_are_loaded_small_ones_asked_for(void **state)
 {
-    (void)state;
     struct dp_error err;
     uint64_t seed = 1;
     struct recovery *r = new_of(seed);
@@ -36,7 +35,6 @@ static void large_shares_are_loaded_small_ones_asked_for(void **state)
  * journal's last is no cause. */
 static void a_row_ahead_of_the_journal_is_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     for (uint32_t few = 0; few < 2; few++) {
         struct recovery *r = new_of(1);
@@ -69,7 +67,6 @@ static void a_row_ahead_of_the_journal_is_refused(void **state)
 /* Of a copied journal: a row may be as of a push that was left out of it. */
 static void a_void_record_changes_nothing_and_keeps_the_lsns(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct recovery *r = new_of(1);
     const struct dp_record record = {.kind = DP_RECORD_VOID};
@@ -102,7 +99,6 @@ static void a_void_record_changes_nothing_and_keeps_the_lsns(void **state)
 /* Who is told to drain does not wait for the count; its marks say that nobody knows, and the next opening counts. */
 static void a_stop_while_rows_are_counted_is_made_up_for(void **state)
 {
-    (void)state;
     struct dp_error err;
     struct recovery *r = new_of(3);
     r->bed.host.options.cache_bytes = 64u << 20;
@@ -133,7 +129,6 @@ static void a_stop_while_rows_are_counted_is_made_up_for(void **state)
 /* Nobody may ever ask for the damaged row: it is told, and the shard, which does not know its number of rows, goes on. */
 static void damage_found_by_the_count_is_told(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct recovery *r = new_of(2);
     r->bed.host.options.cache_bytes = 250u << 10;
@@ -174,7 +169,6 @@ static struct dp_store open_lying_store(void *context)
 /* The store's number of rows is an estimate: whatever it says, the cache keeps to its budget, and all is there. */
 static void an_estimate_of_rows_may_be_anything(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     uint64_t cost = DP_ROW_HEADER + DIM * 4 + DP_ROW_SLOT_COST;
     const uint64_t about[] = {0,

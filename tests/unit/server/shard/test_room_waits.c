@@ -7,7 +7,6 @@
 /* A full cache with nothing to evict: the request waits, is answered when rows were written, or when its time is over. */
 static void a_request_waits_for_room(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[100], others[100];
     bed_start_with(&bed, 16, bed_budget(16 + 4 * 100, 110), 100);
@@ -47,7 +46,6 @@ static void a_request_waits_for_room(void **state)
 /* The deadline of the first who waits for room passes, and nothing else happens: it is the next one's turn, who waits on. */
 static void the_next_waits_for_room_when_the_first_gives_up(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[100], others[80];
     bed_start_with(&bed, 16, bed_budget(16 + 4 * 100, 110), 100);
@@ -88,7 +86,6 @@ static void release_reads(struct bed *bed)
 /* There is room for the second, not for the first: else a large one might never have its turn. */
 static void who_needs_less_room_does_not_overtake(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[100], others[42];
     bed_start_with(&bed, 16, bed_budget(16 + 4 * 100, 110), 100);
@@ -117,7 +114,6 @@ static void who_needs_less_room_does_not_overtake(void **state)
 /* Rows that are all clean, and all in use in each turn: nothing under way will make room. The hand walks on, and gets it when they rest. */
 static void rows_in_use_all_the_time_make_room_when_they_rest(void **state)
 {
-    (void)state;
     enum { HALF = 50, DIM = 100, PULLS = 5 };
     struct bed bed;
     uint64_t keys[HALF], others[HALF], away;

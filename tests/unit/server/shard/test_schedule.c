@@ -44,7 +44,6 @@ static void park_next(struct bench *b, uint32_t i, enum dp_wait_reason reason)
 
 static void who_waits_for_the_same_waits_in_order(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     for (uint32_t i = 0; i < SESSIONS; i++)
         park_next(b, i, DP_WAIT_ROOM);
@@ -77,7 +76,6 @@ static void who_waits_for_the_same_waits_in_order(void **state)
 /* What the first needed may be there for the next: for the disk it is woken, whatever became of the first. */
 static void the_next_who_waits_for_the_disk_follows(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     for (uint32_t i = 0; i < SESSIONS; i++)
         park_next(b, i, DP_WAIT_DISK);
@@ -95,7 +93,6 @@ static void the_next_who_waits_for_the_disk_follows(void **state)
 
 static void whose_deadline_passed_is_tried_wherever_it_stands(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     for (uint32_t i = 0; i < SESSIONS; i++)
         park_next(b, i, DP_WAIT_ROOM);
@@ -119,7 +116,6 @@ static void whose_deadline_passed_is_tried_wherever_it_stands(void **state)
 /* The last of a queue leaves, and another comes: the queue's end is where it was. */
 static void a_queue_ends_with_its_last(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     park_next(b, 0, DP_WAIT_MARK);
     park_next(b, 1, DP_WAIT_MARK);
@@ -138,7 +134,6 @@ static void a_queue_ends_with_its_last(void **state)
 
 static void what_waits_is_counted(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     assert_int_equal(b->schedule.requests, SESSIONS);
     assert_int_equal(b->schedule.bytes, 10 * SESSIONS);
@@ -156,7 +151,6 @@ static void what_waits_is_counted(void **state)
 /* Planted: a deadline wakes those who wait for a job, or nobody. */
 static void a_deadline_wakes_who_might_wait_for_ever(void **state)
 {
-    (void)state;
     static const enum dp_wait_reason reasons[] = {DP_WAIT_STORE, DP_WAIT_MARK, DP_WAIT_ROOM, DP_WAIT_DISK};
     struct dp_error err = {0};
     for (size_t r = 0; r < sizeof reasons / sizeof reasons[0]; r++) {
@@ -189,7 +183,6 @@ static void check(const struct bench *b, bool is_waker)
 
 static void hellos_wait_in_order(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     struct dp_waiting *first = calloc(1, sizeof *first), *second = calloc(1, sizeof *second),
                       *at[2] = {first, second};
@@ -213,7 +206,6 @@ static void hellos_wait_in_order(void **state)
 /* Who is to be tried needs no waker. */
 static void one_who_is_tried_is_enough(void **state)
 {
-    (void)state;
     struct bench *b = new_bench();
     for (uint32_t i = 0; i < SESSIONS; i++)
         park_next(b, i, DP_WAIT_ROOM);
@@ -318,7 +310,6 @@ static bool aborts(void (*mistake)(struct bench *))
 
 static void mistakes_are_asserted(void **state)
 {
-    (void)state;
     void (*const mistakes[])(struct bench *) = {park_twice,
                                                 park_for_no_reason,
                                                 park_for_a_reason_without_a_line,

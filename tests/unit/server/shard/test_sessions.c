@@ -37,7 +37,6 @@ static struct dp_sessions *full(uint32_t busy)
 
 static void the_longest_silent_makes_room(void **state)
 {
-    (void)state;
     struct dp_sessions *sessions = full(0);
     dp_sessions_find(sessions, id_of(0))->heard_ns = 9999; /* spoke again */
     dp_sessions_find(sessions, id_of(1))->runnable = true; /* the run queue points at it */
@@ -57,7 +56,6 @@ static void the_longest_silent_makes_room(void **state)
 
 static void one_whose_pull_is_held_is_kept(void **state)
 {
-    (void)state;
     struct dp_sessions *sessions = full(0);
     dp_sessions_find(sessions, id_of(0))->held = 1;
     assert_non_null(dp_sessions_add(sessions, 5));
@@ -68,7 +66,6 @@ static void one_whose_pull_is_held_is_kept(void **state)
 
 static void none_that_waits_makes_room(void **state)
 {
-    (void)state;
     struct dp_sessions *sessions = full(DP_SESSIONS_MAX - 1);
     assert_non_null(dp_sessions_add(sessions, 5)); /* in place of the only idle one, though it spoke last */
     assert_null(dp_sessions_find(sessions, id_of(DP_SESSIONS_MAX - 1)));
@@ -82,7 +79,6 @@ static void none_that_waits_makes_room(void **state)
 /* As many members as a run can have, all of them held, some of them dead: the processes that take their places come in. */
 static void all_members_may_be_held_and_have_successors(void **state)
 {
-    (void)state;
     struct dp_sessions *sessions = NULL;
     assert_int_equal(dp_sessions_new(&sessions), DP_OK);
     for (uint64_t i = 0; i < 2 * DP_MEMBERS_MAX; i++) {
@@ -95,7 +91,6 @@ static void all_members_may_be_held_and_have_successors(void **state)
 
 static void requests_wait_in_order(void **state)
 {
-    (void)state;
     struct dp_sessions *sessions = NULL;
     assert_int_equal(dp_sessions_new(&sessions), DP_OK);
     struct dp_session *session = dp_sessions_add(sessions, 1);

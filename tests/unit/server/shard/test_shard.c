@@ -13,7 +13,6 @@
 
 static void a_push_shows_in_the_next_pull(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[5];
     bed_start(&bed);
@@ -38,7 +37,6 @@ static void a_push_shows_in_the_next_pull(void **state)
 
 static void a_repeated_push_is_answered_and_not_applied(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -57,7 +55,6 @@ static void a_repeated_push_is_answered_and_not_applied(void **state)
 
 static void staleness_counts_the_pushes_between(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -80,7 +77,6 @@ static void staleness_counts_the_pushes_between(void **state)
 
 static void requests_of_a_session_keep_their_order(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -103,7 +99,6 @@ static void requests_of_a_session_keep_their_order(void **state)
 
 static void strangers_are_refused(void **state)
 {
-    (void)state;
     struct bed bed;
     bed_start(&bed);
     struct dp_request other = {.kind = DP_REQUEST_STATUS, .session = 1, .cluster = 8};
@@ -123,7 +118,6 @@ static void strangers_are_refused(void **state)
 /* Every wrong push and pull: its status, and no row changes. */
 static void wrong_requests_change_nothing(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[2], sequence = 2, id;
     bed_open(&bed, 1, 2);
@@ -180,7 +174,6 @@ static void wrong_requests_change_nothing(void **state)
 /* Finite gradients whose arithmetic overflows: applied, the row stays at the largest number, each such row counts. */
 static void a_row_stays_finite(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[3], sequence = 2;
     bed_start(&bed);
@@ -199,7 +192,6 @@ static void a_row_stays_finite(void **state)
 
 static void a_pull_too_large_to_answer_is_refused(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_table_spec spec = bed_sgd("wide", DP_TABLE_DIM_MAX);
     bed_start(&bed);
@@ -216,7 +208,6 @@ static void a_pull_too_large_to_answer_is_refused(void **state)
 
 static void rubbish_is_counted_and_harmless(void **state)
 {
-    (void)state;
     struct bed bed;
     static const struct dp_peer peer = {.size = 5};
     bed_start(&bed);
@@ -245,7 +236,6 @@ static void rubbish_is_counted_and_harmless(void **state)
 
 static void a_request_past_its_deadline_is_not_done(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -263,7 +253,6 @@ static void a_request_past_its_deadline_is_not_done(void **state)
 /* A peer that counts up to the last number there is gets an answer, and the shard goes on. */
 static void the_greatest_sequence_number_is_refused(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -286,7 +275,6 @@ static void the_greatest_sequence_number_is_refused(void **state)
 
 static void a_full_shard_postpones(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key, id = 0;
     bed_start(&bed);
@@ -304,7 +292,6 @@ static void a_full_shard_postpones(void **state)
 
 static void a_number_above_the_window_waits_and_what_follows_it_too(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -328,7 +315,6 @@ static void a_number_above_the_window_waits_and_what_follows_it_too(void **state
 /* Numbers far ahead of one that is missing are taken of so many streams; of others those that are not so far. */
 static void only_some_streams_may_be_far_ahead(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key, id, sequence = 2;
     bed_start(&bed);
@@ -353,7 +339,6 @@ static void only_some_streams_may_be_far_ahead(void **state)
 
 static void a_table_is_answered_when_it_is_durable(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_table_spec spec = bed_sgd("u", 3), wider = bed_sgd("u", 4);
     uint64_t key;
@@ -386,7 +371,6 @@ static void a_table_is_answered_when_it_is_durable(void **state)
 /* A full disk refuses neither tables nor streams for good: each try hears the cause, and the first one with room is taken. */
 static void what_the_store_lacks_is_asked_for_again(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     struct dp_table_spec unlucky = bed_sgd("v", 1);
@@ -418,7 +402,6 @@ static void what_the_store_lacks_is_asked_for_again(void **state)
 
 static void rows_come_back_after_a_clean_close(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[100];
     bed_start(&bed);
@@ -458,7 +441,6 @@ static void rows_come_back_after_a_clean_close(void **state)
 
 static void push_ids_are_remembered_across_a_clean_close(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -480,7 +462,6 @@ static void push_ids_are_remembered_across_a_clean_close(void **state)
 
 static void draining_refuses_new_work_and_tells_failures(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_error err = {0};
     uint64_t keys[10];
@@ -499,7 +480,6 @@ static void draining_refuses_new_work_and_tells_failures(void **state)
 
 static void streams_are_never_given_twice(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t last = 0;
     bed_start(&bed);
@@ -523,7 +503,6 @@ static void streams_are_never_given_twice(void **state)
 /* What stands behind a request that came too late is sent again behind it. */
 static void nothing_overtakes_a_request_past_its_deadline(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);
@@ -541,7 +520,6 @@ static void nothing_overtakes_a_request_past_its_deadline(void **state)
 /* A push that was refused for good, resent because the refusal was lost, when its row can be read again. */
 static void a_push_refused_before_does_not_take_effect_later(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     bed_start(&bed);

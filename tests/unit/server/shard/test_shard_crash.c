@@ -343,56 +343,47 @@ static void run_seeds(struct variant variant, uint64_t usual)
 
 static void power_is_lost(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE}, DP_SEEDS(200));
 }
 
 static void the_process_dies(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS}, DP_SEEDS(200));
 }
 
 static void power_is_lost_in_mode_process(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .power_too = true}, DP_SEEDS(200));
 }
 
 static void store_and_disk_fail(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true}, DP_SEEDS(200));
 }
 
 static void store_and_disk_fail_in_mode_process(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .failures = true}, DP_SEEDS(200));
 }
 
 static void power_is_lost_with_a_small_cache(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .small = true}, DP_SEEDS(200));
 }
 
 static void the_process_dies_with_a_small_cache(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .small = true}, DP_SEEDS(100));
 }
 
 static void store_and_disk_fail_with_a_small_cache(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true, .small = true},
               DP_SEEDS(200));
 }
 
 static void a_partition_is_many_portions(void **state)
 {
-    (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .wide = true}, 3);
 }
 

@@ -7,7 +7,6 @@
  * no generation may greet and look. */
 static void requests_of_another_history_change_nothing(void **state)
 {
-    (void)state;
     static const uint64_t named[][2] = {{BED_GENERATION, 7},
                                         {BED_GENERATION, 0},
                                         {BED_GENERATION - 1, BED_HISTORY},

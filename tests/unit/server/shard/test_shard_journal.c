@@ -7,7 +7,6 @@
 /* Whatever becomes of the journal, a push is answered: what may not be durable as AGAIN, never as done or final. */
 static void a_failed_sync_leaves_nobody_waiting(void **state)
 {
-    (void)state;
     for (uint32_t refused = 0; refused < 2; refused++) {
         struct crash *c = crash_new(0);
         c->issued = 1;
@@ -47,7 +46,6 @@ static struct crash *with_two_pushes(void)
 /* The store has no room for the mark of the journal's opening: the opening fails, and is tried again. */
 static void an_opening_without_room_for_its_mark_fails(void **state)
 {
-    (void)state;
     struct crash *c = with_two_pushes();
     assert_int_equal(crash_open(c, false), DP_OK);
     assert_true(crash_meet(c));
@@ -74,7 +72,6 @@ static void an_opening_without_room_for_its_mark_fails(void **state)
 /* The disk has no room for another segment: what is written back sets one free, and the next push has it. */
 static void a_segment_that_has_no_room_is_made_of_an_old_one(void **state)
 {
-    (void)state;
     struct crash *c = crash_new(0);
     uint32_t refused = 0;
     assert_int_equal(crash_open(c, false), DP_OK);
@@ -122,7 +119,6 @@ static struct crash *one_push(void)
 /* The files of the journal are gone: the store knows that there were some, and does not start with less than it had. */
 static void a_journal_that_is_gone_is_missed(void **state)
 {
-    (void)state;
     struct crash *c = one_push();
     struct dp_sim_disk *full = c->bed.host.sim;
     crash_take_disk(c, dp_sim_disk_new(2));
@@ -141,7 +137,6 @@ static void a_journal_that_is_gone_is_missed(void **state)
 /* Keys that are not of the shard's range: refused, not looked for outside the index. */
 static void a_journal_of_another_shard_is_refused(void **state)
 {
-    (void)state;
     struct crash *c = one_push();
     c->bed.host.options.shards = 300;
     assert_int_equal(crash_open(c, true), DP_CORRUPT);
@@ -151,7 +146,6 @@ static void a_journal_of_another_shard_is_refused(void **state)
 /* Of a page each push is 3 percent: it is pages that fill the journal, and no push has to wait for a cycle. */
 static void pages_count_as_what_fills_the_journal(void **state)
 {
-    (void)state;
     struct crash *c = crash_opened();
     assert_int_equal(crash_push_all(c, 0, CRASH_PUSHES), 0);
     crash_close(c);
@@ -161,7 +155,6 @@ static void pages_count_as_what_fills_the_journal(void **state)
 /* The first cycle after a crash does not wait for as much again. */
 static void what_was_replayed_counts_as_what_fills_the_journal(void **state)
 {
-    (void)state;
     struct crash *c = crash_opened();
     dp_fake_store_l0_files(c->bed.fake, 1000); /* nothing is written back */
     assert_int_equal(crash_push_all(c, 0, 45), 0);
@@ -177,7 +170,6 @@ static void what_was_replayed_counts_as_what_fills_the_journal(void **state)
 /* A store that is behind with merging gets no more to merge: pushes hear so, until it is not. */
 static void no_cycle_begins_while_the_store_merges(void **state)
 {
-    (void)state;
     struct crash *c = crash_opened();
     dp_fake_store_l0_files(c->bed.fake, 65);
     assert_true(crash_push_all(c, 0, 80) > 0);
@@ -192,7 +184,6 @@ static void no_cycle_begins_while_the_store_merges(void **state)
 /* A push that fits into no segment is refused for good, and hears which setting bounds it; what follows it is taken. */
 static void a_push_larger_than_a_segment_hears_what_bounds_it(void **state)
 {
-    (void)state;
     struct crash *c = crash_new(0);
     c->dim = 4000;
     c->issued = 2;
@@ -221,7 +212,6 @@ static void a_push_larger_than_a_segment_hears_what_bounds_it(void **state)
  * of a write-back cycle. */
 static void a_refusal_outlives_a_crash(void **state)
 {
-    (void)state;
     for (uint32_t written_back = 0; written_back < 2; written_back++) {
         struct crash *c = crash_opened();
         c->issued = 3;

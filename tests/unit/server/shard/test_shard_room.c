@@ -11,7 +11,6 @@
 
 static void misses_are_read_once_and_in_order(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[20];
     bed_start(&bed);
@@ -44,7 +43,6 @@ static void misses_are_read_once_and_in_order(void **state)
  * nobody's failure: who needs the rows asks again. */
 static void the_next_of_a_session_is_read_ahead(void **state)
 {
-    (void)state;
     for (uint32_t fails = 0; fails < 2; fails++) {
         struct bed bed;
         uint64_t keys[30];
@@ -78,7 +76,6 @@ static void the_next_of_a_session_is_read_ahead(void **state)
 /* A store takes so many jobs and no more: reads that nobody waits for leave the most of them to the others. */
 static void reads_ahead_leave_the_store_to_who_waits(void **state)
 {
-    (void)state;
     enum { SESSIONS = 48, AHEAD_MOST = 32 };
     struct bed bed;
     uint64_t keys[2 * SESSIONS];
@@ -106,7 +103,6 @@ static void reads_ahead_leave_the_store_to_who_waits(void **state)
 
 static void others_are_served_while_one_waits_for_the_store(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[20];
     bed_start(&bed);
@@ -131,7 +127,6 @@ static void others_are_served_while_one_waits_for_the_store(void **state)
 
 static void a_failed_read_is_told_and_tried_again(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[4];
     bed_start(&bed);
@@ -157,7 +152,6 @@ static void a_failed_read_is_told_and_tried_again(void **state)
 /* Its rows would not fit beside anything else, now or ever: it is not told to try again. */
 static void a_request_that_is_too_large_is_refused_for_good(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[500];
     bed_start_with(&bed, 16, bed_budget(16 + 4 * 500, 100), 500);
@@ -176,7 +170,6 @@ static void a_request_that_is_too_large_is_refused_for_good(void **state)
  * index shrinks under the hand. Whoever waits for room gets it as soon as all rows are written, without waiting for anything else. */
 static void a_large_push_gets_all_the_room_that_there_is(void **state)
 {
-    (void)state;
     enum { ROWS = 16384, DIM = 48, SETS = 4, PUSHES = 24 };
     struct bed bed;
     uint64_t *keys = malloc(ROWS * sizeof *keys);
@@ -207,7 +200,6 @@ static void a_large_push_gets_all_the_room_that_there_is(void **state)
 /* Rows that cannot be written make no room: who needs some hears why. What is clean still goes. */
 static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_error err = {0};
     uint64_t keys[60], others[60];
@@ -234,7 +226,6 @@ static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
 /* A disk that is full is not the end: what it did not take is written when there is space. */
 static void a_full_disk_is_tried_again(void **state)
 {
-    (void)state;
     for (uint32_t kind = 0; kind < 2; kind++) {
         struct bed bed;
         struct dp_error err = {0};
@@ -276,7 +267,6 @@ static void a_full_disk_is_tried_again(void **state)
 /* One table has the whole cache, then another is used: it gets what the first does not use any more. */
 static void memory_goes_to_the_table_that_is_used(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_table_spec u = bed_sgd("u", 100);
     uint64_t keys[500], sequence = 3, number = 0, before = 0;
@@ -301,7 +291,6 @@ static void memory_goes_to_the_table_that_is_used(void **state)
 /* Two tables that would each fit, and not together: nothing of the request is done. */
 static void all_tables_of_a_push_share_the_budget(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[600];
     bed_start_with(&bed, 16, 140000, 2);
@@ -329,7 +318,6 @@ static void all_tables_of_a_push_share_the_budget(void **state)
 
 static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[3];
     bed_start(&bed);
@@ -356,7 +344,6 @@ static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
 /* The store has what the journal, or a clean close, does not know of: such a row would not take new pushes. */
 static void a_row_ahead_of_the_last_push_is_corrupt(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[2];
     size_t bytes;

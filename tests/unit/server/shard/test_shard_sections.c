@@ -73,7 +73,6 @@ static void check_all(const struct bed_reply *reply, uint32_t first, uint32_t n,
 
 static void sections_stand_in_any_order(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[7];
     start(&bed, 1);
@@ -95,7 +94,6 @@ static void sections_stand_in_any_order(void **state)
 
 static void keys_beyond_either_end_are_refused(void **state)
 {
-    (void)state;
     struct bed bed;
     start(&bed, 2);
     uint64_t last = UINT64_MAX / 2, keys[2] = {0, last};
@@ -109,7 +107,6 @@ static void keys_beyond_either_end_are_refused(void **state)
 /* Each frame would be within its limit, the answer not. */
 static void a_pull_whose_tables_are_too_large_together_is_refused(void **state)
 {
-    (void)state;
     struct bed bed;
     bed_open(&bed, 0, 1);
     bed_meet(&bed, 1);
@@ -129,7 +126,6 @@ static void a_pull_whose_tables_are_too_large_together_is_refused(void **state)
 
 static void a_read_that_ends_does_not_wake_who_waits_for_a_table(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t key;
     start(&bed, 1);
@@ -157,7 +153,6 @@ static void a_read_that_ends_does_not_wake_who_waits_for_a_table(void **state)
 /* More streams than are reserved at once, and a restart in the second block. */
 static void streams_go_on_behind_what_was_reserved(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t last = 0;
     bed_open(&bed, 0, 1);
@@ -177,7 +172,6 @@ static void streams_go_on_behind_what_was_reserved(void **state)
 /* After a restart: one table has rows that must be read, another none at all, and a request names new keys of both. */
 static void a_table_without_rows_beside_one_that_is_read(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[7];
     start(&bed, 1);

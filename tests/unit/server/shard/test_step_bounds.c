@@ -108,7 +108,6 @@ static void is_closed_by(struct scene *s, const struct bed_reply *reply)
 /* Planted: no bound. */
 static void tables_of_a_step_are_bounded(void **state)
 {
-    (void)state;
     struct scene *s = scene_of(2 * EACH, 1, 0, MIB, 64 * MIB);
     assert_int_equal(push(s, 0, 0, EACH, 1, 1)->reply.status, DP_OK);
     is_refused(push(s, 1, EACH, EACH, 1, 1),
@@ -120,7 +119,6 @@ static void tables_of_a_step_are_bounded(void **state)
 
 static void rows_of_a_step_are_bounded(void **state)
 {
-    (void)state;
     struct scene *s = scene_of(1, 10, MIB, MIB, 64 * MIB);
     uint32_t rows = 5000; /* each takes some 100 bytes there */
     assert_int_equal(push(s, 0, 0, 1, 1, rows)->reply.status, DP_OK);
@@ -132,7 +130,6 @@ static void rows_of_a_step_are_bounded(void **state)
 /* Each row counts once, whoever pushes it. */
 static void rows_of_all_members_count_once(void **state)
 {
-    (void)state;
     struct scene *s = scene_of(1, 10, MIB, MIB, 64 * MIB);
     uint32_t rows = 5000;
     assert_int_equal(push(s, 0, 0, 1, 1, rows)->reply.status, DP_OK);
@@ -143,7 +140,6 @@ static void rows_of_all_members_count_once(void **state)
 /* The same rows, so that only the pushes themselves are many. */
 static void bytes_that_are_kept_are_bounded(void **state)
 {
-    (void)state;
     struct scene *s = scene_of(1, LONGEST, 256 * MIB, 128 * MIB, 1024 * MIB);
     uint32_t rows = (uint32_t)(33 * MIB / (LONGEST * 4 + 8));
     assert_int_equal(push(s, 0, 0, 1, 1, rows)->reply.status, DP_OK);
@@ -154,7 +150,6 @@ static void bytes_that_are_kept_are_bounded(void **state)
 
 static void bytes_in_the_journal_are_bounded(void **state)
 {
-    (void)state;
     struct scene *s = scene_of(1, 10, 0, MIB / 4, MIB); /* an eighth: 128 KiB */
     uint32_t rows = 1000;
     assert_int_equal(push(s, 0, 0, 1, 1, rows)->reply.status, DP_OK);
@@ -166,7 +161,6 @@ static void bytes_in_the_journal_are_bounded(void **state)
 /* A step lacks a push whose contents were refused until the same number brings another. Planted: it is refused for good. */
 static void a_refused_push_uses_up_no_number(void **state)
 {
-    (void)state;
     struct scene *s = scene_of(1, 1, 0, MIB, 64 * MIB);
     struct dp_request request = {.kind = DP_REQUEST_PUSH,
                                  .session = 2,

@@ -9,7 +9,6 @@
 
 static void test_equals_a_plain_loop(void **state)
 {
-    (void)state;
     for (uint32_t members = 1; members <= 4; members++) {
         struct sync *s = sync_new(members, SYNC_STEPS, members, DP_DURABILITY_MACHINE, 0);
         sync_train(s, SYNC_STEPS);
@@ -23,7 +22,6 @@ static void test_equals_a_plain_loop(void **state)
 /* Sums and rows that overflow f32 stay finite, are counted, and are the plain loop's, after crashes too. */
 static void test_rows_stay_finite(void **state)
 {
-    (void)state;
     for (uint32_t crashes = 0; crashes < 2; crashes++) {
         struct sync *s = sync_new(3, SYNC_STEPS, 1, DP_DURABILITY_MACHINE, 0);
         sync_go_wild(s);
@@ -43,7 +41,6 @@ static void test_rows_stay_finite(void **state)
 /* Stopped within a step: not clean, and it goes on. */
 static void test_drain_within_a_step(void **state)
 {
-    (void)state;
     for (uint32_t pushes = 0; pushes < 3; pushes++) {
         struct sync *s = sync_new(3, 6, 1 + pushes, DP_DURABILITY_MACHINE, 0);
         sync_train(s, 2);
@@ -83,7 +80,6 @@ static void refused(struct sync *s, uint32_t rank, uint64_t number, float rate, 
 /* What is refused uses up no number and changes nothing. */
 static void test_refused(void **state)
 {
-    (void)state;
     struct sync *s = begun(2, 1); /* worker 0 has pushed step 1 */
     sync_let(s, 2u, 1);
     refused(s, 1, 3, 0.5f, 1, "rate 0.5");
@@ -98,7 +94,6 @@ static void test_refused(void **state)
 /* Bounds of a step, checked as its pushes come. */
 static void test_bounds(void **state)
 {
-    (void)state;
     struct sync *s = sync_new(2, 4, 1, DP_DURABILITY_MACHINE, 1000);
     sync_view(s);
     sync_let(s, 3u, 0);
@@ -132,7 +127,6 @@ static void go_on_within_step_2(struct sync *s)
 /* Each opening that a record came to takes a segment of the journal: here a view, as of a worker that joins again. However often a shard is opened within a step, there is room to close it. */
 static void test_many_openings_within_a_step(void **state)
 {
-    (void)state;
     for (uint32_t how = 0; how < 8; how++) {
         struct sync *s = sync_new(3, 6, 1 + how, DP_DURABILITY_MACHINE, 0);
         sync_train(s, 2);
@@ -156,7 +150,6 @@ static void test_many_openings_within_a_step(void **state)
 /* Of a later run nothing of the one before is left. */
 static void test_later_run(void **state)
 {
-    (void)state;
     struct sync *s = begun(2, 2);
     uint64_t lsn_before = bed_counter(&s->bed, "steps_closed");
     s->view.view.run++;

@@ -32,7 +32,6 @@ static void train(struct sync *s, uint64_t seed, uint64_t steps)
 
 static void test_closes_without_some(void **state)
 {
-    (void)state;
     for (uint32_t members = 2; members <= 4; members++)
         for (uint32_t backups = 1; backups < members; backups++) {
             struct sync *s =
@@ -67,7 +66,6 @@ static void let_go(struct sync *s)
 /* While the pushes of a complete step become durable, its close is got ready; what comes meanwhile is taken, too. */
 static void test_push_before_the_others_are_durable(void **state)
 {
-    (void)state;
     struct sync *s = sync_new_with_backups(3, 1, SYNC_STEPS, 3, DP_DURABILITY_MACHINE);
     uint64_t id[3];
     sync_fill(s);
@@ -108,7 +106,6 @@ static void test_push_before_the_others_are_durable(void **state)
  * and the step can never be closed. */
 static void test_dropped_pushes_leave_room(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(3, 1, 6);
     const struct bed_reply *reply = NULL;
     uint32_t pushes = 0;
@@ -148,7 +145,6 @@ static void test_dropped_pushes_leave_room(void **state)
 /* One that cannot be closed now takes what comes meanwhile. */
 static void test_push_before_it_is_tried_again(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(3, 1, 6);
     uint64_t id = late_push(s);
     dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
@@ -167,7 +163,6 @@ static void test_push_before_it_is_tried_again(void **state)
 /* Stopped between two steps a store is closed cleanly, as nobody asks for old weights; within one its journal is kept. */
 static void test_drain(void **state)
 {
-    (void)state;
     struct sync *s = sync_new_with_backups(3, 1, SYNC_STEPS, 3, DP_DURABILITY_MACHINE);
     train(s, 5, 3);
     assert_false(sync_restart(s));
@@ -185,7 +180,6 @@ static void test_drain(void **state)
 /* A step that is complete by a view which is not durable yet will be closed: no later run begins before, and no shard has ended. */
 static void test_complete_by_a_view(void **state)
 {
-    (void)state;
     struct sync *s = sync_new_with_backups(3, 1, SYNC_STEPS, 3, DP_DURABILITY_MACHINE);
     sync_will_leave(s, 1, 2);
     sync_will_leave(s, 2, 2);

@@ -20,7 +20,6 @@ static uint64_t pull_of_nobody(struct sync *s)
 /* It closes by itself when it is opened, and all pulls wait for that. */
 static void test_rows_are_read(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(2, 0, 6);
     uint64_t id = pull_of_nobody(s);
     assert_null(sync_reply(s, id));
@@ -39,7 +38,6 @@ static void test_rows_are_read(void **state)
 /* A step that is complete may be closed elsewhere: the run that comes next does not take it away. */
 static void test_next_run_waits(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(2, 0, 6);
     s->view.view.run++;
     s->view.view.number = 1;
@@ -57,7 +55,6 @@ static void test_next_run_waits(void **state)
 /* Rows that cannot be read: whoever waits for the next step hears why, so does who would see a part of it, and it is tried again. */
 static void test_rows_cannot_be_read(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(2, 0, 6);
     uint64_t nobody = pull_of_nobody(s);
     dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
@@ -86,7 +83,6 @@ static void test_rows_cannot_be_read(void **state)
 /* A drain closes what can be closed; what cannot is left to the next opening. */
 static void test_drain_while_it_is_due(void **state)
 {
-    (void)state;
     for (uint32_t fails = 0; fails < 2; fails++) {
         struct sync *s = sync_gathered(2, 0, 6);
         struct dp_error err = {0};
@@ -121,7 +117,6 @@ static void release_all_but_reads(struct sync *s)
  * Planted: it keeps the room while it waits. */
 static void test_pull_that_has_the_room(void **state)
 {
-    (void)state;
     struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
     uint64_t others[SYNC_KEYS];
     sync_fill(s);
@@ -162,7 +157,6 @@ static void test_pull_that_has_the_room(void **state)
 /* What staleness is counted in goes on after a crash. Planted: closes count in replay only. */
 static void test_staleness_after_a_crash(void **state)
 {
-    (void)state;
     struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
     uint64_t applied[2];
     sync_train(s, 6);
@@ -206,7 +200,6 @@ static void fill_disk(struct sync *s)
 /* On a full disk: the close has no room, and nothing brings any. It is left to the next opening. Planted: a drain waits for room. */
 static void test_drain_without_room(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(2, 0, 6);
     struct dp_error err = {0};
     fill_disk(s);
@@ -244,7 +237,6 @@ static void push_much(struct sync *s, uint64_t *pushes)
 static void test_journal_that_others_fill(void **state)
 {
     uint64_t pushes = 0;
-    (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct sync *s = sync_new(2, SYNC_STEPS, seed, DP_DURABILITY_MACHINE, 0);
         for (uint64_t step = 1; step <= SYNC_STEPS; step++) {
@@ -264,7 +256,6 @@ static void test_journal_that_others_fill(void **state)
 /* Nor to the numbers that pushes without members use up by being refused. */
 static void test_journal_that_refused_pushes_fill(void **state)
 {
-    (void)state;
     struct sync *s = sync_new(2, SYNC_STEPS, 1, DP_DURABILITY_MACHINE, 0);
     uint32_t refused = 0, pushes = 0;
     sync_let(s, 1u, 1);
@@ -290,7 +281,6 @@ static void test_journal_that_refused_pushes_fill(void **state)
 /* A queue of the store that others have filled is no failure of the close: it is tried again soon, and nobody is told of it. */
 static void test_queue_that_others_fill(void **state)
 {
-    (void)state;
     struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
     uint64_t others[20], pull[20];
     sync_fill(s);
@@ -333,7 +323,6 @@ static void test_queue_that_others_fill(void **state)
 
 static void test_read_only(void **state)
 {
-    (void)state;
     struct sync *s = sync_gathered(2, 0, 6);
     dp_fake_store_hold(s->bed.fake, false);
     s->bed.host.options.read_only = true;

@@ -24,7 +24,6 @@ static void start(struct bed *bed, uint32_t taken_rows, uint64_t keys[ROWS])
 /* A push on a row that is still to be taken in waits for it, though it was read before that push; other keys' do not. */
 static void a_large_read_is_taken_in_over_several_turns(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[ROWS];
     start(&bed, 4, keys);
@@ -56,7 +55,6 @@ static void a_large_read_is_taken_in_over_several_turns(void **state)
 /* Nothing of it is forgotten when the shard ends before. */
 static void a_drain_waits_for_what_is_taken_in(void **state)
 {
-    (void)state;
     struct bed bed;
     struct dp_error err = {0};
     uint64_t keys[ROWS];
@@ -76,7 +74,6 @@ static void a_drain_waits_for_what_is_taken_in(void **state)
 
 static void a_shard_is_closed_while_reads_are_taken_in(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[ROWS];
     start(&bed, 1, keys);
@@ -93,7 +90,6 @@ static void a_shard_is_closed_while_reads_are_taken_in(void **state)
 /* One that failed is told when it is taken in in full, and is asked for again. */
 static void a_failed_read_is_taken_in_as_well(void **state)
 {
-    (void)state;
     struct bed bed;
     uint64_t keys[ROWS];
     start(&bed, 4, keys);

@@ -37,7 +37,6 @@ static uint64_t pull_all(struct scene *s, uint64_t session, uint64_t sequence)
 
 static void answers_wait_in_order_until_clients_have_read(void **state)
 {
-    (void)state;
     struct scene s;
     start(&s, 100);
     uint64_t first = pull_all(&s, 1, 1);
@@ -62,7 +61,6 @@ static void answers_wait_in_order_until_clients_have_read(void **state)
 /* A client that is slow to read sends again what waits here already: it is answered once. */
 static void a_resend_of_what_waits_is_not_answered_twice(void **state)
 {
-    (void)state;
     struct scene s;
     start(&s, 100);
     uint64_t pull = pull_all(&s, 1, 1);
@@ -84,7 +82,6 @@ static void a_resend_of_what_waits_is_not_answered_twice(void **state)
 
 static void the_wait_ends_at_the_deadline(void **state)
 {
-    (void)state;
     struct scene s;
     start(&s, 100);
     uint64_t pull = pull_all(&s, 1, 1);
@@ -98,7 +95,6 @@ static void the_wait_ends_at_the_deadline(void **state)
 /* Clients that read nothing: others have half of the places. */
 static void many_that_wait_leave_room_for_others(void **state)
 {
-    (void)state;
     struct scene s;
     start(&s, 20);
     uint64_t pull[11];
@@ -120,7 +116,6 @@ static void many_that_wait_leave_room_for_others(void **state)
 
 static void a_drain_does_not_wait_for_clients(void **state)
 {
-    (void)state;
     struct scene s;
     struct dp_error err = {0};
     start(&s, 100);

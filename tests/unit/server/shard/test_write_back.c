@@ -18,7 +18,6 @@ void dp_log(enum dp_log_level level, const char *format, ...)
 {
     char text[512];
     va_list args;
-    (void)level;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -37,7 +36,6 @@ static uint64_t cycles_after(struct crash *c, uint64_t seconds)
  * minute a cycle begins all the same, which hears why. */
 static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
 {
-    (void)state;
     for (uint32_t fails = 0; fails < 2; fails++) {
         struct crash *c = crash_opened();
         told_merging = 0;
@@ -72,7 +70,6 @@ static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
  * they bring it not back: `again`, not over the one that has its name by then. One that was not refused is there. */
 static void marks_leave_out_a_table_that_is_not_there_yet(void **state)
 {
-    (void)state;
     enum { REFUSED, AGAIN, TAKEN, CASES };
     for (uint32_t what = REFUSED; what < CASES; what++) {
         struct crash *c = crash_opened();
@@ -128,7 +125,6 @@ static void marks_leave_out_a_table_that_is_not_there_yet(void **state)
 /* The journal's last record is damaged, which nobody claims, and rows with it were written back: it is not taken for a torn tail. */
 static void a_row_that_has_what_the_journal_lost_is_refused(void **state)
 {
-    (void)state;
     struct crash *c = crash_opened();
     uint64_t bytes = 0;
     assert_int_equal(crash_push_all(c, 0, 2), 0);

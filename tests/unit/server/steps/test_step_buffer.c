@@ -117,7 +117,6 @@ static void check_sum(const struct dp_buffered_step *step, uint32_t table)
 
 static void test_sum(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct dp_step_buffer kept = {0};
         uint32_t members = 1 + (uint32_t)(seed % MEMBERS), order[MEMBERS];
@@ -157,7 +156,6 @@ static void test_steps_and_floor(void **state)
     struct dp_step_buffer kept = {0};
     const uint64_t keys[] = {3, 4, 9, 100, 101, 5000};
     const float weights[] = {1, 2, 3, 4, 5, 6};
-    (void)state;
     assert_true(dp_step_buffer_floor(&kept) == UINT64_MAX);
     keep(&kept, 1, 6, 11);
     assert_int_equal(dp_step_buffer_floor(&kept), 10);
@@ -187,7 +185,6 @@ static void test_old_weights(void **state)
     struct dp_step_buffer kept = {0};
     uint64_t keys[300];
     float weights[300];
-    (void)state;
     for (uint32_t i = 0; i < 300; i++) {
         keys[i] = 10 + (uint64_t)i * i;
         weights[i] = (float)i;
@@ -216,7 +213,6 @@ static void test_tables(void **state)
     struct dp_buffered_tables tables = {0};
     struct dp_section section[3] = {
         {.table = 7, .rows = 3}, {.table = 2, .rows = 1}, {.table = 9, .rows = 0}};
-    (void)state;
     dp_buffered_tables_add(&tables, 3, section);
     dp_buffered_tables_add(&tables, 3, section);
     assert_int_equal(tables.count, 2);
@@ -241,7 +237,6 @@ static void mark(bool *seen, uint32_t table, uint32_t sections, const struct dp_
 /* Of what is kept and one push more, which may be kept then or not; asked each time, or now and then. */
 static void test_rows_counted_once(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct dp_step_buffer kept = {0};
         bool seen[4][KEYS] = {{false}};

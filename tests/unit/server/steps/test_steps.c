@@ -85,7 +85,6 @@ static enum dp_status check(const struct dp_steps *steps, struct dp_membership w
 
 static void a_later_view_of_the_run_keeps_the_steps(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SSP, 0, 3);
     dp_steps_pushed(steps, 1, 14);
     struct dp_view view = view_of(DP_SSP, 0, 3);
@@ -105,7 +104,6 @@ static void a_later_view_of_the_run_keeps_the_steps(void **state)
 
 static void a_later_run_begins_anew(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
     dp_steps_pushed(steps, 0, 10);
     dp_steps_pushed(steps, 1, 10);
@@ -133,7 +131,6 @@ static void a_later_run_begins_anew(void **state)
 /* Else an acknowledged push could be dropped, or be missing where it counts again. */
 static void a_member_leaves_once_and_behind_its_steps(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
     dp_steps_pushed(steps, 0, steps->view.first_step);
     uint64_t next = steps->next[0];
@@ -158,7 +155,6 @@ static void a_member_leaves_once_and_behind_its_steps(void **state)
 
 static void what_a_run_began_with_stays(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SSP, 4, 3);
     for (uint32_t what = 0; what < 4; what++) {
         struct dp_error err = {0};
@@ -174,7 +170,6 @@ static void what_a_run_began_with_stays(void **state)
 
 static void marks_restore_what_was(void **state)
 {
-    (void)state;
     struct dp_steps *steps = calloc(1, sizeof *steps);
     const struct dp_steps_place place[] = {{17, 10, 0}, {15, 10, 0}, {16, 10, 0}};
     struct dp_view view = view_of(DP_SSP, 1, 3);
@@ -194,7 +189,6 @@ static void marks_restore_what_was(void **state)
 
 static void only_todays_members_may_speak(void **state)
 {
-    (void)state;
     struct dp_error err;
     struct dp_membership who = member(1, 12);
     struct dp_steps *steps = calloc(1, sizeof *steps);
@@ -228,7 +222,6 @@ static void only_todays_members_may_speak(void **state)
 
 static void who_has_left_takes_part_in_no_later_step(void **state)
 {
-    (void)state;
     struct dp_error err;
     struct dp_steps *steps = steps_of(DP_SSP, 0, 2);
     struct dp_view view = view_of(DP_SSP, 0, 2);
@@ -245,7 +238,6 @@ static void who_has_left_takes_part_in_no_later_step(void **state)
 
 static void a_held_pull_says_for_whom(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SSP, 1, 3);
     struct dp_membership who = member(2, 10);
     struct dp_error err = {0};
@@ -270,7 +262,6 @@ static void a_held_pull_says_for_whom(void **state)
 /* Planted: said of the first steps, too; said of a shard that has steps of the member. */
 static void a_shard_that_lost_the_run_says_so(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SSP, 1, 2);
     struct dp_membership who = member(0, 10 + 1 + 128);
     struct dp_error err = {0};
@@ -290,7 +281,6 @@ static void a_shard_that_lost_the_run_says_so(void **state)
 
 static void no_step_is_too_small_to_go(void **state)
 {
-    (void)state;
     struct dp_steps *steps = calloc(1, sizeof *steps);
     struct dp_view view = view_of(DP_SSP, 4, 1);
     view.first_step = view.member[0].from = 0;
@@ -303,7 +293,6 @@ static void no_step_is_too_small_to_go(void **state)
 
 static void a_step_pushed_again_takes_nothing_back(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SSP, 0, 1);
     dp_steps_pushed(steps, 0, 15);
     dp_steps_pushed(steps, 0, 11);
@@ -313,7 +302,6 @@ static void a_step_pushed_again_takes_nothing_back(void **state)
 
 static void async_holds_nobody(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_ASYNC, 0, 2);
     assert_int_equal(pull(steps, 0, 1000), DP_STEP_GO);
     assert_int_equal(push(steps, 0, 1000), DP_STEP_GO);
@@ -326,7 +314,6 @@ static void async_holds_nobody(void **state)
 
 static void a_synchronous_pull_sees_the_steps_before_it_only(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
     struct dp_membership who = member(0, 11);
     struct dp_error err = {0};
@@ -358,7 +345,6 @@ static void a_synchronous_pull_sees_the_steps_before_it_only(void **state)
 
 static void each_synchronous_step_is_pushed_once_in_order(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
     assert_int_equal(push(steps, 0, 11), DP_STEP_REFUSED);
     assert_int_equal(push(steps, 0, 10), DP_STEP_KEEP);
@@ -371,7 +357,6 @@ static void each_synchronous_step_is_pushed_once_in_order(void **state)
 
 static void who_has_left_is_not_waited_for(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 0, 3);
     struct dp_view view = view_of(DP_SYNC, 0, 3);
     view.number = 3;
@@ -398,7 +383,6 @@ static void who_has_left_is_not_waited_for(void **state)
 
 static void a_step_is_gathered_without_its_backups(void **state)
 {
-    (void)state;
     for (uint32_t members = 2; members <= MEMBERS_MAX; members++)
         for (uint32_t backups = 0; backups < members; backups++) {
             struct dp_steps *steps = steps_of(DP_SYNC, backups, members);
@@ -415,7 +399,6 @@ static void a_step_is_gathered_without_its_backups(void **state)
 
 static void what_comes_late_is_dropped(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 1, 2);
     dp_steps_pushed(steps, 0, 10);
     dp_steps_closed(steps);
@@ -442,7 +425,6 @@ static void what_comes_late_is_dropped(void **state)
 
 static void fewer_members_want_fewer_pushes(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 2, 4);
     struct dp_view view = view_of(DP_SYNC, 2, 4);
     const struct dp_steps_place place[4] = {{11, 10, 0}, {10, 10, 0}, {10, 10, 0}, {10, 10, 0}};
@@ -469,7 +451,6 @@ static void fewer_members_want_fewer_pushes(void **state)
 
 static void who_is_missing_is_named(void **state)
 {
-    (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 1, 5);
     struct dp_view view = view_of(DP_SYNC, 1, 5);
     struct dp_membership who = member(1, 10);

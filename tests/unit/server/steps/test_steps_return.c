@@ -104,7 +104,6 @@ static enum dp_status may(const struct scene *s, uint32_t rank, uint64_t step)
 
 static void who_returns_may_speak_of_its_steps_only(void **state)
 {
-    (void)state;
     struct scene s = begun(DP_SYNC, 0);
     close_with(&s, 7);
     assert_int_equal(set(&s, 2, 10, 11), DP_VIEW_NEWER);
@@ -126,7 +125,6 @@ static void who_returns_may_speak_of_its_steps_only(void **state)
 /* It had pushed the open step before it left: its push is kept, and the step closes with it, as it did on other shards. */
 static void what_it_pushed_before_counts_for_the_open_step(void **state)
 {
-    (void)state;
     struct scene s = begun(DP_SYNC, 0);
     dp_steps_pushed(s.steps, 2, 10);
     assert_int_equal(set(&s, 2, 10, 11), DP_VIEW_NEWER);
@@ -142,7 +140,6 @@ static void what_it_pushed_before_counts_for_the_open_step(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-    (void)state;
     struct scene s = begun(DP_SYNC, 0);
     close_with(&s, 7);
     close_with(&s, 7);
@@ -190,7 +187,6 @@ static void nonsense_is_refused(void **state)
 
 static void ssp_accepts_what_nobody_was_told_to_be_over(void **state)
 {
-    (void)state;
     struct scene s = begun(DP_SSP, 1);
     for (uint64_t step = 10; step < 15; step++)
         dp_steps_pushed(s.steps, 0, step);
@@ -229,7 +225,6 @@ static struct scene from_mark(const void *bytes, size_t size)
 /* Worker 1 was passed, worker 2 accepted; and of its push before it left the open step waits. */
 static void the_mark_keeps_what_was_accepted(void **state)
 {
-    (void)state;
     struct scene s = begun(DP_SYNC, 0);
     char bytes[400];
     close_with(&s, 7);
@@ -256,7 +251,6 @@ static void the_mark_keeps_what_was_accepted(void **state)
 
 static void the_first_format_of_the_mark_is_refused(void **state)
 {
-    (void)state;
     const char bytes[16 + DP_VIEW_HEAD + 24] = {1};
     struct dp_error err = {0};
     assert_int_equal(dp_steps_mark_unpack(bytes, sizeof bytes, NULL, NOW, &err), DP_UNSUPPORTED);

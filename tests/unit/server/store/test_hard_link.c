@@ -13,11 +13,6 @@ static int fails_with;
 int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
 int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags)
 {
-    (void)from_at;
-    (void)from;
-    (void)to_at;
-    (void)to;
-    (void)flags;
     errno = fails_with;
     return -1;
 }
@@ -46,7 +41,6 @@ static unsigned warnings(int error, int expected)
 
 static void only_a_file_system_without_links_is_warned_of(void **state)
 {
-    (void)state;
     assert_int_equal(warnings(ENOENT, ENOENT), 0);
     assert_int_equal(warnings(EXDEV, EOPNOTSUPP), 0);
     assert_int_equal(warnings(EPERM, EOPNOTSUPP), 1);

@@ -24,7 +24,6 @@ static enum dp_status see_record(void *context, uint64_t lsn, const void *record
                                  struct dp_error *err)
 {
     struct journal_seen *seen = context;
-    (void)record, (void)bytes, (void)err;
     seen->records++;
     seen->last = lsn;
     return DP_OK;
@@ -38,10 +37,7 @@ static void see_journal_damage(void *context, const struct dp_error *what)
     seen->damages++;
 }
 
-static void wake(void *context)
-{
-    (void)context;
-}
+static void wake(void *context) {}
 
 static void make_journal(const char *directory)
 {

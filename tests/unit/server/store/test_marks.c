@@ -59,7 +59,6 @@ static void every_transition(void **state)
         [LEFT_OPEN] = {{DP_UNCLEAN, DP_UNCLEAN}, false, {"--discard", "--discard"}},
         [LEFT_JOURNALED] = {{DP_UNCLEAN, DP_OK}, true, {"durability machine or process", ""}},
     };
-    (void)state;
     for (int left = 0; left < LEFTS; left++)
         for (int how = 0; how < 4; how++) {
             bool journaled = how & 1, clean = how & 2, recovers = !expected[left].recovers;
@@ -245,13 +244,11 @@ static void kill_rounds(bool journaled, uint32_t rounds)
 
 static void killed_with_a_journal_recovers(void **state)
 {
-    (void)state;
     kill_rounds(true, 33);
 }
 
 static void killed_without_a_journal_is_refused(void **state)
 {
-    (void)state;
     kill_rounds(false, 22);
 }
 

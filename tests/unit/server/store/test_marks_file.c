@@ -51,7 +51,6 @@ static enum dp_status put(struct bed *bed, const char *key, const char *value)
 static enum dp_status see(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     char *all = context;
-    (void)err;
     (void)snprintf(all + strlen(all), 400 - strlen(all), "%.*s=%.*s ", (int)mark->key_bytes,
                    (const char *)mark->key, (int)mark->value_bytes, (const char *)mark->value);
     return DP_OK;
@@ -67,7 +66,6 @@ static const char *all_of(struct bed *bed)
 
 static void marks_are_put_replaced_and_removed(void **state)
 {
-    (void)state;
     struct bed bed = begun(1);
     struct dp_store_mark mark;
     const struct dp_store_mark many[] = {{"b", "2", 1, 1},    {"ab", "", 2, 0},     {"b", "3", 1, 1},
@@ -134,7 +132,6 @@ static uint32_t put_versions(struct bed *bed, uint32_t from)
 /* The process may die first, and power go in the next one's life: what that one read may be lost until it has put something. */
 static void power_that_goes_leaves_old_marks_or_new_ones(void **state)
 {
-    (void)state;
     bool cut = true;
     for (uint64_t operation = 1; cut; operation++)
         for (uint64_t seed = 0; seed < 12; seed++) {
@@ -159,7 +156,6 @@ static void power_that_goes_leaves_old_marks_or_new_ones(void **state)
 /* A put that failed before its rename has changed nothing and frees its space; one that is repeated succeeds. */
 static void a_failed_put_may_be_repeated(void **state)
 {
-    (void)state;
     for (int kind = 0; kind < DP_SIM_OPERATIONS; kind++)
         for (int full = 0; full < 2; full++) {
             struct bed bed = begun(7);
@@ -183,7 +179,6 @@ static void a_failed_put_may_be_repeated(void **state)
 
 static void each_flipped_bit_is_refused(void **state)
 {
-    (void)state;
     struct bed bed = begun(3);
     assert_int_equal(put_versions(&bed, 0), ROUNDS);
     uint64_t size = 0;

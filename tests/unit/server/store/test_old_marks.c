@@ -49,7 +49,6 @@ static enum dp_status put_old(void *context, const struct dp_store_mark *mark, s
     struct family *family = context;
     char *text = NULL;
     bool format = mark->key_bytes == 12 && memcmp(mark->key, "store/format", 12) == 0;
-    (void)err;
     rocksdb_put_cf(family->db, family->options, family->handle, mark->key, mark->key_bytes,
                    format ? "\1\0\0" : mark->value, mark->value_bytes, &text);
     assert_null(text);
@@ -95,7 +94,6 @@ static struct form *old_store(bool clean, bool kept)
 
 static enum dp_status see(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
-    (void)err;
     (void)snprintf(context, 32, "%.*s", (int)mark->value_bytes, (const char *)mark->value);
     return DP_OK;
 }
@@ -114,7 +112,6 @@ static bool has_family(const struct form *form)
 
 static void it_is_read_as_it_is(void **state)
 {
-    (void)state;
     for (int clean = 0; clean < 2; clean++) {
         struct dp_error err = {0};
         struct dp_store_view *view = NULL;
@@ -140,7 +137,6 @@ static void it_is_read_as_it_is(void **state)
 
 static void the_first_opening_moves_them(void **state)
 {
-    (void)state;
     for (int how = 0; how < 4; how++) {
         bool clean = how & 1, kept = how & 2, recovers = clean;
         struct form *form = old_store(clean, kept);
@@ -164,7 +160,6 @@ static void the_first_opening_moves_them(void **state)
 
 static void a_refused_opening_moves_nothing(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct form *form = old_store(true, false);
     form->options.cluster++;
@@ -196,7 +191,6 @@ static void damage_log(const struct form *form)
 
 static void a_damaged_log_of_them_names_the_way_out(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct form *form = old_store(false, false);
     damage_log(form);

@@ -116,7 +116,6 @@ static enum dp_status adopt(struct adopting *a, uint64_t of, struct dp_error *er
 static enum dp_status see(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     char *all = context;
-    (void)err;
     (void)snprintf(all + strlen(all), 200 - strlen(all), "%.*s=%.*s ", (int)mark->key_bytes,
                    (const char *)mark->key, (int)mark->value_bytes, (const char *)mark->value);
     return DP_OK;

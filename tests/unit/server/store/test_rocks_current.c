@@ -91,7 +91,6 @@ static void expect_rows(struct form *form)
 
 static void power_that_went_at_an_opening_is_mended(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct form *form = with_rows();
     unsigned long number = current_number(form);
@@ -135,7 +134,6 @@ static void stays_refused(bool real, unsigned before, unsigned behind)
 
 static void anything_else_stays_refused(void **state)
 {
-    (void)state;
     stays_refused(false, 0, 0); /* no manifest */
     stays_refused(true, 1, 0);  /* two that are earlier: which one was in use? */
     stays_refused(true, 0, 2);
@@ -144,7 +142,6 @@ static void anything_else_stays_refused(void **state)
 
 static void a_sound_store_is_left_alone(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct form *form = with_rows();
     unsigned long number = current_number(form);

@@ -9,7 +9,6 @@
 
 static void texts_become_statuses(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum dp_status status;
@@ -51,7 +50,6 @@ static void texts_become_statuses(void **state)
 /* RocksDB puts in the system's own words. */
 static void the_systems_words_are_those(void **state)
 {
-    (void)state;
     assert_string_equal(strerror(ENOSPC), "No space left on device");
     assert_string_equal(strerror(EDQUOT), "Disk quota exceeded");
     assert_string_equal(strerror(EFBIG), "File too large");
@@ -62,7 +60,6 @@ static void the_systems_words_are_those(void **state)
 /* Planted: a directory's name counts. */
 static void a_file_that_is_named_is_found(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool file, table;
@@ -85,7 +82,6 @@ static void a_file_that_is_named_is_found(void **state)
 
 static void the_last_table_is_found(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t number; /* 0: none */
@@ -105,7 +101,6 @@ static void the_last_table_is_found(void **state)
 
 static void no_text_is_ok(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     char *text = NULL;
     assert_int_equal(dp_rocks_error_take(&text, "some/dir", "write rows", &err), DP_OK);

@@ -96,7 +96,6 @@ static void a_kept_portion_is_put_back(void **state)
     char table[32];
     struct dp_error err = {0};
     struct form *form = two_versions(table);
-    (void)state;
     rename_in(form, table, DP_ROCKS_KEPT);
     if (open_it(form, &err) != DP_OK)
         fail_msg("%s", err.text);
@@ -115,7 +114,6 @@ static void inspect_says_so_and_changes_nothing(void **state)
     struct dp_error err = {0};
     struct dp_store_view *inspect = NULL;
     struct form *form = two_versions(table);
-    (void)state;
     rename_in(form, table, DP_ROCKS_KEPT);
     assert_int_equal(dp_store_view_open(form->directory, NULL, &inspect, &err), DP_UNCLEAN);
     assert_non_null(strstr(err.text, table));
@@ -140,7 +138,6 @@ static void another_table_of_that_size_is_refused(void **state)
 {
     char table[32], other[32], copy[PATH], path[PATH];
     struct form *form = two_versions(table);
-    (void)state;
     newest(form, 1, other);
     assert_int_equal(unlink(path_of(form, table, path)), 0);
     assert_int_equal(link(path_of(form, other, path), path_of(form, DP_ROCKS_KEPT, copy)), 0);
@@ -151,7 +148,6 @@ static void one_of_another_size_is_refused(void **state)
 {
     char table[32], path[PATH];
     struct form *form = two_versions(table);
-    (void)state;
     rename_in(form, table, DP_ROCKS_KEPT);
     int fd = open(path_of(form, DP_ROCKS_KEPT, path), O_WRONLY | O_APPEND | O_CLOEXEC);
     assert_int_equal(write(fd, "", 1), 1);
@@ -163,7 +159,6 @@ static void two_missing_tables_are_refused(void **state)
 {
     char table[32], other[32], path[PATH];
     struct form *form = two_versions(table);
-    (void)state;
     newest(form, 1, other);
     assert_int_equal(unlink(path_of(form, other, path)), 0);
     rename_in(form, table, DP_ROCKS_KEPT);
@@ -175,7 +170,6 @@ static void without_a_kept_portion_it_is_damage(void **state)
     char table[32], path[PATH];
     struct dp_error err = {0};
     struct form *form = two_versions(table);
-    (void)state;
     assert_int_equal(unlink(path_of(form, table, path)), 0);
     assert_int_equal(open_it(form, &err), DP_CORRUPT);
     form_free(form);
@@ -188,7 +182,6 @@ static void nothing_is_put_back_beside_a_server(void **state)
     struct dp_error err = {0};
     int ready[2];
     struct form *form = two_versions(table);
-    (void)state;
     rename_in(form, table, DP_ROCKS_KEPT);
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();

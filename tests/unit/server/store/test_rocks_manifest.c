@@ -108,7 +108,6 @@ static void opens(struct form *form)
 static void a_torn_last_write_is_cut_off(void **state)
 {
     static struct file manifest, torn;
-    (void)state;
     size_t lost = 0, sectors = 0;
     do {
         struct form *form = sealed(&manifest);
@@ -130,7 +129,6 @@ static void a_torn_last_write_is_cut_off(void **state)
 static void a_whole_record_behind_a_torn_one_goes_with_it(void **state)
 {
     static struct file manifest, torn;
-    (void)state;
     struct form *form = sealed(&manifest);
     unsigned char *record = add(&manifest);
     memset(record + 600, 0, 2 * SECTOR);
@@ -167,7 +165,6 @@ static void refused(struct form *form, const struct file *manifest, const char *
 static void rot_in_the_last_write_is_refused(void **state)
 {
     static struct file manifest;
-    (void)state;
     struct form *form = sealed(&manifest);
     add(&manifest)[LONG / 2] ^= 0x10;
     refused(form, &manifest, "checksum mismatch");
@@ -181,7 +178,6 @@ static void damage_below_the_seal_is_refused(void **state)
         size_t at;
         unsigned char bit;
     } flips[] = {{0, 1}, {4, 1}, {5, 0x40}, {6, 4}, {8, 0x20}};
-    (void)state;
     for (size_t i = 0; i < sizeof flips / sizeof flips[0] + 2; i++) {
         struct form *form = sealed(&manifest);
         size_t last = 0, next = 0; /* the record of the rows */
@@ -205,7 +201,6 @@ static void damage_below_the_seal_is_refused(void **state)
 static void a_manifest_older_than_the_marks_is_refused(void **state)
 {
     static struct file before, current, manifest;
-    (void)state;
     struct dp_error err = {0};
     struct form *form = sealed(&before);
     read_it(form, "CURRENT", &current);

@@ -50,7 +50,6 @@ static void snapshots_are_removed(void **state)
     struct form *form = with_directory("snapshot-1-3");
     struct batch *batch = batch_new(ROWS, 64);
     struct dp_error err = {0};
-    (void)state;
     form->options.read_only = true;
     assert_int_equal(form_open(form, &err), DP_OK);
     form_close(form, false);
@@ -70,7 +69,6 @@ static void a_return_that_was_cut_short_is_refused(void **state)
 {
     struct form *form = with_directory("revert-1-3");
     struct dp_store_view *view = NULL;
-    (void)state;
     for (int read_only = 0; read_only < 2; read_only++) {
         struct dp_error err = {0};
         form->options.read_only = read_only;

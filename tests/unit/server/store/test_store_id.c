@@ -79,7 +79,6 @@ static void is_drawn_once(void **state)
     struct form *form = form_new(true), *second = form_new(true);
     struct dp_store_id id = {0}, other = {0}, again = {0};
     struct dp_error err = {0};
-    (void)state;
     form->options.id = &id;
     second->options.id = &other;
     assert_int_equal(form_open(form, &err), DP_OK);
@@ -96,7 +95,6 @@ static void is_drawn_once(void **state)
 /* Killed between its own word and the register's, it has lost nothing: without a journal, too, it is not refused. */
 static void is_clean_until_it_is_registered(void **state)
 {
-    (void)state;
     for (int journaled = 0; journaled < 2; journaled++) {
         struct form *form = form_new(true);
         struct guard guard = {.put = {.id = 11, .register_id = 22, .opening = 33}};
@@ -125,7 +123,6 @@ static void stays(void **state)
     struct guard guard = {.put = is};
     const struct dp_store_gate gate = {.admit = admit, .entered = entered, .context = &guard};
     struct dp_error err = {0};
-    (void)state;
     form->options.gate = &gate;
     form->options.journaled = true;
     assert_int_equal(form_open(form, &err), DP_OK);
@@ -156,7 +153,6 @@ static void refused_changes_nothing(void **state)
     const struct dp_store_id is = {.id = 11, .register_id = 22, .opening = 33};
     struct dp_store_id found;
     struct dp_error err = {0};
-    (void)state;
     form->options.gate = &gate;
     uint32_t names = names_in(form->directory);
     assert_int_equal(form_open(form, &err), DP_EXISTS); /* nothing there: nothing is made */
@@ -185,7 +181,6 @@ static void is_read_without_a_change(void **state)
     struct guard guard = {0};
     const struct dp_store_gate gate = {.admit = admit, .entered = entered, .context = &guard};
     struct dp_error err = {0};
-    (void)state;
     form->options.id = &id;
     assert_int_equal(form_open(form, &err), DP_OK);
     form_close(form, true);

@@ -269,7 +269,6 @@ static void are_those_after(struct world *w, uint32_t rounds)
  * gradients of a rank without a minibatch. */
 static void ranks_train_what_sync_trains(void **state)
 {
-    (void)state;
     struct world w;
     begin(&w, 4, 64, 3);
     w.cluster.training.optimizer.momentum = 0.9f;
@@ -299,7 +298,6 @@ static void ranks_train_what_sync_trains(void **state)
 /* Rank 3 of 4 has no minibatch at all; one rank trains alone. */
 static void a_rank_may_have_nothing_to_do_or_all(void **state)
 {
-    (void)state;
     for (uint32_t ranks = 1; ranks <= 4; ranks += 3) {
         struct world w;
         begin(&w, ranks, 512, 2);
@@ -314,7 +312,6 @@ static void a_rank_may_have_nothing_to_do_or_all(void **state)
  * that is applied all the same. */
 static void all_stop_after_the_same_step(void **state)
 {
-    (void)state;
     struct world w;
     begin(&w, 4, 64, 2);
     w.stop_at = 4;
@@ -332,7 +329,6 @@ static void all_stop_after_the_same_step(void **state)
 
 static void copies_that_differ_are_noticed(void **state)
 {
-    (void)state;
     struct world w;
     begin(&w, 3, 64, 2);
     fake_reducer_spoil(w.fake, 1, 5);
@@ -345,7 +341,6 @@ static void copies_that_differ_are_noticed(void **state)
 /* Planted: the rates are left out. */
 static void other_settings_are_noticed(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct world w;
         begin(&w, 3, 64, 2);
@@ -365,7 +360,6 @@ static void other_settings_are_noticed(void **state)
 /* Whichever rank it is, all end for it at once, and the report says so. Planted: the others wait for it. */
 static void what_diverges_ends_the_job(void **state)
 {
-    (void)state;
     struct world w;
     begin(&w, 2, 64, 2);
     w.cluster.training.rate = 1e30;
@@ -382,7 +376,6 @@ static void what_diverges_ends_the_job(void **state)
 /* Planted: the limit of all steps is timeout_ms. */
 static void a_delay_that_is_injected_is_waited_for(void **state)
 {
-    (void)state;
     struct world w;
     begin(&w, 2, 512, 1);
     w.cluster.training.timeout_ms = 3000;
@@ -405,7 +398,6 @@ static void refused(struct world *w, const char *text)
 
 static void what_it_does_not_train_is_named(void **state)
 {
-    (void)state;
     struct world w;
     begin(&w, 2, 64, 1);
     const struct dp_cluster good = w.cluster;

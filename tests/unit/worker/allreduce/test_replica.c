@@ -106,7 +106,6 @@ static void follows(const struct dp_optimizer_spec *optimizer)
 
 static void rows_are_those_of_servers(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec momentum = dp_optimizer_defaults(DP_OPT_SGD);
     momentum.momentum = 0.9f;
     momentum.l2 = 0.01f;
@@ -119,7 +118,6 @@ static void rows_are_those_of_servers(void **state)
 
 static void gradients_lie_together_and_are_scaled(void **state)
 {
-    (void)state;
     const struct dp_optimizer_spec sgd = dp_optimizer_defaults(DP_OPT_SGD);
     struct dp_model model = open_model("mlp:7-300-3", &sgd);
     struct dp_replica *replica = copy_of(&model, 1);
@@ -168,7 +166,6 @@ static uint64_t digest_after(const struct dp_model *model, size_t at, float rate
  * only; all but the last; the weights without the slots; all rows but the last. */
 static void the_digest_is_of_all_tables(void **state)
 {
-    (void)state;
     struct dp_optimizer_spec momentum = dp_optimizer_defaults(DP_OPT_SGD);
     momentum.momentum = 0.9f;
     struct dp_model model = open_model("mlp:7-300-3", &momentum);
@@ -193,7 +190,6 @@ static void the_digest_is_of_all_tables(void **state)
 
 static void sparse_tables_are_refused_by_name(void **state)
 {
-    (void)state;
     const struct dp_optimizer_spec sgd = dp_optimizer_defaults(DP_OPT_SGD);
     struct dp_model model = open_model("logistic", &sgd);
     struct dp_error err = {0};

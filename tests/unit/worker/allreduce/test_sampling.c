@@ -72,7 +72,6 @@ static const struct {
 
 static void rows_at_their_moments(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/dp_sampling_XXXXXX", keys_path[64], path[64];
     assert_non_null(mkdtemp(dir));
     (void)snprintf(keys_path, sizeof keys_path, "%s/keys", dir);

@@ -44,7 +44,6 @@ static void await_bite(void)
 /* Planted: no look at the time; the limit of the first call kept for all. */
 static void it_bites_past_the_limit_alone(void **state)
 {
-    (void)state;
     struct dp_watchdog watchdog;
     struct dp_error err = {0};
     int bites = 0;

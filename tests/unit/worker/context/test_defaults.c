@@ -16,7 +16,6 @@ static struct dp_cluster_training settled(const char *model, uint64_t examples, 
 
 static void sizes_that_were_measured(void **state)
 {
-    (void)state;
     static const struct {
         const char *model;
         uint64_t examples;
@@ -41,7 +40,6 @@ static void sizes_that_were_measured(void **state)
 
 static void what_is_given_stays(void **state)
 {
-    (void)state;
     struct dp_cluster_training t = settled("logistic", 32561, 64, 0);
     assert_int_equal(t.batch, 64);
     assert_int_equal(t.epochs, 20);
@@ -55,7 +53,6 @@ static void what_is_given_stays(void **state)
 
 static void every_size_keeps_the_bounds(void **state)
 {
-    (void)state;
     uint32_t last = UINT32_MAX;
     for (uint64_t n = 1; n < UINT64_C(1) << 40; n += 1 + n / 7) {
         struct dp_cluster_training t = settled("deepfm:8-16", n, 0, 0);

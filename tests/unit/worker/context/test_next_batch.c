@@ -23,13 +23,11 @@ static struct {
 
 static uint64_t now_of(void *self)
 {
-    (void)self;
     return w.now_ns;
 }
 
 enum dp_status __wrap_dp_reader_next(struct dp_reader *reader, uint32_t timeout_ms, struct dp_batch **out)
 {
-    (void)reader;
     w.asked++;
     *out = NULL;
     if (w.end)
@@ -68,7 +66,6 @@ static enum dp_status next(unsigned there_at, unsigned signal_at, bool end, stru
 
 static void what_is_there_is_had_at_once(void **state)
 {
-    (void)state;
     struct dp_error err;
     assert_int_equal(next(1, 0, false, &err), DP_OK);
     assert_int_equal(w.now_ns, 0);
@@ -79,7 +76,6 @@ static void what_is_there_is_had_at_once(void **state)
 
 static void a_slow_reader_is_told_with_its_remedy(void **state)
 {
-    (void)state;
     static const char *const words[] = {"within 1000 ms", "the disk is too slow", "memory too small",
                                         "data.cache", "--timeout"};
     struct dp_error err;
@@ -93,7 +89,6 @@ static void a_slow_reader_is_told_with_its_remedy(void **state)
 
 static void a_signal_ends_the_wait(void **state)
 {
-    (void)state;
     struct dp_error err;
     for (unsigned at = 1; at <= 4; at++) {
         assert_int_equal(next(0, at, false, &err), DP_STOPPING);
@@ -104,7 +99,6 @@ static void a_signal_ends_the_wait(void **state)
 
 static void a_suspended_process_blames_nobody(void **state)
 {
-    (void)state;
     struct dp_error err;
     asleep_at = 4;
     assert_int_equal(next(6, 0, false, &err), DP_OK);

@@ -46,7 +46,6 @@ static uint64_t tried_for(struct bench *b, enum dp_status why, uint32_t slice_ms
 
 static void silence_is_borne_as_long_as_told(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     enum dp_status st;
@@ -61,7 +60,6 @@ static void silence_is_borne_as_long_as_told(void **state)
 
 static void answers_end_it(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     enum dp_status st;
@@ -75,7 +73,6 @@ static void answers_end_it(void **state)
 
 static void a_signal_leaves_a_few_seconds(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     enum dp_status st;
@@ -90,7 +87,6 @@ static void a_signal_leaves_a_few_seconds(void **state)
  * Planted the hour counts where it begins between two slices. */
 static void a_suspended_process_waits_as_if_it_had_not_been(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     enum dp_status st;
@@ -106,7 +102,6 @@ static void a_suspended_process_waits_as_if_it_had_not_been(void **state)
 /* Planted: a late look does not count at all. */
 static void a_late_process_gives_up_too(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     enum dp_status st = DP_TIMEOUT;
@@ -141,7 +136,6 @@ static enum dp_wait_reason reason;
 
 static struct dp_wait stands(uint64_t ms)
 {
-    (void)ms;
     return (struct dp_wait){.reason = reason, .subject = 2, .done = 8, .total = 346};
 }
 
@@ -164,7 +158,6 @@ static struct dp_wait ends(uint64_t ms)
  * Planted the words count; the same place counts as moved; no upper bound; nothing is heard at all. */
 static void each_reason_is_borne_as_its_sign_says(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     begin(&b, 10000);
@@ -213,7 +206,6 @@ static uint64_t held_for(struct bench *b, bool silent_then, enum dp_status *st)
 /* Planted: a limit of DP_RETRY_MOST timeouts from the begin; five seconds more after a signal. */
 static void a_rule_is_waited_for_without_a_limit(void **state)
 {
-    (void)state;
     static struct bench b;
     enum dp_status st;
     begin(&b, 10000);
@@ -226,7 +218,6 @@ static void a_rule_is_waited_for_without_a_limit(void **state)
 
 static void a_signal_ends_what_shows_life(void **state)
 {
-    (void)state;
     static struct bench b;
     struct dp_error err = {0};
     enum dp_status st;
@@ -245,7 +236,6 @@ static void a_signal_ends_what_shows_life(void **state)
 static enum dp_status set(struct dp_client *self, const char *name, uint64_t expected, const void *bytes,
                           size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
 {
-    (void)name, (void)expected, (void)bytes, (void)size, (void)timeout_ms;
     *won = true;
     return dp_fail(err, *(enum dp_status *)self, "register value '%s'", name);
 }
@@ -253,14 +243,12 @@ static enum dp_status set(struct dp_client *self, const char *name, uint64_t exp
 static enum dp_status get(struct dp_client *self, const char *name, uint64_t above, uint32_t wait_ms,
                           uint32_t timeout_ms, struct dp_register_value *out, struct dp_error *err)
 {
-    (void)above, (void)wait_ms, (void)timeout_ms, (void)out;
     return dp_fail(err, *(enum dp_status *)self, "register value '%s'", name);
 }
 
 /* Who reads of a run that is forgotten is told so. */
 static void who_is_far_behind_has_lost(void **state)
 {
-    (void)state;
     static const struct dp_shared_ops ops = {.set = set, .get = get};
     static struct bench b;
     enum dp_status answer = DP_TOO_OLD;

@@ -49,7 +49,6 @@ static void expect(struct dp_cluster *now, const char *then_text, const char *no
 /* Planted: a setting is left out of the text. */
 static void what_decides_is_compared(void **state)
 {
-    (void)state;
     static struct dp_cluster now;
     struct dp_error err = {0};
     now = usual();
@@ -115,7 +114,6 @@ static void what_decides_is_compared(void **state)
 /* Of another build, cut short, or nothing at all: no crash, and not the same. */
 static void texts_of_any_kind(void **state)
 {
-    (void)state;
     static struct dp_cluster now;
     char text[DP_TRAINING_SETTINGS_BYTES], more[DP_TRAINING_SETTINGS_BYTES];
     struct dp_error err = {0};
@@ -155,7 +153,6 @@ static void texts_of_any_kind(void **state)
 /* What ends a training is agreed too, whatever file it lies in and however it is written. */
 static void when_it_ends_is_compared(void **state)
 {
-    (void)state;
     static struct dp_cluster a, b;
     static const struct dp_training_settings_set train = {.digest = 1, .examples = 2};
     struct dp_training_settings_set set = judged;
@@ -212,7 +209,6 @@ static void when_it_ends_is_compared(void **state)
 /* Scores are those of the model and of the rows as they were read in the training; what only the training had is no matter. */
 static void scores_are_of_what_was_trained(void **state)
 {
-    (void)state;
     static struct dp_cluster then, now;
     static const struct dp_training_settings_set train = {.digest = 1, .examples = 2};
     char text[DP_TRAINING_SETTINGS_BYTES], head[DP_TRAINING_SETTINGS_BYTES];
@@ -251,7 +247,6 @@ static void scores_are_of_what_was_trained(void **state)
 /* Of long lines messages show what is not the same, wherever it is. */
 static void long_lines_are_cut_where_they_differ(void **state)
 {
-    (void)state;
     static struct dp_cluster now;
     struct dp_error err = {0};
     now = usual();

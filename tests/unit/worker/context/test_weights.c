@@ -39,7 +39,6 @@ static struct dp_weights *weights_new(const struct dp_graph *graph, uint32_t bat
 
 static void test_union(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_weights *weights = weights_new(graph, 3, NULL);
     uint64_t a[] = {2, 5, 9}, b[] = {1, 5, 10, 11, 12}, c[] = {9};
@@ -63,7 +62,6 @@ static void test_union(void **state)
 
 static void test_rows_of_each_batch(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_weights *weights = weights_new(graph, 2, NULL);
     uint64_t a[] = {2, 5, 9}, b[] = {1, 5, 10, 11};
@@ -87,7 +85,6 @@ static void test_rows_of_each_batch(void **state)
 
 static void test_step_moves_shared_rows(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_weights *weights = weights_new(graph, 2, NULL);
     uint64_t a[] = {2, 5, 9}, b[] = {1, 5, 10, 11};
@@ -120,7 +117,6 @@ static void test_step_moves_shared_rows(void **state)
 /* The hot path: keys lent, and what the pull wrote is what is handed out. */
 static void test_one_batch_copies_nothing(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_weights *weights = weights_new(graph, 1, NULL);
     struct dp_weights *other = weights_new(graph, 1, weights);
@@ -155,7 +151,6 @@ static enum dp_status pull_values(void *of, int parameter, const uint64_t *mixed
 /* No client, no tables, no wait. */
 static void test_rows_of_a_source(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     const struct dp_row_source source = {.pull = pull_values, .of = graph};
     const struct dp_batch_shape worst = fixture_worst(5);

@@ -32,7 +32,6 @@ bool leaver_is_gone(const void *of, uint32_t worker)
 enum dp_status leaver_look(void *of, struct dp_error *err)
 {
     const struct run *run = of;
-    (void)err;
     life_here()->gone |= run->left_ns > 0 && world_now(run->world) >= run->left_ns && !run->back;
     return DP_OK;
 }

@@ -25,7 +25,6 @@ static struct dp_figures figures_of(uint32_t epoch)
 
 static void a_long_training_comes_back(void **state)
 {
-    (void)state;
     const struct dp_early_stop_rule rule = {.patience = 5};
     struct dp_decision mine, theirs;
     uint32_t from = 1;
@@ -59,7 +58,6 @@ static void a_long_training_comes_back(void **state)
 
 static void what_is_none_is_refused(void **state)
 {
-    (void)state;
     static const char right[] =
         "{\"resting\":3,\"decider\":0,\"epoch\":2,\"why\":0,\"best_epoch\":1,\"kept\":0,"
         "\"from\":1,\"figures\":[null,null]}";

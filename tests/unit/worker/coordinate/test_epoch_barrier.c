@@ -36,7 +36,6 @@ static enum dp_status part(void *context, enum dp_peers_kind kind, uint32_t work
     const struct dp_epoch_barrier *b = context;
     struct run *run = life()->trainee->run;
     uint64_t span[2] = {run->pushed, 0};
-    (void)kind, (void)worker, (void)epoch;
     for (int i = 0; i < 3; i++) {
         uint64_t slow = b->peers->job->worker > 0 ? run->scan_ms : 0;
         if (!world_step(world_here(), slow ? slow : short_or(run, 900)))
@@ -56,7 +55,6 @@ static enum dp_status merge(void *context, enum dp_peers_kind kind, uint32_t epo
 {
     const struct run *run = life()->trainee->run;
     uint64_t span[2];
-    (void)context, (void)err;
     life()->mixed = false;
     life()->at = leaver_due(run, epoch);
     for (uint32_t w = 0; w < run->workers; w++) {
@@ -81,7 +79,6 @@ static enum dp_status merge(void *context, enum dp_peers_kind kind, uint32_t epo
 static enum dp_status keep(void *context, uint32_t epoch, struct dp_early_stop *state, struct dp_error *err)
 {
     struct run *run = life()->trainee->run;
-    (void)context;
     if (!world_step(world_here(), short_or(run, 300)))
         return dp_fail(err, DP_STOPPING, "killed");
     if (run->pushed == leaver_due(run, epoch)) {
@@ -96,7 +93,6 @@ static enum dp_status keep(void *context, uint32_t epoch, struct dp_early_stop *
 static void fetched(struct world_seat *seat, const char *name, const void *bytes, size_t size)
 {
     struct run *run = ((struct trainee *)seat->context)->run;
-    (void)bytes, (void)size;
     run->fetched += strstr(name, "/part/") != NULL;
 }
 
@@ -413,7 +409,6 @@ static uint64_t run_seed(uint64_t seed, uint64_t steps)
 
 static void nobody_waits_and_all_stop_together(void **state)
 {
-    (void)state;
     const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
     uint64_t first = one ? strtoull(one, NULL, 10) : 1, last = one    ? first
                                                                : many ? strtoull(many, NULL, 10)
@@ -425,7 +420,6 @@ static void nobody_waits_and_all_stop_together(void **state)
 /* Megabytes each: while some evaluate, those who wait fetch none. */
 static void parts_are_fetched_once(void **state)
 {
-    (void)state;
     struct run *run = NULL;
     uint64_t seed = 0;
     do {
@@ -453,7 +447,6 @@ static void take_decider(void *context, struct world *world, uint64_t step)
     struct dp_decision d;
     size_t size = 0;
     const void *bytes = world_value(world, "run/1/verdict", &size, NULL);
-    (void)step;
     if (gone->done || !bytes || dp_decision_init(&d, gone->run->epochs, gone->run->workers, NULL) != DP_OK)
         return;
     bool rests = dp_decision_unpack(bytes, size, &d, NULL) == DP_OK && d.resting == d.state.epoch + 1;
@@ -471,7 +464,6 @@ static void take_decider(void *context, struct world *world, uint64_t step)
 
 static void another_judges_in_place_of_one_that_is_gone(void **state)
 {
-    (void)state;
     uint32_t done = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct run *run = begin(seed);
@@ -489,7 +481,6 @@ static void another_judges_in_place_of_one_that_is_gone(void **state)
 /* Whenever it dies: before its part, behind it, or as the decider. Its part is made up for by whoever judges. */
 static void who_has_left_is_not_waited_for(void **state)
 {
-    (void)state;
     uint32_t left = 0;
     for (uint64_t seed = 1; seed <= DP_SEEDS(300); seed++) {
         struct run *run = begin(seed);
@@ -510,7 +501,6 @@ static void who_has_left_is_not_waited_for(void **state)
  * whether who is gone came back; it is asked before all others are seen to have ended the epoch; it begins with the barrier of its epoch. */
 static void who_comes_back_is_waited_for(void **state)
 {
-    (void)state;
     uint32_t back = 0, early = 0;
     for (uint64_t seed = 1; seed <= DP_SEEDS(900); seed++) {
         struct run *run = begin(seed);
@@ -535,14 +525,12 @@ static uint32_t warned;
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...);
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
 {
-    (void)level;
     warned += strstr(format, "no longer fit") != NULL;
 }
 
 /* Worker 0 is told once that the first figures have left the decision, whoever decided then. */
 static void what_leaves_a_long_training_is_told(void **state)
 {
-    (void)state;
     bool alone = false, others = false;
     for (uint64_t seed = 1; !alone || !others; seed++) {
         struct run *run = begin_long(seed, LONG);

@@ -45,7 +45,6 @@ static bool is_gone(const void *of, uint32_t worker)
 
 static enum dp_status looks_after(void *of, struct dp_error *err)
 {
-    (void)of, (void)err;
     return DP_OK;
 }
 
@@ -204,7 +203,6 @@ static void play(struct scene *scene)
 
 static void what_was_said_before_does_not_end_a_wait(void **state)
 {
-    (void)state;
     static const char *const states[] = {"stopped", "failed"};
     for (int i = 0; i < 2; i++) {
         static struct scene comes, stays_away, ends;
@@ -250,7 +248,6 @@ static void reads(struct world_seat *seat)
 
 static void one_note_is_found_among_those_of_many_workers(void **state)
 {
-    (void)state;
     static struct scene scene;
     void *contexts[1] = {&scene};
     scene.cluster.training =
@@ -264,7 +261,6 @@ static void one_note_is_found_among_those_of_many_workers(void **state)
 
 static void who_fails_meanwhile_ends_it_at_once(void **state)
 {
-    (void)state;
     static struct scene fails, silent;
     fails = (struct scene){.then = "failed"};
     play(&fails);
@@ -279,7 +275,6 @@ static void who_fails_meanwhile_ends_it_at_once(void **state)
 /* Its rounds are long, as with thousands of workers: that is no suspension. */
 static void who_looks_late_each_time_still_misses_one(void **state)
 {
-    (void)state;
     static struct scene slow;
     for (uint64_t ms = 500; ms <= 3000; ms += 500) {
         slow = (struct scene){.late_ms = ms};
@@ -291,7 +286,6 @@ static void who_looks_late_each_time_still_misses_one(void **state)
 /* However it ended, and what it handed over before is taken. */
 static void who_has_left_is_waited_for_no_more(void **state)
 {
-    (void)state;
     static struct scene silent, fails, gives, late;
     silent = (struct scene){.leaves_ms = 20000};
     play(&silent);
@@ -312,7 +306,6 @@ static void who_has_left_is_waited_for_no_more(void **state)
 /* Where others do its work, one that fails or gives no sign is absent; one that gives its part late is not. */
 static void who_is_away_from_leased_work_is_not_waited_for(void **state)
 {
-    (void)state;
     static struct scene silent, fails, gives;
     silent = (struct scene){.leased = true};
     play(&silent);
@@ -329,7 +322,6 @@ static void who_is_away_from_leased_work_is_not_waited_for(void **state)
 /* Also where it loses them again while they are being put. */
 static void lost_notes_are_put_again(void **state)
 {
-    (void)state;
     static struct scene lost;
     for (uint64_t first = 4; first < 40; first++)
         for (uint64_t more = 0; more < 15; more++) {

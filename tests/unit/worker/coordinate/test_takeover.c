@@ -22,7 +22,6 @@ static struct dp_rounds rounds_of(uint64_t batches, uint32_t worker, uint32_t wo
 
 static void what_is_undone_is_counted_to_the_minibatch(void **state)
 {
-    (void)state;
     struct dp_rounds r = rounds_of(90, 2, 3, 1); /* 30 of its own, in 30 steps */
     assert_int_equal(dp_takeover_undone(&r, 0, 2), 60);
     assert_int_equal(dp_takeover_undone(&r, 1, 2), 59);
@@ -63,7 +62,6 @@ static struct {
 void __wrap_dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms);
 void __wrap_dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms)
 {
-    (void)client;
     assert_int_equal(timeout_ms, TIMEOUT_MS);
 }
 
@@ -72,9 +70,6 @@ enum dp_status __wrap_dp_client_silences(struct dp_client *client, uint64_t *sil
 enum dp_status __wrap_dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
                                          struct dp_error *err)
 {
-    (void)client;
-    (void)timeout_ms;
-    (void)err;
     for (uint32_t w = 0; w < MEMBERS; w++)
         silent_ms[w] = world.silent_ms[w];
     return DP_OK;
@@ -101,7 +96,6 @@ enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const cha
                                              uint32_t wait_ms, uint32_t timeout_ms,
                                              struct dp_register_value *out, struct dp_error *err)
 {
-    (void)client, (void)name, (void)newer, (void)wait_ms, (void)timeout_ms, (void)err;
     give_view(out);
     return DP_OK;
 }
@@ -111,7 +105,6 @@ enum dp_status __wrap_dp_shared_get(struct dp_job *job, const char *what, uint64
 enum dp_status __wrap_dp_shared_get(struct dp_job *job, const char *what, uint64_t above, uint32_t wait_ms,
                                     struct dp_register_value *value, struct dp_error *err)
 {
-    (void)job, (void)above, (void)wait_ms, (void)err;
     assert_string_equal(what, "view");
     give_view(value);
     return DP_OK;
@@ -120,7 +113,6 @@ enum dp_status __wrap_dp_shared_get(struct dp_job *job, const char *what, uint64
 uint64_t __wrap_dp_dataset_batches(const struct dp_dataset *data);
 uint64_t __wrap_dp_dataset_batches(const struct dp_dataset *data)
 {
-    (void)data;
     return 90;
 }
 
@@ -128,7 +120,6 @@ uint64_t __wrap_dp_dataset_batches(const struct dp_dataset *data)
 uint64_t __wrap_dp_dataset_examples(const struct dp_dataset *data);
 uint64_t __wrap_dp_dataset_examples(const struct dp_dataset *data)
 {
-    (void)data;
     return 269;
 }
 
@@ -138,8 +129,6 @@ enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_
 enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
                                     uint64_t *bits, struct dp_error *err)
 {
-    (void)err;
-    (void)job;
     assert_int_equal(from % 3, 2);
     for (size_t i = 0; i < count; i++) {
         uint64_t step = (stream - dp_push_stream(1, 0)) * 30 + (from + i) / 3;
@@ -167,7 +156,6 @@ enum dp_status __wrap_dp_membership_join(struct dp_job *job, const struct dp_rou
 enum dp_status __wrap_dp_membership_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
                                          struct dp_error *err)
 {
-    (void)rounds;
     assert_false(returns); /* it lets it leave */
     assert_int_equal(job->worker, 2);
     world.joined++;
@@ -175,10 +163,7 @@ enum dp_status __wrap_dp_membership_join(struct dp_job *job, const struct dp_rou
 }
 
 void __wrap_dp_job_disconnect(struct dp_job *job);
-void __wrap_dp_job_disconnect(struct dp_job *job)
-{
-    (void)job;
-}
+void __wrap_dp_job_disconnect(struct dp_job *job) {}
 
 enum dp_status __wrap_dp_membership_hand_over(struct dp_job *job, const struct dp_rounds *rounds,
                                               struct dp_error *err);
@@ -194,14 +179,11 @@ enum dp_status __wrap_dp_membership_hand_over(struct dp_job *job, const struct d
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...);
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
 {
-    (void)level;
-    (void)format;
     world.told++;
 }
 
 static uint64_t now_of(void *self)
 {
-    (void)self;
     return world.now_ns;
 }
 
@@ -248,7 +230,6 @@ static enum dp_status look(struct scene *scene, uint64_t after_ms, uint64_t sile
 static void who_was_suspended_with_all_others_is_heard_first(void **state)
 {
     struct scene scene;
-    (void)state;
     scene_open(&scene);
     assert_int_equal(look(&scene, LOOK_MS, 500), DP_OK);
     world.silent_ms[1] = 600000;
@@ -263,7 +244,6 @@ static void who_was_suspended_with_all_others_is_heard_first(void **state)
 static void who_is_silent_at_three_looks_in_a_row_is_let_leave(void **state)
 {
     struct scene scene;
-    (void)state;
     scene_open(&scene);
     assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
     assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + LOOK_MS), DP_OK);
@@ -282,7 +262,6 @@ static void who_is_silent_at_three_looks_in_a_row_is_let_leave(void **state)
 static void who_comes_back_while_a_client_is_opened_keeps_its_place(void **state)
 {
     struct scene scene;
-    (void)state;
     for (uint32_t comes = 0; comes < 2; comes++) {
         scene_open(&scene);
         world.opens = DP_OK;
@@ -311,7 +290,6 @@ static void refused(uint64_t batches, uint32_t worker, uint32_t workers, uint32_
 /* Planted: only members are refused; a window of one more. */
 static void what_it_cannot_keep_is_refused(void **state)
 {
-    (void)state;
     refused(3, 0, 3, 1, NULL);
     for (uint32_t w = 0; w < 4; w++)
         refused(3, w, 4, 1, "4 workers are more than the 3 minibatches");
@@ -323,7 +301,6 @@ static void what_it_cannot_keep_is_refused(void **state)
 static void who_has_left_is_gone_when_every_shard_knows_it(void **state)
 {
     struct scene scene;
-    (void)state;
     scene_open(&scene);
     world.until = 31;
     world.hands = DP_TIMEOUT;
@@ -342,7 +319,6 @@ static void who_has_left_is_gone_when_every_shard_knows_it(void **state)
 static void after_an_early_stop_the_epochs_that_were_trained_count(void **state)
 {
     struct scene scene;
-    (void)state;
     for (uint32_t epochs = 2; epochs <= 3; epochs++) {
         struct dp_worker_stats stats = {0};
         scene_open(&scene);
@@ -372,7 +348,6 @@ static void leaves(struct scene *scene, uint64_t until)
 static void who_comes_back_is_waited_for_again(void **state)
 {
     struct scene scene;
-    (void)state;
     for (uint32_t asked = 0; asked < 2; asked++) {
         scene_open(&scene);
         leaves(&scene, 31);
@@ -401,7 +376,6 @@ static void who_comes_back_is_waited_for_again(void **state)
 static void who_left_anew_has_left_later(void **state)
 {
     struct scene scene;
-    (void)state;
     scene_open(&scene);
     leaves(&scene, 31);
     world.until = 50;
@@ -425,7 +399,6 @@ static void what_it_missed_before_is_told(void **state)
         uint64_t until, left, missed, missed_examples;
     } cases[] = {{100, 50 + 11, 0, 0}, {150, 0, 11, 10 * 3 + 2}, {153, 0, 11, 10 * 3 + 2}};
     struct scene scene;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dp_worker_stats stats = {0};
         struct dp_error err = {0};
@@ -445,7 +418,6 @@ static void what_it_missed_before_is_told(void **state)
 static void who_stood_still_hears_that_it_was_let_leave(void **state)
 {
     struct scene scene;
-    (void)state;
     scene_open(&scene);
     world.hands = DP_REPLACED;
     assert_int_equal(look(&scene, LOOK_MS, 0), DP_OK);

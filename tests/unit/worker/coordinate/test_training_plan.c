@@ -77,7 +77,6 @@ static void process(struct world_seat *seat)
 static struct scene scene_of(uint64_t seed)
 {
     struct scene scene = {.cluster.training = {.workers = WORKERS, .run = 1, .timeout_ms = 30000}};
-    (void)seed;
     return scene;
 }
 
@@ -102,7 +101,6 @@ static enum dp_status plays(struct scene *scene, uint32_t worker, const char *te
 
 static void a_plan_binds_when_it_is_trained_by(void **state)
 {
-    (void)state;
     static struct scene s;
     s = scene_of(0);
     open_world(&s, 3);
@@ -131,7 +129,6 @@ static void a_plan_binds_when_it_is_trained_by(void **state)
 /* It may have pushed to some shards: nobody can tell. */
 static void a_plan_that_was_begun_binds_for_ever(void **state)
 {
-    (void)state;
     static struct scene s;
     s = scene_of(0);
     open_world(&s, 5);
@@ -163,7 +160,6 @@ static void strike(void *context, struct world *world, uint64_t step)
 /* push() checks that nobody pushes by another plan. Notes are lost at any step. */
 static void only_one_kind_trains(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"batch 1\n", "batch 2\n"};
     uint32_t refused = 0, trained = 0;
     for (uint64_t seed = 1; seed <= 2000; seed++) {

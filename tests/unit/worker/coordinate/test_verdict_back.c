@@ -19,10 +19,6 @@ static enum dp_status get(struct dp_client *self, const char *name, uint64_t abo
     struct first_server *server = (struct first_server *)self;
     uint32_t read = server->reads++ > 0;
     char text[256];
-    (void)above;
-    (void)wait_ms;
-    (void)timeout_ms;
-    (void)err;
     assert_string_equal(name, "run/3/verdict");
     int n = snprintf(text, sizeof text,
                      "{\"resting\":%u,\"decider\":0,\"epoch\":%u,\"why\":0,\"best_epoch\":1,\"kept\":0,"
@@ -38,13 +34,6 @@ static enum dp_status get(struct dp_client *self, const char *name, uint64_t abo
 static enum dp_status set(struct dp_client *self, const char *name, uint64_t expected, const void *bytes,
                           size_t size, uint32_t timeout_ms, bool *won, struct dp_error *err)
 {
-    (void)self;
-    (void)name;
-    (void)expected;
-    (void)bytes;
-    (void)size;
-    (void)timeout_ms;
-    (void)err;
     *won = false;
     return DP_OK;
 }
@@ -72,7 +61,6 @@ static void read_twice(struct first_server *server, uint32_t begun, const char *
 
 static void a_decision_that_goes_back_ends_the_run(void **state)
 {
-    (void)state;
     struct first_server epoch_back = {.epoch = {3, 2}, .version = {7, 8}},
                         version_back = {.epoch = {3, 3}, .version = {7, 6}};
     read_twice(&epoch_back, 0, "went back from epoch 3 to 2");

@@ -97,7 +97,6 @@ static void expect(struct dp_work_leases *leases, const uint64_t *minibatches, s
 
 static void leases_are_those_of_fixed_shares(void **state)
 {
-    (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 3, .number = {1, 0, 3}},
                                        {.state = DP_LEASE_GIVEN, .count = 1, .number = {2}},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 7},
@@ -132,7 +131,6 @@ static void leases_are_those_of_fixed_shares(void **state)
 /* What was done stays to be told until an answer came; training goes on meanwhile. */
 static void a_server_that_is_away_is_told_later(void **state)
 {
-    (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 2, .number = {1, 2}},
                                        {0},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1}},
@@ -155,7 +153,6 @@ static void a_server_that_is_away_is_told_later(void **state)
 
 static void a_server_that_knows_nothing_is_told(void **state)
 {
-    (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_TELL},
                                        {.state = DP_LEASE_GIVEN, .count = 1, .number = {3}},
                                        {.state = DP_LEASE_TELL},
@@ -179,7 +176,6 @@ static void a_server_that_knows_nothing_is_told(void **state)
 /* About 50 ms of work. */
 static void as_many_are_asked_for_as_are_needed(void **state)
 {
-    (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 2, .number = {1, 2}},
                                        {.state = DP_LEASE_GIVEN, .count = 1, .number = {0}},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1}}};
@@ -206,7 +202,6 @@ static void as_many_are_asked_for_as_are_needed(void **state)
 /* Planted: an ask that no answer came before begins the time anew, so that a slow worker counts as quick and takes much. */
 static void asks_in_between_make_no_worker_quick(void **state)
 {
-    (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 2, .number = {1, 2}},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1},
                                        {.state = DP_LEASE_WAIT, .wait_ms = 1},
@@ -231,7 +226,6 @@ static void asks_in_between_make_no_worker_quick(void **state)
 /* Planted: what was given to the reader is still held. */
 static void the_rest_of_an_epoch_is_given_up(void **state)
 {
-    (void)state;
     struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 4, .number = {1, 0, 3, 2}},
                                        {.state = DP_LEASE_OVER},
                                        {.state = DP_LEASE_OVER}}};
@@ -253,7 +247,6 @@ static void the_rest_of_an_epoch_is_given_up(void **state)
 
 static void too_many_leases_are_refused(void **state)
 {
-    (void)state;
     struct dp_error err = {0};
     struct dp_work_leases *leases;
     const struct dp_share share = {.batches = (uint64_t)DP_LEASE_TOTAL_MAX + 1, .workers = 1};

@@ -27,7 +27,6 @@ enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_
                                     uint64_t *bits, struct dp_error *err)
 {
     uint64_t epoch = stream - dp_push_stream(RUN, 0);
-    (void)job;
     servers.asked++;
     assert_true(epoch < EPOCHS_MAX && count > 0 && count <= PIECE);
     assert_true(servers.first_missing || from + count <= NUMBERS);
@@ -96,7 +95,6 @@ static void check(uint32_t epochs, uint32_t worker, uint32_t workers, uint64_t g
  * */
 static void goes_on_behind_what_is_done(void **state)
 {
-    (void)state;
     for (uint32_t workers = 1; workers <= 3; workers++)
         for (uint32_t worker = 0; worker < workers; worker++)
             for (uint64_t groups = 1; groups <= 7; groups++)
@@ -112,7 +110,6 @@ static void goes_on_behind_what_is_done(void **state)
 
 static void many_epochs_are_halved_and_forgotten_ones_are_over(void **state)
 {
-    (void)state;
     struct dp_position position;
     servers = (struct servers){.forgotten = 20};
     for (uint32_t e = 20; e < 33; e++)
@@ -132,7 +129,6 @@ static void many_epochs_are_halved_and_forgotten_ones_are_over(void **state)
  * Planted: one question for all. */
 static void a_long_epoch_is_asked_in_pieces(void **state)
 {
-    (void)state;
     const uint64_t groups = 3 * PIECE + 7;
     const struct dp_rounds rounds = rounds_of(1, 2, groups, false);
     for (uint64_t missing = 2; missing < 2 * groups; missing += 1500) {
@@ -148,7 +144,6 @@ static void a_long_epoch_is_asked_in_pieces(void **state)
 
 static void nothing_to_skip(void **state)
 {
-    (void)state;
     struct dp_position position;
     struct dp_rounds rounds = rounds_of(1, 2, 0, false); /* a worker without minibatches */
     servers = (struct servers){0};
@@ -196,7 +191,6 @@ static void check_away(uint32_t epochs, uint64_t groups, const uint64_t left[2],
 static void who_was_away_goes_on_where_it_came_back(void **state)
 {
     const uint32_t epochs = 4;
-    (void)state;
     for (uint64_t groups = 1; groups <= 3; groups++) {
         const uint64_t all = epochs * groups, most = all + 2; /* it may come back behind the end */
         for (uint64_t a = 0; a <= all; a++)
@@ -212,7 +206,6 @@ static void who_was_away_goes_on_where_it_came_back(void **state)
 /* As far back as it missed anything; what the servers have forgotten is not known to the step. */
 static void it_asks_no_further_back_than_it_must(void **state)
 {
-    (void)state;
     struct dp_position position;
     struct dp_error err = {0};
     for (uint32_t forgotten = 0; forgotten < 2; forgotten++) {
@@ -237,7 +230,6 @@ static void it_asks_no_further_back_than_it_must(void **state)
 /* Where all take from one list: the epoch goes on whose numbers are not all there, whichever is missing. */
 static void pushes_in_any_order(void **state)
 {
-    (void)state;
     struct dp_position position;
     struct dp_error err = {0};
     for (uint64_t missing = 0; missing < 20; missing++) {
@@ -322,7 +314,6 @@ static void adds_up(const struct dp_rounds *r, uint64_t left, uint64_t back, uin
 /* Planted: the empty round counts; the short minibatch counts in full; the gap counts as made. */
 static void made_and_missed_add_up(void **state)
 {
-    (void)state;
     for (uint32_t every = 1; every <= 3; every += 2)
         for (uint32_t worker = 0; worker < WORKERS; worker++) {
             const struct dp_rounds r = steps_of(worker, every);
@@ -337,7 +328,6 @@ static void made_and_missed_add_up(void **state)
 /* Which ones nobody knows, but how many is known. */
 static void of_forgotten_epochs_the_steps_add_up(void **state)
 {
-    (void)state;
     const struct dp_rounds r = steps_of(0, 1);
     uint64_t left = 3, back = 2 * r.count + 1;
     const struct dp_tally t = tally_of(&r, left, back, back + 3, 2);

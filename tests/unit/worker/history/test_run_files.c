@@ -35,7 +35,6 @@ static ino_t put_columns(const char *text)
 
 static void another_text_alone_is_written(void **state)
 {
-    (void)state;
     static const char *const others[] = {"\"y\",\"a\"\nlabel,number", "\"y\",\"a\"\nlabel,number\n\n",
                                          "\"y\",\"b\"\nlabel,number\n"};
     struct dp_error err = {0};
@@ -88,7 +87,6 @@ static ino_t put_names(uint32_t run, const char *first)
 
 static void other_names_alone_are_written(void **state)
 {
-    (void)state;
     (void)snprintf(data_path, sizeof data_path, "%s/data", dir);
     (void)snprintf(path, sizeof path, "%s/names", dir);
     write_data("b a b\n");
@@ -104,13 +102,11 @@ static void other_names_alone_are_written(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     return mkdtemp(dir) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     return rmdir(dir);
 }
 

@@ -40,7 +40,6 @@ static atomic_int never;
 static enum dp_status note_put(struct dp_client *self, const char *name, const void *bytes, size_t size,
                                uint32_t timeout_ms, struct dp_error *err)
 {
-    (void)self, (void)timeout_ms, (void)err;
     if (!(world.keeps & KEEPS_NOTES))
         return DP_OK;
     assert_true(size <= sizeof world.note);
@@ -54,7 +53,6 @@ static enum dp_status notes(struct dp_client *self, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
-    (void)self, (void)timeout_ms, (void)err;
     if (world.size > 0 && strncmp(world.name, prefix, strlen(prefix)) == 0)
         visit(context, world.name, world.note, world.size);
     return DP_OK;
@@ -278,20 +276,17 @@ static void ended_anywhere(unsigned keeps)
 
 static void the_log_knows_all(void **state)
 {
-    (void)state;
     ended_anywhere(KEEPS_LOG);
 }
 
 static void the_log_and_the_notes_count_once(void **state)
 {
-    (void)state;
     ended_anywhere(KEEPS_LOG | KEEPS_NOTES);
 }
 
 /* They know what was at the end of an epoch. */
 static void the_notes_know_whole_epochs(void **state)
 {
-    (void)state;
     for (uint32_t at = 1; at <= ENDS; at++) {
         struct process p;
         uint32_t whole = at / (GROUPS + 1), rest = at % (GROUPS + 1);
@@ -316,7 +311,6 @@ static void the_notes_know_whole_epochs(void **state)
 /* What the notes have of the epoch under way came from the log: it is summed up again, or known to be lost. */
 static void a_log_that_is_lost_is_missed_once(void **state)
 {
-    (void)state;
     for (uint32_t at = 1; at < ENDS; at++) {
         struct process p;
         begin(KEEPS_LOG | KEEPS_NOTES);
@@ -343,7 +337,6 @@ static void of_many_quick_pushes_a_second_is_lost(void **state)
     const struct dp_step_log_plan plan = {.epochs = EPOCHS, .groups = groups};
     struct dp_error err = {0};
     struct process p;
-    (void)state;
     begin(KEEPS_LOG);
     start(&p);
     for (uint64_t g = 0; g < made; g++)
@@ -379,7 +372,6 @@ static void of_many_quick_pushes_a_second_is_lost(void **state)
 static int setup(void **state)
 {
     const char *tmp = getenv("TMPDIR");
-    (void)state;
     (void)snprintf(world.prefix, sizeof world.prefix, "%.90s/dp_stats_history_%ld", tmp ? tmp : "/tmp",
                    (long)getpid());
     (void)snprintf(world.log, sizeof world.log, "%s-0.log", world.prefix);
@@ -392,7 +384,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     (void)unlink(world.log);
     return 0;
 }

@@ -149,7 +149,6 @@ static void expect_place(uint32_t epoch, uint64_t groups)
  * never ahead. */
 static void what_the_servers_have_comes_back(void **state)
 {
-    (void)state;
     for (uint32_t e = 0; e <= EPOCHS; e++)
         for (uint64_t g = 0; g < GROUPS && (g == 0 || e < EPOCHS); g++) {
             write_whole();
@@ -181,7 +180,6 @@ static void a_sum_of_more_than_was_made_does_not_count(void **state)
 {
     const struct dp_step_log_cut cut = {.place = {0, 4}, .made = 3};
     struct dp_error err = {0};
-    (void)state;
     write_whole();
     struct dp_step_log *log = opened();
     assert_int_equal(dp_step_log_begin(log, &cut, &plan, SETTINGS, &err), DP_OK);
@@ -209,7 +207,6 @@ static void go_on(struct dp_step_log *log)
 static void what_is_before_a_cut_at_any_byte_counts(void **state)
 {
     uint64_t before = 0;
-    (void)state;
     write_whole();
     for (size_t cut = 0; cut <= size; cut++) {
         give_bytes(bytes, cut);
@@ -242,7 +239,6 @@ static void expect_empty(const struct dp_step_log_id *of)
 
 static void files_of_others_and_of_another_version_count_as_empty(void **state)
 {
-    (void)state;
     const struct dp_step_log_id others[] = {{.cluster = id.cluster, .run = id.run + 1, .worker = id.worker},
                                             {.cluster = id.cluster, .run = id.run, .worker = id.worker + 1},
                                             {.cluster = id.cluster + 1, .run = id.run, .worker = id.worker}};
@@ -281,10 +277,7 @@ static void count_sum(void *context, const struct dp_step_sum *sum)
     *pushes += sum->pushes;
 }
 
-static void pass(void *context, enum dp_step_note kind, uint32_t epoch, const char *text)
-{
-    (void)context, (void)kind, (void)epoch, (void)text;
-}
+static void pass(void *context, enum dp_step_note kind, uint32_t epoch, const char *text) {}
 
 /* Of many epochs: without a file that grows with their sums; those of the epoch that ended last are there. */
 static void epochs_that_are_over_shrink(void **state)
@@ -294,7 +287,6 @@ static void epochs_that_are_over_shrink(void **state)
     const struct dp_step_log_cut cut = {.place = {epochs - 1, 123}, .made = 123};
     uint64_t pushes = 0;
     struct dp_error err = {0};
-    (void)state;
     (void)unlink(path);
     struct dp_step_log *log = opened();
     begin(log, 0, 0);
@@ -318,7 +310,6 @@ static void epochs_that_are_over_shrink(void **state)
 static int setup(void **state)
 {
     const char *tmp = getenv("TMPDIR");
-    (void)state;
     dp_log_start("test", DP_LOG_WARN); /* each cut file is logged */
     (void)snprintf(dir, sizeof dir, "%.120s/dp_step_log_XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(dir))
@@ -329,7 +320,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     (void)unlink(path);
     return rmdir(dir);
 }

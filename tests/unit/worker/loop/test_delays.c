@@ -20,7 +20,6 @@ static struct {
 
 static uint64_t now_of(void *self)
 {
-    (void)self;
     return world.now_ns;
 }
 
@@ -37,7 +36,6 @@ static void sleep_of(uint64_t ns)
 void __wrap_dp_client_progress(struct dp_client *client);
 void __wrap_dp_client_progress(struct dp_client *client)
 {
-    (void)client;
     world.alive++;
 }
 
@@ -82,7 +80,6 @@ static double distance(enum dp_cluster_jitter jitter, uint64_t epoch, double *me
 /* 1.95 / sqrt(n): exceeded once in 1,000 samples. Planted: u of 32 bits' range; 1 - u twice; a constant. */
 static void draws_have_their_distribution(void **state)
 {
-    (void)state;
     static const enum dp_cluster_jitter kinds[] = {DP_JITTER_EXP, DP_JITTER_UNIFORM};
     for (size_t k = 0; k < 2; k++)
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
@@ -96,7 +93,6 @@ static void draws_have_their_distribution(void **state)
 /* Neighbours in each of the three, which share two, are drawn anew; and the values stay what they are: a resumed run goes on with them. */
 static void draws_are_of_seed_epoch_and_number(void **state)
 {
-    (void)state;
     double sum = 0;
     for (uint64_t n = 0; n < 1000; n++) {
         double d = dp_injection_draw(DP_JITTER_UNIFORM, 1, 0, n) - 1;
@@ -113,7 +109,6 @@ static void draws_are_of_seed_epoch_and_number(void **state)
 /* Whoever computes it: worker and mode are no part of it. Planted: the worker is mixed in. */
 static void modes_and_workers_draw_alike(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"async", "ssp:4", "sync", "sync:1"};
     struct dp_cluster cluster = {
         .training = {.workers = 4, .seed = 3, .pace = "20ms", .jitter = DP_JITTER_EXP, .straggler = "2:10x"}};
@@ -145,7 +140,6 @@ static void takes(const char *pace_text, const char *straggler, uint32_t worker,
 /* Planted: the factor of the pace alone; the time longer, times the factor. */
 static void a_straggler_takes_longer(void **state)
 {
-    (void)state;
     takes("20ms", "3:10x", 0, 3 * MS, 20 * MS);
     takes("20ms", "3:10x", 3, 3 * MS, 200 * MS);
     takes("20ms", "3:10x", 3, 30 * MS, 300 * MS); /* its computing is slower than the pace */
@@ -157,14 +151,12 @@ static void a_straggler_takes_longer(void **state)
 
 static bool is_late(void *of)
 {
-    (void)of;
     return world.now_ns >= 500 * MS;
 }
 
 /* It begins 7 ms after the computing. Planted: the time of the computing on top of the pace; no look at the stop; none at `ends`. */
 static void the_wait_is_what_is_left(void **state)
 {
-    (void)state;
     struct dp_cluster cluster = {.training = {.workers = 2, .pace = "20ms", .straggler = "1:2x"}};
     struct dp_job job;
     struct dp_delays delays = delays_of(&job, &cluster, 1);

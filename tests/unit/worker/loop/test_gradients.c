@@ -31,7 +31,6 @@ static void backward(const struct dp_graph *graph, float *const *out, const stru
 
 static void test_several(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_gradients *gradients = gradients_new(graph, 3);
     uint64_t a[] = {dp_mix(7), dp_mix(8)}, b[] = {dp_mix(8)};
@@ -56,7 +55,6 @@ static void test_several(void **state)
 
 static void test_one_lends_its_keys(void **state)
 {
-    (void)state;
     struct dp_graph *graph = fixture_graph();
     struct dp_gradients *gradients = gradients_new(graph, 1);
     uint64_t a[] = {3, 4};

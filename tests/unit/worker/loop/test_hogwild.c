@@ -204,7 +204,6 @@ static void plain_clear(struct plain *plain)
 
 static void one_thread_has_the_bits_of_none(void **state)
 {
-    (void)state;
     struct shared s;
     open_shared(&s, 1);
     struct dp_hogwild *pool = pool_open(&s, 1);
@@ -234,7 +233,6 @@ static void one_thread_has_the_bits_of_none(void **state)
 /* With a rate of 0 a minibatch's gradient does not depend on which thread computes it, and when. */
 static void the_sum_has_every_gradient(void **state)
 {
-    (void)state;
     static const uint32_t threads[] = {2, 3, 8};
     struct shared s;
     open_shared(&s, 2);
@@ -263,7 +261,6 @@ static void the_sum_has_every_gradient(void **state)
  * first. */
 static void threads_move_one_local_copy(void **state)
 {
-    (void)state;
     struct shared s;
     open_shared(&s, 3);
     struct dp_batch *batch[BATCHES];
@@ -289,7 +286,6 @@ static void threads_move_one_local_copy(void **state)
 
 static void a_loss_that_is_not_finite_stops(void **state)
 {
-    (void)state;
     struct shared s;
     struct dp_error err = {0};
     struct dp_hogwild_round out;
@@ -308,7 +304,6 @@ static void a_loss_that_is_not_finite_stops(void **state)
 
 static void what_a_program_refuses_is_said(void **state)
 {
-    (void)state;
     struct shared s;
     struct dp_error err = {0};
     struct dp_hogwild_round out;
@@ -324,7 +319,6 @@ static void what_a_program_refuses_is_said(void **state)
 
 static void a_signal_stops(void **state)
 {
-    (void)state;
     struct shared s;
     struct dp_hogwild_round out;
     open_shared(&s, 6);

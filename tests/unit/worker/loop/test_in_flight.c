@@ -14,8 +14,6 @@ enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, 
 enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, bool look,
                                   struct dp_outcome *outcome, struct dp_error *err)
 {
-    (void)job;
-    (void)err;
     looks += look;
     ticket->id = 0;
     *outcome = said;
@@ -25,7 +23,6 @@ enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, 
 uint64_t __wrap_dp_client_too_old(const struct dp_client *client);
 uint64_t __wrap_dp_client_too_old(const struct dp_client *client)
 {
-    (void)client;
     return too_old;
 }
 
@@ -54,7 +51,6 @@ static void answered(struct bed *b, uint32_t examples, uint32_t passed, struct d
 /* Planted: a push that one shard of two used is dropped; the empty round is a push; what was passed over is counted twice. */
 static void what_was_dropped_is_counted(void **state)
 {
-    (void)state;
     struct bed b;
     set_up(&b);
     const struct dp_dropped *d = &b.stats.dropped;
@@ -82,7 +78,6 @@ static void what_was_dropped_is_counted(void **state)
  * Planted: it counts. */
 static void an_empty_push_has_no_clock_gap(void **state)
 {
-    (void)state;
     struct bed b;
     set_up(&b);
     answered(&b, 16, 0, (struct dp_outcome){.gaps = 2, .gap_sum = 3, .gap_max = 2});
@@ -100,7 +95,6 @@ static void an_empty_push_has_no_clock_gap(void **state)
 /* A member's: one shard had it of the process before, and the answer of another, which was killed, was lost. Planted: it is repeated. */
 static void a_push_that_all_shards_had_is_no_new_one(void **state)
 {
-    (void)state;
     struct bed b;
     set_up(&b);
     answered(&b, 16, 0, (struct dp_outcome){.repeated = true});
@@ -117,8 +111,6 @@ static uint32_t answers;
 void __wrap_dp_work_leases_answered(struct dp_work_leases *leases, uint64_t number);
 void __wrap_dp_work_leases_answered(struct dp_work_leases *leases, uint64_t number)
 {
-    (void)leases;
-    (void)number;
     answers++;
 }
 
@@ -126,7 +118,6 @@ void __wrap_dp_work_leases_answered(struct dp_work_leases *leases, uint64_t numb
  * Planted: whatever is too old was pushed by others. */
 static void what_is_too_old_was_pushed_only_if_the_run_is_known(void **state)
 {
-    (void)state;
     static struct dp_cluster cluster;
     struct bed b;
     set_up(&b);
@@ -150,7 +141,6 @@ static void others_are_looked_after_unless_a_device_computes(void **state)
 {
     struct bed b;
     uint32_t flying = 0;
-    (void)state;
     set_up(&b);
     b.pushes.flying = &flying;
     looks = 0;

@@ -38,7 +38,6 @@ static struct dp_progress progress = {.job = &job};
 
 static uint64_t now_of(void *self)
 {
-    (void)self;
     return world.now_ns;
 }
 
@@ -58,7 +57,6 @@ static enum dp_status notes(struct dp_client *self, const char *prefix,
                             void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                             void *context, uint32_t timeout_ms, struct dp_error *err)
 {
-    (void)self;
     assert_string_equal(prefix, "run/7/progress/2.");
     assert_true(timeout_ms <= 1000);
     world.looks++;
@@ -74,8 +72,6 @@ enum dp_status __wrap_dp_client_wait(struct dp_client *client, struct dp_ticket 
 enum dp_status __wrap_dp_client_wait(struct dp_client *client, struct dp_ticket *ticket, uint32_t timeout_ms,
                                      struct dp_outcome *outcome, struct dp_error *err)
 {
-    (void)client;
-    (void)outcome;
     uint64_t at = (world.now_ns - world.begun_ns) / MS;
     world.waits++;
     if (at + timeout_ms >= world.answer_ms) {
@@ -136,7 +132,6 @@ static const struct said nothing[] = {{UINT64_MAX, DP_WAIT_NONE, 0}},
  * is the rule's once it was said. */
 static void a_rule_has_its_own_time(void **state)
 {
-    (void)state;
     begin(1);
     struct dp_step_times times = waited(nothing, 300);
     assert_true(times.seconds[DP_PHASE_WAITING_RULE] == 0 && world.waits < 10);
@@ -157,7 +152,6 @@ static void a_rule_has_its_own_time(void **state)
 /* Planted: the first line after 10 s; each wait has its own count of 10 s; time without the rule counts. */
 static void it_is_said_soon_and_then_now_and_then(void **state)
 {
-    (void)state;
     begin(1);
     (void)waited(blocked, 1900);
     assert_int_equal(world.lines, 0);
@@ -189,7 +183,6 @@ static void says(const char *note, uint32_t worker, uint32_t looks, const char *
 /* Planted: no look at the note. */
 static void the_note_is_said(void **state)
 {
-    (void)state;
     says("{\"state\":\"failed\"}", 0, 1,
          "; worker 2 has failed, and its own messages say why: mend that, and start it again");
     says("{\"state\":\"stopped\"}", 0, 1, "; worker 2 was stopped: start it again");

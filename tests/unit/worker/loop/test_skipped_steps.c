@@ -17,7 +17,6 @@ static struct {
 
 static uint64_t now_of(void *self)
 {
-    (void)self;
     return world.now_ns;
 }
 
@@ -26,7 +25,6 @@ enum dp_status __wrap_dp_client_wait(struct dp_client *client, struct dp_ticket 
 enum dp_status __wrap_dp_client_wait(struct dp_client *client, struct dp_ticket *ticket, uint32_t timeout_ms,
                                      struct dp_outcome *outcome, struct dp_error *err)
 {
-    (void)client;
     assert_true(timeout_ms == 0 && ticket->id == 7);
     world.asked++;
     if (world.answer == DP_OK) {
@@ -56,7 +54,6 @@ static void set_up(struct bed *b)
 /* Planted: a pull that is held makes it late; the open step is not heard; each call asks. */
 static void the_answer_of_the_next_pull_says_so(void **state)
 {
-    (void)state;
     struct bed b;
     set_up(&b);
     for (int i = 0; i < 100; i++) {
@@ -84,7 +81,6 @@ static void the_answer_of_the_next_pull_says_so(void **state)
 /* Planted: a refused pull is waited for again, under a ticket that was used up. */
 static void a_pull_that_fails_ends_the_computing(void **state)
 {
-    (void)state;
     struct bed b;
     set_up(&b);
     world.answer = DP_REPLACED;
@@ -101,7 +97,6 @@ static void a_pull_that_fails_ends_the_computing(void **state)
 /* Planted: a later pull takes the open step back; the open step itself is skipped. */
 static void the_open_step_only_rises(void **state)
 {
-    (void)state;
     const struct dp_clock clock = {now_of, NULL};
     world.now_ns = 1;
     struct dp_skipped skipped = {0};

@@ -30,7 +30,6 @@ static struct dp_figures figures_of(double value)
 
 static void series_end_where_they_should(void **state)
 {
-    (void)state;
     static const struct {
         const char *goal;
         uint32_t patience;
@@ -75,7 +74,6 @@ static void series_end_where_they_should(void **state)
 
 static void what_a_model_does_not_have_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *metric;
         /* Bits: numbers, two classes, classes; then numbers and two classes with lists; ranked among sampled items, and among
@@ -110,7 +108,6 @@ static void what_a_model_does_not_have_is_refused(void **state)
 
 static void no_figure_is_refused(void **state)
 {
-    (void)state;
     struct dp_early_stop_rule rule = rule_of("auc:0.5", 0, ""), none = rule_of("", 0, "");
     struct dp_figures figures = figures_of(1);
     struct dp_early_stop stop = {0};
@@ -126,7 +123,6 @@ static void no_figure_is_refused(void **state)
 /* What is not known may have been the best: patience counts from the next that is known. */
 static void unknown_epochs_start_patience_anew(void **state)
 {
-    (void)state;
     const struct dp_early_stop_rule rule = rule_of("", 2, "");
     struct dp_early_stop stop = {.epoch = 3};
     const struct dp_figures bad = figures_of(1);

@@ -21,7 +21,6 @@ static void assert_rate(const struct dp_rate *rate, uint64_t step, double want)
 
 static void test_none(void **state)
 {
-    (void)state;
     struct dp_rate rate = schedule(DP_DECAY_NONE, 0, 100, 0);
     assert_rate(&rate, 0, 0.5);
     assert_rate(&rate, 99, 0.5);
@@ -29,7 +28,6 @@ static void test_none(void **state)
 
 static void test_warmup(void **state)
 {
-    (void)state;
     struct dp_rate rate = schedule(DP_DECAY_NONE, 10, 100, 0);
     assert_rate(&rate, 0, 0.05);
     assert_rate(&rate, 4, 0.25);
@@ -39,7 +37,6 @@ static void test_warmup(void **state)
 
 static void test_linear(void **state)
 {
-    (void)state;
     struct dp_rate rate = schedule(DP_DECAY_LINEAR, 20, 120, 0.1);
     assert_rate(&rate, 20, 0.5);
     assert_rate(&rate, 70, 0.3);
@@ -50,7 +47,6 @@ static void test_linear(void **state)
 
 static void test_cosine(void **state)
 {
-    (void)state;
     struct dp_rate rate = schedule(DP_DECAY_COSINE, 0, 100, 0.1);
     assert_rate(&rate, 0, 0.5);
     assert_rate(&rate, 25, 0.1 + 0.4 * 0.5 * (1 + sqrt(0.5)));
@@ -60,7 +56,6 @@ static void test_cosine(void **state)
 
 static void test_inverse_sqrt(void **state)
 {
-    (void)state;
     struct dp_rate rate = schedule(DP_DECAY_INVERSE_SQRT, 100, 1000, 0);
     assert_rate(&rate, 99, 0.5);
     assert_rate(&rate, 100, 0.5);
@@ -73,7 +68,6 @@ static void test_inverse_sqrt(void **state)
 /* A push is refused without a rate above 0: also where the formula gives 0, or the warm-up outlasts all. */
 static void test_never_zero(void **state)
 {
-    (void)state;
     const enum dp_decay kinds[] = {DP_DECAY_NONE, DP_DECAY_LINEAR, DP_DECAY_COSINE, DP_DECAY_INVERSE_SQRT};
     for (size_t k = 0; k < 4; k++) {
         for (uint64_t warmup = 0; warmup <= 30; warmup += 5) {

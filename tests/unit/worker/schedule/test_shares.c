@@ -33,7 +33,6 @@ static void check_shares(uint64_t examples, uint32_t batch, uint32_t workers)
 
 static void test_shares(void **state)
 {
-    (void)state;
     for (uint64_t examples = 1; examples <= 40; examples++)
         for (uint32_t batch = 1; batch <= 9; batch++)
             for (uint32_t workers = 1; workers <= 6; workers++)
@@ -42,7 +41,6 @@ static void test_shares(void **state)
 
 static void test_groups(void **state)
 {
-    (void)state;
     for (uint64_t positions = 0; positions <= 30; positions++) {
         for (uint32_t every = 1; every <= 32; every++) {
             uint64_t at = 0, groups = dp_groups(positions, every);
@@ -65,7 +63,6 @@ static void test_groups(void **state)
 /* The push numbers of all shares are those below their sum, each once. */
 static void test_numbers_of_all(void **state)
 {
-    (void)state;
     for (uint64_t batches = 0; batches <= 30; batches++)
         for (uint32_t workers = 1; workers <= 7; workers++)
             for (uint32_t every = 1; every <= 9; every++) {
@@ -88,7 +85,6 @@ static void test_numbers_of_all(void **state)
 
 static void test_stream(void **state)
 {
-    (void)state;
     assert_int_equal(dp_push_stream(1, 0), UINT64_C(0x8000000100000000));
     assert_int_equal(dp_push_stream(0x7fffffff, 0xffffffff), UINT64_C(0xffffffffffffffff));
     assert_true(dp_push_stream(1, 2) != dp_push_stream(2, 1));
@@ -137,7 +133,6 @@ static void check(uint64_t batches, uint32_t workers, uint32_t every, const char
 /* Planted: count of the own minibatches; a step more for all; numbers from 0 for empty steps. */
 static void members_have_the_same_steps(void **state)
 {
-    (void)state;
     for (uint64_t batches = 1; batches <= 25; batches++)
         for (uint32_t workers = 1; workers <= 7; workers++)
             for (uint32_t every = 1; every <= 5; every++) {
@@ -150,7 +145,6 @@ static void members_have_the_same_steps(void **state)
 /* Planted: the rate of the own first minibatch, and of the last. */
 static void a_step_of_sync_has_one_rate(void **state)
 {
-    (void)state;
     const struct dp_cluster_training sync = training_of("sync", 1, 3), ssp = training_of("ssp:0", 1, 3);
     const struct dp_cluster_training async = training_of("async", 2, 1);
     for (uint32_t w = 0; w < 4; w++) { /* 13 minibatches: steps of 12 and of 1 */
