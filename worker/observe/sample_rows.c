@@ -11,7 +11,7 @@
 /* ---- a record of keys */
 
 /* Ascending, each once. */
-static void tidy(struct dp_key_record *record, uint32_t parameter)
+static void tidy(struct dp_sample_record *record, uint32_t parameter)
 {
     uint64_t *keys = record->asked[parameter].keys;
     size_t count = record->asked[parameter].count, kept = 0;
@@ -26,7 +26,7 @@ static void tidy(struct dp_key_record *record, uint32_t parameter)
 static enum dp_status note(void *of, int parameter, const uint64_t *mixed, size_t n, float *rows,
                            struct dp_error *err)
 {
-    struct dp_key_record *record = of;
+    struct dp_sample_record *record = of;
     uint64_t *keys = record->asked[parameter].keys;
     if (n == 0)
         return DP_OK;
@@ -48,12 +48,12 @@ static enum dp_status note(void *of, int parameter, const uint64_t *mixed, size_
     return DP_OK;
 }
 
-struct dp_row_source dp_key_record_source(struct dp_key_record *record)
+struct dp_row_source dp_sample_record_source(struct dp_sample_record *record)
 {
     return (struct dp_row_source){.pull = note, .of = record};
 }
 
-void dp_key_record_take(struct dp_key_record *record, struct dp_sample_keys *out)
+void dp_sample_record_take(struct dp_sample_record *record, struct dp_sample_keys *out)
 {
     *out = (struct dp_sample_keys){.tables = (uint32_t)dp_graph_parameters(record->graph)};
     for (uint32_t t = 0; t < out->tables; t++) {
@@ -63,7 +63,7 @@ void dp_key_record_take(struct dp_key_record *record, struct dp_sample_keys *out
             .dim = spec->dim, .count = record->asked[t].count, .keys = record->asked[t].keys};
         (void)snprintf(out->table[t].name, sizeof out->table[t].name, "%s", spec->name);
     }
-    *record = (struct dp_key_record){0};
+    *record = (struct dp_sample_record){0};
 }
 
 /* ---- the rows of a sample */

@@ -8,7 +8,7 @@
 #include "worker/context/row_source.h"
 #include "worker/observe/samples.h"
 
-struct dp_key_record {
+struct dp_sample_record {
     const struct dp_graph *graph; /* lent */
     struct {
         uint64_t *keys; /* with repetitions */
@@ -16,9 +16,9 @@ struct dp_key_record {
     } asked[DP_GRAPH_PARAMETERS_MAX];
 };
 
-struct dp_row_source dp_key_record_source(struct dp_key_record *record);
+struct dp_row_source dp_sample_record_source(struct dp_sample_record *record);
 /* Hands over the distinct keys of each parameter, ascending, and frees the record. */
-void dp_key_record_take(struct dp_key_record *record, struct dp_sample_keys *out);
+void dp_sample_record_take(struct dp_sample_record *record, struct dp_sample_keys *out);
 
 struct dp_sample_rows {
     const struct dp_sample_keys *keys;

@@ -50,15 +50,15 @@ enum dp_status dp_scoring_keys(const struct dp_cluster *cluster, const atomic_in
                                struct dp_error *err)
 {
     struct dp_scored *scored = NULL;
-    struct dp_key_record record = {0};
+    struct dp_sample_record record = {0};
     struct dp_sample_keys keys = {0};
     struct dp_figures figures;
     enum dp_status st = scored_new(cluster, stop, &scored, err);
     if (st == DP_OK) {
-        const struct dp_row_source source = dp_key_record_source(&record);
+        const struct dp_row_source source = dp_sample_record_source(&record);
         record.graph = scored->job.model.graph;
         st = dp_scored_figures(scored, &source, &figures, err);
-        dp_key_record_take(&record, &keys);
+        dp_sample_record_take(&record, &keys);
     }
     if (st == DP_OK) {
         keys.each = examples_each(scored);

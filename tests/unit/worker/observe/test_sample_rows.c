@@ -16,10 +16,10 @@ static uint64_t key_of(uint64_t i)
 static void test_distinct_keys_in_order(void **state)
 {
     struct dp_graph *graph = fixture_graph();
-    struct dp_key_record record = {.graph = graph};
+    struct dp_sample_record record = {.graph = graph};
     struct dp_sample_keys keys;
     struct dp_error err = {0};
-    const struct dp_row_source source = dp_key_record_source(&record);
+    const struct dp_row_source source = dp_sample_record_source(&record);
     for (uint64_t i = 0; i < ASKED; i += 4) {
         const uint64_t mixed[] = {key_of(i), key_of(i + 1), key_of(i + 2), key_of(i + 3)};
         float rows[4 * 3] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -30,7 +30,7 @@ static void test_distinct_keys_in_order(void **state)
     float dense[3];
     const uint64_t block = UINT64_MAX;
     assert_int_equal(source.pull(source.of, FIX_DENSE, &block, 1, dense, &err), DP_OK);
-    dp_key_record_take(&record, &keys);
+    dp_sample_record_take(&record, &keys);
     assert_int_equal(dp_sample_keys_fit(&keys, graph, "keys", &err), DP_OK);
     assert_int_equal(keys.table[FIX_THIN].count, 0);
     assert_int_equal(keys.table[FIX_WIDE].count, 7001);
