@@ -302,21 +302,6 @@ static void a_loss_that_is_not_finite_stops(void **state)
     close_shared(&s);
 }
 
-static void what_a_program_refuses_is_said(void **state)
-{
-    struct shared s;
-    struct dp_error err = {0};
-    struct dp_hogwild_round out;
-    open_shared(&s, 5);
-    struct dp_hogwild *pool = pool_open(&s, 3);
-    s.batch[3]->labels[2] = 7;
-    assert_int_equal(run(&s, pool, BATCHES, 0.1f, &out, &err), DP_DATA);
-    assert_int_equal(out.at, 3);
-    assert_non_null(strstr(err.text, "label 7 of example 2"));
-    dp_hogwild_close(&pool);
-    close_shared(&s);
-}
-
 static void a_signal_stops(void **state)
 {
     struct shared s;
@@ -334,9 +319,11 @@ static void a_signal_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_has_the_bits_of_none), cmocka_unit_test(the_sum_has_every_gradient),
-        cmocka_unit_test(threads_move_one_local_copy),     cmocka_unit_test(a_loss_that_is_not_finite_stops),
-        cmocka_unit_test(what_a_program_refuses_is_said),  cmocka_unit_test(a_signal_stops),
+        cmocka_unit_test(one_thread_has_the_bits_of_none),
+        cmocka_unit_test(the_sum_has_every_gradient),
+        cmocka_unit_test(threads_move_one_local_copy),
+        cmocka_unit_test(a_loss_that_is_not_finite_stops),
+        cmocka_unit_test(a_signal_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
