@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define EPOCHS       12u
+#define EPOCHS       24u
 #define ALONE        "overlap = false; pushes_max = 1;"
 #define IN_STEP      "consistency = \"sync\";"
 #define SERVERS_MOST 3u
