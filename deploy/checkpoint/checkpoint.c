@@ -334,7 +334,7 @@ static enum dp_status prune_alone(const char *directory, uint64_t cluster, uint3
                pruned.files == 1 ? "" : "s", dp_amount_bytes(pruned.bytes, bytes));
     if (st == DP_OK && pruned.damaged > 0)
         printf("damaged, so kept and not counted: %" PRIu32 " (the first is checkpoint %" PRIu32
-               "; 'downpour verify %s %" PRIu32 "' names the damage)\n",
+               "; 'downpour inspect %s/checkpoint-%06" PRIu32 " --verify' names the damage)\n",
                pruned.damaged, pruned.first_damaged, directory, pruned.first_damaged);
     return st;
 }

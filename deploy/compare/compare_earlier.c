@@ -132,10 +132,9 @@ static enum dp_status take_values(const struct dp_compare_earlier *like, struct 
     for (size_t i = 0; st == DP_OK && i < DP_COMPARE_FILES; i++) {
         const char *flag = dp_compare_files[i], *path = dp_compare_plan_flag(plan, flag);
         if (!given[i] && path && access(path, R_OK) != 0)
-            st = dp_fail(
-                err, DP_NOT_FOUND,
-                "cannot read '%.300s', %s of the report: %s: give %s FILE, which says where it is now", path,
-                flag, strerror(errno), flag);
+            st = dp_fail(err, DP_NOT_FOUND,
+                         "cannot read '%.300s', %s of the report: %s: give its present place with %s", path,
+                         flag, strerror(errno), flag);
     }
     return st;
 }
