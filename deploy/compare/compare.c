@@ -13,7 +13,6 @@
 #include "common/base/text.h"
 #include "common/env/directory.h"
 #include "deploy/cli/path.h"
-#include "deploy/cli/scratch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -73,17 +72,15 @@ static bool is_empty(const char *dir)
     return empty;
 }
 
-/* DIR/name, if it is there. */
+/* DIR/name, a file or a directory, if it is there. */
 static enum dp_status remove_part(const char *dir, const char *name, struct dp_error *err)
 {
-    char path[DP_PATH_MAX + LONGER], gone[sizeof path];
+    char path[DP_PATH_MAX + LONGER];
     (void)snprintf(path, sizeof path, "%s/%s", dir, name);
-    memcpy(gone, path, sizeof path);
-    dp_scratch_remove(gone);
-    return access(path, F_OK) != 0
-               ? DP_OK
-               : dp_fail(err, DP_IO, "cannot remove '%.300s' of the earlier comparison: %s", path,
-                         strerror(errno));
+    if (unlink(path) == 0 || errno == ENOENT)
+        return DP_OK;
+    enum dp_status st = dp_directory_remove(path, true, 0, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "the earlier comparison stays");
 }
 
 /* The report last: while it is there, a removal that was cut off can be made again. */
