@@ -1,5 +1,5 @@
-/* Hash: the hash of bytes and the mixer of numbers that the whole tree uses where no adversary chooses them. Keys of rows have a
- * mixer with an inverse of their own (common/model/mix.h).
+/* Hash: the hash of bytes and the mixer of numbers for all of the tree, where no adversary chooses them.
+ * Keys of rows have a mixer with an inverse of their own (common/model/mix.h).
  * Promise   Pinned: table ids, initial rows, keys of words and categories, and sums in files depend on these values.
  * Source    FNV-1a, 64 bits (Fowler, Noll, Vo); the finalizer of SplitMix64 (Steele et al. 2014) with Stafford's constants. */
 #ifndef DP_BASE_HASH_H

@@ -1,6 +1,6 @@
-/* Call: the work behind a ticket: shard requests under way and their results.
- * A call is done when no shard request waits, or at the first refusal. Its other shard requests go on, for
- * the order of the session; their answers are dropped. */
+/* Call: the work of a ticket: its shard requests under way and their results. A call is done when no shard
+ * request waits, or at the first refusal. Its other shard requests go on, for the order of the session;
+ * their answers are dropped. */
 #ifndef DP_CLIENT_CALL_H
 #define DP_CLIENT_CALL_H
 

@@ -1,6 +1,7 @@
-/* Checkpoint, over a client: orders of a checkpoint to all shards at once, and a copy of the register. For
- * programs that drive a checkpoint; not part of the public API.
- * Memory    Answers' frames are the caller's: dp_client_checkpoint_clear, also after a failure.
+/* Checkpoint: sends the orders of a checkpoint to all shards at once, and copies the register. For programs
+ * that make a checkpoint; not part of the public API.
+ * Memory    The caller owns the frames of the answers and frees them by dp_client_checkpoint_clear, also
+ *           after a failure.
  * Thread    The client's.
  * Failure   That of the first shard that refuses or does not answer, named. The others may have carried out
  *           the order: all orders can be sent again (proto/README.md). */

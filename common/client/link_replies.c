@@ -1,4 +1,5 @@
-/* Link, what comes in: welcomes, answers, and what a server says instead of an answer. */
+/* Link replies: handles incoming welcomes, answers, and messages that a server sends in place of an answer.
+ * */
 #include "common/client/link_inner.h"
 #include "common/client/welcome.h"
 

@@ -1,7 +1,7 @@
 /* Push: gradients -> gathered by distinct key, once, in the type of the wire -> all checked -> a shard request a
  * shard.
- * Why       The whole push is checked before any shard hears of it: a NaN never lands on half of the
- *           shards. */
+ * Why       The push is checked completely before any shard gets a part of it: a NaN never reaches half of
+ *           the shards. */
 #include "common/client/member.h"
 #include "common/client/partition.h"
 

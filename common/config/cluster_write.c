@@ -1,5 +1,5 @@
-/* Not by libconfig's own writer, which rounds numbers to 15 digits: what is written here
- * reads back equal, bit for bit. */
+/* libconfig's own writer rounds numbers to 15 digits. Numbers that are written here read back equal, bit
+ * for bit. */
 #include "common/config/cluster_paths.h"
 #include "common/config/fields.h"
 #include "common/env/atomic_file.h"

@@ -1,4 +1,5 @@
-/* Consistency: the rule of a cluster file's `consistency`, "ssp:4" (common/model/mode.h), and what it does not go with.
+/* Consistency: the rule of a cluster file's `consistency`, "ssp:4" (common/model/mode.h), and the settings
+ * that it excludes.
  * Thread    Any: plain functions. */
 #ifndef DP_CONFIG_CONSISTENCY_H
 #define DP_CONFIG_CONSISTENCY_H

@@ -1,6 +1,6 @@
-/* Finite: a float is NaN or infinite where all bits of its exponent are 1. Adding 1 to the exponent then
- * carries into the sign bit, of its own lane only, because sign and mantissa were masked off: so 16 bytes are
- * tested by and, add, or. Integer lanes of 16 bytes are in each x86-64 and arm64, so no form is chosen here.
+/* Finite: a float is NaN or infinite where all bits of its exponent are 1. Sign and mantissa are masked off
+ * first. Adding 1 to such an exponent then carries into the sign bit of its own lane only. So and, add and
+ * or test 16 bytes. Every x86-64 and arm64 processor has integer lanes of 16 bytes, so one form is enough.
  */
 #include "common/model/optimizer.h"
 

@@ -1,9 +1,10 @@
 /* The AVX2 form: eight coordinates at a time, the last few under a mask, so that no byte beyond the row or
  * the gradient is read or written. Operation for operation the same as optimizer_portable.c: change both or
  * neither.
- * Bounds    Only that file bounds values. Here a block is stored where nothing overflowed; else the portable form does that
- *           block and the rest of the row. What a block looks at is infinite or NaN wherever a value is beyond its bound:
- *           the weight, and the sum of squares, under which an infinite one hides (g / inf is 0). */
+ * Bounds    Only that file bounds values. Here a block is stored if nothing overflowed. Otherwise the
+ *           portable form computes that block and the rest of the row. A block tests the weight and the sum
+ *           of squares: one of them is infinite or NaN if a value is beyond its bound. The weight alone
+ *           would hide an infinite sum (g / inf is 0). */
 #include "common/model/optimizer_forms.h"
 
 #if defined(__x86_64__)

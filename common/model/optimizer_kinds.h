@@ -1,7 +1,8 @@
-/* Optimizer kinds: what is to know of each optimizer, one row for each name that people use.
- * A new optimizer is its number and formula in table.h, a row here, and its two forms (optimizer_portable.c, optimizer_avx2.c). One
- * with a hyperparameter that no other has also needs a field in table.h and FIELDS, the cluster file (common/config/fields.c), the
- * wire (common/wire/spec.c) and the table's mark (server/durable/table_mark.c).
+/* Optimizer kinds: the properties of each optimizer, one row for each name that users give. A new optimizer
+ * is its number and formula in table.h, a row here, and its two forms (optimizer_portable.c,
+ * optimizer_avx2.c). One with a hyperparameter that no other has also needs a field in table.h and FIELDS,
+ * the cluster file (common/config/fields.c), the wire (common/wire/spec.c) and the table's mark
+ * (server/durable/table_mark.c).
  * Thread    Constant. */
 #ifndef DP_MODEL_OPTIMIZER_KINDS_H
 #define DP_MODEL_OPTIMIZER_KINDS_H

@@ -1,5 +1,5 @@
-/* Fields: those that a generated struct and ours have under one name. Encoder and decoder copy them by the
- * same list, so a new field is one word here. Of this room only.
+/* Fields: lists of the fields with the same name in a generated struct and in ours. Encoder and decoder
+ * copy them by the same list, so a new field is one word here. Private to this room.
  *     DP_WIRE_HELLO(DP_WIRE_COPY)        from, to: pointers to the two structs */
 #ifndef DP_WIRE_FIELDS_H
 #define DP_WIRE_FIELDS_H

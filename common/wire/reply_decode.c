@@ -1,5 +1,5 @@
-/* From frames to a reply: header -> head fields -> version -> body -> how many frames follow. What the frames
- * of a pull must hold only the asker knows.                                                               */
+/* From frames to a reply: header -> head fields -> version -> body -> how many frames follow. Only the
+ * client that asked knows what the frames of a pull must hold. */
 #include "common/wire/fields.h"
 #include "common/wire/header.h"
 #include "common/wire/reply.h"

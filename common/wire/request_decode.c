@@ -1,5 +1,5 @@
 /* From frames to a request: header -> head fields -> version -> body -> frames of each section -> keys'
- * order. The head fields come first, so that any refusal behind them can be answered. */
+ * order. The head fields come first, so that any refusal after them can be answered. */
 #include "common/base/bytes.h"
 #include "common/wire/fields.h"
 #include "common/wire/header.h"
