@@ -1,9 +1,9 @@
 /* Discard: stores that were not closed cleanly and have no journal, removed at the user's request
  * (--discard).
  *     a store of this cluster, open without a journal -> renamed aside -> removed; what is there then is no store
- * Promise   No other store is touched: one that is clean, has a journal, is in use, is of another cluster or
- *           cannot be read stays, and its opening names the reason. After a kill in between, the same call
- *           continues.
+ * Promise   No other store is touched. A store stays if it is clean, has a journal, is in use, belongs to
+ *           another cluster or cannot be read. Its opening then names the reason. After a kill in between,
+ *           the same call continues.
  * Thread    Any, before the shards open. */
 #ifndef DP_SERVER_DISCARD_H
 #define DP_SERVER_DISCARD_H

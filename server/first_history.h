@@ -1,8 +1,8 @@
 /* First history: asks the first server which restore its store is of, for a server whose own restored store
  * waits to take its place (server/restore/restore_exchange.h). Waits until the first server answers; says so
  * every 10 s.
- * Thread    One. Failure DP_STOPPING: a signal came. What the first server refuses for good (another
- *           cluster), as it says it. */
+ * Thread    One. Failure DP_STOPPING: a signal came. A final refusal of the first server (another cluster)
+ *           has that server's text. */
 #ifndef DP_SERVER_FIRST_HISTORY_H
 #define DP_SERVER_FIRST_HISTORY_H
 

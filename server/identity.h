@@ -4,9 +4,9 @@
  * Why       A disk that was lost, not mounted or put in another's place leaves an empty directory, or
  *           another store. A new store there, or the wrong one, would silently train on with a part of the
  *           model missing.
- * Promise   A store is known again where its id is the register's, and its last opening, or the one before
- *           that, is the last one that was registered. A copy of it fits no longer once the other was
- *           opened. One that the register has no store for joins.
+ * Promise   A store is recognised if its id is the register's, and the last registered opening is its last
+ *           one or the one before. Once a store was opened, an older copy of it is refused. If the register
+ *           has no store for a shard, the shard's store joins.
  * Thread    Any. Memory: the caller's. */
 #ifndef DP_SERVER_IDENTITY_H
 #define DP_SERVER_IDENTITY_H

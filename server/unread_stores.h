@@ -1,6 +1,6 @@
 /* Unread stores: the message while the register's value "stores" cannot be read (older builds accepted any
  * bytes): the cause and the remedy.
- * Thread    put: the one that opens the shard. says: any.
+ * Thread    put: the thread that opens the shard. says: any thread.
  * Memory    The caller's struct: init, clear. */
 #ifndef DP_SERVER_UNREAD_STORES_H
 #define DP_SERVER_UNREAD_STORES_H

@@ -1,13 +1,16 @@
-/* Why       Evicting from the table that wants room needs no more than the hand: the memory of a row is of use to its own
- *           table only. What a table has too much is seen by the hands: where one goes round faster than another by two
- *           laps, the slower one's table gives a sixteenth of its rows' memory back.
- *           A request does not evict its own rows: it would read them again for ever. One whose rows are evicted by others
- *           while the rest is read, again and again, becomes urgent: until it is done no other request has rows read or evicted.
- * Stuck     When the hand has gone round three times and found too little, the one at the head is tried once more, asks for
- *           clean rows and for another table to shrink, and waits (`waits`) for a change; after a change the hand walks again.
- *           Only a try sets `waits`, so no state is stuck without having asked; and only where a change will come. Where all rows
- *           are clean and others use them all the time, none will: the hand walks on until they rest, or the deadline passes.
- * Holds     reads_bytes = memory of the reads that were taken and not given back; what is taken is within the budget. */
+/* Why A table evicts its own rows first, because only it can use their memory again. The hands show an
+ * imbalance: if one hand is two laps ahead of another, the slower one's table returns a sixteenth of its
+ * rows' memory.
+ *           A request does not evict its own rows: it would read them again for ever. If others repeatedly
+ *           evict its rows while the rest is read, it becomes urgent. Until it is done no other request
+ *           reads or evicts rows.
+ * Stuck     After three rounds of the hand without enough memory, the request at the head is tried once
+ *           more. It then asks for clean rows and for another table to shrink, and waits (`waits`) for a
+ *           change. After a change the hand moves again. Only a try sets `waits`, so every stuck request
+ *           has asked, and only if a change will come. If all rows are clean and in constant use, no change
+ *           will come: the hand moves on until they rest, or the deadline passes.
+ * Holds     reads_bytes = memory of the reads that were taken and not given back. Taken memory is within
+ *           the budget. */
 #include "server/cache/cache_budget.h"
 
 #include "common/base/bytes.h"

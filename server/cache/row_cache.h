@@ -1,19 +1,19 @@
 /* Row cache: rows of one table of one shard in memory: an index from mixed key to row number, and the rows.
- * Index     Up to 256 partitions, each an interval of the shard's mixed keys, of open addressing with
- *           16-byte slots; each doubles by itself, so that growing never stalls a turn for the whole table,
- *           and is written back by itself. Places come from a product with a secret odd number, so that a
- *           peer with chosen keys cannot make them all meet in one place. ABSENT and FORGOTTEN keys, which
- *           cost a slot and no row, are dropped where those not wanted lately are a quarter of a partition
- *           that would grow, half of it at most: pulls of keys that are nowhere do not grow the index
- *           without bound, they are read again.
- *           Rows lie in chunks of about 4 MB on 2 MB pages. A key is UNKNOWN or FORGOTTEN (the store must be
- *           asked), READING (it was asked), ABSENT (it has none), or a row number.
+ * Index     Up to 256 partitions, each an interval of the shard's mixed keys. Each has open addressing with
+ *           16-byte slots, doubles by itself and is written back by itself. So growth never stalls a turn
+ *           for the complete table. Places come from a product with a secret odd number, so that a peer
+ *           with chosen keys cannot make them all meet in one place. ABSENT and FORGOTTEN keys cost a slot
+ *           and no row. Those not wanted lately are dropped if they are a quarter of a partition that would
+ *           grow; at most half of it is dropped. So pulls of unknown keys do not grow the index without
+ *           bound: they are read again. Rows lie in chunks of about 4 MB on 2 MB pages. A key is UNKNOWN or
+ *           FORGOTTEN (the store must be asked), READING (it was asked), ABSENT (it has none), or a row
+ *           number.
  * Eviction  Second chance: a hand goes round the index, slot by slot (rows know no key), takes the touched
- *           bit from rows that have it and evicts those that have not. Dirty and due rows stay, and so do
- *           all rows of a partition of which a portion is being written, and keys that the caller names.
- *           FORGOTTEN keys go as the hand meets them, ABSENT ones as rows do. The memory of an evicted row
- *           is for the next row of this cache; shrinking gives it back: rows above a number are moved below
- *           it or evicted, then the pages after it returned.
+ *           bit from rows that have it and evicts those that have not. These stay: dirty and due rows, all
+ *           rows of a partition while a portion of it is written, and keys that the caller names. FORGOTTEN
+ *           keys go as the hand meets them, ABSENT ones as rows do. The memory of an evicted row is for the
+ *           next row of this cache; shrinking gives it back: rows above a number are moved below it or
+ *           evicted, then the pages after it returned.
  * Charge    The bytes that budgets count: those taken, but 43 for each entry of the index, which is a
  *           partition's emptiest (3/8) after it doubled. So room for n rows costs the same whatever their
  *           keys, and a row that goes gives all of it back. (A partition from which rows went may be at

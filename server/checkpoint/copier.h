@@ -1,13 +1,15 @@
-/* Copier: copies one shard's part of a checkpoint into the checkpoint's directory, beside the shard's thread.
+/* Copier: copies one shard's part of a checkpoint into the checkpoint's directory, while the shard's thread
+ * runs.
  *     submit(job)  ...  completed() -> the job, with its status and the shard's part of the manifest
  * Seam      One copier is bound to one shard. The real one (copier_thread.h) has one thread for all shards of a
  *           server; tests/lib/fake_copier.h completes jobs when a test wants.
  * Job       Reads the link (the hard-linked copy of the shard's store, dp_copy_link_name, in the shard's
- *           directory) and the journal's records after + 1 .. until beside the running shard. The shard must
- *           keep both: it does not release the journal past `after` before has_tail, or the job's end, and does
- *           not remove the link before the job's end. The tail is copied first.
+ *           directory) and the journal's records after + 1 .. until, while the shard runs. The shard must
+ *           keep both: it does not release the journal past `after` before has_tail, or the job's end, and
+ *           does not remove the link before the job's end. The tail is copied first.
  * Promise   DP_OK: every file of the part is in the directory, durable, and was read back with the checksum that
- *           the manifest names. Anything else: no manifest names what was written; the next checkpoint sweeps it.
+ *           the manifest names. Otherwise no manifest names the files that were written, and the next
+ *           checkpoint removes them.
  * Memory    A job and all it points to belong to the copier from submit to completed. manifest is on the heap,
  *           the caller's.
  * Thread    The shard's thread calls all functions. done_bytes, all_bytes, has_tail: any thread.

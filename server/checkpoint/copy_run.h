@@ -1,9 +1,10 @@
-/* Copy run: what a copier does for one job (copier.h), on the thread that calls it.
+/* Copy run: one job of a copier (copier.h), on the thread that calls it.
  *     check the places -> tail -> the link's files into the pool -> tables of the link's marks -> the shard's part of the manifest
  * Places    The shard's directory has the link (dp_copy_link_name) and `journal`. DIR/making-<order> must be there: the command
  *           made it, so a server that does not see it has another directory of that name (it is not shared, or not mounted).
- * Parts     The tail is one, for which the shard's journal is held; all else is the other. Tails of other shards of a server can come first,
- *           and `between` the files, so that no journal fills up while another shard's are copied.
+ * Parts     A job has two parts: the tail, for which the shard's journal is kept, and the files. Tails of
+ *           the server's other shards can come first, and `between` the files. So no journal fills up while
+ *           another shard's files are copied.
  * Thread    One at a time for a store.
  * Memory    begin makes a run, which end or drop frees. The job and the place are lent until then. */
 #ifndef DP_CHECKPOINT_COPY_RUN_H

@@ -1,8 +1,8 @@
 /* Listing: the checkpoints that a directory has, and the lock under which they are made and removed.
  * Promise   A checkpoint is a directory checkpoint-N that has a manifest; nothing else is listed.
  * Lock      One process at a time makes, sweeps or prunes in a directory (flock of the file DIR/lock; its end, however it comes,
- *           releases it). Who lists, verifies or restores takes none: a checkpoint that is removed meanwhile is then
- *           missing, by name.
+ *           releases it). Listing, verifying and restoring take no lock. A checkpoint that is removed in
+ *           that time is reported as missing, by name.
  * Thread    Any.
  * Failure   DP_NOT_FOUND: there is no such directory, or no checkpoint. DP_IN_USE: another process has the lock. DP_IO. */
 #ifndef DP_CHECKPOINT_LISTING_H

@@ -1,11 +1,12 @@
-/* Making: a checkpoint's directory while the checkpoint is made, and its end as one that counts.
+/* Making: the directory of a checkpoint in progress, and its publication.
  *     begin -> (the servers copy into it) -> put ... -> publish | abandon
  * Promise   publish writes the manifest into making-<order>, durable, and then renames that directory to checkpoint-N, where N
- *           is one above all that were there: until then nothing of it counts, and from then on all of it does. Who is
- *           killed anywhere before leaves a directory that sweep removes.
+ *           is one above all that were there. The rename makes the checkpoint count. A process that is
+ *           killed before it leaves a directory that sweep removes.
  * Lock      The caller holds dp_checkpoint_lock.
  * Thread    One.
- * Failure   DP_FULL, DP_IO, DP_ARGUMENT, DP_CORRUPT (what was put reads back differently; a manifest that is not consistent). */
+ * Failure   DP_FULL, DP_IO, DP_ARGUMENT, DP_CORRUPT (a file reads back differently; an inconsistent
+ *           manifest). */
 #ifndef DP_CHECKPOINT_MAKING_H
 #define DP_CHECKPOINT_MAKING_H
 

@@ -1,13 +1,13 @@
-/* Manifest: what a checkpoint is made of: every file with its size and checksum, and what they are of.
+/* Manifest: the list of a checkpoint's files, each with its size, its checksum and its origin.
  *     manifest.json, jansson, format 1: this room's README.md has the table of its fields.
- * Promise   What parse accepts is complete and consistent: known format, shards 0 .. n-1 whose ranges cover the
- *           key space, after <= lsn, names that stay inside the directory, each file once, every table as its
- *           mark says. write makes the file appear whole and durable, or not at all.
+ * Promise   An accepted manifest is complete and consistent: known format, shards 0 .. n-1 whose ranges
+ *           cover the key space, after <= lsn, names that stay inside the directory, each file once, every
+ *           table as its mark says. write makes the file appear complete and durable, or not at all.
  * Numbers   u64 that are identifiers are text of 16 hex digits; counts are JSON numbers (above 2^63 - 1: text).
  * Thread    Any, each with a manifest of its own.
  * Memory    manifest_data.h: dp_manifest_clear.
- * Failure   DP_UNSUPPORTED: another format, by its number. DP_CORRUPT: no manifest, naming the field and what it
- *           should be. DP_NOT_FOUND: there is no such file. DP_IO, DP_FULL, DP_NOMEM. */
+ * Failure   DP_UNSUPPORTED: another format, by its number. DP_CORRUPT: not a manifest; names the field and
+ *           its expected value. DP_NOT_FOUND: there is no such file. DP_IO, DP_FULL, DP_NOMEM. */
 #ifndef DP_CHECKPOINT_MANIFEST_H
 #define DP_CHECKPOINT_MANIFEST_H
 

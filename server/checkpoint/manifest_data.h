@@ -1,4 +1,5 @@
-/* Manifest data: what a manifest says, in memory: every file of a checkpoint with its size and checksum, and what they are of.
+/* Manifest data: a manifest in memory: every file of a checkpoint with its size, its checksum and its
+ * origin.
  * Thread    Any, each with data of its own.
  * Memory    Everything in it is on its heap: the clear functions, which accept {0}. */
 #ifndef DP_CHECKPOINT_MANIFEST_DATA_H

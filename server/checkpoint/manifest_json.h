@@ -1,6 +1,6 @@
 /* Manifest JSON: fields of a manifest's objects, taken and checked. Private to the room.
  * Use       After the first field that is wrong every take gives 0 and changes nothing: check `status` at the end.
- * Where     The text names the field ("shards[2].files[0].bytes") and what it should be.
+ * Where     The text names the field ("shards[2].files[0].bytes") and its expected value.
  * Memory    Texts are copied to the heap. */
 #ifndef DP_CHECKPOINT_MANIFEST_JSON_H
 #define DP_CHECKPOINT_MANIFEST_JSON_H

@@ -1,4 +1,5 @@
-/* Paths: where a checkpoint's files are, and the few operations on whole directories. Private to the room, but for restore.
+/* Paths: the places of a checkpoint's files, and the few operations on complete directories. Private to the
+ * room, but for restore.
  * Promise   What was made or renamed is durable when its function returns (the directory above is synced).
  * Thread    Any.
  * Failure   DP_ARGUMENT: a path is too long. DP_FULL, DP_IO, naming the path. */

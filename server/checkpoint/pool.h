@@ -1,16 +1,17 @@
 /* Pool: the files of stores' copies that the checkpoints of a directory share: DIR/files/<store id>/<name>-<checksum>.
  *     open -> put ... -> sync -> close
- * Promise   A file under its name in the pool is whole and durable (after sync), and was read back with the checksum of its
- *           name: it is written under another name, synced, read back, and renamed last. With `link` it is a hard link to
- *           the store's file, if both are on one file system: synced and read once, and no second copy on that disk.
- * Known     A file of which an earlier checkpoint in the directory has one of the same store, name and size is read, and is
- *           taken for that one only if its checksum is the same, too. (RocksDB does not use the number of a file again
- *           within a store.)
+ * Promise   A file under its name in the pool is complete and durable (after sync), and its checksum is the
+ *           one in its name. It is written under another name, synced, read back, and renamed last. With
+ *           `link` it is a hard link to the store's file, if both are on one file system: synced and read
+ *           once, and no second copy on that disk.
+ * Known     An earlier checkpoint may have a file of the same store, name and size. Then the new file is
+ *           read, and the earlier one is used only if the checksums are equal. (RocksDB does not use the
+ *           number of a file again within a store.)
  * Temp      tmp-<order>-<name>. Only one order at a time copies a store, so the temp files of others are of orders that ended:
  *           open removes them.
  * Thread    One.
- * Failure   DP_FULL, DP_IO, DP_CORRUPT (it reads back differently), DP_STOPPING (pace). put leaves nothing behind but
- *           after a crash. */
+ * Failure   DP_FULL, DP_IO, DP_CORRUPT (it reads back differently), DP_STOPPING (pace). Only a crash in put
+ *           leaves a temp file. */
 #ifndef DP_CHECKPOINT_POOL_H
 #define DP_CHECKPOINT_POOL_H
 

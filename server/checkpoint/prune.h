@@ -1,9 +1,10 @@
 /* Prune: removes checkpoints, and then files of the pool that none names any more.
  *     for each one, oldest first:  its manifest (durable)  ->  its directory  ...  ->  files that no manifest names
- * Promise   Whatever dies in between, what is left that has a manifest is whole; the next prune removes the rest.
- * Unread    While any manifest in the directory cannot be read, no file of the pool is removed, since nobody knows what it
- *           names: its status and text tell which one.
- * Lock      The caller holds dp_checkpoint_lock, so that no file is removed that a checkpoint in the making took as known.
+ * Promise   After a kill at any moment, every directory that still has a manifest is complete. The next
+ *           prune removes the rest.
+ * Unread    While a manifest in the directory cannot be read, its files are unknown. So no file of the pool
+ *           is removed; status and text name that manifest.
+ * Lock      The caller holds dp_checkpoint_lock, so it removes no file that a checkpoint in progress uses.
  * Thread    One.
  * Failure   DP_IO; DP_CORRUPT, DP_UNSUPPORTED: of a manifest. */
 #ifndef DP_CHECKPOINT_PRUNE_H

@@ -1,16 +1,20 @@
-/* Tail: what a shard's checkpoint has beside its rows: the journal's records behind them, as a journal of their own.
- *     records after + 1 .. lsn    as they are, under their lsns; what must not be in the checkpoint becomes a VOID
+/* Tail: the part of a shard's checkpoint after its rows: the later records of the journal, as a journal of
+ * their own.
+ *     records after + 1 .. lsn    as they are, under their lsns; VOID in place of those that must not be in
+ *                                 the checkpoint
  *     records lsn + 1 .. until    only what the checkpoint lacks, under the next lsns
- * Which     With has_sync, a push that is kept for a step of `run` from `step` on must not be in it (VOID). Behind lsn it
- *           lacks the pushes that `missing` names, and of a synchronous run the kept pushes and closes of steps below
- *           `step`. Views behind lsn are left out: the checkpoint's register does not know them, and its file `steps`
- *           says what is known of members.
- * Why       Rows of the link may be ahead of `after`, and redo compares their lsns: up to lsn none may move. Behind it no row
- *           of the link is newer, so those records may have any lsns that ascend. Segments are recycled in place: they are
- *           copied as records, never linked.
- * Promise   DP_OK: the directory holds a journal that replays exactly these records behind `after`, durable, closed, read back;
- *           every push of `missing` is in it. Its incarnation is above all that the source has.
- * Thread    Any, beside the shard that writes the source. The shard must not release above `after` meanwhile.
+ * Which     With has_sync, a push that is kept for a step of `run` from `step` on must not be in it (VOID).
+ *           After lsn the checkpoint lacks the pushes in `missing` and, in a synchronous run, the kept
+ *           pushes and closes of steps below `step`. Views after lsn are left out: the checkpoint's
+ *           register does not have them, and its file `steps` has the members.
+ * Why       Rows of the link may be ahead of `after`, and redo compares their lsns. So no record up to lsn
+ *           may get another lsn. After lsn no row of the link is newer, so those records may have any
+ *           ascending lsns. Segments are recycled in place: they are copied as records, never linked.
+ * Promise   DP_OK: the directory holds a journal that replays exactly these records after `after`, durable,
+ *           closed, read back; every push of `missing` is in it. Its incarnation is above all that the
+ *           source has.
+ * Thread    Any, while the shard writes the source. The shard must not release records above `after` before
+ *           the end.
  * Failure   DP_CORRUPT: a record is missing, damaged, or cannot be in such a cut; a push of `missing` is not there. DP_FULL, DP_IO,
  *           DP_NOMEM, DP_STOPPING. The directory is then for its owner to remove. */
 #ifndef DP_CHECKPOINT_TAIL_H

@@ -1,9 +1,10 @@
-/* Union: of what the shards say of a cut, what the checkpoint has: the pushes that any of them had counted, and
- * which of those each one lacks and must add from its journal.
+/* Union: the pushes of a checkpoint. It has each push that any shard had counted at the cut. It lists for
+ * each shard the pushes that the shard lacks and must add from its journal.
  *     make(parts of all shards) -> ids, steps, t*, what each shard lacks -> give_up(what will not come) -> ids, partial
- * Promise   `ids` is the union of the shards' ids; a shard's ids and what it lacks are all. A push that is given up stays on the shards
- *           that have it: it is partial, its number is used up, and `ids` refuse it with DP_PARTIAL (the last DP_REFUSED_MAX of
- *           them). In a synchronous run `step` (t*) is the greatest step that a shard has open: steps below it are in the checkpoint.
+ * Promise   `ids` is the union of the shards' ids. A shard's ids and the ids that it lacks make up `ids`. A
+ *           push that is given up stays on the shards that have it: it is partial, its number is used up,
+ *           and `ids` refuse it with DP_PARTIAL (the last DP_REFUSED_MAX of them). In a synchronous run
+ *           `step` (t*) is the greatest step that a shard has open: steps below it are in the checkpoint.
  * Thread    Any, each with its own.
  * Memory    Heap: dp_union_clear.
  * Failure   DP_CORRUPT: a shard's ids or steps are none, naming the shard. DP_AGAIN: the shards are in different runs: cut again.

@@ -1,6 +1,7 @@
 /* Verify: whether a checkpoint is what its manifest says: every file there, of its size and checksum, and no other.
- * Promise   Nothing is changed. Each damaged, missing or surplus file is told by its path; DP_OK means that there was none.
- *           With `checksums` every byte is read, and each tail is read as an opening of it would; without, sizes and names are looked at.
+ * Promise   Nothing is changed. Each damaged, missing or surplus file is reported by its path. DP_OK means
+ *           that there was none. With `checksums` every byte is read, and each tail is read as an opening
+ *           of it would; without, sizes and names are looked at.
  * Thread    Any, one at a time.
  * Failure   DP_CORRUPT: something is damaged (err: the first, and how many). DP_UNSUPPORTED: a manifest of another format.
  *           DP_NOT_FOUND: there is no such checkpoint. What `progress` returned. */

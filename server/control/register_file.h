@@ -1,4 +1,4 @@
-/* Register file: stores the whole register as one atomic file in a directory.
+/* Register file: stores the register as one atomic file in a directory.
  *     write: temp file -> sync -> rename -> sync the directory
  * Promise   After a write that returned DP_OK, the new content survives a loss of power. After a failed
  *           write, a later read finds either the old content or the new, complete. The content that a read

@@ -1,18 +1,20 @@
-/* Register names: which values the product keeps in the register, which client may set each, and what a set must look like.
+/* Register names: the values that the product keeps in the register, the client that may set each, and the
+ * form of each.
  *     stores         servers, each the place of its own shards    server/control/stores.h
  *     generation     no request: the first server itself sets it  server/control/generation.h
  *     run/N/view     members of run N                             common/wire/view.h
  *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
  *     run/N/verdict  workers of run N                             worker/coordinate/decision.h
  *     others         anyone: their form is free, and nothing here reads them
- * Promise   A value of these names that is accepted unpacks in every reader, and follows from the version before it: what only
- *           grows does not shrink, and one set changes what one process may change. A run number is one that can have been
- *           chosen by now (common/model/stream.h), so a higher one is always free.
- *           Values of other names without a run are kept for ever. They share half of the register; runs always have the rest.
- *           A reader still checks: builds before this one accepted any bytes.
+ * Promise   An accepted value of these names unpacks in every reader and follows from the version before
+ *           it. Counts that only grow do not shrink, and one set changes only the fields of one process. A
+ *           run number is one that can have been chosen by now (common/model/stream.h), so a higher one is
+ *           always free. Values of other names without a run are kept for ever. They share half of the
+ *           register; runs always have the rest. A reader still checks: builds before this one accepted any
+ *           bytes.
  * Thread    Any: plain functions.
- * Failure   DP_INVALID names the value, the field and what was expected. DP_AGAIN: the run's number can be chosen within a minute.
- *           DP_NOMEM. */
+ * Failure   DP_INVALID names the value, the field and the expected content. DP_AGAIN: the run's number can
+ *           be chosen within a minute. DP_NOMEM. */
 #ifndef DP_CONTROL_REGISTER_NAMES_H
 #define DP_CONTROL_REGISTER_NAMES_H
 

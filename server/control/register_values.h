@@ -1,6 +1,6 @@
-/* Register values: the checks of the values that workers set (register_names.h): each field's range, and what may
- * follow the version before.
- * Why here  Their readers are workers and clients, which a server does not include. Each check names the file that
+/* Register values: the checks of the values that workers set (register_names.h): each field's range, and
+ * the changes that are allowed from the version before. Why here Their readers are workers and clients,
+ * which a server does not include. Each check names the file that
  *           describes the format; tests/unit/worker/coordinate runs every value that workers set through these checks.
  * Thread    Any: plain functions.
  * Failure   DP_INVALID names the field. DP_NOMEM. */

@@ -1,5 +1,6 @@
-/* Saved files: what a checkpoint has of a run besides its stores: the cluster file; the names of its keys and the columns of its
- * training file (data.names, data.columns), with which its weights are exported; its workers' step logs (training.steps).
+/* Saved files: the files of a run in a checkpoint, in addition to its stores. They are the cluster file,
+ * the names of keys and the columns of the training file for an export (data.names, data.columns), and the
+ * workers' step logs (training.steps).
  *     (cut) -> dp_saved_logs_read -> dp_saved_files_put, dp_saved_logs_put
  * A worker logs a push before it sends it, so a log that is read right after the cut has all of the cut's pushes. Names
  * and columns do not change in a run, and are there before its first push.

@@ -2,7 +2,7 @@
  * The workers' decisions (worker/coordinate/decision.h) are taken from before: a restored worker comes to the end of each
  * epoch that was not judged then, judges it on the same weights, and decides the same. All else is taken from after the cut:
  * shards must not know of a later view than the register.
- * Promise   No epoch that has pushes in the cut follows one that is not judged.
+ * Promise   If an epoch has pushes in the cut, the decision on every earlier epoch is in the register.
  * Thread    Any.
  * Failure   DP_AGAIN: cut again. An epoch began between the first copy and the cut; or, with `strict`, more than the workers'
  *           decisions changed. DP_CORRUPT: a copy is no register. */

@@ -1,11 +1,13 @@
-/* Cut: what a shard's part of a checkpoint is made from: all that it had in one turn.
+/* Cut: the source of a shard's part of a checkpoint: the shard's state in one turn.
  *     take: lsn, push ids and steps noted, the journal held, a link ordered at the store -> linked, and durable up to lsn -> drop
- * Promise   No row of the link is newer than `lsn`, and it has every push up to `after`: what the store was given before the turn is in
- *           the link, what it is given later is not, and `after` is the lsn of its marks before. The journal keeps all above `after`
- *           until it is let go, or the cut is dropped. Ids and steps are those of the turn; the ids without the pushes that are kept for the open
- *           step, which are no part of the rows.
+ * Promise   No row of the link is newer than `lsn`, and the link has every push up to `after`. It has all
+ *           writes that the store got before the turn, and none of the later ones. `after` is the lsn of
+ *           the marks before the turn. The journal keeps all above `after` until it is let go, or the cut
+ *           is dropped. Ids and steps are those of the turn. The ids exclude the buffered pushes of the
+ *           open step, since the rows do not have them.
  * Again     A cut may be taken again, under a higher number: the one before is dropped.
- * Hidden    A close that nothing may show yet (sync with backup members) is within lsn: a cut is not made before it is durable.
+ * Hidden    A step commit that no answer may show yet (sync with backup members) is within lsn. So a cut
+ *           waits until it is durable.
  * Thread    The shard's. Memory: ids and steps, until the cut is dropped.
  * Failure   `failed`: why the store could not make the link; the cut is to be dropped. A link that could not be removed is logged: the
  *           next opening removes it. */

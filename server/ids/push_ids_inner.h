@@ -1,5 +1,5 @@
-/* Push ids, inner: the structures behind push_ids.h, shared by push_ids.c, push_ids_pack.c and
- * push_ids_union.c only. */
+/* Push ids, inner: the structures of push_ids.h, shared by push_ids.c, push_ids_pack.c and push_ids_union.c
+ * only. */
 #ifndef DP_IDS_PUSH_IDS_INNER_H
 #define DP_IDS_PUSH_IDS_INNER_H
 

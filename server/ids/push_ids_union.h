@@ -1,4 +1,4 @@
-/* Push ids of several shards: what any of them has used up, and what one of them lacks of that.
+/* Push ids of several shards: the numbers that any of them has used up, and those that one of them lacks.
  * Every push goes to every shard, so two shards' ids differ by what was under way when they were taken.
  * Thread    Any, with ids of its own. */
 #ifndef DP_IDS_PUSH_IDS_UNION_H

@@ -1,8 +1,8 @@
 /* Two readings. The first is an opening's own (look, then replay without applying): it says what counts. The second, only
  * when asked for damage, goes over each file by itself and past damage, to name every record that an opening would
  * miss, not only the first.
- * Why  A record is looked for at each multiple of 64 bytes behind damage: a header that is whole and of the file's
- *      incarnation, with a greater lsn than the last, can only be of a later record of this file. */
+ * Why  After damage, each multiple of 64 bytes is checked for a record. An intact header with the file's
+ *      incarnation and a greater lsn than the last can only be of a later record of this file. */
 #include "server/inspect/inspect_journal.h"
 
 #include "common/env/read_only_disk.h"

@@ -1,10 +1,10 @@
 /* Inspect journal: a shard's journal, looked at without changing a byte of it.
- * Promise   The same result as an opening's, by the same code (journal_replay.h): which records it would
- *           replay, where the torn tail begins, whether it would refuse. Files are opened for reading only,
- *           and not locked. While a server runs, which writes and renames, the answer may be wrong; the
- *           caller asks dp_store_view_in_use() and says so.
+ * Promise   It finds the same as an opening, by the same code (journal_replay.h): the records to replay,
+ *           the begin of the torn tail, or a refusal. Files are opened for reading only, and not locked.
+ *           A running server writes and renames, so the answer may then be wrong. The caller asks
+ *           dp_store_view_in_use() and warns.
  * Thread    One.
- * Memory    All that is lent is lent for the call.
+ * Memory    Pointers are valid only during the call.
  * Failure   An opening's refusals (DP_CORRUPT, DP_UNSUPPORTED, DP_IO), after the segments were visited. */
 #ifndef DP_INSPECT_INSPECT_JOURNAL_H
 #define DP_INSPECT_INSPECT_JOURNAL_H

@@ -1,4 +1,4 @@
-/* What a journal records about itself: pages, pads, its end, and the claim of an idle journal.
+/* The journal's records about itself: pages, pads, its end, and the claim of an idle journal.
  *     idle:  sync what the mode has not synced -> write one page that claims all of it -> sync   (always in
  *     this order)
  * Why   Headers written after a record was durable claim it. Nothing follows the last record, so damage to it

@@ -1,8 +1,8 @@
 /* Journal stage: a queue of the bytes that were appended and are not written yet. Each chunk is a contiguous
  * part of one segment.
  *     put, put, ... (the shard)  ->  close (pads)  ->  write out, oldest first (one thread at a time)
- * Promise   Chunks start and end at whole pages and are written once, in order. A chunk leaves the queue when
- *           it is written, so everything before the queue's first chunk is written.
+ * Promise   Chunks start and end at page boundaries and are written once, in order. A chunk leaves the
+ *           queue when it is written, so everything before the queue's first chunk is written.
  * Thread    The shard's thread puts; it copies without the lock. The shard closes a chunk or, while no record
  *           is being put, the holder of the lock. The thread that set `writing` writes.
  * Memory    DP_JOURNAL_CHUNKS chunks of DP_JOURNAL_CHUNK_BYTES, on 2 MB pages that are touched at their first

@@ -1,4 +1,4 @@
-/* Record: what the journal keeps of one change, with all that is needed to make it again. Little endian:
+/* Record: one change in the journal, with all that a replay needs to apply it again. Little endian:
  *     format u32 (2) | sections u32 | stream u64 | number u64 | rate f32 | status u32 |
  *     kind u32 | members u32 | run u32 | rank u32 | step u64 | examples u64 | view u64 |
  *     sections times: table u32 | rows u32 | type u32 (0 f32, 1 bf16) | dim u32
@@ -13,7 +13,8 @@
  *           5 VOID: nothing. It takes the place of a record that is left out of a copied journal (server/checkpoint), so
  *           that the lsns of the others stay. Only its head.
  *           members of a push: 1: run, rank, step, examples and view are those of its member; 0: it named none.
- * Memory    Encoded pieces point into the request and the view; what is decoded points into the record. */
+ * Memory    Encoded pieces point into the request and the view. A decoded record points into the encoded
+ *           one. */
 #ifndef DP_JOURNAL_RECORD_H
 #define DP_JOURNAL_RECORD_H
 

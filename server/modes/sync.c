@@ -1,7 +1,8 @@
-/* sync: pushes of the open step are kept, and its close applies them at once (step_buffering.h, close.h). A pull for the open step goes; one for a
- * later step is held; one for the step before, by a process that starts again within it, gets the weights of then.
- * sync:B: the open step is gathered once all of its members but B have pushed it (Chen et al. 2016). A push of a step that was closed without
- * it is dropped; a pull for a closed step goes, and sees the open one.
+/* sync: pushes of the open step are kept, and its close applies them at once (step_buffering.h, close.h). A
+ * pull for the open step proceeds. A pull for a later step is blocked. A restarted process may pull for the
+ * step before, and gets the weights of that step. sync:B: the open step is gathered once all of its members
+ * but B have pushed it (Chen et al. 2016). A push for a step that was closed without it is dropped. A pull
+ * for a closed step proceeds, and sees the open one.
  * Why       While a close is due, or with backup members not durable, pulls wait: a pull sees exactly the steps before its own, and nothing
  *           shows a choice that a crash could take back. */
 #include "common/base/bf16.h"

@@ -1,10 +1,10 @@
 /* Restore copy: one shard of a checkpoint becomes a store with its journal, as that shard would be found after a crash at the cut.
  *     files out of the pool -> the tail as `journal` -> marks: own ones, with a new id; ids and steps of all shards; tables
- * Promise   When it returns everything is durable but the directory's own name. The next opening replays the tail and has the
- *           checkpoint's rows, push ids and steps.
+ * Promise   When it returns, everything is durable except the directory's own name. The next opening
+ *           replays the tail and has the checkpoint's rows, push ids and steps.
  * Thread    Any.
- * Failure   DP_CORRUPT: a file of the checkpoint is missing or damaged (named). DP_FULL, DP_IO. What was made stays: the caller
- *           removes it. */
+ * Failure   DP_CORRUPT: a file of the checkpoint is missing or damaged (named). DP_FULL, DP_IO. The caller
+ *           removes the incomplete store. */
 #ifndef DP_RESTORE_RESTORE_COPY_H
 #define DP_RESTORE_RESTORE_COPY_H
 

@@ -1,12 +1,12 @@
 /* Restore split: a checkpoint of one number of shards becomes the stores of another.
  *     for each old shard whose range meets one of ours: copied (restore_copy.h), recovered (restore_source.h), its rows written into
  *     our stores by range, removed -> marks
- * Promise   The stores are clean and durable but their names in `building`: they have every row of their ranges, each counted, all tables,
- *           and the ids and steps of all shards. Their journals begin behind the greatest lsn of all old shards, so that a push is newer
- *           than any row.
- * Room      Beside the new stores, that of one old shard at a time (linked where that is possible).
+ * Promise   The stores are clean and durable, except for their names in `building`. They have every row of
+ *           their ranges, each counted, all tables, and the ids and steps of all shards. Their journals
+ *           begin after the greatest lsn of all old shards, so every push is newer than any row.
+ * Room      The disk needs space for the new stores and for one old shard at a time (linked if possible).
  * Thread    One.
- * Failure   As those. What was made stays: the caller removes `building`. */
+ * Failure   As those. The caller removes `building`. */
 #ifndef DP_RESTORE_RESTORE_SPLIT_H
 #define DP_RESTORE_RESTORE_SPLIT_H
 

@@ -10,7 +10,8 @@
  *           The bound has a day of slack, for clocks that differ. A client that hears "too old up to N" takes N + 1,
  *           which is within the bound a second later at most. Until then, and for clocks that differ by up to a
  *           minute, it hears AGAIN.
- * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. */
+ * Limit     If a server's clock was set back, or is a day late compared with shard 0, it refuses new
+ *           streams and says so. */
 #include "server/shard/admission.h"
 
 #include <inttypes.h>

@@ -2,12 +2,12 @@
  *     a pull's verdict is HELD -> add: it leaves its session's order -> HELD at once and every 250 ms, with the
  *     member that it waits for -> its verdict changes: back into its session | its deadline passes: TIMEOUT |
  *     drain: STOPPING
- * Why       The push that it waits for may come after it in its own session; so it must not keep its place, nor
- *           may it use up the places of pushes: it counts as done in its session's order, and has bounds of its
- *           own. At these bounds it is answered AGAIN and counts as done too: later requests go on.
- * Promise   A pull is blocked once: a resend renews peer and deadline, and is answered HELD. Its session is not
- *           forgotten. The pull of a process that was replaced, or whose run is over, goes back to its session,
- *           where it is checked again.
+ * Why       The push that a pull waits for may come after it in the same session. So a blocked pull counts
+ *           as done in its session's order. Blocked pulls have bounds of their own, so they use no space
+ *           for pushes. A pull beyond these bounds gets AGAIN, and later requests go on.
+ * Promise   A pull is blocked only once: its resend renews peer and deadline, and is answered HELD. Its
+ *           session is not forgotten. The pull of a process that was replaced, or whose run is over, goes
+ *           back to its session, where it is checked again.
  * Holds     count is the sum of its sessions' `held`; each pull here was HELD by `changes`, or `more` is set.
  * Thread    The shard's. Memory: the pulls. */
 #ifndef DP_SHARD_BLOCKED_PULLS_H

@@ -1,9 +1,9 @@
-/* Close: commits synchronous steps on a shard. When the pushes of the open step are durable, all of them or, with
- * B backup members, all but B, they become one change:
+/* Close: commits synchronous steps on a shard. When all pushes of the open step are durable (with B backup
+ * members: all but B), they become one change:
  *     complete -> its keys and sums gathered, while its pushes become durable -> due -> a request of the shard's
  *     own: rows found -> a close record, with their weights of before -> sums applied -> next step
- * Why       As a request it goes through the schedule like a push: its rows may have to be read, the cache may have
- *           no room, the journal's disk may be behind. It is never refused: where the journal has no room it comes
+ * Why       A close is a request, so the schedule handles it like a push: it may wait for rows, for the
+ *           cache or for the journal's disk. It is never refused: if the journal is full, it is tried
  *           again.
  * Order     While it is due all pulls wait (wait STEP): a client with an acknowledged push sees that push. They do
  *           not wait until the close is durable: the buffered pushes are, and make the same close again.

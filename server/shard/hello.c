@@ -1,7 +1,7 @@
-/* Hello: a client's session, and where it asks for one a stream of its own. And the positions: which numbers of a stream this shard
- * has applied when a worker that was started again asks (push_replies.h).
- * Order     A hello has no place in a session's order: it must be answered while the session is stuck. It moves `expected`
- *           forward only: all below it were answered. */
+/* Hello: opens a client's session and, on request, a stream for the client alone. Also answers a restarted
+ * worker's question which numbers of a stream this shard has applied (push_replies.h).
+ * Order     A hello is outside a session's order, because it must be answered while the session is stuck.
+ *           It only moves `expected` forward: all lower numbers were answered. */
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 

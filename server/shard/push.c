@@ -2,10 +2,10 @@
  *     member may push? -> check values -> stream admitted? -> (stream, number) seen? -> find the rows, room for new ones
  *     (misses.c, room.c) -> new rows -> append to the journal -> apply -> remember the number -> hold the answer until it is
  *     durable                                                                        (this order, always)
- * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
- *           not take effect after later pushes. Room before rows: nothing is half applied. A new row
- *           without a push applied to it equals no row: what a failure leaves behind is invisible. Rows never
- *           hold a push that the journal's order does not know.
+ * Why       A push that is refused for good has used up its number. Otherwise its stream would stall, or it
+ *           could take effect after later pushes. Room before rows: nothing is half applied. A new row
+ *           without an applied push equals no row, so a failure leaves nothing visible. Rows never hold a
+ *           push that the journal's order does not know.
  * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
  *           number and its rows are looked for each time, as others' pushes and reads may have changed them. */
 #include "server/modes/step_rules.h"

@@ -1,6 +1,7 @@
 /* Push replies: a push is answered when the journal is durable past it; a repeated push, when it is durable past the last one
- * appended, so that the first copy is durable too; a refusal that used up a number likewise: after a crash it must still be used
- * up. What a worker that was started again hears of its positions waits alike: it skips them, and a crash must not take one back.
+ * appended, so that the first copy is durable too; so is a refusal that used up a number: after a crash the
+ * number must still be used up. The answer to a restarted worker about its positions waits in the same way:
+ * the worker skips them, so a crash must not undo one.
  *     hold -> (durable) -> turn: answered; the journal is lost -> all that wait are refused
  * Holds     The order of their lsns.
  * Thread    The shard's. */

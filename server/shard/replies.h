@@ -1,6 +1,6 @@
 /* Replies: how a shard answers and refuses.
- * Promise   No request is refused for good for a lack of this server: the client hears why, with AGAIN, and tries
- *           until its deadline.
+ * Promise   If this server lacks a resource, the request is not refused for good. The answer AGAIN names
+ *           the reason, and the client retries until its deadline.
  * Thread    The shard's. Memory: a reply's frames are taken over. */
 #ifndef DP_SHARD_REPLIES_H
 #define DP_SHARD_REPLIES_H

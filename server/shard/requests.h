@@ -1,5 +1,6 @@
-/* What a shard does with each kind of request. Those in their session's order (pull, push, create_table) say what became of
- * them, and turn.c answers; the others are answered at once, or held (hello: it takes the request over where it leaves NULL).
+/* Requests: the handler of each kind of request to a shard. Those in their session's order (pull, push,
+ * create_table) say what became of them, and turn.c answers; the others are answered at once, or held
+ * (hello: it takes the request over where it leaves NULL).
  * Thread    The shard's. */
 #ifndef DP_SHARD_REQUESTS_H
 #define DP_SHARD_REQUESTS_H

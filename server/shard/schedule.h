@@ -1,10 +1,10 @@
 /* Schedule: whose request is done next, and which requests wait for what.
  *     admitted -> run -> (done: the session's next) | park(reason) -> wake -> run -> ...
- * Reasons   A request in a session's order is parked for a reason that has a line in rules[] (schedule.c): in which
- *           order waiting sessions are tried, and the answer when a deadline passes. A hello that waits for streams
- *           has no session yet: it waits in a queue of its own. A new reason: a line in common/base/wait.h, one in
- *           rules[], one in will_wake() (turn.c), which says why waiting sessions will be woken, and the verbs below
- *           where the wait begins and ends.
+ * Reasons   A request in a session's order is parked for a reason. Each reason has a line in rules[]
+ *           (schedule.c): the order in which waiting sessions are tried, and the answer when a deadline
+ *           passes. A hello that waits for streams has no session yet: it waits in a queue of its own. To
+ *           add a reason, add a line in common/base/wait.h, one in rules[] and one in will_wake() (turn.c:
+ *           why waiting sessions will be woken). Call the verbs below where the wait begins and ends.
  * Promise   One request of a session is parked or being done at a time. Requests that wait for the same thing wait
  *           in the order in which they came; one that is tried again and waits for the same keeps its place.
  * Holds     A session is in the queue of `session->waits` or, with DP_WAIT_NONE, in none; one that is parked is in a

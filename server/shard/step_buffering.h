@@ -1,16 +1,17 @@
 /* Step buffering: keeps the pushes of synchronous steps until their step is closed (close.h).
  *     new by its id, next of its member -> check: the open step, one rate, bounds of the step -> memory -> append to the journal -> kept
- * Why       The bounds of a step are checked as its pushes come: its close is a request that may take half of the cache, and a
- *           record that must fit into a segment of the journal, of which the pushes and closes of two steps and more are needed
- *           at a time (step_buffer.h). An answered push is never given up.
- *           Only pushes of the open step are kept: a push of a later step, of a member whose pulls touched other shards, is
- *           answered AGAIN. So the pushes of a step lie between two closes in the journal, and no close that is replayed
- *           needs one from below the floor.
+ * Why       The bounds of a step are checked when its pushes arrive, because an answered push is never
+ *           given up. The close may take half of the cache. Its record must fit into a segment of the
+ *           journal, which has the pushes and closes of at least two steps (step_buffer.h). Only pushes of
+ *           the open step are kept: a push of a later step, of a member whose pulls touched other shards,
+ *           is answered AGAIN. So the pushes of a step lie between two closes in the journal, and no close
+ *           that is replayed needs one from below the floor.
  * Reappends While a step is open no segment beyond its floor is recycled (step_buffer.h), but each opening takes a segment, and
- *           views, dropped pushes and others are appended. So that a step that stays open does not fill the journal, its kept
- *           pushes and then the weights from before the last close are appended again once the store has all up to the
- *           floor and half of the journal is full; the floor is behind those then. A replay that finds the same pushes
- *           twice, or a part of them, takes them once. Where not all could be appended the floor stays.
+ *           views, dropped pushes and others are appended. A step that stays open must not fill the
+ *           journal. So its kept pushes, and then the weights from before the last close, are appended
+ *           again. This happens once the store has all up to the floor and half of the journal is full. The
+ *           floor then moves past the old records. A replay that finds the same pushes twice, or a part of
+ *           them, takes them once. Where not all could be appended the floor stays.
  * Thread    The shard's. */
 #ifndef DP_SHARD_STEP_BUFFERING_H
 #define DP_SHARD_STEP_BUFFERING_H

@@ -4,8 +4,9 @@
  * Why       Completed first: a parked request goes on before a later one of its session is looked at. One
  *           request of a session is parked or being done at a time: requests of a session take effect in
  *           the order of their sequence numbers. One commit, at the end: the turn's pushes share a sync.
- *           Nothing in a turn waits (blocking.h asserts it); what must be waited for is a job or the commit thread's. One
- *           exception: in mode process the journal is written, to the page cache, at the end.
+ *           Nothing in a turn waits (blocking.h asserts it). Work that waits is done by jobs or by the
+ *           commit thread. One exception: in mode process the journal is written, to the page cache, at the
+ *           end.
  * Holds     A push that was answered OK was applied in full, and is durable (push_replies.h); a request that was not
  *           applied changed no row. */
 #include "common/base/blocking.h"

@@ -1,13 +1,13 @@
 /* View requests: a client hands a shard the view that the shard lacks.
  *     view_put -> it is one of this run, or of a later one -> journaled -> acted on -> AGAIN, until the record is durable
  *     -> answered with the number acted on, and to a member that returns, with whether it takes part here
- * Promise   A shard acts on the newest view that it was given. An older one of the same run changes nothing, and is answered
- *           with the newer number; a view that cannot be of the same run, or is of an older one, is refused.
- *           So is a run that no process can have begun (as of pushes: admission.h), and a number that no register has come
- *           to: else one peer's random bytes would shut out all later runs and views.
- *           Once it was answered, no crash takes it back: a process that has joined asks where to go on, and nothing that
- *           the one before it sends is taken any more. Requests that name it go on at once: what they change stands behind
- *           the view in the journal. */
+ * Promise   A shard acts on the newest view that it was given. An older view of the same run changes
+ *           nothing, and is answered with the newer number. A view that cannot be of the same run, or is of
+ *           an older run, is refused. So is an impossible run number (as for pushes: admission.h) or view
+ *           number. Otherwise one peer's random bytes would shut out all later runs and views. After the
+ *           answer no crash undoes the view. A process that has joined asks where to continue, and no
+ *           request of the process before it is accepted any more. Requests that name the view proceed at
+ *           once: their changes follow the view in the journal. */
 #include "server/shard/requests.h"
 #include "server/shard/shard_state.h"
 

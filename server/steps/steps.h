@@ -1,17 +1,19 @@
-/* Steps: what a shard knows of the members of a run: who they are (the view), how many steps each has finished on this shard, and
- * which step is open. Pure state and rules: no I/O, no clock.
+/* Steps: a shard's state of the members of a run: the view, the number of steps that each has finished on
+ * this shard, and the open step. Pure state and rules: no I/O, no clock.
  *     look at a view -> (the journal has it) -> take -> check a member -> pull: go, held, old weights; push: go, keep -> pushed
  *     sync: ... -> all, or all but B, have pushed the open step -> closed -> the next step is open
- * Returns   A view may let a member that has left take part again, from a later step on. The shard accepts that where it has not passed
- *           the step; else the member takes part in nothing here until a view names a later one. A member that returns pushes nothing before all
- *           shards have accepted: so no step is closed with it on one shard and without it on another. What it pushed before it left
- *           still counts for the steps below `former`.
- * Finished  A member has finished the steps below next[rank]; where that is not below its `until`, all that ever come.
- * Rules     What a mode says to pulls and pushes is in server/modes, a file for each mode; here is what it is said of.
+ * Returns   A view may let a removed member take part again, from a later step on. The shard accepts that
+ *           if it has not passed the step. Otherwise the member takes part in nothing here until a view
+ *           names a later step. A returning member pushes nothing before all shards have accepted. So no
+ *           step is closed with it on one shard and without it on another. Its earlier pushes still count
+ *           for the steps below `former`.
+ * Finished  A member has finished the steps below next[rank]. If that is not below its `until`, it has
+ *           finished all steps.
+ * Rules     The rules of a mode are in server/modes, a file for each mode. They read the state here.
  * Open      Of a mode that applies steps at once: the step whose pushes are gathered. It is gathered once all of its members, but as many as
  *           the mode has backups, have pushed it.
  * Skipped   Such a mode: steps without members, between those of members that left and of one that returns, are never open.
- * Promise   A verdict changes only where `changes` does, or with the member's own requests.
+ * Promise   A verdict changes only when `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.
  * Thread    The shard's. Memory: the view's members. Failure: a refused view changed nothing. */
 #ifndef DP_STEPS_STEPS_H

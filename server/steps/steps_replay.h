@@ -1,6 +1,6 @@
-/* Steps replay: what the journal's records say of views and steps, taken in again at an opening, in their order.
- * Promise   Steps, kept pushes and the weights from before the last close are those of before the crash. What the marks have
- *           already (steps_mark.h) changes nothing.
+/* Steps replay: restores views and steps from the journal's records at an opening, in their order.
+ * Promise   Steps, kept pushes and the weights from before the last close are those of before the crash.
+ *           Records that the marks already include (steps_mark.h) change nothing.
  * Thread    The shard's, at its opening. */
 #ifndef DP_STEPS_STEPS_REPLAY_H
 #define DP_STEPS_STEPS_REPLAY_H

@@ -5,9 +5,9 @@
  *           (tests/lib/fake_store.h) that completes jobs in the order a test asks for. The shard sees no
  *           thread: it submits, goes on, and asks for completed jobs at each turn.
  * Promise   A marks job is durable when completed with DP_OK, and so is every write completed before it. A
- *           write completed with DP_OK is in the store; a crash before the next completed marks job may take
- *           it back as a whole. Writes become visible in the order of submission. Reads see every write that
- *           completed before they were submitted.
+ *           write completed with DP_OK is in the store. A crash before the next completed marks job may
+ *           undo the complete write. Writes become visible in the order of submission. Reads see every
+ *           write that completed before they were submitted.
  * Memory    A job and all it points to belong to the store from submit to completed.
  * Thread    The shard's thread calls all functions, except where another rule is given.
  * Failure   The job's status and error tell: IO (disk), CORRUPT (checksum, width), FULL (no space). A write

@@ -3,7 +3,7 @@
  * Promise   Nothing in the directory is written, created, renamed or locked. The view shows what was written
  *           back when it was opened; it shows no rows that are only in a
  *           journal or in a running server's memory. Checksums are verified on every read.
- * Live      Beside a running server (dp_store_view_in_use) the view is the state of one moment. RocksDB may
+ * Live      While a server runs (dp_store_view_in_use), the view is the state of one moment. RocksDB may
  *           remove a file between listing and opening it: open retries, and gives up with DP_CORRUPT or
  *           DP_IO.
  * Thread    One.

@@ -1,4 +1,5 @@
-/* Older: what a version before left in a store's directory that only it can complete. Private to the room.
+/* Older: files of an earlier version in a store's directory that only that version can complete. Private to
+ * the room.
  * Thread    Any.
  * Failure   DP_UNSUPPORTED, with the way out. */
 #ifndef DP_STORE_REPAIR_OLDER_H

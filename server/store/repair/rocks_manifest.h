@@ -5,9 +5,9 @@
  *           the log's end. It silently drops that record and all that follow. So one flipped bit in a length or a type would make
  *           files of rows disappear, and RocksDB would then remove them. But it refuses a record that lacks sectors in its middle,
  *           though a loss of power may leave just that of a write that was never synced.
- * Promise   seal: all records up to it are intact and durable. check: they still are, else DP_CORRUPT with file and offset. mend
- *           cuts whole records off the end, none of them sealed, or changes nothing. What is cut off is first kept, durably, in
- *           manifest.torn (the next one replaces it).
+ * Promise   seal: all records up to it are intact and durable. check: they still are, else DP_CORRUPT with
+ *           file and offset. mend cuts complete, unsealed records off the end, or changes nothing. The part
+ *           that is cut off is first kept, durably, in manifest.torn (the next cut replaces it).
  * Sound     No journal segment is recycled before the marks have the seal of its rows. So an ingest that is cut off is replayed;
  *           and without a merge that is cut off, tables are missing, and RocksDB refuses the store.
  *           A manifest with a higher number than the seal's is one that an opening began before it could store marks: RocksDB

@@ -1,5 +1,5 @@
-/* Rocks text: what RocksDB's error texts say about damage; its C API says it in no other way. Private to the
- * room.
+/* Rocks text: finds the kind of damage in RocksDB's error texts, since its C API gives no other sign.
+ * Private to the room.
  * Thread    Any. */
 #ifndef DP_STORE_REPAIR_ROCKS_TEXT_H
 #define DP_STORE_REPAIR_ROCKS_TEXT_H
