@@ -1,4 +1,4 @@
-/* Bench: the subcommand `downpour bench`. argv and what it returns: as those of deploy/cli/commands.h. */
+/* Bench: the subcommand `downpour bench`. Arguments and result are those of deploy/cli/commands.h. */
 #ifndef DP_BENCH_BENCH_H
 #define DP_BENCH_BENCH_H
 

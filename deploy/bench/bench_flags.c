@@ -1,4 +1,4 @@
-/* The flags of 'downpour bench': what they are, and what comes of them. */
+/* The flags of 'downpour bench': their table, and the plan that they give. */
 #include "deploy/bench/bench_inner.h"
 
 #include "common/base/parse.h"

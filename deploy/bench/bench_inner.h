@@ -1,5 +1,5 @@
-/* What the files of 'downpour bench' share: its parsed flags, and the state of the measurements at one width.
- * Private to them. */
+/* Shared by the files of 'downpour bench': its parsed flags, and the state of the measurements at one
+ * width. Private to them. */
 #ifndef DP_BENCH_BENCH_INNER_H
 #define DP_BENCH_BENCH_INNER_H
 

@@ -1,4 +1,4 @@
-/* generate: data whose true model is known, and what that model reaches on it.
+/* generate: data from a known model, and the metrics of that model on the data.
  *     rows, one by one -> FILE or standard output;  figures -> standard output, or standard error beside the rows */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/generate_clicks.h"

@@ -1,4 +1,4 @@
-/* Answer parts: the clauses of which the first paragraph of a comparison's page (compare_answer.c) is made.
+/* Answer parts: the clauses of the first paragraph on a comparison's page (compare_answer.c).
  * Promise   Each writes to the stream of the answer; a statement about two modes is a claim that holds
  *           (claims.h), or the interval of one that is not shown, marked as such.
  * Memory    The caller's: claims are borrowed. */

@@ -1,7 +1,8 @@
-/* compare: the same job in several modes, each with several seeds, beside each other.
+/* compare: runs the same job in several modes, each with several seeds.
  *     plan -> directory -> (--lr-grid: every rate of every mode -> the best of each) -> for each seed: every mode ->
  *     statistics -> report.json -> page
- * Why   Modes take turns seed by seed, and another one begins each round, so that a machine whose speed drifts drifts for all alike. */
+ * Why   Modes take turns seed by seed, and a different mode begins each round. So a drift of the machine's
+ *       speed affects all modes alike. */
 #include "deploy/compare/compare_commands.h"
 #include "deploy/compare/compare_earlier.h"
 #include "deploy/compare/compare_job.h"

@@ -1,4 +1,4 @@
-/* Diverged: what is left after a run whose training has diverged, and what a user can do: the commands that work, with a concrete rate.
+/* Diverged: the state after a diverged training, and the commands that still work, with a concrete rate.
  * Thread    One. */
 #ifndef DP_RUN_DIVERGED_H
 #define DP_RUN_DIVERGED_H

@@ -1,4 +1,4 @@
-/* Folder: the directory of a local run, and what this command has made in it.
+/* Folder: the directory of a local run, and the files that this command has made in it.
  *     lock  failure.json  cache/  current -> runs/2
  *     runs/2/  cluster.conf  report.json  run.json  origin.json  columns.csv  names.tsv  steps-0.log  samples.json  log/  best/
  *              store/server-0 (or store -> ../1/store, of the run that it continues)  cache -> ../../cache
@@ -8,7 +8,7 @@
  *           `current` leads to a run that has trained, or to the only one. It is renamed once, when the servers have accepted a new
  *           run, so whatever ends a command, the next one finds the earlier run or the new one. Only then other stores are removed.
  *           Runs that continue on one store stay in runs/, each with its report and logs. A number is never given twice.
- *           It can be moved as a unit: its cluster files name what lies in it relative to themselves.
+ *           It can be moved as a unit: its cluster files have relative paths to the files in it.
  * Files     folder.c, folder_runs.c, folder_cluster.c.
  * Failure   DP_IO naming the path; DP_IN_USE: another command is at work in it.                          */
 #ifndef DP_RUN_FOLDER_H

@@ -1,7 +1,7 @@
 /* The cluster of a run's directory, wherever that is by now.
  *     cluster file -> where it says that the stores are -> those of this directory instead -> all shards are there
- * Why       Cluster files of older builds have absolute paths. Where a copy lies, these lead to another directory, and to other
- *           weights: so nothing is taken from a path in the file but the form that it has. */
+ * Why       Cluster files of older builds have absolute paths. In a copied directory such paths lead to the
+ *           original, with other weights. So only the form of a path in the file is used, not the path. */
 #include "deploy/run/folder.h"
 
 #include "server/layout.h"

@@ -2,8 +2,8 @@
  *     plan (flags) -> prepare (score.conf, score.keys) -> start (the observer) -> stop (its last sample) -> score (samples.json)
  * Files     In the run's directory: score.conf: its cluster file with the set to score; score.keys, samples: removed when the samples
  *           are scored; samples.json: the metrics of each sample (scoring.h), or {"error": "..."}.
- * Promise   Nothing of this fails the run: what went wrong is said in one line, and stands in samples.json. Without --sample-every
- *           every step does nothing.
+ * Promise   A failure here does not fail the run. It is reported in one line, and in samples.json. Without
+ *           --sample-every every step does nothing.
  * Thread    One. */
 #ifndef DP_RUN_OBSERVED_H
 #define DP_RUN_OBSERVED_H

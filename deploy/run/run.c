@@ -1,8 +1,8 @@
-/* run: a whole training on this machine.
+/* run: a complete training on this machine.
  *     plan (run_plan.c: flags -> directory -> cluster file) -> servers -> (they answer) -> workers -> (they end) ->
  *     servers stopped -> result
- * Why   The cluster file is written before anything is started: whatever happens after, it says what the
- *       store is. An earlier run stays the directory's current one until a worker has reported its first
+ * Why   The cluster file is written before anything is started, so it describes the store after any later
+ *       failure. An earlier run stays the directory's current one until a worker has reported its first
  *       progress: by then the servers have accepted its tables. */
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/progress.h"

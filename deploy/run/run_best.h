@@ -1,5 +1,5 @@
-/* Run best: the checkpoint of a run's best epoch, `best` in its directory, which worker processes have made
- * (worker/coordinate/best_epoch.h).
+/* Run best: restores a run's stores from the checkpoint of its best epoch. Workers made that checkpoint in
+ * `best` in the run's directory (worker/coordinate/best_epoch.h).
  *     (a run's workers and servers have ended) -> restore: the run's stores have its weights
  * Thread    One. */
 #ifndef DP_RUN_RUN_BEST_H

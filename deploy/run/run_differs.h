@@ -1,6 +1,6 @@
-/* Run differs: in what a training is not the one that a store was trained by, key by key.
- * A key counts unless it is known not to change what is trained: where processes are, how long one waits, what computes, how
- * much memory is used, and the files that runs make. Of data files the contents decide, where they are known, not their names.
+/* Run differs: the differences between a training and the earlier one of a store, key by key. A key counts
+ * unless it cannot change the training: places of processes, timeouts, the device, memory limits, and the
+ * files that runs make. Data files are compared by content if it is known, not by name.
  * Thread    Any: plain functions. */
 #ifndef DP_RUN_RUN_DIFFERS_H
 #define DP_RUN_RUN_DIFFERS_H

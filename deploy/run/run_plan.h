@@ -1,8 +1,8 @@
-/* Run plan: what a run is to be, settled before anything is started:
+/* Run plan: all decisions on a run that are made before anything is started:
  *     flags -> cluster -> directory (made, locked) -> places, ports -> the earlier run there is trained on, stays, or refuses
  *     -> runs/N made -> spools filled -> number -> stores restored -> cluster.conf
- * Promise   What can be refused is refused before the directory's earlier run is touched.
- * Memory    The caller's {.folder.lock = -1}; what was made is left to it, after a failure too. */
+ * Promise   Every refusal comes before a change to the directory's earlier run.
+ * Memory    The caller's {.folder.lock = -1}. The caller frees the plan's parts, also after a failure. */
 #ifndef DP_RUN_RUN_PLAN_H
 #define DP_RUN_RUN_PLAN_H
 

@@ -1,9 +1,11 @@
-/* Second: a run in a directory that has had one. Which of the three it is to be is the user's to say, unless nothing differs:
+/* Second: a run in a directory that has had one. The user chooses one of three ways, unless nothing
+ * differs:
  *     finished, and nothing differs   trained on from its weights, as the next run; with --continue whatever differs
  *     --resume                        the same run, to its end
  *     --fresh                         another one, which takes its place when it trains (folder_runs.c)
- * Failure   DP_EXISTS: it may not be what was meant, and what would be; DP_NOT_FOUND: there is none. What differs is shown on
- *           standard error, a line each. DP_CORRUPT: of a run that has trained a store is missing. */
+ * Failure   DP_EXISTS: the user must choose; the text lists the ways. DP_NOT_FOUND: there is no earlier
+ *           run. Standard error shows each difference in a line. DP_CORRUPT: the run has trained, and one
+ *           of its stores is missing. */
 #ifndef DP_RUN_RUN_SECOND_H
 #define DP_RUN_RUN_SECOND_H
 

@@ -1,8 +1,8 @@
-/* Run state: what is known of a run beside its cluster file, in its directory:
+/* Run state: the facts about a run in its directory, in addition to its cluster file:
  *     run.json       whether it is finished, how many epochs it trained, and what its data files were
  *     steps-W.log    how far each worker has come (worker/history/step_log.h)
- * Promise   run.json says "finished" only when the whole training ended well; it lies with the weights, so a copy of the
- *           directory says it, too. Runs of older versions have none: known is false.
+ * Promise   run.json says "finished" only when the complete training ended well. It is next to the weights,
+ *           so a copy of the directory has it, too. Runs of older versions have none: known is false.
  * Failure   A file that is damaged or missing makes things unknown, never wrong; writing: DP_IO naming the path. */
 #ifndef DP_RUN_RUN_STATE_H
 #define DP_RUN_RUN_STATE_H

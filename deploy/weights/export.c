@@ -1,6 +1,7 @@
 /* export: the weights of a run as files for other programs, with the names that keys had.
  *     weight_tables.h -> one table into a file | all into a directory, the manifest last | all into one file of tensors
- * Why       The manifest comes last, and an earlier one goes first: a directory with a manifest is a whole export. */
+ * Why       An earlier manifest is removed first, and the new one is written last. So a directory with a
+ *           manifest is a complete export. */
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/options.h"
 #include "deploy/weights/export_file.h"

@@ -4,8 +4,8 @@
  *     text  for each row its name and its weights, blanks between; with a line "ROWS WIDTH" in front where `head` (word2vec's form)
  * Names     In both, control characters and the backslash are written \xHH; in text blanks and a # in front
  *           are, too.
- * Promise   A file is there whole or not at all; the names before their weights. Equal runs give equal
- *           bytes.
+ * Promise   A file is complete or missing. The names are written before their weights. Equal runs give
+ *           equal bytes.
  * Failure   DP_IO, DP_FULL naming the file, and the failures of weight_tables.h. */
 #ifndef DP_WEIGHTS_EXPORT_FILE_H
 #define DP_WEIGHTS_EXPORT_FILE_H

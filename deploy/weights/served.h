@@ -1,11 +1,12 @@
 /* Served: the stores of a run's directory, opened for reading by servers of this command's own.
  *     open (shared lock, cluster, scratch) -> start (free ports, read-only servers, client) -> end -> clear
- * Promise   Nothing in the run's directory is written: what is needed beside it lies in a directory of this command's own. That is
- *           removed at the end; only where a process failed without a word of its own its logs stay, and are named.
- *           That a run is not finished is said on standard error, with how far it is and what finishes it.
+ * Promise   Nothing in the run's directory is written: other files are in a directory of this command's
+ *           own. That is removed at the end. If a process failed without a message, its logs stay and are
+ *           named. Standard error warns of an unfinished run: how far it is, and the command that finishes
+ *           it.
  * Thread    One.
- * Failure   open: as dp_folder_open_to_read and dp_folder_cluster, naming what is wrong with the directory. start: DP_STOPPING where a
- *           signal came or a server ended; `end` tells which. */
+ * Failure   open: as dp_folder_open_to_read and dp_folder_cluster, naming what is wrong with the directory.
+ *           start: DP_STOPPING after a signal or the end of a server; `end` reports which. */
 #ifndef DP_WEIGHTS_SERVED_H
 #define DP_WEIGHTS_SERVED_H
 

@@ -6,7 +6,8 @@
  * Promise   As served.h: nothing in the directory is written. Weights are those that its servers would serve, the pushes that only a
  *           journal has included.
  * Thread    One.
- * Failure   Naming what is wrong with the directory and what to do about it; DP_NOT_FOUND: the file of names is missing. */
+ * Failure   The text names the fault of the directory and the remedy. DP_NOT_FOUND: the file of names is
+ *           missing. */
 #ifndef DP_WEIGHTS_WEIGHT_TABLES_H
 #define DP_WEIGHTS_WEIGHT_TABLES_H
 
