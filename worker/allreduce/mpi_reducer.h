@@ -1,10 +1,10 @@
 /* MPI reducer: a reducer (reducer.h) over all ranks that mpirun started. The only place that sees MPI.
  *     open (MPI_Init) -> ... -> close (MPI_Finalize), or end_job
- * Meet      Each rank tells rank 0 that it has come, and rank 0, when all have, tells each. They look every 100 us and sleep in between:
- *           a rank that waits leaves the processor to one that computes, which MPI's own waits do not. The sum comes
- *           after it, so its time is that of the sum.
- * Promise   Every wait ends: meet by its limit, after which rank 0 names who did not come; MPI's blocking calls by the watchdog. If a
- *           rank's process dies, mpirun ends the others.
+ * Meet      Each rank reports to rank 0, which answers when all have reported. They look every 100 us and
+ *           sleep in between. So a waiting rank leaves the processor to one that computes; MPI's own waits
+ *           do not. The sum starts after the meeting, so its time has no waiting for others in it.
+ * Promise   Every wait ends: meet by its limit, after which rank 0 names the missing ranks; MPI's blocking
+ *           calls by the watchdog. If a rank's process dies, mpirun ends the others.
  * Thread    The one that opened it; the watchdog's inside.
  * Failure   open: DP_IO. It ends the process by itself where MPI cannot start. */
 #ifndef DP_ALLREDUCE_MPI_REDUCER_H

@@ -1,12 +1,13 @@
 /* Sampling: rank 0's copy of the weights at moments of an all-reduce training, in the file that an observer of servers writes
  * (worker/observe/samples.h), so that both are scored alike.
  *     open (the first sample) -> step, step, ... -> end (the last one) -> close
- * When      As observe.h says it for servers: the training begins at the end of the first step; then every every_ms, and each time
- *           that another `each` examples were applied, behind a step.
+ * When      As observe.h says it for servers: the training begins at the end of the first step; then every
+ *           every_ms, and each time that another `each` examples were applied, after a step.
  * Cost      Rank 0 copies, hashes and writes between two steps, and the other ranks wait for it: about a millisecond a megabyte.
  * Thread    The training's.
- * Failure   open: DP_DATA, DP_NOT_FOUND name the file of keys. A sample that cannot be written does not end the training: it is
- *           logged, the file goes, as its last sample would not be of the last weights, and no more is sampled. */
+ * Failure   open: DP_DATA, DP_NOT_FOUND name the file of keys. A sample that cannot be written does not end
+ *           the training. It is logged, and sampling ends. The file is removed, because its last sample
+ *           would not have the last weights. */
 #ifndef DP_ALLREDUCE_SAMPLING_H
 #define DP_ALLREDUCE_SAMPLING_H
 

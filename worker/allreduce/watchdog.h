@@ -1,7 +1,7 @@
 /* Watchdog: ends the process if a call that cannot be given a deadline does not return.
  *     start -> (begin (what, limit) -> the call -> end)* -> stop
- * Why       MPI's blocking calls wait without a limit for a rank that hangs. A process that ends without
- *           MPI_Finalize ends the whole job: mpirun sees to that.
+ * Why       MPI's blocking calls wait without a limit for a rank that hangs. If a process ends without
+ *           MPI_Finalize, mpirun ends the complete job.
  * Promise   Past the limit it logs what was waited for, with the remedy, and calls `bite`: by default _exit(2).
  * Thread    bite: one of the timer's, which makes no MPI call; begin and end: the caller's.
  * Failure   start: DP_NOMEM: no timer. */

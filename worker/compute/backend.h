@@ -1,5 +1,5 @@
-/* Backend: the operations of graph.h on one kind of device, as a struct of functions. The CPU's is the oracle
- * of every other.
+/* Backend: the operations of graph.h on one kind of device, as a struct of functions. The CPU's backend is
+ * the reference for all others.
  * Memory    A backend allocates buffers on its device; it takes host pointers in copy_in and copy_out only,
  *           or everywhere if host_memory is set. Every operation works on buffers of the shapes in graph.h,
  *           row-major, f32.
@@ -8,8 +8,8 @@
  *           its own:
  *               mark(IN)  copies in  mark(COMPUTE)  operations  mark(OUT)  copies out  mark(END)  ...  wait
  *           A slot's operations begin when its copies in are done, its copies out when its operations are
- *           done; the operations of two steps do not overlap. Until wait the caller neither changes host
- *           memory that is copied in nor reads host memory that is copied out.
+ *           done; the operations of two steps do not overlap. Before wait returns, the caller does not
+ *           change host memory that is copied in, and does not read host memory that is copied out.
  * Thread    One thread uses one backend; the CPU's has no state, and any number may.
  * Failure   A device's error is translated where it occurs. alloc returns DP_NOMEM. Operations return
  *           nothing: `finish` reports their failure; on the CPU they do not fail. Every wait ends: a device

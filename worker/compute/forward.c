@@ -1,4 +1,4 @@
-/* What each operation of the tape computes. */
+/* Computes each operation of the tape. */
 #include "worker/compute/program_inner.h"
 
 #include "common/model/mix.h"

@@ -1,6 +1,7 @@
 /* Pinned: host memory that a device copies from and to while the host continues.
- * Promise   Zero-filled, aligned to 64 bytes; on a backend that pins, in pages of its own, since whole pages
- *           are pinned. Memory that a lost device may still write to is never freed.
+ * Promise   Memory is zero-filled and aligned to 64 bytes. On a backend that pins it has pages of its own,
+ *           since only complete pages can be pinned. Memory that a lost device may still write to is never
+ *           freed.
  * Failure   DP_NOMEM. Memory that cannot be pinned is used as it is, and the log says so: copies then block
  *           the host. */
 #ifndef DP_COMPUTE_PINNED_H

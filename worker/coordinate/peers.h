@@ -10,13 +10,12 @@
  *           for training.timeout_ms (10 times that while it reads its data); that worker is named. A worker
  *           that is still training may take as long as it needs. A failure that was there before this
  *           process began belongs to an earlier process of that worker, which may have been restarted too:
- *           it has timeout_ms to show so. A worker that has left for its silence (dp_job_is_gone) is not
- *           waited for, and hands nothing over: what it would have is its reader's to make up for. Once all
- *           others have reached what is waited for, the first server is asked whether it came back; then it
- *           is waited for.
- *           With leased work (training.work "leased") others do a missing worker's part: one that failed,
- *           was stopped or gives no sign for so long is absent (dp_job_is_gone) until it shows that it has
- *           reached what is waited for. Worker 0 writes the report: it is waited for.
+ *           it has timeout_ms to show so. No wait includes a worker that was removed for its silence
+ *           (dp_job_is_gone). It hands nothing over, so the reader makes up for its part. Once all others
+ *           have reached the stage, the first server is asked whether it came back. If so, the wait
+ *           includes it. With leased work (training.work "leased") others do a missing worker's part: one
+ *           that failed, was stopped or gives no sign for so long is absent (dp_job_is_gone) until it shows
+ *           that it has reached what is waited for. Worker 0 writes the report: it is waited for.
  * Thread    The client's. */
 #ifndef DP_COORDINATE_PEERS_H
 #define DP_COORDINATE_PEERS_H

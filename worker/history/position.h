@@ -1,20 +1,20 @@
 /* Position: where a restarted worker continues. It needs no file of its own: the servers know which pushes of
  * each epoch they have applied, durably.
  *     find  ->  done(epoch, group)?
- * Promise   A push counts as made when every shard has it; one that reached only some shards is made again.
- *           Epochs before `epoch` are done, later ones have not begun.
- *           A worker that was away and came back (membership.h) takes part from a step of the run on: those
- *           below are done, though it did not make them all. Which ones it made is asked, back to the first
- *           epoch of which it missed anything.
+ * Promise   A push counts as made when every shard has it. A push that reached only some shards is made
+ *           again. Epochs before `epoch` are done, later ones have not begun. A worker that left and came
+ *           back (membership.h) takes part from some step of the run on. The steps below are done, although
+ *           it did not make all of them. The servers are asked which ones it made, back to the first epoch
+ *           with a missed push.
  * Why       A worker's pushes of an epoch reach each shard in ascending order, and an epoch begins when all
  *           pushes of the previous one are answered. So the last push of an epoch shows whether the epoch is
  *           done, and a binary search finds the first one that is not. An epoch whose stream the servers
  *           have forgotten is over: newer ones took its place.
  *           Where all workers take from one list (work_leases.h), an epoch begins when all pushes of the one
  *           before are on all shards, in any worker; all are asked for then (worker 0 of 1, in any order).
- * Exact     The tally counts every minibatch of an epoch that the servers have forgotten as that of a
- *           complete one.
- * Thread    The client's; what takes a position: any. */
+ * Exact     If the servers have forgotten an epoch, the tally counts it as complete, with all of its
+ *           minibatches.
+ * Thread    find: the client's. The functions on a position: any. */
 #ifndef DP_HISTORY_POSITION_H
 #define DP_HISTORY_POSITION_H
 

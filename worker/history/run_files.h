@@ -1,4 +1,4 @@
-/* Run files: what a training writes next to its store for other programs: how its data was read
+/* Run files: the files for other programs that a training writes next to its store: how its data was read
  * (data.columns, worker/read/schema.h), the names of its keys (data.names, common/vocab/vocab.h), and the
  * report.
  * Promise   A file is complete or absent. One with the same content, or of the same run and data, is left

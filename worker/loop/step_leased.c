@@ -1,7 +1,9 @@
-/* What a worker reads and pulls of an epoch whose minibatches it takes from the first server's list (work_leases.h), as many as it comes to.
+/* Reads and pulls for an epoch with leased work: the worker takes as many minibatches from the first
+ * server's list as it can (work_leases.h).
  *     ask -> read -> pull -> (step.c: compute -> push -> answered) -> ask ... until the epoch is over
- * It asks before it begins the last that it holds, so that reading and pulling go on meanwhile. When nothing is left to
- * begin, it waits for its own pushes first: whoever holds nothing may be given what others are slow with. */
+ * It asks before it begins its last leased minibatch, so that reading and pulling continue during the
+ * request. When nothing is left to begin, it waits for its own pushes first, because a worker without
+ * leases may get those of slow workers. */
 #include "worker/loop/step_inner.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What a loop is made of: its places in the epoch, its buffers, its reader; and how that is given back. */
+/* Opens and closes the parts of a loop: its places in the epoch, its buffers, its reader. */
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"

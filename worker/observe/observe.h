@@ -2,12 +2,11 @@
  * it: no pull of it is blocked, no worker waits for it, and it puts no notes.
  *     tables there -> first sample -> (the first push is seen) -> samples by time and by examples -> a
  *     signal, or no answer -> last sample
- * Samples   The first is of the weights before any push, where it comes in time. The training began at the
- *           moment when a push was first seen, for which the shards are asked every 20 ms: at most that, and
- *           an answer's time, after the first push; so seconds count from the end of the first step. On
- *           servers on which pushes were made before, since they were started, it is the first moment.
- *           The last sample is taken after a signal: of the weights that stay, if the training has ended by
- *           then.
+ * Samples   The first has the weights before any push, if it comes in time. The training begins when the
+ *           first push is seen. The shards are asked for it every 20 ms, so it is seen at most that and an
+ *           answer's time late. So seconds count from the end of the first step. If the servers had pushes
+ *           before, the training begins at once. The last sample is taken after a signal. If the training
+ *           has ended by then, it has the final weights.
  * Which     By time: one every every_ms. By examples: one each time that the shards have applied another
  *           `each` examples (of the file of keys), so that a slow training has no more of them than a fast
  *           one. For those the shards' counters are read about four times a push near the count, at most
@@ -24,10 +23,11 @@
  *           in sync those of closed steps. After a restart of a server counting continues from the last seen
  *           value: the pushes that the shard had applied since then, at most those of an interval, are
  *           missing from then on.
- * Failure   A sample in which a server restarted is left out, and taken again. Servers that answer no more
- *           for training.timeout_ms have stopped: that is an end, no failure; a last sample that cannot be
- *           taken after a signal is one. DP_TIMEOUT: they have never answered, or the tables were not made
- *           within 10 times that. DP_FULL, DP_IO: the file cannot be written; its frames are complete. */
+ * Failure   A sample in which a server restarted is left out, and taken again. Servers that do not answer
+ *           for training.timeout_ms have stopped: that is a normal end. It is a failure if the last sample
+ *           cannot be taken after a signal. DP_TIMEOUT: they have never answered, or the tables were not
+ *           made within 10 times that. DP_FULL, DP_IO: the file cannot be written; its frames are complete.
+ *           */
 #ifndef DP_OBSERVE_OBSERVE_H
 #define DP_OBSERVE_OBSERVE_H
 

@@ -1,10 +1,11 @@
 /* CSV record: one record of a CSV file (RFC 4180) as cells. Private to this room.
  *     {0} -> split, split, ... -> clear
- * Promise   Quotes around a cell are taken out, doubled ones inside are one.
+ * Promise   Quotes around a cell are removed. Two quotes inside it stand for one.
  * Thread    One at a time.
  * Memory    Cells lie in the line or, where quotes were taken out, in the record's own text: both only until
  *           the next split.
- * Failure   DP_DATA: quotes that are not around a complete cell, with a text that names no line; DP_NOMEM. */
+ * Failure   DP_DATA: quotes that do not enclose a complete cell (the caller adds the line number);
+ *           DP_NOMEM. */
 #ifndef DP_READ_CSV_RECORD_H
 #define DP_READ_CSV_RECORD_H
 

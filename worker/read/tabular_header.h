@@ -1,9 +1,9 @@
-/* Tabular header: what the columns of a tabular training file are: the file gives the names,
- * options.categories or its first records the kinds. Private to this room.
+/* Tabular header: names and kinds of the columns of a tabular training file. The file gives the names.
+ * options.categories or the first records give the kinds. Private to this room.
  *     look -> schema, list -> clear
  * Thread    One at a time.
  * Memory    The names.
- * Failure   DP_DATA naming file, line and what was expected; clear accepts what look left. */
+ * Failure   DP_DATA naming file, line and the expected content. clear is allowed after a failed look. */
 #ifndef DP_READ_TABULAR_HEADER_H
 #define DP_READ_TABULAR_HEADER_H
 

@@ -5,8 +5,8 @@
  *           the others do; a zip holds one file. The end is reported only after the last member's or frame's
  *           own check (length, checksum) passed.
  * Thread    One at a time.
- * Memory    Fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: what the file asks for),
- *           however large the file. A block is lent until the next call.
+ * Memory    Fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: as the file requires),
+ *           independent of the file's size. A block is lent until the next call.
  * Failure   DP_IO (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream),
  *           DP_NOMEM; the text names the file. */
 #ifndef DP_READ_UNPACK_H

@@ -3,9 +3,9 @@
  *     a training file:  header and first lines -> which column is what -> the whole file -> means,
  *     deviations, labels -> its records any other:        the training file's schema -> this file's header,
  *     by names -> its records
- * Why   What another file's columns are is what they were in the training file: its own lines might say
- *       otherwise. So a training file is read up to three times, the last time as any other, and a row in
- *       both gives the same bits. */
+ * Why   Another file's columns have the kinds that they had in the training file: its own lines might
+ *       suggest others. A training file is read up to three times, the last time like any other file. So a
+ *       row in both files gives the same bits. */
 #include "worker/read/columns.h"
 
 #include "common/base/log.h"
