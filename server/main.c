@@ -253,13 +253,12 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
                                          .read_only = server->read_only};
     const struct dp_coordinator_options coordinator = {
         .cluster = server->cluster, .file = server->file, .directory = server->self->store};
-    if (server->number == 0 && !server->read_only) {
-        enum dp_status st = dp_coordinator_start(&coordinator, &server->coordinator, err);
-        if (st != DP_OK)
-            return st;
-        options.checkpoint = take_checkpoint;
-    }
-    return dp_control_start(&options, &server->control, err);
+    const bool coordinates = server->number == 0 && !server->read_only;
+    options.checkpoint = coordinates ? take_checkpoint : NULL;
+    enum dp_status st = coordinates ? dp_coordinator_new(&coordinator, &server->coordinator, err) : DP_OK;
+    if (st == DP_OK)
+        st = dp_control_start(&options, &server->control, err);
+    return st == DP_OK && coordinates ? dp_coordinator_start(server->coordinator, err) : st;
 }
 
 static enum dp_status make_registration(struct server *server, struct dp_error *err)

@@ -14,6 +14,7 @@
 
 #define DP_MANIFEST_NAME         "manifest.json"
 #define DP_CHECKPOINT_POOL       "files"
+#define DP_CHECKPOINT_ORDER      "checkpoint-order" /* in the first server's directory: its order under way */
 #define DP_CHECKPOINT_NUMBER_MAX 999999999u
 
 struct dp_checkpoint_path {

@@ -30,6 +30,7 @@ struct dp_coordinator {
     struct dp_coordinator_options o;
     struct dp_checkpoint_path note; /* the file that names the order under way */
     pthread_t thread;
+    bool started;
     atomic_bool gives_up;  /* the order under way */
     atomic_ullong ends_ms; /* a stop was asked for: no wait is longer; 0: not yet */
     pthread_mutex_t lock;
@@ -327,8 +328,8 @@ static void coordinator_free(struct dp_coordinator **coordinator)
     *coordinator = NULL;
 }
 
-enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options, struct dp_coordinator **out,
-                                    struct dp_error *err)
+enum dp_status dp_coordinator_new(const struct dp_coordinator_options *options, struct dp_coordinator **out,
+                                  struct dp_error *err)
 {
     pthread_condattr_t monotonic;
     struct dp_coordinator *c = calloc(1, sizeof *c);
@@ -336,7 +337,7 @@ enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options
     if (!c)
         return dp_fail(err, DP_NOMEM, "no memory for the checkpoint coordinator");
     c->o = *options;
-    if (dp_checkpoint_path(&c->note, err, "%s/checkpoint-order", options->directory) != DP_OK) {
+    if (dp_checkpoint_path(&c->note, err, "%s/" DP_CHECKPOINT_ORDER, options->directory) != DP_OK) {
         free(c);
         return err->status;
     }
@@ -346,10 +347,13 @@ enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options
               pthread_cond_init(&c->changed, &monotonic) == 0 && pthread_condattr_destroy(&monotonic) == 0 &&
               pthread_mutex_init(&c->lock, NULL) == 0);
     *out = c;
-    if (pthread_create(&c->thread, NULL, coordinate, c) == 0)
-        return DP_OK;
-    coordinator_free(out);
-    return dp_fail(err, DP_NOMEM, "cannot start the checkpoint coordinator's thread");
+    return DP_OK;
+}
+
+enum dp_status dp_coordinator_start(struct dp_coordinator *c, struct dp_error *err)
+{
+    c->started = pthread_create(&c->thread, NULL, coordinate, c) == 0;
+    return c->started ? DP_OK : dp_fail(err, DP_NOMEM, "cannot start the checkpoint coordinator's thread");
 }
 
 void dp_coordinator_stop(struct dp_coordinator **coordinator)
@@ -361,6 +365,7 @@ void dp_coordinator_stop(struct dp_coordinator **coordinator)
     atomic_store(&c->ends_ms, dp_now_ms() + STOP_MS);
     DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
-    DP_ASSERT(pthread_join(c->thread, NULL) == 0);
+    if (c->started)
+        DP_ASSERT(pthread_join(c->thread, NULL) == 0);
     coordinator_free(coordinator);
 }

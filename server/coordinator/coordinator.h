@@ -1,10 +1,11 @@
 /* Coordinator: the thread of the first server that makes checkpoints of the cluster (coordination.h), one at a time: when a
  * client asks for one, and every so many seconds if the cluster file says so (checkpoint.every).
+ *     new -> (control, which takes the register's lock) -> start -> ... -> stop
  *     take BEGIN -> (order, prune) -> COPIED | ABANDONED;  LOOK: how far it is;  ABANDON: it is given up
  * Promise   A client that dies changes nothing: the checkpoint is completed. A stop gives it up. After a kill the next
  *           life removes what it left, as its order and directory are in a file, DIRECTORY/checkpoint-order.
  *           The states of the last eight orders can be asked for.
- * Thread    start, stop: main's. take: any.
+ * Thread    new, start, stop: main's. take: any, also before start.
  * Failure   take: DP_IN_USE: another order is under way. DP_INVALID: an order of a shard. Failures of a checkpoint are in
  *           its state, and in the log. */
 #ifndef DP_COORDINATOR_COORDINATOR_H
@@ -23,12 +24,15 @@ struct dp_coordinator_options {
 
 struct dp_coordinator;
 
-enum dp_status dp_coordinator_start(const struct dp_coordinator_options *options, struct dp_coordinator **out,
-                                    struct dp_error *err);
+enum dp_status dp_coordinator_new(const struct dp_coordinator_options *options, struct dp_coordinator **out,
+                                  struct dp_error *err);
+/* Once no other process can be the first server: what an earlier one left is removed. */
+enum dp_status dp_coordinator_start(struct dp_coordinator *coordinator, struct dp_error *err);
 /* *made: filled in where *state is COPIED. */
 enum dp_status dp_coordinator_take(struct dp_coordinator *coordinator, const struct dp_checkpoint_ask *ask,
                                    struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
                                    struct dp_error *err);
-void dp_coordinator_stop(struct dp_coordinator **coordinator); /* accepts NULL inside, leaves NULL */
+void dp_coordinator_stop(
+    struct dp_coordinator **coordinator); /* accepts NULL inside, and one that was not started; leaves NULL */
 
 #endif

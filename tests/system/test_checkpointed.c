@@ -159,10 +159,12 @@ static void workers_in_step(void **state)
 
 /* ---- what is in the way */
 
+/* Nor is there a second first server: one that cannot start leaves the checkpoint alone. */
 static void two_at_once(void **state)
 {
     struct saved s = training(state, 1, ALONE);
     struct dp_process *slow = slow_checkpoint(&s, "1KB");
+    dp_place_ended(dp_place_start(s.place, "downpour-server", "--cluster", s.conf, "--server", "0", NULL), 2);
     struct dp_process *other =
         dp_place_ended_in(s.place, 2, checkpoint(&s, dp_place_path(s.place, "elsewhere"), NULL, NULL));
     dp_place_says(other, dp_place_text(s.place, "another checkpoint is being made, in %s", s.to));

@@ -107,7 +107,8 @@ static void start(void)
     (void)fputs(text, conf);
     assert_int_equal(fclose(conf), 0);
     const struct dp_coordinator_options options = {.cluster = &cluster, .file = file, .directory = directory};
-    assert_int_equal(dp_coordinator_start(&options, &coordinator, &err), DP_OK);
+    assert_int_equal(dp_coordinator_new(&options, &coordinator, &err), DP_OK);
+    assert_int_equal(dp_coordinator_start(coordinator, &err), DP_OK);
 }
 
 static struct dp_checkpoint_made made;
