@@ -86,6 +86,13 @@ static bool is_numbered(const char *name, const char *prefix)
            strspn(name + len, "0123456789") == 4;
 }
 
+/* A temp file of that file (common/env/atomic_file.h). */
+static bool is_temp(const char *name, const char *of)
+{
+    size_t len = strlen(of);
+    return strncmp(name, of, len) == 0 && strncmp(name + len, ".new-", 5) == 0;
+}
+
 /* Of a server's directory, or of one that is being built. */
 static bool is_ours(const char *name)
 {
@@ -98,7 +105,8 @@ static bool is_ours(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return strncmp(name, MARK ".new-", sizeof MARK ".new-" - 1) == 0 || is_numbered(name, "shard-") ||
+    return strcmp(name, DP_CHECKPOINT_ORDER) == 0 || is_temp(name, MARK) ||
+           is_temp(name, DP_CHECKPOINT_ORDER) || is_numbered(name, "shard-") ||
            is_numbered(name, "source-") || is_numbered(name, "keeping-");
 }
 

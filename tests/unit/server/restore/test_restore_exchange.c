@@ -359,6 +359,18 @@ static void before_of_the_user(void **state)
     }
 }
 
+/* It was killed while a checkpoint was made, and while it noted that. */
+static void the_first_server_has_a_note(void **state)
+{
+    (void)state;
+    struct cluster c;
+    begin(&c, 2, true);
+    put(c.store[0], "checkpoint-order", "0000000000000abc /to\n");
+    put(c.store[0], "checkpoint-order.new-7-000000001", "");
+    assert_int_equal(restore(&c, 0), DP_OK);
+    end(&c);
+}
+
 /* ---- drawn schedules */
 
 static uint32_t draw(uint64_t *random, uint32_t below)
@@ -405,6 +417,7 @@ int main(void)
         cmocka_unit_test(one_call_fails),
         cmocka_unit_test(built_again),
         cmocka_unit_test(before_of_the_user),
+        cmocka_unit_test(the_first_server_has_a_note),
         cmocka_unit_test(drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
