@@ -306,7 +306,7 @@ static enum dp_status check_there(const char *directory, struct dp_error *err)
 {
     struct dp_checkpoint_list list;
     enum dp_status st = dp_checkpoint_list_read(directory, &list, err);
-    if (st == DP_OK && list.greatest == 0)
+    if (st == DP_OK && list.count == 0)
         st = dp_fail(err, DP_NOT_FOUND, "%s has no checkpoint", directory);
     if (st == DP_OK)
         dp_checkpoint_list_clear(&list);

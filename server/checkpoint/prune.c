@@ -4,6 +4,7 @@
 #include "common/env/directory.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
+#include "server/checkpoint/manifest_json.h"
 #include "server/checkpoint/verify.h"
 
 #include <errno.h>
@@ -55,13 +56,6 @@ static enum dp_status add_all(struct named *named, uint64_t store, const struct 
     return st;
 }
 
-static enum dp_status name_shard(struct named *named, const struct dp_manifest_shard *shard,
-                                 struct dp_error *err)
-{
-    enum dp_status st = add_all(named, shard->store, &shard->files, err);
-    return st;
-}
-
 static enum dp_status read_manifest(const char *directory, uint32_t number, struct dp_manifest *out,
                                     struct dp_error *err)
 {
@@ -80,7 +74,7 @@ static enum dp_status name_all(const char *directory, const struct dp_checkpoint
         struct dp_manifest manifest = {0};
         st = read_manifest(directory, list->number[i], &manifest, err);
         for (uint32_t s = 0; st == DP_OK && s < manifest.shards; s++)
-            st = name_shard(named, &manifest.shard[s], err);
+            st = add_all(named, manifest.shard[s].store, &manifest.shard[s].files, err);
         dp_manifest_clear(&manifest);
     }
     if (named->count > 0)
@@ -103,7 +97,25 @@ static enum dp_status remove_checkpoint(const char *directory, uint32_t number, 
     return st == DP_OK ? dp_directory_remove(at.text, true, DP_CHECKPOINT_DEPTH, err) : st;
 }
 
-/* Of a prune that died: no manifest, so no checkpoint. */
+/* A file or directory of a checkpoint, or a temp file (common/env/atomic_file.h) of one. */
+static enum dp_status see_own(void *context, const char *name, struct dp_error *err)
+{
+    static const char *const names[] = {"ids",       "steps",       "register",      "cluster.conf",
+                                        "names.tsv", "columns.csv", DP_MANIFEST_NAME};
+    uint32_t worker;
+    (void)context;
+    (void)err;
+    bool own = dp_checkpoint_name_step_log(name, &worker) ||
+               (strncmp(name, "tail-", 5) == 0 && strspn(name + 5, "0123456789") == strlen(name) - 5);
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !own; i++) {
+        size_t len = strlen(names[i]);
+        own =
+            strncmp(name, names[i], len) == 0 && (name[len] == '\0' || strncmp(name + len, ".new-", 5) == 0);
+    }
+    return own ? DP_OK : DP_EXISTS; /* ends the visit */
+}
+
+/* Of a prune that died: no manifest, so no checkpoint. A directory of that name that has other files is not ours: it stays. */
 static enum dp_status remove_rest(void *context, const char *name, struct dp_error *err)
 {
     const char *directory = context;
@@ -116,8 +128,12 @@ static enum dp_status remove_rest(void *context, const char *name, struct dp_err
         st = dp_checkpoint_path(&manifest, err, "%s/" DP_MANIFEST_NAME, at.text);
     if (st != DP_OK || access(manifest.text, F_OK) == 0)
         return st;
-    return errno == ENOENT ? dp_directory_remove(at.text, true, DP_CHECKPOINT_DEPTH, err)
-                           : dp_checkpoint_failed(err, "look at", manifest.text);
+    if (errno != ENOENT)
+        return errno == ENOTDIR ? DP_OK : dp_checkpoint_failed(err, "look at", manifest.text);
+    st = dp_checkpoint_visit(at.text, see_own, NULL, err);
+    return st == DP_OK       ? dp_directory_remove(at.text, true, DP_CHECKPOINT_DEPTH, err)
+           : st == DP_EXISTS ? DP_OK
+                             : st;
 }
 
 /* ---- files */
@@ -127,6 +143,14 @@ struct pruning {
     const struct named *named;
     struct dp_prune *out;
 };
+
+/* "<name>-<checksum>", or "tmp-...": not what a person put there. */
+static bool is_of_pool(const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(name, "tmp-", 4) == 0 ||
+           (len > 33 && name[len - 33] == '-' && dp_manifest_json_is_hex(name + len - 32, 32));
+}
 
 static enum dp_status prune_file(void *context, const char *name, struct dp_error *err)
 {
@@ -140,7 +164,7 @@ static enum dp_status prune_file(void *context, const char *name, struct dp_erro
     const struct named *named = pruning->named;
     bool is_named =
         named->count > 0 && bsearch(&key, named->place, named->count, sizeof named->place[0], by_text);
-    if (st != DP_OK || is_named || lstat(path.text, &is) != 0 || !S_ISREG(is.st_mode))
+    if (st != DP_OK || is_named || !is_of_pool(name) || lstat(path.text, &is) != 0 || !S_ISREG(is.st_mode))
         return st;
     if (unlink(path.text) != 0 && errno != ENOENT)
         return dp_checkpoint_failed(err, "remove", path.text);
@@ -155,7 +179,8 @@ static enum dp_status prune_store(void *context, const char *name, struct dp_err
     struct dp_checkpoint_path path;
     struct stat is;
     enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", pruning.pool, name);
-    if (st != DP_OK || lstat(path.text, &is) != 0 || !S_ISDIR(is.st_mode))
+    if (st != DP_OK || !dp_manifest_json_is_hex(name, 16) || lstat(path.text, &is) != 0 ||
+        !S_ISDIR(is.st_mode))
         return st;
     pruning.store = name;
     st = dp_checkpoint_visit(path.text, prune_file, &pruning, err);

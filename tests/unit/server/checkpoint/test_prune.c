@@ -1,5 +1,6 @@
 /* Checkpoints removed. Goal: the last whole ones stay, whatever lies beside them: damaged ones, another cluster's, a later format's, two
  * that were moved over each other. (That a prune may die at any call is test_making's.) */
+#include "common/env/directory.h"
 #include "tests/unit/server/checkpoint/area.h"
 
 #include <stdio.h>
@@ -140,6 +141,41 @@ static void only_those_of_the_cluster_are_removed(void **state)
     area_free(area);
 }
 
+/* A directory of models may be named so; a person may keep things in ours. A rest of a prune goes, all else stays. */
+static void what_is_not_of_a_checkpoint_stays(void **state)
+{
+    static const char *const directories[] = {"checkpoint-100000", "checkpoint-000001", "files/mine",
+                                              "files/0000000000005000"};
+    static const char *const stays[] = {"checkpoint-100000/model.safetensors", "checkpoint-100000/ids",
+                                        "files/mine/a-0123456789abcdef0123456789abcdef",
+                                        "files/0000000000005000/README"};
+    static const char *const goes[] = {
+        "checkpoint-000001/ids", "checkpoint-000001/manifest.json.new-7-000000001",
+        "files/0000000000005000/tmp-1-a", "files/0000000000005000/a-0123456789abcdef0123456789abcdef"};
+    struct area *area = area_of(2);
+    char path[300];
+    (void)state;
+    expect_pruned(area, 1, DP_OK, 1);
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", area->directory, directories[i]);
+        assert_int_equal(dp_directory_make(path, NULL), DP_OK);
+    }
+    for (size_t i = 0; i < sizeof stays / sizeof stays[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", area->directory, stays[i]);
+        area_put_file(path, "mine", 4);
+        (void)snprintf(path, sizeof path, "%s/%s", area->directory, goes[i]);
+        area_put_file(path, "rest", 4);
+    }
+    expect_pruned(area, 1, DP_OK, 0);
+    for (size_t i = 0; i < sizeof stays / sizeof stays[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", area->directory, stays[i]);
+        assert_int_equal(access(path, F_OK), 0);
+        (void)snprintf(path, sizeof path, "%s/%s", area->directory, goes[i]);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    area_free(area);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +184,7 @@ int main(void)
         cmocka_unit_test(one_whose_bytes_are_damaged_is_not_counted),
         cmocka_unit_test(two_that_were_moved_over_each_other_stay),
         cmocka_unit_test(only_those_of_the_cluster_are_removed),
+        cmocka_unit_test(what_is_not_of_a_checkpoint_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
