@@ -318,6 +318,7 @@ static enum dp_status prune_alone(const char *directory, uint64_t cluster, uint3
                                   struct dp_error *err)
 {
     struct dp_prune pruned = {0};
+    struct dp_pace pace = dp_pace_real();
     int lock = -1;
     char bytes[32];
     enum dp_status st = check_there(directory, err);
@@ -326,7 +327,7 @@ static enum dp_status prune_alone(const char *directory, uint64_t cluster, uint3
     if (st == DP_OK) /* what a killed server left takes room, too */
         st = dp_checkpoint_sweep(directory, 0, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(directory, cluster, keep, true, &pruned, err);
+        st = dp_checkpoint_prune(directory, cluster, keep, &pace, &pruned, err);
     dp_checkpoint_unlock(&lock);
     if (st == DP_OK)
         printf("%" PRIu32 " checkpoint%s removed, with %" PRIu64 " file%s (%s) that no other one has\n",

@@ -162,7 +162,7 @@ enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, stru
     enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
     if (st == DP_OK)
         st = dp_directory_remove(making.text, true, DP_CHECKPOINT_DEPTH, err);
-    return st == DP_OK ? dp_checkpoint_prune(directory, 0, UINT32_MAX, false, &pruned, err) : st;
+    return st == DP_OK ? dp_checkpoint_prune(directory, 0, UINT32_MAX, NULL, &pruned, err) : st;
 }
 
 /* ---- sweep */

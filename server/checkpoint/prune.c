@@ -84,7 +84,7 @@ static enum dp_status name_all(const char *directory, const struct dp_checkpoint
 
 /* ---- checkpoints */
 
-static enum dp_status remove_checkpoint(const char *directory, uint32_t number, struct dp_error *err)
+enum dp_status dp_checkpoint_remove(const char *directory, uint32_t number, struct dp_error *err)
 {
     struct dp_checkpoint_path at, path;
     enum dp_status st = dp_checkpoint_path_of(directory, number, &at, err);
@@ -241,12 +241,15 @@ static enum dp_status count(const char *directory, uint32_t number, uint64_t clu
     return st;
 }
 
-static bool is_whole(const char *directory, uint32_t number, bool reads)
+static enum dp_status look(const char *directory, uint32_t number, struct dp_pace *reads, bool *whole,
+                           struct dp_error *err)
 {
-    const struct dp_verify_options verify = {.directory = directory, .number = number, .checksums = reads};
+    const struct dp_verify_options verify = {
+        .directory = directory, .number = number, .checksums = reads != NULL, .pace = reads};
     struct dp_verify seen;
-    struct dp_error ignored;
-    return dp_checkpoint_verify(&verify, &seen, &ignored) == DP_OK;
+    enum dp_status st = dp_checkpoint_verify(&verify, &seen, err);
+    *whole = st == DP_OK;
+    return st == DP_STOPPING ? st : DP_OK;
 }
 
 /* Of the cluster's checkpoints behind this one; of any cluster's behind a damaged one. */
@@ -259,7 +262,7 @@ static uint32_t whole_behind(const struct prune_entry *entry, size_t at, size_t 
 }
 
 /* From the last one on, so that files are looked at until enough are whole. */
-static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
+static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t keep, struct dp_pace *reads,
                              const struct dp_checkpoint_list *list, struct prune_entry *entry,
                              struct dp_error *err)
 {
@@ -270,15 +273,16 @@ static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t k
         if (st != DP_OK || !one->counts)
             continue;
         one->goes = whole_behind(entry, i, list->count) >= keep;
-        one->whole = !one->goes && !one->damaged && is_whole(directory, list->number[i], reads);
+        if (!one->goes && !one->damaged)
+            st = look(directory, list->number[i], reads, &one->whole, err);
     }
     return st;
 }
 
 /* All before the last `keep` whole ones go, from the list, too. */
-static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
-                                     struct dp_checkpoint_list *list, struct dp_prune *out,
-                                     struct dp_error *err)
+static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep,
+                                     struct dp_pace *reads, struct dp_checkpoint_list *list,
+                                     struct dp_prune *out, struct dp_error *err)
 {
     size_t left = 0;
     if (list->count <= keep)
@@ -289,7 +293,7 @@ static enum dp_status remove_earlier(const char *directory, uint64_t cluster, ui
     enum dp_status st = choose(directory, cluster, keep, reads, list, entry, err);
     for (size_t i = 0; i < list->count; i++) {
         if (st == DP_OK && entry[i].goes) {
-            st = remove_checkpoint(directory, list->number[i], err);
+            st = dp_checkpoint_remove(directory, list->number[i], err);
             out->checkpoints += st == DP_OK;
         } else {
             if (entry[i].counts && !entry[i].whole && out->damaged++ == 0)
@@ -302,8 +306,8 @@ static enum dp_status remove_earlier(const char *directory, uint64_t cluster, ui
     return st;
 }
 
-enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
-                                   struct dp_prune *out, struct dp_error *err)
+enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep,
+                                   struct dp_pace *reads, struct dp_prune *out, struct dp_error *err)
 {
     struct dp_checkpoint_list list;
     DP_ASSERT(keep > 0);

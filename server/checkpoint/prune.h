@@ -10,6 +10,7 @@
 #ifndef DP_CHECKPOINT_PRUNE_H
 #define DP_CHECKPOINT_PRUNE_H
 
+#include "server/checkpoint/pace.h"
 #include "server/checkpoint/paths.h"
 
 struct dp_prune {
@@ -20,10 +21,13 @@ struct dp_prune {
 };
 
 /* Keeps the last `keep` whole checkpoints (at least 1) of that cluster and all that are later than these, and all of other clusters; 0:
- * the last `keep` of each cluster. Whole: all files are there, in their sizes, and with
- * `reads` with their checksums: every byte of those that are kept is read, if others would go. A damaged one is never counted, and goes with those
- * of its age; one of another format stays. DP_CORRUPT, too, before anything is removed: a directory is named as another number than its manifest. */
-enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep, bool reads,
-                                   struct dp_prune *out, struct dp_error *err);
+ * the last `keep` of each cluster. Whole: all files are there, in their sizes, and unless reads is NULL with their
+ * checksums: every byte of those that are kept is read at that pace, if others would go. A damaged one is never
+ * counted, and goes with those of its age; one of another format stays. Before anything is removed: DP_CORRUPT, too: a
+ * directory is named as another number than its manifest; DP_STOPPING: `reads` was cancelled. */
+enum dp_status dp_checkpoint_prune(const char *directory, uint64_t cluster, uint32_t keep,
+                                   struct dp_pace *reads, struct dp_prune *out, struct dp_error *err);
+/* One of them: its manifest (durable), then its directory. Its files of the pool stay. */
+enum dp_status dp_checkpoint_remove(const char *directory, uint32_t number, struct dp_error *err);
 
 #endif

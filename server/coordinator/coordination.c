@@ -8,6 +8,7 @@
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/manifest.h"
+#include "server/checkpoint/prune.h"
 #include "server/checkpoint/union.h"
 #include "server/checkpoint/verify.h"
 #include "server/coordinator/partial_pushes.h"
@@ -472,7 +473,15 @@ static enum dp_status publish(struct order_under_way *c, struct dp_error *err)
     const struct dp_verify_options verify = {.directory = c->o->asked->directory,
                                              .number = c->manifest.number};
     st = dp_checkpoint_verify(&verify, &seen, err);
-    return st == DP_OK ? st : dp_wrap(err, st, "checkpoint %" PRIu32, c->manifest.number);
+    if (st == DP_OK)
+        return st;
+    st = dp_wrap(err, st, "checkpoint %" PRIu32, verify.number);
+    struct dp_error why;
+    if (dp_checkpoint_remove(verify.directory, verify.number, &why) == DP_OK)
+        c->manifest.number = 0;
+    else
+        dp_log(DP_LOG_ERROR, "checkpoint %" PRIu32 " is damaged, and stays: %s", verify.number, why.text);
+    return st;
 }
 
 /* ---- all */

@@ -31,7 +31,7 @@ struct dp_coordinator {
     struct dp_checkpoint_path note; /* the file that names the order under way */
     pthread_t thread;
     bool started;
-    atomic_bool gives_up;  /* the order under way */
+    atomic_bool gives_up;  /* the order under way, at a stop, too */
     atomic_ullong ends_ms; /* a stop was asked for: no wait is longer; 0: not yet */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -54,7 +54,7 @@ static bool is_under_way(const struct dp_coordinator *c)
 static bool is_stopped(void *context)
 {
     struct dp_coordinator *c = context;
-    return atomic_load(&c->ends_ms) > 0 || atomic_load(&c->gives_up);
+    return atomic_load(&c->gives_up);
 }
 
 /* Of the client. */
@@ -144,14 +144,36 @@ static enum dp_status prune(const struct dp_coordinator *c, const struct dp_chec
                             struct dp_prune *out, struct dp_error *err)
 {
     int held = -1;
+    struct dp_pace pace = dp_pace_real();
+    pace.cancelled = &c->gives_up;
     *out = (struct dp_prune){0};
     if (ask->keep == 0)
         return DP_OK;
     enum dp_status st = dp_checkpoint_lock(ask->directory, &held, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(ask->directory, c->o.cluster->id, ask->keep, reads, out, err);
+        st = dp_checkpoint_prune(ask->directory, c->o.cluster->id, ask->keep, reads ? &pace : NULL, out, err);
     dp_checkpoint_unlock(&held);
     return st;
+}
+
+/* The note tells the next life of this server what to remove. */
+static enum dp_status put_note(const struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+                               struct dp_error *err)
+{
+    struct dp_atomic_file file;
+    enum dp_status st = dp_atomic_file_open(c->note.text, &file, err);
+    if (st != DP_OK)
+        return st;
+    fprintf(file.stream, "%016" PRIx64 " %s\n", ask->order, ask->directory);
+    return dp_atomic_file_commit(&file, err);
+}
+
+static enum dp_status run_noted(const struct dp_coordinator *c,
+                                const struct dp_coordination_options *coordination,
+                                struct dp_checkpoint_made *made, struct dp_error *err)
+{
+    enum dp_status st = put_note(c, coordination->asked, err);
+    return st == DP_OK ? dp_coordination_run(coordination, made, err) : st;
 }
 
 static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
@@ -170,30 +192,19 @@ static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_
     if (st == DP_FULL)
         st = dp_wrap(err, DP_UNAVAILABLE, "no checkpoint was begun");
     else if (st == DP_OK)
-        st = dp_coordination_run(&coordination, made, err);
+        st = run_noted(c, &coordination, made, err);
     if (st == DP_FULL && prune(c, ask, true, &pruned, &why) == DP_OK && pruned.checkpoints > 0)
-        st = dp_coordination_run(&coordination, made, err);
+        st = run_noted(c, &coordination, made, err);
     made->pruned = pruned.checkpoints;
     made->pruned_bytes = pruned.bytes;
-    if (st == DP_OK && prune(c, ask, false, &last, err) != DP_OK)
-        st = dp_wrap(err, err->status, "the checkpoint was made, but earlier ones cannot be removed");
+    if (st == DP_OK && prune(c, ask, false, &last, &why) != DP_OK)
+        dp_log(DP_LOG_WARN, "earlier checkpoints cannot be removed; the next one tries again: %s", why.text);
     dp_client_close(&coordination.client);
     dp_cluster_free(&cluster);
     return st;
 }
 
 /* ---- what a life before this one left */
-
-static enum dp_status put_note(const struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
-                               struct dp_error *err)
-{
-    struct dp_atomic_file file;
-    enum dp_status st = dp_atomic_file_open(c->note.text, &file, err);
-    if (st != DP_OK)
-        return st;
-    fprintf(file.stream, "%016" PRIx64 " %s\n", ask->order, ask->directory);
-    return dp_atomic_file_commit(&file, err);
-}
 
 static bool read_note(const struct dp_coordinator *c, struct dp_checkpoint_ask *out)
 {
@@ -256,9 +267,7 @@ static void make_asked(struct dp_coordinator *c)
     struct dp_checkpoint_made made = {0};
     struct dp_error err = {0};
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
-    enum dp_status st = put_note(c, &ask, &err);
-    if (st == DP_OK)
-        st = make(c, &ask, &made, &err);
+    enum dp_status st = make(c, &ask, &made, &err);
     if (st == DP_STOPPING) /* the client that hears it is not to stop */
         st = dp_wrap(&err, DP_UNAVAILABLE,
                      atomic_load(&c->ends_ms) ? "the first server shuts down" : "given up");
@@ -363,6 +372,7 @@ void dp_coordinator_stop(struct dp_coordinator **coordinator)
         return;
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     atomic_store(&c->ends_ms, dp_now_ms() + STOP_MS);
+    atomic_store(&c->gives_up, true);
     DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
     if (c->started)

@@ -195,6 +195,20 @@ static void killed_command(void **state)
     stop_servers(&s);
 }
 
+/* Its last check finds a file that it does not have: it does not count. */
+static void one_that_fails_its_check(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    struct dp_process *slow = slow_checkpoint(&s, "500KB");
+    const char *put = dp_place_text(s.place, "cd %s/making-* && touch mine", s.to);
+    (void)dp_place_try(s.place, 0, "/bin/sh", "-c", put);
+    dp_place_ended(slow, 2);
+    dp_place_says(slow, "mine is not in the manifest");
+    assert_int_equal(count_names(s.to, "checkpoint-") + count_names(s.to, "making-"), 0);
+    end_workers(&s);
+    stop_servers(&s);
+}
+
 static void kill_server(struct saved *s, uint32_t server)
 {
     dp_process_signal(s->server[server], SIGKILL);
@@ -276,6 +290,7 @@ int main(void)
         CHECKPOINT_TEST(killed_server),
         CHECKPOINT_TEST(directories_that_cannot_be),
         CHECKPOINT_TEST(killed_command),
+        CHECKPOINT_TEST(one_that_fails_its_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,9 +208,11 @@ enum dp_status area_make(struct area *area, uint32_t *number, struct dp_error *e
 enum dp_status area_prune(const struct area *area, uint32_t keep, struct dp_prune *out, struct dp_error *err)
 {
     int lock;
+    struct dp_pace pace = dp_pace_real();
+    pace.cancelled = area->cancelled;
     enum dp_status st = dp_checkpoint_lock(area->directory, &lock, err);
     if (st == DP_OK)
-        st = dp_checkpoint_prune(area->directory, area->cluster, keep, true, out, err);
+        st = dp_checkpoint_prune(area->directory, area->cluster, keep, &pace, out, err);
     dp_checkpoint_unlock(&lock);
     return st;
 }

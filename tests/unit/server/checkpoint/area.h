@@ -16,7 +16,8 @@
 #define AREA_SHARDS 2u
 
 struct area {
-    char top[64], directory[96]; /* directory: DIR, in top */
+    const atomic_bool *cancelled; /* of a prune; NULL: never */
+    char top[64], directory[96];  /* directory: DIR, in top */
     char shard[AREA_SHARDS][96];
     uint64_t order, cluster; /* cluster: in manifests; prunes keep those of others; 0: there is one */
     uint32_t version;        /* of what the links hold */

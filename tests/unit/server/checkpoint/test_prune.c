@@ -91,6 +91,17 @@ static void swap(const struct area *area, const char *one, const char *other)
     assert_int_equal(rename(aside, to), 0);
 }
 
+static void one_that_is_cancelled_removes_none(void **state)
+{
+    struct area *area = area_of(3);
+    const atomic_bool cancelled = true;
+    (void)state;
+    area->cancelled = &cancelled;
+    expect_pruned(area, 1, DP_STOPPING, 0);
+    assert_int_equal(area_expect_whole(area), 3);
+    area_free(area);
+}
+
 /* By their names the later one would go. */
 static void two_that_were_moved_over_each_other_stay(void **state)
 {
@@ -182,6 +193,7 @@ int main(void)
         cmocka_unit_test(while_a_manifest_cannot_be_read_no_file_goes),
         cmocka_unit_test(a_damaged_one_is_not_counted),
         cmocka_unit_test(one_whose_bytes_are_damaged_is_not_counted),
+        cmocka_unit_test(one_that_is_cancelled_removes_none),
         cmocka_unit_test(two_that_were_moved_over_each_other_stay),
         cmocka_unit_test(only_those_of_the_cluster_are_removed),
         cmocka_unit_test(what_is_not_of_a_checkpoint_stays),

@@ -8,6 +8,7 @@
 #include "common/client/downpour.h"
 #include "common/config/cluster_client.h"
 #include "common/env/directory.h"
+#include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/paths.h"
 #include "server/coordinator/coordination.h"
@@ -118,6 +119,7 @@ static struct dp_checkpoint_state take(enum dp_checkpoint_action action, uint64_
     struct dp_checkpoint_ask ask = {.action = action, .order = order};
     struct dp_checkpoint_state state;
     struct dp_error err = {0};
+    ask.keep = 1;
     (void)snprintf(ask.directory, sizeof ask.directory, "%s", at("to"));
     assert_int_equal(dp_coordinator_take(coordinator, &ask, &state, &made, &err), want);
     return state;
@@ -177,6 +179,19 @@ static void it_is_given_up_and_says_why(void **state)
     dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
 }
 
+/* Somebody has the lock. */
+static void a_prune_that_fails_leaves_it_made(void **state)
+{
+    int lock;
+    (void)state;
+    assert_int_equal(dp_checkpoint_lock(at("to"), &lock, NULL), DP_OK);
+    start();
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    (void)await(1, DP_CHECKPOINT_COPIED);
+    assert_int_equal(made.number, 1);
+    dp_checkpoint_unlock(&lock);
+}
+
 static void what_a_killed_server_left_is_removed(void **state)
 {
     struct dp_error err = {0};
@@ -202,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COORDINATOR_TEST(one_at_a_time_and_its_state_stays),
         COORDINATOR_TEST(it_is_given_up_and_says_why),
+        COORDINATOR_TEST(a_prune_that_fails_leaves_it_made),
         COORDINATOR_TEST(what_a_killed_server_left_is_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
