@@ -23,6 +23,8 @@
 #define OPEN_MS    10000u
 #define ABANDON_MS 5000u
 #define STOP_MS    2000u
+#define LET_GO_MS  60000u /* shards that hear nothing let go */
+#define SWEEP_MS   1000u  /* between two tries */
 #define ORDERS     8u
 #define WAIT_MS    10000u /* for pushes that only some shards have, where the cluster file asks */
 
@@ -31,6 +33,7 @@ struct dp_coordinator {
     struct dp_checkpoint_path note; /* the file that names the order under way */
     pthread_t thread;
     bool started;
+    bool sweeps;           /* the thread's: what a life before left is to be removed */
     atomic_bool gives_up;  /* the order under way, at a stop, too */
     atomic_ullong ends_ms; /* a stop was asked for: no wait is longer; 0: not yet */
     pthread_mutex_t lock;
@@ -217,45 +220,68 @@ static bool read_note(const struct dp_coordinator *c, struct dp_checkpoint_ask *
 }
 
 /* Shards of other servers still hold files and journal for it. One that does not answer lets go by itself. */
-static void abandon_shards(struct dp_coordinator *c, const struct dp_checkpoint_ask *left)
+static enum dp_status abandon_shards(struct dp_coordinator *c, const struct dp_checkpoint_ask *left,
+                                     struct dp_error *err)
 {
-    struct dp_error err;
     struct dp_client *client = NULL;
     uint32_t shards = dp_cluster_shards(c->o.cluster);
     struct dp_checkpoint_ask *asks = calloc(shards, sizeof *asks);
     struct dp_checkpoint_answer *answers = calloc(shards, sizeof *answers);
     for (uint32_t i = 0; asks && i < shards; i++)
         asks[i] = (struct dp_checkpoint_ask){.action = DP_CHECKPOINT_ABANDON, .order = left->order};
-    enum dp_status st =
-        asks && answers ? open_client(c, &client, &err) : dp_fail(&err, DP_NOMEM, "no memory");
+    enum dp_status st = asks && answers ? open_client(c, &client, err) : dp_fail(err, DP_NOMEM, "no memory");
     if (st == DP_OK)
-        st = dp_client_checkpoint(client, asks, answers, ABANDON_MS, &err);
-    if (st != DP_OK)
-        dp_log(DP_LOG_INFO, "shards let go of an earlier checkpoint by themselves: %s", err.text);
+        st = dp_client_checkpoint(client, asks, answers, ABANDON_MS, err);
     if (answers)
         dp_client_checkpoint_clear(answers, shards);
     dp_client_close(&client);
     free(answers);
     free(asks);
+    return st;
 }
 
-static void sweep(struct dp_coordinator *c)
+static void remove_left(struct dp_coordinator *c, const struct dp_checkpoint_ask *left)
 {
-    struct dp_checkpoint_ask left;
     struct dp_error err = {0};
+    struct dp_checkpoint_path making;
     int held = -1;
-    if (!read_note(c, &left))
+    if (access(left->directory, F_OK) != 0) { /* not mounted yet? */
+        dp_log(DP_LOG_WARN,
+               "a checkpoint in %s was cut off when this server ended: that directory cannot be reached, "
+               "the next start tries again",
+               left->directory);
         return;
-    abandon_shards(c, &left);
-    enum dp_status st = dp_checkpoint_lock(left.directory, &held, &err);
+    }
+    enum dp_status st = dp_checkpoint_path_making(left->directory, left->order, &making, &err);
+    bool was_there = st == DP_OK && access(making.text, F_OK) == 0;
     if (st == DP_OK)
-        st = dp_checkpoint_abandon(left.directory, left.order, &err);
+        st = dp_checkpoint_lock(left->directory, &held, &err);
+    if (st == DP_OK)
+        st = dp_checkpoint_abandon(left->directory, left->order, &err);
     dp_checkpoint_unlock(&held);
     if (st == DP_OK)
         (void)unlink(c->note.text);
-    dp_log(st == DP_OK ? DP_LOG_INFO : DP_LOG_WARN,
-           "a checkpoint in %s was cut off when this server ended: %s", left.directory,
-           st == DP_OK ? "what it left is removed" : err.text);
+    if (st != DP_OK || was_there)
+        dp_log(st == DP_OK ? DP_LOG_INFO : DP_LOG_WARN,
+               "a checkpoint in %s was cut off when this server ended: %s", left->directory,
+               st == DP_OK ? "what it left is removed" : err.text);
+}
+
+/* Files go once no shard writes them. last: a shard that does not answer is not waited for. */
+static void sweep(struct dp_coordinator *c, bool last)
+{
+    struct dp_checkpoint_ask left;
+    struct dp_error err;
+    c->sweeps = false;
+    if (!read_note(c, &left))
+        return;
+    enum dp_status st = abandon_shards(c, &left, &err);
+    c->sweeps = st != DP_OK && !last;
+    if (c->sweeps)
+        return;
+    if (st != DP_OK)
+        dp_log(DP_LOG_INFO, "shards let go of an earlier checkpoint by themselves: %s", err.text);
+    remove_left(c, &left);
 }
 
 /* ---- the thread */
@@ -280,6 +306,8 @@ static void make_asked(struct dp_coordinator *c)
     else
         dp_log(DP_LOG_WARN, "no checkpoint in %s: %s", ask.directory, err.text);
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    if (c->due_ms < dp_now_ms()) /* it took that long: a client may come before the next one */
+        c->due_ms = dp_now_ms() + c->o.cluster->checkpoint.every * UINT64_C(1000);
     struct dp_checkpoint_state *state = &c->order[c->last].state;
     c->order[c->last].made = made;
     state->stage = st == DP_OK ? DP_CHECKPOINT_COPIED : DP_CHECKPOINT_ABANDONED;
@@ -302,27 +330,40 @@ static void begin_due(struct dp_coordinator *c)
         begin(c, &ask);
 }
 
-/* Under the lock: until something is asked for, or a checkpoint is due. */
+/* Under the lock: until something is asked for, or due. */
 static void wait_for_work(struct dp_coordinator *c)
 {
-    struct timespec until = {.tv_sec = (time_t)(c->due_ms / 1000),
-                             .tv_nsec = (long)(c->due_ms % 1000) * 1000000};
-    if (c->o.cluster->checkpoint.every > 0)
+    uint64_t due_ms = c->o.cluster->checkpoint.every > 0 ? c->due_ms : UINT64_MAX;
+    if (c->sweeps && due_ms > dp_now_ms() + SWEEP_MS)
+        due_ms = dp_now_ms() + SWEEP_MS;
+    struct timespec until = {.tv_sec = (time_t)(due_ms / 1000), .tv_nsec = (long)(due_ms % 1000) * 1000000};
+    if (due_ms < UINT64_MAX)
         (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
     else
         (void)pthread_cond_wait(&c->changed, &c->lock);
 }
 
+/* Under the lock, left out while it works: before the next order's note, and until the shards let go by themselves. */
+static void sweep_left(struct dp_coordinator *c, uint64_t until_ms)
+{
+    bool last = is_under_way(c) || dp_now_ms() >= until_ms;
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
+    sweep(c, last);
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+}
+
 static void *coordinate(void *arg)
 {
     struct dp_coordinator *c = arg;
-    sweep(c);
+    uint64_t until_ms = dp_now_ms() + LET_GO_MS;
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     while (atomic_load(&c->ends_ms) == 0) {
         begin_due(c);
-        if (is_under_way(c))
+        if (c->sweeps)
+            sweep_left(c, until_ms);
+        if (is_under_way(c) && !c->sweeps)
             make_asked(c);
-        else
+        else if (!is_under_way(c) && atomic_load(&c->ends_ms) == 0)
             wait_for_work(c);
     }
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
@@ -346,6 +387,7 @@ enum dp_status dp_coordinator_new(const struct dp_coordinator_options *options, 
     if (!c)
         return dp_fail(err, DP_NOMEM, "no memory for the checkpoint coordinator");
     c->o = *options;
+    c->sweeps = true;
     if (dp_checkpoint_path(&c->note, err, "%s/" DP_CHECKPOINT_ORDER, options->directory) != DP_OK) {
         free(c);
         return err->status;

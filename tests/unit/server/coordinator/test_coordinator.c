@@ -36,6 +36,7 @@ static void pause_shortly(void)
 /* ---- the order */
 
 static atomic_int begun, holds; /* orders; whether one goes on until it is to stop */
+static atomic_int silent;       /* so often no shard answers */
 
 enum dp_status __wrap_dp_cluster_client(const struct dp_cluster *of, const struct dp_client_options *options,
                                         struct dp_client **out, struct dp_error *err);
@@ -51,7 +52,9 @@ enum dp_status __wrap_dp_client_checkpoint(struct dp_client *client, const void 
 enum dp_status __wrap_dp_client_checkpoint(struct dp_client *client, const void *asks, void *answers,
                                            uint32_t timeout_ms, struct dp_error *err)
 {
-    return dp_fail(err, DP_TIMEOUT, "no shard answers in %u ms", timeout_ms);
+    return atomic_fetch_sub(&silent, 1) > 0
+               ? dp_fail(err, DP_TIMEOUT, "no shard answers in %u ms", timeout_ms)
+               : DP_OK;
 }
 
 enum dp_status __wrap_dp_coordination_run(const struct dp_coordination_options *options,
@@ -84,6 +87,7 @@ static int setup(void **state)
     (void)strcpy(directory + strlen(directory) - 6, "XXXXXX");
     atomic_store(&begun, 0);
     atomic_store(&holds, 0);
+    atomic_store(&silent, 0);
     cluster = (struct dp_cluster){.id = 77, .server_count = 1, .server = &server};
     server.shards = 2;
     return mkdtemp(directory) ? 0 : -1;
@@ -192,23 +196,69 @@ static void a_prune_that_fails_leaves_it_made(void **state)
     dp_checkpoint_unlock(&lock);
 }
 
-static void what_a_killed_server_left_is_removed(void **state)
+static void await_file(const char *name, bool there)
 {
-    struct dp_error err = {0};
+    for (uint64_t until_ms = dp_now_ms() + SOON_MS; (access(at(name), F_OK) == 0) != there;) {
+        assert_true(dp_now_ms() < until_ms);
+        pause_shortly();
+    }
+}
+
+/* A life before was killed with order 0xabc under way in `to`. */
+static void leave(void)
+{
     char to[300];
     (void)snprintf(to, sizeof to, "%s", at("to"));
-    assert_int_equal(dp_checkpoint_begin(to, 0xabc, &err), DP_OK);
+    assert_int_equal(dp_checkpoint_begin(to, 0xabc, NULL), DP_OK);
     FILE *note = fopen(at("checkpoint-order"), "w");
     assert_non_null(note);
     fprintf(note, "%016x %s\n", 0xabc, to);
     assert_int_equal(fclose(note), 0);
-    assert_int_equal(access(at("to/making-0000000000000abc"), F_OK), 0);
+    await_file("to/making-0000000000000abc", true);
+}
+
+static void what_a_killed_server_left_is_removed(void **state)
+{
+    (void)state;
+    leave();
+    atomic_store(&silent, 1);
     start();
-    for (uint64_t until_ms = dp_now_ms() + SOON_MS; access(at("checkpoint-order"), F_OK) == 0;) {
+    await_file("checkpoint-order", false);
+    assert_int_equal(atomic_load(&silent), -1); /* the shards were asked until they answered */
+    assert_int_equal(access(at("to/making-0000000000000abc"), F_OK), -1);
+}
+
+/* A new order does not wait for shards that are down. It replaces the note once the rest is removed. */
+static void it_is_removed_before_the_next_order(void **state)
+{
+    (void)state;
+    leave();
+    atomic_store(&silent, 1000000);
+    atomic_store(&holds, 1);
+    start();
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    (void)await(1, DP_CHECKPOINT_COPYING);
+    assert_int_equal(access(at("to/making-0000000000000abc"), F_OK), -1);
+    assert_int_equal(access(at("checkpoint-order"), F_OK), 0);
+}
+
+/* The disk of DIR is not mounted yet. */
+static void a_directory_that_is_missing_is_not_made(void **state)
+{
+    char away[300];
+    (void)state;
+    leave();
+    (void)snprintf(away, sizeof away, "%s", at("away"));
+    assert_int_equal(rename(at("to"), away), 0);
+    atomic_store(&silent, 0);
+    start();
+    for (uint64_t until_ms = dp_now_ms() + SOON_MS; atomic_load(&silent) == 0;) {
         assert_true(dp_now_ms() < until_ms);
         pause_shortly();
     }
-    assert_int_equal(access(at("to/making-0000000000000abc"), F_OK), -1);
+    dp_coordinator_stop(&coordinator);
+    assert_int_equal(access(at("to"), F_OK), -1);
+    assert_int_equal(access(at("checkpoint-order"), F_OK), 0);
 }
 
 int main(void)
@@ -219,6 +269,8 @@ int main(void)
         COORDINATOR_TEST(it_is_given_up_and_says_why),
         COORDINATOR_TEST(a_prune_that_fails_leaves_it_made),
         COORDINATOR_TEST(what_a_killed_server_left_is_removed),
+        COORDINATOR_TEST(it_is_removed_before_the_next_order),
+        COORDINATOR_TEST(a_directory_that_is_missing_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
