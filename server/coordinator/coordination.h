@@ -19,6 +19,7 @@ struct dp_coordination_options {
     const char *file;                      /* its file */
     const struct dp_checkpoint_ask *asked; /* of the first server */
     bool (*stopped)(void *context);
+    bool (*is_watched)(void *context); /* by its client; else wait_ms is over */
     /* Several times a second: the stage, its words in `why`, and the bytes of all shards. */
     void (*show)(void *context, const struct dp_checkpoint_state *state);
     void *context;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #define LET_GO_MS  60000u /* shards that hear nothing let go */
 #define SWEEP_MS   1000u  /* between two tries */
 #define ORDERS     8u
+#define SILENCE_MS 60000u /* of a client that is then taken for dead */
 #define WAIT_MS    10000u /* for pushes that only some shards have, where the cluster file asks */
 
 struct dp_coordinator {
@@ -42,9 +44,10 @@ struct dp_coordinator {
     struct coordinator_order {
         struct dp_checkpoint_state state; /* NONE: there was none */
         struct dp_checkpoint_made made;
-    } order[ORDERS]; /* the last ones, whose clients may still ask: a ring */
-    uint32_t last;   /* of them */
-    uint64_t due_ms; /* the next one by the cluster file */
+    } order[ORDERS];    /* the last ones, whose clients may still ask: a ring */
+    uint32_t last;      /* of them */
+    uint64_t due_ms;    /* the next one by the cluster file */
+    uint64_t looked_ms; /* the last order's client asked last */
 };
 
 /* Under the lock. */
@@ -60,6 +63,16 @@ static bool is_stopped(void *context)
     return atomic_load(&c->gives_up);
 }
 
+/* A killed client neither gives up nor needs the pushes that it would wait for: others may ask for a checkpoint. */
+static bool is_watched(void *context)
+{
+    struct dp_coordinator *c = context;
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    bool is = dp_now_ms() - c->looked_ms < SILENCE_MS;
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
+    return is;
+}
+
 /* Of the client. */
 static bool gives_up(void *context)
 {
@@ -72,6 +85,9 @@ static bool gives_up(void *context)
 static void begin(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask)
 {
     c->ask = *ask;
+    if (c->ask.wait_ms > DP_CHECKPOINT_WAIT_MS_MAX)
+        c->ask.wait_ms = DP_CHECKPOINT_WAIT_MS_MAX;
+    c->looked_ms = dp_now_ms();
     c->last = (c->last + 1) % ORDERS;
     c->order[c->last] = (struct coordinator_order){
         .state = {.stage = DP_CHECKPOINT_PREPARING, .order = ask->order, .why = "asking the shards"}};
@@ -89,9 +105,8 @@ enum dp_status dp_coordinator_take(struct dp_coordinator *c, const struct dp_che
     while (at < ORDERS && c->order[at].state.order != ask->order)
         at++;
     if (ask->action == DP_CHECKPOINT_BEGIN && at == ORDERS && is_under_way(c))
-        st =
-            dp_fail(err, DP_IN_USE, "another checkpoint is being made, in %.300s; try again when it is there",
-                    c->ask.directory);
+        st = dp_fail(err, DP_IN_USE, "another checkpoint is being made, in %.300s; wait until it ends",
+                     c->ask.directory);
     else if (ask->action == DP_CHECKPOINT_BEGIN && at == ORDERS) {
         begin(c, ask);
         at = c->last;
@@ -102,6 +117,8 @@ enum dp_status dp_coordinator_take(struct dp_coordinator *c, const struct dp_che
         st = dp_fail(err, DP_INVALID,
                      "the first server begins, looks at and abandons checkpoints; other "
                      "orders are for shards");
+    if (at == c->last)
+        c->looked_ms = dp_now_ms();
     *state = at < ORDERS ? c->order[at].state : (struct dp_checkpoint_state){0};
     *made = at < ORDERS ? c->order[at].made : (struct dp_checkpoint_made){0};
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
@@ -123,8 +140,10 @@ static enum dp_status read_cluster(const struct dp_coordinator *c, const struct 
                                    const char **file, struct dp_cluster **out, struct dp_error *err)
 {
     struct dp_error ignored;
+    struct stat is;
     *file = ask->file;
-    if (ask->file[0] && dp_cluster_read(ask->file, out, &ignored) == DP_OK) {
+    if (ask->file[0] && stat(ask->file, &is) == 0 && S_ISREG(is.st_mode) &&
+        dp_cluster_read(ask->file, out, &ignored) == DP_OK) {
         if ((*out)->id == c->o.cluster->id && dp_cluster_shards(*out) == dp_cluster_shards(c->o.cluster))
             return DP_OK;
         dp_cluster_free(out);
@@ -183,7 +202,7 @@ static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_
                            struct dp_checkpoint_made *made, struct dp_error *err)
 {
     struct dp_coordination_options coordination = {
-        .asked = ask, .stopped = is_stopped, .show = show, .context = c};
+        .asked = ask, .stopped = is_stopped, .is_watched = is_watched, .show = show, .context = c};
     struct dp_cluster *cluster = NULL;
     struct dp_prune pruned = {0}, last;
     struct dp_error why;
@@ -296,7 +315,7 @@ static void make_asked(struct dp_coordinator *c)
     enum dp_status st = make(c, &ask, &made, &err);
     if (st == DP_STOPPING) /* the client that hears it is not to stop */
         st = dp_wrap(&err, DP_UNAVAILABLE,
-                     atomic_load(&c->ends_ms) ? "the first server shuts down" : "given up");
+                     atomic_load(&c->ends_ms) ? "the first server shuts down" : "its client gave it up");
     if (atomic_load(&c->ends_ms) == 0) /* else the next life makes sure that shards elsewhere let go */
         (void)unlink(c->note.text);
     if (st == DP_OK)

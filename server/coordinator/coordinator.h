@@ -4,6 +4,7 @@
  *     take BEGIN -> (order, prune) -> COPIED | ABANDONED;  LOOK: how far it is;  ABANDON: it is given up
  * Promise   A client that dies changes nothing: the checkpoint is completed. A stop gives it up. After a kill the next
  *           life removes what it left, as its order and directory are in a file, DIRECTORY/checkpoint-order.
+ *           A client that is silent for 60 s is waited for no longer: wait_ms is over.
  *           The states of the last eight orders can be asked for.
  * Thread    new, start, stop: main's. take: any, also before start.
  * Failure   take: DP_IN_USE: another order is under way. DP_INVALID: an order of a shard. Failures of a checkpoint are in

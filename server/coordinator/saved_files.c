@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 void dp_saved_logs_read(const struct dp_cluster *cluster, struct dp_saved_logs *out)
 {
@@ -20,8 +19,9 @@ void dp_saved_logs_read(const struct dp_cluster *cluster, struct dp_saved_logs *
         char path[DP_PATH_MAX + 32];
         struct dp_error err = {0};
         struct dp_saved_log *log = &out->log[w];
+        struct stat is;
         if (dp_cluster_step_log(training->steps, w, path, sizeof path, &err) != DP_OK ||
-            access(path, F_OK) != 0)
+            stat(path, &is) != 0 || !S_ISREG(is.st_mode)) /* a FIFO would be waited for */
             continue;
         if (dp_file_bytes_read(path, &log->bytes, &log->size, &err) != DP_OK) {
             dp_log(DP_LOG_WARN, "%s; a restored run will lack its metrics", err.text);

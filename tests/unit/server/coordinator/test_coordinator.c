@@ -177,7 +177,7 @@ static void it_is_given_up_and_says_why(void **state)
     (void)take(DP_CHECKPOINT_ABANDON, 1, DP_OK);
     struct dp_checkpoint_state ended = await(1, DP_CHECKPOINT_ABANDONED);
     assert_int_equal(ended.why_status, DP_UNAVAILABLE);
-    assert_string_equal(ended.why, "given up: interrupted while copying");
+    assert_string_equal(ended.why, "its client gave it up: interrupted while copying");
     (void)take(DP_CHECKPOINT_BEGIN, 2, DP_OK);
     (void)await(2, DP_CHECKPOINT_COPYING);
     dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
