@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #define ASK_MS     10000u /* until the first server answers */
+#define END_MS     2000u  /* until it answers that it gives up: somebody waits at a terminal */
 #define ABANDON_MS 30000u
 #define LOOK_MS    50u
 
@@ -114,8 +115,9 @@ static enum dp_status ask_first(struct dp_client *client, const struct dp_checkp
                                 struct dp_checkpoint_answer *answer, struct dp_error *err)
 {
     struct dp_call *call;
+    const uint32_t timeout_ms = ask->action == DP_CHECKPOINT_ABANDON ? END_MS : ASK_MS;
     struct dp_shard_request *draft =
-        dp_client_draft_one(client, DP_REQUEST_CHECKPOINT, DP_REPLY_CHECKPOINT, NULL, ASK_MS);
+        dp_client_draft_one(client, DP_REQUEST_CHECKPOINT, DP_REPLY_CHECKPOINT, NULL, timeout_ms);
     dp_client_checkpoint_clear(answer, 1);
     if (draft) {
         draft->request.checkpoint = *ask;
@@ -123,7 +125,7 @@ static enum dp_status ask_first(struct dp_client *client, const struct dp_checkp
         draft->call->checkpoints = answer;
     }
     enum dp_status st =
-        dp_client_ask(client, client->shards, &draft, "request to the first server", ASK_MS, &call, err);
+        dp_client_ask(client, client->shards, &draft, "request to the first server", timeout_ms, &call, err);
     if (st == DP_OK)
         dp_client_end(client, call);
     return st;
@@ -157,6 +159,7 @@ enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct 
     struct dp_checkpoint_answer answer = {0};
     struct dp_error ends = {0};
     uint64_t end_ms = UINT64_MAX;
+    bool (*const gives_up)(void *context) = client->gives_up;
     enum dp_status st;
     if (!client->has_control)
         return dp_fail(err, DP_ARGUMENT, "checkpoint: this client was opened without a control endpoint");
@@ -166,18 +169,23 @@ enum dp_status dp_client_checkpoint_make(struct dp_client *client, const struct 
     ask.order |= 1; /* not 0 */
     for (;;) {
         st = ask_first(client, &ask, &answer, err);
-        if (st != DP_OK || is_over(&answer, out, &st, err) || dp_now_ms() >= end_ms)
+        bool cut_short = st != DP_OK && client->gives_up && client->gives_up(client->gives_up_context);
+        if (!cut_short && (st != DP_OK || is_over(&answer, out, &st, err) || dp_now_ms() >= end_ms))
             break;
         if (ends.status != DP_OK)
             (void)nanosleep(&pause, NULL);
         else if (watch->pause(watch->context, &answer.state, &ends) != DP_OK)
             end_ms = dp_now_ms() + ABANDON_MS;
+        else if (cut_short)
+            break;
+        client->gives_up = ends.status == DP_OK ? gives_up : NULL; /* ABANDON is waited for */
         ask.action = ends.status == DP_OK ? DP_CHECKPOINT_LOOK : DP_CHECKPOINT_ABANDON;
     }
     if (ends.status != DP_OK && (st != DP_OK || answer.state.stage != DP_CHECKPOINT_COPIED)) {
         *err = ends;
         st = ends.status;
     }
+    client->gives_up = gives_up;
     dp_client_checkpoint_clear(&answer, 1);
     return st;
 }

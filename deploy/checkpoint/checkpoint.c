@@ -5,12 +5,12 @@
 #include "deploy/cli/options.h"
 #include "deploy/cli/progress.h"
 #include "deploy/run/folder.h"
-#include "deploy/run/servers.h"
 
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/client/checkpoint.h"
+#include "common/config/cluster_client.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/prune.h"
@@ -79,6 +79,12 @@ static void stop(int signal)
     stop_signal = signal;
 }
 
+static bool is_interrupted(void *context)
+{
+    (void)context;
+    return stop_signal != 0;
+}
+
 static enum dp_status look(void *context, const struct dp_checkpoint_state *state, struct dp_error *err)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
@@ -129,8 +135,12 @@ static enum dp_status open_client(const struct checkpoint_asked *a, struct dp_cl
 {
     char dir[DP_PATH_QUOTED];
     bool stopped = looks_stopped(a);
-    enum dp_status st =
-        dp_servers_client(a->cluster, "downpour checkpoint", stopped ? STOPPED_MS : OPEN_MS, out, err);
+    const struct dp_client_options client = {.name = "downpour checkpoint",
+                                             .open_timeout_ms = stopped ? STOPPED_MS : OPEN_MS,
+                                             .gives_up = is_interrupted};
+    enum dp_status st = dp_cluster_client(a->cluster, &client, out, err);
+    if (st != DP_OK && stop_signal)
+        return dp_fail(err, DP_STOPPING, "interrupted: no checkpoint was begun");
     if (st == DP_OK || !stopped)
         return st;
     (void)dp_path_quote(a->dir, dir);

@@ -115,6 +115,41 @@ static void one_that_the_first_server_gives_up_is_over(void **state)
     done(&b);
 }
 
+static bool stops;
+
+static bool is_interrupted(void *context)
+{
+    (void)context;
+    return stops;
+}
+
+static enum dp_status interrupted(void *context, const struct dp_checkpoint_state *state,
+                                  struct dp_error *err)
+{
+    (void)context;
+    (void)state;
+    return dp_fail(err, DP_STOPPING, "interrupted");
+}
+
+/* The first server is silent: neither the wait for it nor the ABANDON takes its 10 s. */
+static void one_that_is_interrupted_ends_soon(void **state)
+{
+    (void)state;
+    struct bench b = made(SHARDS);
+    const struct dp_checkpoint_watch watch = {interrupted, NULL};
+    struct dp_checkpoint_ask ask = {.directory = "/checkpoints"};
+    struct dp_checkpoint_made out;
+    b.options.gives_up = is_interrupted;
+    assert_int_equal(open_client(&b), DP_OK);
+    b.net->dead[SHARDS] = true; /* the control */
+    stops = true;
+    uint64_t start = b.net->now_ns;
+    assert_int_equal(dp_client_checkpoint_make(b.client, &ask, &watch, &out, &b.err), DP_STOPPING);
+    assert_true(b.net->now_ns - start < 5000000000u);
+    stops = false;
+    done(&b);
+}
+
 static void the_register_is_copied(void **state)
 {
     struct bench b = opened(1, false);
@@ -137,6 +172,7 @@ int main(void)
         cmocka_unit_test(each_shard_hears_what_it_lacks),
         cmocka_unit_test(a_refusal_and_a_silence_name_the_shard),
         cmocka_unit_test(one_that_the_first_server_gives_up_is_over),
+        cmocka_unit_test(one_that_is_interrupted_ends_soon),
         cmocka_unit_test(the_register_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
