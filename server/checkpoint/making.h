@@ -29,7 +29,8 @@ enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *
                                      struct dp_error *err);
 /* Its directory goes, and all files of the pool that no manifest names: on a full disk the next one finds room. */
 enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, struct dp_error *err);
-/* Removes the directories of all other orders: the process that holds the lock makes the only checkpoint there. */
+/* Removes the directories of all other orders: the process that holds the lock makes the only checkpoint there. A shared
+ * file system that keeps flock for one machine only breaks that: the other's checkpoint then fails. */
 enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, struct dp_error *err);
 
 #endif
