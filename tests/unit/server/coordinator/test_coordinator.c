@@ -12,11 +12,13 @@
 #include "server/checkpoint/making.h"
 #include "server/checkpoint/paths.h"
 #include "server/coordinator/coordination.h"
+#include "server/coordinator/saved_files.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +39,7 @@ static void pause_shortly(void)
 
 static atomic_int begun, holds; /* orders; whether one goes on until it is to stop */
 static atomic_int silent;       /* so often no shard answers */
+static atomic_uint waits_ms;    /* of the last order */
 
 enum dp_status __wrap_dp_cluster_client(const struct dp_cluster *of, const struct dp_client_options *options,
                                         struct dp_client **out, struct dp_error *err);
@@ -67,6 +70,7 @@ enum dp_status __wrap_dp_coordination_run(const struct dp_coordination_options *
                                                 .done_bytes = 5,
                                                 .why = "copying (shard 1)"};
     *out = (struct dp_checkpoint_made){.number = (uint64_t)atomic_fetch_add(&begun, 1) + 1};
+    atomic_store(&waits_ms, options->asked->wait_ms);
     options->show(options->context, &copying);
     while (atomic_load(&holds) && !options->stopped(options->context))
         pause_shortly();
@@ -124,6 +128,7 @@ static struct dp_checkpoint_state take(enum dp_checkpoint_action action, uint64_
     struct dp_checkpoint_state state;
     struct dp_error err = {0};
     ask.keep = 1;
+    ask.wait_ms = UINT32_MAX;
     (void)snprintf(ask.directory, sizeof ask.directory, "%s", at("to"));
     assert_int_equal(dp_coordinator_take(coordinator, &ask, &state, &made, &err), want);
     return state;
@@ -181,6 +186,30 @@ static void it_is_given_up_and_says_why(void **state)
     (void)take(DP_CHECKPOINT_BEGIN, 2, DP_OK);
     (void)await(2, DP_CHECKPOINT_COPYING);
     dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
+}
+
+static void no_wait_is_longer_than_an_hour(void **state)
+{
+    (void)state;
+    start();
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    (void)await(1, DP_CHECKPOINT_COPIED);
+    assert_int_equal(atomic_load(&waits_ms), DP_CHECKPOINT_WAIT_MS_MAX);
+}
+
+/* What lies in place of a worker's step log. */
+static void a_fifo_is_not_waited_for(void **state)
+{
+    struct dp_saved_logs logs;
+    char path[DP_PATH_MAX + 32];
+    (void)state;
+    cluster.training.workers = 1;
+    (void)snprintf(cluster.training.steps, sizeof cluster.training.steps, "%s", at("steps"));
+    assert_int_equal(dp_cluster_step_log(cluster.training.steps, 0, path, sizeof path, NULL), DP_OK);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    dp_saved_logs_read(&cluster, &logs);
+    assert_null(logs.log[0].bytes);
+    dp_saved_logs_clear(&logs);
 }
 
 /* Somebody has the lock. */
@@ -267,6 +296,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COORDINATOR_TEST(one_at_a_time_and_its_state_stays),
         COORDINATOR_TEST(it_is_given_up_and_says_why),
+        COORDINATOR_TEST(no_wait_is_longer_than_an_hour),
+        COORDINATOR_TEST(a_fifo_is_not_waited_for),
         COORDINATOR_TEST(a_prune_that_fails_leaves_it_made),
         COORDINATOR_TEST(what_a_killed_server_left_is_removed),
         COORDINATOR_TEST(it_is_removed_before_the_next_order),
