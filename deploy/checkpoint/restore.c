@@ -122,10 +122,10 @@ static enum dp_status open_run(const char *dir, struct restore_asked *a, struct 
         return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
     if (access(conf, R_OK) != 0)
         return dp_fail(err, DP_NOT_FOUND,
-                       "%s has no cluster.conf: give the directory of a run, or --cluster FILE with a "
-                       "cluster file (a checkpoint has "
-                       "a copy of its own)",
-                       dir);
+                       "%s has no cluster.conf: give the directory of a run, or the cluster file of servers "
+                       "with --cluster. To continue in a new directory: downpour run --from CHECKPOINT --dir "
+                       "%s",
+                       dir, dir);
     enum dp_status st = dp_folder_open(dir, &a->folder, err);
     a->has_folder = st == DP_OK;
     if (st == DP_OK)
@@ -147,6 +147,22 @@ static enum dp_status check_run(const struct restore_asked *a, struct dp_error *
                    a->from.number, a->folder.path, dp_path_quote(a->from.checkpoint.text, from));
 }
 
+/* Stores of a cluster file that lies in a checkpoint would be built in the checkpoint. */
+static enum dp_status check_place(const char *file, struct dp_error *err)
+{
+    char manifest[DP_PATH_MAX + 16];
+    const char *slash = strrchr(file, '/');
+    int dir = slash ? (int)(slash - file) : 1;
+    (void)snprintf(manifest, sizeof manifest, "%.*s/manifest.json", dir, slash ? file : ".");
+    return access(manifest, F_OK) != 0
+               ? DP_OK
+               : dp_fail(
+                     err, DP_ARGUMENT,
+                     "--cluster '%.300s' lies in a checkpoint, which a restore would damage: give a copy "
+                     "elsewhere, or continue in a new directory: downpour run --from CHECKPOINT --dir NEW",
+                     file);
+}
+
 static enum dp_status take_flags(const char *const *values, struct restore_asked *a, struct dp_error *err)
 {
     const char *file = dp_options_value(&command, values, "--cluster"),
@@ -161,6 +177,8 @@ static enum dp_status take_flags(const char *const *values, struct restore_asked
     a->overwrite = dp_options_value(&command, values, "--overwrite") != NULL;
     a->file = file;
     enum dp_status st = dp_restored_find(from, &a->from, err);
+    if (st == DP_OK && file)
+        st = check_place(file, err);
     if (st == DP_OK && dir)
         st = open_run(dir, a, err);
     if (st == DP_OK)

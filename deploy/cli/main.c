@@ -42,7 +42,7 @@ static void print_usage(FILE *file)
     fputs("Usage: downpour COMMAND [FLAGS]\n\n", file);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(file, "  %-11s  %s\n", commands[i].name, commands[i].summary);
-    fputs("\n  --help       this text; with a command: its flags, their units and defaults\n"
+    fputs("\n  --help       this text; with a command: its common flags; --help all: all\n"
           "  --version    the version\n\n"
           "Exit code: 0 on success; 1 if status finds a server that does not serve; 2 with cause and remedy "
           "on\n"

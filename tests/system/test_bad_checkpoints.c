@@ -67,6 +67,14 @@ static void move(const char *from, const char *to)
         fail_msg("%s cannot be renamed to %s", from, to);
 }
 
+static void a_cluster_file_in_a_checkpoint(void **state)
+{
+    struct bad b = unpacked(state);
+    dp_place_says(dp_place_try(b.place, 2, "downpour", "restore", "--from", b.from, "--cluster",
+                               in(&b, "cluster.conf")),
+                  "lies in a checkpoint");
+}
+
 static void another_version(void **state)
 {
     struct bad b = unpacked(state);
@@ -110,6 +118,7 @@ int main(void)
 {
 #define BAD_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
+        BAD_TEST(a_cluster_file_in_a_checkpoint),
         BAD_TEST(another_version),
         BAD_TEST(other_tables),
         BAD_TEST(where_it_cannot_be),

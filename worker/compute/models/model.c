@@ -169,7 +169,7 @@ bool dp_model_help_print(const char *name, FILE *file)
     if (!name)
         (void)fputs("Usage: --model NAME[:SHAPE][,OPTION=VALUE ...]\n\nDashes separate the numbers of a "
                     "shape. The data format is detected from the model and the file's\nfirst bytes; "
-                    "README.md shows a line of each.\n",
+                    "deploy/docs/guide.md shows a line of each.\n",
                     file);
     for (size_t i = 0; i < MODELS; i++)
         if (!name || strcmp(models[i]->name, name) == 0)
