@@ -1,4 +1,5 @@
-/* Histogram: how often a measured value fell into each of a few buckets, with the buckets' bounds, as it goes over the wire.
+/* Histogram: the counts of measured values in a few buckets, with the buckets' bounds, in the form of the
+ * wire.
  * Promise   Of the same kind, histograms of several shards, workers or times add up without loss.
  * Thread    One at a time.
  * Failure   None; a value beyond all bounds counts in the last bucket. */

@@ -1,4 +1,5 @@
-/* A key set: mix -> sort by mixed key (stable) -> merge equal ones. Nothing is allocated once it has grown.
+/* A key set: mix -> sort by mixed key (stable) -> merge equal ones. Nothing is allocated after its first
+ * growth to the needed size.
  */
 #include "common/client/keys_inner.h"
 

@@ -1,5 +1,5 @@
-/* Holdout spec: which part of a training file of pairs is its test set, as people write it: "leave-one-out",
- * or a share, "0.2".
+/* Holdout spec: the part of a training file of pairs that is its test set, as users write it:
+ * "leave-one-out", or a share, "0.2".
  * Thread    Any: plain functions. */
 #ifndef DP_CONFIG_HOLDOUT_SPEC_H
 #define DP_CONFIG_HOLDOUT_SPEC_H

@@ -3,10 +3,11 @@
  *           (or, for Adam's corrections, f64) operation or an explicit fma, in one order; no libm pow. The
  *           gradient is summed nowhere in here: one call is one push of one row.
  * The formulas are in table.h. Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
- * Running means (v of momentum; Adam's m, and v with it) under 2^-120 become 0: none is ever subnormal.
- * Finite    A row that comes out is finite. A value beyond f32 stays at the largest finite number of its sign, and a
- *           gradient g' whose square, as the optimizer takes it, would be infinite counts as the largest one whose
- *           square is not. Arithmetic that does not overflow has the bits of the formulas above.
+ * Running means (v of momentum; Adam's m, and v with it) under 2^-120 become 0, so none is ever subnormal.
+ * Finite    A row that comes out is finite. A value beyond f32 stays at the largest finite number of its
+ *           sign. If the square of a gradient g' would be infinite in the optimizer, the largest gradient
+ *           with a finite square takes its place. Arithmetic that does not overflow has the bits of the
+ *           formulas above.
  * Thread    A prepared optimizer is constant: any. */
 #ifndef DP_MODEL_OPTIMIZER_H
 #define DP_MODEL_OPTIMIZER_H
