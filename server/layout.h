@@ -7,7 +7,8 @@
  * Promise   A directory with other shards, or with a missing one, is refused with both layouts named;
  *           nothing is changed. Put is durable when it returns, and replaces the file atomically.
  * Thread    Any; one at a time.
- * Failure   DP_EXISTS another layout; DP_CORRUPT a missing shard, a file that is no layout; DP_IO, DP_FULL. */
+ * Failure   DP_EXISTS: the directory has another layout. DP_CORRUPT: a shard is missing, or the file is not
+ *           a layout. DP_IO, DP_FULL. */
 #ifndef DP_SERVER_LAYOUT_H
 #define DP_SERVER_LAYOUT_H
 

@@ -1,6 +1,7 @@
 /* Shard parts: the parts of a shard: its store, its journal's disk, its logic. Opened all or none.
  *     store -> journal's directory -> tables, push ids -> journal replayed
- * Promise   A store that was clean and could not be opened further stays clean: it is marked open last.
+ * Promise   The store is marked open last. So if a later part of an opening fails, a clean store stays
+ *           clean.
  * Thread    open and close: any one, not at the same time. progress: open writes, any reads; stop may be set
  *           by any, and open then gives DP_STOPPING soon. */
 #ifndef DP_SERVER_SHARD_PARTS_H

@@ -1,11 +1,11 @@
 /* Heartbeats: how long each member of a run has been silent.
  *     take* -> (the socket is empty) -> answer: to each asker, the silence of every member
- * Promise   After a pause of this server, all heartbeats that have come are heard before any is answered. Of
- *           the newest run only, until it is silent for DP_HEARTBEATS_OVER_NS: a refused process may have sent
- *           one for a run that never began. A member without a heartbeat counts from the first heartbeat of
- *           that run. After a start of this server every member does.
- * Why       No member counts the silence of another: it cannot know whether that one or the server between
- *           them was away. Nothing is decided here (worker/coordinate/takeover.h).
+ * Promise   After a pause of this server, all heartbeats that have come are heard before any is answered.
+ *           Only those of the newest run are kept, until it is silent for DP_HEARTBEATS_OVER_NS: a refused
+ *           process may have sent one for a run that never began. A member without a heartbeat counts from
+ *           the first heartbeat of that run. After a start of this server every member does.
+ * Why       No member measures the silence of another, since it cannot know whether that member or the
+ *           server between them was down. Nothing is decided here (worker/coordinate/takeover.h).
  * Clock     Passed in: time in which this server ran (common/env/awake.h), so that its own pauses count as
  *           no member's silence.
  * Thread    The control thread. In memory alone. */

@@ -5,8 +5,8 @@
  *           one waiting get: a resend replaces the first and restarts its wait. A waiting get that is not
  *           resent for DP_REGISTER_SILENT_NS is dropped, since its client has ended. At most
  *           DP_REGISTER_WAITERS_MAX gets wait; more fail with DP_FULL.
- *           A set that would take effect is checked first. One that would not is only answered, so a resend hears what the
- *           first copy did.
+ *           A set that would take effect is checked first. A set that would change nothing is only
+ *           answered, so a resend gets the first copy's result.
  * Thread    The control thread.
  * Memory    The register is borrowed. The callback owns the reply's frames. */
 #ifndef DP_CONTROL_REGISTER_SERVICE_H

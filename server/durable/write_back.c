@@ -4,10 +4,10 @@
  *           evicted (row_cache.h), so a row that is read back has all that was pushed.
  *           While many files wait to be merged, no cycle begins except to free space in the cache. If merging
  *           makes no progress, a cycle begins all the same: only a write finds out that the store has failed.
- *           Partitions are intervals of keys. If a partition has more rows than a portion, its least keys go
- *           first: so a cycle's portions follow each other, and the store puts waiting ones into one file.
- *           Overlapping files would have to be merged (10 M filled rows: 3.6 M rows/s; 0.35 when the portions
- *           of a partition overlapped). */
+ *           Partitions are intervals of keys. If a partition has more rows than a portion, its least keys
+ *           are written first. So the portions of a cycle ascend, and the store puts waiting ones into one
+ *           file. Overlapping files would have to be merged (10 M filled rows: 3.6 M rows/s; 0.35 when the
+ *           portions of a partition overlapped). */
 #include "server/durable/write_back.h"
 
 #include "common/base/log.h"

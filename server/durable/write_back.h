@@ -4,8 +4,8 @@
  *     this order)
  * Promise   No row and no mark goes to the store before the journal is synced past it. When a cycle is done,
  *           the store has every push up to the cycle's rows_lsn.
- * Floor     rows_lsn is not above that of kept pushes (step_buffer.h), which replay needs, though all rows that had
- *           changed when the cycle began are written.
+ * Floor     rows_lsn stays below the lsns of kept pushes (step_buffer.h), since replay needs them.
+ *           Nevertheless all rows that had changed when the cycle began are written.
  * Holds     stored_lsn <= marked_lsn <= rows_lsn <= journaling->lsn; under_way <= 8.
  * Thread    The shard's. A turn copies one portion, so no request waits for a cycle.
  * Failure   A job that a full disk refused is kept and submitted again each second. Any other failure ends

@@ -1,6 +1,6 @@
-/* Two readings. The first is an opening's own (look, then replay without applying): it says what counts. The second, only
- * when asked for damage, goes over each file by itself and past damage, to name every record that an opening would
- * miss, not only the first.
+/* Two readings. The first is an opening's own (look, then replay without applying): it says what counts.
+ * The second is made only to search for damage. It reads each file separately and past damage, to name
+ * every record that an opening would miss.
  * Why  After damage, each multiple of 64 bytes is checked for a record. An intact header with the file's
  *      incarnation and a greater lsn than the last can only be of a later record of this file. */
 #include "server/inspect/inspect_journal.h"

@@ -3,8 +3,8 @@
  * step before, and gets the weights of that step. sync:B: the open step is gathered once all of its members
  * but B have pushed it (Chen et al. 2016). A push for a step that was closed without it is dropped. A pull
  * for a closed step proceeds, and sees the open one.
- * Why       While a close is due, or with backup members not durable, pulls wait: a pull sees exactly the steps before its own, and nothing
- *           shows a choice that a crash could take back. */
+ * Why       Pulls wait while a close is due and, with backup members, until it is durable. So a pull sees
+ *           exactly the steps before its own, and no answer shows a choice that a crash could undo. */
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
 #include "server/modes/step_rules.h"

@@ -5,12 +5,12 @@
  * Answers   Each request is answered at once, with how far the order is; its effect comes with the next turn. The
  *           coordinator asks again (look). All may be sent again.
  * Refused   Without a journal (durability none), and where the store is read-only.
- * Given up  An order without a request for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space
- *           that a full disk lacks; one whose link, copy or journal failed; one that a drain, or a later run,
- *           overtakes. Its link is removed and the journal released once the copier does not read them; the answers
- *           say why until the next order begins.
- * Holds     stage says what is there: a cut from IS_CUT to COPYING, a job of the copier's in COPYING (or an order that ended then, until it
- *           is given back), a manifest in COPIED.
+ * Given up  An order is given up without a request for DP_CUT_SILENT_NS; if its hold would fill the journal
+ *           or a full disk; if its link, copy or journal failed; if a drain or a later run overtakes it.
+ *           Its link is removed and the journal released as soon as the copier does not read them. Answers
+ *           give the reason until the next order begins.
+ * Holds     The stage shows the parts that exist: a cut from IS_CUT to COPYING, a copier's job in COPYING
+ *           (until the copier gives it back, even after the order's end), a manifest in COPIED.
  * Thread    The shard's. */
 #ifndef DP_SHARD_CUT_REQUESTS_H
 #define DP_SHARD_CUT_REQUESTS_H

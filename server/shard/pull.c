@@ -4,11 +4,12 @@
  * The consistency mode is asked first (server/modes): it may let the pull wait, or give it the weights of an earlier step. A pull of a
  * member that it holds leaves its session's order (blocked_pulls.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked).
- * Unread    Where its client, or all clients, have left so much unread that the answer would be dropped, a pull is parked (UNREAD)
- *           before its rows are looked for, and tried again when a client reads. A waiting pull holds its keys only; a waiting
- *           answer would hold its rows, and the bound on unread bytes is one on memory. While more than half of the places for
- *           requests, or of their bytes, are taken, such a pull is answered AGAIN: clients that do not read leave the other
- *           half to those that do. A client that reads nothing loses its connection (net/guard.h). */
+ * Unread    If its client, or all clients together, left too much unread, the answer would be dropped. Then
+ *           the pull is parked (UNREAD) before the search for its rows. It is tried again when a client
+ *           reads. A waiting pull holds its keys only; a waiting answer would hold its rows, and the bound
+ *           on unread bytes is one on memory. While more than half of the places for requests, or of their
+ *           bytes, are taken, such a pull is answered AGAIN: clients that do not read leave the other half
+ *           to those that do. A client that reads nothing loses its connection (net/guard.h). */
 #include "server/modes/step_rules.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"

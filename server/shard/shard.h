@@ -10,9 +10,9 @@
  *           requests_max.
  * Thread    All functions: the shard's own; counters may be read by any.
  * Memory    receive takes the message over. Replies go out through `reply`, which takes them over.
- * Failure   receive answers DP_AGAIN to the peer when it is full. A store's failure is answered to the
- *           requests it hit, and a failed write-back is what dp_shard_drained gives. After the journal failed
- *           no push is taken any more; pulls go on. */
+ * Failure   receive answers DP_AGAIN to the peer when the shard is full. A store's failure is answered to
+ *           the requests it hit, and a failed write-back is what dp_shard_drained gives. After the journal
+ *           failed no push is taken any more; pulls go on. */
 #ifndef DP_SHARD_SHARD_H
 #define DP_SHARD_SHARD_H
 

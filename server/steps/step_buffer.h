@@ -4,8 +4,9 @@
  * Sum       For each key, over the step's pushes in order of rank: (float)examples of the push / (float)examples of all,
  *           times its gradient; f32, multiply, then add. The sum of one push is its gradient, bit for bit. It is no NaN; rounding may make it
  *           infinite where gradients are near the end of f32, and the optimizer bounds it.
- * Floor     The journal is needed from the first push of the step closed last: its replay brings the old weights back. So
- *           marks have no lsn at or past it while a step with members is open. (Reappending moves it: step_buffering.h.)
+ * Floor     The journal is needed from the first push of the last committed step on, since its replay
+ *           restores the old weights. So marks have no lsn at or past it while a step with members is open.
+ *           (Reappending moves it: step_buffering.h.)
  * Holds     Steps ascend by (run, step), a step's pushes by rank. bytes = those of all pushes, without the old weights.
  * Thread    The shard's. Memory: a push keeps the message that its sections lend from; old weights keep theirs. */
 #ifndef DP_STEPS_STEP_BUFFER_H

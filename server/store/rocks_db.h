@@ -1,8 +1,8 @@
 /* Rocks db: one open RocksDB, whose column family `rows` has the rows, and the store's marks. Private to the room.
  * Repairs   An open that writes points CURRENT back (rocks_current.h), cuts a torn manifest (rocks_manifest.h), and puts back or removes
- *           the file of a portion that a crash left (rocks_kept.h). Marks of a build before the marks file, in a column family, are
- *           taken into memory, so a store that is refused stays as it is; once the
- *           first put has written them to the file, the family is dropped.
+ *           the file of a portion that a crash left (rocks_kept.h). Builds before the marks file kept marks
+ *           in a column family. These are read into memory, so a refused store is not changed. The family
+ *           is dropped after the first put has written them to the file.
  * Thread    One thread opens and closes; in between, any thread may use RocksDB's handles.
  * Memory    The struct owns the handles.
  * Failure   A failed open leaves nothing in memory; a directory that it created stays. */

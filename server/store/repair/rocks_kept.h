@@ -11,9 +11,8 @@
  *           than the rows that they hide. With the file put back, the store is as if the process had died
  *           right after the sync. If the record did not survive, the rows are replayed from the journal,
  *           which is kept until marks were synced after a successful ingest.
- * Known by RocksDB says which table is missing (rocks_text.h). It then checks the size and the unique id of
- * the file that was put
- *           back against the manifest's: another file is refused, and taken away again.
+ * Known by  RocksDB reports the missing table (rocks_text.h). Then it compares the size and the unique id
+ *           of the restored file with the manifest. Another file is refused, and removed again.
  * Thread    One, while the database is closed. */
 #ifndef DP_STORE_REPAIR_ROCKS_KEPT_H
 #define DP_STORE_REPAIR_ROCKS_KEPT_H

@@ -12,8 +12,8 @@
  *           and without a merge that is cut off, tables are missing, and RocksDB refuses the store.
  *           A manifest with a higher number than the seal's is one that an opening began before it could store marks: RocksDB
  *           alone checks that.
- * Told by   Sectors of 512 bytes are written in full or not at all: in a torn write at least one sector still reads as zeros.
- *           Anything else is damage, which RocksDB refuses.
+ * Known by  Sectors of 512 bytes are written in full or not at all. So in a torn write at least one sector
+ *           still reads as zeros. RocksDB refuses any other damage.
  * Format    Blocks of 32 KiB. A part: masked CRC32C of type and payload u32 | bytes u16 | type u8 | payload. No part crosses the
  *           end of a block; fewer than 7 bytes at the end of a block are a trailer. A record is one full part, or first, middle*,
  *           last. (RocksDB, db/log_format.h; the types of recycled logs are not used.)
