@@ -6,8 +6,8 @@
  *     slots   of all tables or of none: TABLE.step (I64) and the optimizer's slots, F32; TABLE.padding may be missing
  * Without slots each row begins as before its first push: step 0, fresh slots. A dense block, or a row with slots, that has step 0 and
  * the initial weights is not stored, as in a store that was trained: it is read the same.
- * Promise   Every tensor of the file is a table's, every table is there, and each number is finite, or it is refused by name.
- *           A file that is changed before its last row was filled is refused, too.
+ * Promise   A file is refused by name unless every tensor belongs to a table, every table is there, and
+ *           each number is finite. A file that is changed before its last row was filled is refused, too.
  * Memory    8 bytes for each key. The tables read the set, which outlives them. */
 #ifndef DP_CHECKPOINT_IMPORT_TABLES_H
 #define DP_CHECKPOINT_IMPORT_TABLES_H

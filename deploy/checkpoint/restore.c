@@ -1,6 +1,7 @@
 /* restore: builds the stores of a cluster from a checkpoint, for any number of servers and shards.
  *     checkpoint -> one history for all servers -> downpour-server --restore for each server of this machine, at once
- *     -> all have built: their stores are exchanged. With servers on other machines the user says when that is. */
+ *     -> all have built: their stores are exchanged. If servers run on other machines, the user decides
+ *     when. */
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/options.h"
 #include "deploy/run/folder.h"

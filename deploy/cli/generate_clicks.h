@@ -5,9 +5,9 @@
  * An empty integer counts as 0, an empty category is one of its own. Categories come by Zipf's law: the k-th
  * has a share in proportion to 1/k, k^-1.25 or k^-1.5, by column; labels are 1 in about a quarter of the
  * rows.
- * Promise   Row n is a function of (seed, features, n) alone: any can be had without those before it, and
- *           further rows of the same model are those of higher numbers. Only + - * / and square roots decide
- *           a row's contents. IEEE 754 rounds them alike everywhere: equal bytes on every machine.
+ * Promise   Row n is a function of (seed, features, n) alone. So any row can be made without those before
+ *           it, and higher numbers give further rows of the same model. Only + - * / and square roots
+ *           decide a row's contents. IEEE 754 rounds them alike everywhere: equal bytes on every machine.
  * Thread    Constant after new: any.
  * Memory    12 bytes a category of each different column, 12 MiB at 100,000 features; nothing a row. */
 #ifndef DP_CLI_GENERATE_CLICKS_H

@@ -1,5 +1,5 @@
-/* Words: the arguments of a subcommand that are no flags (DIR, WORD), and the values of one flag that may be
- * given several times, next to its other flags.
+/* Words: the arguments of a subcommand that are not flags (DIR, WORD), and the values of one flag that may
+ * be given several times.
  * Memory    The texts are argv's; clear frees the lists. */
 #ifndef DP_CLI_OPTIONS_WORDS_H
 #define DP_CLI_OPTIONS_WORDS_H

@@ -1,7 +1,7 @@
 /* Progress: the workers' notes, as one line for a person.
  * Notes     run/<run>/progress/<worker>. : a JSON object with state, epoch, epochs, examples, examples_total
- *           (of that worker), loss and loss_examples (of the epoch so far), examples_per_s, awaited. One
- *           that cannot be read counts as none: watching never stops a training.
+ *           (of that worker), loss and loss_examples (of the epoch so far), examples_per_s, awaited. An
+ *           unreadable note counts as missing, so watching never stops a training.
  * Line      On a terminal it is written over itself; elsewhere a new one comes every few seconds, if it
  *           differs. Where nothing moves for 10 s, a permanent line names the worker or server that the run
  *           waits for. */

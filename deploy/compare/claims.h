@@ -1,18 +1,19 @@
-/* Claims: the differences between modes that a page may claim, and which of them its data carry.
- *     family    Fixed by the number of modes, before any data: the time to the target of every two modes; and of every mode beside the first
- *               one: examples to the target, metric at the end, speed. Two modes: 4 claims; five: 22.
- *     test      Student's t of the differences, paired by seed, on the quantity's scale (statistics.h); seeds have initial weights and
- *               order of data in common. Where some seed of two modes did not reach the target, the counts take its place: Fisher's exact
- *               test.
- *     Holm      p values in order, the k-th of N tested at 0.05 / (N - k + 1), up to the first that fails (Holm 1979): a page of modes that do
- *               not differ claims anything with a probability of 5% at most.
- * Promise   A claim and its printed interval are one: the interval has the level of the claim's step, so it
+/* Claims: the differences between modes that a page may claim, and those of them that its data show.
+ *     family    Fixed by the number of modes, before any data. Every two modes: the time to the target. Every
+ *               mode against the first: examples to the target, metric at the end, speed. Two modes have 4
+ *               claims; five have 22.
+ *     test      Student's t of the differences, paired by seed, on the quantity's scale (statistics.h). Runs of
+ *               one seed have the same initial weights and order of data. If some run of the two modes did not
+ *               reach the target, Fisher's exact test of the counts is used.
+ *     Holm      The p values are sorted. The k-th of N is tested at 0.05 / (N - k + 1), up to the first failure
+ *               (Holm 1979). If no modes differ, a page claims anything with a probability of 5% at most.
+ * Promise   A claim agrees with its printed interval. The interval has the level of the claim's step, so it
  *           excludes "no difference" exactly if the difference is claimed.
  *           A mode with a run that diverged or failed is in no claim; nor are fewer than three pairs.
- * Instrument  The interval of a ratio of times to the target goes from that of (last sample below) / (first
- *             sample there) to that of the
- *           opposite; that of accuracies is at least as wide as the quantile times the test set's standard error. An accuracy whose
- *           difference is the same with each seed shows nothing where the size of the test set is not known.
+ * Instrument  The interval of a ratio of times to the target begins with the interval of (last sample below) /
+ *             (first sample there), and ends with that of the opposite ratio. The interval of accuracies is at
+ *             least as wide as the quantile times the test set's standard error. If the size of the test set
+ *             is not known, an accuracy with the same difference at each seed shows nothing.
  * Memory    of fills a struct of {0}; clear frees it. */
 #ifndef DP_COMPARE_CLAIMS_H
 #define DP_COMPARE_CLAIMS_H

@@ -1,4 +1,4 @@
-/* Efficiency: the least time in which a run can train with its injected delays, and how near it came.
+/* Efficiency: the least possible time of a run with its injected delays, and the run's distance from it.
  *     least_seconds   the run's time if only the delays (common/config/injection.h) take time. Each minibatch takes what was
  *                     drawn for it, and each mode waits as its rule says:
  *                       async, fixed work   each worker for itself; the slowest one ends the run
@@ -9,8 +9,8 @@
  *                       leased work         a free worker takes the next portion of the list; when there is none, the one that would be
  *                                           done last, if it is done sooner so; an epoch begins when the one before is done
  *                       threads             a free thread takes the next minibatch of the push
- *     efficiency      least_seconds / seconds of training. With leased work and with threads the order of work is not that of the run, so
- *                     it may be slightly above 1.
+ *     efficiency      least_seconds / seconds of training. With leased work or threads, this model orders the
+ *                     work differently from the run, so the efficiency may be slightly above 1.
  * Promise   A run without injected delays has neither, nor has one whose report lacks a setting that they
  *           follow from. */
 #include "deploy/compare/compare_job.h"

@@ -7,7 +7,7 @@
  *     MODE@W                       that mode with W workers (threads, ranks)
  *     MODE@W[KEY=VALUE,KEY,...]    with settings of its own: flags of `run` without --, with _ or -
  *     MODE@W[...]+prefetch         it pulls the next minibatch before it pushes the current one, which adds one step of own staleness
- * Settings  Those of dp_run_command, checked as a run checks them. One that would change the comparison
+ * Settings  Those of dp_run_command, checked as a run checks them. A flag that would change the comparison
  *           (model, data, seed, ...) is refused by its name.
  * Thread    Any: plain functions. */
 #ifndef DP_COMPARE_MODES_H

@@ -5,10 +5,10 @@
  *           1] (accuracy, AUC, HR@10, ...): the logit. No interval leaves the range of its quantity. A share
  *           at 0 or 1 counts as half a test example from there, or 1e-6 where the size of the test set is
  *           not known.
- * Instrument  Time and examples to a target are known to lie between the last sample below and the first
- *             that is there, so the interval
- *           goes from that of the former to that of the latter. That of an accuracy is at least as wide as z times the binomial
- *           standard error of the test set; those of other metrics have no such floor, as it does not follow from their value alone.
+ * Instrument  Time and examples to a target lie between the last sample below it and the first sample that
+ *             reached it. So the interval goes from the former's interval to the latter's. The interval of
+ *             an accuracy is at least as wide as z times the binomial standard error of the test set. Other
+ *             metrics have no such floor, because it does not follow from their value alone.
  * Promise   Of one run there is a mean and no interval. */
 #ifndef DP_COMPARE_STATISTICS_H
 #define DP_COMPARE_STATISTICS_H

@@ -1,7 +1,7 @@
 /* Epoch table: epochs of a report, a line each, under a header that names its columns.
  *     {.file} -> add, add, ...
- * A figure that no epoch had so far has no column; where one comes that did, the header comes again. With a
- * validation set the test set has no columns.
+ * A metric that no epoch has had so far has no column. When it first appears, the header is printed again.
+ * With a validation set the test set has no columns.
  * Memory    Epochs are lent for the call. */
 #ifndef DP_RUN_EPOCH_TABLE_H
 #define DP_RUN_EPOCH_TABLE_H

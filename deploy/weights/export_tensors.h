@@ -1,16 +1,16 @@
 /* Export tensors: the parameters of a run as one file of tensors (tensor_file.h), or as a directory of .npy
  * files, one a tensor.
- *     dense   TABLE: its weights, in the model's shape sparse  TABLE.keys; TABLE.weights (a directory:
- *     TABLE): [keys, width], in their order. One file: the keys of all rows that were
- *             pushed, ascending. A directory: in the order of weight_tables.h, those that have a name first,
- *             pushed or not
- *     slots   TABLE.step: how many pushes were applied to each row (dense: to each block of `dim` elements,
- *     the last one may
- *             reach past the end), and what the optimizer keeps, in the shape of the weights: TABLE.SLOT,
- *             with the slots' names (common/model/optimizer_kinds.c) dense, where its last block reaches past
- *             the end: TABLE.padding, [1 + slots, floats]: what lies there, in the order of weights and
- *             slots. No model reads it; an import needs it for equal bits
- * Keys are I64 where all are below 2^63, else U64. `downpour import` takes both forms back.
+ *     dense   TABLE: its weights, in the model's shape
+ *     sparse  TABLE.keys; TABLE.weights (in a directory: TABLE): [keys, width], in the order of the keys.
+ *             One file: the keys of all pushed rows, ascending. A directory: the order of weight_tables.h.
+ *             Keys with a name come first, pushed or not
+ *     slots   TABLE.step: the number of pushes that were applied to each row. For a dense table: to each
+ *             block of `dim` elements; the last block may reach past the end.
+ *             TABLE.SLOT: a slot of the optimizer, in the shape of the weights
+ *             (common/model/optimizer_kinds.c has the slots' names).
+ *             TABLE.padding: [1 + slots, floats], if the last block of a dense table reaches past the end:
+ *             the values there, weights first. No model reads it; an import needs it for equal bits
+ * Keys are I64 if all are below 2^63, else U64. `downpour import` reads both.
  * Failure   As weight_tables.h, tensor_file.h and slot_rows.h. */
 #ifndef DP_WEIGHTS_EXPORT_TENSORS_H
 #define DP_WEIGHTS_EXPORT_TENSORS_H

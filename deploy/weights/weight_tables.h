@@ -2,7 +2,7 @@
  *     open (served.h, model, names) -> table -> rows -> pull -> end -> clear
  * Rows      Of a sparse table first the keys that have names, in the order of the file of names; then those that are stored and
  *           have none, ascending. A key that was never pushed has its initial value, as training would see it.
- *           Of a dense parameter its blocks, which together are the matrix, row-major.
+ *           For a dense parameter: its blocks, which together are the matrix, row-major.
  * Promise   As served.h: nothing in the directory is written. Weights are those that its servers would serve, the pushes that only a
  *           journal has included.
  * Thread    One.
