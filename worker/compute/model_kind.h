@@ -1,7 +1,7 @@
 /* Model kind: the interface of each file in models/, and the parts that models are made of: parsed text,
  * layers, biases, rows. The table of all kinds is in models/model.c. To add a model: ADDING.md.
  * Thread    Any: a kind is constant.
- * Failure   DP_ARGUMENT names the fault of the text. */
+ * Failure   DP_ARGUMENT: the error names the fault in the model's text. */
 #ifndef DP_COMPUTE_MODEL_KIND_H
 #define DP_COMPUTE_MODEL_KIND_H
 

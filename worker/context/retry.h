@@ -6,10 +6,9 @@
  *           changed (common/base/wait.h). At the latest when DP_RETRY_MOST times timeout_ms have passed
  *           since begin, or 5 s after a signal. A try that waits for another worker by the rule of the run
  *           (DP_WAIT_STEP) has no limit, as that worker may be started again at any time, and ends at once
- *           at a signal. The job's progress is reported during the wait. Time in which this process was
- *           suspended (Ctrl-Z, a laptop that sleeps) counts as no server's silence: wherever a suspension
- *           begins, it counts as the rest of its slice at most, or as a quarter of a second between two
- *           (common/env/awake.h). */
+ *           at a signal. The job's progress is reported during the wait. A suspension of this process
+ *           (Ctrl-Z, a sleeping laptop) does not count as a server's silence. It counts as the rest of its
+ *           slice at most, or as a quarter of a second between two slices (common/env/awake.h). */
 #ifndef DP_CONTEXT_RETRY_H
 #define DP_CONTEXT_RETRY_H
 

@@ -1,7 +1,7 @@
-/* Row source: where rows come from, if not from the servers: a sample of them, or zeros while their keys
- * are recorded (both: observe/sample_rows.h), or the copy of a program that trains without servers.
+/* Row source: a source of rows other than the servers. It is a sample of rows, or zeros while keys are
+ * recorded (both: observe/sample_rows.h), or the copy of a program that trains without servers.
  * Thread    The caller's; a pull returns when the rows are there.
- * Why       An evaluation then computes what it computes with servers, by the same code. A training has one
+ * Why       An evaluation then gives the same result as with servers, by the same code. A training has one
  *           only with an exchange (exchange.h): with servers its requests stay asynchronous. */
 #ifndef DP_CONTEXT_ROW_SOURCE_H
 #define DP_CONTEXT_ROW_SOURCE_H

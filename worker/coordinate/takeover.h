@@ -11,13 +11,13 @@
  *           again: a look sees it, and dp_job_recheck_gone asks for it where none may be overlooked, as
  *           before an evaluation. While the first server is away nothing is decided. A process that comes
  *           back before its place has left keeps it: the takeover is given up. A takeover that dies is
- *           followed by the next one. Of two takeovers at once (they heard different silences) the first gets
- *           DP_REPLACED and gives up. A process that was suspended and removed gets DP_REPLACED here, where
- *           it waits at a barrier and pulls nothing.
- * Why three Where all workers were suspended and the first server was not, all are silent at the first look,
+ *           followed by the next one. If two takeovers run at once (they measured different silences), the
+ *           first gets DP_REPLACED and gives up. A process that was suspended and removed gets DP_REPLACED
+ *           here, where it waits at a barrier and pulls nothing.
+ * Why three If all workers were suspended but the first server was not, all seem silent at the first look,
  *           which may come before their first heartbeats. Heartbeats are no further apart than two looks.
- * But       Worker 0 is not removed: it writes the report and has the best weights saved. A worker that has
- *           not joined yet is waited for, too.
+ * But       Worker 0 is never removed: it writes the report and has the best weights saved. A worker
+ *           that has not joined yet is waited for, too.
  * sync:B    A shard may have committed a step without this member: its unfinished pushes are completed by
  *           empty ones.
  * Thread    The client's.

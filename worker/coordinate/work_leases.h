@@ -8,8 +8,8 @@
  *           ends. If the first server does not know which numbers are done, the worker asks the shards and
  *           reports it.
  * Thread    The client's.
- * Failure   ask: those of dp_client_lease, by the retry policy (retry.h) if it is patient; else a first
- *           server that is away is DP_LEASE_WAIT: training goes on with the held leases. */
+ * Failure   ask: those of dp_client_lease, by the retry policy (retry.h) if it is patient; otherwise
+ *           DP_LEASE_WAIT if the first server is down: training continues with the held leases. */
 #ifndef DP_COORDINATE_WORK_LEASES_H
 #define DP_COORDINATE_WORK_LEASES_H
 

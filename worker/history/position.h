@@ -10,8 +10,9 @@
  *           pushes of the previous one are answered. So the last push of an epoch shows whether the epoch is
  *           done, and a binary search finds the first one that is not. An epoch whose stream the servers
  *           have forgotten is over: newer ones took its place.
- *           Where all workers take from one list (work_leases.h), an epoch begins when all pushes of the one
- *           before are on all shards, in any worker; all are asked for then (worker 0 of 1, in any order).
+ *           With leased work (work_leases.h) an epoch begins when all pushes of the previous epoch are on
+ *           all shards, from any worker. Then the servers are asked about all pushes (as worker 0 of 1, in
+ *           any order).
  * Exact     If the servers have forgotten an epoch, the tally counts it as complete, with all of its
  *           minibatches.
  * Thread    find: the client's. The functions on a position: any. */

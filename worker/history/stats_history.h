@@ -8,11 +8,11 @@
  * such a file, or on another machine:
  *     run/<run>/figures/<worker>.  each worker's own (worker_stats.h), after an epoch
  * (The metrics of the set that is evaluated after each epoch are in the decisions: decision.h.)
- * Promise   Keeping never stops a training: failures are logged, and the report lacks those stats. Where
- *           workers rest at the end of an epoch, each puts its stats before its stage says that it has ended
- *           the epoch: a worker that sees that all have ended it finds the stats of all (of the first 1,024
- *           epochs). Elsewhere put takes 5% of the time at most: the stats of shorter epochs are put with a
- *           later one.
+ * Promise   Keeping never stops a training: failures are logged, and the report lacks those stats. At an
+ *           epoch barrier each worker puts its stats before its stage says that it has ended the epoch. So
+ *           when all stages say so, the stats of all workers are there (of the first 1,024 epochs).
+ *           Elsewhere put takes 5% of the time at most: the stats of shorter epochs are put with a later
+ *           one.
  * Thread    The client's. */
 #ifndef DP_HISTORY_STATS_HISTORY_H
 #define DP_HISTORY_STATS_HISTORY_H

@@ -5,8 +5,8 @@
  *     then                               the sums of all threads, in their order, are one push
  * Promise   Every minibatch is computed once, and its complete gradient is in the sum, even if the local
  *           copy loses steps (weights.h). One thread gives the bits of a worker without threads.
- * Why       Each thread has a program of its own, and BLAS one thread: where an example has few features, a
- *           minibatch is too little work to be divided, and minibatches seldom meet in a weight.
+ * Why       Each thread has a program of its own, and BLAS one thread: if an example has few features, a
+ *           minibatch is too little work to be divided, and two minibatches seldom change the same weight.
  * Thread    The client's, which computes too; options.threads - 1 others inside, between start and finish.
  *           Until finish no other thread touches the weights and batches of the work.
  * Failure   DP_NOT_FINITE: a loss is NaN or infinite. DP_STOPPING: a signal came, and some minibatches were

@@ -1,6 +1,6 @@
 /* Pull wait: the wait for the rows of a fetch, and which phase of the step timer it is. Where workers wait
- * for each other (worker/schedule/shares.h) the shards block a pull until its step may begin, and report so
- * at once and every quarter of a second: that time is the mode's, not the network's or the disk's.
+ * for each other (worker/schedule/shares.h) the shards block a pull until its step may begin. They report
+ * so at once and every quarter of a second. That time belongs to the mode, not to the network or the disk.
  * Promise   A wait for another worker has no limit, but ends at a signal (retry.h). After 2 s, and then every
  *           10 s over all waits of the job, a line in the log names that worker and the step, by the shard's
  *           own text, and says whether its progress note reports that it failed, was stopped, or still reads

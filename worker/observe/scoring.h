@@ -1,5 +1,5 @@
-/* Scoring: the two ends of what is observed: which rows an evaluation reads, and the metrics of samples of
- * them. Both compute on this machine alone, without servers.
+/* Scoring: finds the rows that an evaluation reads, and computes the metrics from samples of these rows.
+ * Both compute on this machine alone, without servers.
  * Thread    One.
  * Failure   DP_STOPPING after a signal. A written file is complete or absent. */
 #ifndef DP_OBSERVE_SCORING_H

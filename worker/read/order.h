@@ -1,10 +1,10 @@
 /* Order: a permutation of 0 .. n-1 chosen by (seed, epoch), with random access to its elements.
  * Promise   For each (seed, epoch) dp_order_at is a bijection on [0, n), the same on every machine.
  * Thread    Constant after init.
- * Source    A balanced Feistel network over the least even number of bits that holds n, walked until the
- *           value falls inside (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002: cycle
- *           walking); the domain is under 4n, so the walk has fewer than 4 steps on average. It is a shuffle,
- *           not a cipher. */
+ * Source    A balanced Feistel network over the least even number of bits that holds n. It is applied until
+ *           the value is below n (cycle walking: Black and Rogaway, "Ciphers with Arbitrary Finite
+ *           Domains", 2002). The domain is under 4n, so this takes fewer than 4 steps on average. It is a
+ *           shuffle, not a cipher. */
 #ifndef DP_READ_ORDER_H
 #define DP_READ_ORDER_H
 

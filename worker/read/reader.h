@@ -3,7 +3,8 @@
  *     start (asked)  ->  want, want, next, give_back, want, next, ...  ->  stop
  * Promise   Batches come in the order of the plan, each once, without those that it skips; then every call
  *           gives NULL. Or, where the plan is asked, in the order in which they were wanted.
- * Thread    next, want and give_back: one consumer. One thread inside, which blocks signals.
+ * Thread    next, want and give_back: called by one consumer. One thread inside, which blocks
+ *           signals.
  * Memory    `ahead` + 1 + `hold_max` batches (fewer if the plan is shorter), all made at start. A batch is
  *           lent until it is given back. A consumer that holds more than hold_max slows the thread; one that
  *           holds all of them gets DP_TIMEOUT.

@@ -4,11 +4,11 @@
  *              ascending order of n.
  *     group    Group g of `every` has the positions g * every .. g * every + every - 1. The last group of an
  *              epoch may be short, and none crosses epochs.
- *     rounds   A step of a worker is the group that it pushes together. Where workers wait for each other
- *              (ssp, sync) every member has the same number of steps in an epoch, those of the member with
- *              the most minibatches, and step s of the run is a round of all members: a member without a
- *              minibatch in it pushes an empty step. Else they have as many as their minibatches make.
- *     push id  The stream and number of a push are functions of the run, the epoch and the position of the
+ *     rounds A step of a worker is the group that it pushes together. If workers wait for each other (ssp,
+ *     sync), every member has the same number of steps in an epoch: as many as the member with the most
+ *     minibatches. Step s of the run is a round of all members. A member without a minibatch in it pushes
+ *     an empty step. Else they have as many as their minibatches make. push id The stream and number of a
+ *     push are functions of the run, the epoch and the position of the
  *              minibatch alone: a repeated push (a retry, a restarted worker) has the id of its first copy,
  *              and servers apply it once.
  * Holds     own <= count <= own + 1: shares differ by one minibatch, so an empty step is the last of its

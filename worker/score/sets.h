@@ -1,8 +1,8 @@
 /* Sets: the sets that a run trains on and evaluates, according to its cluster file: files, or parts of the
  * training file.
  * Promise   A set of users and items that is held out, or has no file of negatives, is ranked among all items
- *           of the training set (read/rank_set.h). It borrows the training set: `train` is closed last. The
- *           log says which pairs cannot be ranked.
+ *           of the training set (read/rank_set.h). The sets borrow the training set, so `train` is closed
+ *           last. The log says which pairs cannot be ranked.
  * Failure   DP_ARGUMENT and DP_DATA name the file and a remedy. Opened sets stay in *out, for close. */
 #ifndef DP_SCORE_SETS_H
 #define DP_SCORE_SETS_H

@@ -3,7 +3,8 @@
  *     grew             that loss is above the first epoch's, and so is the training loss
  *     no better        the weights that stay are no better than the best constant, after a training loss far above what initial weights
  *                      have, one that has not fallen since the first epoch, or a loss of half as much
- * A model that fits noise has not diverged: its training loss falls. Nor has one that learns slowly, for the same reason.
+ * A model that fits noise has not diverged: its training loss falls. A slow training has not diverged
+ * either, for the same reason.
  * Thread    Any: plain functions. */
 #ifndef DP_TELEMETRY_DIVERGENCE_H
 #define DP_TELEMETRY_DIVERGENCE_H

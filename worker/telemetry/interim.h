@@ -1,11 +1,11 @@
 /* Interim: the report of an unfinished training, which worker 0 writes after each epoch, and when the
  * training is stopped or fails.
  *     init -> (an epoch ends -> write)* -> clear
- * Promise   The report includes an epoch when every worker's note (stats_history.h) says that it has ended it. It
- *           never stops a training: a worker whose note cannot be read counts as last read; a failed write is
- *           logged once, and the next one is tried. It takes 5% of the time at most: shorter epochs are in a
- *           later report. A restarted worker 0 leaves the report of its earlier process until it has read
- *           every worker's note, since it would have fewer epochs.
+ * Promise   The report includes an epoch when every worker's note (stats_history.h) says that it has ended
+ *           it. It never stops a training. If a worker's note cannot be read, the last one counts. A failed
+ *           write is logged once, and the next write is tried. It takes 5% of the time at most, so short
+ *           epochs may appear only in a later report. A restarted worker 0 leaves the report of its earlier
+ *           process until it has read every worker's note, since it would have fewer epochs.
  * Thread    The client's. */
 #ifndef DP_TELEMETRY_INTERIM_H
 #define DP_TELEMETRY_INTERIM_H

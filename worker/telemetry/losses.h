@@ -1,5 +1,5 @@
-/* Losses: the loss of a training, epoch by epoch, by which its report judges it: that of the validation set, else of the test set, else of
- * the training set.
+/* Losses: the loss of a training for each epoch, as its report judges it: of the validation set, else of
+ * the test set, else of the training set.
  * Thread    Any: plain functions.
  * Memory    Borrows the report. */
 #ifndef DP_TELEMETRY_LOSSES_H

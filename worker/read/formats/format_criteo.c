@@ -1,9 +1,9 @@
 /* Criteo's click logs: label, 13 integers and 26 categories, separated by tabs; all but the label may be
  * empty. An integer x becomes sign(x) log(1 + |x|); an empty one is 0 in a column, and no entry in a list of
  * features. Without a given scale columns are divided by 10: such logarithms are 0 to 15, far from the mean 0
- * and variance 1 that the initial weights of layers are made for. Layers on such large inputs change so much
- * in their first steps, where asynchronous workers add the same steps several times, that all units of a
- * narrow layer with a ReLU may end below 0 for good. */
+ * and variance 1 that the initial weights of layers are made for. Layers on such large inputs change much
+ * in their first steps, and asynchronous workers add the same steps several times. So all units of a narrow
+ * layer with a ReLU may end below 0 and stay there. */
 #include "worker/read/columns.h"
 
 #include "worker/read/lines.h"
