@@ -97,7 +97,7 @@ enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth
     enum dp_status st = DP_OK;
     if (!tree)
         return dp_fail(err, DP_NOMEM, "no memory to remove %s", path);
-    for (const FTSENT *at; st == DP_OK && (at = fts_read(tree));) {
+    for (const FTSENT *at; st == DP_OK && (errno = 0, at = fts_read(tree));) {
         int why = remove_entry(at, itself);
         if (why != 0)
             st = dp_fail(err, dp_limits_full(why) ? DP_FULL : DP_IO, "remove %s: %s%s", at->fts_path,
@@ -106,6 +106,8 @@ enum dp_status dp_directory_remove(const char *path, bool itself, uint32_t depth
             st =
                 dp_fail(err, DP_IO, "remove %s: there are directories in it that are not ours", at->fts_path);
     }
+    if (st == DP_OK && errno != 0)
+        st = dp_fail(err, DP_IO, "remove %s: %s", path, strerror(errno));
     (void)fts_close(tree);
     return st;
 }

@@ -92,7 +92,6 @@ static enum dp_status take_member(const Downpour__Member *from, struct dp_member
 {
     if (!from)
         return DP_OK;
-    to->given = true;
     DP_WIRE_MEMBER(DP_WIRE_COPY)
     if (to->run == 0 || to->incarnation == 0 || to->view == 0)
         return dp_fail(err, DP_INVALID,
@@ -106,6 +105,7 @@ static enum dp_status take_member(const Downpour__Member *from, struct dp_member
     if (to->examples > DP_EXAMPLES_MAX)
         return dp_fail(err, DP_INVALID, "member.examples: %" PRIu64 ", the limit is %llu", to->examples,
                        DP_EXAMPLES_MAX);
+    to->given = true;
     return DP_OK;
 }
 

@@ -167,14 +167,13 @@ static void fail(struct dp_journaling *j, const struct dp_error *err)
 /* The server's operator must make room, and may not see the clients' errors. */
 static void warn_of_no_segment(struct dp_journaling *j)
 {
-    uint64_t now = dp_shard_now(j->base);
     if (j->no_segment.status == DP_OK) {
         if (j->warned_ns > 0)
             dp_log(DP_LOG_INFO, "shard %" PRIu32 " takes pushes again", j->base->index);
         j->warned_ns = 0;
-    } else if (j->warned_ns == 0 || now - j->warned_ns >= TELL_NS) {
+    } else if (j->warned_ns == 0 || dp_shard_now(j->base) - j->warned_ns >= TELL_NS) {
         dp_log(DP_LOG_WARN, "shard %" PRIu32 " takes no pushes: %s", j->base->index, j->no_segment.text);
-        j->warned_ns = now;
+        j->warned_ns = dp_shard_now(j->base);
     }
 }
 

@@ -205,6 +205,7 @@ static void take_back_job(struct dp_cut_requests *r)
         give_up(r, &why);
     } else if (r->stage == DP_CHECKPOINT_COPYING) {
         r->stage = DP_CHECKPOINT_COPIED;
+        dp_cut_let_journal_go(r->cut);
     }
 }
 
@@ -235,6 +236,7 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
 {
     struct dp_error why = {0};
     take_back_job(r);
+    let_journal_go(r); /* before a journal that fills ends the order, and again if it was given up */
     if (is_under_way(r) && look_for_end(r, draining, &why) != DP_OK)
         give_up(r, &why);
     let_journal_go(r);
@@ -454,6 +456,8 @@ void dp_cut_requests_do(struct dp_cut_requests *r, const struct dp_waiting *wait
         break;
     case DP_CHECKPOINT_END:
     case DP_CHECKPOINT_ABANDON:
+        if (known && dp_cut_requests_is_busy(r)) /* at once: its files may be removed after the answer */
+            r->copier->cancel(r->copier->self, r->job);
         if (known) {
             r->stage = DP_CHECKPOINT_NONE; /* the turn lets go what it holds */
             r->made = draining ? 0 : ask->number;
