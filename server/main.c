@@ -289,9 +289,10 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
         dp_registration_stop(server->registration);
     /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
     dp_control_stop(&server->control);
+    dp_coordinator_give_up(server->coordinator); /* control asks it; it tells shards to let go */
     for (uint32_t i = 0; i < server->started; i++)
-        dp_shard_thread_drain(server->shard[i]); /* they let go of a checkpoint */
-    dp_coordinator_stop(&server->coordinator);   /* after control, which asks it */
+        dp_shard_thread_drain(server->shard[i]);
+    dp_coordinator_stop(&server->coordinator);
     for (uint32_t i = 0; i < server->started; i++) {
         struct dp_error one = {0};
         enum dp_status st = dp_shard_thread_join(&server->shard[i], &one);

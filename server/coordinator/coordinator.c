@@ -33,7 +33,7 @@ struct dp_coordinator {
     struct dp_coordinator_options o;
     struct dp_checkpoint_path note; /* the file that names the order under way */
     pthread_t thread;
-    bool started;
+    bool started, ended;   /* ended: under the lock */
     bool sweeps;           /* the thread's: what a life before left is to be removed */
     atomic_bool gives_up;  /* the order under way, at a stop, too */
     atomic_ullong ends_ms; /* a stop was asked for: no wait is longer; 0: not yet */
@@ -346,13 +346,18 @@ static void begin_due(struct dp_coordinator *c)
         begin(c, &ask);
 }
 
+static struct timespec to_timespec(uint64_t ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+}
+
 /* Under the lock: until something is asked for, or due. */
 static void wait_for_work(struct dp_coordinator *c)
 {
     uint64_t due_ms = c->o.cluster->checkpoint.every > 0 ? c->due_ms : UINT64_MAX;
     if (c->sweeps && due_ms > dp_now_ms() + SWEEP_MS)
         due_ms = dp_now_ms() + SWEEP_MS;
-    struct timespec until = {.tv_sec = (time_t)(due_ms / 1000), .tv_nsec = (long)(due_ms % 1000) * 1000000};
+    const struct timespec until = to_timespec(due_ms);
     if (due_ms < UINT64_MAX)
         (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
     else
@@ -382,6 +387,8 @@ static void *coordinate(void *arg)
         else if (!is_under_way(c) && atomic_load(&c->ends_ms) == 0)
             wait_for_work(c);
     }
+    c->ended = true;
+    DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
     return NULL;
 }
@@ -423,16 +430,27 @@ enum dp_status dp_coordinator_start(struct dp_coordinator *c, struct dp_error *e
     return c->started ? DP_OK : dp_fail(err, DP_NOMEM, "cannot start the checkpoint coordinator's thread");
 }
 
+void dp_coordinator_give_up(struct dp_coordinator *c)
+{
+    if (!c)
+        return;
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    const uint64_t ends_ms = dp_now_ms() + STOP_MS;
+    const struct timespec until = to_timespec(ends_ms);
+    atomic_store(&c->ends_ms, ends_ms);
+    atomic_store(&c->gives_up, true);
+    DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
+    while (c->started && !c->ended && dp_now_ms() < ends_ms)
+        (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
+}
+
 void dp_coordinator_stop(struct dp_coordinator **coordinator)
 {
     struct dp_coordinator *c = *coordinator;
     if (!c)
         return;
-    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
-    atomic_store(&c->ends_ms, dp_now_ms() + STOP_MS);
-    atomic_store(&c->gives_up, true);
-    DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
-    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
+    dp_coordinator_give_up(c);
     if (c->started)
         DP_ASSERT(pthread_join(c->thread, NULL) == 0);
     coordinator_free(coordinator);

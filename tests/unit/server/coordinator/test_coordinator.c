@@ -37,7 +37,7 @@ static void pause_shortly(void)
 
 /* ---- the order */
 
-static atomic_int begun, holds; /* orders; whether one goes on until it is to stop */
+static atomic_int begun, holds; /* orders; whether one goes on until it is to stop, or, 2, further */
 static atomic_int silent;       /* so often no shard answers */
 static atomic_uint waits_ms;    /* of the last order */
 
@@ -72,7 +72,7 @@ enum dp_status __wrap_dp_coordination_run(const struct dp_coordination_options *
     *out = (struct dp_checkpoint_made){.number = (uint64_t)atomic_fetch_add(&begun, 1) + 1};
     atomic_store(&waits_ms, options->asked->wait_ms);
     options->show(options->context, &copying);
-    while (atomic_load(&holds) && !options->stopped(options->context))
+    while (atomic_load(&holds) == 2 || (atomic_load(&holds) && !options->stopped(options->context)))
         pause_shortly();
     return atomic_load(&holds) ? dp_fail(err, DP_STOPPING, "interrupted while copying") : DP_OK;
 }
@@ -188,6 +188,20 @@ static void it_is_given_up_and_says_why(void **state)
     dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
 }
 
+/* The shards drain after give_up. */
+static void a_disk_that_hangs_does_not_hold_it_up(void **state)
+{
+    (void)state;
+    start();
+    atomic_store(&holds, 2);
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    (void)await(1, DP_CHECKPOINT_COPYING);
+    dp_coordinator_give_up(coordinator);
+    assert_int_equal(take(DP_CHECKPOINT_LOOK, 1, DP_OK).stage, DP_CHECKPOINT_COPYING);
+    atomic_store(&holds, 1);
+    dp_coordinator_stop(&coordinator);
+}
+
 static void no_wait_is_longer_than_an_hour(void **state)
 {
     (void)state;
@@ -296,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COORDINATOR_TEST(one_at_a_time_and_its_state_stays),
         COORDINATOR_TEST(it_is_given_up_and_says_why),
+        COORDINATOR_TEST(a_disk_that_hangs_does_not_hold_it_up),
         COORDINATOR_TEST(no_wait_is_longer_than_an_hour),
         COORDINATOR_TEST(a_fifo_is_not_waited_for),
         COORDINATOR_TEST(a_prune_that_fails_leaves_it_made),
