@@ -541,10 +541,10 @@ static enum dp_status make(struct order_under_way *c, struct dp_checkpoint_made 
         (void)order(c, DP_CHECKPOINT_END, &ignored);
         return DP_OK;
     }
-    (void)order(c, DP_CHECKPOINT_ABANDON, &ignored);
+    *c->o->leaves = order(c, DP_CHECKPOINT_ABANDON, &ignored) != DP_OK;
     if (c->manifest.number == 0 &&
         dp_checkpoint_abandon(c->o->asked->directory, c->o->asked->order, &ignored) != DP_OK)
-        return st; /* the next checkpoint sweeps it */
+        *c->o->leaves = true;
     return st;
 }
 

@@ -23,6 +23,7 @@ struct dp_coordination_options {
     /* Several times a second: the stage, its words in `why`, and the bytes of all shards. */
     void (*show)(void *context, const struct dp_checkpoint_state *state);
     void *context;
+    bool *leaves; /* set at a failure after which shards or files may be left for a later sweep */
 };
 
 enum dp_status dp_coordination_run(const struct dp_coordination_options *options,

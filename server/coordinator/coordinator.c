@@ -187,12 +187,19 @@ static enum dp_status put_note(const struct dp_coordinator *c, const struct dp_c
     return dp_atomic_file_commit(&file, err);
 }
 
-static enum dp_status run_noted(const struct dp_coordinator *c,
-                                const struct dp_coordination_options *coordination,
+static enum dp_status run_noted(const struct dp_coordinator *c, struct dp_coordination_options *coordination,
                                 struct dp_checkpoint_made *made, struct dp_error *err)
 {
+    bool leaves = false;
+    coordination->leaves = &leaves;
     enum dp_status st = put_note(c, coordination->asked, err);
-    return st == DP_OK ? dp_coordination_run(coordination, made, err) : st;
+    if (st != DP_OK)
+        return st;
+    st = dp_coordination_run(coordination, made, err);
+    /* Else the next life makes sure that shards elsewhere let go. */
+    if (!leaves || atomic_load(&c->ends_ms) == 0)
+        (void)unlink(c->note.text);
+    return st;
 }
 
 static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
@@ -313,8 +320,6 @@ static void make_asked(struct dp_coordinator *c)
     if (st == DP_STOPPING) /* the client that hears it is not to stop */
         st = dp_wrap(&err, DP_UNAVAILABLE,
                      atomic_load(&c->ends_ms) ? "the first server shuts down" : "its client gave it up");
-    if (atomic_load(&c->ends_ms) == 0) /* else the next life makes sure that shards elsewhere let go */
-        (void)unlink(c->note.text);
     if (st == DP_OK)
         dp_log(DP_LOG_INFO,
                "checkpoint %" PRIu64 " in %s: %" PRIu64 " bytes, %" PRIu64 " new, in %" PRIu64 " ms",

@@ -74,6 +74,7 @@ enum dp_status __wrap_dp_coordination_run(const struct dp_coordination_options *
     options->show(options->context, &copying);
     while (atomic_load(&holds) == 2 || (atomic_load(&holds) && !options->stopped(options->context)))
         pause_shortly();
+    *options->leaves = atomic_load(&silent) > 0;
     return atomic_load(&holds) ? dp_fail(err, DP_STOPPING, "interrupted while copying") : DP_OK;
 }
 
@@ -186,6 +187,20 @@ static void it_is_given_up_and_says_why(void **state)
     (void)take(DP_CHECKPOINT_BEGIN, 2, DP_OK);
     (void)await(2, DP_CHECKPOINT_COPYING);
     dp_coordinator_stop(&coordinator); /* returns: the order under way ends */
+    assert_int_equal(access(at("checkpoint-order"), F_OK), -1);
+}
+
+/* The next life tries again. */
+static void the_note_stays_if_shards_do_not_answer(void **state)
+{
+    (void)state;
+    start();
+    atomic_store(&holds, 1);
+    atomic_store(&silent, 1);
+    (void)take(DP_CHECKPOINT_BEGIN, 1, DP_OK);
+    (void)await(1, DP_CHECKPOINT_COPYING);
+    dp_coordinator_stop(&coordinator);
+    assert_int_equal(access(at("checkpoint-order"), F_OK), 0);
 }
 
 /* The shards drain after give_up. */
@@ -310,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COORDINATOR_TEST(one_at_a_time_and_its_state_stays),
         COORDINATOR_TEST(it_is_given_up_and_says_why),
+        COORDINATOR_TEST(the_note_stays_if_shards_do_not_answer),
         COORDINATOR_TEST(a_disk_that_hangs_does_not_hold_it_up),
         COORDINATOR_TEST(no_wait_is_longer_than_an_hour),
         COORDINATOR_TEST(a_fifo_is_not_waited_for),
