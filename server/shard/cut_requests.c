@@ -325,7 +325,7 @@ static enum dp_status unknown(const struct dp_cut_requests *r, const struct dp_c
                               struct dp_error *err)
 {
     return dp_fail(err, DP_NOT_FOUND,
-                   "shard %" PRIu32 " knows no checkpoint order %016" PRIx64
+                   "shard %" PRIu32 " does not know the checkpoint order %016" PRIx64
                    ": was its server started again?",
                    r->base->index, ask->order);
 }
