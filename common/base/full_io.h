@@ -1,4 +1,5 @@
-/* Full I/O: reads and writes of a file descriptor that go on after a part and after a signal, as gnulib's full_write.
+/* Full I/O: reads and writes of a file descriptor that continue after a partial transfer and after a
+ * signal, like gnulib's full_write.
  * Thread    Any.
  * Failure   errno has the cause. */
 #ifndef DP_BASE_FULL_IO_H

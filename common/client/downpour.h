@@ -1,14 +1,14 @@
 /* Downpour's client library: pull rows, push gradients and wait, from any C program.
  *     open -> table -> (pull -> wait -> ... -> push -> wait)* -> close
  * Promise   Requests are asynchronous: pull and push return when the request is on its way, and several may
- *           be under way. A push is applied exactly once on each shard, however often it is resent, even if
- *           a server restarts after a clean stop or, with durability machine or process, after a kill;
- *           acknowledged pushes survive that. On each shard, requests take effect in the order in which they
- *           were issued, but for a member's pull that its mode blocks (dp_client_join). A push is checked
- *           (finite, sizes) in full before any part of it is sent. Every wait has a deadline and names the
- *           server that it waited for. A deadline counts the time in which the process ran: a suspension of
- *           it (Ctrl-Z, a laptop that sleeps), wherever in a wait it begins, counts as a quarter of a second
- *           at most.
+ *           be under way. A push is applied exactly once on each shard, however often it is resent. This
+ *           also holds if a server restarts after a clean stop or, with durability machine or process,
+ *           after a kill. Acknowledged pushes survive such a restart. On each shard, requests take effect
+ *           in the order in which they were issued, but for a member's pull that its mode blocks
+ *           (dp_client_join). A push is checked (finite, sizes) in full before any part of it is sent.
+ *           Every wait has a deadline and names the server that it waited for. A deadline counts only the
+ *           time in which the process ran. A suspension (Ctrl-Z, a sleeping laptop) during a wait counts as
+ *           a quarter of a second at most.
  * Thread    A client and its tickets belong to one thread. Several clients may be used by several threads.
  * Memory    The keys and weights of a pull, and its pulled_at array, must live until its wait has returned a
  *           result other than DP_TIMEOUT. A push copies its arguments.

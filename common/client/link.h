@@ -2,8 +2,8 @@
  * sending again.
  *     put -> (greet) -> send in order -> answer -> the shard request's call
  * Promise   Shard requests reach the shard's logic in the order of put: go-back-N. `cursor` is the next one
- *           to send; a loss, a busy shard or a new session moves it back, and all from there are sent again,
- *           in order, at the same sequence numbers.
+ *           to send. A loss, a busy shard or a new session moves it back. All requests from there are then
+ *           sent again, in order, with the same sequence numbers.
  * Why       The shard executes a session's requests in order and nothing else, so requests after a missing
  *           one are refused anyway.
  * Held      A member's pull that the shard blocks has used up its number: later requests are answered before

@@ -1,8 +1,8 @@
 /* Welcome: whether the right shard answers a greeting.
- * Promise   Refused: another place in the list of shards (DP_ARGUMENT), another store than before, one that
- *           does not belong with those of the other shards, or of another generation than these
- *           (DP_GENERATION), an answer that is none (DP_INVALID), and the shard's own refusals. Else the
- *           link and its session remember the shard's store and register, and the stream that it gave.
+ * Promise   These are refused: another place in the list of shards (DP_ARGUMENT); another store than
+ *           before, a store that does not belong to those of the other shards, or one of another generation
+ *           (DP_GENERATION); a malformed answer (DP_INVALID); the shard's own refusals. Else the link and
+ *           its session remember the shard's store and register, and the stream that it gave.
  * Thread    The client's. */
 #ifndef DP_CLIENT_WELCOME_H
 #define DP_CLIENT_WELCOME_H

@@ -1,4 +1,5 @@
-/* Goal: the figure of the validation set by which a training ends before its last epoch, as people write it: "auc:0.8".
+/* Goal: the metric of the validation set that ends a training before its last epoch, as users write it:
+ * "auc:0.8".
  * Thread    Any: plain functions. */
 #ifndef DP_CONFIG_GOAL_H
 #define DP_CONFIG_GOAL_H

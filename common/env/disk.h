@@ -1,5 +1,5 @@
-/* Disk: the few file operations that durable logs are made of, as a struct of functions: the real disk in a
- * program, a simulated one in a test (tests/lib/sim_disk.h), which cuts the power at any operation.
+/* Disk: the few file operations of durable logs, as a struct of functions. A program uses the real disk. A
+ * test uses a simulated one (tests/lib/sim_disk.h), which cuts the power at any operation.
  * Promise   Written bytes are durable after sync of that file; a file's existence and name after
  *           sync_directory. Before that a power cut may keep any part of it: nothing, all, or some of its
  *           512-byte sectors. Files are named inside the one directory that the disk was opened on.

@@ -1,4 +1,4 @@
-/* Installed: where the programs of this installation are: in the directory of the one that runs.
+/* Installed: the directory of this installation's programs, which is that of the running program.
  * Thread    Any.
  * Failure   DP_NOT_FOUND: there is none of that name that can be executed. */
 #ifndef DP_ENV_INSTALLED_H

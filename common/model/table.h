@@ -1,6 +1,6 @@
 /* Table: the settings of a table without its rows: name, width, initial values and optimizer.
- * A table's id is a hash of its name, so that no two servers have to agree on one; a server that meets two
- * names with one id refuses the second by name. */
+ * A table's id is a hash of its name, so servers need not agree on it. If two names have one id, a server
+ * refuses the second by name. */
 #ifndef DP_MODEL_TABLE_H
 #define DP_MODEL_TABLE_H
 

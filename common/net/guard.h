@@ -2,8 +2,8 @@
  * to the room.
  *     accepted -> (received by the kernel - taken from the socket > a bound?) -> shut the connection down ->
  *     ZeroMQ frees what it held
- * Why       ZeroMQ keeps the frames of a message until the last one arrives, and counts neither them nor
- *           their bytes against its queue, so a message that never ends would fill the memory. It has no
+ * Why       ZeroMQ keeps the frames of a message until the last one arrives. It counts neither these frames
+ *           nor their bytes against its queue. So a message without end would fill the memory. It has no
  *           limit for that. But it names the descriptor that it accepted (its monitor) and which one a
  *           message came from, and the kernel counts each one's bytes.
  * Promise   A peer loses its connection if its waiting bytes exceed DP_PEER_WAITING_MAX, or if it has read

@@ -5,7 +5,7 @@
  * Promise   At most DP_SEND_QUOTAS_MAX peers have a quota. Once all are taken, a new peer gets the least
  *           recently used one of a peer with nothing unsent.
  * Thread    The listener's; back: any (ZeroMQ's I/O threads). No lock: a quota is one atomic number.
- * Memory    A quota outlives its table until its last frame is back. */
+ * Memory    A quota lives until its last frame is released, even after its table is freed. */
 #ifndef DP_NET_SEND_QUOTA_H
 #define DP_NET_SEND_QUOTA_H
 

@@ -6,8 +6,8 @@
  *           "__metadata__", texts by name. Tensors lie one after the other without gaps, those of 8 bytes an
  *           element first, so each is aligned to its elements.
  *           .npy: NumPy's 1.0, little-endian f32, i64 or u64, C order; the head has DP_NPY_HEAD bytes.
- * Promise   As atomic_file.h: each file is complete or missing. Disk space is reserved by open. Commit
- *           goes through several files in their order: if one fails, the earlier ones are there.
+ * Promise   As atomic_file.h: each file is complete or missing. Disk space is reserved by open. commit
+ *           writes several files in their order. If one fails, the earlier ones are already there.
  * Thread    One.
  * Failure   DP_FULL, DP_IO naming the file; DP_ARGUMENT: the path is too long, or not a
  *           regular file. */

@@ -1,8 +1,8 @@
 /* Tensor read: a file of the safetensors format (tensor_file.h has the format), from any program, as a set
  * of tensors.
- * Promise   An accepted file keeps the format: a header of JSON within the file, each tensor's bytes as its
- *           type and shape say, all of them together the data without gap, overlap or rest. Names are
- *           unique. Nothing is read past the bytes.
+ * Promise   An accepted file has the correct format. Its header is JSON and lies within the file. Each
+ *           tensor has the size of its type and shape. All tensors together fill the data without gap,
+ *           overlap or rest. Names are unique. Nothing is read past the bytes.
  * Memory    The set's, and while it is opened the header's text.
  * Thread    One.
  * Failure   DP_DATA naming the fault and the tensor; DP_IO, DP_NOT_FOUND naming the file. */

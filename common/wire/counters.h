@@ -1,5 +1,5 @@
 /* Counters: every number in a status report: its name, its meaning, and how the values of several shards
- * are combined. A new one is a line here, and a line where it is counted.
+ * are combined. A new counter needs a line here, and a line where it is counted.
  * Thread    Any. */
 #ifndef DP_WIRE_COUNTERS_H
 #define DP_WIRE_COUNTERS_H

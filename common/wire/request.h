@@ -1,8 +1,8 @@
 /* Request: the question of a client, as a plain struct, and its frames. The only form that rooms above wire
  * see. Decoding checks all that can be checked without tables: version, limits, frame count and sizes, key
  * order. A decoded request lends from its message: keys and values stay where the socket put them.
- * Failure   DP_VERSION, DP_INVALID with the field and the expected value. A request whose header could be
- *           read has its id, session and sequence set even then, so that the refusal can be answered. */
+ * Failure   DP_VERSION, DP_INVALID with the field and the expected value. If the header could be read, the
+ *           request's id, session and sequence are set even then, so the refusal can be sent. */
 #ifndef DP_WIRE_REQUEST_H
 #define DP_WIRE_REQUEST_H
 

@@ -1,5 +1,5 @@
-/* View: the members of a run, and its consistency mode: a numbered value that the register keeps
- * (`run/N/view`, its number is the value's version), that clients hand to shards, and that shards journal.
+/* View: the members of a run, and its consistency mode. It is a numbered value in the register
+ * (`run/N/view`; its number is the value's version). Clients hand it to shards, and shards journal it.
  * Little endian:
  *     format u32 (2) | run u32 | number u64 | mode u32 | slack u32 | first_step u64 | members u32 | 0 u32 |
  *     members times, by rank: incarnation u64 | until u64 | from u64 | missed u64

@@ -1,4 +1,5 @@
-/* Disk: a push's journaled bytes, only appended to a file and synced: the limit that the disk sets.
+/* Disk: appends the journaled bytes of a push to a file and syncs them. This is the limit that the disk
+ * sets.
  *     start -> loads -> stop
  * Promise   Each request appends the bytes of the real request's record, and is done when a second thread's
  *           fdatasync covers it: one sync covers all waiting requests, as in the journal. The file was

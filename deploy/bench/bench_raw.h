@@ -1,10 +1,10 @@
 /* Raw: the bytes of a pull or push over bare sockets: the limit that the wire sets.
  *     start (forks the peer) -> connect -> loads -> stop
- * Promise   A header of 48 bytes and the frames of the real request are answered by a header and, for a pull,
- *           the real answer's bytes, all without copies; nothing is looked up, checked or kept. Each end has
- *           as many buffers as requests may be in flight, since a buffer in flight cannot be reused. It uses
- *           the net room's sockets, with the settings of servers and clients. The peer is a process of its
- *           own, which ends when this one does.
+ * Promise   The request is a header of 48 bytes and the frames of the real request. The answer is a header
+ *           and, for a pull, as many bytes as the real answer. There are no copies, and nothing is looked
+ *           up, checked or kept. Each end has as many buffers as requests may be in flight, since a buffer
+ *           in flight cannot be reused. It uses the net room's sockets, with the settings of servers and
+ *           clients. The peer is a process of its own, which ends when this one does.
  * Thread    One. start forks: call it before any other thread is started. */
 #ifndef DP_BENCH_BENCH_RAW_H
 #define DP_BENCH_BENCH_RAW_H

@@ -4,8 +4,9 @@
  *     sparse  TABLE.keys: I64 or U64, in any order, each once; TABLE.weights: F32 [keys, width]
  *     in a directory of .npy files the weights of sparse tables are TABLE, too: TABLE.npy and TABLE.keys.npy
  *     slots   of all tables or of none: TABLE.step (I64) and the optimizer's slots, F32; TABLE.padding may be missing
- * Without slots each row begins as before its first push: step 0, fresh slots. A dense block, or a row with slots, that has step 0 and
- * the initial weights is not stored, as in a store that was trained: it is read the same.
+ * Without slots each row begins as before its first push: step 0, fresh slots. As in a trained store, a
+ * dense block, or a row with slots, is not stored if it has step 0 and the initial weights. Reading it
+ * gives the same values.
  * Promise   A file is refused by name unless every tensor belongs to a table, every table is there, and
  *           each number is finite. A file that is changed before its last row was filled is refused, too.
  * Memory    8 bytes for each key. The tables read the set, which outlives them. */

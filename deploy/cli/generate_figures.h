@@ -1,6 +1,6 @@
-/* Generate, figures: the quality of the true probabilities of generated labels, row by row, in fixed memory:
- * the loss and AUC that no model of the rows beats by more than chance, and those of a constant, which every
- * model should beat.
+/* Generate, figures: loss and AUC of the true probabilities of generated labels, row by row, in fixed
+ * memory. No model of the rows beats them by more than chance. The loss and AUC of a constant are added,
+ * which every model should beat.
  * Promise   The loss is exact. AUC counts two log odds as equal that fall into one bin of 1/2048: within
  *           1e-4 of the exact.
  * Thread    Each struct is one thread's. */

@@ -1,10 +1,12 @@
 /* Options: the flags of one subcommand, as a table that both the parser and --help read.
- * Forms     --name VALUE, --name=VALUE; a switch has no value. Each at most once; nothing but flags is taken.
- *           Suboptions follow their flag's value or stand alone: --name VALUE,KEY=VALUE, --name KEY=VALUE. One
- *           begins at the start, or after a comma or colon, with a KEY of that flag and '='; so a value may have
- *           commas and colons. Programs can give a row's name as a word ("--rate end", "0.1").
- * Why       Not argp: it accepts any unambiguous beginning of a name, so that a new flag breaks old scripts; it neither refuses a flag
- *           that is given twice nor names the nearest known one; and it prints its errors itself.
+ * Forms     --name VALUE, --name=VALUE; a switch has no value. Each flag is given at most once. Other
+ *           arguments are refused. Suboptions follow their flag's value or stand alone: --name
+ *           VALUE,KEY=VALUE, --name KEY=VALUE. One begins at the start, or after a comma or colon, with a
+ *           KEY of that flag and '='; so a value may have commas and colons. Programs can give a row's name
+ *           as a word ("--rate end", "0.1").
+ * Why       argp is not used. It accepts any unambiguous beginning of a name, so a new flag breaks old
+ *           scripts. It does not refuse a flag that is given twice, and does not name the nearest known
+ *           flag. It prints its errors itself.
  * Memory    Values are argv's, or copies that live as long as the program.
  * Failure   DP_ARGUMENT naming the flag, and the nearest known one where there is one. */
 #ifndef DP_CLI_OPTIONS_H

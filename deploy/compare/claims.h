@@ -1,19 +1,21 @@
 /* Claims: the differences between modes that a page may claim, and those of them that its data show.
- *     family    Fixed by the number of modes, before any data. Every two modes: the time to the target. Every
- *               mode against the first: examples to the target, metric at the end, speed. Two modes have 4
- *               claims; five have 22.
- *     test      Student's t of the differences, paired by seed, on the quantity's scale (statistics.h). Runs of
- *               one seed have the same initial weights and order of data. If some run of the two modes did not
- *               reach the target, Fisher's exact test of the counts is used.
- *     Holm      The p values are sorted. The k-th of N is tested at 0.05 / (N - k + 1), up to the first failure
- *               (Holm 1979). If no modes differ, a page claims anything with a probability of 5% at most.
+ *     family    Fixed by the number of modes, before any data. Every two modes: the time to the target.
+ *               Every mode against the first: examples to the target, metric at the end, speed. Two modes
+ *               have 4 claims; five have 22.
+ *     test      Student's t of the differences, paired by seed, on the quantity's scale (statistics.h).
+ *               Runs of one seed have the same initial weights and order of data. If some run of the two
+ *               modes did not reach the target, Fisher's exact test of the counts is used.
+ *     Holm      The p values are sorted. The k-th of N is tested at 0.05 / (N - k + 1), up to the first
+ *               failure (Holm 1979). If no modes differ, a page claims anything with a probability of 5% at
+ *               most.
  * Promise   A claim agrees with its printed interval. The interval has the level of the claim's step, so it
  *           excludes "no difference" exactly if the difference is claimed.
  *           A mode with a run that diverged or failed is in no claim; nor are fewer than three pairs.
- * Instrument  The interval of a ratio of times to the target begins with the interval of (last sample below) /
- *             (first sample there), and ends with that of the opposite ratio. The interval of accuracies is at
- *             least as wide as the quantile times the test set's standard error. If the size of the test set
- *             is not known, an accuracy with the same difference at each seed shows nothing.
+ * Instrument  The interval of a ratio of times to the target begins with the interval of (last sample
+ *             below) / (first sample there), and ends with that of the opposite ratio. The interval of
+ *             accuracies is at least as wide as the quantile times the test set's standard error. If the
+ *             size of the test set is not known, an accuracy with the same difference at each seed shows
+ *             nothing.
  * Memory    of fills a struct of {0}; clear frees it. */
 #ifndef DP_COMPARE_CLAIMS_H
 #define DP_COMPARE_CLAIMS_H

@@ -1,14 +1,14 @@
 /* Compare earlier: the parts of an earlier comparison's report that a new comparison uses.
- *     --resume   the report's command, in the directory where it was given. Runs that ended well are kept; the
- *                others run again. Times are compared with each other, so a report of another machine or
- *                version is refused
+ *     --resume   the report's command, in the directory where it was given. Runs that ended well are kept;
+ *                the others run again. Times are compared with each other, so a report of another machine
+ *                or version is refused
  *     --like     the report's flags, except those given here. The report may be of any machine and version.
  *                Before anything is made, the digests of its files are compared
- * Memory    resume and like fill a struct of {0}; clear frees it. The plan's values then point into the report:
- *           call clear after their last use.
- * Failure   DP_NOT_FOUND. DP_DATA: it is damaged, or lacks its command. DP_EXISTS: no run is left to do, or it
- *           is of another machine or version. DP_ARGUMENT: flags next to --resume, or a file that differs from
- *           the report's. */
+ * Memory    resume and like fill a struct of {0}; clear frees it. The plan's values then point into the
+ *           report: call clear after their last use.
+ * Failure   DP_NOT_FOUND. DP_DATA: it is damaged, or lacks its command. DP_EXISTS: no run is left to do, or
+ *           it is of another machine or version. DP_ARGUMENT: flags next to --resume, or a file that
+ *           differs from the report's. */
 #ifndef DP_COMPARE_COMPARE_EARLIER_H
 #define DP_COMPARE_COMPARE_EARLIER_H
 

@@ -1,8 +1,8 @@
 /* Compare words: the findings of a comparison, in sentences (compare_answer.c has the first one); each number
  * with its interval, in brackets.
- * Promise   No mode is called better or faster than another unless claims.h shows it; a mode with runs that
- *           did not end well is not compared, and a target that was not reached has no number.
- *           Nothing is written if there is nothing to say. */
+ * Promise   A mode is called better or faster than another only if claims.h shows it. A mode with runs that
+ *           did not end well is not compared. A target that was not reached has no number. Nothing is
+ *           written if there is nothing to say. */
 #ifndef DP_COMPARE_COMPARE_WORDS_H
 #define DP_COMPARE_COMPARE_WORDS_H
 

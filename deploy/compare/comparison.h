@@ -2,7 +2,8 @@
  * Promise   Nothing is made up: a figure that is missing, of another type or not finite is NaN. A comparison that is not finished, and runs
  *           that failed, are read like others.
  * Memory    read fills a struct of {0}; clear frees it.
- * Failure   DP_NOT_FOUND: it is not there. DP_DATA: it is damaged, of another format, or no comparison. Each names the file. */
+ * Failure   DP_NOT_FOUND: it is not there. DP_DATA: it is damaged, of another format, or not a comparison.
+ *           Each names the file. */
 #ifndef DP_COMPARE_COMPARISON_H
 #define DP_COMPARE_COMPARISON_H
 

@@ -1,7 +1,6 @@
 /* Colour: the colours of Okabe and Ito (2008), which readers with colour blindness can distinguish. Each has
  * a mark, a dash pattern and a hatch of its own, so that series also differ in print without colours.
- * Promise   A mode has the same colour on every page as far as one page can have it: two modes of a page
- *           never share one.
+ * Promise   A mode has the same colour on every page if possible. Two modes of a page never share a colour.
  * Thread    Any: plain functions. */
 #ifndef DP_PAGES_COLOUR_H
 #define DP_PAGES_COLOUR_H

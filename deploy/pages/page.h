@@ -1,9 +1,8 @@
 /* Page: a self-contained HTML page, written as it is made: no network, no script, no font of elsewhere.
  *     begin -> (title, section, paragraph, table, figure)* -> end
- * Promise   All text that the verbs below take is escaped (& < > " ' as references; control characters, and
- *           bytes that are not UTF-8, as '?'): names, paths and commands of users
- *           show as they are. One column at 400 pixels, two plots in a row at 1,400; light and dark as the
- *           reader has it.
+ * Promise   The verbs below escape all text: & < > " ' become references; control characters, and bytes
+ *           that are not UTF-8, become '?'. So a page shows names, paths and commands of users literally.
+ *           One column at 400 pixels, two plots in a row at 1,400; light and dark as the reader has it.
  * Failure   None of its own: committing the file reports a failed write. */
 #ifndef DP_PAGES_PAGE_H
 #define DP_PAGES_PAGE_H

@@ -2,7 +2,7 @@
  * Promise   A value that is not finite leaves a gap: the line is not joined across it, also where only some
  *           of many points are drawn. Colour, dash, mark and hatch come from the series (colour.h), so that
  *           one has the same in all plots of a page. There is no legend: figure.h has it. No text is markup.
- *           There is no identifier, style, script or reference, but to the page's hatches.
+ *           There is no identifier, style or script, and no reference except to the page's hatches.
  * Memory    All lent.
  * Failure   None of its own: the stream keeps a failed write. */
 #ifndef DP_PAGES_PLOT_H

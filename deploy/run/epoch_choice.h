@@ -1,5 +1,5 @@
-/* Epoch choice: which epochs of a long training are shown where a table has space for some only: the first,
- * the last, evenly chosen ones between, and the best, which the caller adds.
+/* Epoch choice: the epochs of a long training that a short table shows: the first, the last, evenly chosen
+ * ones between, and the best, which the caller adds.
  * Promise   Of at most `most` epochs all are; of more, most - 1 and the best. */
 #ifndef DP_RUN_EPOCH_CHOICE_H
 #define DP_RUN_EPOCH_CHOICE_H

@@ -3,8 +3,8 @@
  *     init (before a worker starts) -> look, look, ... -> end
  * Promise   What the report notes before the end (of the data) is shown once, on the stream of the line. A
  *           line has the report's numbers. Each epoch has one; on a terminal, of a long training, those of
- *           epoch_choice.h have, and the end adds the last and the best. A report that is not there, or
- *           still that of before init, has none: watching never stops a training. */
+ *           epoch_choice.h have, and the end adds the last and the best. A missing report, or the one from
+ *           before init, has no epochs, so watching never stops a training. */
 #ifndef DP_RUN_EPOCHS_H
 #define DP_RUN_EPOCHS_H
 

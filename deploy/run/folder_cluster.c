@@ -1,4 +1,4 @@
-/* The cluster of a run's directory, wherever that is by now.
+/* Folder cluster: the cluster of a run's directory, also after the directory was moved.
  *     cluster file -> where it says that the stores are -> those of this directory instead -> all shards are there
  * Why       Cluster files of older builds have absolute paths. In a copied directory such paths lead to the
  *           original, with other weights. So only the form of a path in the file is used, not the path. */

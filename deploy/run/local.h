@@ -3,13 +3,13 @@
  * Promise   No process is left: when this one dies in any way, workers get SIGKILL and servers SIGTERM, on
  *           which they close their stores. stop and close end each by SIGTERM. Past a deadline they kill
  *           its complete process group by SIGKILL, and say so. After dp_local_restart_dead a child that was
- *           killed by a signal (a crash is one) is started again, after a pause that doubles from 0.1 s to
- *           5 s while it keeps dying, and so many times within 10 minutes, all children together. A child
- *           that ends with an exit code is not started again, since it would fail in the same way. Nor is a
- *           child that ended twice by the same fault (an abort, an invalid address), the second time within
- *           10 s. SIGINT, SIGTERM and SIGHUP to this process ask it to stop. They interrupt the waits here.
- *           SIGTSTP (Ctrl-Z) suspends the children, then this process; SIGCONT to it (fg, bg) lets all go
- *           on.
+ *           killed by a signal (a crash is one) is started again. The pause before it doubles from 0.1 s to
+ *           5 s while it keeps dying. The number of restarts within 10 minutes is bounded, for all children
+ *           together. A child that ends with an exit code is not started again, since it would fail in the
+ *           same way. Nor is a child that ended twice by the same fault (an abort, an invalid address), the
+ *           second time within 10 s. SIGINT, SIGTERM and SIGHUP to this process ask it to stop. They
+ *           interrupt the waits here. SIGTSTP (Ctrl-Z) suspends the children, then this process; SIGCONT to
+ *           it (fg, bg) lets all go on.
  * Thread    One; opened before any other thread is started (they inherit the blocked signals).
  * Failure   A child that could not be executed says so in its log and ends with 127. */
 #ifndef DP_RUN_LOCAL_H

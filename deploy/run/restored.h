@@ -1,9 +1,9 @@
 /* Restored: the stores of a cluster, built from a checkpoint by `downpour-server --restore`: by one process
  * for each server of this machine, all at once.
  *     find (checkpoint, manifest) -> [cluster: its cluster file] -> stores -> clear
- * Promise   The checkpoint is only read. All servers of one call of `stores` get one history. Until all
- *           stores are built, each is as it was; then all are replaced, the first server's first, which
- *           decides (server/restore/restore_exchange.h).
+ * Promise   The checkpoint is only read. All servers of one call of `stores` get one history. Until all new
+ *           stores are built, no store changes. Then all are replaced. The first server's store comes first
+ *           and decides (server/restore/restore_exchange.h).
  * Thread    One.
  * Failure   DP_NOT_FOUND: no checkpoint there. DP_DATA: the error of the server that failed. DP_STOPPING:
  *           interrupted. */

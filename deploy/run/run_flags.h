@@ -1,4 +1,4 @@
-/* Run's flags: what `downpour run` takes, as the table that parser and --help read. */
+/* Run's flags: the flags of `downpour run`, as the table that parser and --help read. */
 #ifndef DP_RUN_RUN_FLAGS_H
 #define DP_RUN_RUN_FLAGS_H
 

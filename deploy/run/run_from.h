@@ -1,7 +1,8 @@
 /* Run from: a run that goes on from a checkpoint, in a directory that has no run (run --from).
  *     begin (the checkpoint's cluster file) -> flags, places -> settle -> restore (stores, then cluster.conf) -> as a second run in it
- * Promise   What can be refused is refused before anything is restored. Until cluster.conf is there, which comes last, it is no run: the
- *           next command in the directory removes what an interrupted restore has left.
+ * Promise   What can be refused is refused before anything is restored. cluster.conf is written last.
+ *           Without it there is no run: the next command in the directory removes the files of an
+ *           interrupted restore.
  * Thread    One.
  * Failure   DP_EXISTS: the directory has a run, or flags would change the training. Else as restored.h and run_second.h. */
 #ifndef DP_RUN_RUN_FROM_H

@@ -3,8 +3,8 @@
  * Rows      Of a sparse table first the keys that have names, in the order of the file of names; then those that are stored and
  *           have none, ascending. A key that was never pushed has its initial value, as training would see it.
  *           For a dense parameter: its blocks, which together are the matrix, row-major.
- * Promise   As served.h: nothing in the directory is written. Weights are those that its servers would serve, the pushes that only a
- *           journal has included.
+ * Promise   As served.h: nothing in the directory is written. Weights are those that the run's servers
+ *           would serve. They include pushes that only a journal has.
  * Thread    One.
  * Failure   The text names the fault of the directory and the remedy. DP_NOT_FOUND: the file of names is
  *           missing. */

@@ -1,6 +1,7 @@
 /* Lookup: the keys of one request, and their state in the cache.
- * Holds     to_read = sum of unknown, to_make = sum of fresh: of the last time that misses.c looked.
- * Memory    Its owner's, keys included; budget and misses lend it (dp_cache_budget_forget). */
+ * Holds     to_read = sum of unknown, to_make = sum of fresh, as of the last check by misses.c.
+ * Memory    The owner's, keys included. Budget and misses keep pointers to it (until
+ *           dp_cache_budget_forget). */
 #ifndef DP_CACHE_LOOKUP_H
 #define DP_CACHE_LOOKUP_H
 

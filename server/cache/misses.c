@@ -2,11 +2,11 @@
  *           before the read: its rows have their place, whatever comes before they do. Some rows a turn: no request
  *           waits for a large one's.
  *           Rows that are not taken in yet are still READING, as if the store were reading them. So no push
- *           has changed them and no eviction has removed them. A request that waits for its own read is not
- *           tried before it comes.
- * Ahead     While the first request of a session waits for its rows, those of the next are read, where there is room: else the
- *           store would rest while rows are taken in and answered. The next request finds them READING, and
- *           waits as for any other read.
+ *           has changed them and no eviction has removed them. A request that waits for its own read is
+ *           tried again only after the read.
+ * Ahead     While the first request of a session waits for its rows, the rows of the next one are read, if
+ *           there is space. Otherwise the store would be idle while rows are taken in and answered. The
+ *           next request finds them READING, and waits as for any other read.
  * Holds     untaken = reads in the list; a table's `reserved` = rows of its reads that are not taken in. */
 #include "server/cache/misses.h"
 

@@ -11,9 +11,9 @@
  * Eviction  Second chance: a hand goes round the index, slot by slot (rows know no key), takes the touched
  *           bit from rows that have it and evicts those that have not. These stay: dirty and due rows, all
  *           rows of a partition while a portion of it is written, and keys that the caller names. FORGOTTEN
- *           keys go as the hand meets them, ABSENT ones as rows do. The memory of an evicted row is for the
- *           next row of this cache; shrinking gives it back: rows above a number are moved below it or
- *           evicted, then the pages after it returned.
+ *           keys go as the hand meets them, ABSENT ones as rows do. The memory of an evicted row is used
+ *           for the next row of this cache. Shrinking returns memory: rows above a number are moved below
+ *           it or evicted, then the pages after it are returned.
  * Charge    The bytes that budgets count: those taken, but 43 for each entry of the index, which is a
  *           partition's emptiest (3/8) after it doubled. So room for n rows costs the same whatever their
  *           keys, and a row that goes gives all of it back. (A partition from which rows went may be at

@@ -1,7 +1,7 @@
 /* Manifest data: a manifest in memory: every file of a checkpoint with its size, its checksum and its
  * origin.
  * Thread    Any, each with data of its own.
- * Memory    Everything in it is on its heap: the clear functions, which accept {0}. */
+ * Memory    All parts are on the heap. The clear functions free them and accept {0}. */
 #ifndef DP_CHECKPOINT_MANIFEST_DATA_H
 #define DP_CHECKPOINT_MANIFEST_DATA_H
 

@@ -7,19 +7,19 @@
  *           is worked around.
  * Promise   A number is done when some process said that every shard has it; OVER is answered only when all
  *           are. A number is given to a process that does not hold it. If no number is free, a process
- *           without numbers gets the one that others have held longest, as soon as that is longer than
- *           DP_LEASES_BACKUP times the mean (MapReduce's backup tasks, Dean and Ghemawat 2004): so the
- *           numbers of a dead process are done, and the last ones of an epoch do not wait for a slow one. No
- *           number is given that is DP_LEASES_SPAN or more above the lowest that is not done: the window of
- *           push numbers on the shards (push_ids.h) never fills, and their streams stay narrow.
- *           A process is a session. Its list of held numbers is complete; its other leases become free. A
- *           new process of a rank frees those of the one before, which gets REPLACED from then on, in every
- *           epoch of the run. The same request (session and id) has the same answer; an older one than the
- *           last changes only which numbers are done.
+ *           without numbers gets the number that another has held longest. That must be longer than
+ *           DP_LEASES_BACKUP times the mean (MapReduce's backup tasks, Dean and Ghemawat 2004). So the
+ *           numbers of a dead process are done, and the end of an epoch does not wait for a slow process.
+ *           No number is given that is DP_LEASES_SPAN or more above the lowest that is not done: the window
+ *           of push numbers on the shards (push_ids.h) never fills, and their streams stay narrow. A
+ *           process is a session. Its list of held numbers is complete; its other leases become free. A new
+ *           process of a rank frees those of the one before, which gets REPLACED from then on, in every
+ *           epoch of the run. The same request (session and id) has the same answer. A request that is
+ *           older than the last one only marks numbers as done.
  * But       After a restart, or where all its tables are forgotten, an earlier process counts as new: of two
  *           in one place the last one to ask stays.
- * Bounds    DP_LEASES_TABLES_MAX epochs of all runs; the one that was asked for least recently is forgotten,
- *           as after a restart. Of each: two bits a number, and DP_LEASES_HOLDERS_MAX processes.
+ * Bounds    DP_LEASES_TABLES_MAX epochs of all runs; the least recently used epoch is forgotten, as after a
+ *           restart. Of each: two bits a number, and DP_LEASES_HOLDERS_MAX processes.
  * Thread    The control thread's. No clock: times are the caller's.
  * Failure   DP_INVALID: another total for an epoch that is known, or two ranks of one session. DP_REPLACED.
  *           DP_NOMEM. */

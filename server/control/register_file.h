@@ -2,8 +2,8 @@
  *     write: temp file -> sync -> rename -> sync the directory
  * Promise   After a write that returned DP_OK, the new content survives a loss of power. After a failed
  *           write, a later read finds either the old content or the new, complete. The content that a read
- *           returns is durable too: a process that died between rename and sync leaves content that could
- *           still be lost, so read syncs before it returns (except on a read-only disk, which has no
+ *           returns is durable too. A process that died between rename and sync leaves content that could
+ *           still be lost. So read syncs before it returns (except on a read-only disk, which has no
  *           writer).
  * Why       A write may be retried after a failed sync, because each write creates a new file that no failed
  *           sync has touched, and a new directory entry. So, unlike a journal, the register is never

@@ -1,7 +1,7 @@
 /* Saved register: the register that goes with a cut, made of the copies from before and after it.
- * The workers' decisions (worker/coordinate/decision.h) are taken from before: a restored worker comes to the end of each
- * epoch that was not judged then, judges it on the same weights, and decides the same. All else is taken from after the cut:
- * shards must not know of a later view than the register.
+ * The workers' decisions (worker/coordinate/decision.h) are those from before the cut. A restored worker
+ * reaches the end of each later epoch again, evaluates the same weights, and decides the same. All else is
+ * taken from after the cut: shards must not know of a later view than the register.
  * Promise   If an epoch has pushes in the cut, the decision on every earlier epoch is in the register.
  * Thread    Any.
  * Failure   DP_AGAIN: cut again. An epoch began between the first copy and the cut; or, with `strict`, more than the workers'

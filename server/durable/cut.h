@@ -9,8 +9,8 @@
  * Hidden    A step commit that no answer may show yet (sync with backup members) is within lsn. So a cut
  *           waits until it is durable.
  * Thread    The shard's. Memory: ids and steps, until the cut is dropped.
- * Failure   `failed`: why the store could not make the link; the cut is to be dropped. A link that could not be removed is logged: the
- *           next opening removes it. */
+ * Failure   `failed`: the reason why the store has no link. The caller drops the cut. A link that could not
+ *           be removed is logged: the next opening removes it. */
 #ifndef DP_DURABLE_CUT_H
 #define DP_DURABLE_CUT_H
 

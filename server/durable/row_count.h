@@ -1,7 +1,7 @@
 /* Row count: counts the rows of each table after a crash, when the marks' row counts are out of date. The
  * store counts as of the moment of the order, which comes before the first write-back, and gives way to
- * reads. Until it is done, tables are uncounted: the store is asked for every key that the cache does not
- * know, and the status shows only the rows known so far. Rows that the store did not have at that moment are
+ * reads. Until it is done, tables are uncounted: the store is asked for every key that is not in the cache,
+ * and the status shows only the rows counted so far. Rows that the store did not have at that moment are
  * `fresh`, so both numbers add up.
  * Thread    The shard's.
  * Failure   The shard goes on with uncounted tables, and the next opening counts. Damage is reported. */

@@ -3,7 +3,7 @@
  *     digest of all     = BLAKE2b-128 over its tables, ascending by name: name 48 | dim u32 | rows u64 | digest 16
  * Order     Addition modulo 2^128 is associative and commutative: rows may come in any order, from any
  *           number of shards and files, and sums of parts add up to the sum of all. The key (the user's,
- *           unmixed) is hashed with the row, so rows that change places change the sum; keys are unique in a
+ *           unmixed) is hashed with the row, so two exchanged rows change the sum. Keys are unique in a
  *           table, so none is counted twice. lsn, row format, shard and file are not hashed.
  * Strength  BLAKE2b is a cryptographic hash (RFC 7693), so sums of different contents are equal with a
  *           chance of about 2^-128. An attacker can find equal sums with less work (generalised birthdays):

@@ -2,7 +2,8 @@
  * mode is one table, in a file of its own.
  *     a member's pull is checked -> may_pull -> pull -> rows gathered -> at_pull;    a push is new by its id -> may_push -> at_push
  * Left out  A verb that is NULL permits everything, and changes nothing.
- * Pure      pull and push read the steps alone: a blocked pull asks again whenever steps->changes has moved.
+ * Pure      pull and push read only the steps, so a blocked pull is checked again when steps->changes has
+ *           moved.
  * Thread    The shard's. */
 #ifndef DP_MODES_STEP_RULES_H
 #define DP_MODES_STEP_RULES_H

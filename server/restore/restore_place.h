@@ -2,7 +2,7 @@
  *     begin: STORE.restoring, empty and locked -> (shards are built in it) -> built        or: give up
  * Promise   STORE is as it was. STORE.restoring takes its place later, when all servers have built (restore_exchange.h).
  *           STORE.restoring without its file `restored` never counts as a store; the next begin removes it.
- *           Nothing but a store is removed: a directory with names that are none of ours is refused.
+ *           Only a store is removed: a directory with names of other programs is refused.
  * Thread    One.
  * Failure   DP_EXISTS: there are stores, and they may not be replaced; or other things are in the way. DP_IN_USE: a server has
  *           the store open, or another restore is under way. DP_FULL, DP_IO. */

@@ -1,8 +1,9 @@
 /* Restore rows: the rows of a checkpoint's shards, written into the stores of the new shards, by range.
  *     new -> take(each old shard's store, once) ... -> end: every row is in the store of its range, durably -> free
  * A row is copied as it is, lsn included: the new shards' journals begin behind all of the old ones (restore.c).
- * Promise   A row that is damaged, of no known table, outside of its shard's range, or of a push after the checkpoint ends it with
- *           DP_CORRUPT. Rows of ranges that no target has are passed over.
+ * Promise   These rows end it with DP_CORRUPT: a damaged row, a row of an unknown table or outside of its
+ *           shard's range, a row of a push after the checkpoint. Rows of ranges that no target has are
+ *           passed over.
  * Thread    One, which waits for the stores.
  * Memory    Two portions of 4 MB for each target.
  * Failure   That of the stores. DP_FULL is one: nothing is tried again. free is allowed. */

@@ -4,12 +4,12 @@
  *           forgotten stream, so a peer that may name any stream could raise it above all streams that will ever be
  *           given out. Only streams that can have been given out are admitted; so there is always a client stream, and a
  *           run, above the floor. A push that is not admitted costs nothing: no memory, no record, no number.
- *           Shard 0 gives client streams out and knows which. Other shards do not hear of that, so the clock is their
- *           bound: client streams begin at wall-clock seconds (dp_stream_of_client). Run numbers are chosen by people
- *           and by `downpour run`, which count up; the clock bounds them too, one run a second.
- *           The bound has a day of slack, for clocks that differ. A client that hears "too old up to N" takes N + 1,
- *           which is within the bound a second later at most. Until then, and for clocks that differ by up to a
- *           minute, it hears AGAIN.
+ *           Shard 0 gives client streams out and knows which. Other shards do not learn this, so the clock
+ *           is their bound: client streams begin at wall-clock seconds (dp_stream_of_client). Run numbers
+ *           are chosen by people and by `downpour run`, which count up; the clock bounds them too, one run
+ *           a second. The bound has a day of slack, for clocks that differ. A client that gets "too old up
+ *           to N" takes N + 1, which is within the bound after a second at most. Until then, and for clocks
+ *           that differ by up to a minute, it gets AGAIN.
  * Limit     If a server's clock was set back, or is a day late compared with shard 0, it refuses new
  *           streams and says so. */
 #include "server/shard/admission.h"

@@ -7,12 +7,12 @@
  *           again.
  * Order     While it is due all pulls wait (wait STEP): a client with an acknowledged push sees that push. They do
  *           not wait until the close is durable: the buffered pushes are, and make the same close again.
- * Backups   A close decides which pushes its step takes: those buffered when it begins. Others of the step wait
- *           while it is due or under way (wait STEP) and are dropped then. Until the close is durable no answer
+ * Backups   A step takes the pushes that are buffered when its close begins. Others of the step wait while
+ *           it is due or under way (wait STEP) and are dropped then. Until the close is durable no answer
  *           shows it: all pulls wait, and views come again.
- * Failure   If its rows cannot be read, members that wait for the next step and pulls without a member hear why,
- *           and it is tried again each second. The same where the journal has no room for a second, or at once
- *           while the shard drains.
+ * Failure   If its rows cannot be read, it is tried again each second. Members that wait for the next step,
+ *           and pulls without a member, get the reason. The same where the journal has no room for a
+ *           second, or at once while the shard drains.
  * Thread    The shard's. */
 #ifndef DP_SHARD_CLOSE_H
 #define DP_SHARD_CLOSE_H

@@ -7,9 +7,9 @@
  * Unread    If its client, or all clients together, left too much unread, the answer would be dropped. Then
  *           the pull is parked (UNREAD) before the search for its rows. It is tried again when a client
  *           reads. A waiting pull holds its keys only; a waiting answer would hold its rows, and the bound
- *           on unread bytes is one on memory. While more than half of the places for requests, or of their
- *           bytes, are taken, such a pull is answered AGAIN: clients that do not read leave the other half
- *           to those that do. A client that reads nothing loses its connection (net/guard.h). */
+ *           on unread bytes is one on memory. If more than half of the places for requests, or of their
+ *           bytes, are taken, such a pull is answered AGAIN. So the other half remains for clients that
+ *           read. A client that reads nothing loses its connection (net/guard.h). */
 #include "server/modes/step_rules.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"

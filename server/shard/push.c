@@ -6,8 +6,9 @@
  *           could take effect after later pushes. Room before rows: nothing is half applied. A new row
  *           without an applied push equals no row, so a failure leaves nothing visible. Rows never hold a
  *           push that the journal's order does not know.
- * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
- *           number and its rows are looked for each time, as others' pushes and reads may have changed them. */
+ * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once
+ *           (waiting->checked); its number and its rows are looked up each time, since other requests may
+ *           have changed them. */
 #include "server/modes/step_rules.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"

@@ -1,7 +1,7 @@
-/* Push replies: a push is answered when the journal is durable past it; a repeated push, when it is durable past the last one
- * appended, so that the first copy is durable too; so is a refusal that used up a number: after a crash the
- * number must still be used up. The answer to a restarted worker about its positions waits in the same way:
- * the worker skips them, so a crash must not undo one.
+/* Push replies: a push is answered when the journal is durable past it; a repeated push, when it is durable
+ * past the last one appended, so that the first copy is durable too. A refusal that used up a number waits
+ * in the same way, because a crash must not free the number. The answer to a restarted worker about its
+ * positions waits in the same way: the worker skips them, so a crash must not undo one.
  *     hold -> (durable) -> turn: answered; the journal is lost -> all that wait are refused
  * Holds     The order of their lsns.
  * Thread    The shard's. */
@@ -28,7 +28,7 @@ struct dp_push_replies {
         struct dp_asker asker;
         struct dp_error *refused;  /* malloc'd; NULL: applied */
         struct dp_frame positions; /* data NULL: the answer to a push */
-    } * reply;                    /* a ring */
+    } * reply;                     /* a ring */
     uint32_t first, count, capacity;
     uint32_t positions; /* of them */
 };

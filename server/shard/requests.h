@@ -1,6 +1,6 @@
-/* Requests: the handler of each kind of request to a shard. Those in their session's order (pull, push,
- * create_table) say what became of them, and turn.c answers; the others are answered at once, or held
- * (hello: it takes the request over where it leaves NULL).
+/* Requests: the handler of each kind of request to a shard. Handlers of requests in their session's order
+ * (pull, push, create_table) return a result, and turn.c answers. Other requests are answered at once or
+ * held. (hello owns a held request and sets the pointer to NULL.)
  * Thread    The shard's. */
 #ifndef DP_SHARD_REQUESTS_H
 #define DP_SHARD_REQUESTS_H

@@ -2,17 +2,17 @@
  * requests in, replies out, over store.h, so that a simulator can drive it.
  *     receive, receive, ...  ->  turn: collect -> validate -> (misses are read) -> append to the journal ->
  *     apply -> (durable) -> reply
- * Promise   A push is applied in full or not at all, and once for each (stream, number), over crashes too where
- *           pushes are journaled: an answered push is there after the next open. Requests of one session
+ * Promise   A push is applied in full or not at all, and once for each (stream, number). With a journal
+ *           this holds over crashes: an answered push is there after the next open. Requests of one session
  *           take effect in the order of their sequence numbers, across resends and misses. No input changes
  *           anything unless it is valid; each is answered with a status and a reason, but bytes in which no
- *           header can be read, which are counted. Memory is bounded: rows by cache_bytes, waiting requests by
- *           requests_max.
+ *           header can be read, which are counted. Memory is bounded: rows by cache_bytes, waiting requests
+ *           by requests_max.
  * Thread    All functions: the shard's own; counters may be read by any.
  * Memory    receive takes the message over. Replies go out through `reply`, which takes them over.
  * Failure   receive answers DP_AGAIN to the peer when the shard is full. A store's failure is answered to
- *           the requests it hit, and a failed write-back is what dp_shard_drained gives. After the journal
- *           failed no push is taken any more; pulls go on. */
+ *           the requests it hit, and a failed write-back is what dp_shard_drained gives. After a failure of
+ *           the journal, pushes are refused, but pulls continue. */
 #ifndef DP_SHARD_SHARD_H
 #define DP_SHARD_SHARD_H
 

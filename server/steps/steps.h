@@ -10,8 +10,8 @@
  * Finished  A member has finished the steps below next[rank]. If that is not below its `until`, it has
  *           finished all steps.
  * Rules     The rules of a mode are in server/modes, a file for each mode. They read the state here.
- * Open      Of a mode that applies steps at once: the step whose pushes are gathered. It is gathered once all of its members, but as many as
- *           the mode has backups, have pushed it.
+ * Open      If the mode applies complete steps: the step that gathers pushes. It is gathered once all of
+ *           its members, but as many as the mode has backups, have pushed it.
  * Skipped   Such a mode: steps without members, between those of members that left and of one that returns, are never open.
  * Promise   A verdict changes only when `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.

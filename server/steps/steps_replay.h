@@ -1,5 +1,5 @@
 /* Steps replay: restores views and steps from the journal's records at an opening, in their order.
- * Promise   Steps, kept pushes and the weights from before the last close are those of before the crash.
+ * Promise   Steps, kept pushes and the weights from before the last close are the same as before the crash.
  *           Records that the marks already include (steps_mark.h) change nothing.
  * Thread    The shard's, at its opening. */
 #ifndef DP_STEPS_STEPS_REPLAY_H

@@ -1,12 +1,12 @@
 /* Marks file: all marks of a store, in memory and in its file `marks`.
  *     load -> (put)* -> close
- * Promise   put makes all of its changes or none, durably with DP_OK. The file is replaced as one (env/disk_replace.h), so damage in
- *           it is never a torn write, and is refused.
+ * Promise   put makes all of its changes or none, durably with DP_OK. The file is replaced atomically
+ *           (env/disk_replace.h). So damage in it is never a torn write, and is refused.
  * Format    Little endian. "DPMARKS1" | u32 CRC32C of the file with this field 0 | u32 0 | u64 bytes of the file | u64 number, u64
  *           bytes: the seal of RocksDB's manifest (rocks_manifest.h) | marks, strictly ascending by key: u32 bytes of the key | u32
  *           bytes of the value | key | value.
- * Why       RocksDB's own log of marks, torn by a loss of power, needed as much repair as this file takes code; and a full disk
- *           made RocksDB refuse everything until a restart.
+ * Why       Marks were in RocksDB before. After a loss of power, its torn log needed as much repair code as
+ *           this file has. And a full disk made RocksDB refuse everything until a restart.
  * Thread    put, copy: any. The rest: one, while neither is under way.
  * Memory    get and visit lend bytes of the file, until the next put.
  * Failure   DP_CORRUPT, DP_IO, DP_FULL (put: nothing was changed), DP_NOMEM. After DP_IO from put it is unknown which marks the next

@@ -1,13 +1,13 @@
-/* Rocks store: implements store.h on RocksDB. Each shard has one directory with a database of rows (key: table
- * u32 | mixed u64, both big endian; value: the row record), which are written only by ingesting sorted SST
- * files, and a file of marks (marks_file.h). Only this room sees rocksdb/c.h.
+/* Rocks store: implements store.h on RocksDB. Each shard has one directory with a database of rows and a
+ * file of marks (marks_file.h). The key of a row is table u32 | mixed u64, both big endian; the value is
+ * the row record. Rows are written only by ingesting sorted SST files. Only this room sees rocksdb/c.h.
  * Promise   See store.h. The marks record the cluster and range of a directory: opening it as another one is
  *           refused by name (DP_GENERATION, DP_EXISTS). They also record the generation and history of its
  *           rows, which each opening returns (options.id). A directory in use is refused
- *           (DP_IN_USE). A directory that was not closed cleanly holds less than was pushed. It is opened
- *           only if it had a journal and has one again (options.journaled); *recovers then says that the
- *           journal must be replayed. Otherwise it is refused with what to do (DP_UNCLEAN). With
- *           options.read_only the same stores are refused, and the directory is not changed.
+ *           (DP_IN_USE). A store that was not closed cleanly may lack pushes. It is opened only if it had a
+ *           journal and has one again (options.journaled); *recovers then says that the journal must be
+ *           replayed. Otherwise it is refused with what to do (DP_UNCLEAN). With options.read_only the same
+ *           stores are refused, and the directory is not changed.
  * Thread    Inside, one thread writes (none with read_only) and a few read. Each calls wake(context) after
  *           completing a job, possibly at the same time as others, and never after close. Reads do not wait
  *           for writes and complete in any order; writes and marks complete in the order of submission. */

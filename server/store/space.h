@@ -1,6 +1,6 @@
 /* Space: checks that the disk has space for a write before RocksDB makes it. Private to the room.
- * Why       If RocksDB cannot write its manifest because the disk is full, it fails every write until it is opened
- *           again, and Debian's build, which has assertions on, aborts the process during RocksDB's own
+ * Why       If RocksDB cannot write its manifest because the disk is full, it fails every write until it is
+ *           opened again. Debian's build has assertions on and aborts the process during RocksDB's own
  *           recovery. So a write that would leave less than a reserve is refused beforehand. (Files of rows
  *           are written outside the database, and compaction survives a full disk: both are retried.)
  * Thread    Any. */

@@ -10,9 +10,9 @@
  *           write that completed before they were submitted.
  * Memory    A job and all it points to belong to the store from submit to completed.
  * Thread    The shard's thread calls all functions, except where another rule is given.
- * Failure   The job's status and error tell: IO (disk), CORRUPT (checksum, width), FULL (no space). A write
- *           or marks job that is FULL changed nothing; submitted again, it succeeds once there is space. If a
- *           write or marks job fails in another way, all later ones fail too. */
+ * Failure   The job's status and error have the cause: IO (disk), CORRUPT (checksum, width), FULL (no
+ *           space). A write or marks job that is FULL changed nothing; submitted again, it succeeds once
+ *           there is space. If a write or marks job fails in another way, all later ones fail too. */
 #ifndef DP_STORE_STORE_H
 #define DP_STORE_STORE_H
 

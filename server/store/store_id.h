@@ -5,8 +5,8 @@
  *                              -> registered: both are the new one)
  * Why       Two directories with the same id are copies of one store. The register knows the last opening.
  *           The copy that was opened last has it in `opening` or, if that opening ended before it was
- *           registered, in `before`. All other copies have never seen the opening that the register names;
- *           and an older register names one that the current copy no longer has.
+ *           registered, in `before`. The other copies do not have the opening in the register. An older
+ *           register names an opening that the current copy no longer has.
  * Promise   The id and the opening are durable before a request is answered. They survive closing
  *           and moving. A store of a build before ids gets one when it is first opened for
  *           writing. */

@@ -1,6 +1,6 @@
 /* Opens RocksDB read-only: no lock, no info log, no removal of files.
- * Damage    The first open is as strict as a server's. If it fails because of damage, a second, lax one is
- *           tried, only to report more of the damage: its result is never taken for complete. */
+ * Damage    The first open is as strict as a server's. If damage makes it fail, a second, lax open is
+ *           tried, only to report more damage. Its result never counts as complete. */
 #include "server/store/store_view.h"
 
 #include "common/base/text.h"

@@ -9,9 +9,9 @@
  *             2) there, 0
  *             elsewhere. Without other labels the loss is BPR's: mean over the other examples of log(1 +
  *             e^(other - it)).
- * A part can be packed into bytes, so that several workers each evaluate a share and one of them merges: a
- * list may be cut anywhere, and its metrics are those of the complete list. Exact AUC needs every score: 5
- * bytes an example in a binary part, 9 if lists are ranked.
+ * A part can be packed into bytes, so several workers each evaluate a share and one of them merges. A list
+ * may be cut anywhere; its metrics are those of the complete list. Exact AUC needs every score: 5 bytes an
+ * example in a binary part, 9 if lists are ranked.
  * Thread    One thread uses one dp_metrics.
  * Failure   add and merge take all of a part or nothing: DP_NOT_FINITE for a NaN or infinite output, DP_DATA
  *           for a label that does not fit, or bytes that are not a part. Without examples all metrics are

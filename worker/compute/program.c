@@ -1,10 +1,11 @@
 /* One pass of a program.
  *     check the batch -> bind it (or pack it, and copy) -> forward along the tape -> loss, output
  *     backward along the tape -> padding -> gradients
- * Why   The loss's gradient is computed with the loss: softmax is then evaluated once. The first user of a
- *       node or parameter that the backward pass meets sets its gradient, the others add: nothing is zeroed.
- * Holds When a node's turn comes in the backward pass its gradient is complete, since users come later on the
- *       tape than what they use. */
+ * Why   The loss's gradient is computed with the loss: softmax is then evaluated once. In the backward
+ *       pass, the first user of a node or parameter sets its gradient. The other users add to it, so
+ *       nothing is zeroed.
+ * Holds When the backward pass reaches a node, its gradient is complete, since the users of a node come
+ * later on the tape. */
 #include "worker/compute/program_inner.h"
 
 #include "common/model/mix.h"

@@ -7,7 +7,7 @@
  * Thread    One thread uses one program.
  * Memory    A backend with host memory computes on lent batches, weights and gradients in place.
  * Failure   DP_ARGUMENT, DP_DATA: nothing was computed. A loss that is NaN or infinite is not a failure:
- *           *loss has it, and the gradients are those of the arithmetic. */
+ *           *loss has it, and the gradients follow from the arithmetic. */
 #ifndef DP_COMPUTE_PROGRAM_H
 #define DP_COMPUTE_PROGRAM_H
 

@@ -1,5 +1,6 @@
 /* Opening a program: checks graph and shape, reserves all buffers, and takes a step of zeros if the backend
- * loads operations at their first use. A file above program.c, as first_step.c calls its steps. */
+ * loads operations at their first use. A separate file, because it uses first_step.c, which calls
+ * program.c. */
 #include "worker/compute/first_step.h"
 #include "worker/compute/program_inner.h"
 

@@ -4,7 +4,7 @@
  * Promise   All workers take part in each step of an epoch, also those that have no minibatch in it. After
  *           `step` the rows are those of the next step.
  * Thread    The training's.
- * Failure   DP_STOPPING and DP_NOT_FINITE come to all workers at the same step, which none applies. */
+ * Failure   All workers get DP_STOPPING or DP_NOT_FINITE at the same step, and none applies that step. */
 #ifndef DP_CONTEXT_EXCHANGE_H
 #define DP_CONTEXT_EXCHANGE_H
 

@@ -1,14 +1,14 @@
-/* Retry policy: how long a worker goes on asking servers that do not answer: training.timeout_ms, in slices,
- * so that a signal is seen and, every 10 s, the log names the server and the reason.
+/* Retry policy: a worker retries for training.timeout_ms if servers do not answer. It waits in slices, so
+ * it sees a signal. Every 10 s the log names the server and the reason.
  *     begin  ->  (a try of slice_ms  ->  more?)*
  * Promise   more() is false when timeout_ms have passed since begin, or since a try last heard a sign of
  *           life: the reason in its error (err->wait) has the sign ALWAYS, or MOVES and its done or total
  *           changed (common/base/wait.h). At the latest when DP_RETRY_MOST times timeout_ms have passed
  *           since begin, or 5 s after a signal. A try that waits for another worker by the rule of the run
- *           (DP_WAIT_STEP) has no limit, as that worker may be started again at any time, and ends at once
- *           at a signal. The job's progress is reported during the wait. A suspension of this process
- *           (Ctrl-Z, a sleeping laptop) does not count as a server's silence. It counts as the rest of its
- *           slice at most, or as a quarter of a second between two slices (common/env/awake.h). */
+ *           (DP_WAIT_STEP) has no limit, since that worker may be restarted at any time. A signal ends it
+ *           at once. The job's progress is reported during the wait. A suspension of this process (Ctrl-Z,
+ *           a sleeping laptop) does not count as a server's silence. It counts as the rest of its slice at
+ *           most, or as a quarter of a second between two slices (common/env/awake.h). */
 #ifndef DP_CONTEXT_RETRY_H
 #define DP_CONTEXT_RETRY_H
 

@@ -1,6 +1,6 @@
-/* Epoch barrier: where all workers come to rest after an epoch, evaluate the validation or test set together,
- * and go on, or stop, by one decision. Without an early-stopping rule they always go on, and only the metrics
- * are wanted.
+/* Epoch barrier: after an epoch all workers stop training and evaluate the validation or test set together.
+ * One decision makes all continue or stop. Without an early-stopping rule they always go on, and only the
+ * metrics are wanted.
  *     open -> (an epoch -> wait)* -> close
  *     all have ended (peers.h) -> resting (the last to come) -> every worker's part -> judged (the decider)
  * Promise   All workers stop after the same epoch, and the metrics are those of weights that no worker was

@@ -5,9 +5,9 @@
  *     open -> reach(kind, epoch, bytes)* , look, fetch, check, wait -> close
  * Promise   When the first server has lost notes of this worker, look and wait put them again: those handed
  *           over first, the stage last. A worker that finds a stage without its note resets the stage
- *           (fetch), so that its owner puts both again. A wait ends when all have reached the epoch, or when
- *           a worker that has not reached it has failed, was stopped, or has made no progress (progress.h)
- *           for training.timeout_ms (10 times that while it reads its data); that worker is named. A worker
+ *           (fetch), so that its owner puts both again. A wait ends when all have reached the epoch, or
+ *           when a missing worker has failed, was stopped, or has made no progress (progress.h) for
+ *           training.timeout_ms (10 times that while it reads its data). That worker is named. A worker
  *           that is still training may take as long as it needs. A failure that was there before this
  *           process began belongs to an earlier process of that worker, which may have been restarted too:
  *           it has timeout_ms to show so. No wait includes a worker that was removed for its silence

@@ -2,10 +2,10 @@
  * processes too.
  *     open -> begin -> get -> (push)* -> epoch -> tested -> ... -> close
  * They are kept in the step log (step_log.h), if the cluster file names one: the sum over the pushes of the
- * epoch, written before the last of them is sent (at each of the first 1,024 pushes, then once a second), and
- * the metrics of evaluated sets. A sum counts once the servers have all of its pushes. A process that is killed
- * loses what it trained after that sum. They are also kept as a note on the first server, for workers without
- * such a file, or on another machine:
+ * epoch, and the metrics of evaluated sets. A sum is written before its last push is sent: at each of the
+ * first 1,024 pushes, then once a second. A sum counts once the servers have all of its pushes. A killed
+ * process loses the stats after its last sum. They are also kept as a note on the first server, for workers
+ * without such a file, or on another machine:
  *     run/<run>/figures/<worker>.  each worker's own (worker_stats.h), after an epoch
  * (The metrics of the set that is evaluated after each epoch are in the decisions: decision.h.)
  * Promise   Keeping never stops a training: failures are logged, and the report lacks those stats. At an

@@ -1,7 +1,7 @@
-/* Delays: how long a minibatch takes where delays are injected (common/config/injection.h), and the wait
- * until then.
+/* Delays: the duration of a minibatch with injected delays (common/config/injection.h), and the wait for
+ * its end.
  * Promise   The wait changes nothing that is pushed. During a delay the client takes in replies and sends
- *           heartbeats, and the progress note is renewed. A signal to stop ends it, and `ends`.
+ *           heartbeats, and the progress note is renewed. A signal to stop ends a wait, and so does `ends`.
  * Thread    Any; those with `tends` the client's. */
 #ifndef DP_LOOP_DELAYS_H
 #define DP_LOOP_DELAYS_H

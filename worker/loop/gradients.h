@@ -5,10 +5,10 @@
  * sums equal keys, in the order of the batches; dense gradients are added here.
  *     united: begin (keys) -> for each batch: next -> (a backward pass writes) -> add_at;   push, or merge
  * United gradients are those of one fetch, whose keys are known: equal keys are summed as they come, so a
- * push has nothing to sort. Several threads have one each, and one of them pushes the sum of all.
+ * push has nothing to sort. Each thread has its own gradients, and one thread pushes the sum of all.
  * Promise   The staleness of a push is counted from the pull of its first minibatch, the oldest.
- * Memory    All buffers are allocated by new. A batch must live until its push when batches_max is 1, else
- *           until add.
+ * Memory    All buffers are allocated by new. A batch must live until its push if batches_max is 1,
+ *           otherwise until add.
  * Thread    The client's; united ones before a push: any, one at a time. */
 #ifndef DP_LOOP_GRADIENTS_H
 #define DP_LOOP_GRADIENTS_H

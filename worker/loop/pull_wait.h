@@ -2,10 +2,10 @@
  * for each other (worker/schedule/shares.h) the shards block a pull until its step may begin. They report
  * so at once and every quarter of a second. That time belongs to the mode, not to the network or the disk.
  * Promise   A wait for another worker has no limit, but ends at a signal (retry.h). After 2 s, and then every
- *           10 s over all waits of the job, a line in the log names that worker and the step, by the shard's
- *           own text, and says whether its progress note reports that it failed, was stopped, or still reads
- *           its data. From 2 s on, also where a server does not answer, the progress note has the
- *           shard's text.
+ *           10 s over all waits of the job, a line in the log names that worker and the step, by the
+ *           shard's own text. It also reports from the worker's progress note if it failed, was stopped, or
+ *           still reads its data. From 2 s on, also where a server does not answer, the progress note has
+ *           the shard's text.
  * Thread    The client's.
  * Failure   A first server that does not answer within a second leaves out what the note says. */
 #ifndef DP_LOOP_PULL_WAIT_H

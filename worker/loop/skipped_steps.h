@@ -3,10 +3,10 @@
  *     hears (what the pull of a step said) -> is (a step below the open one)?
  *     late: begin (the pull of the next step is in flight) -> look, while a minibatch computes -> is it late?
  * A pull hears that a later step is open: the steps before it are skipped. Their minibatches are not
- * computed, and their pushes are empty, since their numbers have to be used up. A minibatch under way is late
- * once every shard has committed its step: a shard answers the pull of a later step only then, so the pull
- * that was issued before this minibatch's push shows it. The minibatch is given up between two operations, or
- * in an injected delay.
+ * computed, and their pushes are empty, since their numbers have to be used up. A minibatch under way is
+ * late once every shard has committed its step. A shard answers the pull of a later step only then. So the
+ * pull that was issued before this minibatch's push shows it. The minibatch is given up between two
+ * operations, or in an injected delay.
  * Holds     The open step never falls.
  * Promise   A look costs a reading of the clock, and once a millisecond what the client does between two
  *           requests.

@@ -15,7 +15,7 @@
  * Thread    The client's; a reader's inside.
  * Failure   DP_NOT_FINITE: the loss or a gradient is NaN or infinite; nothing of that step was pushed.
  *           DP_STOPPING: a signal came; the step under way was finished and its pushes answered. The client
- *           is closed then, as pulls may be unanswered. */
+ *           is then closed, because pulls may be unanswered. */
 #ifndef DP_LOOP_STEP_H
 #define DP_LOOP_STEP_H
 

@@ -1,5 +1,5 @@
-/* Observe: samples the weights of a training on its servers (samples.h), as a client that is no member of
- * it: no pull of it is blocked, no worker waits for it, and it puts no notes.
+/* Observe: samples the weights of a training on its servers (samples.h). It is a client but not a member:
+ * its pulls are never blocked, no worker waits for it, and it puts no notes.
  *     tables there -> first sample -> (the first push is seen) -> samples by time and by examples -> a
  *     signal, or no answer -> last sample
  * Samples   The first has the weights before any push, if it comes in time. The training begins when the
@@ -14,15 +14,16 @@
  *           where a push takes 4 ms or more; its own count says how far it is. In sync it is taken between
  *           two steps, unless three steps in a row end while it is pulled. The first and the last sample are
  *           by examples.
- * Rows      A sample is pulled in requests of up to 65,536 rows, 16 MiB; as a worker's pull, each shows a
- *           shard at one moment, not all shards at the same one, and pushes may come between two of them.
+ * Rows      A sample is pulled in requests of up to 65,536 rows, 16 MiB. Like a worker's pull, each shows a
+ *           shard at one moment, but not all shards at the same moment. Pushes may come between two
+ *           requests.
  * Counts    After its rows are there, `pushes` and `examples` are the least of the shards' counters of these
  *           names, so a sample may lack the pushes that were applied while it was pulled, and is never newer
- *           than its counts. Every push goes to every shard. examples: those of pushes that took effect, as
- *           their workers reported: of short minibatches and groups exactly, repeated and dropped pushes not;
- *           in sync those of closed steps. After a restart of a server counting continues from the last seen
- *           value: the pushes that the shard had applied since then, at most those of an interval, are
- *           missing from then on.
+ *           than its counts. Every push goes to every shard. `examples` counts the examples of pushes that
+ *           took effect, as their workers reported. Short minibatches and groups count exactly; repeated
+ *           and dropped pushes do not count. In sync only committed steps count. After a restart of a
+ *           server, counting continues from the last seen value. Pushes that the shard had applied since
+ *           then (at most those of an interval) are not counted.
  * Failure   A sample in which a server restarted is left out, and taken again. Servers that do not answer
  *           for training.timeout_ms have stopped: that is a normal end. It is a failure if the last sample
  *           cannot be taken after a signal. DP_TIMEOUT: they have never answered, or the tables were not

@@ -10,8 +10,8 @@
  *                      rows of each table f32[count][dim] | hash of the header's hash and all that u64
  *           A file of keys is one without frames: which rows an evaluation reads, to be sampled.
  * Promise   A writer that ends at any moment leaves a file whose complete frames are readable; part of a
- *           frame at its end is left out. A frame with another byte than was written is DP_CORRUPT, wherever
- *           it is. A power failure may cost the frames of the last moments: nothing is synced, since a
+ *           frame at its end is left out. A frame with any changed byte is DP_CORRUPT, at any place in the
+ *           file. A power failure may cost the frames of the last moments: nothing is synced, since a
  *           training ends with its machine.
  * Thread    Each handle is one thread's.
  * Failure   DP_FULL and DP_IO name the file and the cause; after a failed append the file ends after the

@@ -4,8 +4,8 @@
  *                           -> (else: decoded -> written to a temp file, synced, renamed -> mapped)
  * Promise   The mapped content equals the decoded content, bit for bit. A cache file is used only if the
  *           checksums of its head and of each array are right, and the size and digest of its sources are
- *           unchanged; else the file is decoded again, and a line in the log says why. A cache that cannot be
- *           written is not an error.
+ *           unchanged. Otherwise the source is decoded again, and the log gives the reason. A cache that
+ *           cannot be written is not an error.
  * Thread    Any. Several processes may get the same file: each writes a temp file of its own, the last rename
  *           wins, and all files are equal. A process that has mapped an older file keeps it.
  * Memory    The mapped arrays are the file's pages, shared by all processes of the machine. At most 8 bytes

@@ -1,10 +1,10 @@
 /* Distinct: the distinct keys of a batch in ascending order, and each entry's place among them.
  * Promise   No allocation. Fastest on keys that are spread evenly (mixed keys); at worst 8 passes.
  * Thread    One, with its own scratch.
- * Method    Linear probing with a key's top bits as its home, and smaller keys first in a run: each distinct
- *           key is stored once, and the table is in order from its start. If keys cluster, the entries are
- *           sorted instead: one scatter by the top bits into small buckets, then insertion sort in each; a
- *           bucket that is still large is split by its next 8 bits. */
+ * Method    Linear probing with a key's top bits as its home, and smaller keys first in a run. So each
+ *           distinct key is stored once, and the table is in order. If keys cluster, the entries are sorted
+ *           instead: one scatter by the top bits into small buckets, then insertion sort in each; a bucket
+ *           that is still large is split by its next 8 bits. */
 #ifndef DP_READ_DISTINCT_H
 #define DP_READ_DISTINCT_H
 

@@ -1,6 +1,6 @@
 /* Number: parses decimal numbers in a line of text that ends at a pointer, not at a terminator.
- * Promise   dp_number_f32 gives the f32 nearest to the decimal (ties to even), as strtof in the C locale
- *           does, dp_number_f64 the f64 as strtod does. The grammar is [+-] digits [. digits] [e [+-]
+ * Promise   dp_number_f32 gives the f32 nearest to the decimal (ties to even), like strtof in the C locale.
+ *           dp_number_f64 gives the f64, like strtod. The grammar is [+-] digits [. digits] [e [+-]
  *           digits]: no hexadecimal, no "nan", no "inf".
  * Thread    Pure.
  * Failure   Returns NULL when no number starts there, when it is longer than DP_NUMBER_LEN_MAX characters

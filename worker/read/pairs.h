@@ -1,8 +1,9 @@
 /* Pairs: interactions of users and items, read from a text.
  *     {0} -> read -> (read_negatives) -> clear
  * Pairs     Lines "user item", optionally followed by numbers or dates. Fields are separated by tabs, "::",
- *           semicolons, commas or blanks, the first of these that the first line has, and may be in double
- *           quotes; lines of integers may mix blanks and commas. A header is left out, and the log says so.
+ *           semicolons, commas or blanks: by the first of these that the first line has. They may be in
+ *           double quotes. Lines of integers may mix blanks and commas. A header is left out, and the log
+ *           says so.
  * Lists     Lines "user item item item ...", as in LightGCN's data; a user alone has no interactions.
  * Both      An id that is an integer below 2^63 without leading zeros is its own key. Any other text is a
  *           name, whose key is a hash of its bytes, below 2^63: the same in each file, so that neither a test

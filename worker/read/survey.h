@@ -1,8 +1,9 @@
 /* Survey: reads a complete CSV training file for the means and deviations of its numbers, and its labels.
  * Private to this room.
- * Promise   A function of the file alone: f64, in the order of its lines (Welford, "Note on a method for
- *           calculating corrected sums of squares and products", 1962), over the cells that hold a number.
- *           The deviation is that of the population, and exactly 0 for a constant column.
+ * Promise   The result depends on the file alone. It is computed in f64, in the order of the lines, over
+ *           the cells with a number (Welford, "Note on a method for calculating corrected sums of squares
+ *           and products", 1962). The deviation is that of the population, and exactly 0 for a constant
+ *           column.
  * Thread    One at a time.
  * Failure   As when reading the rows; a cell that is not a number is ignored here, and refused there. */
 #ifndef DP_READ_SURVEY_H

@@ -1,6 +1,6 @@
 /* Evaluate: the metrics of a set, computed by all workers together while none of them trains
- * (epoch_barrier.h): each takes the minibatches n % workers == worker and hands over its part (peers.h); one
- * of them merges the parts.
+ * (epoch_barrier.h). Each takes the minibatches n % workers == worker and hands over its part (peers.h).
+ * One worker merges the parts.
  * Thread    The client's. */
 #ifndef DP_SCORE_EVALUATE_H
 #define DP_SCORE_EVALUATE_H

@@ -2,12 +2,12 @@
  *     pull all items once  ->  for a block of users: pull them -> scores -> places, sums
  * Scores    A model of factors is scored by one matrix product on the CPU, on any device. Any other model is
  *           scored by its program, a minibatch of items for each user; beyond DP_RANKING_PAIRS_MAX users
- *           times items only the test items and their sampled items are scored, and nothing is ranked among
+ *           times items, only the test items and their sampled items are scored, and there is no rank among
  *           all items.
  * Thread    The client's.
  * Memory    A row of each parameter for each item, and a block of scores.
- * Failure   DP_NOT_FINITE: the training has diverged. The client is closed (progress.h), as pulls may be
- *           unanswered. */
+ * Failure   DP_NOT_FINITE: the training has diverged. The client is closed (progress.h), because pulls may
+ *           be unanswered. */
 #ifndef DP_SCORE_RANKING_H
 #define DP_SCORE_RANKING_H
 

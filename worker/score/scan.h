@@ -3,7 +3,7 @@
  *     pull dense parameters once;  for each minibatch: pull (overlapped with the previous one) -> forward ->
  *                                  visit
  * Thread    The client's, and a reader's inside.
- * Failure   The client is closed (progress.h), as pulls may be unanswered. */
+ * Failure   The client is closed (progress.h), because pulls may be unanswered. */
 #ifndef DP_SCORE_SCAN_H
 #define DP_SCORE_SCAN_H
 

@@ -1,9 +1,9 @@
-/* Top: the items that a recommender ranks best for each user, as lines of USER, ITEM and SCORE separated
- * by tabs (in a name \x09), the best first, users in the given order.
+/* Top: the best items of a recommender for each user, as lines of USER, ITEM and SCORE. Tabs separate them
+ * (a tab in a name is \x09). The best item comes first; users are in the given order.
  * Items     All items of the training file (the names file of the run), without those of the user's
  *           interactions there.
- * Score     With a logistic loss the probability of an interaction, else the value; ties in the order of the
- *           names.
+ * Score     With a logistic loss it is the probability of an interaction, otherwise the value. Ties are in
+ *           the order of the names.
  * Promise   The file is complete or absent. Tables are not created.
  * Thread    The client's, and a reader's inside (scan.h).
  * Failure   DP_ARGUMENT: the model is no recommender. DP_NOT_FOUND names the unknown user, with similar

@@ -8,8 +8,8 @@
  * the worker ended since a loss, gradient or output was not finite; else left out. awaited: the worker or
  * server that it waits for, in words, once that takes 2 s; else left out.
  * at: when, in seconds since 1970, by this machine's clock. The rate is the mean since the previous note.
- * beat counts the notes, so that a worker that waits for this one sees that it lives. process differs from
- * that of every earlier process of the worker.
+ * `beat` counts the notes, so a waiting worker sees that this one is alive. `process` differs from that of
+ * every earlier process of the worker.
  * Promise   A failed note never stops the training: it is logged, and the next one is tried later.
  * Thread    The client's. */
 #ifndef DP_TELEMETRY_PROGRESS_H

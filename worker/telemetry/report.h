@@ -1,7 +1,7 @@
 /* Report: the settings and metrics of a training so far, as one JSON file for people and scripts. A metric
  * that does not fit the model, or was not measured, has no key. "finished" says whether the training is
- * complete; only then are there "final", the reason it stopped, and "advice" (advice.h). "diverged" (divergence.h) is there
- * for a failed training, too; "advised_rate" (advice.h) for one that was unstable.
+ * complete. Only then the report has "final", the reason of the end, and "advice" (advice.h). A failed
+ * training can also have "diverged" (divergence.h). An unstable training has "advised_rate" (advice.h).
  * Promise   The file is complete or absent: temp file, sync, rename. */
 #ifndef DP_TELEMETRY_REPORT_H
 #define DP_TELEMETRY_REPORT_H

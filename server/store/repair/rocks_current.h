@@ -1,8 +1,8 @@
 /* Rocks current: the file CURRENT, which names the manifest that RocksDB reads. Private to the room.
  * Why       RocksDB opens whatever file CURRENT names, puts its bytes into messages, and reports a missing
- *           one as an IO error. Also, a loss of power may leave CURRENT pointing at a missing file: at each
- *           open, RocksDB creates a new manifest, renames a CURRENT that names it into place, and only then
- *           syncs the directory, so the rename may survive and the new manifest not.
+ *           one as an IO error. Also, a loss of power may leave CURRENT pointing at a missing file. At each
+ *           open, RocksDB creates a new manifest, and renames a CURRENT that names it into place. Only then
+ *           it syncs the directory. So the rename may survive without the new manifest.
  * Sound     RocksDB acknowledges nothing before that sync, and removes the previous manifest only later. So
  *           if exactly one manifest is left, with a lower number, it has all that was acknowledged, and
  *           CURRENT is pointed back at it. With several manifests, or none, it is unknown which one was in

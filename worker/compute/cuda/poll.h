@@ -1,6 +1,6 @@
 /* Poll: waiting with a deadline by polling. CUDA's own waits have none: a device that hangs would block its
- * worker for ever. It polls without a pause at first, then with pauses of an eighth of the time waited so far
- * (at most 1 ms), so that a wait ends late by at most an eighth of its length.
+ * worker for ever. At first it polls without a pause, then with pauses of an eighth of the time waited so
+ * far (at most 1 ms). So a wait ends late by at most an eighth of its length.
  * Thread    The caller's. Plain C, so that it is tested without a GPU. Private to this folder. */
 #ifndef DP_COMPUTE_CUDA_POLL_H
 #define DP_COMPUTE_CUDA_POLL_H
