@@ -29,6 +29,7 @@ static void logged(const struct dp_dataset_options *options, char *out, size_t s
     dp_log_start("test", DP_LOG_INFO);
     struct dp_dataset *dataset = NULL;
     enum dp_status st = dp_dataset_open(options, &dataset, NULL);
+    dp_dataset_close(&dataset);
     dp_log_start("test", DP_LOG_ERROR);
     assert_true(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
     assert_int_equal(st, DP_OK);
