@@ -13,11 +13,14 @@ static void end_process(void *of)
 
 static void overdue(union sigval of)
 {
-    const struct dp_watchdog *watchdog = of.sival_ptr;
+    struct dp_watchdog *watchdog = of.sival_ptr;
+    const char *what = atomic_load(&watchdog->what);
+    if (!what)
+        return; /* the call returned at the last moment */
     dp_log(DP_LOG_ERROR,
            "gave up waiting for %s: another rank hangs or its machine is gone, and without it none goes on; "
            "look at its log, start the training again, or raise --timeout (training.timeout_ms)",
-           watchdog->what);
+           what);
     watchdog->bite(watchdog->of);
 }
 
@@ -26,7 +29,9 @@ enum dp_status dp_watchdog_start(struct dp_watchdog *watchdog, void (*bite)(void
 {
     struct sigevent event = {
         .sigev_notify = SIGEV_THREAD, .sigev_value.sival_ptr = watchdog, .sigev_notify_function = overdue};
-    *watchdog = (struct dp_watchdog){.bite = bite ? bite : end_process, .of = of};
+    watchdog->bite = bite ? bite : end_process;
+    watchdog->of = of;
+    atomic_init(&watchdog->what, NULL);
     return timer_create(CLOCK_MONOTONIC, &event, &watchdog->timer) == 0
                ? DP_OK
                : dp_fail(err, DP_NOMEM, "no timer for the watchdog: a limit of the system is reached");
@@ -46,13 +51,13 @@ void dp_watchdog_stop(struct dp_watchdog *watchdog)
 
 void dp_watchdog_begin(struct dp_watchdog *watchdog, const char *what, uint64_t limit_ns)
 {
-    DP_ASSERT(!watchdog->what && limit_ns > 0);
-    watchdog->what = what;
+    DP_ASSERT(!atomic_load(&watchdog->what) && limit_ns > 0);
+    atomic_store(&watchdog->what, what);
     set(watchdog, limit_ns);
 }
 
 void dp_watchdog_end(struct dp_watchdog *watchdog)
 {
     set(watchdog, 0);
-    watchdog->what = NULL;
+    atomic_store(&watchdog->what, NULL);
 }

@@ -10,12 +10,13 @@
 
 #include "common/base/status.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
 
 struct dp_watchdog {
     timer_t timer;
-    const char *what; /* NULL: nothing is watched */
+    _Atomic(const char *) what; /* NULL: nothing is watched */
     void (*bite)(void *of);
     void *of;
 };
