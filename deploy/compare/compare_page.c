@@ -295,7 +295,7 @@ static void put_data_links(struct dp_page_maker *maker, const json_t *root)
     dp_page_link(maker->to, "curves.csv", "curves.csv");
     fputs("(each sample of each run), ", maker->to);
     dp_page_link(maker->to, "runs.csv", "runs.csv");
-    fputs("(each run), report.json (all), figures/ (SVG, where plots were drawn).</p>\n", maker->to);
+    fputs("(each run), report.json (all), figures/ (each plot as SVG).</p>\n", maker->to);
 }
 
 /* ---- staleness */
@@ -378,7 +378,7 @@ static void put_course(struct dp_page_maker *maker, const struct dp_claims *clai
     dp_page_paragraph(
         to, "note",
         "Lines are means over the seeds of good runs, on the scored set; bands and error bars are "
-        "95% intervals of them. Lines around dots are the intervals of claims. A sample's time is "
+        "95% intervals of them. A line through a dot is the interval of a claim. A sample's time is "
         "training time since the first push.");
     put_runs(maker, root);
     put_data_links(maker, root);
