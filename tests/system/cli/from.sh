@@ -126,7 +126,9 @@ expect 2 "has no checkpoint" "$downpour" run --from "$dir/E" --dir "$dir/X"
 # Of a checkpoint that is damaged nothing is left, and the directory is free.
 cp -a "$dir/C" "$dir/C.bad"
 file=$(find "$dir/C.bad/files" -name '*.sst-*' | sort | head -1)
-printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
+with=x # another byte than is there
+[ "$(dd if="$file" bs=1 skip=100 count=1 2>/dev/null | tr -d '\0')" != x ] || with=y
+printf %s "$with" | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
 expect 2 "$(basename "$file")" "$downpour" run --from "$dir/C.bad" --dir "$dir/Y"
 tail -n 1 "$dir/err" | grep -qF "the checkpoint is damaged; use another one" || fail "the last line does not say why"
 [ -e "$dir/Y/cluster.conf" ] || [ -e "$dir/Y/runs/1/store" ] && fail "a run is left of a damaged checkpoint"
