@@ -131,6 +131,7 @@ bool dp_compare_settings_match(const struct dp_compare_job *job, const json_t *r
         check_own(&check, &mode->own[i]);
     check_text(&check, "pace", dp_compare_plan_flag(job->plan, "--inject pace"), 0);
     check_text(&check, "jitter", dp_compare_plan_flag(job->plan, "--inject jitter"), 0);
-    check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--inject straggler"), 0);
+    check_text(&check, "straggler", threads ? NULL : dp_compare_plan_flag(job->plan, "--inject straggler"),
+               0);
     return check.matches;
 }

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 /* ---- names */
 
 enum dp_status dp_checkpoint_path(struct dp_checkpoint_path *out, struct dp_error *err, const char *format,

@@ -73,7 +73,8 @@ static enum dp_status append(struct dp_shard *shard, const struct dp_request *re
 }
 
 /* A join or leave is one number. */
-static enum dp_status check_reach(const struct dp_shard *shard, const struct dp_view *view, struct dp_error *err)
+static enum dp_status check_reach(const struct dp_shard *shard, const struct dp_view *view,
+                                  struct dp_error *err)
 {
     const struct dp_view *own = &shard->steps.view;
     uint64_t known = view->run == own->run ? own->number : 0;

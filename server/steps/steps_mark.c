@@ -38,9 +38,8 @@ static bool take_places(const char *at, const struct dp_view *view, struct dp_st
 {
     for (uint32_t rank = 0; rank < view->members; rank++, at += PLACE) {
         const struct dp_member *member = &view->member[rank];
-        place[rank] = (struct dp_steps_place){.next = dp_load_u64le(at),
-                                              .start = dp_load_u64le(at + 8),
-                                              .former = dp_load_u64le(at + 16)};
+        place[rank] = (struct dp_steps_place){
+            .next = dp_load_u64le(at), .start = dp_load_u64le(at + 8), .former = dp_load_u64le(at + 16)};
         if (place[rank].next < view->first_step ||
             (place[rank].start != member->from && place[rank].start != UINT64_MAX) ||
             place[rank].former > member->from)
@@ -58,10 +57,11 @@ enum dp_status dp_steps_mark_unpack(const void *bytes, size_t size, struct dp_st
     struct dp_view view;
     uint32_t format = size >= HEAD + DP_VIEW_HEAD ? dp_load_u32le(at) : 0;
     if (format == OLD)
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "the store's mark 'steps' has format %u, which this version does not read: start the last "
-                       "build of version 0.1.0 on the store once, which writes format %u, and stop it",
-                       OLD, FORMAT);
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "the store's mark 'steps' has format %u, which this version does not read: start the last "
+            "build of version 0.1.0 on the store once, which writes format %u, and stop it",
+            OLD, FORMAT);
     if (format != FORMAT || (size - HEAD - DP_VIEW_HEAD) % (DP_VIEW_MEMBER + PLACE) != 0)
         return corrupt(err, size, "it is not format 2");
     size_t members = (size - HEAD - DP_VIEW_HEAD) / (DP_VIEW_MEMBER + PLACE);
