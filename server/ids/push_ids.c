@@ -118,6 +118,15 @@ uint64_t dp_push_ids_last_training(const struct dp_push_ids *ids)
     return dp_stream_is_training(last) ? last : 0;
 }
 
+uint64_t dp_push_ids_last_client(const struct dp_push_ids *ids)
+{
+    uint32_t i = ids->count;
+    while (i > 0 && dp_stream_is_training(ids->stream[i - 1]->id))
+        i--;
+    uint64_t known = i > 0 ? ids->stream[i - 1]->id : 0, forgotten = dp_push_ids_too_old(ids, 1);
+    return known > forgotten ? known : forgotten;
+}
+
 uint32_t dp_push_ids_last_run(const struct dp_push_ids *ids)
 {
     uint32_t known = ids->runs ? ids->run[ids->runs - 1].number : 0,

@@ -73,6 +73,8 @@ bool dp_push_ids_knows(const struct dp_push_ids *ids, uint64_t stream);
 uint64_t dp_push_ids_too_old(const struct dp_push_ids *ids, uint64_t stream);
 /* The stream of the last epoch of the last run that is remembered; 0: none. */
 uint64_t dp_push_ids_last_training(const struct dp_push_ids *ids);
+/* The greatest client stream that is known or below the floor; 0: none. */
+uint64_t dp_push_ids_last_client(const struct dp_push_ids *ids);
 /* The greatest run that is known or below the floor; 0: none. */
 uint32_t dp_push_ids_last_run(const struct dp_push_ids *ids);
 

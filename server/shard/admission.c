@@ -111,8 +111,9 @@ enum dp_status dp_admission_too_old(const struct dp_admission *a, uint64_t strea
 
 void dp_admission_start(struct dp_admission *a, uint64_t reserved)
 {
-    uint64_t first = dp_stream_of_client(wall_s(a));
-    first = first > 0 ? first : 1;
+    uint64_t first = dp_stream_of_client(wall_s(a)), known = dp_push_ids_last_client(a->ids);
+    /* After a restore: other shards may have been cut after shard 0, and have pushes of streams that it gave later. */
+    first = first > known ? first : known + 1;
     a->next_stream = a->reserved = first > reserved ? first : reserved;
 }
 

@@ -289,6 +289,29 @@ static void a_partial_push_is_refused_with_that_reason(void **state)
     bed_close(&bed);
 }
 
+/* Another shard was cut after this one, and has pushes of a stream that this one gave in between. The clock stands still. */
+static void a_restored_shard_gives_no_stream_that_another_shard_has(void **state)
+{
+    const uint64_t given = (WALL_S << 20) + 5000;
+    struct dp_push_ids *ids = NULL;
+    struct bed bed;
+    size_t size;
+    assert_int_equal(dp_push_ids_new(&ids), DP_OK);
+    assert_int_equal(dp_push_ids_restore(ids, given, 0, DP_OK), DP_OK);
+    assert_int_equal(dp_push_ids_restore(ids, RUN(3), 0, DP_OK), DP_OK);
+    void *bytes = dp_push_ids_pack(ids, &size);
+    const struct dp_store_mark mark = {.key = "ids", .key_bytes = 3, .value = bytes, .value_bytes = size};
+    open_at(&bed, 0, 2, WALL_S);
+    bed_restart_on(&bed, &mark);
+    sequence = 0;
+    uint64_t next = greet(&bed, 1, true, 0)->stream;
+    assert_true(next > given);
+    assert_false(push(&bed, next, 0)->repeated);
+    free(bytes);
+    dp_push_ids_free(&ids);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +324,7 @@ int main(void)
         cmocka_unit_test(nobody_takes_the_streams_of_the_next_minute),
         cmocka_unit_test(after_a_flood_newcomers_are_served),
         cmocka_unit_test(a_partial_push_is_refused_with_that_reason),
+        cmocka_unit_test(a_restored_shard_gives_no_stream_that_another_shard_has),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
 }
