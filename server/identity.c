@@ -31,7 +31,7 @@ struct dp_store_id dp_identity_next(const struct dp_identity_case *it, enum dp_i
     return next;
 }
 
-/* What --replace-store would do, behind the cause and the other ways out. */
+/* What --replace-store would do, after the cause and the other ways out. */
 #define OR_RESTORE "or go back to a checkpoint (downpour restore --overwrite); "
 #define OR_REPLACE "or, with --replace-store on `downpour run` or the server and with no way back, "
 

@@ -41,7 +41,7 @@ static enum dp_status other(const char *directory, const struct dp_layout *layou
                    directory, has, wants, who);
 }
 
-/* The whole text or nothing: a flipped bit leaves no other text that is one, but for a digit. */
+/* The complete text or nothing: a flipped bit leaves no other valid text, except in a digit. */
 static bool parse(const char text[TEXT_BYTES], struct dp_layout *out)
 {
     char copy[TEXT_BYTES], same[TEXT_BYTES];

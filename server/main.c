@@ -289,7 +289,7 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
         dp_registration_stop(server->registration);
     /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
     dp_control_stop(&server->control);
-    dp_coordinator_give_up(server->coordinator); /* control asks it; it tells shards to let go */
+    dp_coordinator_give_up(server->coordinator); /* control asks it; it orders shards to end their part */
     for (uint32_t i = 0; i < server->started; i++)
         dp_shard_thread_drain(server->shard[i]);
     dp_coordinator_stop(&server->coordinator);
@@ -313,7 +313,7 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
     return first;
 }
 
-/* Tells of shards as they come to serve. True: all do. */
+/* Logs each shard that begins to serve. True: all do. */
 static bool all_serve(struct server *server, bool *failed)
 {
     bool all = true;

@@ -387,7 +387,7 @@ static enum dp_status check_generation(const struct dp_registration *r, const st
                               history, err);
 }
 
-/* Whether the watcher asks again. What this process lacks for a moment (memory, files) says nothing of its stores. */
+/* Whether the watcher asks again. A temporary lack of this process (memory, files) says nothing of its stores. */
 static bool passes(enum dp_status st)
 {
     enum dp_status_class class = dp_status_class((int)st);

@@ -51,7 +51,7 @@ uint64_t dp_registration_generation(struct dp_registration *registration);
 enum dp_status dp_registration_watch(struct dp_registration *registration, struct dp_error *err);
 /* DP_OK, or why this server is to stop. */
 enum dp_status dp_registration_check(struct dp_registration *registration, struct dp_error *err);
-/* Whoever waits gives up soon. `known` is not called any more when it returns. */
+/* A waiting caller gives up soon. `known` is not called any more when it returns. */
 void dp_registration_stop(struct dp_registration *registration);
 /* When no shard opens any more. Accepts NULL inside, leaves NULL. */
 void dp_registration_free(struct dp_registration **registration);

@@ -13,7 +13,7 @@
 uint64_t dp_shard_segment_bytes(uint64_t budget_bytes)
 {
     uint64_t bytes = budget_bytes / 8;
-    bytes -= bytes % 4096; /* whole pages, whatever the budget */
+    bytes -= bytes % 4096; /* complete pages, whatever the budget */
     return bytes < (256u << 20) ? bytes : 256u << 20;
 }
 

@@ -14,7 +14,7 @@
 struct dp_checkpoint_answer {
     bool answered;
     struct dp_checkpoint_state state;
-    void *frame[2]; /* dp_checkpoint_frames(state.stage) of them, each with a 0 behind its end */
+    void *frame[2]; /* dp_checkpoint_frames(state.stage) of them, each with a 0 after its end */
     size_t bytes[2];
 };
 

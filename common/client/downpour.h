@@ -61,7 +61,7 @@ enum dp_status dp_client_open(const struct dp_client_options *options, struct dp
  * NULL. */
 void dp_client_close(struct dp_client **client);
 uint32_t dp_client_shards(const struct dp_client *client);
-/* Of which restore the servers' rows are: a number that each restore raises (1: never restored), and random bits that tell
+/* The restore that made the servers' rows: a number that each restore raises (1: never restored), and random bits that tell
  * restores apart. They stay the same for a client: once the cluster is restored, its requests fail with DP_GENERATION and
  * change nothing; close it and open another one. 0, 0: not known yet (a client without shards). */
 void dp_client_generation(const struct dp_client *client, uint64_t *generation, uint64_t *history);
@@ -131,11 +131,11 @@ struct dp_push_options {
     uint64_t number;
     const struct dp_pulled_at *pulled_at; /* [shards], of the pull that the push was computed from, or NULL */
     /* Each shard divides the rate by the push's staleness in pushes, if that is over 1 (Zhang et al. 2016, "Staleness-aware
-     * async-SGD"). Needs pulled_at; a shard of which no row was pulled takes the rate as it is. Not in sync. */
+     * async-SGD"). Needs pulled_at; a shard takes the rate as it is if none of its rows was pulled. Not in sync. */
     bool by_staleness;
     bool in_step; /* the push is this member's for `step` (dp_client_join) */
     uint64_t step;
-    /* Behind the gradients: their weight in a synchronous step; shards count those that took effect (the counter `examples`). */
+    /* After the gradients: their weight in a synchronous step; shards count those that took effect (the counter `examples`). */
     uint64_t examples;
 };
 /* Issues a push to every shard, empty for shards without rows, because each shard counts the numbers.
@@ -176,7 +176,7 @@ void dp_client_progress(struct dp_client *client);
  * far as the mode asks: with ssp, each has finished the steps before t - slack; with sync, the shard has applied each step before t, all
  * members' pushes for it as one: the mean of their gradients, weighted by `examples`. A member finishes a step by its push for it, one
  * without rows if it has none. A process that is started again in its place finds what it has pushed by dp_client_pushed, if its pushes
- * have a stream and numbers of its choice: tests/system/example_sync.c is a whole program.
+ * have a stream and numbers of its choice: tests/system/example_sync.c is a complete program.
  * sync: all push a step at the same rate, one push a step and member. A push waits, as for a place in the window, until every shard has
  * answered the member's push before. Servers need a journal (durability machine or process), else joining is DP_UNSUPPORTED.
  * sync with slack B > 0 (backup workers, Chen et al. 2016): a shard applies a step when all but B members have pushed it. A push that
@@ -193,7 +193,7 @@ struct dp_join {
      * stays. It chooses the step: dp_client_joined_at. The others do without it in those between, and so do shards' rows. */
     bool returns;
 };
-/* Before joining: this member tells the first server that it lives, several times within timeout_ms (once a second at least; 0: not at
+/* Before joining: this member reports to the first server that it lives, several times within timeout_ms (once a second at least; 0: not at
  * all), from calls that wait and from dp_client_progress: call that during longer computations. */
 void dp_client_heartbeats(struct dp_client *client, uint32_t timeout_ms);
 /* Asks for how long the first server has not heard of each member: silent_ms[members of the join], by rank. It counts while it serves
@@ -268,7 +268,7 @@ struct dp_leased {
     uint32_t count;   /* with DP_LEASE_GIVEN */
     uint64_t number[DP_LEASE_WANT_MAX];
 };
-/* Asks for push numbers. Needs the control endpoint. Whoever holds none may be given one that another worker holds, too. DP_INVALID: another
+/* Asks for push numbers. Needs the control endpoint. A worker that holds none may get one that another worker holds, too. DP_INVALID: another
  * total is known for this epoch: two trainings share a run, or their workers differ in settings. */
 enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *ask, uint32_t timeout_ms,
                                struct dp_leased *out, struct dp_error *err);

@@ -12,7 +12,7 @@
 #define SLOWEST_BYTES_S (12u << 20)
 
 /* What the largest transfer under way may take. Answers come in order, or nearly: since the last one, one
- * request and its answer at most had to pass, whatever waits behind them. */
+ * request and its answer at most had to pass, whatever waits after them. */
 static uint64_t transfer_ns(const struct dp_link *link)
 {
     return link->largest * 1000 / SLOWEST_BYTES_S * MS_NS;
@@ -184,7 +184,7 @@ void dp_link_put(struct dp_link *link, struct dp_shard_request **to_shard)
 }
 
 /* A pull need not be answered once its owner has given up; until the client would ask again it must, as the owner
- * may wait again. What changes rows or tables has no deadline of its own: were it dropped, the requests behind
+ * may wait again. What changes rows or tables has no deadline of its own: were it dropped, the requests after
  * it would overtake it. Nor has a member's pull: the shard holds it for as long as other members need. */
 static uint32_t timeout_of(const struct dp_link *link, const struct dp_shard_request *to_shard,
                            uint64_t now_ns)
@@ -325,7 +325,7 @@ static void pump_loose(struct dp_link *link, uint64_t now_ns)
     }
 }
 
-/* Each alone: their numbers are used up, nothing behind them waits for them. */
+/* Each alone: their numbers are used up, no later request waits for them. */
 static void renew_held(struct dp_link *link, uint64_t now_ns)
 {
     uint64_t silence = silence_ns(link);

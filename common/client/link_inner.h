@@ -29,8 +29,8 @@ static inline void dp_link_forget_reason(struct dp_link *link)
     link->wait = (struct dp_wait){0};
 }
 
-/* The first that waits for its answer, sent or not. What the shard holds is passed over: its number is used up, and its
- * answer comes when others have come as far, whatever is behind it. */
+/* The first that waits for its answer, sent or not. Requests that the shard holds are passed over: its number is used up, and its
+ * answer comes when others have come as far, whatever follows it. */
 static inline struct dp_shard_request *dp_link_oldest(const struct dp_link *link)
 {
     struct dp_shard_request *p = link->first;

@@ -178,7 +178,7 @@ static void take_order(struct dp_link *link, const struct dp_shard_request *to_s
         dp_link_greet(link, now_ns); /* shard and client count from different numbers: greet again */
         return;
     }
-    /* One loss is reported by each request behind it: those that come after the first rewinding wait for the
+    /* One loss is reported by each later request: those that come after the first rewinding wait for the
      * pause, in which the answers to what was sent again arrive. */
     (void)rewind_to(link, from,
                     dp_link_later(now_ns, link->rewound_ns ? link->rewound_ns + link->pause_ns : 0));

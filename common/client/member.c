@@ -205,7 +205,7 @@ static enum dp_status apply(struct dp_client *client, const struct dp_register_v
                         : give_seat(place, view, change, changes, err);
 }
 
-/* Stores the view behind `value`, which becomes what stands now. */
+/* Stores the view of `value`, which becomes the current one. */
 static enum dp_status store(struct dp_client *client, const char *name, struct dp_view *view,
                             struct dp_register_value *value, uint32_t timeout_ms, bool *won,
                             struct dp_error *err)

@@ -41,7 +41,7 @@ struct dp_shard_request {
 /* Zero but for kind and answer; NULL: out of memory. */
 struct dp_shard_request *dp_shard_request_new(enum dp_request_kind kind, enum dp_reply_kind answer);
 void dp_shard_request_free(struct dp_shard_request **to_shard); /* accepts NULL inside, leaves NULL */
-/* The next frame: a part of the block, of which it becomes a holder. */
+/* The next frame: a part of the block, which it then holds, too. */
 void dp_shard_request_add(struct dp_shard_request *to_shard, struct dp_block *block, size_t offset,
                           size_t size);
 enum dp_status dp_shard_request_message(const struct dp_shard_request *to_shard, struct dp_message **out,

@@ -34,7 +34,7 @@ static void ask(struct dp_client *client, uint64_t now_ns)
     watch->asked = dp_client_post(client, client->shards, &get);
 }
 
-/* The register's answer. What is no newer view of this run, with this process in it, is of no use. */
+/* The register's answer. Only a newer view of this run with this process in it is of use. */
 static void take(struct dp_client *client)
 {
     struct dp_client_watch *watch = &client->watch;

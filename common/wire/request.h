@@ -83,7 +83,7 @@ struct dp_request {
     bool measured;
     uint64_t pulled_lsn;         /* push: measured */
     bool by_staleness;           /* push: measured; its rate is divided by the staleness */
-    uint64_t examples;           /* push: behind its gradients, to be counted */
+    uint64_t examples;           /* push: those of its gradients, to be counted */
     struct dp_membership member; /* pull, push */
     uint32_t sections;           /* pull, push */
     struct dp_section section[DP_SECTIONS_MAX];

@@ -1,4 +1,4 @@
-/* bench: how fast a real server with one shard is, beside the bare wire and a bare copy, in one run.
+/* bench: how fast a real server with one shard is, next to the bare wire and a bare copy, in one run.
  *     raw's peer -> for each width: server -> filled -> latency -> every kind, interleaved -> killed, removed
  * Why       Machines are shared and their speed varies, so only measurements a moment apart are compared:
  *           each repeat takes a slice of downpour, of raw and of memcpy, one after the other. */
@@ -181,7 +181,7 @@ static enum dp_status measure(struct bench_place *p, struct bench_kind *kind, bo
     return DP_OK;
 }
 
-/* Each durability beside none, of the same repeat. */
+/* Each durability against none, of the same repeat. */
 static void compare_durabilities(struct bench_place *p)
 {
     const struct dp_bench_server_options *v = p->bench->variant;

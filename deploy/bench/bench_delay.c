@@ -69,7 +69,7 @@ enum dp_status dp_bench_latency(struct bench_place *p, struct dp_error *err)
     return st;
 }
 
-/* ---- cached rows beside misses */
+/* ---- cached rows next to misses */
 
 /* One client pulls ten rows, the same again and again, while the other pulls uniform keys, most of which are misses; raw's
  * round trips likewise while the store alone is read. */
@@ -94,7 +94,7 @@ static enum dp_status beside(struct bench_place *p, uint32_t variant, struct dp_
     if (st != DP_OK)
         return st;
     struct dp_bench_delay line = delays_of(p, variant, ns, n, raw_ns, raw_n);
-    line.what = "pull of cached rows beside misses";
+    line.what = "pull of cached rows next to misses";
     dp_bench_show_delay(&line, b->json);
     return dp_bench_server_look(server, err);
 }

@@ -245,7 +245,7 @@ enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err)
                          b->keys, b->dim[i], REQUEST_MAX);
     if (st == DP_OK)
         st = word(b, "--pin", pin, &pinned, err);
-    if (!pinned) /* nobody pins a server that starts again */
+    if (!pinned) /* a server that starts again is not pinned */
         pinned = b->shards > 1 || (b->only && strcmp(b->only, "recovery") == 0) ? "none" : "shard";
     b->pin = dp_pin_choose(strcmp(pinned, "shard") == 0     ? DP_PIN_SHARD
                            : strcmp(pinned, "process") == 0 ? DP_PIN_PROCESS

@@ -64,7 +64,7 @@ enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err);
 
 /* bench_delay.c: round trips of small requests. */
 enum dp_status dp_bench_latency(struct bench_place *p, struct dp_error *err);
-/* Round trips of cached rows beside another client's misses. The stores are open. */
+/* Round trips of cached rows next to another client's misses. The stores are open. */
 enum dp_status dp_bench_beside(struct bench_place *p, struct dp_error *err);
 
 #endif

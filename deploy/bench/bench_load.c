@@ -87,7 +87,7 @@ enum dp_status dp_bench_load_beside(const struct dp_load *front, const struct dp
     int failed = pthread_create(&thread, NULL, keep, &other);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
-        return dp_fail(err, DP_NOMEM, "cannot start a thread for requests behind others");
+        return dp_fail(err, DP_NOMEM, "cannot start a thread for queued requests");
     for (uint32_t made = 0; st == DP_OK && *done < n && dp_bench_now_ns() < until; made++) {
         st = dp_bench_load_round_trips(front, 1, &number, &ns[*done], err);
         *done += atomic_load(&other.runs); /* counted from where the other is under way */

@@ -91,7 +91,7 @@ static void serve(struct dp_listener *listener, int control, const struct pool *
     dp_message_free(&request);
 }
 
-/* The whole life of the forked process; gives its exit code. Only the endpoint goes to `tell`. */
+/* The complete life of the forked process; gives its exit code. Only the endpoint goes to `tell`. */
 static int be_peer(int tell, int control, const char *endpoint_wanted, const struct pool *pool,
                    const struct dp_pin *pin)
 {

@@ -157,7 +157,7 @@ static enum dp_status copy(void *self, uint32_t slot, uint64_t n, struct dp_erro
     (void)err;
     memcpy(r->copied, r->keys->mixed, rows * 8);
     memcpy(r->copied + rows * 8, r->rows[slot], values);
-    __asm__ volatile("" ::"r"(r->copied) : "memory"); /* or the copies could be left out: nobody reads them */
+    __asm__ volatile("" ::"r"(r->copied) : "memory"); /* or the copies could be left out: they are not read */
     return DP_OK;
 }
 

@@ -20,7 +20,7 @@
 #define LOOK_MS    250u
 #define STORE_NS   UINT64_C(12500000) /* between two looks: RocksDB merges nothing */
 
-/* The number behind a word in one of /proc's files ("VmRSS:"), in kB there; 0: not there. */
+/* The number after a word in one of /proc's files ("VmRSS:"), in kB there; 0: not there. */
 static uint64_t kilobytes(const char *path, const char *word)
 {
     char line[256];

@@ -171,7 +171,7 @@ void dp_bench_show_memory(uint32_t dim, uint64_t rows, uint64_t bytes, uint64_t 
                ",\"bytes_a_row\":%.1f,\"record_bytes\":%" PRIu64 ",\"fill_s\":%.2f}\n",
                dim, rows, each, record, fill_s);
     else
-        printf("%5" PRIu32 " %" PRIu64 " rows filled in %.1f s; memory %.0f bytes a row, of which %" PRIu64
+        printf("%5" PRIu32 " %" PRIu64 " rows filled in %.1f s; memory %.0f bytes a row; %" PRIu64
                " are the row\n",
                dim, rows, fill_s, each, record);
     (void)fflush(stdout);

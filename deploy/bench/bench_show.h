@@ -26,7 +26,7 @@ double dp_bench_spread(const struct dp_bench_figure *figure);
 /* The quantile `at` (0 .. 1) of n values; sorts them. */
 double dp_bench_quantile(uint64_t *ns, size_t n, double at);
 
-/* One line of throughput. raw and ratio have one value for each repeat, measured beside `rate`. */
+/* One line of throughput. raw and ratio have one value for each repeat, measured next to `rate`. */
 struct dp_bench_line {
     const char *what, *draw, *type;     /* "pull", "uniform", "f32" */
     const char *durability, *transport; /* "machine", "tcp" */

@@ -14,7 +14,7 @@ struct dp_bench_store {
     void (*stop)(void *self);
     /* A load of a share (0 .. 1) of each request's keys, spread over them; valid until the next call. */
     struct dp_load (*load)(void *self, const struct dp_bench_keys *keys, double share);
-    /* Reads all rows of a shard that nobody serves, in order, and writes them into sorted files in `to`; adds their number. */
+    /* Reads all rows of a shard that is not served, in order, and writes them into sorted files in `to`; adds their number. */
     enum dp_status (*scan)(const char *directory, const char *to, uint64_t *rows, struct dp_error *err);
 };
 

@@ -37,12 +37,12 @@ static const struct dp_option options[] = {
      "go on making checkpoints, one each TIME (\"90s\", \"10min\", \"2h\"), until Ctrl-C; a failed one is "
      "reported, three failures in a row end the command"},
     {"--keep", "N", NULL,
-     "after each checkpoint remove all before the last N whole ones of this cluster in DIR; where the disk "
+     "after each checkpoint remove all but the last N complete ones of this cluster in DIR; where the disk "
      "is full, before it is tried again; default: all are kept"},
     {"--prune", "N", NULL,
-     "make none; remove all before the last N whole ones in DIR, whose bytes are read: of this cluster "
+     "make none; remove all before the last N complete ones in DIR, whose bytes are read: of this cluster "
      "with --cluster or --dir, else of each; servers are not needed"},
-    {"--full", NULL, NULL, "write every file anew, also those that an earlier checkpoint has"},
+    {"--full", NULL, NULL, "write every file, also those that an earlier checkpoint has"},
     {"--rate", "BYTES", NULL,
      "read at most so many bytes a second on each server (\"100MiB\"); default: no limit"},
     {"--wait", "TIME", NULL,
@@ -58,7 +58,7 @@ static const struct dp_command command = {
     .usage = "--cluster FILE | --dir RUN --to DIR [FLAGS]; --to DIR --prune N",
     .summary = "Makes a checkpoint of a running cluster in DIR/checkpoint-N: all rows with optimizer state, "
                "which pushes they have,\nthe register and the cluster file, all as of one moment. Training "
-               "goes on meanwhile. Servers with durability none\nhave no journal, and refuse it. Ctrl-C and "
+               "goes on. Servers with durability none\nhave no journal, and refuse it. Ctrl-C and "
                "failures leave no checkpoint. Then: downpour inspect, restore.",
     .options = options,
     .count = OPTIONS,
@@ -119,7 +119,7 @@ static void tell(const struct checkpoint_asked *a, const struct dp_checkpoint_ma
     (void)fflush(stdout);
 }
 
-/* A run's directory whose lock nobody holds: at most servers that were started by hand use it. */
+/* A run's directory without a lock holder: only servers that were started manually may use it. */
 static bool looks_stopped(const struct checkpoint_asked *a)
 {
     struct dp_folder folder;
@@ -189,7 +189,7 @@ static void wait_until(uint64_t at_ms)
     }
 }
 
-/* behind: what follows it. */
+/* behind: the text after it. */
 static void tell_failure(const struct checkpoint_asked *a, struct dp_error *err, const char *behind)
 {
     char to[DP_PATH_QUOTED];
@@ -264,7 +264,7 @@ static bool lies_in(const char *path, const char *directory)
     return slash != NULL;
 }
 
-/* Whoever opens, replaces or removes what is the run's must not meet checkpoints there. */
+/* Opening, replacing or removing a run's files must not meet checkpoints there. */
 static enum dp_status check_outside(const struct checkpoint_asked *a, struct dp_error *err)
 {
     static const char *const parts[] = {"runs", "store", "log", "cache"};
@@ -276,7 +276,7 @@ static enum dp_status check_outside(const struct checkpoint_asked *a, struct dp_
     }
     return inside ? dp_fail(err, DP_ARGUMENT,
                             "--to: %.300s is the run's own (its stores, logs and settings lie there): give "
-                            "checkpoints a directory beside it, best on another disk",
+                            "checkpoints a directory next to it, best on another disk",
                             a->to)
                   : DP_OK;
 }

@@ -1,7 +1,7 @@
 /* import: a checkpoint made of a file of tensors, or of a directory of .npy files.
  *     --like: cluster file, model -> tensors checked against it -> checkpoint (server/import)
  * Why --like   The file says neither what was trained nor how: a file of PyTorch's has no metadata, and no file of tensors has data,
- *              label, batch size or optimizer, without which nobody could go on. A run or a checkpoint has all of it, in one place. */
+ *              label, batch size or optimizer that training needs. A run or a checkpoint has all of it, in one place. */
 #include "common/env/file_bytes.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/checkpoint/import_tables.h"
@@ -89,7 +89,7 @@ static void read_names(struct import_asked *a, const struct dp_restored *checkpo
     }
 }
 
-/* The path of the cluster file. checkpoint: {0}; of which it is, if it is one. */
+/* The path of the cluster file. checkpoint: {0}; the one whose file it is, if it is one's. */
 static enum dp_status find_like(const char *like, struct dp_restored *checkpoint,
                                 struct dp_checkpoint_path *path, struct dp_error *err)
 {

@@ -25,7 +25,7 @@
 
 #define DP_CLAIM_PAIRS 3u /* that show a difference, at least */
 
-/* Of a mode beside another one. */
+/* Of a mode against another one. */
 struct dp_claim {
     enum dp_comparison_quantity quantity;
     size_t mode, beside;

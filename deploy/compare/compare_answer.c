@@ -147,7 +147,7 @@ static size_t reached_by(const struct dp_answer *a, size_t mode)
     return dp_statistics_mode(a->root, mode, DP_QUANTITY_SECONDS_TO).n;
 }
 
-/* Those of which no one is shown to be the first, as they were given: the least mean, and all that it is not shown to be before. */
+/* Those among which none is shown to be the first, as they were given: the least mean, and all that it is not shown to be before. */
 static size_t leaders_of(const struct dp_answer *a, size_t out[DP_COMPARISON_MODES_MAX], bool *coarse)
 {
     size_t count = 0;

@@ -28,7 +28,7 @@ static enum dp_status read_flags(const struct dp_compare_earlier *earlier,
         size_t skipped = word ? dp_origin_words_of_directory(word) : 0;
         is_there = word != NULL;
         if (skipped == 0)
-            argv[argc++] = (char *)(uintptr_t)word; /* nobody writes to it */
+            argv[argc++] = (char *)(uintptr_t)word; /* never written to */
         i += skipped ? skipped : 1;
     }
     enum dp_status st =
@@ -146,7 +146,7 @@ static void make_words(const struct dp_compare_plan *plan, struct dp_compare_ear
         const struct dp_option *option = &command->options[i];
         if (!option->name || !plan->values[i] || strcmp(option->name, "--like") == 0)
             continue;
-        like->words[like->count++] = (char *)(uintptr_t)option->name; /* nobody writes to them */
+        like->words[like->count++] = (char *)(uintptr_t)option->name; /* never written to */
         if (option->argument)
             like->words[like->count++] = (char *)(uintptr_t)plan->values[i];
     }

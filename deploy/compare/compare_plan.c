@@ -15,7 +15,7 @@
 
 #define SEEDS_MAX      99u
 #define SEEDS_DEFAULT  5u
-#define GRID_SEED      1000u /* behind the reported ones */
+#define GRID_SEED      1000u /* after the reported ones */
 #define SAMPLE_MIN_MS  10u
 #define SAMPLE_MAX_MS  3600000u
 #define SAMPLE_DEFAULT 500u

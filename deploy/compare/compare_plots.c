@@ -243,8 +243,7 @@ void dp_compare_plot_course(struct dp_page_maker *maker, const json_t *root, con
     (void)snprintf(level, sizeof level, "target, %.30s %.4g", dp_compare_metric_name(key), value);
     bool has = isfinite(value) && strcmp(dp_training_text(target, "metric"), key) == 0;
     struct dp_plot plot = {.caption = dp_page_caption(name, seconds ? "over time" : "over examples", caption),
-                           .x_label =
-                               seconds ? "training time, seconds" : "examples behind applied gradients",
+                           .x_label = seconds ? "training time, seconds" : "examples of applied gradients",
                            .x_from_0 = true,
                            .y_log = flips,
                            .series = series,
@@ -275,7 +274,7 @@ void dp_compare_plot_to_loss(struct dp_page_maker *maker, const json_t *root)
 
 /* ---- differences */
 
-/* Claims of modes beside the first one, as differences, or, where a ratio says more, as that. */
+/* Claims of modes against the first one, as differences, or, where a ratio says more, as that. */
 static void plot_claims(struct dp_page_maker *maker, const struct dp_claims *claims,
                         enum dp_comparison_quantity quantity, const char *caption, const char *label,
                         bool as_ratio)

@@ -30,7 +30,7 @@ void dp_compare_record_add(struct dp_compare_record *record, json_t *run);
 /* A try of --lr-grid: its last metric, which it returns (NaN: none), or why there is none. */
 double dp_compare_record_add_try(struct dp_compare_record *record, size_t mode, const char *rate,
                                  const json_t *run);
-/* What the tries are told apart by; NULL: none was good. */
+/* Tells the tries apart; NULL: none was good. */
 const char *dp_compare_record_grid_metric(const struct dp_compare_record *record);
 /* Whether each try of this mode diverged, and there is one. */
 bool dp_compare_record_all_diverged(struct dp_compare_record *record, size_t mode);

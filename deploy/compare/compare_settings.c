@@ -99,7 +99,7 @@ static void check_consistency(struct settings_check *check, const struct dp_comp
                0);
 }
 
-/* A run with servers trains the same steps as ranks do in sync: only this tells them apart. */
+/* A run with servers trains the same steps as ranks do in sync: only this field differs. */
 static void check_reduced(struct settings_check *check, bool asked)
 {
     bool is = json_is_string(json_object_get(check->report, "reduced_by"));

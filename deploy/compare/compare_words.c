@@ -242,7 +242,7 @@ static void put_shown(FILE *to, const json_t *root, const struct dp_claim *claim
                 dp_compare_ratio_text(&claim->ratio, text));
 }
 
-/* Beside the first mode: which differences are shown, and which are not. */
+/* Against the first mode: which differences are shown, and which are not. */
 static void put_beside(FILE *to, const struct dp_claims *claims, enum dp_comparison_quantity quantity)
 {
     const json_t *root = claims->root;

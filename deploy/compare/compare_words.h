@@ -26,7 +26,7 @@ void dp_compare_put_failed(FILE *to, const void *claims);
 void dp_compare_put_target(FILE *to, const void *claims);
 /* Where each ends, which differences from the first mode are shown, and what a mode did not train on. */
 void dp_compare_put_end(FILE *to, const void *claims);
-/* Applied examples a second, and beside the first mode. */
+/* Applied examples a second, and against the first mode. */
 void dp_compare_put_speed(FILE *to, const void *claims);
 /* How the modes came by their learning rates, and what that leaves open. */
 void dp_compare_put_rates(FILE *to, const void *claims);

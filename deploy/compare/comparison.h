@@ -64,7 +64,7 @@ enum dp_comparison_quantity {
     DP_QUANTITY_METRIC, /* of its last weights, on the scored set */
     DP_QUANTITY_LOSS,   /* the same */
     DP_QUANTITY_SECONDS_TO, /* the target: where the line between two samples crosses it, in seconds of training */
-    DP_QUANTITY_EXAMPLES_TO, /* the same in examples behind applied gradients */
+    DP_QUANTITY_EXAMPLES_TO, /* the same in examples of applied gradients */
     DP_QUANTITY_EXAMPLES_S,  /* examples whose gradients were applied, a second of training */
     DP_QUANTITY_BATCHES_S,   /* the same in minibatches: those examples by the size of a minibatch */
     DP_QUANTITY_SECONDS,     /* of training */

@@ -34,7 +34,7 @@ static const struct dp_option own_flags[] = {
     {"--sample-every", "TIME", NULL,
      "how often the weights are sampled, 10ms .. 1h (they are scored after the run); default 500ms"},
     {"--lr-grid", "X,Y,...|none", NULL,
-     "learning rates, of which each mode gets its best: tried before the runs, on other seeds, scored on a "
+     "learning rates; each mode gets its best: tried before the runs, on other seeds, scored on a "
      "part of --train that these tries do not train on; none: all modes have --rate; default: a third of "
      "--rate, --rate, and three times it. A mode with a rate of its own keeps that"},
     {"--grid-seeds", "N", NULL, "seeds that each rate is tried on, 1 .. 99; default 1"},

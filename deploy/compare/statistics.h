@@ -47,7 +47,7 @@ struct dp_interval dp_interval_on(const struct dp_scale *scale, const struct dp_
 /* Of a mode over its seeds. */
 struct dp_interval dp_statistics_mode(const json_t *root, size_t mode, enum dp_comparison_quantity quantity);
 
-/* ---- the distributions behind intervals and tests: Student's t ("Student" 1908), the normal one, and Fisher's exact test of two counts
+/* ---- the distributions of intervals and tests: Student's t ("Student" 1908), the normal one, and Fisher's exact test of two counts
  * Accuracy  Seven digits; a quantile is the value whose probability is the one asked for.
  * Why       Own code: GSL has these functions, but under the GPL, which would then cover each build of `downpour`.
  * Two sides A probability p is always that of both tails: of a value at least this far from 0. */
@@ -80,7 +80,7 @@ const char *dp_compare_by_text(const struct dp_interval *difference, char out[DP
 int dp_compare_difference_digits(const struct dp_interval *difference);
 /* For people: "AUC". */
 const char *dp_compare_metric_name(const char *key);
-/* Digits behind the point that a quantity is shown with. */
+/* Digits after the point in which a quantity is shown. */
 int dp_compare_digits(enum dp_comparison_quantity quantity, double value);
 
 #endif

@@ -15,7 +15,7 @@ enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_se
                                   struct dp_cached_table *table, uint32_t *rows);
 struct dp_applied {
     uint32_t changed; /* rows whose lsn was above `seen`: changed since a pull that showed it */
-    uint32_t bounded; /* rows of which a value was beyond f32 and stays at its bound (optimizer.h) */
+    uint32_t bounded; /* rows with a value beyond f32, which stays at its bound (optimizer.h) */
 };
 
 /* seen: UINT64_MAX: changed is not counted. scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */

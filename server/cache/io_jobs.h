@@ -17,7 +17,7 @@ struct dp_io_job {
     size_t bytes;                      /* of its memory, as a read is charged */
     uint32_t taken;                    /* rows that are in the cache by now, of a read that is done */
     struct dp_io_job *next;            /* in a list of its submitter */
-    void *memory;                      /* one block behind all the arrays */
+    void *memory;                      /* one block that holds all the arrays */
 };
 
 /* memory: freed with the job, here if there is none. NULL: out of memory. */
@@ -33,7 +33,7 @@ struct dp_io_rows {
     uint32_t *row_bytes;
     char *next; /* memory of the next row */
 };
-/* Beside its own bytes a row takes so much. */
+/* A row takes this much in addition to its own bytes. */
 #define DP_IO_ROW_BYTES (sizeof(struct dp_store_key) + sizeof(void *) + sizeof(uint32_t) + sizeof(bool))
 
 /* With room for `most` rows of `bytes` bytes together, and none yet. NULL: out of memory. */

@@ -171,7 +171,7 @@ static enum dp_status check_share(const struct dp_misses *m, const struct dp_loo
         return DP_OK;
     return dp_fail(err, DP_INVALID,
                    "shard %" PRIu32 ": the rows of one request take %" PRIu64
-                   " bytes of the row cache's %" PRIu64 ", of which it may take %" PRIu64
+                   " bytes of the row cache's %" PRIu64 "; it may take %" PRIu64
                    ": ask for fewer rows at once, or give servers more (cache_bytes), or add servers",
                    m->base->index, lookup->share, m->budget->bytes, most);
 }

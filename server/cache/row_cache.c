@@ -127,7 +127,7 @@ static uint64_t charge_of(const struct dp_row_partition *partition)
     return partition->capacity ? DP_ROW_SLOT_COST * partition->used + PARTITION_MIN : 0;
 }
 
-/* The entries into `capacity` slots; of the droppable ones `drops` stay behind. */
+/* The entries into `capacity` slots; of the droppable ones `drops` are left out. */
 enum dp_status dp_row_cache_rebuild(struct dp_row_cache *cache, struct dp_row_partition *partition,
                                     uint32_t capacity, uint32_t drops)
 {
@@ -212,7 +212,7 @@ static void take_slot(struct dp_row_cache *cache, struct dp_row_slot *slot, uint
     *slot = (struct dp_row_slot){.mixed = mixed, .row = row, .touched = row == DP_ROW_ABSENT};
 }
 
-/* The entries behind it that would not be found any more move up (Knuth 6.4, algorithm R): no search meets a gap. */
+/* The entries after it that would not be found any more move up (Knuth 6.4, algorithm R): no search meets a gap. */
 void dp_row_cache_remove_slot(struct dp_row_cache *cache, struct dp_row_partition *partition, uint32_t at)
 {
     uint32_t mask = partition->capacity - 1;
@@ -242,7 +242,7 @@ static enum dp_status grow_bits(uint64_t **bits, size_t before, size_t after)
     return DP_OK;
 }
 
-/* A small table stays within its first chunk: plain memory, of which only what is touched is taken. The
+/* A small table stays within its first chunk: plain memory, taken page by page as it is touched. The
  * others are parts of extents: address space whose pages are taken as they are touched. */
 static char *new_chunk(const struct dp_row_cache *cache)
 {
@@ -275,7 +275,7 @@ static enum dp_status add_chunk(struct dp_row_cache *cache)
 
 /* ---- rows in use and free ones */
 
-/* Memory of the first `rows` rows: the first chunk as they are touched, extents in whole pages. */
+/* Memory of the first `rows` rows: the first chunk as they are touched, extents in complete pages. */
 uint64_t dp_row_cache_rows_bytes(const struct dp_row_cache *cache, uint64_t rows)
 {
     uint64_t first = (uint64_t)1 << cache->chunk_shift;
@@ -309,7 +309,7 @@ uint32_t dp_row_cache_take_free(const struct dp_row_cache *cache, struct dp_row_
     return row;
 }
 
-/* Behind the end of `list`; leaves `from` empty. */
+/* Appends to `list`; leaves `from` empty. */
 void dp_row_cache_join_free(const struct dp_row_cache *cache, struct dp_row_list *list,
                             struct dp_row_list *from)
 {

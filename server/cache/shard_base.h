@@ -31,7 +31,7 @@ struct dp_counters {
     } while (0)
 
 struct dp_shard_base {
-    uint32_t index, shards; /* of the whole cluster */
+    uint32_t index, shards; /* of the cluster */
     struct dp_range range;
     struct dp_clock clock;
     struct dp_counters counters;

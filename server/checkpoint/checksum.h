@@ -18,7 +18,7 @@ void dp_checksum_begin(struct dp_checksum *sum);
 void dp_checksum_put(struct dp_checksum *sum, const void *bytes, size_t size);
 void dp_checksum_end(struct dp_checksum *sum, char text[DP_CHECKSUM_TEXT]);
 
-/* Of a whole file, read from the disk and not from the page cache where that can be asked for. A pipe, a device or a
+/* Of a complete file, read from the disk and not from the page cache where that can be asked for. A pipe, a device or a
  * directory is DP_CORRUPT. DP_NOT_FOUND, DP_IO name the file. */
 enum dp_status dp_checksum_file(const char *path, struct dp_pace *pace, uint64_t *bytes,
                                 char text[DP_CHECKSUM_TEXT], struct dp_error *err);

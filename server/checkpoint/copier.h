@@ -54,7 +54,7 @@ struct dp_copy_job {
     uint64_t step;                /* t*: of the run, steps below it are in the checkpoint */
     struct dp_copy_push *missing; /* ascending by (stream, number), each once; heap, freed with the job */
     uint32_t missing_count;
-    bool full;           /* writes every file anew, also what an earlier checkpoint has */
+    bool full;           /* writes every file, also those that an earlier checkpoint has */
     bool link;           /* links the store's files into the pool where the file system can */
     uint64_t rate_bytes; /* a second, read from the link and the journal; 0: no limit */
 

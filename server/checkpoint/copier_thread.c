@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define COPIER_NICE 10 /* as the store's writer: with 19 a copy beside busy shards would hardly end */
+#define COPIER_NICE 10 /* as the store's writer: with 19 a copy would hardly end while shards are busy */
 /* linux/ioprio.h, which some systems lack. */
 #define IO_WHO_PROCESS 1
 #define IO_CLASS_IDLE  (3 << 13)
@@ -101,7 +101,7 @@ static void work(struct dp_copier_thread *thread, struct copying_shard *shard)
     (void)pthread_cond_broadcast(&thread->changed);
 }
 
-/* While a shard's files are copied: a tail that was submitted meanwhile does not wait for their end. */
+/* While a shard's files are copied: a tail that is submitted then does not wait for their end. */
 static void copy_tails(void *context)
 {
     struct dp_copier_thread *thread = context;
@@ -201,7 +201,7 @@ static void complete_cancelled(struct copying_shard *shard, struct dp_copy_job *
     complete(shard, job);
 }
 
-/* What still waits behind other shards' jobs is completed at once. */
+/* Jobs that still wait for those of other shards are completed at once. */
 static void cancel(void *self, struct dp_copy_job *job)
 {
     struct copying_shard *shard = self;

@@ -74,7 +74,7 @@ static enum dp_status copy_tail(struct dp_copy_run *run, struct dp_error *err)
     enum dp_status st = dp_checkpoint_path(&from, err, "%s/journal", run->place->directory);
     if (st == DP_OK)
         st = dp_checkpoint_path(&to, err, "%s/tail-%04" PRIu32, run->making.text, run->job->shard);
-    if (st == DP_OK) /* of a cut that was made anew */
+    if (st == DP_OK) /* of a cut that was made again */
         st = dp_directory_remove(to.text, true, DP_CHECKPOINT_DEPTH, err);
     const struct dp_tail_options options = {
         .from = from.text, .to = to.text, .job = run->job, .pace = &run->pace};

@@ -28,7 +28,7 @@ enum dp_status dp_manifest_read_numbered(const char *directory, uint32_t number,
 char *dp_manifest_text(const struct dp_manifest *manifest);
 enum dp_status dp_manifest_write(const char *path, const struct dp_manifest *manifest, struct dp_error *err);
 
-/* A shard's part alone, as its copy job tells it (copier.h). */
+/* A shard's part alone, as its copy job reports it (copier.h). */
 enum dp_status dp_manifest_shard_parse(const char *text, size_t size, struct dp_manifest_shard *out,
                                        struct dp_error *err);
 char *dp_manifest_shard_text(const struct dp_manifest_shard *shard);

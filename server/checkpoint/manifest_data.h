@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file; its place is told by the field that it is in. name NULL: there is none. */
+/* A file; the field that it is in gives its place. name NULL: there is none. */
 struct dp_manifest_file {
     char *name;
     uint64_t bytes;
@@ -26,7 +26,7 @@ struct dp_manifest_files {
     size_t count;
 };
 
-/* The journal's records behind the rows: a journal directory tail-NNNN in the checkpoint's directory. */
+/* The journal's records after the rows: a journal directory tail-NNNN in the checkpoint's directory. */
 struct dp_manifest_tail {
     uint64_t last_lsn, incarnation; /* last: `after` where there is no record */
     uint64_t records, bytes;        /* bytes: of the records */
@@ -35,7 +35,7 @@ struct dp_manifest_tail {
 
 struct dp_manifest_table {
     struct dp_table_spec spec;
-    uint64_t rows; /* DP_TABLE_ROWS_UNKNOWN: nobody counted them */
+    uint64_t rows; /* DP_TABLE_ROWS_UNKNOWN: they were not counted */
 };
 
 struct dp_manifest_tables {
@@ -77,7 +77,7 @@ struct dp_manifest {
     struct dp_manifest_file ids, steps, register_file, cluster_file;
     struct dp_manifest_file names,
         columns; /* of the run's keys and training file (data.names, data.columns) */
-    /* The workers' step logs (training.steps) as they were right behind the cut, of those workers whose log the command could read: a name
+    /* The workers' step logs (training.steps) as they were right after the cut, of those workers whose log the command could read: a name
      * each (paths.h). */
     struct dp_manifest_files step_logs;
     struct dp_manifest_position position;

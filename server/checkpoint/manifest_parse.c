@@ -88,7 +88,7 @@ static uint32_t nibble(char digit)
     return (uint32_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-/* The table's mark says what it is; name and dim beside it are for people, and must agree. */
+/* The table's mark describes it; name and dim next to it are for people, and must agree. */
 static void take_table(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_table *out)
 {
     char value[DP_TABLE_MARK_BYTES], key[sizeof DP_TABLE_MARK_PREFIX + 8];
@@ -228,7 +228,7 @@ static void take_partial(struct dp_manifest_json *json, const json_t *from, stru
     }
 }
 
-/* Of a version before: pushes that it has for some keys only, the rest of which its servers took when they came again. */
+/* Of a version before: pushes that it has for some keys only; its servers took the rest when they came again. */
 static void refuse_exceptions(struct dp_manifest_json *json, const json_t *from)
 {
     if (json->status == DP_OK && json_object_get(from, "exceptions"))

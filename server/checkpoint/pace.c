@@ -5,7 +5,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define BURST_NS  (SECOND_NS / 10)
 #define SLICE_NS  (SECOND_NS / 50)  /* a cancel is seen so soon */
-#define LOOK_NS   (SECOND_NS / 500) /* of the copy's own time, between two looks at who else is busy */
+#define LOOK_NS   (SECOND_NS / 500) /* of the copy's own time, between two looks at other threads' load */
 #define BUSY_PART 4u                /* others are, when they take this part of a processor */
 
 static void wait_real(void *context, uint64_t ns)
@@ -60,7 +60,7 @@ static void wait_until(struct dp_pace *pace, uint64_t due_ns)
 static void keep_rate(struct dp_pace *pace, uint64_t bytes)
 {
     uint64_t now_ns = dp_clock_ns(&pace->clock), least = now_ns > BURST_NS ? now_ns - BURST_NS : 0;
-    pace->due_ns = pace->due_ns > least ? pace->due_ns : least; /* time that was not used is gone */
+    pace->due_ns = pace->due_ns > least ? pace->due_ns : least; /* unused time does not count */
     pace->due_ns += (uint64_t)((unsigned __int128)bytes * SECOND_NS / pace->rate_bytes);
     wait_until(pace, pace->due_ns);
 }

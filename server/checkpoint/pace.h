@@ -22,7 +22,7 @@ struct dp_pace {
     struct dp_clock clock;
     uint64_t rate_bytes;          /* a second; 0: no limit */
     uint32_t share_percent;       /* 0: no limit */
-    _Atomic uint64_t *done_bytes; /* NULL: nobody asks */
+    _Atomic uint64_t *done_bytes; /* NULL: not reported */
     const atomic_bool *cancelled; /* NULL: never */
     /* Lets so much time pass; dp_pace_real's sleeps. */
     void (*wait)(void *context, uint64_t ns);

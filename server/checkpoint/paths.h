@@ -41,7 +41,7 @@ bool dp_checkpoint_name_order(const char *name, uint64_t *order);
 void dp_checkpoint_step_log(uint32_t worker, char name[DP_CHECKPOINT_STEP_LOG_BYTES]);
 bool dp_checkpoint_name_step_log(const char *name, uint32_t *worker);
 
-/* DP_FULL or DP_IO, with the cause that errno tells. */
+/* DP_FULL or DP_IO, with the cause by errno. */
 enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path);
 enum dp_status dp_checkpoint_sync_directory(const char *path, struct dp_error *err);
 /* How many levels of directories a checkpoint has at most (dp_directory_remove). */

@@ -53,7 +53,7 @@ static enum dp_status know_shard(struct dp_pool *pool, const struct dp_manifest_
     return shard->store == pool->store ? know_files(pool, &shard->files, err) : DP_OK;
 }
 
-/* A manifest that cannot be read only costs that its files are written anew. */
+/* A manifest that cannot be read only costs that its files are written again. */
 static enum dp_status know_checkpoint(struct dp_pool *pool, uint32_t number, struct dp_error *err)
 {
     struct dp_manifest manifest = {0};
@@ -175,8 +175,8 @@ static enum dp_status write_all(int fd, const char *bytes, size_t size)
     return DP_OK;
 }
 
-/* In portions, while the copy goes on: one sync of a large file would make the journal's syncs wait behind all of it. Each portion is
- * waited for before the one after the next is written. A hint: fsync tells what failed. */
+/* In portions, while the copy goes on: one sync of a large file would make the journal's syncs wait for all of it. Each portion is
+ * waited for before the one after the next is written. A hint: fsync reports failures. */
 static void sync_part(int fd, uint64_t before, uint64_t now)
 {
     uint64_t end = now - now % SYNC_BYTES;

@@ -215,7 +215,7 @@ static enum dp_status prune_pool(const char *directory, const struct dp_checkpoi
 /* A checkpoint, as it counts. */
 struct prune_entry {
     uint64_t cluster;
-    bool damaged; /* its manifest: of which cluster it was is not known */
+    bool damaged; /* its manifest: its cluster is not known */
     bool counts;  /* it is one of the cluster's, or may have been */
     bool whole, goes;
 };
@@ -252,7 +252,7 @@ static enum dp_status look(const char *directory, uint32_t number, struct dp_pac
     return st == DP_STOPPING ? st : DP_OK;
 }
 
-/* Of the cluster's checkpoints behind this one; of any cluster's behind a damaged one. */
+/* Of the cluster's checkpoints after this one; of any cluster's after a damaged one. */
 static uint32_t whole_behind(const struct prune_entry *entry, size_t at, size_t all)
 {
     uint32_t whole = 0;
@@ -261,7 +261,7 @@ static uint32_t whole_behind(const struct prune_entry *entry, size_t at, size_t 
     return whole;
 }
 
-/* From the last one on, so that files are looked at until enough are whole. */
+/* From the last one on, so that files are looked at until enough are complete. */
 static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t keep, struct dp_pace *reads,
                              const struct dp_checkpoint_list *list, struct prune_entry *entry,
                              struct dp_error *err)
@@ -279,7 +279,7 @@ static enum dp_status choose(const char *directory, uint64_t cluster, uint32_t k
     return st;
 }
 
-/* All before the last `keep` whole ones go, from the list, too. */
+/* Removes all before the last `keep` complete ones, from the list, too. */
 static enum dp_status remove_earlier(const char *directory, uint64_t cluster, uint32_t keep,
                                      struct dp_pace *reads, struct dp_checkpoint_list *list,
                                      struct dp_prune *out, struct dp_error *err)

@@ -16,12 +16,12 @@
 struct dp_prune {
     uint32_t checkpoints;   /* removed */
     uint64_t files, bytes;  /* of the pool, removed */
-    uint32_t damaged;       /* kept, and not counted, as they are not whole */
+    uint32_t damaged;       /* kept, and not counted, as they are not complete */
     uint32_t first_damaged; /* its number */
 };
 
-/* Keeps the last `keep` whole checkpoints (at least 1) of that cluster and all that are later than these, and all of other clusters; 0:
- * the last `keep` of each cluster. Whole: all files are there, in their sizes, and unless reads is NULL with their
+/* Keeps the last `keep` complete checkpoints (at least 1) of that cluster and all that are later than these, and all of other clusters; 0:
+ * the last `keep` of each cluster. Complete: all files are there, in their sizes, and unless reads is NULL with their
  * checksums: every byte of those that are kept is read at that pace, if others would go. A damaged one is never
  * counted, and goes with those of its age; one of another format stays. Before anything is removed: DP_CORRUPT, too: a
  * directory is named as another number than its manifest; DP_STOPPING: `reads` was cancelled. */

@@ -71,7 +71,7 @@ static enum tail_choice choose(struct tail *t, const struct dp_record *record, u
         missing = behind && is_missing(t);
         return !behind || missing ? TAIL_TAKE : TAIL_SKIP;
     case DP_RECORD_KEPT_PUSH:
-        /* One that the shard kept at its cut, of a step that it closed behind it, is among those that it lacked. */
+        /* One that the shard kept at its cut, of a step that it closed after it, is among those that it lacked. */
         if (is_closed(t, record))
             (void)is_missing(t);
         if (behind)

@@ -129,7 +129,7 @@ static int by_push(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Room for all that shards lack behind what is there. */
+/* Space for all that shards lack after the present ones. */
 static enum dp_status reserve_partial(struct dp_union *cut, struct dp_error *err)
 {
     size_t count = cut->partial.count + 1u;
@@ -244,7 +244,7 @@ static enum dp_status add_steps(struct uniting *u, uint32_t shard, struct dp_err
     for (uint32_t rank = 0; rank < view->members; rank++) {
         struct dp_steps_place *place = &u->place[rank];
         place->next = greater(place->next, u->one->next[rank]);
-        if (newer) /* those who knew less had not decided about the member yet */
+        if (newer) /* shards that knew less had not decided about the member yet */
             place->start = place->former = 0;
         if (view->number == u->view.number) {
             place->start = greater(place->start, u->one->start[rank]);
@@ -254,8 +254,8 @@ static enum dp_status add_steps(struct uniting *u, uint32_t shard, struct dp_err
     return DP_OK;
 }
 
-/* Pushes of the open step of a synchronous run are not in the checkpoint: who made them makes them again. A member that has pushed that step
- * and has left behind it would do so in no step that shards know it in, and its gradient would be lost: the step is closed soon. */
+/* Pushes of the open step of a synchronous run are not in the checkpoint: their members make them again. A member that has pushed that step
+ * and has left after it would do so in no step that shards know it in, and its gradient would be lost: the step is closed soon. */
 static enum dp_status check_leavers(const struct uniting *u, struct dp_error *err)
 {
     for (uint32_t rank = 0; rank < u->view.members; rank++) {

@@ -93,7 +93,7 @@ static enum dp_status check_own(struct verifying *v, const struct dp_manifest_fi
 
 /* ---- a shard */
 
-/* As an opening reads it: the records that the manifest tells of, and no others. */
+/* As an opening reads it: the records that the manifest names, and no others. */
 static void check_journal(struct verifying *v, const struct dp_manifest_shard *shard, const char *path)
 {
     struct dp_disk disk = {0};
@@ -202,7 +202,7 @@ static enum dp_status check_shard(struct verifying *v, const struct dp_manifest_
 
 /* ---- all */
 
-/* The tables of the whole are those of its shards. */
+/* The tables of the checkpoint are those of its shards. */
 static enum dp_status check_tables(struct verifying *v, struct dp_error *err)
 {
     struct dp_manifest *m = &v->manifest;

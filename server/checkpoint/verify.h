@@ -4,7 +4,7 @@
  *           of it would; without, sizes and names are looked at.
  * Thread    Any, one at a time.
  * Failure   DP_CORRUPT: something is damaged (err: the first, and how many). DP_UNSUPPORTED: a manifest of another format.
- *           DP_NOT_FOUND: there is no such checkpoint. What `progress` returned. */
+ *           DP_NOT_FOUND: there is no such checkpoint. Also what `progress` returned. */
 #ifndef DP_CHECKPOINT_VERIFY_H
 #define DP_CHECKPOINT_VERIFY_H
 

@@ -271,7 +271,7 @@ static void report_started(struct dp_control *control, enum dp_status st, const 
 
 /* ---- the register ---- */
 
-/* Each set writes the whole register, so two processes would undo each other's sets. On a file system without
+/* Each set writes all of the register, so two processes would undo each other's sets. On a file system without
  * locks the server runs without this check. */
 static enum dp_status lock_register(struct dp_control *control, const char *directory, struct dp_error *err)
 {

@@ -46,7 +46,7 @@ struct table {
     uint64_t mean_ns; /* of a number's time from being given to being done; 0: unknown */
     bool told;
     bool
-        ended_here; /* its last number was done after it was told: no process can have begun the next epoch before */
+        ended_here; /* its last number was done after the list was given to it: no process can have begun the next epoch before */
     uint64_t teller, teller_ns; /* the process that was asked what is done, and when */
     struct slot slot[DP_LEASES_SPAN];
     struct holder *holder;

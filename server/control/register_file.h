@@ -35,7 +35,7 @@ struct dp_control_register_item {
     unsigned char bytes[];
 };
 
-/* The content of the file. Whoever fills the struct owns the items. */
+/* The content of the file. The function that fills the struct owns the items. */
 struct dp_control_register_content {
     uint64_t id;
     uint64_t gone_run; /* values of runs up to this one were dropped */

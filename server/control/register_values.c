@@ -122,7 +122,7 @@ enum dp_status dp_control_values_check_view(const struct dp_control_names_rules 
 
 struct plan {
     const char *text;
-    size_t text_bytes; /* without the 0 behind it */
+    size_t text_bytes; /* without the final 0 */
     const char *slots; /* of 8 bytes, not aligned */
     uint32_t workers;
     bool begun;
@@ -148,7 +148,7 @@ static enum dp_status read_plan(const void *bytes, size_t size, struct plan *pla
     return DP_OK;
 }
 
-/* What an older build wrote may have no slots, and no byte behind them. */
+/* A value of an older build may have no slots, and no byte after them. */
 static bool read_earlier_plan(const struct dp_control_names_set *set, struct plan *plan)
 {
     const char *text = set->before, *end = set->before_size ? memchr(text, '\0', set->before_size) : NULL;

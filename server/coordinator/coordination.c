@@ -25,7 +25,7 @@
 #define ABANDON_MS 5000u
 #define LOOK_MS    50u
 #define STILL_MS   120000u /* nothing moves: a disk or a server hangs */
-#define PREPARE_MS 600000u /* nobody tells how far a write-back is */
+#define PREPARE_MS 600000u /* no message says how far a write-back is */
 #define CUTS_MAX   5u
 #define NOTES_MS   2000u
 
@@ -290,7 +290,7 @@ static enum dp_status check_best(const struct order_under_way *c, struct dp_erro
                    c->o->asked->epoch, c->o->asked->run, of->last_epoch + 1, of->last_run);
 }
 
-/* DP_AGAIN: the register changed meanwhile, an epoch or a run begins, or a worker has ended within the open step. */
+/* DP_AGAIN: the register changed, an epoch or a run begins, or a worker has ended within the open step. */
 static enum dp_status cut_once(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_register_value before = {0}, after = {0};

@@ -175,7 +175,7 @@ static enum dp_status prune(const struct dp_coordinator *c, const struct dp_chec
     return st;
 }
 
-/* The note tells the next life of this server what to remove. */
+/* The note names what the next life of this server removes. */
 static enum dp_status put_note(const struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
                                struct dp_error *err)
 {

@@ -14,7 +14,7 @@ struct dp_partial_known {
     uint32_t last_run;            /* that pushed; 0: none */
 };
 
-/* Whether nobody completes the push: it is of an earlier run, or was partial in the checkpoint before. known: struct dp_partial_known. */
+/* Whether no worker will complete the push: it is of an earlier run, or was partial in the checkpoint before. known: struct dp_partial_known. */
 bool dp_partial_is_over(const void *known, const struct dp_copy_push *push);
 /* Whether it is of a client that does not train. */
 bool dp_partial_is_of_client(const void *unused, const struct dp_copy_push *push);

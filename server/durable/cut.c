@@ -117,7 +117,7 @@ enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number)
         return DP_AGAIN;
     enum dp_status st = note(cut);
     dp_copy_link_name(order, number, name);
-    /* In this turn: rows of later turns are given to the store behind it. */
+    /* In this turn: the store gets rows of later turns after it. */
     if (st == DP_OK && submit_link(cut, DP_STORE_LINK, name, link_made) != DP_OK)
         st = DP_AGAIN; /* its store is busy */
     if (st != DP_OK) {

@@ -530,7 +530,7 @@ static struct dp_journal_options journal_options(struct recovery *r)
     return options;
 }
 
-/* Replays the whole journal. *journal stays NULL if it is only read. */
+/* Replays the complete journal. *journal stays NULL if it is only read. */
 static enum dp_status replay_all(struct recovery *r, struct dp_journal **journal, uint64_t *last_lsn,
                                  struct dp_error *err)
 {

@@ -18,7 +18,7 @@ struct dp_push_ids_stream {
     struct dp_push_ids_stream *older, *newer; /* in its group, by last use */
 };
 
-/* Streams in the order of their last use, the oldest of which is forgotten first: all clients, or the epochs
+/* Streams in the order of their last use; the oldest is forgotten first: all clients, or the epochs
  * of a run. */
 struct dp_push_ids_group {
     struct dp_push_ids_stream *oldest, *newest;

@@ -24,7 +24,7 @@ struct dp_import_table {
     uint64_t (*key)(const void *of, uint64_t index);
     /* row: as it would be before its first push (dp_init_row). *stored: set to false if it is not stored. */
     enum dp_status (*fill)(const void *of, uint64_t index, void *row, bool *stored, struct dp_error *err);
-    /* Asked behind the last row: whether what was filled is still what was checked. NULL: it is. */
+    /* Asked after the last row: whether the filled rows are still the checked ones. NULL: it is. */
     enum dp_status (*unchanged)(const void *of, struct dp_error *err);
 };
 

@@ -61,7 +61,7 @@ static void report_segments(const struct dp_inspect_journal_options *options,
             segment.first_lsn = file->page.first_lsn;
             segment.last_lsn = chain ? file->end_lsn : limit_of(found, i) - 1;
             segment.used_bytes = chain ? file->end : 0;
-            if (!chain && i >= found->stop) /* behind the end of the chain: it does not go on there */
+            if (!chain && i >= found->stop) /* after the end of the chain: it does not go on there */
                 report_behind(found, &segment);
         }
         options->segment(options->context, &segment);
@@ -80,7 +80,7 @@ struct check {
     uint8_t *part;   /* PART_BYTES, of a payload */
     uint8_t *window; /* PART_BYTES, for headers */
     uint64_t window_at, window_bytes;
-    uint64_t at, limit, lsn; /* lsn: of the last record, whole or not */
+    uint64_t at, limit, lsn; /* lsn: of the last record, complete or not */
     bool damage_reported;    /* at the place where it is now */
 };
 
@@ -175,7 +175,7 @@ static enum dp_status check_file(struct check *check, size_t i, struct dp_error 
         check->lsn = header.lsn;
         check->at += dp_journal_record_bytes(header.bytes);
     }
-    /* Nothing of the file behind it. Files that are needed no more may have gaps between them: some were used again. */
+    /* Nothing of the file after it. Files that are needed no more may have gaps between them: some were used again. */
     bool gap = check->lsn + 1 > check->options->replay_after && check->lsn + 1 < check->limit;
     if (st == DP_OK && gap)
         report_damage(check, damaged_at ? damaged_at : check->at, check->lsn + 1, "is damaged or missing");

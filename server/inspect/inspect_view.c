@@ -124,7 +124,7 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
         st = take_number(mark, &view->released, err);
     else if (is_key(mark, "ids")) {
         st = dp_push_ids_unpack(view->ids, mark->value, mark->value_bytes, err);
-        if (st == DP_CORRUPT) { /* what was unpacked before the damage is not whole */
+        if (st == DP_CORRUPT) { /* what was unpacked before the damage is not complete */
             dp_push_ids_free(&view->ids);
             if (dp_push_ids_new(&view->ids) != DP_OK)
                 return dp_fail(err, DP_NOMEM, "push ids");

@@ -15,7 +15,7 @@
 #define DP_INSPECT_DAMAGE_MAX 200u /* kept; more are counted */
 
 struct dp_inspect_view_options {
-    bool verify; /* go on behind damage, check every record of the journal */
+    bool verify; /* go on after damage, check every record of the journal */
     bool digest;
 };
 

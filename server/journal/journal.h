@@ -36,7 +36,7 @@ enum dp_journal_phase { DP_JOURNAL_CHECKING, DP_JOURNAL_REPLAYING };
 struct dp_journal_options {
     struct dp_disk *disk; /* the caller's; must outlive the journal. One journal per directory. */
     enum dp_durability durability;
-    /* Largest segment: 64 KiB to 256 MiB, whole pages of 4 KiB; a record must fit into one. 0: 256 MiB. */
+    /* Largest segment: 64 KiB to 256 MiB, a multiple of 4 KiB; a record must fit into one. 0: 256 MiB. */
     uint64_t segment_bytes;
     uint64_t first_bytes;  /* an opening's own segment: 64 KiB to segment_bytes; 0: 1 MiB */
     uint64_t budget_bytes; /* all segments together, at least 3 times segment_bytes; 0: 4 GiB */

@@ -119,7 +119,7 @@ void dp_journal_claim(struct dp_journal *journal)
         dp_journal_wake(journal);
 }
 
-/* Tells the next opening that the journal ends here and that all before is durable. A failure loses no more
+/* Records for the next opening that the journal ends here and that all before is durable. A failure loses no more
  * than that. */
 void dp_journal_claim_end(struct dp_journal *journal)
 {

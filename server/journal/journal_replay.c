@@ -214,7 +214,7 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
     if (file->page.secret)
         found->secret = file->page.secret;
     claim(found, file->page.synced_lsn, file->page.incarnation);
-    /* A segment's size is durable before it has a page, so no crash leaves it shorter. Beside its writer the size may be from
+    /* A segment's size is durable before it has a page, so no crash leaves it shorter. During a write the size may be from
      * before the page. */
     bool is_short = file->valid && file->segment.bytes < file->page.bytes;
     if (is_short && found->is_live)

@@ -6,7 +6,7 @@
  * kind      1 PUSH: applied at once. status: 0, or the status of a push that was refused for good: the record
  *           then has no sections and only uses up the push's number; nor has one whose synchronous step was closed without it.
  *           2 KEPT_PUSH: of a synchronous step; applied by the step's CLOSE.
- *           3 VIEW: the members from now on. No sections; behind the head the view's bytes (common/wire/view.h).
+ *           3 VIEW: the members from now on. No sections; after the head the view's bytes (common/wire/view.h).
  *           4 CLOSE: the kept pushes of run and step are applied, as one. members: how many they are; examples:
  *           of all of them; view: by which it closed; the sections' values: the rows' weights before. members 0: a close
  *           that was applied before, of which only these weights are kept again.

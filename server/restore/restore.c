@@ -146,7 +146,7 @@ static bool on_one_disk(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
 }
 
-/* An estimate, from above but for rows that merge badly. Told before hours of copying. */
+/* An estimate, from above but for rows that merge badly. Checked before hours of copying. */
 static uint64_t bytes_needed(const struct restoring *r)
 {
     const struct dp_manifest *m = &r->from.manifest;

@@ -15,7 +15,7 @@
 /* What lies there. Written by its own file alone, by the renames below. */
 struct exchange {
     struct dp_restore_place place;
-    uint64_t built;   /* history of STORE.restoring; 0: nothing whole is there */
+    uint64_t built;   /* history of STORE.restoring; 0: nothing complete is there */
     uint64_t current; /* history of STORE, as far as a restore wrote it; 0: none did */
     bool has_store;   /* there is a directory STORE, with something in it */
     bool has_before;

@@ -127,7 +127,7 @@ static void put_tables(struct dp_restore_marks *marks, const struct dp_restore_f
 void dp_restore_put_new(struct dp_restore_marks *marks, const struct dp_restore_from *from, uint64_t streams,
                         const struct dp_restore_rows *rows, uint32_t target)
 {
-    /* The journal begins behind every row of all shards. One that began lower would give a push an lsn that
+    /* The journal begins after every row of all shards. One that began lower would give a push an lsn that
      * its row has already: the push would be answered, and skipped. */
     dp_restore_marks_put_u64(marks, "lsn", from->lsn_max);
     dp_restore_marks_put_bytes(marks, "ids", from->ids, (size_t)from->manifest.ids.bytes);

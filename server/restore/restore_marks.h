@@ -27,7 +27,7 @@ void dp_restore_put_copied(struct dp_restore_marks *marks, const struct dp_resto
                            const struct dp_manifest_shard *shard);
 /* *streams: 0 before the first store. No stream from it on was given out. */
 enum dp_status dp_restore_see_streams(uint64_t *streams, const struct dp_store *store, struct dp_error *err);
-/* rows: of which `target` is this shard; they were counted. */
+/* rows: those of this shard, `target`; they were counted. */
 void dp_restore_put_new(struct dp_restore_marks *marks, const struct dp_restore_from *from, uint64_t streams,
                         const struct dp_restore_rows *rows, uint32_t target);
 /* Puts them into a store that has no job under way, durably. DP_NOMEM, too, where a put failed. */

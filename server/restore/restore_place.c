@@ -121,10 +121,11 @@ static enum dp_status look_at_name(void *context, const char *name, struct dp_er
         return st;
     place->empty = false;
     if (!is_ours(name))
-        return dp_fail(err, DP_EXISTS,
-                       "%s is not part of a store, and a restore replaces its whole directory: move it away, "
-                       "or give servers.store another directory",
-                       path.text);
+        return dp_fail(
+            err, DP_EXISTS,
+            "%s is not part of a store, and a restore replaces all of its directory: move it away, "
+            "or give servers.store another directory",
+            path.text);
     place->replaces =
         place->replaces || strcmp(name, DP_REGISTER_FILE) == 0 || dp_store_view_is_store(path.text);
     pid_t user = dp_store_view_in_use(path.text);
@@ -245,7 +246,7 @@ enum dp_status dp_restore_place_built(struct dp_restore_place *place, uint64_t h
     enum dp_status st = dp_checkpoint_path(&path, err, "%s/" MARK, place->building);
     if (st == DP_OK)
         st = dp_checkpoint_sync_directory(place->building, err);
-    /* Last, on purpose: only a whole store has it. */
+    /* Last, on purpose: only a complete store has it. */
     if (st == DP_OK)
         st = write_mark(path.text, history, err);
     if (st == DP_OK)

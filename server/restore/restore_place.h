@@ -26,7 +26,7 @@ struct dp_restore_place {
 
 enum dp_status dp_restore_place_begin(struct dp_restore_place *place, const char *store, bool overwrite,
                                       struct dp_error *err);
-/* What was built must be durable, but for the names in `building`, which this syncs. Then the file `restored` says of which restore it
+/* What was built must be durable, but for the names in `building`, which this syncs. Then the file `restored` says which restore it
  * is: the history of its stores (server/store/store_id.h). The lock is released. */
 enum dp_status dp_restore_place_built(struct dp_restore_place *place, uint64_t history, struct dp_error *err);
 /* After a failed begin or built, too: removes what was built, if it can. After built, and on {0} with lock -1: no effect. */

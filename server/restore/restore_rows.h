@@ -1,6 +1,6 @@
 /* Restore rows: the rows of a checkpoint's shards, written into the stores of the new shards, by range.
  *     new -> take(each old shard's store, once) ... -> end: every row is in the store of its range, durably -> free
- * A row is copied as it is, lsn included: the new shards' journals begin behind all of the old ones (restore.c).
+ * A row is copied as it is, lsn included: the new shards' journals begin after all of the old ones (restore.c).
  * Promise   These rows end it with DP_CORRUPT: a damaged row, a row of an unknown table or outside of its
  *           shard's range, a row of a push after the checkpoint. Rows of ranges that no target has are
  *           passed over.

@@ -249,7 +249,7 @@ uint32_t dp_close_rest_ms(const struct dp_close *close)
 
 /* ---- doing it */
 
-/* Weights as they are, into frames behind those of the keys; there already where it was tried before. */
+/* Weights as they are, into frames after those of the keys; they are there already after an earlier try. */
 static enum dp_status note_weights(struct dp_waiting *waiting, uint32_t s, const uint32_t *rows)
 {
     struct dp_section *section = &waiting->request.section[s];

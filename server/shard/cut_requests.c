@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define REST_MS     200u
-#define LACKING_MAX 4096u /* looked at for one answer; behind them all count as lacking */
+#define LACKING_MAX 4096u /* looked at for one answer; all after them count as lacking */
 
 static bool is_under_way(const struct dp_cut_requests *r)
 {

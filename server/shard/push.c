@@ -78,7 +78,7 @@ static enum dp_step_verdict ask_rules(struct dp_shard *shard, struct dp_waiting 
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect after later pushes; when it is sent again it hears the
  * same. One of a stream that no client was given uses up nothing; nor does one of a synchronous step, which is closed
- * only with a push of this member: its steps keep the order. What this server lacks refuses no push for good
+ * only with a push of this member: its steps keep the order. A lack of this server refuses no push for good
  * (dp_shard_refuse). */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
@@ -180,7 +180,7 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
     return DP_APPENDED;
 }
 
-/* Applies it, or does what the mode says. BEHIND: it is to wait for the disk. */
+/* Applies it, or does as the mode says. BEHIND: it must wait for the disk. */
 static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict verdict,
                             struct dp_pushed *pushed, struct dp_error *err)
 {

@@ -25,7 +25,7 @@ enum dp_done {
     DP_DONE_REFUSED, /* to be refused now */
     DP_DONE_WAIT,    /* parked, for waiting->waits_for */
     DP_DONE_HELD, /* a pull that the consistency mode holds: to leave its session's order (blocked_pulls.h) */
-    DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
+    DP_DONE_LATER, /* answered AGAIN or TIMEOUT: its session must send it and all later requests again */
 };
 
 /* The client to answer; a refusal names its sequence number. */

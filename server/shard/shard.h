@@ -24,7 +24,7 @@
 #include "server/store/store.h"
 
 struct dp_shard_options {
-    uint32_t index, shards; /* of the whole cluster */
+    uint32_t index, shards; /* of the cluster */
     uint64_t cluster, boot;
     uint64_t generation, history; /* of its store (store_id.h) */
     uint64_t store_id,
@@ -40,7 +40,7 @@ struct dp_shard_options {
     bool journaled, recovers; /* recovers: the store was not closed cleanly, the journal has what it lacks */
     struct dp_journal_options journal;
     /* Pulls only: a push and a new table are refused (DP_UNSUPPORTED), and nothing is submitted to the store or written to the
-     * journal's disk. What the journal has beyond the store is replayed into the cache, which must have room for it. */
+     * journal's disk. Records that the store lacks are replayed into the cache, which must have space for them. */
     bool read_only;
     uint32_t requests_max;   /* waiting at once, of all sessions; 0: 1,024 */
     uint32_t taken_rows_max; /* rows of reads that are done, in one turn; 0: 8,192 */

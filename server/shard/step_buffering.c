@@ -77,13 +77,13 @@ static enum dp_status check_size(const struct dp_shard *shard, const struct step
                        "step %" PRIu64 " pushes to more than %u tables: push to fewer in one step", step,
                        DP_SECTIONS_MAX);
     if (size->rows > DP_ROWS_MAX || size->cache_bytes > cache)
-        return dp_fail(
-            err, DP_INVALID,
-            "shard %" PRIu32 ": the rows of step %" PRIu64 " take %" PRIu64
-            " bytes, of a row cache of %" PRIu64 ", of which a step may take %" PRIu64 ", and %" PRIu64
-            " of a table, which may be %u: take smaller minibatches, or give servers "
-            "more (cache_bytes), or add servers",
-            shard->base.index, step, size->cache_bytes, shard->budget.bytes, cache, size->rows, DP_ROWS_MAX);
+        return dp_fail(err, DP_INVALID,
+                       "shard %" PRIu32 ": the rows of step %" PRIu64 " take %" PRIu64
+                       " bytes, of a row cache of %" PRIu64 "; a step may take %" PRIu64 ", and %" PRIu64
+                       " of a table, which may be %u: take smaller minibatches, or give servers "
+                       "more (cache_bytes), or add servers",
+                       shard->base.index, step, size->cache_bytes, shard->budget.bytes, cache, size->rows,
+                       DP_ROWS_MAX);
     if (size->pushes_bytes > kept)
         return dp_fail(err, DP_INVALID,
                        "shard %" PRIu32 ": the pushes of step %" PRIu64 " take %" PRIu64

@@ -39,7 +39,7 @@ static uint64_t count_new(const struct dp_step_buffer_union *of, const struct dp
     return count;
 }
 
-/* From behind, so that no key is moved twice. */
+/* From the end, so that no key is moved twice. */
 static enum dp_status add_keys(struct dp_step_buffer_union *to, const struct dp_section *section)
 {
     uint64_t left = to->count, count = to->count + count_new(to, section);
@@ -252,7 +252,7 @@ void dp_step_buffer_found_again(struct dp_step_buffer *kept, uint32_t run, uint6
     find_ends(of);
 }
 
-/* The close of each step that is kept asks for pushes from behind it. */
+/* The close of each buffered step asks for the pushes after it. */
 static void set_closed(struct dp_step_buffer *kept, uint64_t lsn)
 {
     kept->closed_lsn = lsn;

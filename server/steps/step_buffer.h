@@ -23,7 +23,7 @@ struct dp_buffered_push {
     size_t bytes;
     struct dp_message *message;
     uint32_t sections;
-    uint32_t *dim; /* [sections]: width of each one's table; behind them */
+    uint32_t *dim; /* [sections]: width of each one's table; after them */
     struct dp_section section[];
 };
 

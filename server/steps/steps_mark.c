@@ -4,7 +4,7 @@
 
 #define FORMAT 2u
 #define HEAD   16u
-#define PLACE  24u /* of a member, behind the view */
+#define PLACE  24u /* of a member, after the view */
 #define OLD    1u  /* of before members could return */
 
 size_t dp_steps_mark_bytes(const struct dp_steps *steps)
@@ -33,7 +33,7 @@ static enum dp_status corrupt(struct dp_error *err, size_t size, const char *wha
     return dp_fail(err, DP_CORRUPT, "the store's mark 'steps', %zu bytes: %s", size, what);
 }
 
-/* at: behind the view. Whether it can be so. */
+/* at: after the view. Whether it can be so. */
 static bool take_places(const char *at, const struct dp_view *view, struct dp_steps_place *place)
 {
     for (uint32_t rank = 0; rank < view->members; rank++, at += PLACE) {

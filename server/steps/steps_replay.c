@@ -96,7 +96,7 @@ static const struct dp_buffered_step *find_step(const struct dp_steps_replay *r,
         return step;
     (void)dp_fail(err, DP_CORRUPT,
                   "step %" PRIu64 " of run %" PRIu32 " was closed with %" PRIu32
-                  " pushes, of which the journal has %" PRIu32,
+                  " pushes; the journal has %" PRIu32,
                   close->step, close->run, close->members, step ? step->count : 0);
     return NULL;
 }

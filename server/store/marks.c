@@ -169,7 +169,7 @@ static enum dp_status refuse_lost(const struct dp_rocks_db *db, struct dp_error 
         db->directory, lost, (int)checkpoint.value_bytes, (const char *)checkpoint.value);
 }
 
-/* Checks which store it is before how it was closed: a user who gave the wrong directory must not be told to
+/* Checks which store it is before how it was closed: the message for a wrong directory must not say to
  * empty it. */
 static enum dp_status check_own(const struct dp_rocks_db *db, const struct dp_store_view_own *own,
                                 const struct dp_rocks_store_options *options, struct dp_error *err)

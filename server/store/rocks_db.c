@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define CACHE_BYTES     (32u << 20) /* small: hot rows are in the shard's row cache */
-#define BUFFER_BYTES    (1u << 20)  /* of writes, of which there are none */
+#define BUFFER_BYTES    (1u << 20)  /* of writes: there are none */
 #define BLOOM_BITS      10.0
 #define READAHEAD_BYTES (2u << 20)
 /* Files of 2 or 3 write-back cycles of a large table; a key is in at most one file of each cycle. */
@@ -319,7 +319,7 @@ enum dp_status dp_rocks_db_open_to_read(const char *directory, struct dp_rocks_d
     (void)snprintf(path, sizeof path, "%s/CURRENT", directory);
     if (access(path, F_OK) != 0)
         return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
-                       "%s: %s: there is no store to read; restore the whole directory", path,
+                       "%s: %s: there is no store to read; restore the complete directory", path,
                        strerror(errno));
     enum dp_status st = dp_rocks_db_open_beside(directory, out, err);
     if (st != DP_CORRUPT)

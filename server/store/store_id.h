@@ -23,7 +23,7 @@ struct dp_store_id {
     uint64_t register_id; /* the register that knows the store; 0: none does */
     uint64_t opening;     /* random number of the last opening that wrote */
     uint64_t before;      /* the opening that the register named then; 0: it did not know the store */
-    /* Of which restore its rows are: the marks "store/generation" and "store/history". 0, 0: the store has none. */
+    /* Its rows' restore: the marks "store/generation" and "store/history". 0, 0: the store has none. */
     uint64_t generation, history;
 };
 

@@ -20,7 +20,7 @@
 /* A meet looks for so long without a sleep, then sleeps between two looks. */
 #define EAGER_NS UINT64_C(20000)
 #define SLEEP_NS 50000
-/* Rank 0 is the one that knows who is missing: the others wait longer, so that it can say so. */
+/* Rank 0 knows the missing rank: the others wait longer, so that it can name it. */
 #define AFTER_FIRST_NS (2000 * MS_NS)
 /* Floats of one call: MPI counts in int. */
 #define SUM_MAX   ((size_t)1 << 28)
@@ -93,7 +93,7 @@ static enum dp_status name_missing(const struct dp_mpi_reducer *r, const MPI_Req
                    names, named > NAMED_MAX ? ", ..." : "", (double)limit_ns / 1e9);
 }
 
-/* Testall leaves all requests as they are unless all are complete: which of them are, a look at each tells. */
+/* Testall leaves all requests as they are unless all are complete: a look at each shows which are. */
 static enum dp_status look_at_each(MPI_Request *request, int n, struct dp_error *err)
 {
     for (int i = 0; i < n; i++) {
@@ -308,7 +308,7 @@ static enum dp_status init(struct dp_mpi_reducer *r, int *argc, char ***argv, st
     return provided >= MPI_THREAD_FUNNELED
                ? DP_OK
                : dp_fail(err, DP_UNSUPPORTED,
-                         "this MPI allows no threads beside the one that calls it: use Open MPI as Debian "
+                         "this MPI allows no threads next to the one that calls it: use Open MPI as Debian "
                          "has it (openmpi-bin)");
 }
 

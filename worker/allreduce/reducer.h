@@ -42,7 +42,7 @@ struct dp_reducer {
 static inline enum dp_status dp_reducer_same(const struct dp_reducer *reducer, uint64_t value, bool *same,
                                              struct dp_error *err)
 {
-    uint64_t ends[2] = {value, ~value}; /* the least, and what tells the greatest */
+    uint64_t ends[2] = {value, ~value}; /* the least, and the complement's least: the greatest */
     enum dp_status st = reducer->ops->least(reducer->self, ends, 2, err);
     *same = st == DP_OK && ends[0] == ~ends[1];
     return st;

@@ -15,14 +15,14 @@ struct dp_replica;
 
 /* DP_UNSUPPORTED unless all parameters are dense. model: its name, for the message. */
 enum dp_status dp_replica_check(const struct dp_graph *graph, const char *model, struct dp_error *err);
-/* extra: floats behind the gradients that are added with them. graph: checked; it outlives the replica. */
+/* extra: floats after the gradients that are added with them. graph: checked; it outlives the replica. */
 enum dp_status dp_replica_new(const struct dp_graph *graph, size_t extra, struct dp_replica **out,
                               struct dp_error *err);
 void dp_replica_free(struct dp_replica **replica);
 
 /* Its weights, of every parameter. Lives as long as the replica. */
 struct dp_row_source dp_replica_rows(struct dp_replica *replica);
-/* The gradients of all parameters, and behind them the extra floats. */
+/* The gradients of all parameters, then the extra floats. */
 float *dp_replica_sums(const struct dp_replica *replica);
 /* Of the gradients, without the extra ones. */
 size_t dp_replica_floats(const struct dp_replica *replica);

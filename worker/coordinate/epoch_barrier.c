@@ -177,7 +177,7 @@ static enum dp_status decide(struct dp_epoch_barrier *b, uint32_t epoch, uint32_
     return wait_change(b, *poll_ms, err);
 }
 
-/* One round of waiting for the decider. When all parts are there and the decider is gone, this worker takes
+/* One round of waiting for the decider. When all parts are there and the decider does not answer, this worker takes
  * its place. */
 static enum dp_status await_decider(struct dp_epoch_barrier *b, uint32_t epoch, struct dp_error *err)
 {

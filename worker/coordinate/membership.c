@@ -33,7 +33,7 @@ enum dp_status dp_membership_hand_over(struct dp_job *job, const struct dp_round
                                        struct dp_error *err)
 {
     const struct dp_join how = join_of(job, rounds, false);
-    return join(job, &how, err); /* who has joined already hands over what the register has */
+    return join(job, &how, err); /* a member that has joined already passes on what the register has */
 }
 
 static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool returns)
@@ -51,7 +51,7 @@ static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool 
 }
 
 /* The members of a run that do not wait for each other: as many as it has workers. That worker 0 joins also
- * tells shards that keep the open step of an earlier run, which was given up, that another one has begun. */
+ * reports the new run to shards that keep the open step of an earlier run, which was given up. */
 static enum dp_status join_unordered(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;

@@ -163,9 +163,9 @@ static void see(void *context, const char *name, const void *bytes, size_t size)
         peers->seen[worker].reached[k] = dp_load_u32le((const unsigned char *)bytes + 4 * k);
 }
 
-/* Puts this worker's notes again when its stage is behind: the server restarted without its notes, a
+/* Puts this worker's notes again when its stage is older: the server restarted without its notes, a
  * suspended earlier process of this worker wrote over them, or another worker reset the stage because it
- * missed the note behind it. */
+ * missed the later note. */
 static enum dp_status put_lost(struct dp_peers *peers, struct dp_error *err)
 {
     const struct dp_peers_stage *own = &peers->own, *there = &peers->seen[peers->job->worker];
@@ -178,7 +178,7 @@ static enum dp_status put_lost(struct dp_peers *peers, struct dp_error *err)
     return lost && st == DP_OK ? put_stage(peers, peers->job->worker, own, err) : st;
 }
 
-/* All who are waited for. */
+/* All workers that are awaited. */
 static bool all_reached(const struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch)
 {
     for (uint32_t w = 0; w < workers_of(peers); w++)
@@ -213,7 +213,7 @@ enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, ui
         if (epoch > 0 && peers->seen[w].reached[kind] >= epoch)
             peers->absent[w] = false; /* it came back */
     *all = st == DP_OK && all_reached(peers, kind, epoch);
-    /* Asked after the stages: who comes back later finds all steps of these epochs finished, and begins behind them. */
+    /* Asked after the stages: a worker that comes back later finds all steps of these epochs finished, and begins after them. */
     if (*all && epoch > 0 && anybody_is_gone(peers)) {
         st = dp_job_recheck_gone(peers->job, err);
         *all = st == DP_OK && all_reached(peers, kind, epoch);

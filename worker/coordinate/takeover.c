@@ -18,7 +18,7 @@
 #define LOOKS    8u /* within the timeout, as often as members heartbeat at least (common/client/heartbeats.c) */
 #define IN_A_ROW 3u
 #define SLICE_MS 10000u
-/* Groups behind the first that some shard lacks: more pushes are never unanswered (training.pushes_max). */
+/* Groups after the first that some shard lacks: more pushes are never unanswered (training.pushes_max). */
 #define TORN_MAX 64u
 
 static struct dp_rounds rounds_of(const struct dp_job *job, const struct dp_dataset *data, uint32_t worker)
@@ -135,7 +135,7 @@ static enum dp_status push_empty(struct dp_job *second, const struct dp_rounds *
 
 /* ---- standing in */
 
-/* Meanwhile a process may have come in its place: that heartbeats before it joins (common/client/heartbeats.h). */
+/* A process may have come in its place: it sends heartbeats before it joins (common/client/heartbeats.h). */
 static enum dp_status ask_once_more(struct dp_takeover *s, uint32_t worker, struct dp_error *err)
 {
     struct dp_error unheard = {0};
@@ -267,7 +267,7 @@ enum dp_status dp_takeover_say(const struct dp_takeover *s, uint32_t worker, str
     return gone->missed > 0 ? say_missed(s, worker, &rounds, stats, err) : DP_OK;
 }
 
-/* ---- who is silent */
+/* ---- silent workers */
 
 /* False: it is no view of this run's members. Clears the value. */
 static bool take_view(const struct dp_takeover *s, struct dp_register_value *value, struct dp_view *view)
@@ -324,7 +324,7 @@ static void tell_first(struct dp_takeover *s)
     s->told = true;
 }
 
-/* An evaluation that does without it pulls as nobody who is held: every shard has to have closed the steps that waited for it. */
+/* An evaluation without it pulls as no member: every shard has to have closed the steps that waited for it. */
 static enum dp_status let_go(struct dp_takeover *s, uint32_t worker, const struct dp_member *member,
                              struct dp_error *err)
 {
@@ -336,7 +336,7 @@ static enum dp_status let_go(struct dp_takeover *s, uint32_t worker, const struc
     return DP_OK;
 }
 
-/* Of those that are gone: who came back since is not, and who left anew is looked at anew. */
+/* Of those that left: a worker that came back is not among them, and one that left again is looked at again. */
 static void find_back(struct dp_takeover *s, const struct dp_view *view)
 {
     for (uint32_t w = 0; w < s->rounds.members; w++) {
@@ -369,7 +369,7 @@ static enum dp_status judge(struct dp_takeover *s, const struct dp_view *view, s
     return st;
 }
 
-/* Who is gone may be back, and silent again. */
+/* A worker that left may be back, and silent again. */
 static bool needs_view(const struct dp_takeover *s)
 {
     for (uint32_t w = 0; w < s->rounds.members; w++)

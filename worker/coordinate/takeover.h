@@ -36,7 +36,7 @@ struct dp_gone {
 };
 
 struct dp_takeover {
-    struct dp_job *job;        /* NULL: nobody leaves */
+    struct dp_job *job;        /* NULL: no worker leaves */
     struct dp_absence absence; /* of the job */
     const struct dp_dataset *data;
     struct dp_rounds rounds;
@@ -67,7 +67,7 @@ static inline void dp_takeover_ends(struct dp_takeover *takeover, uint32_t epoch
     takeover->epochs = epochs;
     takeover->ended = true;
 }
-/* Into the stats of a worker that is gone: what it left undone, also when it was away before. Nothing for
+/* Into the stats of a worker that left: its unfinished work, also when it was away before. Nothing for
  * {0}. */
 enum dp_status dp_takeover_say(const struct dp_takeover *takeover, uint32_t worker,
                                struct dp_worker_stats *stats, struct dp_error *err);

@@ -26,7 +26,7 @@ struct dp_work_leases {
     uint32_t at;                      /* the lease whose minibatches are next, of `held`; */
     uint32_t into;                    /* how many of them were given */
     uint64_t left;                    /* minibatches that were not */
-    uint64_t done[DP_LEASE_HELD_MAX]; /* to be told */
+    uint64_t done[DP_LEASE_HELD_MAX]; /* to be reported */
     uint32_t done_count;
     uint64_t asked_ns; /* the last time; 0: not yet in this epoch */
     uint32_t answered; /* since then */
@@ -74,7 +74,7 @@ enum dp_status dp_work_leases_open(struct dp_job *job, struct dp_share share, ui
     if (total == 0 || total > DP_LEASE_TOTAL_MAX)
         return dp_fail(err, DP_ARGUMENT,
                        "an epoch has %" PRIu64
-                       " pushes, of which 1 to %u can be leased: raise --batch or --push-every, or leave "
+                       " pushes; 1 to %u can be leased: raise --batch or --push-every, or leave "
                        "--work leased (training.work) out",
                        total, DP_LEASE_TOTAL_MAX);
     struct dp_work_leases *leases = calloc(1, sizeof *leases);
@@ -106,7 +106,7 @@ void dp_work_leases_begin(struct dp_work_leases *leases, uint32_t epoch)
 {
     DP_ASSERT(leases->held_count == 0 && leases->left == 0);
     leases->epoch = epoch;
-    leases->done_count = 0; /* the epoch before is over: nobody has to know */
+    leases->done_count = 0; /* the epoch before is over: no report is needed */
     leases->asked_ns = 0;
 }
 

@@ -228,7 +228,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Of `steps` steps that were missed in these epochs, nobody knows which. */
+/* `steps` steps were missed in these epochs; which ones is not known. */
 static void take_away(struct dp_amount *from, struct dp_amount *to, const struct tallied *in, uint64_t steps)
 {
     const struct dp_amount taken = {.steps = at_most(steps, from->steps),
@@ -283,7 +283,7 @@ void dp_position_tell(const struct dp_position *position, const struct dp_cluste
     if (p->epoch == training->epochs)
         dp_log(DP_LOG_INFO, "continues after its last epoch: the servers have every push");
     else if (rounds->listed)
-        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", of which the servers have %s of %s pushes",
+        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 "; the servers have %s of its %s pushes",
                training->first_epoch + p->epoch + 1, dp_grouped(p->made, at), dp_grouped(p->groups, of));
     else if (p->first == rounds->own)
         dp_log(DP_LOG_INFO, "continues at the end of epoch %" PRIu32 ", after its last minibatch",

@@ -32,7 +32,7 @@ struct dp_position {
     /* Epochs below `epoch` in which it may have missed some: bits of as many, the last one first. Heap. */
     uint64_t *gaps;
     uint32_t gap_epochs;
-    uint64_t unknown; /* missed in epochs below those, of which the servers have forgotten what was made */
+    uint64_t unknown; /* missed in epochs below those, as the servers forgot their pushes */
 };
 
 /* Asks for the pushes of the worker of `rounds`. seat: as of its membership. */

@@ -169,7 +169,7 @@ enum dp_status dp_run_files_put_names(const void *of, const char *path, struct d
     return st;
 }
 
-/* By one worker, since it may read the whole file a second time; the other machines need no names. */
+/* By one worker, since it may read the file a second time; the other machines need no names. */
 enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
                                   const struct dp_dataset *train, struct dp_error *err)
 {

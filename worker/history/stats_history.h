@@ -54,8 +54,8 @@ enum dp_status dp_stats_history_open(struct dp_stats_history *history, struct dp
                                      struct dp_error *err);
 void dp_stats_history_close(struct dp_stats_history *history); /* accepts {0} */
 /* Call before the first push. text: the settings that the pushes are made by (training_settings.h). DP_EXISTS names a
- * setting that differed when the servers' pushes were made. What is logged of pushes that the servers do not
- * have is dropped. DP_IO: the file cannot be created. On a full disk the training continues without it. */
+ * setting that differed when the servers' pushes were made. Log entries for pushes that the servers do not
+ * have are dropped. DP_IO: the file cannot be created. On a full disk the training continues without it. */
 enum dp_status dp_stats_history_begin(struct dp_stats_history *history, const struct dp_job *job,
                                       const struct dp_position *position, const struct dp_step_log_plan *plan,
                                       const char *text, struct dp_error *err);
@@ -75,7 +75,7 @@ void dp_stats_history_end(struct dp_stats_history *history, const struct dp_work
 void dp_stats_history_tested(struct dp_stats_history *history, enum dp_step_note kind, uint32_t epoch,
                              const struct dp_tested *tested);
 
-/* Of any worker, into {0}, by its note: what it told at the end of its last epoch, if the first server still has that. */
+/* Of any worker, into {0}, by its note: its report at the end of its last epoch, if the first server still has that. */
 enum dp_status dp_stats_history_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
                                    struct dp_error *err);
 /* Puts the note. rests: the workers rest after this epoch. */

@@ -8,7 +8,7 @@
  *             "sum": {"pushes", "examples", "loss", "begun", "seconds"} over the pushes of this epoch below
  *                 the place; at [e, 0] over all pushes of the epoch before it
  *             "test", "validation": metrics (tested.h)
- *             "totals": stats of the whole training (worker_stats.h)
+ *             "totals": stats of the complete training (worker_stats.h)
  * Promise   A line is written completely before its call returns, so `kill -9` of this process loses none.
  *           Nothing is synced: a power failure may take the last ones. Reading ends at the first line that is
  *           truncated or is none of these. begin keeps the lines whose place the servers have reached, so that
@@ -84,7 +84,7 @@ void dp_step_log_visit(const struct dp_step_log *log, const struct dp_step_log_v
 
 /* Of an epoch under way. */
 void dp_step_log_sum(struct dp_step_log *log, const struct dp_step_sum *sum);
-/* Of an epoch of which every push is answered. */
+/* Of an epoch whose pushes are all answered. */
 void dp_step_log_end(struct dp_step_log *log, const struct dp_step_sum *sum);
 /* text: JSON. */
 void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, struct dp_step_place place,

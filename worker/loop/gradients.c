@@ -12,7 +12,7 @@ struct summed {
     uint32_t group; /* sparse */
     uint32_t width; /* floats a key */
     size_t floats;  /* dense */
-    float *sum;     /* dense: the sum; sparse: rows of all batches, one behind the other, or united */
+    float *sum;     /* dense: the sum; sparse: rows of all batches, one after the other, or united */
     float *later;   /* dense, several batches: output for every batch but the first of a sum; united: for
                              every batch */
     struct dp_keys *keys; /* dense: its blocks */

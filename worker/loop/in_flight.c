@@ -1,6 +1,6 @@
 #include "worker/loop/in_flight.h"
 
-/* A step without any of its gradients was used by nobody. */
+/* No worker used a step without any of its gradients. */
 static void count_dropped(struct dp_dropped *dropped, const struct dp_in_flight_push *push, uint32_t shards,
                           const struct dp_outcome *outcome)
 {
@@ -17,14 +17,14 @@ static void settle(struct dp_in_flight *pushes, const struct dp_in_flight_push *
     struct dp_worker_stats *stats = pushes->stats;
     bool has_minibatches =
         push->examples + push->passed > 0; /* unlike the empty round at the end of an epoch */
-    /* What is measured is new to some shard. A member's push to a shard whose answer was lost tells nothing. */
+    /* Measured pushes are new to some shard. A member's push to a shard whose answer was lost says nothing. */
     if (outcome->repeated && outcome->measured == 0 && !pushes->member)
         stats->repeated_examples += push->examples;
     else
         stats->pushes += has_minibatches;
     if (has_minibatches)
         count_dropped(&stats->dropped, push, pushes->job->shards, outcome);
-    /* Without examples no weights were read for it: nobody's read was as stale as that. */
+    /* Without examples no weights were read for it: no read was as stale as that. */
     if (push->examples == 0)
         outcome->gaps = 0, outcome->gap_sum = 0, outcome->gap_max = 0;
     dp_staleness_add(&stats->staleness, outcome, push->own);

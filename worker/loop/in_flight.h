@@ -33,7 +33,7 @@ struct dp_in_flight {
 
 /* Waits until at most `leave` pushes are unanswered. */
 enum dp_status dp_in_flight_wait(struct dp_in_flight *pushes, uint32_t leave, struct dp_error *err);
-/* The place of the next push, of which there is one; it counts after dp_in_flight_added. */
+/* The place of the next push: there is one; it counts after dp_in_flight_added. */
 struct dp_ticket *dp_in_flight_next(struct dp_in_flight *pushes);
 void dp_in_flight_added(struct dp_in_flight *pushes, uint64_t number, uint32_t examples, uint32_t passed,
                         uint64_t own);

@@ -14,7 +14,7 @@
 #include "worker/telemetry/progress.h"
 #include "worker/telemetry/step_timer.h"
 
-/* The phase of a wait of which the shards said this last; {0}: nothing yet. A step that waits for this
+/* The phase of a wait that the shards reported last; {0}: none yet. A step that waits for this
  * worker's own push, or until it is committed, waits for no other worker. */
 enum dp_step_phase dp_pull_wait_phase(const struct dp_job *job, const struct dp_error *told);
 /* Waits for the ticket (not at all for {0}) and adds the time to the phases. outcome: as dp_job_wait. */

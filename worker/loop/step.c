@@ -25,7 +25,7 @@ static void record(struct dp_loop *loop, uint64_t step, uint64_t number)
         dp_stats_history_push(loop->history, &made, loop->stats);
 }
 
-/* The step of a push in the run. Of leased work, where numbers say nothing of who is ahead, the worker's own pushes are counted. */
+/* The step of a push in the run. Of leased work: the number of the worker's own pushes. */
 static uint64_t clock_of(const struct dp_loop *loop, uint64_t step)
 {
     if (loop->rounds.members > 0)
@@ -200,7 +200,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
         return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
     delay(loop, &flight, batch);
-    if (dp_late_look(&loop->late)) /* nobody takes it */
+    if (dp_late_look(&loop->late)) /* no shard takes it */
         return DP_OK;
     dp_gradients_add(flight.gradients);
     if (flight.i + 1 < fetch->count && !loop->accumulates)
@@ -283,7 +283,7 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
     return st == DP_OK ? next : st;
 }
 
-/* With backups the pull of the next step tells whether this one is closed. */
+/* With backups the pull of the next step shows whether this one is closed. */
 static void await_later(struct dp_loop *loop, uint64_t index)
 {
     struct dp_loop_fetch *fetch = &loop->fetch[index % 2], *next = &loop->fetch[(index + 1) % 2];

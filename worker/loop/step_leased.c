@@ -25,7 +25,7 @@ static uint64_t stock(const struct dp_loop *loop)
     return loop->wanted + dp_work_leases_left(loop->leases);
 }
 
-/* One fetch to be pulled and one to be read, and of quick ones more, so that one asks seldom. What a slow worker holds, others come to do at
+/* One fetch to be pulled and one to be read, and of quick ones more, so that one asks seldom. Others come to do a slow worker's leases at
  * the end of the epoch: it holds no more. */
 static uint64_t enough(const struct dp_loop *loop)
 {

@@ -161,7 +161,7 @@ static uint64_t share_of(const struct training *t, uint32_t epochs)
     return epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
 }
 
-/* Counts what is already done, so that the stats are those of the whole training. Where workers take from one
+/* Counts what is already done, so that the stats are those of the training. Where workers take from one
  * list, what this one did before is known by its step log alone. */
 static void take_earlier(struct training *t)
 {
@@ -393,7 +393,7 @@ static enum dp_status join(struct training *t, bool member, struct dp_error *err
     return st == DP_OK && (member || t->job->seated) ? look_again(t, err) : st;
 }
 
-/* It came back from a step behind the last where all was over by then: of those nobody took any. */
+/* It came back after the last step, when all was over: no shard took any of those. */
 static void count_missed(struct training *t)
 {
     uint64_t end = dp_rounds_step(&t->rounds, t->epochs, 0);
@@ -411,7 +411,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     t->began = true;
     if (t->position.epoch < epochs) {
         st = join(t, member, err);
-    } else if (member && t->takeover.job) { /* only members hear who is gone */
+    } else if (member && t->takeover.job) { /* only members learn of workers that left */
         st = dp_membership_join(t->job, &t->rounds, false, err);
         t->joined = st == DP_OK;
     }
@@ -423,7 +423,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         report_so_far(t, NULL, NULL, 0);
     st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->history, &t->position, t->seat.missed > 0, &stop,
                              err);
-    /* One that was away may come back behind an early stop. */
+    /* One that was away may come back after an early stop. */
     uint32_t e = stop ? t->evaluation.barrier.decision.state.epoch : t->position.epoch;
     t->stats.ended = e;
     while (st == DP_OK && e < epochs && !stop) {

@@ -33,7 +33,7 @@ struct observer {
     const struct dp_observe_options *options;
     struct dp_sample_keys wanted;
     struct dp_samples_writer *writer;
-    float *rows; /* of the sample at hand */
+    float *rows; /* of the current sample */
     struct dp_keys *keys[DP_GRAPH_PARAMETERS_MAX];
     struct seen_shard *shard;              /* [shards] */
     uint64_t pushes, examples;             /* that all shards have */

@@ -140,7 +140,7 @@ struct dp_samples_writer {
     const struct dp_sample_keys *keys;
     uint64_t hash; /* of the header */
     uint64_t count;
-    off_t end; /* after the last whole frame */
+    off_t end; /* after the last complete frame */
 };
 
 static enum dp_status cannot_write(const char *path, struct dp_error *err)
@@ -230,7 +230,7 @@ struct dp_samples_reader {
     char *path;
     struct dp_sample_keys keys;
     uint64_t hash;
-    uint64_t first, frame, count; /* bytes of the header, of a frame; whole frames */
+    uint64_t first, frame, count; /* bytes of the header, of a frame; complete frames */
 };
 
 static enum dp_status no_samples(const char *path, const char *what, struct dp_error *err)

@@ -78,7 +78,7 @@ struct scoring {
     struct dp_scored *scored;
     struct dp_samples_reader *samples;
     struct dp_sample_rows rows;
-    float *weights;    /* of the sample at hand */
+    float *weights;    /* of the current sample */
     uint64_t examples; /* of the set; 0: no sample had finite weights */
 };
 

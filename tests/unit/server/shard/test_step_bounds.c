@@ -122,7 +122,7 @@ static void rows_of_a_step_are_bounded(void **state)
     struct scene *s = scene_of(1, 10, MIB, MIB, 64 * MIB);
     uint32_t rows = 5000; /* each takes some 100 bytes there */
     assert_int_equal(push(s, 0, 0, 1, 1, rows)->reply.status, DP_OK);
-    is_refused(push(s, 1, 0, 1, 100000, rows), "of a row cache of 1048576, of which a step may take 524288");
+    is_refused(push(s, 1, 0, 1, 100000, rows), "of a row cache of 1048576; a step may take 524288");
     is_closed_by(s, push(s, 1, 0, 1, 100000, 1));
     scene_free(s);
 }
