@@ -93,6 +93,11 @@ enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call 
     if (link->reason[0])
         return dp_fail_wait(err, why, wait, "%s: %s did not finish it in %" PRIu32 " ms; it said: %s", what,
                             name, timeout_ms, link->reason);
+    const struct dp_transport *t = &link->session->transport;
+    const char *trouble = t->trouble ? t->trouble(t->self, link->server) : NULL;
+    if (trouble)
+        return dp_fail(err, why, "%s: no answer from %s in %" PRIu32 " ms: %s", what, name, timeout_ms,
+                       trouble);
     return dp_fail(err, why, "%s: no answer from %s in %" PRIu32 " ms: is its server running?%s%s", what,
                    name, timeout_ms, link->held > 0 ? " It said last: " : "",
                    link->held > 0 ? link->hold.reason : "");

@@ -5,15 +5,29 @@
 #include "common/net/socket.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
+
+#define LOOKUP_NS UINT64_C(1000000000) /* between two lookups of a name */
+#define LOOK_MS   20u                  /* between two looks at a lookup */
 
 struct dp_connection {
     void *socket;
     void *monitor; /* reports the end of a connection */
     int monitor_fd;
     bool has_events;
+    /* A host that is a name: */
+    struct dp_names *names; /* NULL: it is an address */
+    char endpoint[320], host[256];
+    char current[320]; /* the endpoint with an address, connected to; "": not yet */
+    bool asks, lost;   /* a lookup runs; another one is due */
+    uint64_t lookups;  /* ended when it was asked */
+    uint64_t asked_ns; /* the last time */
+    uint32_t turn;     /* of the addresses */
+    char trouble[384]; /* why the name has no address */
 };
 
 /* Before it connects: an end that comes earlier would be missed. */
@@ -21,13 +35,80 @@ static enum dp_status monitor(struct dp_connection *connection, struct dp_net *n
                               struct dp_error *err)
 {
     size_t size = sizeof connection->monitor_fd;
-    enum dp_status st = dp_socket_monitor(net, connection->socket, ZMQ_EVENT_DISCONNECTED, false, endpoint,
-                                          &connection->monitor, err);
+    enum dp_status st =
+        dp_socket_monitor(net, connection->socket, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED, false,
+                          endpoint, &connection->monitor, err);
     if (st == DP_OK && zmq_getsockopt(connection->monitor, ZMQ_FD, &connection->monitor_fd, &size) != 0)
         st = dp_socket_failed(errno, "watching", endpoint, err);
     connection->has_events =
         true; /* its descriptor says only what is new: it is looked at once before the first wait */
     return st;
+}
+
+/* ---- names: looked up again after each lost connection, each failed one takes the next address */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static void ask(struct dp_connection *connection)
+{
+    struct dp_name_found found;
+    dp_names_look(connection->names, connection->host, &found);
+    connection->lookups = found.lookups;
+    connection->asked_ns = now_ns();
+    connection->asks = true;
+    connection->lost = false;
+    dp_names_ask(connection->names, connection->host);
+}
+
+static void take(struct dp_connection *connection, const struct dp_name_found *found)
+{
+    char endpoint[sizeof connection->current];
+    connection->trouble[0] = '\0';
+    if (found->error) {
+        (void)snprintf(
+            connection->trouble, sizeof connection->trouble,
+            "the name '%s' cannot be resolved (%s): correct it in the cluster file, in /etc/hosts or at "
+            "the name server",
+            connection->host, dp_names_reason(found->error));
+        connection->lost = true;
+        return;
+    }
+    dp_names_endpoint(connection->endpoint, found->address[connection->turn % found->count], endpoint,
+                      sizeof endpoint);
+    if (strcmp(endpoint, connection->current) == 0)
+        return;
+    if (connection->current[0])
+        (void)zmq_disconnect(connection->socket, connection->current);
+    bool connects = dp_socket_attach(connection->socket, zmq_connect, endpoint) == 0;
+    memcpy(connection->current, connects ? endpoint : "", connects ? sizeof endpoint : 1);
+    connection->lost = !connects;
+}
+
+/* Returns whether a lookup runs. */
+static bool follow(struct dp_connection *connection)
+{
+    struct dp_name_found found;
+    if (!connection->names)
+        return false;
+    if (connection->asks) {
+        dp_names_look(connection->names, connection->host, &found);
+        connection->asks = found.lookups == connection->lookups;
+        if (!connection->asks)
+            take(connection, &found);
+    } else if (connection->lost && now_ns() - connection->asked_ns >= LOOKUP_NS) {
+        ask(connection);
+    }
+    return connection->asks || connection->lost;
+}
+
+const char *dp_connection_trouble(const struct dp_connection *connection)
+{
+    return connection->trouble[0] ? connection->trouble : NULL;
 }
 
 enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
@@ -40,8 +121,14 @@ enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, stru
     enum dp_status st = dp_socket_new(net, ZMQ_DEALER, endpoint, &connection->socket, err);
     if (st == DP_OK)
         st = monitor(connection, net, endpoint, err);
-    if (st == DP_OK && zmq_connect(connection->socket, endpoint) != 0)
-        st = dp_socket_failed(errno, "connecting to", endpoint, err);
+    if (st == DP_OK && dp_names_is_one(endpoint, connection->host, sizeof connection->host)) {
+        connection->names = net->names;
+        (void)snprintf(connection->endpoint, sizeof connection->endpoint, "%s", endpoint);
+        ask(connection);
+    } else if (st == DP_OK) {
+        int number = dp_socket_attach(connection->socket, zmq_connect, endpoint);
+        st = number == 0 ? DP_OK : dp_socket_failed(number, "connecting to", endpoint, err);
+    }
     if (st != DP_OK)
         dp_connection_close(&connection);
     *out = connection;
@@ -83,12 +170,12 @@ bool dp_connection_receive(struct dp_connection *connection, struct dp_message *
 }
 
 /* An event is a frame with its number and a value, and a frame with the address. */
-static bool is_disconnected(const unsigned char *frame, int size)
+static uint16_t event_of(const unsigned char *frame, int size)
 {
     uint16_t event = 0;
-    if (size >= 6)
+    if (size == 6)
         memcpy(&event, frame, sizeof event);
-    return event == ZMQ_EVENT_DISCONNECTED;
+    return event;
 }
 
 bool dp_connection_broke(struct dp_connection *connection)
@@ -99,14 +186,20 @@ bool dp_connection_broke(struct dp_connection *connection)
     if (!connection->has_events)
         return false;
     connection->has_events = false;
-    while ((size = zmq_recv(connection->monitor, frame, sizeof frame, ZMQ_DONTWAIT)) >= 0 || errno == EINTR)
-        broke |= is_disconnected(frame, size);
+    while ((size = zmq_recv(connection->monitor, frame, sizeof frame, ZMQ_DONTWAIT)) >= 0 || errno == EINTR) {
+        uint16_t event = event_of(frame, size);
+        broke |= event == ZMQ_EVENT_DISCONNECTED;
+        connection->lost |= event != 0;
+        connection->turn += event == ZMQ_EVENT_CONNECT_RETRIED;
+    }
     return broke;
 }
 
 void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms)
 {
     zmq_pollitem_t few[64], *items = few;
+    for (uint32_t i = 0; i < n; i++)
+        timeout_ms = follow(connections[i]) && timeout_ms > LOOK_MS ? LOOK_MS : timeout_ms;
     dp_blocking();
     if (n > 32)
         items = malloc(2 * n * sizeof *items);

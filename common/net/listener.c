@@ -1,3 +1,4 @@
+#include "common/base/log.h"
 #include "common/net/guard.h"
 #include "common/net/net.h"
 #include "common/net/parts.h"
@@ -6,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,6 +18,7 @@
 
 /* Messages refused by one call of receive, so that a peer that sends nothing else does not hold the shard. */
 #define REFUSED_A_CALL 16
+#define RESOLVE_MS     10000u
 
 struct dp_listener {
     void *socket;
@@ -46,6 +49,72 @@ static bool ipc_in_use(const char *endpoint)
     return in_use;
 }
 
+/* The first bound address gives the port of *. Returns ZeroMQ's errno; 0: done. */
+static int bind_one(struct dp_listener *listener, const char *endpoint)
+{
+    bool first = !listener->endpoint[0];
+    size_t size = sizeof listener->endpoint;
+    int number = dp_socket_attach(listener->socket, zmq_bind, endpoint);
+    if (number == 0 && first &&
+        zmq_getsockopt(listener->socket, ZMQ_LAST_ENDPOINT, listener->endpoint, &size) != 0)
+        number = errno;
+    return number;
+}
+
+static enum dp_status resolve(struct dp_net *net, const char *endpoint, const char *host,
+                              struct dp_name_found *out, struct dp_error *err)
+{
+    dp_names_ask(net->names, host);
+    if (!dp_names_wait(net->names, host, RESOLVE_MS, out))
+        return dp_fail(
+            err, DP_TIMEOUT,
+            "listening on '%s': no name server answered for '%s' in %u ms: see /etc/resolv.conf, or "
+            "give an IP address",
+            endpoint, host, RESOLVE_MS);
+    if (out->error)
+        return dp_fail(err, DP_IO,
+                       "listening on '%s': the name '%s' cannot be resolved (%s): add it to /etc/hosts or to "
+                       "the name server, or give an IP address",
+                       endpoint, host, dp_names_reason(out->error));
+    return DP_OK;
+}
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "[::1]") == 0;
+}
+
+/* On all addresses of the name that are of this machine. */
+static enum dp_status bind_name(struct dp_listener *listener, struct dp_net *net, const char *endpoint,
+                                const char *host, struct dp_error *err)
+{
+    struct dp_name_found found;
+    char one[320];
+    bool within = true;
+    enum dp_status st = resolve(net, endpoint, host, &found, err);
+    for (uint32_t i = 0; i < found.count && st == DP_OK; i++) {
+        dp_names_endpoint(listener->endpoint[0] ? listener->endpoint : endpoint, found.address[i], one,
+                          sizeof one);
+        int number = bind_one(listener, one);
+        if (number == 0)
+            within &= is_loopback(found.address[i]);
+        else if (number != EADDRNOTAVAIL && number != ENODEV && number != EAFNOSUPPORT)
+            st = dp_socket_failed(number, "listening on", one, err);
+    }
+    if (st == DP_OK && !listener->endpoint[0])
+        st =
+            dp_fail(err, DP_IO,
+                    "listening on '%s': the name '%s' is %s, which is no address of this machine: start this "
+                    "server there, or correct the name",
+                    endpoint, host, found.address[0]);
+    if (st == DP_OK && within && strcmp(host, "localhost") != 0 && !atomic_exchange(&net->warned, true))
+        dp_log(DP_LOG_WARN,
+               "listening on '%s': on this machine the name is %s, which other machines cannot reach: see "
+               "/etc/hosts, or give an IP address",
+               endpoint, found.address[0]);
+    return st;
+}
+
 enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
                                 struct dp_error *err)
 {
@@ -70,13 +139,13 @@ enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct
     st = dp_guard_open(net, listener->socket, endpoint, &listener->guard, err);
     if (st != DP_OK)
         goto done;
-    if (zmq_bind(listener->socket, endpoint) != 0) {
-        st = dp_socket_failed(errno, "listening on", endpoint, err);
-        goto done;
+    char host[256];
+    if (dp_names_is_one(endpoint, host, sizeof host)) {
+        st = bind_name(listener, net, endpoint, host, err);
+    } else {
+        int number = bind_one(listener, endpoint);
+        st = number == 0 ? DP_OK : dp_socket_failed(number, "listening on", endpoint, err);
     }
-    size_t size = sizeof listener->endpoint;
-    if (zmq_getsockopt(listener->socket, ZMQ_LAST_ENDPOINT, listener->endpoint, &size) != 0)
-        st = dp_socket_failed(errno, "listening on", endpoint, err);
 done:
     if (st != DP_OK)
         dp_listener_close(&listener);

@@ -12,14 +12,18 @@ enum dp_status dp_net_open(uint32_t io_threads, struct dp_net **out, struct dp_e
         return dp_fail(err, DP_ARGUMENT, "network: %u I/O threads, expected 1 to 64", io_threads);
     struct dp_net *net = malloc(sizeof *net);
     void *context = zmq_ctx_new();
-    if (!net || !context) {
+    struct dp_names *names = dp_names_new();
+    if (!net || !context || !names) {
         free(net);
+        dp_names_free(&names);
         if (context)
             (void)zmq_ctx_term(context);
         return dp_fail(err, DP_NOMEM, "out of memory for the network's context");
     }
     (void)zmq_ctx_set(context, ZMQ_IO_THREADS, (int)io_threads);
     net->context = context;
+    net->names = names;
+    net->warned = false;
     net->monitors = 0;
     *out = net;
     return DP_OK;
@@ -31,6 +35,7 @@ void dp_net_close(struct dp_net **net)
         return;
     while (zmq_ctx_term((*net)->context) != 0 && errno == EINTR)
         ;
+    dp_names_free(&(*net)->names);
     free(*net);
     *net = NULL;
 }

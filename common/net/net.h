@@ -35,8 +35,9 @@ enum dp_status dp_net_open(uint32_t io_threads, struct dp_net **out, struct dp_e
 /* All sockets must be closed. Waits until sent messages have left, for at most 1,000 ms. */
 void dp_net_close(struct dp_net **net);
 
-/* Port * takes a free port. DP_IO names the endpoint and the cause ("port in use"). DP_ARGUMENT: the endpoint
- * has none of the forms above. */
+/* Port * takes a free port. A host that is a name: on all its addresses that are of this machine, within
+ * 10 s. DP_IO names the endpoint and the cause ("port in use", "cannot be resolved"). DP_ARGUMENT: the
+ * endpoint has none of the forms above. */
 enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
                                 struct dp_error *err);
 void dp_listener_close(struct dp_listener **listener);
@@ -68,7 +69,8 @@ void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeou
 /* Dropped so far: messages refused on receipt, including dropped connections, and undeliverable messages. */
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable);
 
-/* Connects in the background. */
+/* Connects in the background. A host that is a name is looked up again after each lost connection. After an
+ * address that failed comes the next. */
 enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
                                   struct dp_error *err);
 void dp_connection_close(struct dp_connection **connection);
@@ -82,6 +84,8 @@ bool dp_connection_receive(struct dp_connection *connection, struct dp_message *
 /* Whether a connection to the server has ended since the last call: what was sent on it, and what the server sent, may be lost. It
  * reconnects by itself; what is sent from now on leaves then. Looks at what the last wait has found. */
 bool dp_connection_broke(struct dp_connection *connection);
+/* Why the name of the server's host has no address now; NULL: it has one. Lives until the next wait. */
+const char *dp_connection_trouble(const struct dp_connection *connection);
 /* Waits until one of n connections has a message or has ended, or for the timeout. */
 void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms);
 

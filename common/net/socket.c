@@ -28,7 +28,7 @@ static const struct option common[] = {
     {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
 };
 
-static int set_options(void *socket, int type, const char *endpoint)
+static int set_options(void *socket, int type)
 {
     int64_t frame_max = DP_FRAME_BYTES_MAX;
     int one = 1, failed = 0;
@@ -38,8 +38,6 @@ static int set_options(void *socket, int type, const char *endpoint)
     /* Without it ZeroMQ drops what cannot be delivered without a word. */
     if (type == ZMQ_ROUTER)
         failed |= zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &one, sizeof one);
-    if (strchr(endpoint, '['))
-        failed |= zmq_setsockopt(socket, ZMQ_IPV6, &one, sizeof one);
     return failed;
 }
 
@@ -65,13 +63,19 @@ enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint,
     void *socket = zmq_socket(net->context, type);
     if (!socket)
         return dp_socket_failed(errno, "opening a socket for", endpoint, err);
-    if (set_options(socket, type, endpoint) != 0) {
+    if (set_options(socket, type) != 0) {
         enum dp_status st = dp_socket_failed(errno, "setting up a socket for", endpoint, err);
         (void)zmq_close(socket);
         return st;
     }
     *out = socket;
     return DP_OK;
+}
+
+int dp_socket_attach(void *socket, int (*how)(void *socket, const char *endpoint), const char *endpoint)
+{
+    int six = strchr(endpoint, '[') != NULL;
+    return zmq_setsockopt(socket, ZMQ_IPV6, &six, sizeof six) == 0 && how(socket, endpoint) == 0 ? 0 : errno;
 }
 
 enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoint, struct dp_error *err)

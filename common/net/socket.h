@@ -2,10 +2,13 @@
 #ifndef DP_NET_SOCKET_H
 #define DP_NET_SOCKET_H
 
+#include "common/net/names.h"
 #include "common/net/net.h"
 
 struct dp_net {
     void *context;
+    struct dp_names *names;
+    _Atomic bool warned;       /* of a name that other machines cannot use */
     _Atomic uint32_t monitors; /* so far: their numbers */
 };
 
@@ -14,6 +17,8 @@ struct dp_net {
 /* type: ZMQ_ROUTER or ZMQ_DEALER. The endpoint's form is checked here. */
 enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint, void **out,
                              struct dp_error *err);
+/* zmq_bind or zmq_connect. Its errno; 0: done. */
+int dp_socket_attach(void *socket, int (*how)(void *socket, const char *endpoint), const char *endpoint);
 /* The error that zmq_bind or zmq_connect (`verb`: "listening on", "connecting to") left in `number`. */
 enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoint, struct dp_error *err);
 /* Opens the socket's monitor: a PAIR with the events of this mask. bounded: once it has 2,000 events, ZeroMQ's I/O thread waits,

@@ -45,6 +45,13 @@ static void sockets_wait(void *self, uint32_t timeout_ms)
     dp_connections_wait(sockets->connection, sockets->n, timeout_ms);
 }
 
+static const char *sockets_trouble(void *self, uint32_t server)
+{
+    const struct sockets *sockets = self;
+    DP_ASSERT(server < sockets->n);
+    return dp_connection_trouble(sockets->connection[server]);
+}
+
 static void sockets_close(void *self)
 {
     struct sockets *sockets = self;
@@ -64,7 +71,7 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
     /* libzmq aborts where it can open no more, or start no thread. A connection takes 4: its own, and an eventfd of its socket and of
      * each end of its monitor. The rest is libzmq's own and the program's. */
     const struct dp_limits_need need = {
-        .files = 20 + 4 * (uint64_t)n, .threads = 2, .memory_bytes = (uint64_t)32 << 20};
+        .files = 20 + 4 * (uint64_t)n, .threads = 3, .memory_bytes = (uint64_t)32 << 20};
     enum dp_status st = dp_limits_check("a client", &need, err);
     if (st == DP_OK)
         st = dp_net_open(1, &sockets->net, err);
@@ -78,6 +85,7 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
                                  .receive = sockets_receive,
                                  .broke = sockets_broke,
                                  .wait = sockets_wait,
+                                 .trouble = sockets_trouble,
                                  .close = sockets_close,
                                  .self = sockets};
     return DP_OK;

@@ -15,6 +15,8 @@ struct dp_transport {
      * say. Ask it after receive: what came before the end is to be taken first. */
     bool (*broke)(void *self, uint32_t *server);
     void (*wait)(void *self, uint32_t timeout_ms);
+    /* Why the server cannot be reached, for people; NULL: not known. May be NULL. */
+    const char *(*trouble)(void *self, uint32_t server);
     void (*close)(void *self);
     void *self;
 };

@@ -1,7 +1,7 @@
 #include "deploy/run/queries.h"
 
 #include "common/base/deadline.h"
-#include "common/net/net.h"
+#include "common/net/transport.h"
 #include "common/wire/request.h"
 
 #include <stdlib.h>
@@ -13,16 +13,37 @@ struct asking {
     const struct dp_cluster *cluster;
     const char *prefix;
     struct dp_queries *asks;
-    struct dp_net *net;
-    struct dp_connection **connection; /* [shards + 1]; the last: control of the first server */
+    struct dp_transport transport; /* [shards + 1]; the last: control of the first server */
+    struct dp_message **message;   /* not sent yet */
     bool *heard;
     uint32_t left;
 };
 
-static enum dp_status send_one(struct asking *a, uint32_t i, uint32_t timeout_ms, struct dp_error *err)
+static void endpoint_of(const struct asking *a, uint32_t i, char out[DP_HOST_MAX + 32])
 {
-    char endpoint[DP_HOST_MAX + 32];
-    struct dp_message *message = NULL;
+    if (i == a->asks->shards)
+        dp_cluster_control_endpoint(a->cluster, 0, out, DP_HOST_MAX + 32);
+    else
+        dp_cluster_shard_endpoint(a->cluster, i, out, DP_HOST_MAX + 32);
+}
+
+static enum dp_status open_all(struct asking *a, uint32_t n, struct dp_error *err)
+{
+    char(*endpoint)[DP_HOST_MAX + 32] = calloc(n, sizeof *endpoint);
+    const char **all = calloc(n, sizeof *all);
+    for (uint32_t i = 0; endpoint && all && i < n; i++) {
+        endpoint_of(a, i, endpoint[i]);
+        all[i] = endpoint[i];
+    }
+    enum dp_status st = endpoint && all ? dp_transport_open(all, n, &a->transport, err)
+                                        : dp_fail(err, DP_NOMEM, "no memory to ask the servers");
+    free(endpoint);
+    free(all);
+    return st;
+}
+
+static enum dp_status prepare(struct asking *a, uint32_t i, uint32_t timeout_ms, struct dp_error *err)
+{
     bool control = i == a->asks->shards;
     struct dp_request *request = calloc(1, sizeof *request);
     if (!request)
@@ -33,16 +54,7 @@ static enum dp_status send_one(struct asking *a, uint32_t i, uint32_t timeout_ms
     request->cluster = a->cluster->id;
     request->timeout_ms = timeout_ms;
     (void)snprintf(request->name, sizeof request->name, "%s", control ? a->prefix : "");
-    if (control)
-        dp_cluster_control_endpoint(a->cluster, 0, endpoint, sizeof endpoint);
-    else
-        dp_cluster_shard_endpoint(a->cluster, i, endpoint, sizeof endpoint);
-    enum dp_status st = dp_request_encode(request, NULL, 0, &message, err);
-    if (st == DP_OK)
-        st = dp_connection_open(a->net, endpoint, &a->connection[i], err);
-    if (st == DP_OK)
-        st = dp_connection_send(a->connection[i], &message, err);
-    dp_message_free(&message);
+    enum dp_status st = dp_request_encode(request, NULL, 0, &a->message[i], err);
     free(request);
     return st;
 }
@@ -96,16 +108,18 @@ static void take(struct asking *a, uint32_t i, const struct dp_message *message)
     free(reply);
 }
 
-static void receive_all(struct asking *a, uint32_t timeout_ms)
+static void exchange(struct asking *a, uint32_t n, uint32_t timeout_ms)
 {
+    struct dp_transport *t = &a->transport;
     uint64_t begun = dp_now_ms(), now = begun;
-    uint32_t n = a->asks->shards + 1;
     while (a->left > 0 && now - begun < timeout_ms) {
-        dp_connections_wait(a->connection, n, timeout_ms - (uint32_t)(now - begun));
-        for (uint32_t i = 0; i < n; i++) {
-            struct dp_message *message = NULL;
-            if (!dp_connection_receive(a->connection[i], &message))
-                continue;
+        struct dp_message *message = NULL;
+        uint32_t i;
+        for (i = 0; i < n; i++)
+            if (a->message[i]) /* kept while the host's name is looked up */
+                (void)!t->send(t->self, i, &a->message[i], NULL);
+        t->wait(t->self, timeout_ms - (uint32_t)(now - begun));
+        while (t->receive(t->self, &i, &message)) {
             if (!a->heard[i])
                 take(a, i, message);
             dp_message_free(&message);
@@ -115,24 +129,36 @@ static void receive_all(struct asking *a, uint32_t timeout_ms)
     a->asks->tried_ms = (uint32_t)(now - begun);
 }
 
+static void name_causes(struct asking *a)
+{
+    for (uint32_t i = 0; i < a->asks->shards; i++) {
+        const char *cause = a->transport.trouble(a->transport.self, i);
+        if (cause && !a->heard[i])
+            (void)snprintf(a->asks->shard[i].reason, sizeof a->asks->shard[i].reason, "%s", cause);
+    }
+}
+
 enum dp_status dp_queries_send(const struct dp_cluster *cluster, const char *prefix, uint32_t timeout_ms,
                                struct dp_queries *out, struct dp_error *err)
 {
     uint32_t n = dp_cluster_shards(cluster) + 1;
     struct asking a = {.cluster = cluster, .prefix = prefix, .asks = out, .left = n};
     *out = (struct dp_queries){.shards = n - 1, .shard = calloc(n, sizeof *out->shard)};
-    a.connection = calloc(n, sizeof(void *));
+    a.message = calloc(n, sizeof(void *));
     a.heard = calloc(n, sizeof *a.heard);
-    enum dp_status st = out->shard && a.connection && a.heard ? dp_net_open(1, &a.net, err)
-                                                              : dp_fail(err, DP_NOMEM, "no memory to ask");
+    enum dp_status st = out->shard && a.message && a.heard ? open_all(&a, n, err)
+                                                           : dp_fail(err, DP_NOMEM, "no memory to ask");
     for (uint32_t i = 0; st == DP_OK && i < n; i++)
-        st = send_one(&a, i, timeout_ms, err);
-    if (st == DP_OK)
-        receive_all(&a, timeout_ms);
-    for (uint32_t i = 0; a.connection && i < n; i++)
-        dp_connection_close(&a.connection[i]);
-    dp_net_close(&a.net);
-    free(a.connection);
+        st = prepare(&a, i, timeout_ms, err);
+    if (st == DP_OK) {
+        exchange(&a, n, timeout_ms);
+        name_causes(&a);
+    }
+    for (uint32_t i = 0; a.message && i < n; i++)
+        dp_message_free(&a.message[i]);
+    if (a.transport.self)
+        a.transport.close(a.transport.self);
+    free(a.message);
     free(a.heard);
     return st;
 }

@@ -19,8 +19,8 @@ enum dp_ask_state {
 
 struct dp_ask {
     enum dp_ask_state state;
-    enum dp_status status; /* REFUSED */
-    char reason[DP_REASON_MAX + 1];
+    enum dp_status status;          /* REFUSED */
+    char reason[DP_REASON_MAX + 1]; /* SILENT: why the host has no address, or "" */
     struct dp_status_report report; /* ANSWERED */
 };
 

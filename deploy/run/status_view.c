@@ -68,8 +68,8 @@ static void gather_server(const struct dp_cluster *cluster, const struct dp_quer
         s->state = state;
         dp_cluster_shard_endpoint(cluster, first + k, s->endpoint, sizeof s->endpoint);
         if (state == DP_STATUS_DOWN)
-            (void)snprintf(s->why, sizeof s->why, "no answer in %.1f s from %s", asks->tried_ms / 1000.0,
-                           s->endpoint);
+            (void)snprintf(s->why, sizeof s->why, "no answer in %.1f s from %.200s%s%.200s",
+                           asks->tried_ms / 1000.0, s->endpoint, ask->reason[0] ? ": " : "", ask->reason);
         else
             (void)snprintf(s->why, sizeof s->why, "%s", ask->reason);
     }
