@@ -80,7 +80,8 @@ static enum dp_status push(struct teller *t, struct dp_error *err)
     float order[DP_LEDGER_SLOTS * DP_LEDGER_ORDER_DIM];
     struct dp_push_part part[DP_LEDGER_TABLES];
     uint64_t number = t->sent + 1;
-    const struct dp_push_options options = {.rate = 1, .stream = t->stream, .number = number};
+    /* A stream begins at 0. Were that number left out, the stream would end a window's width later. */
+    const struct dp_push_options options = {.rate = 1, .stream = t->stream, .number = number - 1};
     enum dp_status st = set_keys(t, number, order, err);
     for (uint32_t i = 0; i < DP_LEDGER_TABLES; i++)
         part[i] = (struct dp_push_part){
