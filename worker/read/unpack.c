@@ -71,7 +71,59 @@ static enum dp_status broken(const struct dp_unpack *unpack, int code, const cha
                    unpack->path, reason ? reason : "bad stream", unpack->read_at);
 }
 
+/* ---- after the compressed data */
+
+/* The file's bytes at `at`, where the decoder need not be: *out is 0 at the end. */
+static enum dp_status look_at(struct dp_unpack *unpack, uint64_t at, unsigned char *bytes, size_t len,
+                              ssize_t *out, struct dp_error *err)
+{
+    do
+        *out = pread(unpack->fd, bytes, len, (off_t)at);
+    while (*out < 0 && errno == EINTR);
+    unpack->read_errno = *out < 0 ? errno : 0;
+    return *out < 0 ? broken(unpack, 0, NULL, err) : DP_OK;
+}
+
+/* The compressed data ends at `from`. Only zeros may follow, which pad it, as on tapes: a part that is not
+ * read would be examples that are silently missing. */
+static enum dp_status check_padding(struct dp_unpack *unpack, uint64_t from, const char *kind,
+                                    struct dp_error *err)
+{
+    bool zeros = true;
+    uint64_t at = from;
+    unsigned char bytes[4096];
+    for (ssize_t n = 1; n > 0; at += (uint64_t)n) {
+        enum dp_status st = look_at(unpack, at, bytes, sizeof bytes, &n, err);
+        if (st != DP_OK)
+            return st;
+        for (ssize_t i = 0; i < n; i++)
+            zeros = zeros && bytes[i] == 0;
+    }
+    if (zeros)
+        return DP_OK;
+    return dp_fail(err, DP_DATA,
+                   "%s: %" PRIu64 " bytes after the end of the %s data, which ends at byte %" PRIu64
+                   ": fetch the file again, or cut them off (head -c %" PRIu64 ")",
+                   unpack->path, at - from, kind, from, from);
+}
+
 /* ---- gzip: without libarchive, which does not look at a member's length and checksum */
+
+/* After a member: another one, or padding to the end of the file. */
+static enum dp_status gzip_between(struct dp_unpack *unpack, bool *member, struct dp_error *err)
+{
+    const uint64_t from = unpack->read_at - unpack->gzip.avail_in;
+    unsigned char magic[2];
+    ssize_t n;
+    (void)inflateReset(&unpack->gzip);
+    enum dp_status st = look_at(unpack, from, magic, sizeof magic, &n, err);
+    *member = n == 2 && memcmp(magic, "\x1f\x8b", 2) == 0;
+    if (st != DP_OK || *member)
+        return st;
+    unpack->gzip.avail_in = 0;
+    (void)lseek(unpack->fd, 0, SEEK_END);
+    return check_padding(unpack, from, "gzip", err);
+}
 
 static enum dp_status gzip_next(struct dp_unpack *unpack, struct dp_error *err)
 {
@@ -89,8 +141,14 @@ static enum dp_status gzip_next(struct dp_unpack *unpack, struct dp_error *err)
             z->next_in = unpack->in;
             z->avail_in = (uInt)n;
         }
-        if (unpack->between)
-            (void)inflateReset(z);
+        if (unpack->between) {
+            bool member;
+            enum dp_status st = gzip_between(unpack, &member, err);
+            if (st != DP_OK)
+                return st;
+            if (!member)
+                break;
+        }
         int rc = inflate(z, Z_NO_FLUSH);
         unpack->between = rc == Z_STREAM_END;
         if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
@@ -135,7 +193,6 @@ static enum dp_status archive_begin(struct dp_unpack *unpack, bool zip, struct d
     return DP_OK;
 }
 
-/* Nothing may follow: a part that is not read would be examples that are silently missing. */
 static enum dp_status archive_end(struct dp_unpack *unpack, struct dp_error *err)
 {
     int rc = next_file(unpack);
@@ -145,12 +202,9 @@ static enum dp_status archive_end(struct dp_unpack *unpack, struct dp_error *err
     if (rc != ARCHIVE_EOF)
         return archive_broken(unpack, err);
     uint64_t decoded = (uint64_t)archive_filter_bytes(unpack->archive, -1);
-    if (archive_format(unpack->archive) == ARCHIVE_FORMAT_RAW && decoded < unpack->read_at)
-        return dp_fail(err, DP_DATA,
-                       "%s: its compressed data ends at byte %" PRIu64
-                       ", and other bytes follow: fetch it again",
-                       unpack->path, decoded);
-    return DP_OK;
+    return archive_format(unpack->archive) == ARCHIVE_FORMAT_RAW && decoded < unpack->read_at
+               ? check_padding(unpack, decoded, archive_filter_name(unpack->archive, 0), err)
+               : DP_OK;
 }
 
 static enum dp_status archive_next(struct dp_unpack *unpack, struct dp_error *err)

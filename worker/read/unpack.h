@@ -2,8 +2,8 @@
  * zstd, xz, bzip2 or zip.
  *     open -> peek, next, next, ... -> close
  * Promise   Concatenated gzip members, zstd frames, or xz or bzip2 streams are read as one, as gzip(1) and
- *           the others do; a zip holds one file. The end is reported only after the last member's or frame's
- *           own check (length, checksum) passed.
+ *           the others do; a zip holds one file. Zeros after gzip or bzip2 data are padding. The end is
+ *           reported only after the last member's or frame's own check (length, checksum) passed.
  * Thread    One at a time.
  * Memory    Fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: as the file requires),
  *           independent of the file's size. A block is lent until the next call.

@@ -233,9 +233,36 @@ static void trailing_rubbish(void **state)
         assert_non_null(packed);
         memset(packed + len, 'x', 20);
         assert_int_equal(unpack_all(write_file("file", packed, len + 20), &got, &got_len, &err), DP_DATA);
+        if (p == PACK_GZIP || p == PACK_BZIP2)
+            assert_non_null(strstr(err.text, "20 bytes after the end of the "));
         free(got);
         free(packed);
     }
+}
+
+/* Zeros that pad a file to a block are not data, as for gzip(1) and bzip2(1); one other byte after them is. */
+static void zeros_are_padding(void **state)
+{
+    static const size_t zeros[] = {1, 2, 512, 300000};
+    static const enum packing packings[] = {PACK_GZIP, PACK_BZIP2};
+    char *text = make_text(1000), *got;
+    for (size_t p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++) {
+            struct dp_error err = {0};
+            size_t len, got_len;
+            char *packed = pack(packings[p], text, 1000, &len);
+            packed = realloc(packed, len + zeros[i] + 1);
+            assert_non_null(packed);
+            memset(packed + len, 0, zeros[i]);
+            packed[len + zeros[i]] = '\x1f';
+            check_same(write_file("file", packed, len + zeros[i]), text, 1000);
+            assert_int_equal(unpack_all(write_file("file", packed, len + zeros[i] + 1), &got, &got_len, &err),
+                             DP_DATA);
+            assert_non_null(strstr(err.text, "bytes after the end of the "));
+            free(got);
+            free(packed);
+        }
+    free(text);
 }
 
 static void expect_io(const char *path)
@@ -265,9 +292,16 @@ static void no_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(round_trips),      FILES_TEST(the_mark_is_left_out), FILES_TEST(small_file_large_content),
-        FILES_TEST(several_members),  FILES_TEST(skippable_frame),      FILES_TEST(peek_is_next),
-        FILES_TEST(every_truncation), FILES_TEST(every_flipped_byte),   FILES_TEST(trailing_rubbish),
+        FILES_TEST(round_trips),
+        FILES_TEST(the_mark_is_left_out),
+        FILES_TEST(small_file_large_content),
+        FILES_TEST(several_members),
+        FILES_TEST(skippable_frame),
+        FILES_TEST(peek_is_next),
+        FILES_TEST(every_truncation),
+        FILES_TEST(every_flipped_byte),
+        FILES_TEST(trailing_rubbish),
+        FILES_TEST(zeros_are_padding),
         FILES_TEST(no_file),
     };
     return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
