@@ -1,5 +1,7 @@
 #include "common/base/status.h"
 
+#include "common/base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +64,12 @@ enum dp_status dp_status_from_number(int number)
     return row_of(number) ? (enum dp_status)number : DP_INTERNAL;
 }
 
+static void set_text(struct dp_error *err, const char *format, va_list args)
+{
+    if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text)
+        dp_text_mend_end(err->text);
+}
+
 enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *format, ...)
 {
     if (!err)
@@ -70,7 +78,7 @@ enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *for
     err->wait = (struct dp_wait){0};
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    set_text(err, format, args);
     va_end(args);
     return why;
 }
@@ -84,7 +92,7 @@ enum dp_status dp_fail_wait(struct dp_error *err, enum dp_status why, struct dp_
     err->wait = wait;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    set_text(err, format, args);
     va_end(args);
     return why;
 }
@@ -96,7 +104,9 @@ static size_t append(struct dp_error *err, size_t at, const char *more)
     n = n < room ? n : room;
     memcpy(err->text + at, more, n);
     err->text[at + n] = '\0';
-    return at + n;
+    if (n == room)
+        dp_text_mend_end(err->text);
+    return strlen(err->text);
 }
 
 enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *format, ...)

@@ -1,5 +1,6 @@
 /* From frames to a reply: header -> head fields -> version -> body -> how many frames follow. Only the
  * client that asked knows what the frames of a pull must hold. */
+#include "common/base/text.h"
 #include "common/wire/fields.h"
 #include "common/wire/header.h"
 #include "common/wire/reply.h"
@@ -28,9 +29,9 @@ static enum dp_status take_words(const char *field, const char *from, char to[DP
     size_t len = strnlen(from, DP_REASON_MAX + 1);
     if (len > DP_REASON_MAX)
         return dp_fail(err, DP_INVALID, "%s: over %u bytes", field, DP_REASON_MAX);
-    for (size_t i = 0; i < len; i++)
-        to[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+    memcpy(to, from, len);
     to[len] = '\0';
+    dp_text_clean(to);
     return DP_OK;
 }
 

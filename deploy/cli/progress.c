@@ -2,6 +2,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/json.h"
+#include "common/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -196,8 +197,7 @@ const char *dp_cli_still(struct dp_cli_still *still, const struct dp_cli_progres
     (void)snprintf(still->text, sizeof still->text, "nothing has moved for %" PRIu64 " s: %s",
                    (now_ms - still->since_ms) / 1000,
                    seen ? seen->awaited : "the first server, to which workers report, does not answer");
-    for (char *c = still->text; *c; c++) /* a note is anybody's text */
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    dp_text_clean(still->text); /* a note is anybody's text */
     return still->text;
 }
 

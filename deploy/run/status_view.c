@@ -1,6 +1,7 @@
 #include "deploy/run/status_view.h"
 
 #include "common/base/json.h"
+#include "common/base/text.h"
 #include "common/wire/counters.h"
 
 #include <inttypes.h>
@@ -76,13 +77,6 @@ static void gather_server(const struct dp_cluster *cluster, const struct dp_quer
     s->staleness = stale_pushes ? (double)stale_sum / (double)stale_pushes : (double)NAN;
 }
 
-/* A note is anybody's text. */
-static void keep_printable(char *text)
-{
-    for (char *c = text; *c; c++)
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
-}
-
 /* One that works puts a note twice a second, but for one that reads its data. */
 static double silence_of(const json_t *note, const char *state)
 {
@@ -116,8 +110,8 @@ static bool gather_worker(const struct dp_queries_note *note, struct dp_status_w
     w->name[strcspn(w->name, ".")] = '\0'; /* it ends the number */
     (void)snprintf(w->state, sizeof w->state, "%.23s", state ? state : "");
     (void)snprintf(w->awaited, sizeof w->awaited, "%.255s", awaited ? awaited : "");
-    keep_printable(w->state);
-    keep_printable(w->awaited);
+    dp_text_clean(w->state); /* a note is anybody's text */
+    dp_text_clean(w->awaited);
     json_decref(root);
     return state != NULL;
 }

@@ -25,7 +25,7 @@ struct dp_csv_record {
     size_t text_max;
 };
 
-/* A text as messages have it: cut to 40 characters, and safe to print. */
+/* A text as messages have it: as dp_lines_show has it. */
 struct dp_shown {
     char text[44];
 };

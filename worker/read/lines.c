@@ -1,5 +1,7 @@
 #include "worker/read/lines.h"
 
+#include "common/base/text.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,8 +199,14 @@ enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_line
 void dp_lines_show(const char *at, const char *end, char out[44])
 {
     size_t n = 0;
-    for (; at < end && n < 40; at++)
-        out[n++] = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    while (at < end) {
+        size_t bytes = dp_text_character(at, end), step = bytes ? bytes : 1;
+        if (n + step > 40)
+            break;
+        memcpy(out + n, bytes ? at : "?", step);
+        n += step;
+        at += step;
+    }
     for (int dots = 0; at < end && dots < 3; dots++)
         out[n++] = '.';
     out[n] = '\0';

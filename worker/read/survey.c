@@ -54,9 +54,9 @@ static enum dp_status no_label(const char *column, enum dp_status st, struct dp_
 {
     const struct dp_error cause = *err;
     return dp_fail(err, st,
-                   "column '%.60s': %.300s; if the label is in another column, name that with --label "
+                   "column '%s': %s; if the label is in another column, name that with --label "
                    "(data.label)",
-                   column, cause.text);
+                   dp_cell_show(dp_cell_of(column)).text, cause.text);
 }
 
 static enum dp_status add_cell(struct survey *survey, uint32_t i, struct dp_cell cell, uint64_t line,

@@ -1,6 +1,7 @@
 #include "worker/read/tabular_header.h"
 
 #include "common/base/hash.h"
+#include "common/base/text.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -15,9 +16,10 @@ enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const c
                                          struct dp_cell name, const char *file, struct dp_error *err)
 {
     char names[200] = "";
-    for (uint32_t i = 0; i < schema->columns && strlen(names) + 4 < sizeof names; i++)
-        (void)snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                       dp_cell_show(dp_cell_of(schema->column[i].name)).text);
+    for (size_t i = 0, len = 0; i < schema->columns && len < sizeof names; i++)
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
+                                dp_cell_show(dp_cell_of(schema->column[i].name)).text);
+    dp_text_mend_end(names);
     return dp_fail(err, DP_DATA, "%s '%s', which is no column of %s; there are: %s", what,
                    dp_cell_show(name).text, file, names);
 }

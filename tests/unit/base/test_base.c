@@ -303,11 +303,31 @@ static void text_from_outside_is_made_fit_to_print(void **state)
         {"\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????"},             /* half of a pair, beyond the last */
         {"cut \xe2\x82", "cut ??"},
     };
+    static const struct {
+        const char *from, *to;
+    } ends[] = {{"", ""},
+                {"a", "a"},
+                {"\xe2\x82\xac", "\xe2\x82\xac"},
+                {"a\xe2\x82", "a"},
+                {"a\xf0\x9f\x98", "a"},
+                {"\xc3", ""},
+                {"a\x80\x80", "a\x80\x80"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[64];
         (void)snprintf(text, sizeof text, "%s", cases[i].from);
         dp_text_clean(text);
         assert_string_equal(text, cases[i].to);
+        /* What is no UTF-8 is found at any distance from the begin. */
+        char far[96] = "twenty bytes before ";
+        (void)snprintf(far + i, sizeof far - i, "%s", cases[i].from);
+        const char *odd = dp_text_not_utf8(far, far + strlen(far));
+        assert_int_equal(odd < far + strlen(far), i >= 4 && i != 5);
+    }
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        char text[8];
+        (void)snprintf(text, sizeof text, "%s", ends[i].from);
+        dp_text_mend_end(text);
+        assert_string_equal(text, ends[i].to);
     }
 }
 

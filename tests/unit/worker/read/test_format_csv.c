@@ -345,6 +345,12 @@ static void bad_files_are_refused(void **state)
     } bad[] = {
         {"a,b\n1,2\n", 1, "--label (data.label) is 'y', which is no column of this file; there are: a, b"},
         {"y,a,a\n", 1, "two columns are named 'a'"},
+        /* Names are printed as they are; of a long one no character is cut. */
+        {"年齢,都市\n1,2\n", 1, "which is no column of this file; there are: 年齢, 都市"},
+        {"年齢,年齢\n1,2\n", 1, "two columns are named '年齢'"},
+        {"y,年\x1b\n1,2\n1,x\xc2\x9b都\n1,,\n", 4, "found 3"},
+        {"y,a\n東京東京東京東京東京東京東京,2\nx,2\ny,3\n", 4,
+         "after 'x' in line 3, '東京東京東京東京東京東京東...' in line 2"},
         {"y,,a\n", 1, "column 2 has no name"},
         {"y,a\n1,2\n1\n", 3, "expected 2 columns, as the header has, found 1"},
         {"y,a\n1,2\n1,2,3\n", 3, "found 3"},
