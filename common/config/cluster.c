@@ -8,6 +8,7 @@
 #include "common/config/injection.h"
 #include "common/model/optimizer_kinds.h"
 
+#include <iconv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -292,6 +293,21 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
     return st;
 }
 
+static enum dp_status check_encoding(const struct dp_cluster_data *data, const struct dp_setting_names *names,
+                                     struct dp_error *err)
+{
+    char name[DP_SETTING_NAME_BYTES];
+    /* A slash would begin what is not of the name. */
+    iconv_t found = strchr(data->encoding, '/') ? (iconv_t)-1 : iconv_open("UTF-8", data->encoding);
+    if (found == (iconv_t)-1)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s '%s' is no encoding: latin1, cp1252 and utf-16 are some; 'iconv -l' lists them all",
+            dp_setting_name(names, "data.encoding", name), data->encoding);
+    (void)iconv_close(found);
+    return DP_OK;
+}
+
 static enum dp_status check_label_base(const struct dp_cluster_data *data,
                                        const struct dp_setting_names *names, struct dp_error *err)
 {
@@ -398,6 +414,8 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
             dp_setting_name(names, "durability", name));
     if (st == DP_OK)
         st = check_label_base(&cluster->data, names, err);
+    if (st == DP_OK && cluster->data.encoding[0])
+        st = check_encoding(&cluster->data, names, err);
     if (st == DP_OK)
         st = check_stop(cluster, names, err);
     if (st == DP_OK && cluster->training.accumulate > 1 &&

@@ -67,6 +67,7 @@ struct dp_cluster_data {
     uint32_t negatives;    /* pairs: items, or words, sampled for each */
     uint32_t window;       /* text as pairs: how far a near word may be away */
     char label[128];       /* csv: the name of its column */
+    char encoding[32];     /* of texts, for iconv(3); empty: UTF-8 */
     char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */

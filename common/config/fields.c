@@ -120,6 +120,7 @@ static const struct dp_field data[] = {
     TEXT(dp_cluster_data, format, sizeof((struct dp_cluster_data *)0)->format - 1),
     INTEGER(dp_cluster_data, negatives, DP_FIELD_U32, 1, 1000),
     INTEGER(dp_cluster_data, window, DP_FIELD_U32, 1, 1000),
+    TEXT(dp_cluster_data, encoding, sizeof((struct dp_cluster_data *)0)->encoding - 1),
     TEXT(dp_cluster_data, label, sizeof((struct dp_cluster_data *)0)->label - 1),
     {.key = "categories",
      .type = DP_FIELD_TEXT,

@@ -110,6 +110,8 @@ static const struct dp_option options[] = {
     DP_OPTION_RARE("Data formats"),
     {"--format", "NAME", "data.format",
      "format of the data files; default auto: detected from the model and the first bytes"},
+    {"--encoding", "NAME", "data.encoding",
+     "encoding of texts, as latin1 or cp1252 ('iconv -l' lists them); default utf-8"},
     {"--window", "N", "data.window",
      "text for skipgram: greatest distance of two words that form a pair; default 5"},
     {"--categories", "NAMES", "data.categories",

@@ -28,6 +28,8 @@ static const struct dp_option options[] = {
      "(required)"},
     {"--data", "FILE", NULL, "examples in the format of the training data (required, unless --top is given)"},
     {"--data labels", "FILE", NULL, "labels of idx images; default: found by the name of the images"},
+    {"--encoding", "NAME", "data.encoding",
+     "encoding of --data, as utf-8 or latin1; default: that of the training"},
     {"--out", "FILE", NULL,
      "file for the scores, a line for each example; it appears once it is complete; default: standard "
      "output"},

@@ -213,6 +213,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .window = cluster->data.window,
         .label = cluster->data.label[0] ? cluster->data.label : NULL,
         .categories = cluster->data.categories[0] ? cluster->data.categories : NULL,
+        .encoding = cluster->data.encoding[0] ? cluster->data.encoding : NULL,
         .hash_bits = cluster->data.hash_bits,
         .cache = cluster->data.cache[0] ? cluster->data.cache : NULL,
         .index_base = cluster->data.index_base,

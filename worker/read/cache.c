@@ -19,7 +19,7 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Raise it when the layout of the file, or what a format decodes, changes. */
-#define VERSION     UINT64_C(7)
+#define VERSION     UINT64_C(8)
 #define SOURCES_MAX 3
 #define ARRAYS      7
 #define ALIGN       UINT64_C(64)
@@ -116,6 +116,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
     }
     sum = add_text(sum, format->name);
     sum = add_text(sum, o->label);
+    sum = add_text(sum, o->encoding);
     return add_text(sum, o->categories);
 }
 
@@ -352,7 +353,7 @@ static enum dp_status build(const struct dp_dataset_options *options, const stru
                             const struct cache_place *place, struct dp_content *out, struct dp_error *err)
 {
     struct dp_unpack *unpack = NULL;
-    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    enum dp_status st = dp_unpack_open_text(options->path, options->encoding, &unpack, err);
     if (st == DP_OK)
         st = format->load(options, unpack, out, err);
     dp_unpack_close(&unpack);

@@ -162,7 +162,7 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     struct dp_dataset_options o = *options;
     struct dp_error kept_why = {0};
     bool absent;
-    enum dp_status st = dp_unpack_open(o.path, &unpack, err),
+    enum dp_status st = dp_unpack_open_text(o.path, o.encoding, &unpack, err),
                    kept = st == DP_OK ? read_like(&o, &like, &absent, &kept_why) : DP_OK;
     if (st == DP_OK)
         st = dp_format_choose(&o, unpack, &dataset->format, err);
@@ -205,6 +205,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.negatives_path = dataset->options.like_path = NULL;
     dataset->options.columns_path = NULL;
     dataset->options.like = NULL;
+    dataset->options.encoding = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)

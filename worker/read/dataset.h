@@ -63,6 +63,7 @@ struct dp_dataset_options {
     const char *like_path;
     const struct dp_schema *like; /* the schema of the training file, instead of like_path; or NULL */
     const char *columns_path;     /* the same as a file; or NULL */
+    const char *encoding;         /* of texts, a name for iconv(3); NULL: UTF-8 */
     bool standardize;             /* csv: training numbers become (x - mean) / deviation; others by `like` */
     uint32_t hash_bits;           /* of a category's key, 1 .. 63; 0: 63 */
     const char *cache; /* directory of decoded files to map instead of decoding (cache.h); or NULL */

@@ -115,6 +115,9 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
         wanted(options, named ? *out : NULL, what);
         return dp_fail(err, DP_DATA, "%s: is empty: expected %s", options->path, what);
     }
+    if (options->encoding && *out == &dp_format_idx)
+        return dp_fail(err, DP_ARGUMENT, "%s: images have no encoding: leave --encoding (data.encoding) out",
+                       options->path);
     if (options->labels_path && !(*out)->labels_apart)
         return dp_fail(err, DP_ARGUMENT,
                        "%s: is not an idx file and has its own labels: leave out the labels file '%s'",

@@ -395,6 +395,7 @@ enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_opt
                              struct dp_unpack *unpack, struct dp_error *err)
 {
     struct pairs_reader r = {.pairs = pairs, .options = options};
+    dp_unpack_check_text(unpack);
     enum dp_status st =
         dp_lines_of(unpack, false, (struct dp_lines_sink){lists ? add_list : add_pair, &r}, err);
     if (st != DP_OK)
@@ -478,7 +479,9 @@ enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_d
     struct pairs_reader r = {.pairs = &ranked, .options = options, .held = pairs};
     enum dp_status st = DP_CONTENT_GROW(r.starts, pairs->count + 1, err);
     if (st == DP_OK)
-        st = dp_unpack_open(path, &unpack, err);
+        st = dp_unpack_open_text(path, options->encoding, &unpack, err);
+    if (st == DP_OK)
+        dp_unpack_check_text(unpack);
     if (st == DP_OK)
         st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_negatives, &r}, err);
     if (st == DP_OK && r.list < pairs->count)

@@ -123,7 +123,7 @@ enum dp_status dp_survey(const struct dp_dataset_options *options, struct dp_sch
     survey.counts = calloc(schema->columns, sizeof *survey.counts);
     if (!survey.counts)
         return dp_fail(err, DP_NOMEM, "%s: no memory for the means of its columns", options->path);
-    enum dp_status st = dp_tabular_read(options->format, options->path,
+    enum dp_status st = dp_tabular_read(options, options->path,
                                         (struct dp_tabular_sink){check_names, add_record, &survey}, err);
     if (st == DP_OK && options->labels != DP_LABELS_ANY) {
         st = end_labels(&survey, err);

@@ -44,13 +44,13 @@ enum dp_status dp_tabular_records(const char *format, struct dp_unpack *unpack, 
     return (found ? found : &dp_tabular_csv)->records(unpack, sink, err);
 }
 
-enum dp_status dp_tabular_read(const char *format, const char *path, struct dp_tabular_sink sink,
-                               struct dp_error *err)
+enum dp_status dp_tabular_read(const struct dp_dataset_options *options, const char *path,
+                               struct dp_tabular_sink sink, struct dp_error *err)
 {
     struct dp_unpack *unpack = NULL;
-    enum dp_status st = dp_unpack_open(path, &unpack, err);
+    enum dp_status st = dp_unpack_open_text(path, options->encoding, &unpack, err);
     if (st == DP_OK)
-        st = dp_tabular_records(format, unpack, sink, err);
+        st = dp_tabular_records(options->format, unpack, sink, err);
     dp_unpack_close(&unpack);
     return st;
 }

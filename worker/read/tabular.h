@@ -9,6 +9,7 @@
 #define DP_READ_TABULAR_H
 
 #include "worker/read/csv_record.h"
+#include "worker/read/dataset.h"
 #include "worker/read/unpack.h"
 
 struct dp_tabular_record {
@@ -42,8 +43,8 @@ const struct dp_tabular *dp_tabular_begins(const unsigned char *bytes, size_t le
 /* Visits all records of a file, by the format of this name or, without a known one, of its first bytes (else CSV). */
 enum dp_status dp_tabular_records(const char *format, struct dp_unpack *unpack, struct dp_tabular_sink sink,
                                   struct dp_error *err);
-/* The same of a file that is opened for it. */
-enum dp_status dp_tabular_read(const char *format, const char *path, struct dp_tabular_sink sink,
-                               struct dp_error *err);
+/* The same of a file that is opened for it, by the format and encoding of the options. */
+enum dp_status dp_tabular_read(const struct dp_dataset_options *options, const char *path,
+                               struct dp_tabular_sink sink, struct dp_error *err);
 
 #endif

@@ -160,7 +160,7 @@ enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, 
     struct dp_error last = {0};
     *out = (struct dp_tabular_header){.options = options};
     enum dp_status st =
-        dp_tabular_read(options->format, path, (struct dp_tabular_sink){read_names, look, out}, &last);
+        dp_tabular_read(options, path, (struct dp_tabular_sink){read_names, look, out}, &last);
     if (st == DP_STOPPING)
         st = DP_OK;
     if (st != DP_OK) {

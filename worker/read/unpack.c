@@ -1,5 +1,7 @@
 #include "worker/read/unpack.h"
 
+#include "worker/read/encoding.h"
+
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -9,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -22,11 +25,13 @@ struct dp_unpack {
     struct archive *archive; /* NULL for gzip */
     z_stream gzip;
     bool gzip_open;
-    bool ended;       /* the decoder asked for bytes past the file's end */
-    bool between;     /* gzip: between members, where the file may end */
-    bool at_end;      /* the last block was lent */
-    bool peeked;      /* next returns the block in `lent` */
-    bool begun;       /* a block was lent, so the next is not the start of the text */
+    bool ended;   /* the decoder asked for bytes past the file's end */
+    bool between; /* gzip: between members, where the file may end */
+    bool at_end;  /* the last block was lent */
+    bool peeked;  /* next returns the block in `lent` */
+    bool begun;   /* a block was lent, so the next is not the start of the text */
+    bool checked; /* next refuses what is no UTF-8 */
+    struct dp_encoding encoding;
     uint64_t read_at; /* bytes read so far */
     const unsigned char *lent;
     size_t lent_len;
@@ -237,6 +242,23 @@ static enum dp_status decoder_open(struct dp_unpack *unpack, struct dp_error *er
     return unpack->gzip_open ? DP_OK : broken(unpack, ENOMEM, NULL, err);
 }
 
+enum dp_status dp_unpack_open_text(const char *path, const char *encoding, struct dp_unpack **out,
+                                   struct dp_error *err)
+{
+    bool utf8 = !encoding || strcasecmp(encoding, "utf-8") == 0 || strcasecmp(encoding, "utf8") == 0;
+    enum dp_status st = dp_unpack_open(path, out, err);
+    if (st == DP_OK && !utf8)
+        st = dp_encoding_open(&(*out)->encoding, encoding, err);
+    if (st != DP_OK)
+        dp_unpack_close(out);
+    return st;
+}
+
+void dp_unpack_check_text(struct dp_unpack *unpack)
+{
+    unpack->checked = !unpack->encoding.iconv;
+}
+
 enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -270,13 +292,14 @@ void dp_unpack_close(struct dp_unpack **unpack)
         (void)inflateEnd(&u->gzip);
     if (u->fd >= 0)
         (void)close(u->fd);
+    dp_encoding_close(&u->encoding);
     free(u->path);
     free(u);
     *unpack = NULL;
 }
 
 /* The next block; 0 bytes at the end. */
-static enum dp_status next_block(struct dp_unpack *unpack, struct dp_error *err)
+static enum dp_status decompress(struct dp_unpack *unpack, struct dp_error *err)
 {
     unpack->lent_len = 0;
     if (unpack->at_end)
@@ -284,6 +307,30 @@ static enum dp_status next_block(struct dp_unpack *unpack, struct dp_error *err)
     enum dp_status st = unpack->archive ? archive_next(unpack, err) : gzip_next(unpack, err);
     unpack->at_end = st == DP_OK && unpack->lent_len == 0;
     return st;
+}
+
+static enum dp_status next_block(struct dp_unpack *unpack, struct dp_error *err)
+{
+    struct dp_encoding *encoding = &unpack->encoding;
+    if (!encoding->iconv)
+        return decompress(unpack, err);
+    encoding->text_len = 0;
+    while (encoding->text_len == 0) {
+        enum dp_status st = encoding->left == 0 ? decompress(unpack, err) : DP_OK;
+        if (st == DP_OK && encoding->left == 0 && unpack->lent_len == 0)
+            return dp_encoding_end(encoding, unpack->path, err);
+        if (encoding->left == 0) {
+            encoding->from = unpack->lent;
+            encoding->left = unpack->lent_len;
+        }
+        if (st == DP_OK)
+            st = dp_encoding_take(encoding, unpack->path, err);
+        if (st != DP_OK)
+            return st;
+    }
+    unpack->lent = encoding->text;
+    unpack->lent_len = encoding->text_len;
+    return DP_OK;
 }
 
 /* Skips a UTF-8 byte order mark at the start, which is not data. */
@@ -320,6 +367,9 @@ enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **by
 {
     enum dp_status st = dp_unpack_peek(unpack, bytes, len, err);
     unpack->peeked = false;
+    if (st == DP_OK && unpack->checked)
+        st = *len > 0 ? dp_encoding_check(&unpack->encoding, unpack->path, *bytes, *len, err)
+                      : dp_encoding_end(&unpack->encoding, unpack->path, err);
     return st;
 }
 

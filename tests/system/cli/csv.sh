@@ -136,6 +136,24 @@ tr ',.' ';,' <"$dir/train.csv" >"$dir/comma.csv"
 expect 2 "is a number with a comma: write a point" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/comma.csv" --label income
 expect 2 "--label NAME (data.label); its header is: age,capital" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/train.csv"
 
+# Text that is no UTF-8 is refused by line, or read by its encoding: the same weights, names that are UTF-8, the same scores of both files.
+sed '2,$s/private/privé/' "$dir/train.csv" >"$dir/utf8.csv"
+iconv -f utf-8 -t latin1 "$dir/utf8.csv" >"$dir/latin1.csv"
+line=$(grep -n -m 1 privé "$dir/utf8.csv" | cut -d: -f1)
+expect 2 "latin1.csv:$line: byte 0xe9 is no UTF-8: name the text's encoding (--encoding latin1" \
+    "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/latin1.csv" --label income
+expect 2 "--encoding 'latn1' is no encoding" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/latin1.csv" --label income \
+    --encoding latn1
+train "$dir/utf8.run" "$dir/utf8.csv" --no-overlap --epochs 1
+train "$dir/latin1.run" "$dir/latin1.csv" --no-overlap --epochs 1 --encoding latin1
+[ "$(digest "$dir/latin1.run")" = "$(digest "$dir/utf8.run")" ] || fail "other weights from Latin-1"
+grep -q 'work=privé' "$dir/latin1.run/current/names.tsv" || fail "a name from Latin-1 is no UTF-8"
+expect 0 "" "$downpour" predict --from "$dir/latin1.run" --data "$dir/latin1.csv"
+cp "$dir/out" "$dir/scores"
+unsaid "never trained"
+expect 0 "" "$downpour" predict --from "$dir/latin1.run" --data "$dir/utf8.csv" --encoding utf-8
+cmp -s "$dir/out" "$dir/scores" || fail "other scores of the file in UTF-8"
+
 # To be scored, libsvm text needs no labels; a file of another format than the training's is no data of this model.
 cut -d' ' -f2- "$dir/iris.svm" >"$dir/unlabelled.svm"
 expect 0 "" "$downpour" predict --from "$dir/iris.svm.run" --data "$dir/iris.svm"

@@ -85,6 +85,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(a->data.validation_share == b->data.validation_share);
     assert_string_equal(a->data.format, b->data.format);
     assert_string_equal(a->data.label, b->data.label);
+    assert_string_equal(a->data.encoding, b->data.encoding);
     assert_string_equal(a->data.categories, b->data.categories);
     assert_string_equal(a->data.cache, b->data.cache);
     assert_string_equal(a->data.columns, b->data.columns);
@@ -135,6 +136,7 @@ static void written_reads_back_equal(void **state)
         c->data.normalize = true;
         c->data.standardize = false;
         (void)snprintf(c->data.label_base, sizeof c->data.label_base, "1");
+        (void)snprintf(c->data.encoding, sizeof c->data.encoding, "latin1");
         c->data.negatives = c->data.window = c->data.hash_bits = 7;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");

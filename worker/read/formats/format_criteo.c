@@ -94,6 +94,12 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
     return st;
 }
 
+static enum dp_status read_lines(struct clicks *clicks, struct dp_unpack *unpack, struct dp_error *err)
+{
+    dp_unpack_check_text(unpack);
+    return dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, clicks}, err);
+}
+
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err)
 {
@@ -103,7 +109,7 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
         salt[i] = SALT + i;
     enum dp_status st = dp_columns_begin(&clicks.rows, options, out, INTEGERS, CATEGORIES, err);
     if (st == DP_OK)
-        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &clicks}, err);
+        st = read_lines(&clicks, unpack, err);
     return st == DP_OK ? dp_columns_end(&clicks.rows, salt, err) : st;
 }
 
@@ -121,9 +127,9 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
         st = dp_columns_name_number(options, &(struct dp_columns_name){column, i, i, SALT + i}, set, err);
     }
     if (st == DP_OK)
-        st = dp_unpack_open(options->path, &unpack, err);
+        st = dp_unpack_open_text(options->path, options->encoding, &unpack, err);
     if (st == DP_OK)
-        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &clicks}, err);
+        st = read_lines(&clicks, unpack, err);
     dp_unpack_close(&unpack);
     return st == DP_STOPPING ? DP_OK : st;
 }

@@ -208,7 +208,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
 {
     struct dp_unpack *unpack = NULL;
     struct dp_pairs pairs = {0};
-    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    enum dp_status st = dp_unpack_open_text(options->path, options->encoding, &unpack, err);
     if (st == DP_OK)
         st = dp_pairs_read(&pairs, options, content->facts[LISTS], unpack, err);
     if (st == DP_OK && digest_of(&pairs) != content->facts[WHOLE])

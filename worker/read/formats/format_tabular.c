@@ -323,7 +323,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
             st = dp_columns_name_number(options, &of, set, err);
     }
     if (st == DP_OK && categories)
-        st = dp_tabular_read(options->format, options->path,
+        st = dp_tabular_read(options, options->path,
                              (struct dp_tabular_sink){match_names, add_record, &tabular}, err);
     tabular_clear(&tabular);
     dp_schema_clear(&schema);

@@ -78,6 +78,7 @@ static enum dp_status read_words(struct words *w, struct dp_unpack *unpack, stru
     const unsigned char *bytes;
     size_t len = 1;
     enum dp_status st = DP_OK;
+    dp_unpack_check_text(unpack);
     while (st == DP_OK && len > 0) {
         st = dp_unpack_next(unpack, &bytes, &len, err);
         for (size_t i = 0; st == DP_OK && i < len; i++) {
@@ -219,7 +220,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
         return dp_fail(err, DP_NOMEM, "%s: no memory for its words", options->path);
     for (uint64_t i = 0; i < content->codes_len; i++)
         w.counts[content->codes[i]]++;
-    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    enum dp_status st = dp_unpack_open_text(options->path, options->encoding, &unpack, err);
     if (st == DP_OK)
         st = read_words(&w, unpack, err);
     dp_unpack_close(&unpack);

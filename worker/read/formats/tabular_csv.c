@@ -38,6 +38,7 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
 static enum dp_status records(struct dp_unpack *unpack, struct dp_tabular_sink sink, struct dp_error *err)
 {
     struct csv csv = {.sink = sink};
+    dp_unpack_check_text(unpack);
     enum dp_status st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_line, &csv}, err);
     dp_csv_record_clear(&csv.record);
     return st;

@@ -39,7 +39,8 @@ static enum dp_status next(void *self, const struct dp_tabular_record *record, s
 
 static enum dp_status read_all(const char *format, const char *path, struct seen *seen, struct dp_error *err)
 {
-    return dp_tabular_read(format, path, (struct dp_tabular_sink){names, next, seen}, err);
+    const struct dp_dataset_options options = {.format = format};
+    return dp_tabular_read(&options, path, (struct dp_tabular_sink){names, next, seen}, err);
 }
 
 /* {format, a file of it}: "a", "b" and two records; the first one's second cell is empty, the second one's first is "x y". */
