@@ -69,6 +69,9 @@ struct dp_cluster_data {
     char label[128];       /* csv: the name of its column */
     char encoding[32];     /* of texts, for iconv(3); empty: UTF-8 */
     char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
+    char ignore[1024];     /* csv: names of columns that are left out, "a,b" */
+    char id[128];          /* csv: the column that names rows; empty: none */
+    char missing[256];     /* csv: further texts of missing cells, "?,-" */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */
     char columns[DP_PATH_MAX + 1];

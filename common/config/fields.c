@@ -22,6 +22,11 @@
     {                                                                                                        \
         .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .max = len_max          \
     }
+#define TEXT_LIST(where, name)                                                                               \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .list = true,           \
+        .max = sizeof(((struct where *)0)->name) - 1                                                         \
+    }
 #define TEXT_REQUIRED(where, name, len_max)                                                                  \
     {                                                                                                        \
         .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .required = true,       \
@@ -122,11 +127,10 @@ static const struct dp_field data[] = {
     INTEGER(dp_cluster_data, window, DP_FIELD_U32, 1, 1000),
     TEXT(dp_cluster_data, encoding, sizeof((struct dp_cluster_data *)0)->encoding - 1),
     TEXT(dp_cluster_data, label, sizeof((struct dp_cluster_data *)0)->label - 1),
-    {.key = "categories",
-     .type = DP_FIELD_TEXT,
-     .offset = offsetof(struct dp_cluster_data, categories),
-     .list = true,
-     .max = sizeof((struct dp_cluster_data *)0)->categories - 1},
+    TEXT_LIST(dp_cluster_data, categories),
+    TEXT_LIST(dp_cluster_data, ignore),
+    TEXT(dp_cluster_data, id, sizeof((struct dp_cluster_data *)0)->id - 1),
+    TEXT_LIST(dp_cluster_data, missing),
     PATH(dp_cluster_data, columns),
     PATH(dp_cluster_data, names),
     PATH(dp_cluster_data, cache),

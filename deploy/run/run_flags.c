@@ -36,6 +36,9 @@ static const struct dp_option options[] = {
     {"--holdout negatives", "N", "data.holdout_negatives",
      "leave-one-out: also rank each item among this many sampled items; default 99"},
     {"--label", "NAME", "data.label", "CSV: name of the label's column"},
+    {"--ignore", "NAMES", "data.ignore", "CSV: columns that are left out, a,b,..."},
+    {"--id", "NAME", "data.id",
+     "CSV: a column that names rows: left out, and written by predict before a score"},
     DP_OPTION_HEADING("Training"),
     {"--epochs", "N", "training.epochs",
      "passes over the training data; default: by model and size\n0: 1 to 100, chosen from the model and "
@@ -116,6 +119,8 @@ static const struct dp_option options[] = {
      "text for skipgram: greatest distance of two words that form a pair; default 5"},
     {"--categories", "NAMES", "data.categories",
      "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
+    {"--missing", "TEXTS", "data.missing",
+     "CSV: further texts that say that a cell is missing, '?,-,n.a.'; an empty cell, NA, NaN and null do"},
     {"--hash-bits", "N", "data.hash_bits", "CSV, Criteo: hash categories to this many bits; default 63"},
     {"--top-k", "K", "training.top_k", "pairs: report recall@K and NDCG@K among all items; default 20"},
     {"--negatives", "N", "data.negatives", "pairs and text: items (words) sampled for each pair; default 4"},

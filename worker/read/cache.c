@@ -116,7 +116,9 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
     }
     sum = add_text(sum, format->name);
     sum = add_text(sum, o->label);
-    sum = add_text(sum, o->encoding);
+    const char *const texts[] = {o->encoding, o->ignore, o->id, o->missing};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        sum = add_text(sum, texts[i]);
     return add_text(sum, o->categories);
 }
 

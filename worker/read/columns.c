@@ -29,7 +29,7 @@ enum dp_status dp_columns_fit(const struct dp_dataset_options *o, uint32_t colum
             err, DP_ARGUMENT,
             "%s: has %" PRIu32
             " columns of categories%s%s%s, but the model takes numbers only: choose another model, or leave "
-            "them out of the file",
+            "them out (--ignore, data.ignore)",
             o->path, fields, open, why, close);
     if (o->form == DP_FORM_DENSE && columns != o->width)
         return dp_fail(err, DP_ARGUMENT,

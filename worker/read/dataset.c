@@ -205,7 +205,8 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.negatives_path = dataset->options.like_path = NULL;
     dataset->options.columns_path = NULL;
     dataset->options.like = NULL;
-    dataset->options.encoding = NULL;
+    dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;
+    dataset->options.missing = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
@@ -300,6 +301,15 @@ bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float 
     DP_ASSERT(example < content->examples);
     *out = content->labels[example];
     return true;
+}
+
+const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example)
+{
+    const struct dp_content *content = &dataset->content;
+    if (!dataset->options.keeps_ids || content->schema_len == 0 || !content->pixels)
+        return NULL; /* others have other things in these arrays */
+    DP_ASSERT(example + 1 < content->offsets_len);
+    return (const char *)content->pixels + content->offsets[example];
 }
 
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)

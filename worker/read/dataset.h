@@ -59,6 +59,10 @@ struct dp_dataset_options {
     const char *label;          /* csv: name of the label's column */
     /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers. */
     const char *categories;
+    const char *ignore;  /* csv: names of columns that are left out, "a,b"; NULL: none */
+    const char *id;      /* csv: a column that is left out too; or NULL */
+    bool keeps_ids;      /* with `scored`: for dp_dataset_id */
+    const char *missing; /* csv: texts of cells that count as missing, "?,-"; NULL: no further ones */
     /* csv: the file whose header and first lines determine the kinds of columns; NULL: `path` itself. */
     const char *like_path;
     const struct dp_schema *like; /* the schema of the training file, instead of like_path; or NULL */
@@ -115,6 +119,8 @@ enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_datas
 const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset);
 /* The label of an example, as in batches. False when labels are drawn as batches are filled. */
 bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out);
+/* The text that names an example of a file with keeps_ids, in the file's order; NULL: the file has no such column. Lent. */
+const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example);
 /* Digest of the file's content (labels, indices, values, in order, before mapping and scaling, whatever the
  * compression). It identifies the data of a training. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);

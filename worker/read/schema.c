@@ -13,10 +13,19 @@
 #define VERSION     2
 #define COLUMNS_MAX 65536u
 
-static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label"};
+static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label", "ignored", "id"};
 
 /* What a line can say, in the order of lines. */
-enum key { KEY_VERSION, KEY_NAMES = 2, KEY_KINDS, KEY_TRIMMED, KEY_MEANS, KEY_DEVIATIONS, KEY_END = 9 };
+enum key {
+    KEY_VERSION,
+    KEY_NAMES = 2,
+    KEY_KINDS,
+    KEY_TRIMMED,
+    KEY_MEANS,
+    KEY_DEVIATIONS,
+    KEY_MISSING = 9,
+    KEY_END
+};
 
 struct parser {
     struct dp_schema *schema;
@@ -62,7 +71,8 @@ static enum dp_status take_kinds(struct dp_schema *schema, enum key key, const s
         while (kind < DP_COLUMN_KINDS && !dp_cell_is(cells[i], kind_names[kind]))
             kind++;
         if (kind == DP_COLUMN_KINDS)
-            return dp_lines_unexpected("number, category or label", cells[i].at, cells[i].end, err);
+            return dp_lines_unexpected("number, category, label, ignored or id", cells[i].at, cells[i].end,
+                                       err);
         schema->column[i].kind = (enum dp_column_kind)kind;
     }
     return DP_OK;
@@ -98,19 +108,23 @@ static enum dp_status take_moments(struct dp_schema *schema, enum key key, const
     return DP_OK;
 }
 
-static enum dp_status take_classes(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
-                                   size_t count, struct dp_error *err)
+static enum dp_status take_texts(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                 size_t count, struct dp_error *err)
 {
-    (void)key;
+    bool missing = key == KEY_MISSING;
+    char ***text = missing ? &schema->missing_text : &schema->class_text;
+    uint32_t *taken = missing ? &schema->missing : &schema->classes;
     enum dp_status st = DP_OK;
-    schema->class_text = calloc(count + 1, sizeof *schema->class_text);
-    if (!schema->class_text)
-        return dp_fail(err, DP_NOMEM, "no memory for %zu classes", count);
+    *text = calloc(count + 1, sizeof **text);
+    if (!*text)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu texts", count);
     for (size_t i = 0; st == DP_OK && i < count; i++) {
-        st = take_text(cells[i], &schema->class_text[i], err);
-        schema->classes += st == DP_OK;
+        st = take_text(cells[i], &(*text)[i], err);
+        *taken += st == DP_OK;
     }
-    return st == DP_OK && count == 0 ? dp_fail(err, DP_DATA, "expected texts of labels") : st;
+    return st == DP_OK && count == 0
+               ? dp_fail(err, DP_DATA, "expected texts of %s", missing ? "missing cells" : "labels")
+               : st;
 }
 
 static enum dp_status take_number(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
@@ -152,8 +166,8 @@ static const struct {
                            struct dp_error *err);
 } keys[] = {{"version", take_number},     {"format", take_format},   {"names", take_names},
             {"kinds", take_kinds},        {"trimmed", take_nothing}, {"means", take_moments},
-            {"deviations", take_moments}, {"classes", take_classes}, {"label_base", take_number},
-            {"end", take_nothing}};
+            {"deviations", take_moments}, {"classes", take_texts},   {"label_base", take_number},
+            {"missing", take_texts},      {"end", take_nothing}};
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static bool has(const struct parser *p, enum key key)
@@ -188,7 +202,7 @@ static enum dp_status take_line(void *self, const char *at, const char *end, uin
         key++;
     if (key == KEYS)
         return dp_lines_unexpected(
-            "version, format, names, kinds, trimmed, means, deviations, classes, label_base or end",
+            "version, format, names, kinds, trimmed, means, deviations, classes, label_base, missing or end",
             record->cells[0].at, record->cells[0].end, err);
     if (p->lines == 1 && key != KEY_VERSION)
         return dp_fail(err, DP_DATA, "expected the file's version first");
@@ -222,6 +236,9 @@ static enum dp_status check(const struct parser *p, const char *name, struct dp_
     if (count[DP_COLUMN_LABEL] != 1)
         return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " labels among its columns: expected one", name,
                        count[DP_COLUMN_LABEL]);
+    if (count[DP_COLUMN_ID] > 1)
+        return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " ids among its columns: expected one", name,
+                       count[DP_COLUMN_ID]);
     if (count[DP_COLUMN_CATEGORY] > 0 && !has(p, KEY_TRIMMED)) {
         enum dp_status st = older("categories with the blanks around them", err);
         return dp_wrap(err, st, "%s", name);
@@ -278,6 +295,16 @@ static void put_quoted(const char *text, FILE *stream)
     (void)fputc('"', stream);
 }
 
+static void put_texts(const char *key, char *const *text, uint32_t count, FILE *stream)
+{
+    if (count == 0)
+        return;
+    (void)fputs(key, stream);
+    for (uint32_t i = 0; i < count; i++)
+        put_quoted(text[i], stream);
+    (void)fputc('\n', stream);
+}
+
 static void put_moments(const struct dp_schema *schema, bool deviations, FILE *stream)
 {
     for (uint32_t i = 0; i < schema->columns; i++) {
@@ -308,14 +335,10 @@ static void put(const struct dp_schema *schema, FILE *stream)
         put_moments(schema, deviations, stream);
         (void)fputc('\n', stream);
     }
-    if (schema->classes > 0) {
-        (void)fputs("classes", stream);
-        for (uint32_t i = 0; i < schema->classes; i++)
-            put_quoted(schema->class_text[i], stream);
-        (void)fputc('\n', stream);
-    }
+    put_texts("classes", schema->class_text, schema->classes, stream);
     if (schema->label_base > 0)
         (void)fprintf(stream, "label_base,%" PRIu32 "\n", schema->label_base);
+    put_texts("missing", schema->missing_text, schema->missing, stream);
     (void)fputs("end\n", stream);
 }
 
@@ -363,13 +386,40 @@ void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t
     }
 }
 
+enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell text, struct dp_error *err)
+{
+    char **grown = realloc(schema->missing_text, (schema->missing + 1) * sizeof *grown);
+    if (!grown)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " texts", schema->missing + 1);
+    schema->missing_text = grown;
+    enum dp_status st = take_text(text, &grown[schema->missing], err);
+    schema->missing += st == DP_OK;
+    return st;
+}
+
+bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell)
+{
+    bool missing = false;
+    for (uint32_t i = 0; !missing && i < schema->missing; i++)
+        missing = dp_cell_is(cell, schema->missing_text[i]);
+    return missing;
+}
+
+bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell)
+{
+    return dp_cell_is_missing(cell) || dp_schema_says_missing(schema, cell);
+}
+
 void dp_schema_clear(struct dp_schema *schema)
 {
     for (uint32_t i = 0; schema->column && i < schema->columns; i++)
         free(schema->column[i].name);
     for (uint32_t i = 0; schema->class_text && i < schema->classes; i++)
         free(schema->class_text[i]);
+    for (uint32_t i = 0; schema->missing_text && i < schema->missing; i++)
+        free(schema->missing_text[i]);
     free(schema->column);
     free(schema->class_text);
+    free(schema->missing_text);
     *schema = (struct dp_schema){0};
 }

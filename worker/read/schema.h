@@ -2,9 +2,10 @@
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
  * Format    A CSV of lines that begin with a key: version (2), format, names, kinds (number, category,
- *           label), trimmed (categories are read without the blanks around them: with categories it must be
+ *           label, ignored, id), trimmed (categories are read without the blanks around them: with categories it must be
  *           there), means and deviations (of numbers; empty for others; absent: not standardized),
- *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0), end
+ *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0), missing
+ *           (texts; absent: none), end
  *           (without which the file is truncated). Names, kinds, means and deviations have a cell for each
  *           column; names and classes are quoted. Files of older builds, without `trimmed` or of version 1, are
  *           refused.
@@ -16,6 +17,7 @@
 #define DP_READ_SCHEMA_H
 
 #include "common/base/status.h"
+#include "worker/read/csv_record.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +25,15 @@
 
 #define DP_LABEL_BASE_MAX ((uint32_t)1 << 24)
 
-enum dp_column_kind { DP_COLUMN_NUMBER, DP_COLUMN_CATEGORY, DP_COLUMN_LABEL, DP_COLUMN_KINDS };
+/* IGNORED and ID are not trained on; a prediction names its rows by the ID. */
+enum dp_column_kind {
+    DP_COLUMN_NUMBER,
+    DP_COLUMN_CATEGORY,
+    DP_COLUMN_LABEL,
+    DP_COLUMN_IGNORED,
+    DP_COLUMN_ID,
+    DP_COLUMN_KINDS
+};
 
 struct dp_schema_column {
     char *name;
@@ -39,6 +49,9 @@ struct dp_schema {
     uint32_t classes;
     char **class_text;   /* [classes]; NULL: labels are numbers */
     uint32_t label_base; /* the number of class 0 */
+    uint32_t missing;
+    char **
+        missing_text; /* [missing]: cells that say that there is no number or category, as an empty one does */
 };
 
 /* name: of the text, for messages. */
@@ -47,6 +60,10 @@ enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, s
 enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, struct dp_error *err);
 /* The caller frees *text. */
 enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err);
+enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell text, struct dp_error *err);
+/* Whether a cell without blanks around it is one of missing_text; or that, or dp_cell_is_missing. */
+bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell);
+bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell);
 /* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)"; "" when they are numbers from
  * 0 (or -1). classes: how many there may be; binary: two, the second positive. */
 void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,

@@ -22,7 +22,8 @@ static void add_number(struct survey *survey, uint32_t i, struct dp_cell cell)
 {
     struct dp_schema_column *column = &survey->schema->column[i];
     double x;
-    if (dp_cell_is_missing(cell) || dp_number_f64(cell.at, cell.end, &x) != cell.end || !isfinite((float)x))
+    if (dp_schema_is_missing(survey->schema, cell) || dp_number_f64(cell.at, cell.end, &x) != cell.end ||
+        !isfinite((float)x))
         return;
     double before = x - column->mean;
     column->mean += before / (double)++survey->counts[i];
@@ -35,7 +36,7 @@ static enum dp_status add_label(struct survey *survey, struct dp_cell cell, uint
     const struct dp_dataset_options *o = survey->options;
     uint32_t max = o->labels == DP_LABELS_BINARY ? 2 : o->classes;
     float label = 0, mapped;
-    if (dp_cell_is_missing(cell))
+    if (dp_schema_is_missing(survey->schema, cell))
         return dp_lines_unexpected("a label", cell.at, cell.end, err);
     bool number = dp_number_f32(cell.at, cell.end, &label) == cell.end;
     survey->text = survey->text || !number;

@@ -50,23 +50,64 @@ static struct dp_schema_column *find_column(struct dp_tabular_header *header, st
     return place == UINT32_MAX ? NULL : &header->schema.column[place];
 }
 
-/* "a,b": a name cannot have a comma in it. */
-static enum dp_status name_categories(struct dp_tabular_header *header, struct dp_error *err)
+static enum dp_status set_kind(struct dp_tabular_header *header, struct dp_cell name,
+                               enum dp_column_kind kind, const char *flag, struct dp_error *err)
 {
-    for (const char *at = header->options->categories; *at;) {
+    static const char *const is[DP_COLUMN_KINDS] = {[DP_COLUMN_CATEGORY] = "a category",
+                                                    [DP_COLUMN_LABEL] = "the label",
+                                                    [DP_COLUMN_IGNORED] = "ignored",
+                                                    [DP_COLUMN_ID] = "the id"};
+    struct dp_schema_column *column = find_column(header, name);
+    if (!column)
+        return dp_tabular_header_no_such(&header->schema, flag, name, "this file", err);
+    if (column->kind != DP_COLUMN_NUMBER && column->kind != kind)
+        return dp_fail(err, DP_DATA, "column '%s' is %s and cannot be %s too", dp_cell_show(name).text,
+                       is[column->kind], is[kind]);
+    column->kind = kind;
+    return DP_OK;
+}
+
+/* Each text of "a,b", without the blanks around it: none has a comma in it. */
+static enum dp_status each_text(const char *list, struct dp_tabular_header *header, enum dp_column_kind kind,
+                                const char *flag, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (const char *at = list; at && st == DP_OK && *at;) {
         size_t len = strcspn(at, ",");
-        struct dp_cell name = dp_cell_trim((struct dp_cell){at, at + len});
-        struct dp_schema_column *column = find_column(header, name);
-        if (!column)
-            return dp_tabular_header_no_such(&header->schema, "--categories (data.categories) names", name,
-                                             "this file", err);
-        if (column->kind == DP_COLUMN_LABEL)
-            return dp_fail(err, DP_DATA, "column '%s' is the label and cannot be a category too",
-                           dp_cell_show(name).text);
-        column->kind = DP_COLUMN_CATEGORY;
+        struct dp_cell text = dp_cell_trim((struct dp_cell){at, at + len});
+        st = kind == DP_COLUMN_KINDS ? dp_schema_add_missing(&header->schema, text, err)
+                                     : set_kind(header, text, kind, flag, err);
         at += len + (at[len] == ',');
     }
-    return DP_OK;
+    return st;
+}
+
+static bool has_features(const struct dp_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->columns; i++)
+        if (schema->column[i].kind == DP_COLUMN_NUMBER || schema->column[i].kind == DP_COLUMN_CATEGORY)
+            return true;
+    return false;
+}
+
+/* What the options say of columns, the label's first. */
+static enum dp_status name_kinds(struct dp_tabular_header *header, struct dp_error *err)
+{
+    const struct dp_dataset_options *o = header->options;
+    enum dp_status st =
+        set_kind(header, dp_cell_of(o->label), DP_COLUMN_LABEL, "--label (data.label) is", err);
+    if (st == DP_OK && o->id)
+        st = set_kind(header, dp_cell_of(o->id), DP_COLUMN_ID, "--id (data.id) is", err);
+    if (st == DP_OK)
+        st = each_text(o->ignore, header, DP_COLUMN_IGNORED, "--ignore (data.ignore) names", err);
+    if (st == DP_OK)
+        st =
+            each_text(o->categories, header, DP_COLUMN_CATEGORY, "--categories (data.categories) names", err);
+    if (st == DP_OK && (o->ignore || o->id) && !has_features(&header->schema))
+        return dp_fail(
+            err, DP_DATA,
+            "no column is left to train on, without the label, --ignore and --id (data.ignore, data.id)");
+    return st == DP_OK ? each_text(o->missing, header, DP_COLUMN_KINDS, NULL, err) : st;
 }
 
 /* One more column; its name must be a new one. */
@@ -87,7 +128,6 @@ static enum dp_status add_column(struct dp_tabular_header *header, struct dp_cel
 static enum dp_status read_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
     struct dp_tabular_header *header = self;
-    const struct dp_cell label = dp_cell_of(header->options->label);
     if (record->count > COLUMNS_MAX)
         return dp_fail(err, DP_DATA, "more than %u columns", COLUMNS_MAX);
     header->schema.column = calloc(record->count, sizeof *header->schema.column);
@@ -97,13 +137,7 @@ static enum dp_status read_names(void *self, const struct dp_tabular_record *rec
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < record->count; i++)
         st = add_column(header, dp_cell_trim(record->cells[i]), err);
-    if (st != DP_OK)
-        return st;
-    struct dp_schema_column *named = find_column(header, label);
-    if (!named)
-        return dp_tabular_header_no_such(&header->schema, "--label (data.label) is", label, "this file", err);
-    named->kind = DP_COLUMN_LABEL;
-    return header->options->categories ? name_categories(header, err) : DP_OK;
+    return st == DP_OK ? name_kinds(header, err) : st;
 }
 
 /* "1,5" and "1.234,5": taken for texts, such numbers would be as many categories. */
@@ -134,7 +168,8 @@ static enum dp_status look(void *self, const struct dp_tabular_record *record, s
         struct dp_tabular_header_by *by = &header->by[i];
         /* One out of range is a number, to be refused by its line: it makes no categories of the others. */
         bool number = dp_number_end(cell.at, cell.end) == cell.end;
-        if (column->kind == DP_COLUMN_LABEL || dp_cell_is_missing(cell))
+        if ((column->kind != DP_COLUMN_NUMBER && column->kind != DP_COLUMN_CATEGORY) ||
+            dp_schema_is_missing(&header->schema, cell))
             continue;
         by->numbers += number;
         by->texts += !number;

@@ -47,6 +47,7 @@ struct lines {
     FILE *stream;
     const char *path, *data;
     const struct dp_job *job;
+    const struct dp_dataset *dataset;
 };
 
 /* Rows are counted from 1. */
@@ -73,6 +74,11 @@ static enum dp_status write_lines(void *context, const struct dp_batch *batch, c
     for (uint32_t i = 0; st == DP_OK && i < batch->examples && !ferror(lines->stream); i++) {
         const float *row = output + (size_t)i * width;
         st = check_row(lines, first + i + 1, row, width, err);
+        const char *id = dp_dataset_id(lines->dataset, first + i);
+        if (st == DP_OK && id) {
+            dp_vocab_print(lines->stream, id, false);
+            (void)fputc('\t', lines->stream);
+        }
         if (st == DP_OK)
             dp_predict_line(lines->stream, lines->job->model.labels, row, width);
     }
@@ -88,7 +94,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     struct dp_atomic_file file = {0};
     struct dp_dataset_options options = dp_job_data(job, data, labels, false);
     options.labels = DP_LABELS_ANY;
-    options.scored = true;
+    options.scored = options.keeps_ids = true;
     options.cache = NULL; /* read once */
     const char *columns = job->cluster->data.columns;
     options.columns_path = columns[0] ? columns : NULL;
@@ -101,7 +107,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
         st = dp_atomic_file_open(out, &file, err);
     if (st != DP_OK)
         goto done;
-    struct lines lines = {.stream = file.stream, .path = out, .data = data, .job = job};
+    struct lines lines = {.stream = file.stream, .path = out, .data = data, .job = job, .dataset = dataset};
     const struct dp_scan scan = {.job = job,
                                  .data = dataset,
                                  .offset = 0,

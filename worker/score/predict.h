@@ -1,6 +1,7 @@
 /* Predict: the trained model's answer for each example of a file, one line each, in the file's order:
  *     binary      the probability of 1        class   the probabilities of all classes, blanks between
  *     regression  the value
+ *     with a column of ids (data.id) that the file has: the id and a tab before it
   * with nine digits, so that an f32 reads back exactly. The labels of the file are ignored.
  * Promise   The file is complete or absent. Tables are not created: DP_NOT_FOUND when one is missing.
  * Failure   DP_NOT_FINITE: the weights give an example a score that is NaN or infinite. */

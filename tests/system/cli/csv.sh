@@ -82,6 +82,17 @@ expect 0 "" "$downpour" predict --from "$dir/text" --data "$dir/other.csv" # its
 cmp -s "$dir/out" "$dir/scores" || fail "other scores where labels are other texts"
 expect 2 "other.csv:2: column 'income': label 'no': expected one of the training file's: '<=50K', '>50K'" \
     "$downpour" run --dir "$dir/other" --model logistic --train "$dir/text.csv" --test "$dir/other.csv" --label income
+# Columns that are left out change no weight; the scores of further data have the ids, where it has that column.
+awk -F, -v OFS=, 'NR == 1 { print "key", $0, "note" } NR > 1 { sub("NA", "?"); print "r" NR, $0, NR % 7 }' "$dir/text.csv" >"$dir/ids.csv"
+awk -F, -v OFS=, 'NR == 1 { print $0, "key" } NR > 1 { print $0, "row " NR }' "$dir/text.test.csv" >"$dir/ids.test.csv"
+train "$dir/ids" "$dir/ids.csv" --test "$dir/text.test.csv" --no-overlap --epochs 2 --ignore note --id key --missing '?,-'
+[ "$(digest "$dir/ids")" = "$first" ] || fail "other weights with columns that are left out"
+expect 0 "" "$downpour" predict --from "$dir/ids" --data "$dir/text.test.csv"
+cmp -s "$dir/out" "$dir/scores" || fail "other scores with columns that were left out"
+expect 0 "" "$downpour" predict --from "$dir/ids" --data "$dir/ids.test.csv"
+awk '{ print "row " NR + 1 "\t" $0 }' "$dir/scores" | cmp -s "$dir/out" - || fail "scores without their ids"
+expect 2 "column 'income' is the label and cannot be ignored too" "$downpour" run --dir "$dir/bad" --model logistic \
+    --train "$dir/ids.csv" --label income --ignore note,income
 # Several, and numbers from 1, as classes.
 python3 - "$dir" <<'PY'
 import random, sys

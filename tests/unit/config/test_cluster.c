@@ -86,6 +86,9 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.format, b->data.format);
     assert_string_equal(a->data.label, b->data.label);
     assert_string_equal(a->data.encoding, b->data.encoding);
+    assert_string_equal(a->data.ignore, b->data.ignore);
+    assert_string_equal(a->data.id, b->data.id);
+    assert_string_equal(a->data.missing, b->data.missing);
     assert_string_equal(a->data.categories, b->data.categories);
     assert_string_equal(a->data.cache, b->data.cache);
     assert_string_equal(a->data.columns, b->data.columns);
@@ -137,6 +140,9 @@ static void written_reads_back_equal(void **state)
         c->data.standardize = false;
         (void)snprintf(c->data.label_base, sizeof c->data.label_base, "1");
         (void)snprintf(c->data.encoding, sizeof c->data.encoding, "latin1");
+        (void)snprintf(c->data.ignore, sizeof c->data.ignore, "a,b c");
+        (void)snprintf(c->data.id, sizeof c->data.id, "key, \"1\"");
+        (void)snprintf(c->data.missing, sizeof c->data.missing, "?,-");
         c->data.negatives = c->data.window = c->data.hash_bits = 7;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");

@@ -28,8 +28,9 @@ struct tabular {
     uint32_t *column_of; /* [cells]: which column of the training file a cell is */
     size_t cells;
     struct dp_columns rows;
-    bool labelled;
-    struct dp_name_set *naming; /* the records are looked at for this only */
+    bool labelled, identified;      /* its examples have labels, and ids that are kept */
+    uint64_t ids_max, id_bytes_max; /* for which there is memory */
+    struct dp_name_set *naming;     /* the records are looked at for this only */
     /* Of the numbers, by place: */
     uint64_t *salt;
     double *mean, *deviation;
@@ -58,13 +59,48 @@ static enum dp_status match_names(void *self, const struct dp_tabular_record *re
         }
     }
     for (uint32_t i = 0; st == DP_OK && i < schema->columns; i++) {
-        bool label = schema->column[i].kind == DP_COLUMN_LABEL;
+        enum dp_column_kind kind = schema->column[i].kind;
+        bool label = kind == DP_COLUMN_LABEL, unused = kind == DP_COLUMN_IGNORED || kind == DP_COLUMN_ID;
         tabular->labelled |= seen[i] && label;
-        if (!seen[i] && !(tabular->options->scored && label))
+        tabular->identified |= seen[i] && kind == DP_COLUMN_ID && tabular->options->keeps_ids;
+        if (!seen[i] && !unused && !(tabular->options->scored && label))
             st = dp_fail(err, DP_DATA, "column '%s' of the training file is missing", schema->column[i].name);
     }
     free(seen);
     return st;
+}
+
+/* NA is a text as others are; one of --missing is an empty cell. */
+static struct dp_cell category_of(const struct dp_schema *schema, struct dp_cell cell)
+{
+    if (dp_schema_says_missing(schema, cell))
+        cell.at = cell.end;
+    return cell;
+}
+
+/* content, of scored files:  pixels   the ids, each with a NUL
+ *                            offsets  [examples + 1], where they begin */
+static enum dp_status keep_id(struct tabular *tabular, struct dp_cell cell, struct dp_error *err)
+{
+    struct dp_content *content = tabular->rows.content;
+    uint64_t row = content->examples - 1, at = content->pixels_len, len = (uint64_t)(cell.end - cell.at);
+    enum dp_status st = DP_OK;
+    if (row + 2 > tabular->ids_max) {
+        st = DP_CONTENT_GROW(content->offsets, row * 2 + 1024, err);
+        tabular->ids_max = row * 2 + 1024;
+    }
+    if (st == DP_OK && at + len + 1 > tabular->id_bytes_max) {
+        tabular->id_bytes_max = (at + len + 1) * 2;
+        st = DP_CONTENT_GROW(content->pixels, tabular->id_bytes_max, err);
+    }
+    if (st != DP_OK)
+        return st;
+    memcpy(content->pixels + at, cell.at, len);
+    content->pixels[at + len] = '\0';
+    content->offsets[row] = at;
+    content->offsets[row + 1] = content->pixels_len = at + len + 1;
+    content->offsets_len = row + 2;
+    return DP_OK;
 }
 
 static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_cell cell, struct dp_error *err)
@@ -73,14 +109,25 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
     const struct tabular_place *place = &tabular->place[i];
     cell = dp_cell_trim(cell);
     enum dp_status st = DP_OK;
-    if (column->kind == DP_COLUMN_CATEGORY) {
+    switch (column->kind) {
+    case DP_COLUMN_CATEGORY:
+        cell = category_of(tabular->schema, cell);
         dp_columns_category(&tabular->rows, place->place, place->salt, cell.at, (size_t)(cell.end - cell.at));
-    } else if (column->kind ==
-               DP_COLUMN_LABEL) /* where it is only scored, whatever stands there is no label */
+        break;
+    case DP_COLUMN_LABEL: /* where it is only scored, whatever stands there is no label */
         st = dp_columns_label(&tabular->rows, tabular->options->scored ? cell.end : cell.at, cell.end, err);
-    else
-        st = dp_columns_number(&tabular->rows, place->place, dp_cell_is_missing(cell) ? cell.end : cell.at,
-                               cell.end, NULL, err);
+        break;
+    case DP_COLUMN_NUMBER:
+        st = dp_columns_number(&tabular->rows, place->place,
+                               dp_schema_is_missing(tabular->schema, cell) ? cell.end : cell.at, cell.end,
+                               NULL, err);
+        break;
+    case DP_COLUMN_ID:
+        return tabular->identified ? keep_id(tabular, cell, err) : DP_OK;
+    case DP_COLUMN_IGNORED:
+    case DP_COLUMN_KINDS:
+        break;
+    }
     if (st != DP_OK && column->kind == DP_COLUMN_NUMBER)
         return dp_wrap(err, st, "column '%s' (%s)", column->name,
                        tabular->options->scored ? "numbers in training"
@@ -95,7 +142,7 @@ static enum dp_status name_cells(struct tabular *tabular, const struct dp_tabula
     for (size_t i = 0; st == DP_OK && i < tabular->cells; i++) {
         uint32_t c = tabular->column_of[i];
         const struct dp_schema_column *column = &tabular->schema->column[c];
-        struct dp_cell cell = dp_cell_trim(record->cells[i]);
+        struct dp_cell cell = category_of(tabular->schema, dp_cell_trim(record->cells[i]));
         const struct dp_columns_name of = {column->name, tabular->place[c].place, c, tabular->place[c].salt};
         if (column->kind == DP_COLUMN_CATEGORY)
             st = dp_columns_name_category(tabular->options, &of, cell.at, (size_t)(cell.end - cell.at),

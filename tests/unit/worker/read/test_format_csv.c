@@ -98,6 +98,86 @@ static void named_categories(void **state)
         "found 'Rome'");
 }
 
+static struct dp_dataset *open_text(struct dp_dataset_options options, const char *text)
+{
+    options.path = write_text("further", text);
+    return formats_open(&options);
+}
+
+/* Columns that are left out change nothing but the names of rows; a further file may lack them. */
+static void columns_are_left_out(void **state)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.standardize = true;
+    options.path = write_text("plain", "y,a,c\n1,3,Rome\n0,5,Oslo\n");
+    const struct dp_dataset *plain = formats_open(&options);
+    options.ignore = "note, title";
+    options.id = "key";
+    options.path = write_text("more", "key,y,title,a,note,c\nr 1,1,x,3,2,Rome\n\"r\t2\",0,?,5,,Oslo\n");
+    const struct dp_dataset *more = formats_open(&options);
+    formats_same(more, plain, 0);
+    assert_null(dp_dataset_id(more, 0));
+    const struct dp_schema *schema = dp_dataset_schema(more);
+    assert_true(schema->column[0].kind == DP_COLUMN_ID && schema->column[2].kind == DP_COLUMN_IGNORED &&
+                schema->column[4].kind == DP_COLUMN_IGNORED);
+    options = options_of(DP_FORM_SPARSE);
+    options.like = schema;
+    options.scored = options.keeps_ids = true;
+    const struct dp_dataset *scored = open_text(options, "a,c,key\n3,Rome,\n5,Oslo,r\t2\n");
+    assert_string_equal(dp_dataset_id(scored, 0), "");
+    assert_string_equal(dp_dataset_id(scored, 1), "r\t2");
+    const struct dp_dataset *unnamed = open_text(options, "a,c\n3,Rome\n5,Oslo\n");
+    assert_null(dp_dataset_id(unnamed, 1));
+}
+
+static void columns_that_cannot_be_left_out(void **state)
+{
+    static const struct {
+        const char *ignore, *id, *words;
+    } bad[] = {
+        {"a,y", NULL, "column 'y' is the label and cannot be ignored too"},
+        {NULL, "y", "column 'y' is the label and cannot be the id too"},
+        {"b", "b", "column 'b' is the id and cannot be ignored too"},
+        {"c", NULL, "column 'c' is ignored and cannot be a category too"},
+        {"d", NULL,
+         "--ignore (data.ignore) names 'd', which is no column of this file; there are: y, a, b, c"},
+        {NULL, "d", "--id (data.id) is 'd', which is no column of this file"},
+        {"a,b", "c", "column 'c' is the id and cannot be a category too"},
+    };
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.categories = "c";
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        options.ignore = bad[i].ignore;
+        options.id = bad[i].id;
+        formats_refused(options, "y,a,b,c\n1,2,3,4\n", 1, DP_DATA, bad[i].words);
+    }
+    options.categories = NULL;
+    options.ignore = "a,b";
+    options.id = "c";
+    formats_refused(options, "y,a,b,c\n1,2,3,4\n", 1, DP_DATA, "no column is left to train on");
+}
+
+/* Further texts of missing cells are those of an empty one, in numbers and in categories, here and in a further file. */
+static void texts_of_missing_cells(void **state)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.standardize = true;
+    options.path = write_text("plain", "y,a,c\n1,3,Rome\n0,,\n1,5,NA\n0,NA,Oslo\n");
+    const struct dp_dataset *plain = formats_open(&options);
+    options.missing = "?, n.a.";
+    options.path = write_text("texts", "y,a,c\n1,3,Rome\n0,?,n.a.\n1,5,NA\n0,NA,Oslo\n");
+    const struct dp_dataset *texts = formats_open(&options);
+    formats_same(texts, plain, 0);
+    options = options_of(DP_FORM_SPARSE);
+    options.like = dp_dataset_schema(plain);
+    const struct dp_dataset *a = open_text(options, "y,a,c\n1,,\n0,3,\n");
+    options.like = dp_dataset_schema(texts);
+    formats_same(open_text(options, "y,a,c\n1,n.a.,?\n0,3,?\n"), a, 0);
+    options.like = NULL;
+    options.missing = "?";
+    formats_refused(options, "y,a\n1,2\n?,2\n", 3, DP_DATA, "column 'y': expected a label");
+}
+
 /* The training file says what the columns are: a test file may have them in another order, and only numbers in a column
  * of categories. */
 static void a_test_file_is_like_the_training_file(void **state)
@@ -382,6 +462,9 @@ int main(void)
         FILES_TEST(columns_are_told_apart),
         FILES_TEST(numbers_alone),
         FILES_TEST(named_categories),
+        FILES_TEST(columns_are_left_out),
+        FILES_TEST(columns_that_cannot_be_left_out),
+        FILES_TEST(texts_of_missing_cells),
         FILES_TEST(a_test_file_is_like_the_training_file),
         FILES_TEST(bad_kept_columns_are_refused),
         FILES_TEST(kept_columns_are_those_of_the_training_file),

@@ -11,13 +11,14 @@
 
 static const char csv[] = "version,2\n"
                           "format,csv\n"
-                          "names,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"\x1f\x8b\"\n"
-                          "kinds,label,number,category,number\n"
+                          "names,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"\x1f\x8b\",\"key\",\"x\"\n"
+                          "kinds,label,number,category,number,id,ignored\n"
                           "trimmed\n"
-                          "means,,0.10000000000000001,,-3.4028234663852886e+38\n"
-                          "deviations,,4.9406564584124654e-324,,0\n"
+                          "means,,0.10000000000000001,,-3.4028234663852886e+38,,\n"
+                          "deviations,,4.9406564584124654e-324,,0,,\n"
                           "classes,\"<=50K\",\">50K, or \"\"so\"\"\",\"\"\n"
                           "label_base,16777216\n"
+                          "missing,\"?\",\"n.a.\"\n"
                           "end\n";
 
 static struct dp_schema parse(const char *text)
@@ -53,7 +54,11 @@ static void what_is_written_is_read(void **state)
 {
     struct dp_schema schema = parse(csv);
     assert_string_equal(schema.format, "csv");
-    assert_int_equal(schema.columns, 4);
+    assert_int_equal(schema.columns, 6);
+    assert_true(schema.column[4].kind == DP_COLUMN_ID && schema.column[5].kind == DP_COLUMN_IGNORED);
+    assert_true(dp_schema_is_missing(&schema, dp_cell_of("n.a.")) &&
+                dp_schema_is_missing(&schema, dp_cell_of("NA")) &&
+                !dp_schema_says_missing(&schema, dp_cell_of("NA")));
     assert_string_equal(schema.column[1].name, "a,\"b\"\n");
     assert_int_equal(schema.column[2].kind, DP_COLUMN_CATEGORY);
     assert_true(schema.standardized);
@@ -113,7 +118,7 @@ static void damage_is_named(void **state)
         {"version,2\nformat,csv\nnames,\"y\",\"a\"\nkinds,label\n",
          "expected one line with the kinds of 2 columns"},
         {"version,2\nformat,csv\nnames,\"y\"\nkinds,numbe\n",
-         "expected number, category or label, found 'numbe'"},
+         "expected number, category, label, ignored or id, found 'numbe'"},
         {HEAD "mean,,1\n", "kept:5: expected version, format, names, kinds, trimmed, means"},
         {HEAD "trimmed,1\n", "expected nothing after it"},
         {HEAD "means,,1\nend\n", "lacks the line of the deviations"},
@@ -127,6 +132,9 @@ static void damage_is_named(void **state)
         {HEAD "means,,\n", "expected a mean, found ''"},
         {HEAD "means,,1\ndeviations,,-1\n", "expected a deviation, found '-1'"},
         {HEAD "classes\n", "expected texts of labels"},
+        {HEAD "missing\n", "expected texts of missing cells"},
+        {"version,2\nformat,csv\nnames,\"y\",\"a\",\"b\"\nkinds,label,id,id\nend\n",
+         "has 2 ids among its columns"},
         {HEAD "label_base,16777217\n", "expected one integer up to 16777216"},
         {HEAD "label_base,1,2\n", "expected one integer"},
         {HEAD "end,\n", "expected nothing after it"},
