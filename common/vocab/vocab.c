@@ -120,16 +120,18 @@ void dp_vocab_print(FILE *stream, const char *text, bool blanks)
     }
 }
 
-bool dp_vocab_is_of(const char *path, uint32_t run, uint64_t source)
+bool dp_vocab_head(const char *path, uint32_t *run, uint64_t *source)
 {
-    char wanted[HEAD_MAX], found[HEAD_MAX] = "";
+    char line[HEAD_MAX], found[HEAD_MAX] = "";
     FILE *file = fopen(path, "re");
     if (!file)
         return false;
-    (void)head_of(wanted, run, source);
-    bool same = fgets(found, sizeof found, file) && strcmp(wanted, found) == 0;
+    bool read = fgets(found, sizeof found, file) &&
+                sscanf(found, TITLE "\trun %" SCNu32 "\tsource %16" SCNx64, run, source) == 2;
+    if (read)
+        (void)head_of(line, *run, *source);
     (void)fclose(file);
-    return same;
+    return read && strcmp(line, found) == 0;
 }
 
 /* ---- reading */
@@ -150,7 +152,8 @@ struct dp_vocab {
 static enum dp_status damaged(const char *path, const char *what, struct dp_error *err)
 {
     return dp_fail(err, DP_DATA,
-                   "'%s' %s: bring back the file that the training wrote, or train again with the same data",
+                   "'%s' %s: bring back the file that the training wrote; or remove it and train again "
+                   "(--continue), which names the keys of that data alone",
                    path, what);
 }
 
@@ -307,6 +310,38 @@ static enum dp_status read_lines(struct dp_vocab *v, const char *path, uint32_t 
     }
     if (st == DP_OK && (first || names != v->count))
         st = damaged(path, "has another number of names than it says", err);
+    return st;
+}
+
+/* The lines of names are the same in both, so that nothing is looked up or sorted. */
+enum dp_status dp_vocab_copy(const char *from, const char *to, uint32_t of, struct dp_error *err)
+{
+    struct dp_vocab v = {0}; /* the bytes alone */
+    struct dp_vocab_writer *w = NULL;
+    uint64_t names = 0, source;
+    uint32_t run = of;
+    size_t len = 0;
+    enum dp_status st = read_all(from, &v.bytes, &len, err);
+    if (st == DP_OK)
+        st = read_end(&v, &len, &names, from, err);
+    if (st == DP_OK)
+        st = read_head(v.bytes, dp_vocab_head(from, &run, &source) && run < of ? run : of, from, err);
+    if (st == DP_OK)
+        st = dp_vocab_begin(to, of, DP_VOCAB_EARLIER, &w, err);
+    const char *line = v.bytes, *stop = v.bytes + len;
+    for (bool first = true; st == DP_OK && line < stop; first = false) {
+        const char *end = (const char *)memchr(line, '\n', (size_t)(stop - line)) + 1; /* read_end */
+        if (!first)
+            put(w, line, (size_t)(end - line));
+        w->count += !first;
+        line = end;
+    }
+    if (st == DP_OK && w->count != names)
+        st = damaged(from, "has another number of names than it says", err);
+    if (st == DP_OK)
+        st = dp_vocab_commit(&w, false, err);
+    dp_vocab_drop(&w);
+    free(v.bytes);
     return st;
 }
 

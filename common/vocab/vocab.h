@@ -6,7 +6,8 @@
  *           exported; last "end N", "all" or "cut", and a sum of all bytes before. In a text, control
  *           characters and the backslash are written \xHH; other bytes stay.
  * Promise   A file is complete or missing. A reader accepts only an intact file: one that is damaged,
- *           cut or of another run is refused by name.
+ *           cut or of another run is refused by name. Names only grow: a run that continues another one begins
+ *           with a copy of its names, and adds those of its own data.
  * Thread    A writer: one. A vocabulary is constant after open.
  * Memory    Reading: the file's bytes, and 24 bytes a name. Texts are the vocabulary's own, and end in 0.
  * Failure   DP_NOT_FOUND: there is no such file; DP_DATA: damaged, or of another run; DP_IO, DP_FULL,
@@ -52,8 +53,12 @@ enum dp_status dp_vocab_add(struct dp_vocab_writer *writer, const struct dp_voca
 /* cut: there are keys whose names were left out. */
 enum dp_status dp_vocab_commit(struct dp_vocab_writer **writer, bool cut, struct dp_error *err);
 void dp_vocab_drop(struct dp_vocab_writer **writer); /* accepts NULL inside, leaves NULL */
-/* Whether the file says that it is of this run and source; only its first line is read. */
-bool dp_vocab_is_of(const char *path, uint32_t run, uint64_t source);
+/* The run and source that the file's first line names; nothing else is read. False: no such line is there. */
+bool dp_vocab_head(const char *path, uint32_t *run, uint64_t *source);
+/* Makes the names of `from`, of an earlier run, the first ones of run `of`: with DP_VOCAB_EARLIER as the
+ * source. */
+#define DP_VOCAB_EARLIER UINT64_C(0)
+enum dp_status dp_vocab_copy(const char *from, const char *to, uint32_t of, struct dp_error *err);
 
 struct dp_vocab;
 enum dp_status dp_vocab_open(const char *path, uint32_t run, struct dp_vocab **out, struct dp_error *err);

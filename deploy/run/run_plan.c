@@ -1,6 +1,7 @@
 #include "deploy/run/run_plan.h"
 
 #include "common/config/consistency.h"
+#include "common/vocab/vocab.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/run/ports.h"
 #include "deploy/run/run_from.h"
@@ -428,6 +429,20 @@ static enum dp_status copy_columns(const struct dp_run_plan *plan, struct dp_err
     return st;
 }
 
+/* The names of the keys of the weights that are trained on: worker 0 adds those of this run's data. */
+static enum dp_status copy_names(const struct dp_run_plan *plan, struct dp_error *err)
+{
+    const char *from = plan->earlier->data.names;
+    if (!from[0] || access(from, F_OK) != 0) {
+        fprintf(stderr,
+                "downpour: warning: the earlier run has no names of its keys (%s): keys that are not in this "
+                "run's data are shown as numbers\n",
+                from[0] ? from : "it is of an older build");
+        return DP_OK;
+    }
+    return dp_vocab_copy(from, plan->cluster->data.names, plan->cluster->training.run, err);
+}
+
 enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number, struct dp_error *err)
 {
     plan->cluster->training.run = number;
@@ -568,6 +583,8 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
         st = dp_run_plan_set_number(plan, plan->cluster->training.run, err);
     if (st == DP_OK && dp_run_plan_flag(plan, "--from"))
         st = dp_run_from_restore(plan, err);
+    if (st == DP_OK && plan->continues)
+        st = copy_names(plan, err);
     return st == DP_OK ? write_conf(plan, err) : st;
 }
 

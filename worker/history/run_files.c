@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define FULL_PAUSE_NS 500000000L /* between two attempts to write a file to a full disk */
 
@@ -142,30 +143,94 @@ static uint64_t source_of(const struct dp_names_source *source)
     return sum;
 }
 
+/* The file that is written: the names of the data that was trained on before, and those of this data. */
+struct growing {
+    struct dp_vocab_writer *writer;
+    struct dp_vocab *earlier; /* NULL: there was none */
+    struct dp_names_limit limit;
+    uint64_t count;
+    const struct dp_names_source *source;
+};
+
+static enum dp_status two_names(const struct growing *g, const char *was, const struct dp_vocab_name *now,
+                                struct dp_error *err)
+{
+    return dp_fail(err, DP_DATA,
+                   "%s: '%.*s' and '%.100s', of data that was trained on before, have the same key %" PRIu64
+                   ": rename one of them",
+                   g->source->options->path, now->len < 100 ? (int)now->len : 100, now->text, was, now->key);
+}
+
+/* Whether the name is there. Categories may share a hashed key; ids and words may not. A column keeps its first
+ * name. */
+static enum dp_status find(const struct growing *g, const struct dp_vocab_name *name, bool *found,
+                           struct dp_error *err)
+{
+    enum dp_data_form form = g->source->options->form;
+    size_t len = name->len < DP_VOCAB_TEXT_MAX ? name->len : DP_VOCAB_TEXT_MAX;
+    size_t first = g->earlier ? dp_vocab_key(g->earlier, name->group, name->key) : DP_VOCAB_NONE;
+    *found = name->group == DP_VOCAB_COLUMN && first != DP_VOCAB_NONE;
+    for (size_t at = first; !*found && at != DP_VOCAB_NONE; at = dp_vocab_next(g->earlier, at)) {
+        const struct dp_vocab_name is = dp_vocab_at(g->earlier, at);
+        *found = is.len == len && memcmp(is.text, name->text, len) == 0;
+    }
+    bool unique = form == DP_FORM_PAIRS || form == DP_FORM_TRIPLES;
+    return unique && !*found && first != DP_VOCAB_NONE
+               ? two_names(g, dp_vocab_at(g->earlier, first).text, name, err)
+               : DP_OK;
+}
+
 static enum dp_status add(void *context, const struct dp_vocab_name *name, struct dp_error *err)
 {
-    return dp_vocab_add(context, name, err);
+    struct growing *g = context;
+    bool found;
+    enum dp_status st = find(g, name, &found, err);
+    if (st != DP_OK || found)
+        return st;
+    if (g->count >= g->limit.max) {
+        g->limit.cut = true;
+        return DP_OK;
+    }
+    g->count++;
+    return dp_vocab_add(g->writer, name, err);
+}
+
+/* A file of an earlier run has names of the data on whose weights this run trains. So has one of this run that
+ * the command has begun. */
+static enum dp_status add_earlier(struct growing *g, const char *path, uint32_t run, struct dp_error *err)
+{
+    enum dp_status st = dp_vocab_open(path, run, &g->earlier, err);
+    g->count = st == DP_OK ? dp_vocab_count(g->earlier) : 0;
+    for (size_t i = 0; st == DP_OK && i < g->count; i++) {
+        const struct dp_vocab_name name = dp_vocab_at(g->earlier, i);
+        st = dp_vocab_add(g->writer, &name, err);
+    }
+    return st;
 }
 
 enum dp_status dp_run_files_put_names(const void *of, const char *path, struct dp_error *err)
 {
     const struct dp_names_source *source = of;
-    uint64_t digest = source_of(source);
-    struct dp_vocab_writer *writer = NULL;
-    bool cut = false;
-    if (dp_vocab_is_of(path, source->run, digest))
+    struct growing g = {.source = source};
+    uint64_t digest = source_of(source), was = 0;
+    uint32_t run = source->run;
+    bool known = dp_vocab_head(path, &run, &was), there = known || access(path, F_OK) == 0;
+    if (known && run == source->run && was == digest)
         return DP_OK;
-    enum dp_status st = dp_vocab_begin(path, source->run, digest, &writer, err);
+    enum dp_status st = dp_vocab_begin(path, source->run, digest, &g.writer, err);
+    if (st == DP_OK && there && (!known || run < source->run || was == DP_VOCAB_EARLIER))
+        st = add_earlier(&g, path, run, err);
     if (st == DP_OK)
-        st = dp_dataset_names(source->data, source->options, (struct dp_vocab_sink){add, writer}, &cut, err);
+        st = dp_dataset_names(source->data, source->options, (struct dp_vocab_sink){add, &g}, &g.limit, err);
     if (st == DP_OK)
-        st = dp_vocab_commit(&writer, cut, err);
-    dp_vocab_drop(&writer);
-    if (st == DP_OK && cut)
+        st = dp_vocab_commit(&g.writer, g.limit.cut, err);
+    dp_vocab_drop(&g.writer);
+    dp_vocab_close(&g.earlier);
+    if (st == DP_OK && g.limit.cut)
         dp_log(DP_LOG_WARN,
-               "%s: it has more names than '%s' can hold; further features, words or ids are exported as "
-               "numbers",
-               source->options->path, path);
+               "%s: '%s' holds at most %" PRIu64
+               " names; further features, words or ids are exported as numbers",
+               source->options->path, path, g.limit.max);
     return st;
 }
 

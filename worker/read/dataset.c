@@ -331,14 +331,14 @@ const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)
 }
 
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
-                                struct dp_vocab_sink sink, bool *cut, struct dp_error *err)
+                                struct dp_vocab_sink sink, struct dp_names_limit *limit, struct dp_error *err)
 {
     struct dp_name_set set = {.max = NAMES_MAX};
     enum dp_status st =
         dataset->format->names ? dataset->format->names(options, &dataset->content, &set, err) : DP_OK;
+    *limit = (struct dp_names_limit){set.max, set.cut};
     if (st == DP_OK)
         st = dp_name_set_visit(&set, sink, err);
-    *cut = set.cut;
     dp_name_set_clear(&set);
     return st;
 }

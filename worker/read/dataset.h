@@ -135,11 +135,15 @@ void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_
 
 /* Visits the names that the training file gives to keys and columns, each once, in the order in which its
  * tables are exported: words by frequency, ids ascending, features column by column. Features of libsvm,
- * pixels and bytes have only numbers, and no names. Reads the file again. *cut: there are more names than the
- * limit of a million categories, or 16 million words or ids. options: those of dp_dataset_open. DP_DATA when
- * the file has changed since. */
+ * pixels and bytes have only numbers, and no names. Reads the file again. options: those of dp_dataset_open.
+ * DP_DATA when the file has changed since. */
+struct dp_names_limit {
+    uint64_t max; /* a million categories, or 16 million words or ids; set before the first visit */
+    bool cut;     /* the file has more */
+};
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
-                                struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
+                                struct dp_vocab_sink sink, struct dp_names_limit *limit,
+                                struct dp_error *err);
 
 /* Visits the items of a user's interactions in a training file of pairs, each once, ascending; keys are
  * not mixed. False when the file has no such user. */

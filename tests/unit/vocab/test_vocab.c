@@ -81,9 +81,10 @@ static void bytes_of_the_file(void **state)
     assert_true(len == strlen(head) + 17);
     assert_memory_equal(bytes, head, strlen(head));
     free(bytes);
-    assert_true(dp_vocab_is_of(path, 7, 0xabcdef));
-    assert_false(dp_vocab_is_of(path, 8, 0xabcdef));
-    assert_false(dp_vocab_is_of(path, 7, 0xabcdee));
+    uint32_t run = 0;
+    uint64_t source = 0;
+    assert_true(dp_vocab_head(path, &run, &source));
+    assert_true(run == 7 && source == 0xabcdef);
 }
 
 static void found_by_key_and_by_name(void **state)

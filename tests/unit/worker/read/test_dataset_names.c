@@ -14,7 +14,7 @@ struct told {
     struct dp_vocab_name name[TOLD_MAX];
     char text[TOLD_MAX][32];
     size_t count;
-    bool cut;
+    struct dp_names_limit limit;
 };
 
 static struct told told;
@@ -35,7 +35,7 @@ static void tell(struct dp_dataset *dataset, const struct dp_dataset_options *op
     struct dp_error err = {0};
     memset(&told, 0, sizeof told);
     enum dp_status st =
-        dp_dataset_names(dataset, options, (struct dp_vocab_sink){take, &told}, &told.cut, &err);
+        dp_dataset_names(dataset, options, (struct dp_vocab_sink){take, &told}, &told.limit, &err);
     if (st != DP_OK)
         fail_msg("names: %s", err.text);
 }
@@ -72,7 +72,7 @@ static void words_by_count(void **state)
     options.path = write_text("text", "b a b e");
     struct dp_error err = {0};
     assert_int_equal(
-        dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err), DP_DATA);
+        dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.limit, &err), DP_DATA);
     assert_non_null(strstr(err.text, "changed"));
 }
 
@@ -117,7 +117,7 @@ static void users_and_items_by_name(void **state)
         expect(7 - up, DP_FORM_ITEMS, "A \\ B");
         options.path = write_text("pairs", "Ann Lee\tUp\t7\n12\tUp\t8\n");
         assert_int_equal(
-            dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err),
+            dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.limit, &err),
             DP_DATA);
         assert_non_null(strstr(err.text, "has changed"));
     }
