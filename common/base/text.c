@@ -1,6 +1,9 @@
 #include "common/base/text.h"
 
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes of the character, whose number is *code; 0: there is none. */
@@ -67,4 +70,17 @@ void dp_text_mend_end(char *text)
     const char *last = back < len ? text + len - 1 - back : text;
     if (back < len && (unsigned char)*last >= 0xc2 && decode(last, text + len, &code) == 0)
         text[last - text] = '\0';
+}
+
+const char *dp_grouped(uint64_t value, char out[32])
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
+    for (int i = 0; i < n; i++) {
+        out[to++] = digits[i];
+        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
+            out[to++] = ',';
+    }
+    out[to] = '\0';
+    return out;
 }

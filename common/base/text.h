@@ -1,4 +1,4 @@
-/* Text: bytes of a file or a vendor made fit for a terminal, a log and JSON.
+/* Text: bytes of a file or a vendor made fit for a terminal, a log and JSON; numbers for people.
  * Thread    Any. */
 #ifndef DP_BASE_TEXT_H
 #define DP_BASE_TEXT_H
@@ -10,9 +10,13 @@
 size_t dp_text_character(const char *at, const char *end);
 /* The first byte that is no UTF-8, `end`: there is none. Control characters are UTF-8. */
 const char *dp_text_not_utf8(const char *at, const char *end);
+#include <stdint.h>
 /* In place: control characters, and bytes that are no UTF-8, become '?'. */
 void dp_text_clean(char *text);
 /* In place: removes the first bytes of a character whose last ones were cut off. */
 void dp_text_mend_end(char *text);
+
+/* 1234 as "1,234". Returns out. */
+const char *dp_grouped(uint64_t value, char out[32]);
 
 #endif

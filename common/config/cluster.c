@@ -28,6 +28,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
                  .holdout_evaluated = true,
                  .holdout_negatives = 99,
                  .window = 5,
+                 .min_count = 1,
                  .index_base = 1,
                  .label_base = "auto",
                  .standardize = true},

@@ -9,6 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/model/table.h"
+#include "common/vocab/tokenizer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,16 +63,18 @@ struct dp_cluster_data {
     char holdout[32];
     bool holdout_evaluated; /* false: workers evaluate it not; samples of the weights are scored on it */
     uint32_t
-        holdout_negatives; /* leave-one-out: items that each is ranked among, in addition to all; 0: none */
-    char format[16];       /* "auto", or the name of one */
-    uint32_t negatives;    /* pairs: items, or words, sampled for each */
-    uint32_t window;       /* text as pairs: how far a near word may be away */
-    char label[128];       /* csv: the name of its column */
-    char encoding[32];     /* of texts, for iconv(3); empty: UTF-8 */
-    char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
-    char ignore[1024];     /* csv: names of columns that are left out, "a,b" */
-    char id[128];          /* csv: the column that names rows; empty: none */
-    char missing[256];     /* csv: further texts of missing cells, "?,-" */
+        holdout_negatives;   /* leave-one-out: items that each is ranked among, in addition to all; 0: none */
+    char format[16];         /* "auto", or the name of one */
+    uint32_t negatives;      /* pairs: items, or words, sampled for each */
+    uint32_t window;         /* text as pairs: how far a near word may be away */
+    enum dp_word_rule words; /* text as pairs: how it is cut into words */
+    uint32_t min_count;      /* text as pairs: words that occur less often are left out */
+    char label[128];         /* csv: the name of its column */
+    char encoding[32];       /* of texts, for iconv(3); empty: UTF-8 */
+    char categories[1024];   /* csv: names, "a,b"; empty: by the first lines */
+    char ignore[1024];       /* csv: names of columns that are left out, "a,b" */
+    char id[128];            /* csv: the column that names rows; empty: none */
+    char missing[256];       /* csv: further texts of missing cells, "?,-" */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */
     char columns[DP_PATH_MAX + 1];

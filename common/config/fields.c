@@ -62,11 +62,12 @@ static const char *const relatives[] = {"start", "file"};
 static const char *const keeps[] = {"auto", "best", "last"};
 static const char *const precisions[] = {"f32", "tf32", "bf16"};
 static const char *const works[] = {"fixed", "leased"};
+static const char *const words[] = {"plain", "simple"};
 static const char *const jitters[] = {"none", "exp", "uniform"};
 static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
                   sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4 &&
                   sizeof(enum dp_cluster_keep) == 4 && sizeof(enum dp_cluster_work) == 4 &&
-                  sizeof(enum dp_cluster_jitter) == 4,
+                  sizeof(enum dp_cluster_jitter) == 4 && sizeof(enum dp_word_rule) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -126,6 +127,8 @@ static const struct dp_field data[] = {
     INTEGER(dp_cluster_data, negatives, DP_FIELD_U32, 1, 1000),
     INTEGER(dp_cluster_data, window, DP_FIELD_U32, 1, 1000),
     TEXT(dp_cluster_data, encoding, sizeof((struct dp_cluster_data *)0)->encoding - 1),
+    NAMES(dp_cluster_data, words, words),
+    INTEGER(dp_cluster_data, min_count, DP_FIELD_U32, 1, UINT32_MAX),
     TEXT(dp_cluster_data, label, sizeof((struct dp_cluster_data *)0)->label - 1),
     TEXT_LIST(dp_cluster_data, categories),
     TEXT_LIST(dp_cluster_data, ignore),

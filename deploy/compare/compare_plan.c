@@ -3,6 +3,7 @@
 #include "common/base/parse.h"
 #include "common/config/injection.h"
 #include "deploy/cli/path.h"
+#include "deploy/run/run_flags.h"
 #include "deploy/run/spool.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/compute/models/model.h"
@@ -225,6 +226,8 @@ enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const
     (void)snprintf(c->name, sizeof c->name, "compare");
     c->id = 1; /* of no server: each run draws its own */
     enum dp_status st = dp_options_apply(dp_compare_command(), values, c, err);
+    if (st == DP_OK)
+        st = dp_run_flags_of_model(dp_compare_command(), values, c, err);
     if (st == DP_OK)
         st = set_mode(c, mode, rate, err);
     c->training.seed = seed;

@@ -262,6 +262,9 @@ enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epoch
     const char *labels = json_string_value(json_object_get(json_object_get(root, "data"), "labels"));
     if (labels)
         fprintf(file, "Labels:    %s\n", labels);
+    const char *words = json_string_value(json_object_get(json_object_get(root, "data"), "words"));
+    if (words)
+        fprintf(file, "Words:     %s\n", words);
     print_final(root, "validation", "Validation set: ", file);
     print_final(root, "test", "Test set: ", file);
     print_constant(root, file);

@@ -117,6 +117,11 @@ static const struct dp_option options[] = {
      "encoding of texts, as latin1 or cp1252 ('iconv -l' lists them); default utf-8"},
     {"--window", "N", "data.window",
      "text for skipgram: greatest distance of two words that form a pair; default 5"},
+    {"--words", "plain|simple", "data.words",
+     "text for skipgram: what a word is; default simple\nsimple: runs of letters and digits, in lower case; "
+     "plain: bytes between blanks, as they are"},
+    {"--min-count", "N", "data.min_count",
+     "text for skipgram: leave out words that occur less often; default 5"},
     {"--categories", "NAMES", "data.categories",
      "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
     {"--missing", "TEXTS", "data.missing",
@@ -242,6 +247,26 @@ const struct dp_command dp_run_command = {
     .count = OPTIONS,
     .aliases = aliases,
 };
+
+enum dp_status dp_run_flags_of_model(const struct dp_command *command, const char *const *values,
+                                     struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dp_model model;
+    struct dp_error unheard = {0}; /* a model that is none is refused later, with all that is wrong with it */
+    char key[64], value[64];
+    int len;
+    enum dp_status st = DP_OK;
+    const char *at =
+        dp_model_open(cluster->model, &model, &unheard) == DP_OK && model.settings ? model.settings : "";
+    for (; st == DP_OK && sscanf(at, "%63[^=]=%63[^,]%n", key, value, &len) == 2; at += *at == ',') {
+        const struct dp_option *option = dp_options_of_key(command, key);
+        if (!option || !values[option - command->options])
+            st = dp_cluster_set(cluster, key, value, key, err);
+        at += len;
+    }
+    dp_model_close(&model);
+    return st;
+}
 
 int dp_run_show_help(int argc, char *const *argv)
 {

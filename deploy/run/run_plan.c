@@ -36,6 +36,7 @@ static enum dp_status number(const struct dp_run_plan *plan, const char *name, u
 /* The base, or one server with all defaults. */
 static enum dp_status begin_cluster(struct dp_run_plan *plan, struct dp_error *err)
 {
+    plan->begins = true;
     if (dp_run_plan_flag(plan, "--cluster"))
         return dp_cluster_read(dp_run_plan_flag(plan, "--cluster"), &plan->cluster, err);
     plan->cluster = calloc(1, sizeof *plan->cluster);
@@ -266,6 +267,8 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
         st = begin(plan, err);
     if (st == DP_OK)
         st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
+    if (st == DP_OK && plan->begins && !dp_run_plan_flag(plan, "--cluster"))
+        st = dp_run_flags_of_model(&dp_run_command, plan->values, plan->cluster, err);
     if (st == DP_OK)
         drop_inherited(plan);
     if (st == DP_OK)

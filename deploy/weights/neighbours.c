@@ -106,7 +106,11 @@ static enum dp_status find_words(struct neighbours *n, struct dp_error *err)
         row_of[n->rows.names[i]] = i;
     for (size_t i = 0; st == DP_OK && i < count; i++) {
         uint32_t group = n->rows.parameter->group;
-        size_t at = dp_vocab_find(n->run.vocab, group, n->words.word[i + 1]);
+        const char *word = n->words.word[i + 1];
+        char cut[DP_VOCAB_TEXT_MAX + 1]; /* as the training cut its text */
+        if (n->run.model.words && dp_tokenizer_word(n->run.served.cluster->data.words, word, cut, sizeof cut))
+            word = cut;
+        size_t at = dp_vocab_find(n->run.vocab, group, word);
         if (at == DP_VOCAB_NONE) {
             st = unknown(n, n->words.word[i + 1], err);
         } else { /* the first name of its key stands for it */

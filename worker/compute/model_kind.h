@@ -20,6 +20,9 @@ struct dp_model {
     uint32_t classes; /* DP_LABELS_CLASS */
     /* For a training whose number of epochs is not given (worker/context/defaults.h). */
     uint32_t steps_wanted, epochs_min;
+    /* NULL, or "key=value,...": settings of a cluster file with which `downpour run` begins a new training of
+     * this model, where no flag gives them. */
+    const char *settings;
     /* Whether a pair's score is the product of its user's and its item's vectors, plus biases: the
      * parameters, or -1. */
     bool has_factors;

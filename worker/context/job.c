@@ -211,6 +211,8 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .fields = job->model.fields,
         .negatives = cluster->data.negatives,
         .window = cluster->data.window,
+        .word_rule = cluster->data.words,
+        .min_count = shuffle ? cluster->data.min_count : 1, /* of the training file */
         .label = cluster->data.label[0] ? cluster->data.label : NULL,
         .categories = cluster->data.categories[0] ? cluster->data.categories : NULL,
         .ignore = cluster->data.ignore[0] ? cluster->data.ignore : NULL,

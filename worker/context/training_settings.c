@@ -36,6 +36,14 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_training_se
                     judged->lists, top, keep);
 }
 
+/* Runs of older builds had words as they are, and no such line. */
+static int add_words(const struct dp_cluster_data *data, char *text, size_t size)
+{
+    if (data->words == DP_WORD_PLAIN && data->min_count <= 1)
+        return 0;
+    return snprintf(text, size, "words %d, min_count %" PRIu32 "\n", (int)data->words, data->min_count);
+}
+
 static const char *or_none(const char *text)
 {
     return text[0] ? text : "(none)"; /* cannot be mistaken for a column of that name: the digests differ */
@@ -69,6 +77,9 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
         t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale, cluster->data.index_base,
         t->first_epoch, cluster->data.standardize, cluster->data.label_base);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
+    at += (size_t)n;
+    n = add_words(&cluster->data, text + at, DP_TRAINING_SETTINGS_BYTES - at);
+    DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
     n = add_end(cluster, judged, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);

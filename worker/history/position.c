@@ -262,19 +262,6 @@ struct dp_tally dp_position_tally(const struct dp_position *p, const struct dp_r
 
 /* ---- for the log */
 
-const char *dp_grouped(uint64_t value, char out[32])
-{
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
-    for (int i = 0; i < n; i++) {
-        out[to++] = digits[i];
-        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
-            out[to++] = ',';
-    }
-    out[to] = '\0';
-    return out;
-}
-
 void dp_position_tell(const struct dp_position *position, const struct dp_cluster_training *training,
                       const struct dp_rounds *rounds)
 {

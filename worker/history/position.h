@@ -19,6 +19,7 @@
 #ifndef DP_HISTORY_POSITION_H
 #define DP_HISTORY_POSITION_H
 
+#include "common/base/text.h"
 #include "worker/context/job.h"
 #include "worker/schedule/shares.h"
 
@@ -75,7 +76,5 @@ static inline uint64_t dp_tally_examples(const struct dp_tally *tally)
 /* Logs where a restarted worker continues. */
 void dp_position_tell(const struct dp_position *position, const struct dp_cluster_training *training,
                       const struct dp_rounds *rounds);
-/* 1234 as "1,234". */
-const char *dp_grouped(uint64_t value, char out[32]);
 
 #endif

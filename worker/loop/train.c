@@ -49,6 +49,7 @@ struct training {
     char agreed[DP_TRAINING_SETTINGS_BYTES]; /* the settings that all workers share */
     char labels[320];                        /* their meaning, if it is not obvious */
     char doubt[1000];                        /* worker 0: dp_dataset_doubt */
+    char words[160];                         /* dp_dataset_about */
 };
 
 /* Refuses a second training under the number of a finished run: its push ids are already applied. Finds out
@@ -141,6 +142,9 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     tell_settled(t);
     if (t->job->model.labels != DP_LABELS_ANY)
         tell_labels(t);
+    dp_dataset_about(t->train, t->words, sizeof t->words);
+    if (t->words[0])
+        dp_log(DP_LOG_INFO, "words: %s", t->words);
     tell_doubt(t);
     st = dp_sets_judged(t->job, &sets, err);
     t->test = sets.test;
@@ -321,6 +325,7 @@ static struct dp_report report_of(const struct training *t)
                               .stop = &t->evaluation.barrier.decision.state,
                               .labels = t->labels,
                               .doubt = t->doubt,
+                              .words = t->words,
                               .constant = t->constant};
 }
 

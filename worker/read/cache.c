@@ -102,11 +102,21 @@ static uint64_t add_text(uint64_t sum, const char *text)
  * options. */
 static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct dp_format *format)
 {
-    const uint64_t numbers[] = {VERSION,           (uint64_t)o->labels, o->classes,
-                                (uint64_t)o->form, o->fields,           o->width,
-                                o->index_base,     o->window,           o->hash_bits,
-                                o->normalize,      (uint64_t)o->scored, o->standardize,
-                                o->label_base};
+    const uint64_t numbers[] = {VERSION,
+                                (uint64_t)o->labels,
+                                o->classes,
+                                (uint64_t)o->form,
+                                o->fields,
+                                o->width,
+                                o->index_base,
+                                o->window,
+                                o->hash_bits,
+                                o->normalize,
+                                (uint64_t)o->scored,
+                                o->standardize,
+                                o->label_base,
+                                (uint64_t)o->word_rule,
+                                o->min_count};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {

@@ -325,6 +325,13 @@ void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_
         dataset->format->doubt(options, out, size);
 }
 
+void dp_dataset_about(const struct dp_dataset *dataset, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (dataset->format->about)
+        dataset->format->about(&dataset->options, &dataset->content, out, size);
+}
+
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)
 {
     return &dataset->schema;

@@ -16,7 +16,7 @@
 #define DP_READ_DATASET_H
 
 #include "common/base/status.h"
-#include "common/vocab/vocab.h"
+#include "common/vocab/tokenizer.h"
 #include "worker/read/batch.h"
 #include "worker/read/form.h"
 #include "worker/read/schema.h"
@@ -53,10 +53,12 @@ struct dp_dataset_options {
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
     double scale;        /* multiplies every value; finite. 0: 1/255 for the pixels of idx, else 1 */
     bool words;          /* PAIRS, when the format is detected: of a text's words, not of users and items */
-    const char *negatives_path; /* pairs: the file of items that each pair's item is ranked among; or NULL */
-    uint32_t window;            /* text, PAIRS: the largest distance of a near word, in words */
-    uint32_t negatives;         /* PAIRS: items or words that are sampled for each pair */
-    const char *label;          /* csv: name of the label's column */
+    const char *negatives_path;  /* pairs: the file of items that each pair's item is ranked among; or NULL */
+    uint32_t window;             /* text, PAIRS: the largest distance of a near word, in words */
+    enum dp_word_rule word_rule; /* text, PAIRS: how it is cut into words */
+    uint32_t min_count;          /* text, PAIRS: words that occur less often are left out */
+    uint32_t negatives;          /* PAIRS: items or words that are sampled for each pair */
+    const char *label;           /* csv: name of the label's column */
     /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers. */
     const char *categories;
     const char *ignore;  /* csv: names of columns that are left out, "a,b"; NULL: none */
@@ -132,6 +134,9 @@ const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset);
  * the file's first lines again. options: those of dp_dataset_open. */
 void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_options *options, char *out,
                       size_t size);
+
+/* Describes the content, for the log and the report, or "": "7,120 words that occur ...". */
+void dp_dataset_about(const struct dp_dataset *dataset, char *out, size_t size);
 
 /* Visits the names that the training file gives to keys and columns, each once, in the order in which its
  * tables are exported: words by frequency, ids ascending, features column by column. Features of libsvm,

@@ -38,6 +38,9 @@ struct dp_format {
                             struct dp_name_set *set, struct dp_error *err);
     /* NULL, or dp_dataset_doubt. */
     void (*doubt)(const struct dp_dataset_options *options, char *out, size_t size);
+    /* NULL, or dp_dataset_about. */
+    void (*about)(const struct dp_dataset_options *options, const struct dp_content *content, char *out,
+                  size_t size);
     /* NULL, or dp_dataset_interactions; keys are mixed. */
     bool (*interactions)(const struct dp_content *content, uint64_t user,
                          void (*visit)(void *context, uint64_t item), void *context);

@@ -67,6 +67,7 @@ static void data_json(const struct dp_report *report, json_t *root)
     json_t *out = object_in(root, "data");
     string(out, "train", data->train);
     string(out, "labels", report->labels);
+    string(out, "words", report->words);
     string(out, "train_labels", data->train_labels);
     string(out, "test", data->test);
     string(out, "test_labels", data->test_labels);

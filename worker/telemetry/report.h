@@ -32,6 +32,7 @@ struct dp_report {
     const char *reduced_by;                /* without servers: what added the gradients; else NULL */
     const char *doubt;                     /* a likely mistake in the data (dp_dataset_doubt); or NULL */
     const char *labels;                    /* the meaning of labels, if it is not obvious; or NULL */
+    const char *words;                     /* which words of a text are trained; or NULL */
     struct dp_report_constant {
         bool known;
         const char *set; /* "test", "validation" or "training" */

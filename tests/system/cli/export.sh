@@ -148,7 +148,7 @@ awk '{ print $2 }' "$dir/out" >"$dir/w2"
 od -An -v -tf4 -w4 -j128 "$dir/layers/mlp.w2.npy" | paste - "$dir/w2" | awk '($1 - $2) ^ 2 > 1e-14 { bad = 1 } END { exit bad || NR != 150 }' || fail "mlp.w2 as text and as bytes"
 
 # ---- text as words
-train "$dir/S" --model skipgram:6 --train "$dir/text" --epochs 2 --batch 64
+train "$dir/S" --model skipgram:6 --train "$dir/text" --min-count 1 --epochs 2 --batch 64
 grep -q "downpour neighbours $dir/S WORD" "$dir/out" || fail "run does not say what words can be asked"
 expect 0 "" "$downpour" export --from "$dir/S" --to "$dir/S.txt"
 tr -s ' \n' '\n' <"$dir/text" | grep . | awk '!($0 in first) { first[$0] = NR } { n[$0]++ } END { for (w in n) print n[w], first[w], w }' |
@@ -167,7 +167,12 @@ END { for (k = 1; k <= n; k++) { if (w[k] == "w1") continue
 expect 0 "" "$downpour" neighbours "$dir/S" w1 --top 4
 paste -d' ' "$dir/out" "$dir/brute" | awk '$1 != $3 || ($2 - $4) ^ 2 > 1e-11 { bad = 1 } END { exit bad || NR != 4 }' || fail "neighbours of w1"
 expect 0 "w1:" "$downpour" neighbours "$dir/S" w1 w2
-expect 2 "there is 'w1'" "$downpour" neighbours "$dir/S" W1
+expect 2 "there is 'w1'" "$downpour" neighbours "$dir/S" w1a
+expect 0 "" "$downpour" neighbours "$dir/S" --top 4 w1
+cp "$dir/out" "$dir/w1"
+expect 0 "" "$downpour" neighbours "$dir/S" --top 4 '"W1",' # it is cut as the text was
+cp "$dir/out" "$dir/W1"
+same "$dir/W1" "$dir/w1" "neighbours of a word in capitals"
 expect 2 "is not in the training file" "$downpour" neighbours "$dir/S" elephant
 expect 2 "has no words or items" "$downpour" neighbours "$dir/L" age
 rm "$dir/text" # what was kept is enough

@@ -18,6 +18,7 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_dot(g, v, u));
     model->form = DP_FORM_PAIRS;
     model->words = true;
+    model->settings = "data.words=simple,data.min_count=5";
     model->labels = DP_LABELS_BINARY;
     return DP_OK;
 }

@@ -1,21 +1,24 @@
 /* Text: its bytes as windows of tokens, with the next byte as the class; or its words as pairs of a word and
  * a near word, each with sampled words (Mikolov et al. 2013: a word's probability is proportional
- * to its count to the power 0.75; the near word itself is not drawn). Words are separated by blanks and line
- * ends, byte for byte; the file is one sequence of them. */
+ * to its count to the power 0.75; the near word itself is not drawn). The file is one sequence of words (tokenizer.h),
+ * without those that occur too seldom. */
 #include "worker/read/format.h"
 
 #include "common/base/search.h"
+#include "common/base/text.h"
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CHANCE_UNIT 1048576.0 /* stands for 1 in the cumulative weights */
 
-enum { WORDS }; /* facts */
+/* facts: different words that are kept, and all; words of the text; how often the most frequent one occurs */
+enum { WORDS, FOUND, READ, MOST };
 
 /* content, windows:  pixels  the bytes
  * content, words:    keys    mixed hashes of the distinct words, ascending by hash
@@ -52,9 +55,7 @@ static enum dp_status load_bytes(const struct dp_dataset_options *options, struc
 /* Words one after the other, and what is done with each. */
 struct words {
     enum dp_status (*take)(struct words *words, uint64_t key, struct dp_error *err);
-    uint64_t hash; /* of the current word so far; HASH_NONE: none has begun */
-    char text[DP_VOCAB_TEXT_MAX];
-    size_t len; /* of its text, which may be cut */
+    struct dp_tokenizer tokenizer;
     struct dp_content *content;
     uint64_t *hashes, count, max;   /* while the file is loaded: the words' keys */
     const struct dp_content *named; /* while its words are named: the content, */
@@ -62,37 +63,22 @@ struct words {
     uint64_t *counts; /* [distinct]: and how often each occurs */
 };
 
-#define HASH_NONE 0u
-
-static enum dp_status end_word(struct words *w, struct dp_error *err)
-{
-    uint64_t key = dp_mix(w->hash) >> 1;
-    enum dp_status st = w->take(w, key, err);
-    w->hash = HASH_NONE;
-    w->len = 0;
-    return st;
-}
-
 static enum dp_status read_words(struct words *w, struct dp_unpack *unpack, struct dp_error *err)
 {
+    struct dp_tokenizer *t = &w->tokenizer;
     const unsigned char *bytes;
     size_t len = 1;
+    bool word = false;
     enum dp_status st = DP_OK;
     dp_unpack_check_text(unpack);
     while (st == DP_OK && len > 0) {
         st = dp_unpack_next(unpack, &bytes, &len, err);
-        for (size_t i = 0; st == DP_OK && i < len; i++) {
-            bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
-            if (blank) {
-                st = w->hash != HASH_NONE ? end_word(w, err) : DP_OK;
-                continue;
-            }
-            w->hash = dp_hash_bytes(w->hash == HASH_NONE ? DP_HASH_BEGIN : w->hash, &bytes[i], 1);
-            if (w->len < sizeof w->text)
-                w->text[w->len++] = (char)bytes[i];
+        for (size_t at = 0; st == DP_OK && at < len;) {
+            at += dp_tokenizer_next(t, bytes + at, len - at, &word);
+            st = word ? w->take(w, dp_mix(t->hash) >> 1, err) : DP_OK;
         }
     }
-    return st == DP_OK && w->hash != HASH_NONE ? end_word(w, err) : st;
+    return st == DP_OK && dp_tokenizer_end(t) ? w->take(w, dp_mix(t->hash) >> 1, err) : st;
 }
 
 static enum dp_status add_word(struct words *w, uint64_t key, struct dp_error *err)
@@ -109,30 +95,46 @@ static enum dp_status add_word(struct words *w, uint64_t key, struct dp_error *e
     return DP_OK;
 }
 
-static enum dp_status number_words(struct words *w, struct dp_error *err)
+/* Sorts the distinct words that occur often enough to content->keys. */
+static void select_words(struct words *w, uint32_t min_count)
 {
     struct dp_content *content = w->content;
-    uint64_t distinct = 0;
+    uint64_t kept = 0, i = 0;
+    memcpy(content->keys, w->hashes, w->count * sizeof *w->hashes);
+    qsort(content->keys, (size_t)w->count, sizeof *content->keys, dp_compare_u64);
+    while (i < w->count) {
+        uint64_t key = content->keys[i], first = i;
+        while (i < w->count && content->keys[i] == key)
+            i++;
+        content->facts[FOUND]++;
+        if (i - first >= min_count)
+            content->keys[kept++] = key;
+        if (i - first > content->facts[MOST])
+            content->facts[MOST] = i - first;
+    }
+    content->facts[WORDS] = content->keys_len = kept;
+}
+
+static enum dp_status number_words(struct words *w, uint32_t min_count, struct dp_error *err)
+{
+    struct dp_content *content = w->content;
     enum dp_status st = DP_CONTENT_GROW(content->keys, w->count, err);
     if (st == DP_OK)
         st = DP_CONTENT_GROW(content->codes, w->count, err);
     if (st != DP_OK)
         return st;
-    memcpy(content->keys, w->hashes, w->count * sizeof *w->hashes);
-    qsort(content->keys, (size_t)w->count, sizeof *content->keys, dp_compare_u64);
-    for (uint64_t i = 0; i < w->count; i++)
-        if (i == 0 || content->keys[i] != content->keys[distinct - 1])
-            content->keys[distinct++] = content->keys[i];
+    select_words(w, min_count);
     for (uint64_t i = 0; i < w->count; i++) {
-        const uint64_t *found =
-            bsearch(&w->hashes[i], content->keys, (size_t)distinct, sizeof *content->keys, dp_compare_u64);
-        DP_ASSERT(found);
-        content->codes[i] = (uint32_t)(found - content->keys);
+        const uint64_t *found = bsearch(&w->hashes[i], content->keys, (size_t)content->keys_len,
+                                        sizeof *content->keys, dp_compare_u64);
+        if (found)
+            content->codes[content->codes_len++] = (uint32_t)(found - content->keys);
     }
-    content->facts[WORDS] = distinct;
-    content->codes_len = w->count;
-    content->keys_len = distinct;
-    return DP_CONTENT_GROW(content->keys, distinct, err);
+    content->facts[READ] = w->count;
+    if (content->keys_len == 0)
+        return DP_OK;
+    st = DP_CONTENT_GROW(content->codes, content->codes_len, err);
+    return st == DP_OK ? DP_CONTENT_GROW(content->keys, content->keys_len, err) : st;
 }
 
 /* count^0.75 by square roots, which every machine rounds in the same way. */
@@ -163,25 +165,57 @@ static uint64_t neighbours(uint64_t words, uint32_t window)
     return sum;
 }
 
+static enum dp_status too_few(const struct dp_dataset_options *options, const struct dp_content *content,
+                              struct dp_error *err)
+{
+    const uint64_t *facts = content->facts;
+    if (facts[FOUND] < 2)
+        return dp_fail(err, DP_DATA, "%s: has %" PRIu64 " different words: expected 2 at least",
+                       options->path, facts[FOUND]);
+    return dp_fail(err, DP_DATA,
+                   "%s: of its %" PRIu64 " different words %" PRIu64 " occur at least %" PRIu32
+                   " times (the most frequent one %" PRIu64
+                   " times): give a smaller --min-count (data.min_count), or a larger text",
+                   options->path, facts[FOUND], facts[WORDS], options->min_count, facts[MOST]);
+}
+
 static enum dp_status load_words(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                  struct dp_content *out, struct dp_error *err)
 {
-    struct words w = {.take = add_word, .content = out};
+    struct words w = {.take = add_word, .tokenizer = {.kind = options->word_rule}, .content = out};
     enum dp_status st = read_words(&w, unpack, err);
     if (st == DP_OK && w.count > UINT32_MAX)
         st = dp_fail(err, DP_DATA, "%s: has over 2^32 words", options->path);
     if (st == DP_OK && w.count > 0)
-        st = number_words(&w, err);
+        st = number_words(&w, options->min_count, err);
     if (st == DP_OK && out->facts[WORDS] < 2)
-        st = dp_fail(err, DP_DATA, "%s: has %" PRIu64 " different words: expected 2 at least", options->path,
-                     out->facts[WORDS]);
+        st = too_few(options, out, err);
     if (st == DP_OK)
         st = sum_chances(out, err);
     for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
         out->keys[i] = dp_mix(out->keys[i]);
-    out->examples = 2 * neighbours(w.count, options->window);
+    out->examples = 2 * neighbours(out->codes_len, options->window);
     free(w.hashes);
     return st;
+}
+
+/* "7,120 that occur at least 5 times, of 24,001 different ones: 702,113 of 792,681 in the text" */
+static void about(const struct dp_dataset_options *options, const struct dp_content *content, char *out,
+                  size_t size)
+{
+    char number[4][32];
+    const uint64_t of[4] = {content->facts[WORDS], content->facts[FOUND], content->codes_len,
+                            content->facts[READ]};
+    if (options->form != DP_FORM_PAIRS)
+        return;
+    for (int i = 0; i < 4; i++)
+        (void)dp_grouped(of[i], number[i]);
+    if (of[0] == of[1])
+        (void)snprintf(out, size, "%s different ones, %s in the text", number[0], number[2]);
+    else
+        (void)snprintf(out, size,
+                       "%s that occur at least %" PRIu32 " times, of %s different ones: %s of %s in the text",
+                       number[0], options->min_count, number[1], number[2], number[3]);
 }
 
 /* ---- names */
@@ -198,10 +232,12 @@ static enum dp_status name_word(struct words *w, uint64_t key, struct dp_error *
         return DP_OK;
     const uint64_t *found =
         bsearch(&key, w->named->keys, (size_t)w->named->facts[WORDS], sizeof key, by_unmixed);
+    if (!found && w->named->facts[WORDS] < w->named->facts[FOUND]) /* it occurs too seldom */
+        return DP_OK;
     if (!found)
         return dp_fail(err, DP_DATA, "changed while it was read");
     const struct dp_vocab_name name = {
-        .group = DP_VOCAB_EVERY_GROUP, .key = key, .text = w->text, .len = w->len};
+        .group = DP_VOCAB_EVERY_GROUP, .key = key, .text = w->tokenizer.text, .len = w->tokenizer.len};
     enum dp_status st =
         dp_name_set_add(w->set, &name, key, UINT64_MAX - w->counts[found - w->named->keys], err);
     return st == DP_OK && w->set->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
@@ -211,7 +247,8 @@ static enum dp_status name_word(struct words *w, uint64_t key, struct dp_error *
 static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err)
 {
-    struct words w = {.take = name_word, .named = content, .set = set};
+    struct words w = {
+        .take = name_word, .tokenizer = {.kind = options->word_rule}, .named = content, .set = set};
     struct dp_unpack *unpack = NULL;
     if (options->form != DP_FORM_PAIRS)
         return DP_OK;
@@ -350,6 +387,7 @@ const struct dp_format dp_format_text = {.name = "text",
                                          .decodes_slowly = true,
                                          .load = load,
                                          .names = names,
+                                         .about = about,
                                          .examples = examples,
                                          .shape = shape,
                                          .fill = fill};

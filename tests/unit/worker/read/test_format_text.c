@@ -90,6 +90,49 @@ static void pairs_of_words(void **state)
     assert_memory_equal(got, want, sizeof got);
 }
 
+/* With a minimum count the others are as if they were not there. */
+static void seldom_words_are_left_out(void **state)
+{
+    char says[160];
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    options.scored = true;
+    options.min_count = 2;
+    options.path = write_text("text", text);
+    struct dp_dataset *some = formats_open(&options);
+    dp_dataset_about(some, says, sizeof says);
+    assert_string_equal(says, "2 that occur at least 2 times, of 5 different ones: 13 of 16 in the text");
+    options.min_count = 1;
+    options.path = write_text("kept", "a b a a a a b a a a a a a");
+    struct dp_dataset *kept = formats_open(&options);
+    dp_dataset_about(kept, says, sizeof says);
+    assert_string_equal(says, "2 different ones, 13 in the text");
+    assert_int_equal(dp_dataset_batches(some), dp_dataset_batches(kept));
+    struct dp_batch *a = formats_batch(some), *b = formats_batch(kept);
+    for (uint64_t n = 0; n < dp_dataset_batches(some); n++) {
+        dp_dataset_fill(some, 0, n, a);
+        dp_dataset_fill(kept, 0, n, b);
+        for (uint32_t i = 0; i < a->examples; i++)
+            for (uint32_t l = 0; l < 2; l++)
+                assert_true(formats_key(a, l, l, i, 0) == formats_key(b, l, l, i, 0));
+    }
+    options.min_count = 12;
+    formats_refused(options, text, 0, DP_DATA,
+                    "of its 5 different words 0 occur at least 12 times (the most frequent one 11 times): "
+                    "give a smaller --min-count");
+}
+
+static void words_are_runs_of_letters(void **state)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    uint64_t digest[2];
+    for (int i = 0; i < 2; i++) {
+        options.path = write_text("text", i ? "a b c a" : "A, b.\n(C) a!");
+        options.word_rule = i ? DP_WORD_PLAIN : DP_WORD_SIMPLE;
+        digest[i] = dp_dataset_digest(formats_open(&options));
+    }
+    assert_true(digest[0] == digest[1]);
+}
+
 static void sampled_words_by_their_chances(void **state)
 {
     enum { EPOCHS = 200 };
@@ -154,6 +197,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FILES_TEST(windows_of_bytes),
         FILES_TEST(pairs_of_words),
+        FILES_TEST(seldom_words_are_left_out),
+        FILES_TEST(words_are_runs_of_letters),
         FILES_TEST(sampled_words_by_their_chances),
         FILES_TEST(bad_files_are_refused),
     };
