@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RATE_LARGE 0.1 /* of optimizers whose steps grow with the gradient: the most to try */
+
 #define IPC_PATH_MAX 107u /* "ipc://", a path of a socket, less "-65535" and the end */
 
 void dp_cluster_defaults(struct dp_cluster *out)
@@ -60,7 +62,7 @@ double dp_cluster_lower_rate(const struct dp_cluster_training *training)
 {
     if (dp_optimizer_traits(&training->optimizer)->rate_is_step && training->rate > 10 * DP_RATE_DEFAULT)
         return DP_RATE_DEFAULT;
-    return training->rate / fmax(10, training->workers);
+    return fmin(training->rate, 10 * RATE_LARGE) / fmax(10, training->workers);
 }
 
 void dp_cluster_free(struct dp_cluster **cluster)

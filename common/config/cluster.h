@@ -215,7 +215,8 @@ static inline uint32_t dp_cluster_fetched_together(const struct dp_cluster_train
 }
 /* "adam"; "momentum" (SGD with it) and "adamw" (Adam with decay) too. */
 /* The rate to try after a training that was unstable at this one: the default where Adam had more than 10 times that, as its steps are as
- * large as the rate; else a tenth, or less where more workers push without waiting for each other. */
+ * large as the rate; else a tenth and at most 0.1, or less where more workers push
+ * without waiting for each other. */
 double dp_cluster_lower_rate(const struct dp_cluster_training *training);
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */

@@ -2,11 +2,12 @@
 
 #include "deploy/cli/progress.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH     12
-#define FIXED_MAX 1e5 /* with five digits behind the point a larger one would touch its neighbour */
+#define WIDTH     11  /* behind a space; of a longer name its length */
+#define FIXED_MAX 1e5 /* with five digits behind the point a larger one would be wider */
 
 /* In this order, where an epoch has them. */
 static const struct epoch_column {
@@ -86,12 +87,18 @@ bool dp_epoch_table_see(struct dp_epoch_table *table, const json_t *epoch)
     return table->columns != before;
 }
 
+static int width_of(const struct dp_epoch_table *table, size_t column)
+{
+    int len = (int)strlen(table->name[column]);
+    return len > WIDTH ? len : WIDTH;
+}
+
 void dp_epoch_table_head(const struct dp_epoch_table *table)
 {
     fprintf(table->file, "%5s", "epoch");
     for (size_t c = 0; c < COLUMNS; c++)
         if (table->columns >> c & 1)
-            fprintf(table->file, "%*s", WIDTH, table->name[c]);
+            fprintf(table->file, " %*s", width_of(table, c), table->name[c]);
     fputc('\n', table->file);
 }
 
@@ -107,14 +114,14 @@ void dp_epoch_table_add(struct dp_epoch_table *table, const json_t *epoch)
         if (!(table->columns >> c & 1))
             continue;
         if (!value)
-            fprintf(table->file, "%*s", WIDTH, "-");
+            fprintf(table->file, " %*s", width_of(table, c), "-");
         else if (columns[c].digits < 0)
-            fprintf(table->file, "%*s", WIDTH,
+            fprintf(table->file, " %*s", width_of(table, c),
                     dp_cli_number(json_number_value(value), number, sizeof number));
-        else if (json_number_value(value) >= FIXED_MAX)
-            fprintf(table->file, "%*.5g", WIDTH, json_number_value(value));
+        else if (fabs(json_number_value(value)) >= FIXED_MAX)
+            fprintf(table->file, " %*.5g", width_of(table, c), json_number_value(value));
         else
-            fprintf(table->file, "%*.*f", WIDTH, columns[c].digits, json_number_value(value));
+            fprintf(table->file, " %*.*f", width_of(table, c), columns[c].digits, json_number_value(value));
     }
     fputc('\n', table->file);
 }

@@ -6,7 +6,10 @@
 #include "deploy/run/epoch_table.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
+
+#define FIXED_MAX 1e5 /* as in the table */
 
 static void print_epochs(const json_t *root, const char *report, FILE *file)
 {
@@ -57,8 +60,9 @@ static void print_metrics(const json_t *of, const char *heading, FILE *file)
         const json_t *value = json_object_get(of, metrics[i].key);
         if (!json_is_number(value))
             continue;
-        fprintf(file, "%s%s %.*f", first ? heading : ", ", metrics[i].name, metrics[i].digits,
-                json_number_value(value));
+        double number = json_number_value(value);
+        fprintf(file, fabs(number) < FIXED_MAX ? "%s%s %.*f" : "%s%s %.*g", first ? heading : ", ",
+                metrics[i].name, metrics[i].digits, number);
         first = false;
     }
     if (!first)

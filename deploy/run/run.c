@@ -349,6 +349,36 @@ static const char *had_text(const struct cli_run *run, char text[64])
     return text;
 }
 
+/* A training at a low rate may still mend them, so it is no error. */
+static void warn_poor(const struct cli_run *run)
+{
+    const struct dp_cluster_training *t = &run->plan.earlier->training;
+    const struct dp_run_report before = dp_run_report_read(t->report, t->run);
+    if (before.poor > 0)
+        fprintf(
+            stderr,
+            "Warning: run %" PRIu32 " has diverged in epoch %" PRIu32
+            ", and this run starts from its weights. If it diverges, too, they are the cause: --fresh starts "
+            "with new ones.\n",
+            t->run, before.poor);
+}
+
+/* Simulated delays are waits: those processes share a processor without loss. */
+static void warn_crowded(const struct dp_cluster *c)
+{
+    const struct dp_cluster_training *t = &c->training;
+    const uint64_t computing = (uint64_t)t->workers * t->threads, serving = dp_cluster_shards(c);
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (processors < 1 || t->pace[0] ||
+        (computing <= (uint64_t)processors && serving <= (uint64_t)processors))
+        return;
+    fprintf(stderr,
+            "Warning: %" PRIu64 " threads of workers and %" PRIu64
+            " of servers share %ld processor%s: more of "
+            "either make the training slower and staler, not faster.\n",
+            computing, serving, processors, processors == 1 ? "" : "s");
+}
+
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
@@ -378,6 +408,9 @@ static void tell_start(const struct cli_run *run)
                 ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
                 c->training.run, c->training.first_epoch + 1);
     tell_others(run);
+    if (run->plan.continues)
+        warn_poor(run);
+    warn_crowded(c);
     if (dp_injection_text(&c->training, injected)[0])
         fprintf(stderr, "Delays are injected, so its times are not those of this machine: %s.\n", injected);
     const char *straggler = dp_injection_lacks_pace(&c->training);

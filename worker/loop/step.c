@@ -104,12 +104,18 @@ static float rate_of(const struct dp_loop *loop, uint64_t step, uint64_t number)
 static enum dp_status explain(const struct dp_loop *loop, uint64_t number, enum dp_status st,
                               struct dp_error *err)
 {
+    const struct dp_cluster_training *t = loop->training;
+    bool begins = loop->epoch == 0 && t->first_epoch > 0;
     if (st != DP_NOT_FINITE)
         return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop), number);
-    return dp_wrap(err, st,
-                   "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-                   " (try a lower --rate than %g, --rate warmup=N, " DP_ADVICE_SCALE ")",
-                   dp_loop_shown_epoch(loop), number, loop->training->rate);
+    return dp_wrap(
+        err, st,
+        "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
+        " (try a lower --rate than %g%s%s%s)",
+        dp_loop_shown_epoch(loop), number, t->rate, t->warmup_steps ? "" : ", --rate warmup=N", loop->scale,
+        begins ? "; if that does not help, the weights that it continued from are the cause: --fresh "
+                 "starts with new ones"
+               : "");
 }
 
 /* The round at the end of the epoch in which this worker has no minibatch; of an exchange all such rounds. */

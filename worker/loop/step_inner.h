@@ -39,6 +39,7 @@ struct dp_loop {
     struct dp_progress *progress;
     struct dp_worker_stats *stats;
     const struct dp_cluster_training *training;
+    const char *scale; /* dp_advice_scale */
     struct dp_share share;
     struct dp_rounds rounds;
     struct dp_skipped skipped;

@@ -2,6 +2,7 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
+#include "worker/telemetry/advice.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,6 +84,7 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
     loop->position = position;
     loop->history = options->history;
     loop->training = training;
+    loop->scale = dp_advice_scale(&job->cluster->data, dp_dataset_format(options->data));
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(options->data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);

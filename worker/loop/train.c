@@ -324,6 +324,7 @@ static struct dp_report report_of(const struct training *t)
                               .rule = t->evaluation.data ? &t->evaluation.barrier.rule : NULL,
                               .stop = &t->evaluation.barrier.decision.state,
                               .labels = t->labels,
+                              .format = dp_dataset_format(t->train),
                               .doubt = t->doubt,
                               .words = t->words,
                               .constant = t->constant};

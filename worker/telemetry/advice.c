@@ -1,5 +1,6 @@
 #include "worker/telemetry/advice.h"
 
+#include "common/config/consistency.h"
 #include "worker/telemetry/divergence.h"
 #include "worker/telemetry/losses.h"
 
@@ -15,6 +16,7 @@
 #define RISEN_FAR  1.1
 #define FEW_EPOCHS 3u  /* too few to show a trend of the loss */
 #define STALE      1.0 /* one worker that pulls ahead has as much of its own */
+#define RISEN_WIDE 3.0 /* more than a small loss wavers */
 
 static double staleness_of(const struct dp_report *report)
 {
@@ -54,6 +56,17 @@ static double rise_of(const struct dp_losses *c)
     return dp_losses_at(c, c->epochs - 1) / dp_losses_at(c, dp_losses_best(c));
 }
 
+const char *dp_advice_scale(const struct dp_cluster_data *data, const char *format)
+{
+    if (!format)
+        return "";
+    if (strcmp(format, "csv") == 0)
+        return data->standardize ? "" : ", numbers of like size (--standardize yes)";
+    if (strcmp(format, "libsvm") == 0)
+        return data->normalize || data->scale != 0 ? "" : ", numbers of like size (--normalize or --scale X)";
+    return "";
+}
+
 /* ---- instability, and its cause */
 
 static void what_helps(const struct dp_report *report, char *text, size_t size)
@@ -62,6 +75,13 @@ static void what_helps(const struct dp_report *report, char *text, size_t size)
     double rate = dp_cluster_lower_rate(t);
     bool stale = is_stale(report), far = rate == DP_RATE_DEFAULT && t->rate > 10 * rate;
     char cause[160] = "the rate";
+    if (t->first_epoch > 0 && report->constant.known && report->epochs > 0 &&
+        dp_report_train_loss(report, 0) > RISEN_WIDE * report->constant.figures.loss) {
+        (void)snprintf(
+            text, size,
+            " The likely cause is the weights that it continued from: --fresh starts with new ones.");
+        return;
+    }
     if (stale)
         (void)snprintf(
             cause, sizeof cause, "%s: weights had changed by %.1f pushes between a pull and its push",
@@ -70,12 +90,12 @@ static void what_helps(const struct dp_report *report, char *text, size_t size)
                      far ? ", the default" : "", t->rate);
     if (n < 0 || (size_t)n >= size)
         return;
-    if (stale)
-        (void)snprintf(text + n, size - (size_t)n, "%s, --consistency sync%s.",
-                       t->rate_by_staleness ? "" : ", --rate-by-staleness",
-                       t->overlap ? ", --no-overlap" : "");
-    else
-        (void)snprintf(text + n, size - (size_t)n, ", --rate warmup=N, %s.", DP_ADVICE_SCALE);
+    const char *order =
+        dp_cluster_rule_of(t).mode == DP_SSP ? ", --consistency sync" : ", --consistency ssp:1 or sync";
+    (void)snprintf(text + n, size - (size_t)n, "%s%s%s%s%s.", t->warmup_steps ? "" : ", --rate warmup=N",
+                   stale && !t->rate_by_staleness ? ", --rate-by-staleness" : "", stale ? order : "",
+                   stale && t->overlap ? ", --no-overlap" : "",
+                   stale ? "" : dp_advice_scale(&report->cluster->data, report->format));
 }
 
 static int diverged(const struct dp_report *report, char text[DP_ADVICE_BYTES])
@@ -117,7 +137,8 @@ static int rose(const struct dp_report *report, char text[DP_ADVICE_BYTES])
     const struct dp_losses c = dp_losses_of(report);
     uint32_t best = dp_losses_best(&c), end = c.epochs - 1;
     double loss = dp_losses_at(&c, end);
-    bool small = report->constant.known && loss < report->constant.figures.loss / 2; /* it wavers */
+    bool wide = is_stale(report) && rise_of(&c) > RISEN_WIDE;
+    bool small = !wide && report->constant.known && loss < report->constant.figures.loss / 2; /* it wavers */
     if (dp_losses_stays(&c) < end || small || fits(&c) || !(rise_of(&c) > RISEN_FAR))
         return 0;
     return snprintf(text, DP_ADVICE_BYTES,
@@ -146,7 +167,7 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
     uint32_t stays = dp_losses_stays(c);
     const struct dp_figures *figures = c->tested ? &c->tested[stays].figures : NULL;
     double loss = dp_losses_at(c, stays), constant = report->constant.figures.loss;
-    const char *help = DP_ADVICE_SCALE;
+    const char *help = dp_advice_scale(&report->cluster->data, report->format);
     double rate = report->cluster->training.rate;
     if (!report->constant.known || !(loss > constant * (1 + WORSE)))
         return false;
@@ -155,16 +176,16 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
     if (figures && isfinite(figures->auc) && figures->auc > 0.6)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model ranks examples well (AUC %.3f), but its probabilities are far too extreme. "
-                       "Try fewer --epochs, --optimizer l2=X, --validation share=0.1 --patience 2; %s.",
+                       "Try fewer --epochs, --optimizer l2=X, --validation share=0.1 --patience 2%s.",
                        figures->auc, help);
     else if (dp_losses_fall(c) >= FALLING || c->epochs < FEW_EPOCHS)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
-                       "the model has learned too little so far. Try more --epochs, %s.", help);
+                       "the model has learned too little so far. Try more --epochs%s.", help);
     else
         (void)snprintf(
             text + n, DP_ADVICE_BYTES - (size_t)n,
-            "the model has learned nothing useful. Try another --rate (it was %g), %s, --optimizer l2=X.",
-            rate, help);
+            "the model has learned nothing useful. Try another --rate (it was %g)%s, --optimizer l2=X.", rate,
+            help);
     return true;
 }
 

@@ -59,6 +59,10 @@ for workers in 1 4; do
     [ -e "$dir/scores" ] && fail "scores that are no numbers were written"
 done
 
+# --- a tenth of a rate out of all proportion would diverge, too
+advised=$("${train[@]}" --dir "$dir/far" --rate 1e5 --epochs 1 2>&1 | grep -o -e "--fresh --rate [0-9.e+]*")
+[ "$advised" = "--fresh --rate 0.1" ] || fail "advised: $advised"
+
 # --- its tenth is still too much, as is said again; a tenth of that is not
 works "$downpour run --dir $dir/1 --fresh --rate 0.001" 2
 works "$(advised "--dir $dir/1 --fresh --rate 0.0001 ")" 0
@@ -74,6 +78,8 @@ awk 'BEGIN { srand(1); for (n = 0; n < 4000; n++) { t = ""; s = rand() - 0.5
 expect 0 "downpour run --dir $dir/poor --fresh --rate 0.001" "$downpour" run --dir "$dir/poor" --model logistic --train "$dir/two" \
     --workers 4 --rate 50 --epochs 5 --journal-bytes 16MiB --cache-bytes 64MiB
 said "--rate 0.001, the default \(it was 50\)"
+cp -a "$dir/poor" "$dir/poorer"
+expect 0 "and this run starts from its weights" "$downpour" run --dir "$dir/poorer" --continue --rate 1e-9 --epochs 1
 expect 0 "$dir/poor' has diverged in epoch " "$downpour" predict --from "$dir/poor" --data "$dir/two" --out "$dir/scores"
 said "\\(training loss [0-9.e+]+ at the end\\): its weights are of little use"
 said_text "To train again: downpour run --dir $dir/poor --fresh --rate 0.001"

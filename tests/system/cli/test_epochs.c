@@ -95,6 +95,36 @@ static void each_epoch_has_one_line(void **state)
     free(text);
 }
 
+/* Planted: fields of 12 without a space between them. */
+static void columns_never_touch(void **state)
+{
+    static const char epoch[] = "{\"epoch\": 1, \"train_loss\": -99999.123456, \"seconds\": 123456.5, "
+                                "\"examples_per_s\": 12345678901.0, "
+                                "\"validation\": {\"loss\": 2.5e30, \"rmse\": 99999.123456, \"all_items\": "
+                                "{\"recall@1000\": 0.5, \"ndcg@1000\": 0.25}}}";
+    static const char *const words[] = {
+        "epoch",   "train loss",   "v. loss",    "v. RMSE",         "v. recall@1000", "v. ndcg@1000",
+        "seconds", "examples/s\n", "1",          "-99999.12346",    "2.5e+30",        "99999.12346",
+        "0.5000",  "0.2500",       "1.2346e+05", "12,345,678,901\n"};
+    char *text = NULL, *at;
+    size_t size = 0;
+    struct dp_epoch_table table = {.file = open_memstream(&text, &size)};
+    json_t *root = json_loads(epoch, 0, NULL);
+    assert_non_null(root);
+    dp_epoch_table_add(&table, root);
+    assert_int_equal(fclose(table.file), 0);
+    at = text;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *before = at;
+        at += strspn(at, " ");
+        if ((at == before && i > 0 && at[-1] != '\n') || strncmp(at, words[i], strlen(words[i])) != 0)
+            fail_msg("no '%s' in: %s", words[i], text);
+        at += strlen(words[i]);
+    }
+    json_decref(root);
+    free(text);
+}
+
 /* A report of what was lost, of 4 epochs, behind a restore into the third. */
 static void a_checkpoints_epochs_are_not_shown_again(void **state)
 {
@@ -328,7 +358,8 @@ static void the_time_left_is_not_guessed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_epoch_has_one_line),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(columns_never_touch),
+                                       cmocka_unit_test(each_epoch_has_one_line),
                                        cmocka_unit_test(a_checkpoints_epochs_are_not_shown_again),
                                        cmocka_unit_test(notes_are_shown_once),
                                        cmocka_unit_test(items_ranked_among_all_have_their_columns),

@@ -127,12 +127,13 @@ static void stale_ones_are_told_of_asynchrony(void **state)
     assert_int_equal(dp_advice_of(&m.report, text), 1); /* no "more epochs", no "noise" */
     assert_non_null(strstr(text[0], "test loss grew from 0.5 in the first epoch to 8."));
     assert_non_null(strstr(text[0], "asynchrony at this rate: weights had changed by 6.5 pushes"));
-    assert_non_null(strstr(text[0], "--rate 0.02 (it was 0.2), --rate-by-staleness, "
-                                    "--consistency sync, --no-overlap."));
+    assert_non_null(strstr(text[0], "--rate 0.02 (it was 0.2), --rate warmup=N, --rate-by-staleness, "
+                                    "--consistency ssp:1 or sync, --no-overlap."));
     m.cluster.training.rate_by_staleness = true;
+    m.cluster.training.warmup_steps = 10;
     m.cluster.training.overlap = false;
     assert_int_equal(dp_advice_of(&m.report, text), 1);
-    assert_non_null(strstr(text[0], "(it was 0.2), --consistency sync."));
+    assert_non_null(strstr(text[0], "(it was 0.2), --consistency ssp:1 or sync."));
     grown.staleness = 1; /* of its own */
     grown.workers = 1;
     make(&grown, &m);
