@@ -12,6 +12,7 @@
 #include "common/env/json_file.h"
 #include "common/model/row.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static const struct dp_option options[] = {
      "checkpoints: its last one"},
     {"--to", "FILE", NULL,
      "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or "
-     "a directory for all tables"},
+     "a directory for all tables (DIR/, if its name has another ending)"},
     {"--table", "NAME", NULL,
      "table to write, or all; default: all into a directory or FILE.safetensors; into FILE.txt the weights "
      "of logistic or the word vectors of skipgram"},
@@ -88,6 +89,21 @@ static bool ends(const char *text, const char *ending)
 
 /* ---- what is asked */
 
+/* ".csv" of "w.csv"; NULL: a name without one, or that of a directory: it is there, or ends with a slash. */
+static const char *unknown_ending(const char *path)
+{
+    static const char *const known[] = {".npy", ".txt", ".tsv", ".safetensors"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    struct stat is;
+    if (!dot || dot == name || !isalpha((unsigned char)dot[1]) ||
+        (stat(path, &is) == 0 && S_ISDIR(is.st_mode)))
+        return NULL;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(dot, known[i]) == 0)
+            return NULL;
+    return dot;
+}
+
 static enum dp_status settle_format(struct export *e, struct dp_error *err)
 {
     const char *format = flag(e, "--format"), *out = flag(e, "--to");
@@ -107,6 +123,13 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
     e->all = !flag(e, "--table") || strcmp(flag(e, "--table"), "all") == 0;
     e->directory = e->all && !e->tensors && (flag(e, "--table") || (!text && !ends(out, ".npy")));
     e->table = e->all ? NULL : flag(e, "--table");
+    const char *unknown = e->directory || !format ? unknown_ending(out) : NULL;
+    if (unknown)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--to: export writes no '%.32s': name FILE.npy, FILE.txt, FILE.tsv or FILE.safetensors, or give "
+            "one table's --format; for a directory of all tables end its name with a slash: %.200s/",
+            unknown, out);
     if (flag(e, "--slots") && !e->tensors && !(e->directory && e->format == DP_EXPORT_NPY))
         return dp_fail(err, DP_ARGUMENT,
                        "--slots needs a file of tensors, or a directory of .npy files: name --to "

@@ -78,12 +78,12 @@ digest() {
 expect 0 "" "$downpour" export --from "$dir/L" --to "$dir/all"
 cp -a "$dir/L" "$dir/copy"
 tree "$dir/copy" >"$dir/before"
-expect 0 "" "$downpour" export --from "$dir/copy" --to "$dir/all.copy"
+expect 0 "" "$downpour" export --from "$dir/copy" --to "$dir/all.copy/"
 chmod -R a-w "$dir/copy"
-expect 0 "" "$downpour" export --from "$dir/copy" --to "$dir/all.readonly"
+expect 0 "" "$downpour" export --from "$dir/copy" --to "$dir/all.readonly/"
 chmod -R u+w "$dir/copy"
 cp -a "$dir/copy" "$dir/other place" && rm -rf "$dir/copy"
-expect 0 "" "$downpour" export --from "$dir/other place" --to "$dir/all.moved"
+expect 0 "" "$downpour" export --from "$dir/other place" --to "$dir/all.moved/"
 mv "$dir/other place" "$dir/copy"
 for kind in copy readonly moved; do
     for file in "$dir"/all/*; do
@@ -105,7 +105,13 @@ mkdir "$dir/full" && echo x >"$dir/full/mine"
 expect 2 "has other files" "$downpour" export --from "$dir/L" --to "$dir/full"
 [ "$(ls "$dir/full")" = mine ] || fail "something was written beside other files"
 expect 2 "lies in the run's store" "$downpour" export --from "$dir/L" --to "$dir/L/store/w.txt"
-expect 2 "is a file of the run" "$downpour" export --from "$dir/L" --to "$dir/table.csv" --table logistic.w
+expect 2 "is a file of the run" "$downpour" export --from "$dir/L" --to "$dir/table.csv" --table logistic.w --format npy
+for to in "w.csv" "w.csv --format text" "w.pt --table logistic.w"; do
+    # shellcheck disable=SC2086
+    expect 2 "end its name with a slash" "$downpour" export --from "$dir/L" --to "$dir/"$to
+done
+[ -e "$dir/w.csv" ] || [ -e "$dir/w.pt" ] && fail "a file or directory with an ending that is not known was made"
+expect 0 "" "$downpour" export --from "$dir/L" --to "$dir/v1.2" # a version, no ending
 expect 2 "it has logistic.w, logistic.b" "$downpour" export --from "$dir/L" --table w --to "$dir/x.npy"
 expect 2 "--from DIR, the directory of a run or a checkpoint, is required" "$downpour" export --to "$dir/x.npy"
 expect 2 "--to FILE is required" "$downpour" export --from "$dir/L"
@@ -183,7 +189,7 @@ cut -f1 "$dir/near.names.tsv" | cmp -s - "$dir/words" || fail "names of the seco
 # ---- a user's best items, by brute force from the exported weights: user . item and the biases
 sed 's/^\([0-9]*\) /user \1,/; 1i someone,something' "$dir/pairs" >"$dir/named"
 train "$dir/R" --model mf:4 --train "$dir/named" --epochs 4 --rate 0.05 --batch 16 --servers 2
-expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/R.text" --format text
+expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/R.text/" --format text
 awk -v wanted='user\\x203' '
 FILENAME ~ /pairs$/ { if ($1 == 3) seen[$2] = 1; next }
 FILENAME ~ /mf.user.txt/ && $1 == wanted { for (i = 2; i <= 5; i++) p[i] = $i }

@@ -85,12 +85,12 @@ expect 0 "'$dir/C.nameless' has no columns" "$downpour" export --from "$dir/C.na
 # A directory of .npy files: export's own with slots gives the same digest; its weights alone, or those that somebody wrote by hand,
 # those of the file of tensors. What an earlier export left there is no part of a later one.
 for run in adagrad adam layers; do
-    expect 0 "" "$downpour" export --from "$dir/$run" --to "$dir/npy.$run" --slots
+    expect 0 "" "$downpour" export --from "$dir/$run" --to "$dir/npy.$run/" --slots
     expect 0 "slots included" "$downpour" import --from "$dir/npy.$run" --to "$dir/N.$run" --like "$dir/$run"
     [ "$(restored "$dir/N.$run" "$dir/$run" 3)" = "$(digest "$dir/$run")" ] || fail "$run as .npy: another digest"
 done
 grep -q '"keys": "mf.item.keys.npy"' "$dir/npy.adam/manifest.json" && [ -e "$dir/npy.adam/mf.item.v.npy" ] || fail "the manifest has no keys"
-expect 0 "" "$downpour" export --from "$dir/adam" --to "$dir/npy.adam"
+expect 0 "" "$downpour" export --from "$dir/adam" --to "$dir/npy.adam/"
 [ -e "$dir/npy.adam/mf.item.v.npy" ] && fail "files of an earlier export are left"
 python3 "$files" npy "$dir/adam.safetensors" "$dir/npy.hand"
 for form in adam hand; do

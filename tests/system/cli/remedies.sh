@@ -31,7 +31,7 @@ expect 0 "restored checkpoint 1" "$downpour" restore --from "$dir/C" --dir "$dir
 cmp "$at/names.tsv" "$dir/R/current/names.tsv" || fail "the names are not restored"
 cmp "$at/columns.csv" "$dir/R/current/columns.csv" || fail "the columns are not restored"
 grep -q '"finished": false' "$dir/R/current/run.json" || fail "a restored run is not an unfinished one"
-expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/names.back"
+expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/names.back/"
 diff -r -x manifest.json "$dir/names" "$dir/names.back" >"$dir/out" || fail "an export of what was restored differs"
 expect 2 "is not finished" "$downpour" run --dir "$dir/R" "${train[@]}" --epochs 2
 expect 0 "Report:" "$downpour" run --dir "$dir/R" --resume
