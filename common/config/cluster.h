@@ -39,6 +39,9 @@ enum dp_cluster_durability {
     DP_CLUSTER_NONE,    /* nothing: a store that was not closed cleanly is refused */
 };
 
+/* Columns that only one of a file and the schema by which it is read has. */
+enum dp_cluster_unmatched { DP_UNMATCHED_REFUSE, DP_UNMATCHED_ACCEPT };
+
 /* What paths in the file that do not start with / are relative to. */
 enum dp_cluster_relative {
     DP_CLUSTER_START, /* the directory in which each process is started */
@@ -78,6 +81,9 @@ struct dp_cluster_data {
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */
     char columns[DP_PATH_MAX + 1];
+    /* The training file is read by `columns`, too: an earlier run on these weights wrote it. */
+    bool by_columns;
+    enum dp_cluster_unmatched new_columns, missing_columns;
     /* the file in which a training keeps what its keys are called; empty: none */
     char names[DP_PATH_MAX + 1];
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */

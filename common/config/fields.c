@@ -56,6 +56,8 @@
 #define RATE_MIN 1e-30 /* above 0, and still a normal f32, in which a push carries it */
 #define RATE_MAX 1e6
 
+static const char *const new_columns[] = {"refuse", "ignore"};
+static const char *const missing_columns[] = {"refuse", "empty"};
 static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
 static const char *const durabilities[] = {"machine", "process", "none"};
 static const char *const relatives[] = {"start", "file"};
@@ -66,8 +68,9 @@ static const char *const words[] = {"plain", "simple"};
 static const char *const jitters[] = {"none", "exp", "uniform"};
 static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
                   sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4 &&
-                  sizeof(enum dp_cluster_keep) == 4 && sizeof(enum dp_cluster_work) == 4 &&
-                  sizeof(enum dp_cluster_jitter) == 4 && sizeof(enum dp_word_rule) == 4,
+                  sizeof(enum dp_cluster_unmatched) == 4 && sizeof(enum dp_cluster_keep) == 4 &&
+                  sizeof(enum dp_cluster_work) == 4 && sizeof(enum dp_cluster_jitter) == 4 &&
+                  sizeof(enum dp_word_rule) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -135,6 +138,9 @@ static const struct dp_field data[] = {
     TEXT(dp_cluster_data, id, sizeof((struct dp_cluster_data *)0)->id - 1),
     TEXT_LIST(dp_cluster_data, missing),
     PATH(dp_cluster_data, columns),
+    BOOL(dp_cluster_data, by_columns),
+    NAMES(dp_cluster_data, new_columns, new_columns),
+    NAMES(dp_cluster_data, missing_columns, missing_columns),
     PATH(dp_cluster_data, names),
     PATH(dp_cluster_data, cache),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),

@@ -41,7 +41,7 @@ static bool counts(const struct dp_fields *fields, const struct dp_field *field,
     static const char *const evaluated[] = {"test",       "test_labels",       "test_negatives",
                                             "validation", "validation_labels", "validation_negatives",
                                             NULL};
-    if (is_among(field->key, never))
+    if (is_among(field->key, never) || strcmp(field->key, "by_columns") == 0)
         return false;
     if (fields == &dp_fields_data && is_among(field->key, evaluated))
         return same;

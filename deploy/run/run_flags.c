@@ -126,6 +126,11 @@ static const struct dp_option options[] = {
      "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
     {"--missing", "TEXTS", "data.missing",
      "CSV: further texts that say that a cell is missing, '?,-,n.a.'; an empty cell, NA, NaN and null do"},
+    {"--new-columns", "refuse|ignore", "data.new_columns",
+     "CSV, of a further training file, test and validation files: columns that the first training file "
+     "lacks; default refuse"},
+    {"--missing-columns", "refuse|empty", "data.missing_columns",
+     "CSV: columns of the first training file that a further file lacks; empty: empty cells; default refuse"},
     {"--hash-bits", "N", "data.hash_bits", "CSV, Criteo: hash categories to this many bits; default 63"},
     {"--top-k", "K", "training.top_k", "pairs: report recall@K and NDCG@K among all items; default 20"},
     {"--negatives", "N", "data.negatives", "pairs and text: items (words) sampled for each pair; default 4"},

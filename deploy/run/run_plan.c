@@ -8,6 +8,7 @@
 #include "deploy/run/run_second.h"
 #include "deploy/run/spool.h"
 #include "worker/compute/models/model.h"
+#include "worker/read/schema.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -269,6 +270,8 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
         st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
     if (st == DP_OK && plan->begins && !dp_run_plan_flag(plan, "--cluster"))
         st = dp_run_flags_of_model(&dp_run_command, plan->values, plan->cluster, err);
+    if (st == DP_OK && !plan->resumes)
+        plan->cluster->data.by_columns = false; /* take_columns */
     if (st == DP_OK)
         drop_inherited(plan);
     if (st == DP_OK)
@@ -415,8 +418,31 @@ static enum dp_status set_places(struct dp_run_plan *plan, struct dp_error *err)
     return st;
 }
 
-/* What labels meant to the weights that are trained on, where it is known: the workers see that they mean the same, and write their
- * own over it. */
+/* The schema of the weights that are trained on: this run's files are read by it. */
+static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_error *err)
+{
+    const struct dp_cluster_data *earlier = &plan->earlier->data;
+    struct dp_cluster *c = plan->cluster;
+    struct dp_schema schema;
+    bool restores = plan->from.number > 0;
+    bool there = restores ? plan->from.manifest.columns.name != NULL
+                          : earlier->columns[0] && access(earlier->columns, F_OK) == 0;
+    bool trained = c->training.first_epoch > 0 || dp_run_place(&plan->was, plan->earlier).known;
+    if (there && !restores) {
+        enum dp_status st = dp_schema_read_file(earlier->columns, &schema, err);
+        dp_schema_clear(&schema);
+        if (st != DP_OK)
+            return dp_wrap(err, st, "how the data of the earlier run was read is not known");
+    }
+    c->data.by_columns = there || (earlier->columns[0] && !restores && trained);
+    if (!c->data.by_columns && c->data.label[0] && trained)
+        fprintf(
+            stderr,
+            "downpour: the earlier %s has no columns.csv: columns, means and deviations are those of '%s'\n",
+            restores ? "checkpoint" : "run", c->data.train);
+    return DP_OK;
+}
+
 static enum dp_status copy_columns(const struct dp_run_plan *plan, struct dp_error *err)
 {
     const char *to = plan->cluster->data.columns, *from = plan->earlier->data.columns;
@@ -574,6 +600,8 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
     /* Behind all that can refuse the run. */
     if (st == DP_OK)
         st = settle_earlier(plan, err);
+    if (st == DP_OK && plan->continues)
+        st = take_columns(plan, err);
     if (st == DP_OK)
         st = make_folder(plan, err);
     if (st == DP_OK && plan->continues)

@@ -44,6 +44,10 @@ static const struct dp_option options[] = {
     {"--device", "NAME", "training.device",
      "where the worker computes: cpu, cuda:N (that GPU; cuda:each: the first) or auto (the first GPU where "
      "there is one); default: that of the training"},
+    {"--new-columns", "refuse|ignore", "data.new_columns",
+     "CSV: columns that the training file lacks; default: as in the training"},
+    {"--missing-columns", "refuse|empty", "data.missing_columns",
+     "CSV: columns of the training file that FILE lacks; empty: empty cells; default: as in the training"},
     {"--precision", "KIND", "training.precision",
      "precision of a GPU's matrix products: f32, tf32 or bf16; default: that of the training"},
 };

@@ -63,52 +63,6 @@ enum dp_status dp_run_files_put_columns(const void *text, const char *path, stru
     return dp_atomic_file_commit(&file, err);
 }
 
-static bool same_texts(const struct dp_schema *a, const struct dp_schema *b)
-{
-    bool same = a->classes == b->classes;
-    for (uint32_t i = 0; same && i < a->classes; i++)
-        same = strcmp(a->class_text[i], b->class_text[i]) == 0;
-    return same;
-}
-
-/* Texts on one side and numbers on the other may mean the same: the user has to know. */
-static enum dp_status compare(const struct dp_schema *before, const struct dp_schema *now, bool counted,
-                              struct dp_error *err)
-{
-    char a[160], b[160];
-    if (before->classes > 0 && now->classes > 0 && !same_texts(before, now)) {
-        dp_schema_labels_text(before, false, before->classes, a, sizeof a);
-        dp_schema_labels_text(now, false, now->classes, b, sizeof b);
-        return dp_fail(err, DP_ARGUMENT,
-                       "the labels mean other classes than in the data that the weights were trained on "
-                       "(then: %s; now: %s): "
-                       "continue with data that has the same labels, each in at least one example",
-                       a, b);
-    }
-    if (before->classes > 0 || now->classes > 0 || before->label_base == now->label_base || counted)
-        return DP_OK;
-    return dp_fail(err, DP_ARGUMENT,
-                   "label %" PRIu32
-                   " was class 0 in the data that the weights were trained on, label %" PRIu32
-                   " is class 0 in this data: set the number of class 0 (--label-base, data.label_base)",
-                   before->label_base, now->label_base);
-}
-
-/* With the labels in the file, if it can be read: of an earlier run, on whose weights this one trains.
- * counted: the user set the number of class 0. */
-static enum dp_status check_labels(const struct dp_schema *now, bool counted, const char *path,
-                                   struct dp_error *err)
-{
-    struct dp_schema before = {0};
-    struct dp_error why = {0};
-    enum dp_status st = dp_schema_read_file(path, &before, &why);
-    if (st != DP_OK)
-        return st == DP_VERSION ? dp_fail(err, st, "%s", why.text) : DP_OK;
-    st = compare(&before, now, counted, err);
-    dp_schema_clear(&before);
-    return st;
-}
-
 enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *progress,
                                     const struct dp_dataset *train, struct dp_error *err)
 {
@@ -116,13 +70,7 @@ enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *prog
     char *text = NULL;
     if (!data->columns[0])
         return DP_OK;
-    bool counted = strcmp(data->label_base, "auto") != 0;
-    enum dp_status st = job->model.labels == DP_LABELS_ANY
-                            ? DP_OK
-                            : check_labels(dp_dataset_schema(train), counted, data->columns, err);
-    if (st != DP_OK)
-        return dp_wrap(err, st, "%s", data->train);
-    st = dp_schema_write(dp_dataset_schema(train), &text, err);
+    enum dp_status st = dp_schema_write(dp_dataset_schema(train), &text, err);
     if (st == DP_OK)
         st = dp_run_files_put(job, progress, dp_run_files_put_columns, text, data->columns, err);
     free(text);

@@ -6,8 +6,7 @@
  *           training.timeout_ms, and reported once: it must not cost a training or its report.
  * Thread    The client's.
  * Failure   DP_FULL when the disk stays full; DP_IO names the path; DP_DATA when the training file changed
- *           since it was loaded; DP_ARGUMENT when its labels mean other classes than those that the weights
- *           were trained on. */
+ *           since it was loaded. */
 #ifndef DP_HISTORY_RUN_FILES_H
 #define DP_HISTORY_RUN_FILES_H
 

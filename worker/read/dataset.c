@@ -136,13 +136,66 @@ static enum dp_status check_like(const struct dp_dataset_options *o, const struc
         o->path, format->name, format->holds, o->like->format);
 }
 
+static struct dp_schema_inputs inputs_of(const struct dp_dataset_options *o)
+{
+    return (struct dp_schema_inputs){.known = true,
+                                     .hash_bits = o->hash_bits ? o->hash_bits : 63,
+                                     .index_base = o->index_base,
+                                     .scale = o->scale,
+                                     .normalize = o->normalize};
+}
+
+static void show_setting(double value, bool yes_no, char out[32])
+{
+    if (yes_no)
+        (void)snprintf(out, 32, "%s", value != 0 ? "yes" : "no");
+    else
+        (void)snprintf(out, 32, "%.9g", value);
+}
+
+/* Weights that were trained on inputs of other settings would mean something else. */
+static enum dp_status check_inputs(const struct dp_dataset_options *o, struct dp_error *err)
+{
+    const struct dp_schema *like = o->like;
+    const struct dp_schema_inputs is = inputs_of(o), was = like && like->inputs.known ? like->inputs : is;
+    bool columns = like && like->columns > 0;
+    const struct {
+        const char *flag, *key;
+        double before, now;
+        bool yes_no;
+    } setting[] = {{"--hash-bits", "data.hash_bits", was.hash_bits, is.hash_bits, false},
+                   {"--index-base", "data.index_base", was.index_base, is.index_base, false},
+                   {"--scale", "data.scale", was.scale, is.scale, false},
+                   {"--normalize", "data.normalize", was.normalize, is.normalize, true},
+                   {"--standardize", "data.standardize", columns ? like->standardized : o->standardize,
+                    o->standardize, true}};
+    for (size_t i = 0; i < sizeof setting / sizeof setting[0]; i++) {
+        char before[32], now[32];
+        if (setting[i].before == setting[i].now)
+            continue;
+        show_setting(setting[i].before, setting[i].yes_no, before);
+        show_setting(setting[i].now, setting[i].yes_no, now);
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: %s (%s) is %s, but was %s when the weights were trained: their inputs would "
+                       "change their meaning. Omit it, or train with --fresh or in another --dir",
+                       o->path, setting[i].flag, setting[i].key, now, before);
+    }
+    return DP_OK;
+}
+
 static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *err)
 {
     const struct dp_content *content = &dataset->content;
-    if (content->schema_len > 0)
-        return dp_schema_parse("the schema", content->schema, content->schema_len, &dataset->schema, err);
-    dataset->schema.label_base = content->label_base;
-    (void)snprintf(dataset->schema.format, sizeof dataset->schema.format, "%s", dataset->format->name);
+    struct dp_schema *schema = &dataset->schema;
+    if (content->schema_len > 0) {
+        enum dp_status st = dp_schema_parse("the schema", content->schema, content->schema_len, schema, err);
+        if (st != DP_OK)
+            return st;
+    }
+    if (schema->classes == 0)
+        schema->label_base = content->label_base;
+    schema->inputs = inputs_of(&dataset->options);
+    (void)snprintf(schema->format, sizeof schema->format, "%s", dataset->format->name);
     return DP_OK;
 }
 
@@ -170,7 +223,7 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
         st = dp_fail(err, kept, "%s", kept_why.text);
     if (st == DP_OK)
         st = check_like(&o, dataset->format, err);
-    if (st == DP_OK && o.like)
+    if (st == DP_OK && o.like && o.label_base == DP_LABEL_BASE_AUTO)
         o.label_base = o.like->label_base;
     if (st == DP_OK && o.holdout != DP_HOLDOUT_NONE && !dataset->format->holds_out)
         st = dp_fail(err, DP_ARGUMENT,
@@ -182,6 +235,10 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
         if (o.scale == 0)
             o.scale = scale_of(format, o.form);
         dataset->options.scale = o.scale;
+        st = check_inputs(&o, err);
+    }
+    if (st == DP_OK) {
+        const struct dp_format *format = dataset->format;
         st = o.cache && format->decodes_slowly ? dp_cache_get(&o, format, &dataset->content, err)
                                                : format->load(&o, unpack, &dataset->content, err);
     }

@@ -70,9 +70,12 @@ struct dp_dataset_options {
     const struct dp_schema *like; /* the schema of the training file, instead of like_path; or NULL */
     const char *columns_path;     /* the same as a file; or NULL */
     const char *encoding;         /* of texts, a name for iconv(3); NULL: UTF-8 */
-    bool standardize;             /* csv: training numbers become (x - mean) / deviation; others by `like` */
-    uint32_t hash_bits;           /* of a category's key, 1 .. 63; 0: 63 */
-    const char *cache; /* directory of decoded files to map instead of decoding (cache.h); or NULL */
+    /* csv, read by `like`: columns of this file that the training file lacks are left out, and columns that
+     * this file lacks are empty cells. Else both are refused. */
+    bool new_ignored, missing_empty;
+    bool standardize;   /* csv: training numbers become (x - mean) / deviation; others by `like` */
+    uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
+    const char *cache;  /* directory of decoded files to map instead of decoding (cache.h); or NULL */
     bool scored;    /* the model only scores the file: nothing is sampled, labels may be missing throughout */
     bool normalize; /* divides each example by its Euclidean norm, after scale; zeros stay zeros */
     /* The share of the examples that is held out, drawn by (seed, number) from the whole file whatever its

@@ -1,5 +1,6 @@
 #include "worker/read/schema.h"
 
+#include "common/base/hash.h"
 #include "worker/read/csv_record.h"
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION     2
+#define VERSION     3
+#define VERSION_MIN 2 /* without inputs and checksum */
 #define COLUMNS_MAX 65536u
 
 static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label", "ignored", "id"};
@@ -24,14 +26,19 @@ enum key {
     KEY_MEANS,
     KEY_DEVIATIONS,
     KEY_MISSING = 9,
+    KEY_INPUTS,
     KEY_END
 };
+
+#define SUM_BYTES 17 /* 16 hexadecimal digits */
 
 struct parser {
     struct dp_schema *schema;
     struct dp_csv_record record;
     uint64_t lines;
-    uint32_t seen; /* lines with a key: a bit each, by its place in `keys` */
+    uint32_t seen;          /* lines with a key: a bit each, by its place in `keys` */
+    uint64_t sum;           /* of the lines before `end` */
+    char stated[SUM_BYTES]; /* by `end`; "": none */
 };
 
 /* ---- the parts of a line; cells: those after the key */
@@ -133,12 +140,43 @@ static enum dp_status take_number(struct dp_schema *schema, enum key key, const 
     uint64_t value = 0, max = key == KEY_VERSION ? UINT32_MAX : DP_LABEL_BASE_MAX;
     if (count != 1 || dp_number_index(cells[0].at, cells[0].end, &value) != cells[0].end || value > max)
         return dp_fail(err, DP_DATA, "expected one integer up to %" PRIu64, max);
-    if (key == KEY_VERSION && value != VERSION)
+    if (key == KEY_VERSION && (value < VERSION_MIN || value > VERSION))
         return dp_fail(err, DP_VERSION,
-                       "version %" PRIu64 " of the file is another build's: this one reads %d", value,
-                       VERSION);
+                       "version %" PRIu64 " of the file is another build's: this one reads %d and %d", value,
+                       VERSION_MIN, VERSION);
     schema->label_base = key == KEY_VERSION ? 0 : (uint32_t)value;
     return DP_OK;
+}
+
+static enum dp_status take_inputs(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                  size_t count, struct dp_error *err)
+{
+    uint64_t number[3] = {0};
+    double scale = 0;
+    (void)key;
+    bool good = count == 4 && dp_number_f64(cells[2].at, cells[2].end, &scale) == cells[2].end;
+    for (int i = 0; good && i < 3; i++) {
+        const struct dp_cell cell = cells[i + (i == 2)];
+        good = dp_number_index(cell.at, cell.end, &number[i]) == cell.end && number[i] <= 63;
+    }
+    if (!good)
+        return dp_fail(err, DP_DATA, "expected hash bits, index base, scale, and whether it is normalized");
+    schema->inputs = (struct dp_schema_inputs){.known = true,
+                                               .hash_bits = (uint32_t)number[0],
+                                               .index_base = (uint32_t)number[1],
+                                               .scale = scale,
+                                               .normalize = number[2] != 0};
+    return DP_OK;
+}
+
+/* take_line keeps the checksum. */
+static enum dp_status take_end(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                               size_t count, struct dp_error *err)
+{
+    (void)schema, (void)key;
+    if (count == 0 || (count == 1 && cells[0].end - cells[0].at == SUM_BYTES - 1))
+        return DP_OK;
+    return dp_fail(err, DP_DATA, "expected a checksum of %d digits after it", SUM_BYTES - 1);
 }
 
 static enum dp_status take_nothing(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
@@ -167,12 +205,17 @@ static const struct {
 } keys[] = {{"version", take_number},     {"format", take_format},   {"names", take_names},
             {"kinds", take_kinds},        {"trimmed", take_nothing}, {"means", take_moments},
             {"deviations", take_moments}, {"classes", take_texts},   {"label_base", take_number},
-            {"missing", take_texts},      {"end", take_nothing}};
+            {"missing", take_texts},      {"inputs", take_inputs},   {"end", take_end}};
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static bool has(const struct parser *p, enum key key)
 {
     return p->seen & 1u << key;
+}
+
+static uint64_t add_line(uint64_t sum, const char *at, const char *end)
+{
+    return dp_hash_bytes(dp_hash_bytes(sum, at, (size_t)(end - at)), "\n", 1);
 }
 
 /* ---- the file */
@@ -201,15 +244,20 @@ static enum dp_status take_line(void *self, const char *at, const char *end, uin
     while (key < KEYS && !dp_cell_is(record->cells[0], keys[key].name))
         key++;
     if (key == KEYS)
-        return dp_lines_unexpected(
-            "version, format, names, kinds, trimmed, means, deviations, classes, label_base, missing or end",
-            record->cells[0].at, record->cells[0].end, err);
+        return dp_lines_unexpected("version, format, names, kinds, trimmed, means, deviations, classes, "
+                                   "label_base, missing, inputs or end",
+                                   record->cells[0].at, record->cells[0].end, err);
     if (p->lines == 1 && key != KEY_VERSION)
         return dp_fail(err, DP_DATA, "expected the file's version first");
     if (p->seen >> key)
         return dp_fail(err, DP_DATA, "'%s' after '%s': expected each line once, and before it",
                        keys[key].name, keys[31 - __builtin_clz(p->seen)].name);
     p->seen |= 1u << key;
+    if (key != KEY_END)
+        p->sum = add_line(p->sum, at, end);
+    else if (record->count == 2)
+        (void)snprintf(p->stated, sizeof p->stated, "%.*s", (int)(record->cells[1].end - record->cells[1].at),
+                       record->cells[1].at);
     return keys[key].take(p->schema, (enum key)key, record->cells + 1, record->count - 1, err);
 }
 
@@ -223,6 +271,13 @@ static enum dp_status check(const struct parser *p, const char *name, struct dp_
         return dp_fail(err, DP_DATA, "%s: has no header: restore the complete file", name);
     if (!has(p, KEY_END))
         return dp_fail(err, DP_DATA, "%s: ends before its last line: restore the complete file", name);
+    char sum[SUM_BYTES] = "";
+    if (has(p, KEY_INPUTS))
+        (void)snprintf(sum, sizeof sum, "%016" PRIx64, p->sum);
+    if (strcmp(sum, p->stated) != 0)
+        return dp_fail(
+            err, DP_DATA,
+            "%s: its checksum is not that of its lines, so it is damaged: restore the complete file", name);
     if (schema->format[0] == '\0')
         return dp_fail(err, DP_DATA, "%s: lacks the line of the format: restore the complete file", name);
     if (strcmp(schema->format, "csv") != 0)
@@ -256,7 +311,7 @@ static void end_parse(struct parser *p, enum dp_status st)
 enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, struct dp_schema *out,
                                struct dp_error *err)
 {
-    struct parser p = {.schema = out};
+    struct parser p = {.schema = out, .sum = DP_HASH_BEGIN};
     struct dp_lines *lines = NULL;
     *out = (struct dp_schema){0};
     enum dp_status st = dp_lines_new(name, true, (struct dp_lines_sink){take_line, &p}, &lines, err);
@@ -273,7 +328,7 @@ enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, s
 
 enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, struct dp_error *err)
 {
-    struct parser p = {.schema = out};
+    struct parser p = {.schema = out, .sum = DP_HASH_BEGIN};
     struct dp_unpack *unpack = NULL;
     *out = (struct dp_schema){0};
     enum dp_status st = dp_unpack_open(path, &unpack, err);
@@ -318,7 +373,8 @@ static void put_moments(const struct dp_schema *schema, bool deviations, FILE *s
 static void put(const struct dp_schema *schema, FILE *stream)
 {
     bool categories = false;
-    (void)fprintf(stream, "version,%d\nformat,%s\n", VERSION, schema->format);
+    (void)fprintf(stream, "version,%d\nformat,%s\n", schema->inputs.known ? VERSION : VERSION_MIN,
+                  schema->format);
     for (uint32_t i = 0; i < schema->columns; i++)
         categories |= schema->column[i].kind == DP_COLUMN_CATEGORY;
     if (schema->columns > 0) {
@@ -339,7 +395,9 @@ static void put(const struct dp_schema *schema, FILE *stream)
     if (schema->label_base > 0)
         (void)fprintf(stream, "label_base,%" PRIu32 "\n", schema->label_base);
     put_texts("missing", schema->missing_text, schema->missing, stream);
-    (void)fputs("end\n", stream);
+    if (schema->inputs.known)
+        (void)fprintf(stream, "inputs,%" PRIu32 ",%" PRIu32 ",%.17g,%d\n", schema->inputs.hash_bits,
+                      schema->inputs.index_base, schema->inputs.scale, schema->inputs.normalize);
 }
 
 enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err)
@@ -347,10 +405,17 @@ enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, stru
     size_t len = 0;
     *text = NULL;
     FILE *stream = open_memstream(text, &len);
-    if (stream)
+    bool failed = !stream;
+    if (stream) {
         put(schema, stream);
-    bool failed = !stream || ferror(stream);
-    failed = (stream && fclose(stream) != 0) || failed;
+        failed = fflush(stream) != 0;
+        if (!failed && schema->inputs.known)
+            (void)fprintf(stream, "end,%016" PRIx64 "\n", dp_hash_bytes(DP_HASH_BEGIN, *text, len));
+        else
+            (void)fputs("end\n", stream);
+        failed = ferror(stream) || failed;
+        failed = fclose(stream) != 0 || failed;
+    }
     if (!failed)
         return DP_OK;
     free(*text);

@@ -1,14 +1,14 @@
 /* Schema: how a training read its file: the format, the columns of a CSV file, how its numbers are
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
- * Format    A CSV of lines that begin with a key: version (2), format, names, kinds (number, category,
+ * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category,
  *           label, ignored, id), trimmed (categories are read without the blanks around them: with categories it must be
  *           there), means and deviations (of numbers; empty for others; absent: not standardized),
- *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0), missing
- *           (texts; absent: none), end
- *           (without which the file is truncated). Names, kinds, means and deviations have a cell for each
- *           column; names and classes are quoted. Files of older builds, without `trimmed` or of version 1, are
- *           refused.
+ *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0),
+ *           missing (texts; absent: none), inputs (hash bits, index base, scale, and 1 if examples are normalized), end (a checksum of the
+ *           lines above it). Names, kinds, means and deviations have a cell for each column; names and classes
+ *           are quoted. Version 2 has neither inputs nor a checksum. Files of older builds, without `trimmed`
+ *           or of version 1, are refused.
  * Promise   parse gives the schema that was written, bit for bit.
  * Thread    Any: constant after parse.
  * Memory    It owns its names and texts.
@@ -41,6 +41,14 @@ struct dp_schema_column {
     double mean, deviation; /* of a number, if the schema is standardized; deviation 0: a constant */
 };
 
+/* Settings that change what an input of the weights means. */
+struct dp_schema_inputs {
+    bool known; /* not of version 2 */
+    uint32_t hash_bits, index_base;
+    double scale;
+    bool normalize;
+};
+
 struct dp_schema {
     char format[16]; /* "csv"; "": not known */
     uint32_t columns;
@@ -52,6 +60,7 @@ struct dp_schema {
     uint32_t missing;
     char **
         missing_text; /* [missing]: cells that say that there is no number or category, as an empty one does */
+    struct dp_schema_inputs inputs;
 };
 
 /* name: of the text, for messages. */

@@ -12,16 +12,16 @@
 #define LOOK_LINES  1000u
 #define COLUMNS_MAX 65536u
 
-enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const char *what,
-                                         struct dp_cell name, const char *file, struct dp_error *err)
+static enum dp_status no_such(const struct dp_schema *schema, const char *what, struct dp_cell name,
+                              struct dp_error *err)
 {
     char names[200] = "";
     for (size_t i = 0, len = 0; i < schema->columns && len < sizeof names; i++)
         len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
                                 dp_cell_show(dp_cell_of(schema->column[i].name)).text);
     dp_text_mend_end(names);
-    return dp_fail(err, DP_DATA, "%s '%s', which is no column of %s; there are: %s", what,
-                   dp_cell_show(name).text, file, names);
+    return dp_fail(err, DP_DATA, "%s '%s', which is no column of this file; there are: %s", what,
+                   dp_cell_show(name).text, names);
 }
 
 static uint64_t hash_of(struct dp_cell name)
@@ -59,7 +59,7 @@ static enum dp_status set_kind(struct dp_tabular_header *header, struct dp_cell 
                                                     [DP_COLUMN_ID] = "the id"};
     struct dp_schema_column *column = find_column(header, name);
     if (!column)
-        return dp_tabular_header_no_such(&header->schema, flag, name, "this file", err);
+        return no_such(&header->schema, flag, name, err);
     if (column->kind != DP_COLUMN_NUMBER && column->kind != kind)
         return dp_fail(err, DP_DATA, "column '%s' is %s and cannot be %s too", dp_cell_show(name).text,
                        is[column->kind], is[kind]);

@@ -38,8 +38,5 @@ void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char 
 uint32_t dp_tabular_place(struct dp_name_set *names, struct dp_cell name);
 enum dp_status dp_tabular_add_name(struct dp_name_set *names, struct dp_cell name, uint32_t place,
                                    struct dp_error *err);
-/* DP_DATA: "WHAT 'NAME', which is no column of FILE; there are: ..." */
-enum dp_status dp_tabular_header_no_such(const struct dp_schema *schema, const char *what,
-                                         struct dp_cell name, const char *file, struct dp_error *err);
 
 #endif

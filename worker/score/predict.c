@@ -98,8 +98,8 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.cache = NULL; /* read once */
     const char *columns = job->cluster->data.columns;
     options.columns_path = columns[0] ? columns : NULL;
-    options.standardize = false;                  /* the columns file of the training has its statistics */
-    options.like_path = job->cluster->data.train; /* used when there is no columns file */
+    options.standardize &= options.columns_path != NULL; /* which has the statistics of the training file */
+    options.like_path = job->cluster->data.train;        /* used when there is no columns file */
     enum dp_status st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
         st = dp_job_program(job, dataset, NULL, NULL, err);

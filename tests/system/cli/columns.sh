@@ -35,7 +35,7 @@ train "$dir/A" "$dir/train.csv"
 expect 0 "" "$downpour" predict --from "$dir/A" --data "$dir/test.csv"
 cp "$dir/out" "$dir/scores.first"
 [ "$(sort -u "$dir/scores.first" | wc -l)" = 4 ] || fail "rows have equal scores"
-[ "$(head -4 "$dir/A/current/columns.csv")" = 'version,2
+[ "$(head -4 "$dir/A/current/columns.csv")" = 'version,3
 format,csv
 names,"y","a, b","city","code"
 kinds,label,number,category,number' ] || fail "no kinds of columns were kept"
@@ -64,11 +64,16 @@ bad() { # TEXT, and what is kept on standard input
 }
 bad "columns.csv: has no header" </dev/null
 bad "ends before its last line" < <(head -4 "$dir/moved/current/columns.csv")
-bad "version 3 of the file is another build's" < <(sed -e 's/^version,2/version,3/' "$dir/moved/current/columns.csv")
+bad "version 4 of the file is another build's" < <(sed -e 's/^version,3/version,4/' "$dir/moved/current/columns.csv")
 bad "expected number, category or label, found 'nuMber'" < <(sed -e 's/number/nuMber/' "$dir/moved/current/columns.csv")
 bad "expected one line with the kinds of 4 columns" < <(sed -e 's/,number$//' "$dir/moved/current/columns.csv")
-bad "has 0 labels among its columns" < <(sed -e 's/^kinds,label/kinds,category/' "$dir/moved/current/columns.csv")
-bad "'city', which is no column of the training file" < <(sed -e 's/city/cities/' "$dir/moved/current/columns.csv")
+bad "its checksum is not that of its lines" < <(sed -e 's/^means,,2/means,,3/' "$dir/moved/current/columns.csv")
+# Version 2 has no checksum, and no settings of inputs.
+older() { sed -e 's/^version,3/version,2/; /^inputs/d; s/^end,.*/end/' "$@" "$dir/moved/current/columns.csv"; }
+bad "has 0 labels among its columns" < <(older -e 's/^kinds,label/kinds,category/')
+bad "columns of the training file are missing: 'cities' (" < <(older -e 's/city/cities/')
+older >"$kept"
+same "$dir/B" "a schema of version 2"
 rm "$kept"
 refused "$dir/B" "this file says how the training data was read: restore it"
 ln -s "$dir/moved/current/columns.csv" "$kept"
@@ -93,21 +98,23 @@ rm "$dir/train.csv"
 refused "$dir/old" "$dir/train.csv: cannot open"
 rows Rome Oslo 7 >"$dir/train.csv"
 
-# A further run that is refused leaves what is kept of the first one; one that trains takes its place.
+# What is kept is that of the first run, whether a further one is refused or trains; further.sh has more.
 rows 1 2 3 >"$dir/numbers.csv"
 expect 2 "" "$downpour" run --dir "$dir/moved" --model logistic --train "$dir/numbers.csv" --label y --batch 4 --epochs 2 \
     --journal-bytes 16MiB --optimizer adagrad --continue
 same "$dir/moved" "a further run was refused"
-train "$dir/moved" "$dir/numbers.csv" --continue
-grep -q '^kinds,label,number,number,number$' "$dir/moved/current/columns.csv" || fail "not the kinds of the further run"
-refused "$dir/moved" "column 'city'"
+cp "$dir/moved/current/columns.csv" "$dir/columns.first"
+train "$dir/moved" "$dir/numbers.csv" --continue --rate 1e-30
+cmp -s "$dir/moved/current/columns.csv" "$dir/columns.first" || fail "the further run has a schema of its own"
+same "$dir/moved" "a further run of rate 1e-30, with numbers as categories"
 
 # What labels mean to the weights that are trained on: other texts, or another number of class 0, are refused, and cost nothing.
 labelled() { # A B: of 24 rows
     echo "y,x"
     for i in $(seq 0 11); do printf '%s,-%d\n%s,%d\n' "$1" "$i" "$2" "$i"; done
 }
-for pair in "ham spam spam zebra|the labels mean other classes|'spam' is 1; now: 'spam' is 0" "1 2 0 1|label 1 was class 0|--label-base"; do
+for pair in "ham spam spam zebra|label 'zebra': expected one of the training file's: 'ham', 'spam'|other.csv:3" \
+    "1 2 0 1|label 0: expected 1 or 2|--label-base"; do
     IFS='|' read -r texts what more <<<"$pair"
     read -r a b c d <<<"$texts"
     labelled "$a" "$b" >"$dir/labelled.csv"

@@ -239,7 +239,7 @@ expect 0 "" "$downpour" neighbours "$dir/R" 105 --top 3
 
 # A prediction that fails for the data's sake says why, and leaves nothing behind; one of words says what is wanted instead.
 echo "age,city" >"$dir/bad.csv"
-expect 2 "bad.csv:1: column 'odd, name' of the training file is missing" "$downpour" predict --from "$dir/L" --data "$dir/bad.csv"
+expect 2 "bad.csv:1: columns of the training file are missing: 'odd, name'" "$downpour" predict --from "$dir/L" --data "$dir/bad.csv"
 grep -q "log\|status" "$dir/err" && fail "more than the cause"
 echo "w1 w2 w3" >"$dir/text"
 expect 0 "downpour neighbours $dir/S WORD" "$downpour" predict --from "$dir/S" --data "$dir/text"

@@ -38,7 +38,8 @@ expect 0 "Report:" "$downpour" run --dir "$dir/R" --resume
 [ "$(digest "$dir/R")" = "$rows" ] || fail "other rows"
 # What labels meant goes with the weights.
 sed 's/^no,/off,/; s/^yes,/on,/' "$dir/train.csv" >"$dir/labels.csv"
-expect 2 "the labels mean other classes" "$downpour" run --from "$dir/C" --dir "$dir/L" --continue --train "$dir/labels.csv"
+expect 2 "label 'off': expected one of the training file's: 'no', 'yes'" "$downpour" run --from "$dir/C" --dir "$dir/L" \
+    --continue --train "$dir/labels.csv"
 # The message then names what works.
 said_text "nothing was trained: correct the cause above and repeat the command"
 [ -e "$dir/L/store" ] && fail "a store that nobody trained on was kept"

@@ -92,6 +92,8 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.categories, b->data.categories);
     assert_string_equal(a->data.cache, b->data.cache);
     assert_string_equal(a->data.columns, b->data.columns);
+    assert_true(a->data.by_columns == b->data.by_columns && a->data.new_columns == b->data.new_columns);
+    assert_int_equal(a->data.missing_columns, b->data.missing_columns);
     assert_string_equal(a->data.names, b->data.names);
     assert_true(a->data.negatives == b->data.negatives && a->data.window == b->data.window);
     assert_int_equal(a->data.hash_bits, b->data.hash_bits);
@@ -149,6 +151,8 @@ static void written_reads_back_equal(void **state)
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
         (void)snprintf(c->data.columns, sizeof c->data.columns, "a file");
+        c->data.by_columns = true;
+        c->data.new_columns = c->data.missing_columns = DP_UNMATCHED_ACCEPT;
         (void)snprintf(c->data.names, sizeof c->data.names, "names of keys");
         c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
         if (k % 2) { /* it is a share or a file */

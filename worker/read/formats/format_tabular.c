@@ -1,8 +1,8 @@
 /* Files of named columns (tabular.h), CSV among them: one column is the label; the others are numbers or
  * categories.
- *     a training file:  header and first lines -> which column is what -> the whole file -> means,
- *     deviations, labels -> its records any other:        the training file's schema -> this file's header,
- *     by names -> its records
+ *     a first training file: header and first lines -> which column is what -> the whole file -> means,
+ *                            deviations, labels -> its records
+ *     any other:             the training file's schema -> this file's header, by names -> its records
  * Why   Another file's columns have the kinds that they had in the training file: its own lines might
  *       suggest others. A training file is read up to three times, the last time like any other file. So a
  *       row in both files gives the same bits. */
@@ -25,8 +25,10 @@ struct tabular {
         uint64_t salt;
     } * place; /* [schema->columns] */
     /* Of the file at hand: */
-    uint32_t *column_of; /* [cells]: which column of the training file a cell is */
+    uint32_t *column_of; /* [cells]: which column of the training file a cell is; UINT32_MAX: none */
     size_t cells;
+    uint32_t *missing; /* [missing_count]: columns of the training file that this one lacks */
+    uint32_t missing_count;
     struct dp_columns rows;
     bool labelled, identified;      /* its examples have labels, and ids that are kept */
     uint64_t ids_max, id_bytes_max; /* for which there is memory */
@@ -36,38 +38,85 @@ struct tabular {
     double *mean, *deviation;
 };
 
-static enum dp_status match_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
+/* "'a', 'b', ...": as many as there is room for. */
+struct name_list {
+    char text[120];
+    bool cut;
+};
+
+static void list_name(struct name_list *list, struct dp_cell name)
 {
-    struct tabular *tabular = self;
-    const struct dp_schema *schema = tabular->schema;
-    enum dp_status st = DP_OK;
-    tabular->cells = record->count;
-    tabular->column_of = calloc(tabular->cells, sizeof *tabular->column_of);
-    bool *seen = calloc(schema->columns, sizeof *seen);
-    if (!tabular->column_of || !seen)
-        st = dp_fail(err, DP_NOMEM, "no memory for %zu columns", tabular->cells);
-    for (size_t i = 0; st == DP_OK && i < tabular->cells; i++) {
+    const struct dp_shown shown = dp_cell_show(name);
+    size_t len = strlen(list->text), room = sizeof list->text - len;
+    if (list->cut)
+        return;
+    list->cut = strlen(shown.text) + sizeof ", '', ..." > room;
+    if (list->cut)
+        (void)snprintf(list->text + len, room, ", ...");
+    else
+        (void)snprintf(list->text + len, room, "%s'%s'", len ? ", " : "", shown.text);
+}
+
+static enum dp_status match_cells(struct tabular *tabular, const struct dp_tabular_record *record, bool *seen,
+                                  struct name_list *extra, struct dp_error *err)
+{
+    for (size_t i = 0; i < tabular->cells; i++) {
         struct dp_cell name = dp_cell_trim(record->cells[i]);
-        uint32_t column = dp_tabular_place(&tabular->names, name);
-        if (column == UINT32_MAX) {
-            st = dp_tabular_header_no_such(schema, "this file has a column", name, "the training file", err);
-        } else if (seen[column]) {
-            st = dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
-        } else {
-            tabular->column_of[i] = column;
+        uint32_t column = tabular->column_of[i] = dp_tabular_place(&tabular->names, name);
+        if (column != UINT32_MAX && seen[column])
+            return dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
+        if (column != UINT32_MAX)
             seen[column] = true;
-        }
+        else if (!tabular->options->new_ignored)
+            list_name(extra, name);
     }
-    for (uint32_t i = 0; st == DP_OK && i < schema->columns; i++) {
+    return DP_OK;
+}
+
+static enum dp_status find_missing(struct tabular *tabular, const bool *seen, struct name_list *lacking,
+                                   struct dp_error *err)
+{
+    const struct dp_schema *schema = tabular->schema;
+    for (uint32_t i = 0; i < schema->columns; i++) {
+        const struct dp_cell name = dp_cell_of(schema->column[i].name);
         enum dp_column_kind kind = schema->column[i].kind;
         bool label = kind == DP_COLUMN_LABEL, unused = kind == DP_COLUMN_IGNORED || kind == DP_COLUMN_ID;
         tabular->labelled |= seen[i] && label;
         tabular->identified |= seen[i] && kind == DP_COLUMN_ID && tabular->options->keeps_ids;
-        if (!seen[i] && !unused && !(tabular->options->scored && label))
-            st = dp_fail(err, DP_DATA, "column '%s' of the training file is missing", schema->column[i].name);
+        if (seen[i] || unused || (label && tabular->options->scored))
+            continue;
+        if (label)
+            return dp_fail(err, DP_DATA, "the label's column '%s' is missing", dp_cell_show(name).text);
+        tabular->missing[tabular->missing_count++] = i;
+        if (!tabular->options->missing_empty)
+            list_name(lacking, name);
     }
+    return DP_OK;
+}
+
+static enum dp_status match_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
+{
+    struct tabular *tabular = self;
+    struct name_list extra = {.cut = false}, lacking = {.cut = false};
+    tabular->cells = record->count;
+    tabular->column_of = calloc(tabular->cells, sizeof *tabular->column_of);
+    tabular->missing = calloc(tabular->schema->columns, sizeof *tabular->missing);
+    bool *seen = calloc(tabular->schema->columns, sizeof *seen);
+    enum dp_status st = tabular->column_of && tabular->missing && seen
+                            ? match_cells(tabular, record, seen, &extra, err)
+                            : dp_fail(err, DP_NOMEM, "no memory for %zu columns", tabular->cells);
+    if (st == DP_OK)
+        st = find_missing(tabular, seen, &lacking, err);
     free(seen);
-    return st;
+    if (st != DP_OK || !(extra.text[0] || lacking.text[0]))
+        return st;
+    return dp_fail(
+        err, DP_DATA, "%s%s%s%s%s%s%s", lacking.text[0] ? "columns of the training file are missing: " : "",
+        lacking.text,
+        lacking.text[0] ? " (--missing-columns empty, data.missing_columns, takes them as empty cells)" : "",
+        lacking.text[0] && extra.text[0] ? "; " : "",
+        extra.text[0] ? "columns are not in the training file: " : "", extra.text,
+        extra.text[0] ? " (--new-columns ignore, data.new_columns, leaves them out)" : "");
 }
 
 /* NA is a text as others are; one of --missing is an empty cell. */
@@ -130,8 +179,9 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
     }
     if (st != DP_OK && column->kind == DP_COLUMN_NUMBER)
         return dp_wrap(err, st, "column '%s' (%s)", column->name,
-                       tabular->options->scored ? "numbers in training"
-                                                : "text? name it in --categories, data.categories");
+                       tabular->options->scored || tabular->options->like
+                           ? "numbers in training"
+                           : "text? name it in --categories, data.categories");
     return st == DP_OK ? st : dp_wrap(err, st, "column '%s'", column->name);
 }
 
@@ -141,6 +191,8 @@ static enum dp_status name_cells(struct tabular *tabular, const struct dp_tabula
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < tabular->cells; i++) {
         uint32_t c = tabular->column_of[i];
+        if (c == UINT32_MAX)
+            continue;
         const struct dp_schema_column *column = &tabular->schema->column[c];
         struct dp_cell cell = category_of(tabular->schema, dp_cell_trim(record->cells[i]));
         const struct dp_columns_name of = {column->name, tabular->place[c].place, c, tabular->place[c].salt};
@@ -161,7 +213,10 @@ static enum dp_status add_record(void *self, const struct dp_tabular_record *rec
     if (st == DP_OK && !tabular->labelled)
         st = dp_columns_label(&tabular->rows, none, none, err);
     for (size_t i = 0; st == DP_OK && i < tabular->cells; i++)
-        st = add_cell(tabular, tabular->column_of[i], record->cells[i], err);
+        if (tabular->column_of[i] != UINT32_MAX)
+            st = add_cell(tabular, tabular->column_of[i], record->cells[i], err);
+    for (uint32_t i = 0; st == DP_OK && i < tabular->missing_count; i++)
+        st = add_cell(tabular, tabular->missing[i], (struct dp_cell){none, none}, err);
     return st;
 }
 
@@ -206,7 +261,8 @@ static enum dp_status read_rows(struct tabular *tabular, struct dp_unpack *unpac
         dp_columns_standardize(&tabular->rows, tabular->mean, tabular->deviation);
     if (tabular->schema->classes > 0 && !tabular->options->scored)
         dp_columns_name_labels(&tabular->rows, tabular->schema);
-    tabular->rows.rule.base = tabular->schema->label_base;
+    if (!tabular->options->like) /* else the options have it */
+        tabular->rows.rule.base = tabular->schema->label_base;
     if (st == DP_OK)
         st = dp_tabular_records(tabular->options->format, unpack,
                                 (struct dp_tabular_sink){match_names, add_record, tabular}, err);
@@ -271,6 +327,28 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     return st == DP_OK && trained ? dp_survey(options, &header->schema, err) : st;
 }
 
+/* "a,b": those that are categories in the training file, in any order. */
+static enum dp_status check_categories(const struct dp_dataset_options *options, struct dp_error *err)
+{
+    const struct dp_schema *like = options->like;
+    for (uint32_t i = 0; i < like->columns; i++) {
+        const struct dp_schema_column *column = &like->column[i];
+        bool named = false, is = column->kind == DP_COLUMN_CATEGORY;
+        for (const char *at = options->categories; *at && !named;) {
+            size_t len = strcspn(at, ",");
+            named = dp_cell_is(dp_cell_trim((struct dp_cell){at, at + len}), column->name);
+            at += len + (at[len] == ',');
+        }
+        if (named != is)
+            return dp_fail(err, DP_ARGUMENT,
+                           "%s: column '%s' is %s by --categories (data.categories), but was %s when the "
+                           "model was trained: omit --categories, or train with --fresh or in another --dir",
+                           options->path, dp_cell_show(dp_cell_of(column->name)).text,
+                           named ? "a category" : "no category", is ? "one" : "none");
+    }
+    return DP_OK;
+}
+
 /* The label's name comes from the cluster file that the schema was made by: another one is another
  * training's. */
 static enum dp_status check_like(const struct dp_dataset_options *options, struct dp_error *err)
@@ -285,7 +363,8 @@ static enum dp_status check_like(const struct dp_dataset_options *options, struc
                 "%s: the label is '%s', but '%s' was when the model was trained (--label, data.label)",
                 options->path, dp_cell_show(label).text, dp_cell_show(dp_cell_of(column->name)).text);
     }
-    return fits(options, like, NULL, err);
+    enum dp_status st = options->categories ? check_categories(options, err) : DP_OK;
+    return st == DP_OK ? fits(options, like, NULL, err) : st;
 }
 
 static enum dp_status keep_schema(const struct dp_schema *schema, struct dp_content *out,
@@ -303,6 +382,7 @@ static void tabular_clear(struct tabular *tabular)
     dp_name_set_clear(&tabular->names);
     free(tabular->place);
     free(tabular->column_of);
+    free(tabular->missing);
     free(tabular->salt);
     free(tabular->mean);
     free(tabular->deviation);
@@ -328,6 +408,8 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
 /* Not kept with the content: out of a cache, the file is doubtful still. */
 static void doubt(const struct dp_dataset_options *options, char *out, size_t size)
 {
+    if (options->columns_path) /* the kinds are another file's */
+        return;
     struct dp_tabular_header header = {0};
     struct dp_error unheard = {0}; /* it was read before */
     if (dp_tabular_header_look(options, options->path, &header, &unheard) == DP_OK)
@@ -358,7 +440,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     bool categories = false;
     set->max = DP_COLUMNS_NAMES_MAX;
     enum dp_status st = dp_schema_parse("the schema", content->schema, content->schema_len, &schema, err);
-    if (st == DP_OK)
+    if (st == DP_OK && !options->columns_path)
         st = check_unchanged(options, &schema, err);
     if (st == DP_OK)
         st = plan_cells(&tabular, err);

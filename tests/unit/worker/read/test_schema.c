@@ -1,5 +1,6 @@
 /* Goal: a schema that was written is read as it was, bit for bit; what is damaged is named. Method: every
- * kind of line; every line left out, doubled and out of order; every length of the text. */
+ * kind of line; every line left out, doubled and out of order; every length of the text; every flipped
+ * bit. */
 #include "worker/read/schema.h"
 
 #include "tests/lib/test.h"
@@ -76,6 +77,53 @@ static void what_is_written_is_read(void **state)
     dp_schema_clear(&schema);
 }
 
+static const struct dp_schema_inputs inputs = {
+    .known = true, .hash_bits = 18, .index_base = 1, .scale = 1.0 / 255, .normalize = true};
+
+static char *with_inputs(void)
+{
+    char *text = NULL;
+    struct dp_error err = {0};
+    struct dp_schema schema = parse(csv);
+    assert_false(schema.inputs.known);
+    schema.inputs = inputs;
+    assert_int_equal(dp_schema_write(&schema, &text, &err), DP_OK);
+    dp_schema_clear(&schema);
+    return text;
+}
+
+static void inputs_are_read_as_written(void **state)
+{
+    char *text = with_inputs();
+    struct dp_schema schema = parse(text);
+    assert_int_equal(strncmp(text, "version,3\n", 10), 0);
+    assert_true(schema.inputs.known && schema.inputs.normalize && schema.inputs.scale == inputs.scale);
+    assert_int_equal(schema.inputs.hash_bits, 18);
+    assert_int_equal(schema.inputs.index_base, 1);
+    written(&schema, text);
+    dp_schema_clear(&schema);
+    free(text);
+}
+
+/* A digit of a mean, a letter of a name: nothing but the checksum shows it. */
+static void every_flipped_bit(void **state)
+{
+    char *text = with_inputs();
+    size_t len = strlen(text);
+    for (size_t bit = 0; bit < 8 * (len - 1); bit++) {
+        struct dp_schema schema;
+        struct dp_error err = {0};
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        enum dp_status st = dp_schema_parse("kept", text, len, &schema, &err);
+        if (st != DP_DATA && st != DP_VERSION)
+            fail_msg("bit %zu flipped: status %d: %s", bit, (int)st, text);
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+    }
+    for (size_t cut = 0; cut + 1 < len; cut++)
+        refused(text, cut, "");
+    free(text);
+}
+
 /* Of version 1, and with categories that keep the blanks around them. */
 static void older_files_are_refused(void **state)
 {
@@ -137,7 +185,11 @@ static void damage_is_named(void **state)
          "has 2 ids among its columns"},
         {HEAD "label_base,16777217\n", "expected one integer up to 16777216"},
         {HEAD "label_base,1,2\n", "expected one integer"},
-        {HEAD "end,\n", "expected nothing after it"},
+        {HEAD "end,\n", "expected a checksum of 16 digits after it"},
+        {HEAD "end,0123456789abcdef\n", "its checksum is not that of its lines"},
+        {HEAD "inputs,63,1,1,0\nend\n", "its checksum is not that of its lines"},
+        {HEAD "inputs,64,1,1,0\n", "expected hash bits, index base, scale"},
+        {HEAD "inputs,63,1,1\n", "expected hash bits, index base, scale"},
         {HEAD "end\nmeans,,1\n", "'means' after 'end'"},
         {HEAD "", "ends before its last line"},
         {HEAD "label_base,x\n", "expected one integer"},
@@ -149,7 +201,10 @@ static void damage_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_is_read),
-                                       cmocka_unit_test(older_files_are_refused), cmocka_unit_test(every_cut),
+                                       cmocka_unit_test(inputs_are_read_as_written),
+                                       cmocka_unit_test(every_flipped_bit),
+                                       cmocka_unit_test(older_files_are_refused),
+                                       cmocka_unit_test(every_cut),
                                        cmocka_unit_test(damage_is_named)};
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
 }

@@ -114,7 +114,6 @@ static void one_row_has_one_value(void **state)
         struct dp_dataset_options other = options;
         other.path = way == 0 || way == 4 ? train : again;
         other.cache = way >= 2 ? files_dir : NULL;
-        other.standardize = way != 3; /* of a training file only */
         other.like = way != 1 && way != 0 && way != 4 ? dp_dataset_schema(a) : NULL;
         other.columns_path = way == 1 ? kept : NULL;
         for (int open = 0; open < 2; open++) { /* the second out of the cache */
