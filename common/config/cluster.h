@@ -73,11 +73,12 @@ struct dp_cluster_data {
     enum dp_word_rule words; /* text as pairs: how it is cut into words */
     uint32_t min_count;      /* text as pairs: words that occur less often are left out */
     char label[128];         /* csv: the name of its column */
-    char encoding[32];       /* of texts, for iconv(3); empty: UTF-8 */
-    char categories[1024];   /* csv: names, "a,b"; empty: by the first lines */
-    char ignore[1024];       /* csv: names of columns that are left out, "a,b" */
-    char id[128];            /* csv: the column that names rows; empty: none */
-    char missing[256];       /* csv: further texts of missing cells, "?,-" */
+    char user[128], item[128], rating[128], time[128]; /* pairs: columns, by name or number from 1 */
+    char encoding[32];                                 /* of texts, for iconv(3); empty: UTF-8 */
+    char categories[1024];                             /* csv: names, "a,b"; empty: by the first lines */
+    char ignore[1024];                                 /* csv: names of columns that are left out, "a,b" */
+    char id[128];                                      /* csv: the column that names rows; empty: none */
+    char missing[256];                                 /* csv: further texts of missing cells, "?,-" */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */
     char columns[DP_PATH_MAX + 1];

@@ -62,12 +62,20 @@ static size_t find_name(const struct dp_command *command, const char *name, size
     return command->count;
 }
 
+/* What the word is called in the table; NULL: it is no alias. */
+static const char *name_of(const struct dp_option_alias *aliases, const char *word, size_t len)
+{
+    for (const struct dp_option_alias *a = aliases; a && a->alias; a++)
+        if (is_word(a->alias, word, len))
+            return a->name;
+    return NULL;
+}
+
 static size_t find(const struct dp_command *command, const char *word, size_t len)
 {
-    for (const struct dp_option_alias *a = command->aliases; a && a->alias; a++)
-        if (is_word(a->alias, word, len))
-            return find_name(command, a->name, strlen(a->name));
-    return find_name(command, word, len);
+    const char *name = name_of(command->aliases, word, len);
+    name = name ? name : name_of(command->as_flags, word, len);
+    return name ? find_name(command, name, strlen(name)) : find_name(command, word, len);
 }
 
 /* ---- suboptions */
@@ -193,7 +201,8 @@ enum dp_status dp_options_parse(const struct dp_command *command, int argc, char
         if (at == command->count)
             return dp_options_unknown(command, name, err);
         const struct dp_option *option = &command->options[at];
-        if (key_of(option) && strcmp(name, option->name) != 0)
+        if (key_of(option) && strcmp(name, option->name) != 0 &&
+            !name_of(command->as_flags, name, strlen(name)))
             return moved(name, option, &command->options[flag_of_part(command, at)], err);
         if (!option->argument && equals)
             return dp_fail(err, DP_ARGUMENT, "flag '%s' takes no value", option->name);

@@ -47,7 +47,8 @@ struct dp_command {
     const char *usage;
     const struct dp_option *options;
     size_t count;
-    const struct dp_option_alias *aliases; /* or NULL; alias NULL ends them */
+    const struct dp_option_alias *aliases;  /* or NULL; alias NULL ends them */
+    const struct dp_option_alias *as_flags; /* suboptions that may be given as flags, too; likewise */
 };
 
 /* values[count]: the text of each flag given (a switch: ""), else NULL. *help: --help was among them, and the

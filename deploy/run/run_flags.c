@@ -18,6 +18,15 @@ static const struct dp_option options[] = {
      "lists 'user item item', Criteo's logs, CSV, text; plain, .gz, .zst, .xz, .bz2 or .zip"},
     {"--train labels", "FILE", "data.train_labels",
      "labels of idx images; default: found by the name of the images"},
+    {"--train user", "COLUMN", "data.user",
+     "pairs: column of the user, by name or number from 1; default: by the header, else the first. "
+     "Also --user, as --item, --rating and --time"},
+    {"--train item", "COLUMN", "data.item",
+     "pairs: column of the item; default: by the header, else the second"},
+    {"--train rating", "COLUMN", "data.rating",
+     "pairs: column of the rating; default: by the header, else the third"},
+    {"--train time", "COLUMN", "data.time",
+     "pairs: column of the time, which is no rating; default: by the header"},
     {"--test", "FILE", "data.test",
      "test data, evaluated after each epoch; default: none\nAll workers rest while it is evaluated"},
     {"--test labels", "FILE", "data.test_labels", "labels of --test"},
@@ -240,6 +249,14 @@ static const struct dp_option_alias aliases[] = {
     {NULL, NULL},
 };
 
+static const struct dp_option_alias as_flags[] = {
+    {"--user", "--train user"},
+    {"--item", "--train item"},
+    {"--rating", "--train rating"},
+    {"--time", "--train time"},
+    {NULL, NULL},
+};
+
 static_assert(OPTIONS == DP_RUN_FLAGS, "as many values");
 
 const struct dp_command dp_run_command = {
@@ -251,6 +268,7 @@ const struct dp_command dp_run_command = {
     .options = options,
     .count = OPTIONS,
     .aliases = aliases,
+    .as_flags = as_flags,
 };
 
 enum dp_status dp_run_flags_of_model(const struct dp_command *command, const char *const *values,

@@ -217,6 +217,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .word_rule = cluster->data.words,
         .min_count = shuffle ? cluster->data.min_count : 1, /* of the training file */
         .label = cluster->data.label[0] ? cluster->data.label : NULL,
+        .roles = {cluster->data.user, cluster->data.item, cluster->data.rating, cluster->data.time},
         .categories = cluster->data.categories[0] ? cluster->data.categories : NULL,
         .ignore = cluster->data.ignore[0] ? cluster->data.ignore : NULL,
         .id = cluster->data.id[0] ? cluster->data.id : NULL,

@@ -48,6 +48,7 @@ struct training {
     bool joined;                             /* membership.h */
     char agreed[DP_TRAINING_SETTINGS_BYTES]; /* the settings that all workers share */
     char labels[320];                        /* their meaning, if it is not obvious */
+    char columns[400];                       /* which column of pairs is what */
     char doubt[1000];                        /* worker 0: dp_dataset_doubt */
     char words[160];                         /* dp_dataset_about */
 };
@@ -99,6 +100,9 @@ static void tell_settled(struct training *t)
 
 static void tell_labels(struct training *t)
 {
+    dp_dataset_columns(t->train, t->columns, sizeof t->columns);
+    if (t->columns[0])
+        dp_log(DP_LOG_INFO, "columns: %s", t->columns);
     dp_schema_labels_text(dp_dataset_schema(t->train), t->job->model.labels == DP_LABELS_BINARY,
                           t->job->model.classes, t->labels, sizeof t->labels);
     if (t->labels[0])
@@ -323,6 +327,7 @@ static struct dp_report report_of(const struct training *t)
                               .validated = t->valid ? t->evaluation.validated : NULL,
                               .rule = t->evaluation.data ? &t->evaluation.barrier.rule : NULL,
                               .stop = &t->evaluation.barrier.decision.state,
+                              .columns = t->columns,
                               .labels = t->labels,
                               .format = dp_dataset_format(t->train),
                               .doubt = t->doubt,

@@ -127,6 +127,8 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
         sum = sum_of(sum_of(sum, held, sizeof held), shares, sizeof shares);
     }
     sum = add_text(sum, format->name);
+    for (int role = 0; role < DP_PAIRS_ROLES; role++)
+        sum = add_text(sum, o->roles[role]);
     sum = add_text(sum, o->label);
     const char *const texts[] = {o->encoding, o->ignore, o->id, o->missing};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -185,7 +187,7 @@ static enum dp_status find_place(const struct dp_dataset_options *o, const struc
     const bool like_path = format->like_apart && !o->like;
     const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, like_path ? o->like_path : NULL};
     *out = (struct cache_place){.fingerprint = fingerprint_of(o, format)};
-    enum dp_status status = format->like_apart ? add_schema(o->like, &out->fingerprint, err) : DP_OK;
+    enum dp_status status = add_schema(o->like, &out->fingerprint, err);
     uint64_t name = out->fingerprint;
     if (status != DP_OK)
         return status;

@@ -26,7 +26,55 @@ static enum dp_status reserve(struct dp_csv_record *r, size_t text, struct dp_er
     return DP_OK;
 }
 
-/* A quoted cell that starts at `at`; *after: what follows its second quote. The second may not be there. */
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* ---- separators */
+
+/* The next one, or `end`. */
+static const char *find_separator(char separator, const char *at, const char *end)
+{
+    if (separator == ' ') {
+        while (at < end && !is_blank(*at))
+            at++;
+        return at;
+    }
+    for (; (at = at < end ? memchr(at, separator, (size_t)(end - at)) : NULL); at++)
+        if (separator != ':' || (at + 1 < end && at[1] == ':'))
+            return at;
+    return end;
+}
+
+static const char *skip_separator(char separator, const char *at, const char *end)
+{
+    at += separator == ':' ? 2 : 1;
+    while (separator == ' ' && at < end && is_blank(*at))
+        at++;
+    return at;
+}
+
+static const char *skip_blanks(char separator, const char *at, const char *end)
+{
+    while (at < end && is_blank(*at) && *at != separator)
+        at++;
+    return at;
+}
+
+static enum dp_status not_separated(char separator, const char *at, const char *end, struct dp_error *err)
+{
+    return dp_lines_unexpected(separator == ','    ? "a comma after a quoted field"
+                               : separator == ';'  ? "a semicolon after a quoted field"
+                               : separator == ':'  ? "'::' after a quoted field"
+                               : separator == '\t' ? "a tab after a quoted field"
+                                                   : "a blank after a quoted field",
+                               at, end, err);
+}
+
+/* ---- cells */
+
+/* A quoted cell that starts at `at`; *after: what follows its closing quote, or NULL: it has none. */
 static struct dp_cell unquote(const char *at, const char *end, char **text, const char **after)
 {
     struct dp_cell cell = {*text, *text};
@@ -37,8 +85,21 @@ static struct dp_cell unquote(const char *at, const char *end, char **text, cons
         *(*text)++ = *at;
     }
     cell.end = *text;
-    *after = at < end ? at + 1 : end;
+    *after = at < end ? at + 1 : NULL;
     return cell;
+}
+
+static enum dp_status take_quoted(char separator, const char *quote, const char *end, char **text,
+                                  struct dp_cell *out, const char **after, struct dp_error *err)
+{
+    *out = unquote(quote, end, text, after);
+    if (!*after)
+        return dp_lines_unexpected("a closing quote", quote, end, err);
+    if (separator != ' ')
+        *after = skip_blanks(separator, *after, end);
+    if (*after < end && find_separator(separator, *after, end) != *after)
+        return not_separated(separator, *after, end, err);
+    return DP_OK;
 }
 
 enum dp_status dp_csv_record_split(struct dp_csv_record *r, char separator, const char *at, const char *end,
@@ -52,25 +113,21 @@ enum dp_status dp_csv_record_split(struct dp_csv_record *r, char separator, cons
             return st;
         text = r->count ? text : r->text;
         struct dp_cell *cell = &r->cells[r->count++];
-        const char *after;
-        if (at < end && *at == '"') {
-            *cell = unquote(at, end, &text, &after);
+        const char *after, *quote = skip_blanks(separator, at, end);
+        if (quote < end && *quote == '"') {
+            st = take_quoted(separator, quote, end, &text, cell, &after, err);
         } else {
-            after = memchr(at, separator, (size_t)(end - at));
-            after = after ? after : end;
+            after = find_separator(separator, at, end);
             *cell = (struct dp_cell){at, after};
-            if (memchr(at, '"', (size_t)(after - at)))
-                return dp_lines_unexpected("quotes around a complete field only, each inside doubled", at,
-                                           after, err);
+            if (!r->plain_quotes && memchr(at, '"', (size_t)(after - at)))
+                st = dp_lines_unexpected("quotes around a complete field only, each inside doubled", at,
+                                         after, err);
         }
-        if (after < end && *after != separator)
-            return dp_lines_unexpected(separator == ','   ? "a comma after a quoted field"
-                                       : separator == ';' ? "a semicolon after a quoted field"
-                                                          : "a tab after a quoted field",
-                                       after, end, err);
-        if (after == end)
+        if (st != DP_OK || after == end)
+            return st;
+        at = skip_separator(separator, after, end);
+        if (separator == ' ' && at == end)
             return DP_OK;
-        at = after + 1;
     }
 }
 
@@ -98,9 +155,9 @@ void dp_csv_record_clear(struct dp_csv_record *record)
 
 struct dp_cell dp_cell_trim(struct dp_cell cell)
 {
-    while (cell.at < cell.end && (*cell.at == ' ' || *cell.at == '\t'))
+    while (cell.at < cell.end && is_blank(*cell.at))
         cell.at++;
-    while (cell.at < cell.end && (cell.end[-1] == ' ' || cell.end[-1] == '\t'))
+    while (cell.at < cell.end && is_blank(cell.end[-1]))
         cell.end--;
     return cell;
 }

@@ -5,6 +5,7 @@
 #include "worker/read/cache.h"
 #include "worker/read/name_set.h"
 #include "worker/read/order.h"
+#include "worker/read/pairs_columns.h"
 #include "worker/read/rank_set.h"
 
 #include <errno.h>
@@ -264,6 +265,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.like = NULL;
     dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;
     dataset->options.missing = NULL;
+    memset(dataset->options.roles, 0, sizeof dataset->options.roles);
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
@@ -379,7 +381,12 @@ void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_
 {
     out[0] = '\0';
     if (dataset->format->doubt)
-        dataset->format->doubt(options, out, size);
+        dataset->format->doubt(options, &dataset->content, &dataset->schema, out, size);
+}
+
+void dp_dataset_columns(const struct dp_dataset *dataset, char *out, size_t size)
+{
+    dp_pairs_columns_text(&dataset->schema, out, size);
 }
 
 void dp_dataset_about(const struct dp_dataset *dataset, char *out, size_t size)

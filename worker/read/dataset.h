@@ -32,6 +32,9 @@ enum dp_labels {
 
 #define DP_LABEL_BASE_AUTO UINT32_MAX
 
+/* What a column of pairs is. */
+enum dp_pairs_role { DP_PAIRS_USERS, DP_PAIRS_ITEMS, DP_PAIRS_RATINGS, DP_PAIRS_TIMES, DP_PAIRS_ROLES };
+
 /* Which pairs of a file are its test set (holdout.h). */
 enum dp_holdout { DP_HOLDOUT_NONE, DP_HOLDOUT_ONE, DP_HOLDOUT_SHARE };
 
@@ -53,7 +56,9 @@ struct dp_dataset_options {
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
     double scale;        /* multiplies every value; finite. 0: 1/255 for the pixels of idx, else 1 */
     bool words;          /* PAIRS, when the format is detected: of a text's words, not of users and items */
-    const char *negatives_path;  /* pairs: the file of items that each pair's item is ranked among; or NULL */
+    const char *negatives_path; /* pairs: the file of items that each pair's item is ranked among; or NULL */
+    /* pairs: the columns, each by name or number from 1; NULL: by the header, or the first ones. */
+    const char *roles[DP_PAIRS_ROLES];
     uint32_t window;             /* text, PAIRS: the largest distance of a near word, in words */
     enum dp_word_rule word_rule; /* text, PAIRS: how it is cut into words */
     uint32_t min_count;          /* text, PAIRS: words that occur less often are left out */
@@ -130,6 +135,8 @@ const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example);
  * compression). It identifies the data of a training. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
 
+/* Pairs: which column is what, for people; "" for other files. */
+void dp_dataset_columns(const struct dp_dataset *dataset, char *out, size_t size);
 /* The schema of the training file: this file, or the one that it was read like. Lent. */
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset);
 

@@ -37,7 +37,8 @@ struct dp_format {
     enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err);
     /* NULL, or dp_dataset_doubt. */
-    void (*doubt)(const struct dp_dataset_options *options, char *out, size_t size);
+    void (*doubt)(const struct dp_dataset_options *options, const struct dp_content *content,
+                  const struct dp_schema *schema, char *out, size_t size);
     /* NULL, or dp_dataset_about. */
     void (*about)(const struct dp_dataset_options *options, const struct dp_content *content, char *out,
                   size_t size);

@@ -93,9 +93,13 @@ static enum dp_status find_end(struct dp_lines *lines, const char *at, const cha
                                struct dp_error *err)
 {
     *out = NULL;
-    if (!lines->quotes) {
-        *out = memchr(at, '\n', (size_t)(end - at));
-        return DP_OK;
+    if (!lines->inside) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((newline ? newline : end) - at);
+        if (!lines->quotes || (!lines->second && !memchr(at, '"', len))) {
+            *out = newline;
+            return DP_OK;
+        }
     }
     for (; at < end; at++) {
         if (*at == '"') {

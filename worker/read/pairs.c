@@ -6,12 +6,11 @@
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
 
-#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define COLUMNS_MAX 4  /* of pairs without a header: user, item, rating, time */
 #define LONG_LINE   64 /* numbers in a line that only lists have */
@@ -22,10 +21,6 @@ struct pairs_reader {
     /* For a file of negatives: */
     struct dp_pairs *held;  /* the pairs of the first file, */
     uint64_t *starts, list; /* and where the lists of those seen so far begin */
-};
-
-struct pairs_field {
-    const char *at, *end;
 };
 
 static bool is_blank(char c)
@@ -82,62 +77,72 @@ static bool read_number(const char **at, const char *end, uint64_t *out)
     return true;
 }
 
-/* Counts the numbers of a line whose first two are integers, and stores those in `of`; 0 for any other
- * line. */
-static uint32_t read_numbers(const char *at, const char *end, uint64_t of[2])
+/* What a line of pairs says. */
+struct pair_line {
+    uint64_t key[2];
+    float rating; /* NaN: none */
+};
+
+/* Counts the numbers of a line in which user and item are integers; 0 for any other line. */
+static uint32_t read_numbers(const struct dp_pairs_columns *columns, const char *at, const char *end,
+                             struct pair_line *out)
 {
-    if (!read_number(&at, end, &of[0]) || !read_number(&at, end, &of[1]))
-        return 0;
-    uint32_t count = 2;
-    for (float ignored; at < end; count++) { /* a rating, a time */
-        const char *after = dp_number_f32(at, end, &ignored);
+    uint32_t count = 0;
+    for (float other; at < end; count++) { /* a rating, a time */
+        bool user = count == columns->at[DP_PAIRS_USERS], item = count == columns->at[DP_PAIRS_ITEMS];
+        if (user || item) {
+            if (!read_number(&at, end, &out->key[item]))
+                return 0;
+            continue;
+        }
+        const char *after = dp_number_f32(at, end, &other);
         if (!after || !ends_number(after, end))
             return 0;
+        if (count == columns->at[DP_PAIRS_RATINGS])
+            out->rating = other;
         at = skip_gap(after, end);
     }
-    return count;
+    return count > columns->last ? count : 0;
 }
 
 /* ---- lines of any ids */
 
+/* Outside of quotes. */
 static char separator_of(const char *at, const char *end)
 {
     static const char separators[] = {'\t', ':', ';', ','};
-    for (size_t s = 0; s < sizeof separators; s++)
-        for (const char *p = at; p < end; p++)
-            if (*p == separators[s] && (*p != ':' || (p + 1 < end && p[1] == ':')))
+    for (size_t s = 0; s < sizeof separators; s++) {
+        bool inside = false;
+        for (const char *p = at; p < end; p++) {
+            inside ^= *p == '"';
+            if (!inside && *p == separators[s] && (*p != ':' || (p + 1 < end && p[1] == ':')))
                 return *p;
+        }
+    }
     return ' ';
 }
 
-static bool separates(char separator, const char *at, const char *end)
+static enum dp_status check_json(const char *at, const char *end, struct dp_error *err)
 {
-    if (separator == ' ')
-        return is_blank(*at);
-    return *at == separator && (separator != ':' || (at + 1 < end && at[1] == ':'));
+    if (end - at < 2 || !((*at == '{' && end[-1] == '}') || (*at == '[' && end[-1] == ']')))
+        return DP_OK;
+    return dp_lines_unexpected(
+        "'user,item', not JSON: write a CSV first, as with jq -r '[.user, .item] | @csv'", at, end, err);
 }
 
-/* The next field of a line, without surrounding blanks and quotes; moves *at past its separator, or to
- * `end`. */
-static struct pairs_field next_field(char separator, const char **at, const char *end)
+static enum dp_status split(struct dp_pairs *p, const char *at, const char *end, struct dp_error *err)
 {
-    const char *p = *at;
-    while (p < end && is_blank(*p) && *p != separator)
-        p++;
-    bool quoted = p < end && *p == '"' && separator != ' ';
-    struct pairs_field field = {.at = p + quoted};
-    if (quoted)
-        for (p++; p < end && *p != '"'; p++)
-            ;
-    const char *quote = p;
-    while (p < end && !separates(separator, p, end))
-        p++;
-    field.end = quoted ? quote : p;
-    while (!quoted && field.end > field.at && is_blank(field.end[-1]))
-        field.end--;
-    p += p < end ? 1 + (separator == ':') : 0;
-    *at = separator == ' ' ? skip_blanks(p, end) : p;
-    return field;
+    p->record.plain_quotes = p->separator != ',' && p->separator != ';';
+    if (p->separator != '\t') /* with tabs the first field may be missing */
+        at = skip_blanks(at, end);
+    enum dp_status st = check_json(at, end, err);
+    return st == DP_OK ? dp_csv_record_split(&p->record, p->separator, at, end, err) : st;
+}
+
+/* A field of the line, without surrounding blanks; "" for one that it lacks. */
+static struct dp_cell field_of(const struct dp_pairs *p, size_t i)
+{
+    return i < p->record.count ? dp_cell_trim(p->record.cells[i]) : (struct dp_cell){"", ""};
 }
 
 bool dp_pairs_integer(const char *at, size_t len, uint64_t *out)
@@ -145,26 +150,14 @@ bool dp_pairs_integer(const char *at, size_t len, uint64_t *out)
     return len > 0 && (at[0] != '0' || len == 1) && dp_number_index(at, at + len, out) == at + len;
 }
 
-static bool is_whole(struct pairs_field f)
+static bool is_whole(struct dp_cell f)
 {
     uint64_t ignored;
     return dp_pairs_integer(f.at, (size_t)(f.end - f.at), &ignored);
 }
 
-/* A number, a date as "2010-10-19T23:55:27Z", or nothing. */
-static bool is_value(struct pairs_field f)
-{
-    if (f.at == f.end || dp_number_end(f.at, f.end) == f.end)
-        return true;
-    if (!isdigit((unsigned char)*f.at))
-        return false;
-    while (f.at < f.end && (isdigit((unsigned char)*f.at) || strchr(":+-./TZ ", *f.at)))
-        f.at++;
-    return f.at == f.end;
-}
-
 /* Whether a field is not an id: empty, a number with a sign or a point, the start of a list of negatives. */
-static bool is_id(struct pairs_field f)
+static bool is_id(struct dp_cell f)
 {
     if (f.at == f.end || *f.at == '(')
         return false;
@@ -190,7 +183,7 @@ enum dp_status dp_pairs_key(struct dp_name_set *names, const char *at, size_t le
                    there, (int)(len < 40 ? len : 40), at);
 }
 
-static enum dp_status take_id(struct dp_pairs *p, int side, struct pairs_field f, uint64_t *key,
+static enum dp_status take_id(struct dp_pairs *p, int side, struct dp_cell f, uint64_t *key,
                               struct dp_error *err)
 {
     static const char *const wanted[] = {"the id of a user, an integer from 0 or a name",
@@ -202,60 +195,6 @@ static enum dp_status take_id(struct dp_pairs *p, int side, struct pairs_field f
 
 /* ---- the header */
 
-static bool says(struct pairs_field f, const char *const *words, size_t count)
-{
-    bool found = false;
-    for (const char *c = f.at; c < f.end; c++)
-        if (isdigit((unsigned char)*c)) /* "user1" is one */
-            return false;
-    for (size_t w = 0; w < count; w++) {
-        size_t len = strlen(words[w]);
-        found |= (size_t)(f.end - f.at) >= len && strncasecmp(f.at, words[w], len) == 0;
-    }
-    return found;
-}
-
-/* Whether the words of a first line that is not of numbers are names of columns. */
-static bool is_header(char separator, const char *at, const char *end)
-{
-    static const char *const users[] = {"user", "uid", "reviewer", "customer", "member", "visitor"};
-    static const char *const items[] = {"item",  "iid",    "movie", "product",  "book",     "isbn", "song",
-                                        "track", "artist", "asin",  "anime",    "business", "game", "video",
-                                        "venue", "place",  "poi",   "location", "article"};
-    struct pairs_field user = next_field(separator, &at, end), item = next_field(separator, &at, end);
-    if (user.at == user.end || item.at == item.end || is_whole(user) || is_whole(item) || *user.at == '(')
-        return false;
-    if (at < end && !is_value(next_field(separator, &at, end)))
-        return true;
-    return says(user, users, sizeof users / sizeof users[0]) &&
-           says(item, items, sizeof items / sizeof items[0]);
-}
-
-static void log_header(struct pairs_reader *r, const char *at, const char *end, uint64_t line)
-{
-    char text[44];
-    dp_lines_show(at, end, text);
-    dp_log(DP_LOG_INFO,
-           "%s:%" PRIu64 ": '%s' is taken for a header: users are the first column, items the second",
-           r->options->path, line, text);
-    r->pairs->header = true;
-}
-
-/* Two names above two numbers are names of columns. */
-static void drop_header(struct pairs_reader *r)
-{
-    struct dp_pairs *p = r->pairs;
-    dp_log(DP_LOG_INFO, "%s:%" PRIu64 ": '%s' and '%s' are taken for a header, as numbers follow",
-           r->options->path, p->lines[0], dp_name_set_text(&p->names[DP_PAIRS_USERS], 0, p->keys[0]),
-           dp_name_set_text(&p->names[DP_PAIRS_ITEMS], 0, p->keys[1]));
-    dp_name_set_clear(&p->names[DP_PAIRS_USERS]);
-    dp_name_set_clear(&p->names[DP_PAIRS_ITEMS]);
-    p->count = 0;
-    p->header = true;
-}
-
-/* ---- pairs */
-
 /* The message when the first line is not a pair: the file may be of another kind. */
 static enum dp_status explain_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
 {
@@ -263,34 +202,133 @@ static enum dp_status explain_shape(const struct dp_pairs *p, enum dp_status st,
     return dp_fail(
         err, st,
         "%s%s: pairs are lines 'user item' or 'user,item', with or without a rating and a time after them",
-        cause.text, p->header ? " (the line before was taken for a header)" : "");
+        cause.text, p->columns.header ? " (the line before was taken for a header)" : "");
 }
 
+/* Finds out which column is what, and whether the line is a header. */
+static enum dp_status find_columns(struct pairs_reader *r, const char *at, const char *end, bool header,
+                                   struct dp_error *err)
+{
+    struct dp_pairs *p = r->pairs;
+    p->separator = separator_of(at, end);
+    enum dp_status st = split(p, at, end, err);
+    if (st != DP_OK)
+        return explain_shape(p, st, err);
+    return dp_pairs_columns_find(r->options, p->record.cells, p->record.count, header, &p->columns, err);
+}
+
+static bool is_id_column(const struct dp_pairs *p, uint32_t i)
+{
+    return i == p->columns.at[DP_PAIRS_USERS] || i == p->columns.at[DP_PAIRS_ITEMS];
+}
+
+/* The other columns of the line that have text; those that have a number or a date. */
+static uint64_t columns_of(const struct dp_pairs *p, bool values)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < p->record.count && i < 64; i++) {
+        struct dp_cell f = field_of(p, i);
+        if (!is_id_column(p, i) && f.at < f.end && dp_pairs_is_value(f) == values)
+            bits |= UINT64_C(1) << i;
+    }
+    return bits;
+}
+
+/* Names above numbers are names of columns. */
+static enum dp_status drop_header(struct pairs_reader *r, struct dp_error *err)
+{
+    struct dp_pairs *p = r->pairs;
+    char *line = p->first_line;
+    p->first_line = NULL;
+    dp_name_set_clear(&p->names[DP_PAIRS_USERS]);
+    dp_name_set_clear(&p->names[DP_PAIRS_ITEMS]);
+    p->count = 0;
+    enum dp_status st = find_columns(r, line, line + strlen(line), true, err);
+    free(line);
+    return st;
+}
+
+/* ---- pairs */
+
+static bool is_named(const struct pairs_reader *r)
+{
+    return r->options->format && strcmp(r->options->format, "auto") != 0;
+}
+
+/* The fields that are not an id; out->rating is that of a line. */
+static enum dp_status check_others(const struct dp_pairs *p, struct pair_line *out, struct dp_error *err)
+{
+    const struct dp_pairs_columns *c = &p->columns;
+    struct dp_cell rating = field_of(p, c->at[DP_PAIRS_RATINGS]);
+    for (uint32_t i = c->schema.columns; c->header && p->separator != ' ' && i < p->record.count; i++)
+        if (field_of(p, i).at < field_of(p, i).end)
+            return dp_fail(err, DP_DATA,
+                           "expected %" PRIu32 " columns, as the header has, found %zu: text that has the "
+                           "separator belongs into double quotes",
+                           c->schema.columns, p->record.count);
+    for (uint32_t i = 0; i < p->record.count; i++) {
+        struct dp_cell f = field_of(p, i);
+        if (!is_id_column(p, i) && !c->named && !dp_pairs_is_value(f))
+            return dp_lines_unexpected("a number, a date, or nothing, after user and item", f.at, f.end, err);
+    }
+    if (rating.at < rating.end && dp_number_f32(rating.at, rating.end, &out->rating) != rating.end)
+        out->rating = NAN;
+    return DP_OK;
+}
+
+static enum dp_status read_fields(struct dp_pairs *p, struct pair_line *out, bool *whole, bool *named,
+                                  struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    *whole = *named = true;
+    for (int side = DP_PAIRS_USERS; st == DP_OK && side <= DP_PAIRS_ITEMS; side++) {
+        struct dp_cell f = field_of(p, p->columns.at[side]);
+        *whole &= is_whole(f);
+        *named &= !is_whole(f);
+        st = take_id(p, side, f, &out->key[side], err);
+    }
+    return st == DP_OK ? check_others(p, out, err) : st;
+}
+
+static enum dp_status add_line(struct pairs_reader *r, const struct pair_line *pair, uint64_t line,
+                               struct dp_error *err)
+{
+    struct dp_pairs *p = r->pairs;
+    if (pair->rating < p->rating_low)
+        p->rating_low = pair->rating;
+    if (pair->rating > p->rating_high)
+        p->rating_high = pair->rating;
+    return add(p, pair->key[DP_PAIRS_USERS], pair->key[DP_PAIRS_ITEMS], line, err);
+}
+
+static enum dp_status add_pair(void *self, const char *at, const char *end, uint64_t line,
+                               struct dp_error *err);
+
+/* A line that is not of numbers alone. */
 static enum dp_status add_names(struct pairs_reader *r, const char *at, const char *end, uint64_t line,
                                 struct dp_error *err)
 {
     struct dp_pairs *p = r->pairs;
-    uint64_t key[2] = {0};
-    struct pairs_field f = {0};
-    enum dp_status st = DP_OK;
-    bool whole = true, named = true;
-    for (int side = DP_PAIRS_USERS; st == DP_OK && side <= DP_PAIRS_ITEMS; side++) {
-        f = next_field(p->separator, &at, end);
-        whole &= is_whole(f);
-        named &= !is_whole(f);
-        st = take_id(p, side, f, &key[side], err);
-    }
-    while (st == DP_OK && at < end) {
-        f = next_field(p->separator, &at, end);
-        if (!is_value(f))
-            st = dp_lines_unexpected("a number, a date, or nothing, after user and item", f.at, f.end, err);
-    }
+    struct pair_line pair = {.rating = NAN};
+    bool whole, named, first = p->count == 0 && !p->columns.header;
+    /* A header may have another separator than the lines. */
+    if (p->separator == 0 || (p->count == 0 && !memchr(at, p->separator, (size_t)(end - at))))
+        p->separator = separator_of(at, end);
+    enum dp_status st = split(p, at, end, err);
+    if (st == DP_OK)
+        st = read_fields(p, &pair, &whole, &named, err);
     if (st != DP_OK)
         return p->count == 0 ? explain_shape(p, st, err) : st;
-    if (p->may_be_header && whole)
-        drop_header(r);
-    p->may_be_header = p->count == 0 && !p->header && named;
-    return add(p, key[0], key[1], line, err);
+    if (p->first_line && (whole || (p->first_texts & columns_of(p, true)))) {
+        st = drop_header(r, err);
+        return st == DP_OK ? add_pair(r, at, end, line, err) : st;
+    }
+    free(p->first_line);
+    p->first_line = first && named ? strndup(at, (size_t)(end - at)) : NULL;
+    p->first_texts = columns_of(p, false);
+    if (first && named && !p->first_line)
+        return dp_fail(err, DP_NOMEM, "no memory for a line");
+    return add_line(r, &pair, line, err);
 }
 
 static enum dp_status add_pair(void *self, const char *at, const char *end, uint64_t line,
@@ -298,35 +336,31 @@ static enum dp_status add_pair(void *self, const char *at, const char *end, uint
 {
     struct pairs_reader *r = self;
     struct dp_pairs *p = r->pairs;
-    uint64_t key[2] = {0};
+    struct pair_line pair = {.rating = NAN};
     const char *begin = at;
     at = skip_blanks(at, end);
     if (at == end || *at == '#')
         return DP_OK;
-    uint32_t numbers = read_numbers(at, end, key);
-    bool named = r->options->format && strcmp(r->options->format, "auto") != 0;
-    if (numbers > COLUMNS_MAX && !p->header && !p->may_be_header && !named)
+    if (p->columns.schema.columns == 0) {
+        enum dp_status st = find_columns(r, begin, end, false, err);
+        if (st != DP_OK || p->columns.header)
+            return st;
+        p->separator = 0;
+    }
+    uint32_t numbers = read_numbers(&p->columns, at, end, &pair);
+    if (numbers > COLUMNS_MAX && !p->columns.header && !p->first_line && !is_named(r) && !p->columns.named)
         return dp_fail(
             err, DP_DATA,
             "%" PRIu32 " numbers in a line: if these are a user and its items, give the format 'lists' "
             "(--format lists, data.format); if they are a user, an item and other columns, 'pairs'",
             numbers);
-    if (numbers > 0) {
-        if (p->may_be_header)
-            drop_header(r);
-        p->may_be_header = false;
-        return add(p, key[0], key[1], line, err);
+    if (numbers == 0)
+        return add_names(r, begin, end, line, err);
+    if (p->first_line) {
+        enum dp_status st = drop_header(r, err);
+        return st == DP_OK ? add_pair(r, at, end, line, err) : st;
     }
-    bool first = p->separator == 0;
-    if (first)
-        p->separator = separator_of(at, end);
-    at = p->separator == '\t' ? begin : at; /* the first field may be missing */
-    if (first && p->count == 0 && !p->header && is_header(p->separator, at, end)) {
-        log_header(r, at, end, line);
-        p->separator = 0;
-        return DP_OK;
-    }
-    return add_names(r, at, end, line, err);
+    return add_line(r, &pair, line, err);
 }
 
 /* ---- lists */
@@ -344,9 +378,11 @@ static enum dp_status add_list(void *self, const char *at, const char *end, uint
         end--;
     if (p->separator == 0)
         p->separator = separator_of(at, end);
-    enum dp_status st = take_id(p, DP_PAIRS_USERS, next_field(p->separator, &at, end), &user, err);
-    while (st == DP_OK && at < end) {
-        st = take_id(p, DP_PAIRS_ITEMS, next_field(p->separator, &at, end), &item, err);
+    enum dp_status st = split(p, at, end, err);
+    if (st == DP_OK)
+        st = take_id(p, DP_PAIRS_USERS, field_of(p, 0), &user, err);
+    for (size_t i = 1; st == DP_OK && i < p->record.count; i++) {
+        st = take_id(p, DP_PAIRS_ITEMS, field_of(p, i), &item, err);
         if (st == DP_OK)
             st = add(p, user, item, line, err);
     }
@@ -391,13 +427,38 @@ static void log_names(const struct dp_pairs *p, const char *path)
                path, users, items);
 }
 
+/* Between commas or semicolons a quoted field may have line ends; elsewhere a quote may be a part of the
+ * text. By the first line that is no comment. */
+static enum dp_status may_quote_ends(struct dp_unpack *unpack, bool *quotes, struct dp_error *err)
+{
+    const unsigned char *bytes;
+    size_t len;
+    enum dp_status st = dp_unpack_peek(unpack, &bytes, &len, err);
+    *quotes = false;
+    if (st != DP_OK)
+        return st;
+    const char *at = (const char *)bytes, *end = at + len, *stop = at;
+    for (; at < end; at = stop + 1) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        stop = newline ? newline : end;
+        if (*at != '#' && *at != '\n' && *at != '\r')
+            break;
+    }
+    char separator = at < end ? separator_of(at, stop) : ' ';
+    *quotes = separator == ',' || separator == ';';
+    return DP_OK;
+}
+
 enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_options *options, bool lists,
                              struct dp_unpack *unpack, struct dp_error *err)
 {
     struct pairs_reader r = {.pairs = pairs, .options = options};
     dp_unpack_check_text(unpack);
-    enum dp_status st =
-        dp_lines_of(unpack, false, (struct dp_lines_sink){lists ? add_list : add_pair, &r}, err);
+    bool quotes = false;
+    pairs->rating_low = INFINITY, pairs->rating_high = -INFINITY;
+    enum dp_status st = lists ? DP_OK : may_quote_ends(unpack, &quotes, err);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, quotes, (struct dp_lines_sink){lists ? add_list : add_pair, &r}, err);
     if (st != DP_OK)
         return st;
     if (pairs->count == 0)
@@ -456,9 +517,12 @@ static enum dp_status add_negatives(void *self, const char *at, const char *end,
     r->starts[r->list++] = p->count;
     enum dp_status st = add(p, user, item, line, err);
     at = skip_blanks(after, end);
-    char separator = at < end && memchr(at, '\t', (size_t)(end - at)) ? '\t' : ' ';
-    while (st == DP_OK && at < end) {
-        st = take_id(p, DP_PAIRS_ITEMS, next_field(separator, &at, end), &other, err);
+    p->separator = at < end && memchr(at, '\t', (size_t)(end - at)) ? '\t' : ' ';
+    p->record.count = 0;
+    if (st == DP_OK && at < end)
+        st = split(p, at, end, err);
+    for (size_t i = 0; st == DP_OK && i < p->record.count; i++) {
+        st = take_id(p, DP_PAIRS_ITEMS, field_of(p, i), &other, err);
         if (st == DP_OK && other == item)
             st = dp_fail(err, DP_DATA, "item %.120s is to be ranked among others, found among them",
                          shown_item);
@@ -500,6 +564,9 @@ void dp_pairs_clear(struct dp_pairs *pairs)
 {
     free(pairs->keys);
     free(pairs->lines);
+    free(pairs->first_line);
+    dp_pairs_columns_clear(&pairs->columns);
+    dp_csv_record_clear(&pairs->record);
     dp_name_set_clear(&pairs->names[DP_PAIRS_USERS]);
     dp_name_set_clear(&pairs->names[DP_PAIRS_ITEMS]);
     *pairs = (struct dp_pairs){0};

@@ -1,9 +1,9 @@
 /* Pairs: interactions of users and items, read from a text.
  *     {0} -> read -> (read_negatives) -> clear
- * Pairs     Lines "user item", optionally followed by numbers or dates. Fields are separated by tabs, "::",
- *           semicolons, commas or blanks: by the first of these that the first line has. They may be in
- *           double quotes. Lines of integers may mix blanks and commas. A header is left out, and the log
- *           says so.
+ * Pairs     Lines of fields, of which one is the user and one the item (pairs_columns.h). Fields are separated
+ *           by tabs, "::", semicolons, commas or blanks: by the first of these that the first line has. They
+ *           may be in double quotes (csv_record.h); only between commas or semicolons a quoted field may have
+ *           line ends. Lines of integers may mix blanks and commas. A header is left out.
  * Lists     Lines "user item item item ...", as in LightGCN's data; a user alone has no interactions.
  * Both      An id that is an integer below 2^63 without leading zeros is its own key. Any other text is a
  *           name, whose key is a hash of its bytes, below 2^63: the same in each file, so that neither a test
@@ -16,18 +16,20 @@
 
 #include "worker/read/dataset.h"
 #include "worker/read/name_set.h"
+#include "worker/read/pairs_columns.h"
 #include "worker/read/unpack.h"
-
-enum { DP_PAIRS_USERS, DP_PAIRS_ITEMS };
 
 struct dp_pairs {
     uint64_t count, max;
     uint64_t *keys;              /* [2 * count]: user, item */
     uint64_t *lines;             /* [count] */
     struct dp_name_set names[2]; /* of users, of items: ids that are no integers, by their keys */
-    char separator;              /* of fields; ':' is "::", ' ' any blank; 0: not known yet */
-    bool header;                 /* there was one */
-    bool may_be_header;          /* the only pair so far is of names */
+    struct dp_pairs_columns columns;
+    struct dp_csv_record record;   /* the line that is read */
+    char separator;                /* of its fields; 0: not known yet */
+    char *first_line;              /* if it may be a header: the only pair so far is of names */
+    uint64_t first_texts;          /* its other columns that have text, a bit for each of the first 64 */
+    float rating_low, rating_high; /* of all lines; low > high: there are none */
 };
 
 /* lists: the text is of lists, not of pairs. */

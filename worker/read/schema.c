@@ -15,7 +15,8 @@
 #define VERSION_MIN 2 /* without inputs and checksum */
 #define COLUMNS_MAX 65536u
 
-static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label", "ignored", "id"};
+static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label", "id",     "user",
+                                                        "item",   "rating",   "time",  "ignored"};
 
 /* What a line can say, in the order of lines. */
 enum key {
@@ -78,8 +79,8 @@ static enum dp_status take_kinds(struct dp_schema *schema, enum key key, const s
         while (kind < DP_COLUMN_KINDS && !dp_cell_is(cells[i], kind_names[kind]))
             kind++;
         if (kind == DP_COLUMN_KINDS)
-            return dp_lines_unexpected("number, category, label, ignored or id", cells[i].at, cells[i].end,
-                                       err);
+            return dp_lines_unexpected("number, category, label or another kind of column", cells[i].at,
+                                       cells[i].end, err);
         schema->column[i].kind = (enum dp_column_kind)kind;
     }
     return DP_OK;

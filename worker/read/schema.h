@@ -2,7 +2,7 @@
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
  * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category,
- *           label, ignored, id), trimmed (categories are read without the blanks around them: with categories it must be
+ *           label, id, ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks around them: with categories it must be
  *           there), means and deviations (of numbers; empty for others; absent: not standardized),
  *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0),
  *           missing (texts; absent: none), inputs (hash bits, index base, scale, and 1 if examples are normalized), end (a checksum of the
@@ -25,13 +25,17 @@
 
 #define DP_LABEL_BASE_MAX ((uint32_t)1 << 24)
 
-/* IGNORED and ID are not trained on; a prediction names its rows by the ID. */
+/* ID and IGNORED are not trained on; a prediction names its rows by the ID. */
 enum dp_column_kind {
     DP_COLUMN_NUMBER,
     DP_COLUMN_CATEGORY,
     DP_COLUMN_LABEL,
-    DP_COLUMN_IGNORED,
     DP_COLUMN_ID,
+    DP_COLUMN_USER, /* to DP_COLUMN_TIME: of pairs */
+    DP_COLUMN_ITEM,
+    DP_COLUMN_RATING,
+    DP_COLUMN_TIME,
+    DP_COLUMN_IGNORED,
     DP_COLUMN_KINDS
 };
 
@@ -52,7 +56,7 @@ struct dp_schema_inputs {
 struct dp_schema {
     char format[16]; /* "csv"; "": not known */
     uint32_t columns;
-    struct dp_schema_column *column; /* [columns], one of them the label; of CSV only */
+    struct dp_schema_column *column; /* [columns]; of CSV, one of them the label, and of pairs */
     bool standardized;
     uint32_t classes;
     char **class_text;   /* [classes]; NULL: labels are numbers */

@@ -106,6 +106,11 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
                        "a test file "
                        "or a validation share instead (--test, --validation share=X)",
                        job->cluster->model);
+    if (data->label[0] && recommends(job))
+        return dp_fail(err, DP_ARGUMENT,
+                       "'data.label' (--label) names the label of a CSV file, but model %s takes users and "
+                       "items: leave it out; --user and --item name their columns",
+                       job->cluster->model);
     enum dp_status st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);

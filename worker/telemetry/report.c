@@ -66,6 +66,7 @@ static void data_json(const struct dp_report *report, json_t *root)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, report->digest);
     json_t *out = object_in(root, "data");
     string(out, "train", data->train);
+    string(out, "columns", report->columns);
     string(out, "labels", report->labels);
     string(out, "words", report->words);
     string(out, "train_labels", data->train_labels);

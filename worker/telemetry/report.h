@@ -32,6 +32,7 @@ struct dp_report {
     const char *reduced_by;                /* without servers: what added the gradients; else NULL */
     const char *format;                    /* of the training file (dp_dataset_format); or NULL */
     const char *doubt;                     /* a likely mistake in the data (dp_dataset_doubt); or NULL */
+    const char *columns;                   /* which column of pairs is what (dp_dataset_columns); or NULL */
     const char *labels;                    /* the meaning of labels, if it is not obvious; or NULL */
     const char *words;                     /* which words of a text are trained; or NULL */
     struct dp_report_constant {

@@ -65,7 +65,7 @@ bad() { # TEXT, and what is kept on standard input
 bad "columns.csv: has no header" </dev/null
 bad "ends before its last line" < <(head -4 "$dir/moved/current/columns.csv")
 bad "version 4 of the file is another build's" < <(sed -e 's/^version,3/version,4/' "$dir/moved/current/columns.csv")
-bad "expected number, category or label, found 'nuMber'" < <(sed -e 's/number/nuMber/' "$dir/moved/current/columns.csv")
+bad "expected number, category, label or another kind of column, found 'nuMber'" < <(sed -e 's/number/nuMber/' "$dir/moved/current/columns.csv")
 bad "expected one line with the kinds of 4 columns" < <(sed -e 's/,number$//' "$dir/moved/current/columns.csv")
 bad "its checksum is not that of its lines" < <(sed -e 's/^means,,2/means,,3/' "$dir/moved/current/columns.csv")
 # Version 2 has no checksum, and no settings of inputs.

@@ -11,6 +11,7 @@
 #include "common/base/search.h"
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
+#include "worker/read/csv_record.h"
 #include "worker/read/holdout.h"
 
 #include <inttypes.h>
@@ -18,10 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Facts: the numbers of users and items, whether the file is of lists, and the digest of all its pairs. */
-enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE };
+/* Facts: the numbers of users and items, whether the file is of lists, the digest of all its pairs, and the
+ * bits of its lowest and highest rating (f32). */
+enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH };
 
-#define AHEAD 16u /* how many examples ahead memory is prefetched */
+#define TIMES 1e6f /* numbers of this size in an unnamed column are times */
+#define AHEAD 16u  /* how many examples ahead memory is prefetched */
 
 /* content:  keys   mixed keys of the distinct users, then of the distinct items
  *           codes  for each example the numbers of its user and its item; then the items of each user,
@@ -153,6 +156,21 @@ static enum dp_status read_negatives(struct pairs_builder *b, struct dp_error *e
     return DP_OK;
 }
 
+static enum dp_status keep_columns(const struct dp_pairs *pairs, struct dp_content *out, struct dp_error *err)
+{
+    struct dp_schema schema = pairs->columns.schema; /* lent */
+    char *text;
+    if (schema.columns == 0)
+        return DP_OK;
+    (void)snprintf(schema.format, sizeof schema.format, "pairs");
+    enum dp_status st = dp_schema_write(&schema, &text, err);
+    out->schema = (uint8_t *)text;
+    out->schema_len = text ? strlen(text) : 0;
+    memcpy(&out->facts[RATING_LOW], &pairs->rating_low, sizeof pairs->rating_low);
+    memcpy(&out->facts[RATING_HIGH], &pairs->rating_high, sizeof pairs->rating_high);
+    return st;
+}
+
 static enum dp_status load_as(const struct dp_dataset_options *options, bool lists, struct dp_unpack *unpack,
                               struct dp_content *out, struct dp_error *err)
 {
@@ -160,6 +178,8 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
     enum dp_status st = dp_pairs_read(&b.pairs, options, lists, unpack, err);
     out->facts[LISTS] = lists;
     out->facts[WHOLE] = digest_of(&b.pairs);
+    if (st == DP_OK)
+        st = keep_columns(&b.pairs, out, err);
     if (st == DP_OK && dp_holdout_any(options))
         st = dp_holdout_keep(&b.pairs, options, err);
     if (st == DP_OK && options->negatives_path)
@@ -191,6 +211,27 @@ static bool begins_lists(const struct dp_dataset_options *options, const unsigne
 {
     (void)options;
     return dp_pairs_are_lists(bytes, len);
+}
+
+/* Ratings that make no difference. */
+static void doubt(const struct dp_dataset_options *options, const struct dp_content *content,
+                  const struct dp_schema *schema, char *out, size_t size)
+{
+    float low, high;
+    uint32_t at = 0;
+    memcpy(&low, &content->facts[RATING_LOW], sizeof low);
+    memcpy(&high, &content->facts[RATING_HIGH], sizeof high);
+    while (at < schema->columns && schema->column[at].kind != DP_COLUMN_RATING)
+        at++;
+    if (at == schema->columns || !(low < high) || (high >= TIMES && schema->column[at].name[0] == '\0'))
+        return;
+    const char *name = schema->column[at].name;
+    (void)snprintf(out, size,
+                   "%s: column %" PRIu32
+                   " (%s, %g .. %g) is not used: each line counts as an interaction. Leave "
+                   "out the lines that are none",
+                   options->path, at + 1, name[0] ? dp_cell_show(dp_cell_of(name)).text : "rating",
+                   (double)low, (double)high);
 }
 
 static enum dp_status add_name(struct dp_pairs *pairs, uint32_t group, uint64_t key, struct dp_name_set *set,
@@ -367,6 +408,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .decodes_slowly = true,
                                           .holds_out = true,
                                           .load = load,
+                                          .doubt = doubt,
                                           .names = names,
                                           .interactions = interactions,
                                           .examples = examples,

@@ -173,8 +173,7 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
         break;
     case DP_COLUMN_ID:
         return tabular->identified ? keep_id(tabular, cell, err) : DP_OK;
-    case DP_COLUMN_IGNORED:
-    case DP_COLUMN_KINDS:
+    default: /* ignored */
         break;
     }
     if (st != DP_OK && column->kind == DP_COLUMN_NUMBER)
@@ -406,8 +405,10 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
 }
 
 /* Not kept with the content: out of a cache, the file is doubtful still. */
-static void doubt(const struct dp_dataset_options *options, char *out, size_t size)
+static void doubt(const struct dp_dataset_options *options, const struct dp_content *content,
+                  const struct dp_schema *schema, char *out, size_t size)
 {
+    (void)content, (void)schema;
     if (options->columns_path) /* the kinds are another file's */
         return;
     struct dp_tabular_header header = {0};

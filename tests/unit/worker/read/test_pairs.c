@@ -67,6 +67,178 @@ static void names_in_each_way(void **state)
     expect(NULL, "user1,item2\nuser2,item2\n", (struct pair[]){{"user1", "item2"}, {"user2", "item2"}, {0}});
 }
 
+/* Doubled quotes are one, and only a separator follows a closing quote, however the fields are separated. */
+static void quotes_are_those_of_csv(void **state)
+{
+    static const struct pair movies[] = {
+        {"u", "Movie \"0\" (1999)"}, {"u", "Movie \"1\", a"}, {"v w", "\"\""}, {NULL, NULL}};
+    static const struct pair lines[] = {{"u", "a\nb"}, {"v", "c"}, {NULL, NULL}};
+    static const struct pair inches[] = {{"u", "12\" mix"}, {"v", "a"}, {NULL, NULL}};
+    static const char csv[] =
+        "u,\"Movie \"\"0\"\" (1999)\",1\nu, \"Movie \"\"1\"\", a\" ,2\n\"v w\",\"\"\"\"\"\"\n";
+    static const struct {
+        const char *text;
+        unsigned line;
+        const char *words;
+    } bad[] = {
+        {"u,i\nu,\"c\" d\n", 2, "expected a comma after a quoted field, found 'd'"},
+        {"u;i\nu;\"c\"d;1\n", 2, "expected a semicolon after a quoted field, found 'd;1'"},
+        {"u\ti\nu\t\"c\" d\n", 2, "expected a tab after a quoted field, found 'd'"},
+        {"u::i\nu::\"c\"d\n", 2, "expected '::' after a quoted field, found 'd'"},
+        {"u i\nu \"c\"d\n", 2, "expected a blank after a quoted field, found 'd'"},
+        {"u,i\nu,c \"d\"\n", 2, "expected quotes around a complete field only, each inside doubled"},
+        {"u,i\nu,\"c\n", 2, "a field begins with a quote that is not closed"},
+        {"u\ti\nu\t\"c\n", 2, "expected a closing quote, found '\"c'"},
+        {"{\"user\":1,\"item\":2}\n", 1, "expected 'user,item', not JSON: write a CSV first"},
+        {"u,i\n[\"u\",\"i\"]\n", 2, "expected 'user,item', not JSON"},
+    };
+    expect(NULL, csv, movies);
+    for (const char *separators = "\t; "; *separators; separators++) {
+        char text[200];
+        (void)snprintf(text, sizeof text,
+                       "u%c\"Movie \"\"0\"\" (1999)\"%c1\nu%c\"Movie \"\"1\"\", a\"\n\"v w\"%c\"\"\"\"\"\"\n",
+                       *separators, *separators, *separators, *separators);
+        expect(NULL, text, movies);
+    }
+    expect(NULL, "u::\"Movie \"\"0\"\" (1999)\"\nu::\"Movie \"\"1\"\", a\"\n\"v w\"::\"\"\"\"\"\"\n", movies);
+    expect(NULL, "u,\"a\nb\",1\nv,c,2\n", lines);
+    expect(NULL, "u\t12\" mix\t1\nv\ta\n", inches);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        formats_refused(options_of(), bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+}
+
+static void expect_columns(const struct dp_dataset_options *options, const char *text,
+                           const struct pair *pairs, const char *columns)
+{
+    struct dp_dataset_options o = *options;
+    char got[400];
+    uint32_t n = 0;
+    o.path = write_text("data", text);
+    struct dp_dataset *dataset = formats_open(&o);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
+    for (; pairs[n].user; n++) {
+        assert_true(n < b->examples);
+        if (formats_key(b, 0, 0, n, 0) != key_of(pairs[n].user) ||
+            formats_key(b, 1, 1, n, 0) != key_of(pairs[n].item))
+            fail_msg("pair %u of '%s' is not %s, %s", n, text, pairs[n].user, pairs[n].item);
+    }
+    assert_int_equal(dp_dataset_examples(dataset), n);
+    dp_dataset_columns(dataset, got, sizeof got);
+    if (columns)
+        assert_string_equal(got, columns);
+}
+
+/* Names that tell, in any order and case, with other columns between; else the first two columns. */
+static void the_header_says_which_column_is_which(void **state)
+{
+    static const struct pair pairs[] = {{"u1", "i1"}, {"u2", "i2"}, {NULL, NULL}};
+    static const struct pair numbers[] = {{"1", "8"}, {"2", "9"}, {NULL, NULL}};
+    static const struct {
+        const char *text, *columns;
+    } named[] = {
+        {"item_id,user_id\ni1,u1\ni2,u2\n", "user: 'user_id' (column 2), item: 'item_id' (column 1)"},
+        {"timestamp,user_id,item_id\n5,u1,i1\n6,u2,i2\n",
+         "user: 'user_id' (column 2), item: 'item_id' (column 3), time: 'timestamp' (column 1)"},
+        {"SKU;Stars;Customer ID;note\ni1;5;u1;good, very\ni2;;u2;\n",
+         "user: 'Customer ID' (column 3), item: 'SKU' (column 1), rating: 'Stars' (column 2); 1 other"},
+        {"movieId\tuserId\ni1\tu1\ni2\tu2", NULL},
+        {"overall,asin,reviewerID,unixReviewTime\n5,i1,u1,7\n3,i2,u2,8\n",
+         "user: 'reviewerID' (column 3), item: 'asin' (column 2), rating: 'overall' (column 1), time: "
+         "'unixReviewTime' (column 4)"},
+        {"item_rating,user_age,item_id:token,user_id:token\n5,30,i1,u1\n3,31,i2,u2\n", NULL},
+        {"product::uid\ni1::u1\ni2::u2\n", NULL},
+        {"track_id user\ni1 u1\ni2 u2\n", NULL},
+        {"who,trackId,when\nu1,i1,x\nu2,i2,y\n", NULL}, /* 'when' is neither */
+        {"title,user_id\ni1,u1\ni2,u2\n", NULL},
+        {"user,item\nu1,i1,5\nu2,i2,,\n", NULL}, /* refused below: more columns than names */
+        {"u1,i1,5\nu2,i2,4\n", "user: column 1, item: column 2, rating: column 3; no header"},
+        {"a,b,c\nu1,i1,5\nu2,i2,4\n", "user: 'a' (column 1), item: 'b' (column 2), rating: 'c' (column 3)"},
+    };
+    static const char *const whole[] = {"item,user\n8,1\n9,2\n", "item\twho\n8\t1\n9\t2\n",
+                                        "ts,usr,sku\n5,1,8\n6,2,9\n", "x y\n1 8\n2 9\n",
+                                        "time item user score\n1 8 1 5\n2 9 2 5\n"};
+    const struct dp_dataset_options options = options_of();
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+        if (i == 8)
+            formats_refused(options, named[i].text, 2, DP_DATA, "expected a number, a date, or nothing");
+        else if (i == 10)
+            formats_refused(options, named[i].text, 2, DP_DATA,
+                            "expected 2 columns, as the header has, found 3");
+        else
+            expect_columns(&options, named[i].text, pairs, named[i].columns);
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        expect_columns(&options, whole[i], numbers, NULL);
+}
+
+static void options_name_columns(void **state)
+{
+    static const struct pair pairs[] = {{"u1", "i1"}, {"u2", "i2"}, {NULL, NULL}};
+    static const struct pair heads[] = {{"y", "x"}, {"u1", "i1"}, {"u2", "i2"}, {NULL, NULL}};
+    static const char text[] = "x,note,y,z\ni1,good,u1,5\ni2,\"bad, too\",u2,4\n";
+    struct dp_dataset_options options = options_of();
+    options.roles[DP_PAIRS_USERS] = "y", options.roles[DP_PAIRS_ITEMS] = "x",
+    options.roles[DP_PAIRS_RATINGS] = "z";
+    expect_columns(&options, text, pairs,
+                   "user: 'y' (column 3), item: 'x' (column 1), rating: 'z' (column 4); 1 other");
+    options.roles[DP_PAIRS_USERS] = "3", options.roles[DP_PAIRS_ITEMS] = "1",
+    options.roles[DP_PAIRS_RATINGS] = "";
+    expect_columns(&options, "i1,good,u1,5\ni2,\"bad, too\",u2,4\n", pairs,
+                   "user: column 3, item: column 1; 2 others; no header");
+    expect_columns(&options, text, pairs, NULL); /* 'z' stands above a number */
+    expect_columns(&options, "x,note,y\ni1,good,u1\ni2,bad,u2\n", heads, NULL); /* nothing says so */
+    expect_columns(&options, "item,note,user\ni1,good,u1\ni2,bad,u2\n", pairs, NULL);
+    options.roles[DP_PAIRS_USERS] = "uid";
+    formats_refused(
+        options, text, 1, DP_DATA,
+        "--user (data.user) is 'uid', which is no column of this file: expected a name of its first "
+        "line (x, note, y, z), or a number from 1 to 4");
+    options.roles[DP_PAIRS_USERS] = "5";
+    formats_refused(options, "1,2,3,4\n", 1, DP_DATA, "(1, 2, 3, 4), or a number from 1 to 4");
+    options.roles[DP_PAIRS_USERS] = "1";
+    formats_refused(options, text, 1, DP_DATA,
+                    "--user and --item (data.user, data.item) are the same column");
+}
+
+/* Another file is read by its own header, else as the training file. */
+static void other_files_have_the_training_columns(void **state)
+{
+    static const struct pair pairs[] = {{"u1", "i1"}, {"u2", "i2"}, {NULL, NULL}};
+    static const char *const others[] = {"i1,good,u1\ni2,bad,u2\n", "y,x\nu1,i1\nu2,i2\n",
+                                         "x,note,y\ni1,good,u1\ni2,,u2\n", "user,item\nu1,i1\nu2,i2\n"};
+    struct dp_dataset_options options = options_of();
+    options.roles[DP_PAIRS_USERS] = "y", options.roles[DP_PAIRS_ITEMS] = "x";
+    options.path = write_text("train", "x,note,y\ni1,good,u1\ni2,bad,u2\n");
+    options.like = dp_dataset_schema(formats_open(&options));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        expect_columns(&options, others[i], pairs, NULL);
+}
+
+/* Ratings that differ, and are no times, are reported with their range. */
+static void ratings_that_are_not_used_are_reported(void **state)
+{
+    static const struct {
+        const char *text, *doubt;
+    } files[] = {
+        {"user,item,rating\n1,1,1\n1,2,-1\n2,3,0\n",
+         "data: column 3 (rating, -1 .. 1) is not used: each line"},
+        {"a\t1\t5\t99\na\t2\t0.5\t98\n", "data: column 3 (rating, 0.5 .. 5) is not used"},
+        {"stars,item,user\n1,1,1\n5,2,1\n2,3,0\n", "data: column 1 (stars, 1 .. 5) is not used"},
+        {"1,1,1\n1,2,1\n", ""},
+        {"1,1,881250949\n1,2,881250950\n", ""},
+        {"user,item,time\n1,1,4\n1,2,5\n", ""},
+        {"user,item,genre_id\n1,1,4\n1,2,5\n", ""},
+        {"1 2\n2 3\n", ""},
+    };
+    struct dp_dataset_options options = options_of();
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char doubt[400];
+        options.path = write_text("data", files[i].text);
+        dp_dataset_doubt(formats_open(&options), &options, doubt, sizeof doubt);
+        if (files[i].doubt[0] ? !strstr(doubt, files[i].doubt) : doubt[0])
+            fail_msg("'%s' gave '%s'", files[i].text, doubt);
+    }
+}
+
 /* The digest of a file of numbers is one that stores and caches already have. */
 static void names_leave_numbers_alone(void **state)
 {
@@ -144,9 +316,16 @@ static void negatives_of_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(names_in_each_way),  FILES_TEST(names_leave_numbers_alone),
-        FILES_TEST(lists_are_pairs),    FILES_TEST(lists_are_detected_with_care),
+        FILES_TEST(names_in_each_way),
+        FILES_TEST(names_leave_numbers_alone),
+        FILES_TEST(lists_are_pairs),
+        FILES_TEST(lists_are_detected_with_care),
         FILES_TEST(negatives_of_names),
+        FILES_TEST(quotes_are_those_of_csv),
+        FILES_TEST(the_header_says_which_column_is_which),
+        FILES_TEST(options_name_columns),
+        FILES_TEST(other_files_have_the_training_columns),
+        FILES_TEST(ratings_that_are_not_used_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

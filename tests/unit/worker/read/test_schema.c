@@ -166,7 +166,7 @@ static void damage_is_named(void **state)
         {"version,2\nformat,csv\nnames,\"y\",\"a\"\nkinds,label\n",
          "expected one line with the kinds of 2 columns"},
         {"version,2\nformat,csv\nnames,\"y\"\nkinds,numbe\n",
-         "expected number, category, label, ignored or id, found 'numbe'"},
+         "expected number, category, label or another kind of column, found 'numbe'"},
         {HEAD "mean,,1\n", "kept:5: expected version, format, names, kinds, trimmed, means"},
         {HEAD "trimmed,1\n", "expected nothing after it"},
         {HEAD "means,,1\nend\n", "lacks the line of the deviations"},

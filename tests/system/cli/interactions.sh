@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Files of interactions as people have them, from end to end: quotes, headers in any order, ratings.
+# usage: interactions.sh PATH/TO/downpour
+. "$(dirname "$0")/lib.sh"
+
+train() { # DIR FILE [MORE FLAGS]
+    local to=$1 file=$2
+    shift 2
+    expect 0 "Report:" "$downpour" run --dir "$to" --model mf:4 --train "$file" --epochs 1 --journal-bytes 16MiB "$@"
+}
+
+# Titles with doubled quotes and commas are 25 items, with their names.
+python3 - >"$dir/titles.csv" <<'PY'
+print('user,item')
+for u in range(20):
+    for i in (u % 5, 5 + u):
+        print(f'u{u},"Movie ""{i}"", or so"')
+PY
+train "$dir/titles" "$dir/titles.csv"
+said_text "Columns:   user: 'user' (column 1), item: 'item' (column 2)"
+expect 0 "" "$downpour" export --from "$dir/titles" --to "$dir/titles.out/"
+[ "$(cut -f1 "$dir/titles.out/mf.item.names.tsv" | grep -c '^Movie "[0-9]*", or so$')" = 25 ] || fail "not 25 items"
+
+# The header decides, and the terminal says how; a test file may have another order.
+python3 - "$dir" <<'PY'
+import sys
+rows = [(u, i) for u in range(12) for i in range(9) if (u * 7 + i * 5) % 3]
+with open(sys.argv[1] + '/order.csv', 'w') as f:
+    f.write('when,item_id,user_id,stars\n' + ''.join(f'2020-01-01,i{i},u{u},{(u + i) % 5 + 1}\n' for u, i in rows if (u + i) % 4))
+with open(sys.argv[1] + '/test.csv', 'w') as f:
+    f.write('user_id,item_id\n' + ''.join(f'u{u},i{i}\n' for u, i in rows if not (u + i) % 4))
+PY
+train "$dir/order" "$dir/order.csv" --test "$dir/test.csv"
+said_text "Columns:   user: 'user_id' (column 3), item: 'item_id' (column 2), rating: 'stars' (column 4); 1 other"
+said "Note: .*order.csv: column 4 \(stars, 1 .. 5\) is not used: each line counts as an interaction"
+said "recall@20"
+expect 0 "u1"$'\t'"i" "$downpour" predict --from "$dir/order" --top 1 --user u1
+train "$dir/named" "$dir/order.csv" --user user_id --item=2 --time stars
+said_text "user: 'user_id' (column 3), item: 'item_id' (column 2), time: 'stars' (column 4)"
+unsaid "is not used"
+train "$dir/part" "$dir/order.csv,user=3,item=item_id"
+said_text "user: 'user_id' (column 3), item: 'item_id' (column 2)"
+expect 2 "order.csv:1: --user (data.user) is 'uid', which is no column of this file: expected a name of its first line (when, item_id, user_id, stars)" \
+    "$downpour" run --dir "$dir/bad" --model mf:4 --train "$dir/order.csv" --user uid
+expect 2 "'data.label' (--label) names the label of a CSV file, but model mf:4 takes users and items" \
+    "$downpour" run --dir "$dir/bad" --model mf:4 --train "$dir/order.csv" --label stars
+printf '{"user":1,"item":2}\n{"user":2,"item":3}\n' >"$dir/lines.json"
+expect 2 "lines.json:1: expected 'user,item', not JSON: write a CSV first" \
+    "$downpour" run --dir "$dir/bad" --model mf:4 --train "$dir/lines.json"
+
