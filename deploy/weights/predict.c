@@ -240,10 +240,23 @@ static enum dp_status start_worker(struct predict *p, struct dp_error *err)
     return dp_local_start(p->served.local, DP_LOCAL_WORKER, "worker", argv, log, -1, err);
 }
 
+/* "12.3%"; never 0% or 100% of a part. */
+static const char *share_text(uint64_t part, uint64_t of, char out[16])
+{
+    double percent = 100.0 * (double)part / (double)of;
+    if (percent < 0.05)
+        return "<0.1%";
+    if (percent >= 99.95 && part < of)
+        return ">99.9%";
+    (void)snprintf(out, 16, "%.1f%%", percent);
+    return out;
+}
+
 /* By the counters of this command's own servers, which answer nobody else. */
 static void tell_untrained(const struct predict *p)
 {
     uint64_t pulled = 0, initial = 0;
+    char text[16];
     struct dp_error unheard = {0};
     for (uint32_t i = 0; i < dp_client_shards(p->served.client); i++) {
         struct dp_status_report *report = NULL;
@@ -257,9 +270,9 @@ static void tell_untrained(const struct predict *p)
     if (initial > 0)
         fprintf(stderr,
                 "downpour: %" PRIu64 " of the %" PRIu64
-                " weights that were looked up (%.2g%%) were never trained: users, items, categories and "
+                " weights that were looked up (%s) were never trained: users, items, categories and "
                 "features that are new to the training are scored with initial weights\n",
-                initial, pulled, 100.0 * (double)initial / (double)pulled);
+                initial, pulled, share_text(initial, pulled, text));
 }
 
 static enum dp_status score(struct predict *p, struct dp_error *err)

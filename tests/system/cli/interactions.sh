@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Files of interactions as people have them, from end to end: quotes, headers in any order, ratings.
+# Files of interactions as people have them, from end to end: quotes, headers in any order, ratings. And shares in predict.
 # usage: interactions.sh PATH/TO/downpour
 . "$(dirname "$0")/lib.sh"
 
@@ -48,3 +48,8 @@ printf '{"user":1,"item":2}\n{"user":2,"item":3}\n' >"$dir/lines.json"
 expect 2 "lines.json:1: expected 'user,item', not JSON: write a CSV first" \
     "$downpour" run --dir "$dir/bad" --model mf:4 --train "$dir/lines.json"
 
+# Nearly all features are new: a share that is not all is never 100%, nor a power of ten.
+seq 50 | awk '{print $1%2, $1":1"}' >"$dir/few"
+seq 2000 | awk '{print $1%2, (40+$1)":1", (9999+$1)":1", (99999+$1)":1"}' >"$dir/many"
+expect 0 "" "$downpour" run --dir "$dir/few.run" --model logistic --train "$dir/few" --epochs 1 --journal-bytes 16MiB
+expect 0 "weights that were looked up (99.8%) were never trained" "$downpour" predict --from "$dir/few.run" --data "$dir/many"
