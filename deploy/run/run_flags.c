@@ -24,7 +24,7 @@ static const struct dp_option options[] = {
     {"--train item", "COLUMN", "data.item",
      "pairs: column of the item; default: by the header, else the second"},
     {"--train rating", "COLUMN", "data.rating",
-     "pairs: column of the rating; default: by the header, else the third"},
+     "pairs: column of the rating, for mf:K,loss=squared; default: by the header, else the third"},
     {"--train time", "COLUMN", "data.time",
      "pairs: column of the time, which is no rating; default: by the header"},
     {"--test", "FILE", "data.test",

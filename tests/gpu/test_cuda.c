@@ -96,6 +96,7 @@ static void models_agree_with_the_cpu(void **state)
                  {"fm:64,loss=squared", 1e-5},
                  {"mf:16", 1e-5},
                  {"mf:70,loss=bpr", 1e-5},
+                 {"mf:16,loss=squared", 1e-5},
                  {"neumf:8-16-9", 1e-5},
                  {"wide-deep:8-32-16,fields=26,columns=13,dropout=0.3", 1e-5},
                  {"deepfm:8-32-16,fields=26,columns=13", 1e-5},

@@ -210,6 +210,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .columns_path = cluster->data.by_columns && cluster->data.columns[0] ? cluster->data.columns : NULL,
         .new_ignored = cluster->data.new_columns == DP_UNMATCHED_ACCEPT,
         .missing_empty = cluster->data.missing_columns == DP_UNMATCHED_ACCEPT,
+        .rated = job->model.rated,
         .width = job->model.width,
         .fields = job->model.fields,
         .negatives = cluster->data.negatives,

@@ -98,11 +98,15 @@ static void tell_settled(struct training *t)
                dp_grouped(dp_dataset_examples(t->train), of));
 }
 
-static void tell_labels(struct training *t)
+static void tell_columns(struct training *t)
 {
     dp_dataset_columns(t->train, t->columns, sizeof t->columns);
     if (t->columns[0])
         dp_log(DP_LOG_INFO, "columns: %s", t->columns);
+}
+
+static void tell_labels(struct training *t)
+{
     dp_schema_labels_text(dp_dataset_schema(t->train), t->job->model.labels == DP_LABELS_BINARY,
                           t->job->model.classes, t->labels, sizeof t->labels);
     if (t->labels[0])
@@ -144,6 +148,7 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     tell_settled(t);
+    tell_columns(t);
     if (t->job->model.labels != DP_LABELS_ANY)
         tell_labels(t);
     dp_dataset_about(t->train, t->words, sizeof t->words);

@@ -118,7 +118,8 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
                                 (uint64_t)o->word_rule,
                                 o->min_count,
                                 o->new_ignored,
-                                o->missing_empty};
+                                o->missing_empty,
+                                o->rated};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {

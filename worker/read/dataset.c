@@ -351,7 +351,7 @@ bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float 
 {
     const struct dp_content *content = &dataset->content;
     DP_ASSERT(example < dataset->examples);
-    if (dataset->format->examples || content->lists > 0 || !content->labels)
+    if ((dataset->format->examples && !dataset->options.rated) || content->lists > 0 || !content->labels)
         return false;
     if (dataset->options.held_out != 0) {
         example += dataset->parts_first;

@@ -56,6 +56,7 @@ struct dp_dataset_options {
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
     double scale;        /* multiplies every value; finite. 0: 1/255 for the pixels of idx, else 1 */
     bool words;          /* PAIRS, when the format is detected: of a text's words, not of users and items */
+    bool rated; /* PAIRS: labels are the ratings, nothing is sampled; with `scored` they may be missing */
     const char *negatives_path; /* pairs: the file of items that each pair's item is ranked among; or NULL */
     /* pairs: the columns, each by name or number from 1; NULL: by the header, or the first ones. */
     const char *roles[DP_PAIRS_ROLES];

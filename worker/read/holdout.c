@@ -113,6 +113,8 @@ enum dp_status dp_holdout_keep(struct dp_pairs *pairs, const struct dp_dataset_o
             continue;
         pairs->keys[2 * kept] = pairs->keys[2 * i];
         pairs->keys[2 * kept + 1] = pairs->keys[2 * i + 1];
+        if (pairs->ratings)
+            pairs->ratings[kept] = pairs->ratings[i];
         pairs->lines[kept++] = pairs->lines[i];
     }
     free(drawn);

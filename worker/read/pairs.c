@@ -290,6 +290,34 @@ static enum dp_status read_fields(struct dp_pairs *p, struct pair_line *out, boo
     return st == DP_OK ? check_others(p, out, err) : st;
 }
 
+static enum dp_status no_rating(const struct pairs_reader *r, struct dp_error *err)
+{
+    const struct dp_schema *schema = &r->pairs->columns.schema;
+    uint32_t at = r->pairs->columns.at[DP_PAIRS_RATINGS];
+    if (at == DP_PAIRS_NO_COLUMN)
+        return dp_fail(err, DP_DATA,
+                       "this model predicts ratings, and none of the %" PRIu32
+                       " columns is one: name it (--rating, data.rating)",
+                       schema->columns);
+    return dp_fail(
+        err, DP_DATA, "expected a rating, a number, in column %" PRIu32 "%s%s%s: leave lines without one out",
+        at + 1, schema->column[at].name[0] ? " (" : "",
+        dp_cell_show(dp_cell_of(schema->column[at].name)).text, schema->column[at].name[0] ? ")" : "");
+}
+
+static enum dp_status keep_rating(struct pairs_reader *r, float rating, struct dp_error *err)
+{
+    struct dp_pairs *p = r->pairs;
+    if (isnan(rating) && !r->options->scored)
+        return no_rating(r, err);
+    enum dp_status st = p->max == p->ratings_max ? DP_OK : DP_CONTENT_GROW(p->ratings, p->max, err);
+    if (st != DP_OK)
+        return st;
+    p->ratings_max = p->max;
+    p->ratings[p->count - 1] = rating;
+    return DP_OK;
+}
+
 static enum dp_status add_line(struct pairs_reader *r, const struct pair_line *pair, uint64_t line,
                                struct dp_error *err)
 {
@@ -298,7 +326,8 @@ static enum dp_status add_line(struct pairs_reader *r, const struct pair_line *p
         p->rating_low = pair->rating;
     if (pair->rating > p->rating_high)
         p->rating_high = pair->rating;
-    return add(p, pair->key[DP_PAIRS_USERS], pair->key[DP_PAIRS_ITEMS], line, err);
+    enum dp_status st = add(p, pair->key[DP_PAIRS_USERS], pair->key[DP_PAIRS_ITEMS], line, err);
+    return st == DP_OK && r->options->rated ? keep_rating(r, pair->rating, err) : st;
 }
 
 static enum dp_status add_pair(void *self, const char *at, const char *end, uint64_t line,
@@ -564,6 +593,7 @@ void dp_pairs_clear(struct dp_pairs *pairs)
 {
     free(pairs->keys);
     free(pairs->lines);
+    free(pairs->ratings);
     free(pairs->first_line);
     dp_pairs_columns_clear(&pairs->columns);
     dp_csv_record_clear(&pairs->record);

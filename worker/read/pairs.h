@@ -20,8 +20,9 @@
 #include "worker/read/unpack.h"
 
 struct dp_pairs {
-    uint64_t count, max;
+    uint64_t count, max, ratings_max;
     uint64_t *keys;              /* [2 * count]: user, item */
+    float *ratings;              /* [count], with options.rated; NaN: none */
     uint64_t *lines;             /* [count] */
     struct dp_name_set names[2]; /* of users, of items: ids that are no integers, by their keys */
     struct dp_pairs_columns columns;

@@ -31,6 +31,12 @@ static void log_ranked(const struct dp_job *job, const struct dp_rank_set *set, 
                path, set->user_count, set->item_count, set->sampled);
 }
 
+/* Whether its test sets are ranked. */
+static bool ranks(const struct dp_job *job)
+{
+    return recommends(job) && !job->model.rated;
+}
+
 /* Makes `data` a rank set. one: one item of each user was held out. */
 static enum dp_status rank(const struct dp_job *job, struct dp_dataset *data, const struct dp_dataset *train,
                            bool one, const char *path, struct dp_error *err)
@@ -52,7 +58,7 @@ static enum dp_status open_file(struct dp_job *job, const struct dp_dataset *tra
     struct dp_dataset_options options = dp_job_data(job, path, labels, false);
     options.negatives_path = negatives[0] ? negatives : NULL;
     options.like = dp_dataset_schema(train);
-    options.scored = recommends(job) && !options.negatives_path;
+    options.scored = ranks(job) && !options.negatives_path;
     /* Detection cannot distinguish lists from pairs when each user has few items: 'user item item' or 'user
      * item
      *     * rating'. */
@@ -86,7 +92,7 @@ static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *tra
     hold_out(job, &options);
     options.held = !test;
     options.held_test = test;
-    options.scored = recommends(job);
+    options.scored = ranks(job);
     enum dp_status st = dp_dataset_open(&options, out, err);
     if (st != DP_OK || !options.scored)
         return st;
@@ -107,10 +113,12 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
                        "or a validation share instead (--test, --validation share=X)",
                        job->cluster->model);
     if (data->label[0] && recommends(job))
-        return dp_fail(err, DP_ARGUMENT,
-                       "'data.label' (--label) names the label of a CSV file, but model %s takes users and "
-                       "items: leave it out; --user and --item name their columns",
-                       job->cluster->model);
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "'data.label' (--label) names the label of a CSV file, but model %s takes users and "
+            "items: leave it out; --user, --item and --rating name columns (mf:16,loss=squared predicts "
+            "ratings)",
+            job->cluster->model);
     enum dp_status st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);

@@ -48,6 +48,28 @@ printf '{"user":1,"item":2}\n{"user":2,"item":3}\n' >"$dir/lines.json"
 expect 2 "lines.json:1: expected 'user,item', not JSON: write a CSV first" \
     "$downpour" run --dir "$dir/bad" --model mf:4 --train "$dir/lines.json"
 
+# Ratings are predicted: noise of 0.3 stays, of a deviation of 1; users and items are those of the header.
+python3 - >"$dir/rated.csv" <<'PY'
+import random
+random.seed(4)
+users, items = [random.gauss(0, .8) for _ in range(80)], [random.gauss(0, .6) for _ in range(60)]
+print('rating;item;user')
+for u, a in enumerate(users):
+    for i, b in enumerate(items):
+        print(f'{3.5 + a + b + random.gauss(0, .3):.2f};i{i};u{u}')
+PY
+expect 0 "Report:" "$downpour" run --dir "$dir/rated" --model mf:2,loss=squared --train "$dir/rated.csv" --holdout 0.2 --rate 0.02 \
+    --epochs 12 --stop-at rmse:0.2 --journal-bytes 16MiB
+unsaid "is not used"
+python3 -c "import json, sys; f = json.load(open(sys.argv[1]))['final']['test']; sys.exit(not f['rmse'] < 0.5)" "$dir/rated/report.json" ||
+    fail "ratings are not predicted"
+printf 'user;item\nu3;i4\n' >"$dir/asked.csv"
+expect 0 "" "$downpour" predict --from "$dir/rated" --data "$dir/asked.csv"
+near=$(awk -F';' '$2 == "i4" && $3 == "u3" {print $1}' "$dir/rated.csv")
+awk -v got="$(cat "$dir/out")" -v near="$near" 'BEGIN {exit !((got - near) ^ 2 < 2)}' || fail "u3 rates i4 as $(cat "$dir/out"), not $near"
+expect 2 "ratings are not ranked: leave out the file of negatives" "$downpour" run --dir "$dir/bad" --model mf:2,loss=squared \
+    --train "$dir/rated.csv" --test "$dir/rated.csv,negatives=$dir/rated.csv"
+
 # Nearly all features are new: a share that is not all is never 100%, nor a power of ten.
 seq 50 | awk '{print $1%2, $1":1"}' >"$dir/few"
 seq 2000 | awk '{print $1%2, (40+$1)":1", (9999+$1)":1", (99999+$1)":1"}' >"$dir/many"

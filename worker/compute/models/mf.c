@@ -1,7 +1,8 @@
 /* Matrix factorisation of interactions of users and items: score = user . item + their biases.
- *     loss=logistic  pairs, each with sampled negatives loss=bpr       ranks an item with an interaction
- *     above one without (Rendle et al. 2009); a user's bias would cancel
- *                    out */
+ *     loss=logistic  pairs, each with sampled negatives
+ *     loss=bpr       ranks an item with an interaction above one without (Rendle et al. 2009); a user's bias
+ *                    would cancel out
+ *     loss=squared   predicts ratings (Koren et al. 2009) */
 #include "worker/compute/model_kind.h"
 
 #include <string.h>
@@ -20,9 +21,10 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
     if (st != DP_OK)
         return st;
-    if (strcmp(loss, "logistic") != 0 && strcmp(loss, "bpr") != 0)
-        return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic or bpr", loss);
+    if (strcmp(loss, "logistic") != 0 && strcmp(loss, "bpr") != 0 && strcmp(loss, "squared") != 0)
+        return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic, bpr or squared", loss);
     bool bpr = loss[0] == 'b';
+    model->rated = loss[0] == 's';
     int users = dp_graph_group(g), items = dp_graph_group(g);
     int user = dp_graph_list(g, users, 1), item = dp_graph_list(g, items, 1);
     int rows = dp_model_rows(g, users, "mf.user", factors, 0.1f), p = dp_graph_gather(g, rows, user);
@@ -38,12 +40,13 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     } else {
         int user_bias = dp_model_rows(g, users, "mf.user_bias", 1, 0);
         x = dp_graph_add(g, x, dp_graph_gather(g, user_bias, user));
-        dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_model_bias(g, "mf.bias", x));
+        dp_graph_loss(g, model->rated ? DP_OP_SQUARED_LOSS : DP_OP_LOGISTIC_LOSS,
+                      dp_model_bias(g, "mf.bias", x));
         model->factors.user_bias = user_bias;
         model->factors.bias = dp_graph_parameters(g) - 1; /* the last one declared */
     }
     model->form = bpr ? DP_FORM_TRIPLES : DP_FORM_PAIRS;
-    model->labels = bpr ? DP_LABELS_ANY : DP_LABELS_BINARY;
+    model->labels = bpr || model->rated ? DP_LABELS_ANY : DP_LABELS_BINARY;
     return DP_OK;
 }
 
@@ -53,10 +56,10 @@ const struct dp_model_kind dp_model_mf = {
     "mf:16",
     "matrix factorization: a user's factors times an item's, and their biases",
     "K: factors of each user and item (1 .. 65536); 16 to 64 are usual",
-    "interactions: pairs of a user and an item",
-    {{"loss", "logistic|bpr", "logistic",
+    "interactions: pairs of a user and an item; with loss=squared their ratings, too",
+    {{"loss", "logistic|bpr|squared", "logistic",
       "logistic: an interaction or a random draw; bpr: an item with an interaction ranks above another one "
-      "(Rendle et al. 2009)"}},
+      "(Rendle et al. 2009); squared: ratings (Koren et al. 2009)"}},
     declare,
     5000,
     10};

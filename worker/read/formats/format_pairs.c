@@ -15,6 +15,7 @@
 #include "worker/read/holdout.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,22 @@ static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_
                    b->options->path, line, shown, b->content->facts[ITEMS]);
 }
 
+/* In place of labels that say whether there is an interaction. */
+static enum dp_status keep_ratings(struct pairs_builder *b, struct dp_error *err)
+{
+    struct dp_content *content = b->content;
+    enum dp_status st = DP_CONTENT_GROW(content->labels, b->pairs.count, err);
+    for (uint64_t i = 0; st == DP_OK && i < b->pairs.count; i++) {
+        float rating = b->pairs.ratings[i];
+        uint32_t bits;
+        memcpy(&bits, &rating, sizeof bits);
+        content->labels[i] = isnan(rating) ? 0 : rating;
+        content->digest = dp_content_digest(content->digest, bits);
+    }
+    content->labels_len = st == DP_OK ? b->pairs.count : 0;
+    return st;
+}
+
 /* Appends the items of each user's interactions to the codes, sorted by user, then by item, each once. */
 static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
 {
@@ -134,7 +151,7 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
             if (to == first || content->codes[i] != content->codes[to - 1])
                 content->codes[to++] = content->codes[i];
         content->offsets[u] = first;
-        if (to - first == content->facts[ITEMS])
+        if (to - first == content->facts[ITEMS] && !b->options->rated)
             return all_met(b, u, err);
     }
     content->offsets[users] = to;
@@ -175,6 +192,11 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
                               struct dp_content *out, struct dp_error *err)
 {
     struct pairs_builder b = {.options = options, .content = out};
+    if (options->rated && (lists || options->negatives_path))
+        return dp_fail(err, DP_ARGUMENT,
+                       lists ? "%s: is a file of lists, which have no ratings: give lines 'user,item,rating'"
+                             : "%s: ratings are not ranked: leave out the file of negatives",
+                       options->path);
     enum dp_status st = dp_pairs_read(&b.pairs, options, lists, unpack, err);
     out->facts[LISTS] = lists;
     out->facts[WHOLE] = digest_of(&b.pairs);
@@ -186,6 +208,8 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
         st = read_negatives(&b, err);
     if (st == DP_OK)
         st = number_ids(&b, err);
+    if (st == DP_OK && options->rated)
+        st = keep_ratings(&b, err);
     if (st == DP_OK && out->lists == 0 && !options->scored)
         st = gather_met(&b, err);
     out->examples = b.pairs.count;
@@ -223,13 +247,14 @@ static void doubt(const struct dp_dataset_options *options, const struct dp_cont
     memcpy(&high, &content->facts[RATING_HIGH], sizeof high);
     while (at < schema->columns && schema->column[at].kind != DP_COLUMN_RATING)
         at++;
-    if (at == schema->columns || !(low < high) || (high >= TIMES && schema->column[at].name[0] == '\0'))
+    if (options->rated || at == schema->columns || !(low < high) ||
+        (high >= TIMES && schema->column[at].name[0] == '\0'))
         return;
     const char *name = schema->column[at].name;
     (void)snprintf(out, size,
                    "%s: column %" PRIu32
                    " (%s, %g .. %g) is not used: each line counts as an interaction. Leave "
-                   "out the lines that are none",
+                   "out the lines that are none, or predict the ratings: --model mf:16,loss=squared",
                    options->path, at + 1, name[0] ? dp_cell_show(dp_cell_of(name)).text : "rating",
                    (double)low, (double)high);
 }
@@ -287,7 +312,7 @@ static bool interactions(const struct dp_content *content, uint64_t user,
 /* The examples of one pair: itself, and its user with each sampled item. */
 static uint64_t examples_of_pair(const struct dp_dataset_options *options, const struct dp_content *content)
 {
-    return options->form == DP_FORM_PAIRS && content->lists == 0 && !options->scored
+    return options->form == DP_FORM_PAIRS && content->lists == 0 && !options->scored && !options->rated
                ? 1 + (uint64_t)options->negatives
                : 1;
 }
@@ -361,7 +386,8 @@ static void fill_labels(const struct dp_format_fill *what, uint64_t each, struct
 {
     const struct dp_content *content = what->content;
     for (uint32_t i = 0; i < what->examples; i++)
-        batch->labels[i] = what->order[i] % each == 0;
+        batch->labels[i] =
+            what->options->rated ? content->labels[what->order[i]] : (float)(what->order[i] % each == 0);
     if (content->lists == 0)
         return;
     /* The first of each list is the held-out item. */

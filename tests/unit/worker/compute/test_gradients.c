@@ -349,6 +349,7 @@ static void every_model_agrees_with_float64(void **state)
                                         "fm:3,loss=squared",
                                         "mf:4",
                                         "mf:4,loss=bpr",
+                                        "mf:4,loss=squared",
                                         "neumf:3-8-5",
                                         "wide-deep:3-7-4,fields=3,columns=2",
                                         "wide-deep:3-7,fields=2,columns=0",

@@ -239,6 +239,49 @@ static void ratings_that_are_not_used_are_reported(void **state)
     }
 }
 
+/* As labels: one example a line, also where a user has all items, and of the part that is held out. */
+static void ratings_are_labels(void **state)
+{
+    static const char text[] = "item,rating,user\na,5,u\nb,-1.5,u\nc,0,u\na,4,v\nb,3,v\n";
+    static const float want[] = {5, -1.5f, 0, 4, 3};
+    struct dp_dataset_options options = options_of();
+    options.rated = true, options.scored = false, options.labels = DP_LABELS_ANY, options.negatives = 3;
+    options.path = write_text("data", text);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *b = formats_filled(dataset, 0, 0);
+    float label;
+    assert_int_equal(dp_dataset_examples(dataset), 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_true(b->labels[i] == want[i]);
+        assert_true(dp_dataset_label(dataset, i, &label) && label == want[i]);
+    }
+    uint64_t digest = dp_dataset_digest(dataset);
+    options.path = write_text("other", "item,rating,user\na,5,u\nb,-1.5,u\nc,0,u\na,4,v\nb,2,v\n");
+    assert_true(dp_dataset_digest(formats_open(&options)) != digest);
+    options.path = write_text("data", text);
+    options.holdout = DP_HOLDOUT_ONE;
+    float sum = 0;
+    for (int part = 0; part < 2; part++) {
+        options.held_test = part;
+        b = formats_filled(formats_open(&options), 0, 0);
+        assert_int_equal(b->examples, part ? 2 : 3);
+        for (uint32_t i = 0; i < b->examples; i++)
+            sum += b->labels[i];
+    }
+    assert_true(sum == 10.5f);
+    options.holdout = DP_HOLDOUT_NONE, options.held_test = false;
+    formats_refused(options, "user,item\nu,a\n", 2, DP_DATA,
+                    "none of the 2 columns is one: name it (--rating, data.rating)");
+    formats_refused(options, "user,item,stars\nu,a,3\nu,b,\n", 3, DP_DATA,
+                    "expected a rating, a number, in column 3 (stars): leave lines without one out");
+    formats_refused(options, "1 2 3\n1 3\n", 2, DP_DATA, "expected a rating, a number, in column 3:");
+    options.format = "lists";
+    formats_refused(options, "1 2 3\n", 0, DP_ARGUMENT, "is a file of lists, which have no ratings");
+    options.format = NULL, options.scored = true;
+    options.path = write_text("scored", "user,item\nu,a\n");
+    assert_int_equal(dp_dataset_examples(formats_open(&options)), 1);
+}
+
 /* The digest of a file of numbers is one that stores and caches already have. */
 static void names_leave_numbers_alone(void **state)
 {
@@ -326,6 +369,7 @@ int main(void)
         FILES_TEST(options_name_columns),
         FILES_TEST(other_files_have_the_training_columns),
         FILES_TEST(ratings_that_are_not_used_are_reported),
+        FILES_TEST(ratings_are_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
