@@ -31,7 +31,7 @@ static enum dp_status load(const char *path, char **out, struct dp_error *err)
     if (text)
         have = fread(text, 1, (size_t)info.st_size, file);
     if (!good || (text && ferror(file)))
-        st = dp_fail(err, DP_IO, "cannot read cluster file '%.300s': %s", path, strerror(errno));
+        st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", path, strerror(errno));
     else if (!text)
         st = dp_fail(err, DP_NOMEM, "no memory for cluster file '%s'", path);
     else if (strlen(text) != have)

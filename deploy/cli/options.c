@@ -128,8 +128,7 @@ static enum dp_status set_value(const struct dp_command *command, const char **v
     return DP_OK;
 }
 
-/* A copy that lives as long as the program, as argv does. */
-static char *keep(const char *text)
+char *dp_options_keep(const char *text)
 {
     static struct kept {
         struct kept *before;
@@ -150,7 +149,7 @@ static enum dp_status set_parts(const struct dp_command *command, const char **v
 {
     const struct dp_option *option = &command->options[flag];
     _Bool alone = strchr(option->argument, '=') != NULL, file = strncmp(option->argument, "FILE", 4) == 0;
-    char *text = keep(given), *value = text;
+    char *text = dp_options_keep(given), *value = text;
     size_t at = flag; /* whose value begins at `value` */
     enum dp_status st = text ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for %s", word);
     for (char *c = text; st == DP_OK && *c; c++) {

@@ -55,6 +55,8 @@ struct dp_command {
  * rest is not looked at. argv: what follows the subcommand. */
 enum dp_status dp_options_parse(const struct dp_command *command, int argc, char *const *argv,
                                 const char **values, _Bool *help, struct dp_error *err);
+/* A copy that lives as long as the program, as argv does; NULL: no memory. */
+char *dp_options_keep(const char *text);
 /* DP_ARGUMENT: what a word is that the command does not take. */
 enum dp_status dp_options_unknown(const struct dp_command *command, const char *word, struct dp_error *err);
 /* The words behind --help, if there are any ("models", "fm"): what help is wanted of. At most two, else NULL. */

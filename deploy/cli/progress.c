@@ -142,7 +142,7 @@ void dp_cli_line_init(struct dp_cli_line *line, FILE *file)
 void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_ms)
 {
     bool same = strcmp(text, line->last) == 0;
-    if (!line->file)
+    if (!line->file || line->quiet)
         return;
     if (line->moving) {
         if (same && line->open)

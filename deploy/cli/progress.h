@@ -54,6 +54,7 @@ const char *dp_cli_still(struct dp_cli_still *still, const struct dp_cli_progres
 
 struct dp_cli_line {
     FILE *file;       /* NULL: nothing is shown any more */
+    bool quiet;       /* lines that stay are shown, and no progress */
     bool moving;      /* a terminal */
     unsigned width;   /* of it */
     bool open;        /* a line without its end stands there */

@@ -53,9 +53,11 @@ static const struct dp_option own_flags[] = {
 #define OWN (sizeof own_flags / sizeof own_flags[0])
 
 static const char *const not_of_compare[] = {
-    "--validation",    "--stop-at", "--patience", "--keep",    "--no-overlap",   "--consistency", "--work",
-    "--threads",       "--port",    "--dir",      "--from",    "--resume",       "--continue",    "--fresh",
-    "--replace-store", "--discard", "--report",   "--cluster", "--sample-every", "--score",
+    "--validation",  "--stop-at", "--patience", "--keep",         "--no-overlap",
+    "--consistency", "--work",    "--threads",  "--port",         "--dir",
+    "--from",        "--resume",  "--continue", "--fresh",        "--quiet",
+    "--dry-run",     "--json",    "--config",   "--print-config", "--replace-store",
+    "--discard",     "--report",  "--cluster",  "--sample-every", "--score",
 };
 
 static bool is_left_out(const char *name)

@@ -24,11 +24,27 @@ void dp_failure_clear(const char *directory)
     (void)unlink(path_of(directory).text);
 }
 
+static json_t *pack(const struct dp_failure *failure)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "error", failure->error, "trained", (int)failure->trained,
+                     "diverged", (int)failure->diverged, "refused", (int)failure->refused);
+}
+
+void dp_failure_json(const struct dp_failure *failure, int code, const char *directory, FILE *file)
+{
+    json_t *root = json_pack("{s:b, s:i, s:s}", "finished", 0, "exit", code, "dir", directory),
+           *rest = pack(failure);
+    (void)json_object_update(root, rest);
+    (void)json_dumpf(root, file, 0);
+    (void)fputc('\n', file);
+    (void)fflush(file);
+    json_decref(rest);
+    json_decref(root);
+}
+
 enum dp_status dp_failure_write(const char *directory, const struct dp_failure *failure, struct dp_error *err)
 {
-    json_t *root =
-        json_pack("{s:s, s:b, s:b, s:b}", "error", failure->error, "trained", (int)failure->trained,
-                  "diverged", (int)failure->diverged, "refused", (int)failure->refused);
+    json_t *root = pack(failure);
     return dp_json_file_write(path_of(directory).text, &root, 10, err);
 }
 

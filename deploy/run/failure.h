@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct dp_failure {
     char error[1024]; /* of the process that failed first */
@@ -23,6 +24,8 @@ void dp_failure_clear(const char *directory);
 enum dp_status dp_failure_write(const char *directory, const struct dp_failure *failure,
                                 struct dp_error *err);
 /* false: there is none. */
+/* The same as one line, after which the command ends with `code`. */
+void dp_failure_json(const struct dp_failure *failure, int code, const char *directory, FILE *file);
 bool dp_failure_read(const char *directory, struct dp_failure *out);
 
 #endif

@@ -2,32 +2,12 @@
 #include "deploy/cli/path.h"
 
 #include "deploy/cli/progress.h"
-#include "deploy/run/epoch_choice.h"
-#include "deploy/run/epoch_table.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #define FIXED_MAX 1e5 /* as in the table */
-
-static void print_epochs(const json_t *root, const char *report, FILE *file)
-{
-    const json_t *epochs = json_object_get(root, "epochs");
-    struct dp_epoch_table table = {.file = file};
-    size_t n = json_array_size(epochs), best = dp_epoch_best(epochs), shown = 0;
-    for (size_t i = 0; i < n; i++)
-        (void)dp_epoch_table_see(&table, json_array_get(epochs, i));
-    dp_epoch_table_head(&table);
-    for (size_t i = 0; i < n; i++) {
-        if (i != best && !dp_epoch_chosen(i, n, DP_EPOCH_LINES_MAX))
-            continue;
-        dp_epoch_table_add(&table, json_array_get(epochs, i));
-        shown++;
-    }
-    if (shown < n)
-        fprintf(file, "(%zu of %zu epochs; all are in %s)\n", shown, n, report);
-}
 
 static void print_of_all(const json_t *all, const char *heading, FILE *file)
 {
@@ -226,6 +206,8 @@ static void print_throughput(const json_t *root, FILE *file)
                  *staleness = json_object_get(root, "staleness");
     const json_t *rate = json_object_get(throughput, "examples_per_s");
     const json_t *mean = json_object_get(staleness, "mean");
+    double own = number_in(json_object_get(staleness, "own"), "mean");
+    bool alone = json_array_size(json_object_get(root, "workers")) < 2 && own > 0;
     const char *injected = json_string_value(json_object_get(root, "injected"));
     char number[32];
     if (json_is_number(rate))
@@ -234,10 +216,11 @@ static void print_throughput(const json_t *root, FILE *file)
                 json_number_value(json_object_get(throughput, "seconds")));
     if (injected)
         fprintf(file, "Injected:  %s\n", injected);
+    if (alone) /* no push of another worker came between */
+        return;
     if (json_is_number(mean))
         fprintf(file, "Staleness: %.2f pushes between a pull and its push, on average; %.0f at most\n",
                 json_number_value(mean), json_number_value(json_object_get(staleness, "max")));
-    double own = number_in(json_object_get(staleness, "own"), "mean");
     if (own > 0)
         fprintf(
             file,
@@ -250,16 +233,12 @@ static void print_throughput(const json_t *root, FILE *file)
     print_left(root, file);
 }
 
-enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epochs, FILE *file,
-                                struct dp_error *err)
+enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error *err)
 {
     json_error_t why;
     json_t *root = json_load_file(report, 0, &why);
     if (!root)
         return dp_fail(err, DP_DATA, "cannot read report '%s': %s", report, why.text);
-    size_t count = json_array_size(json_object_get(root, "epochs"));
-    if (epochs != DP_OUTCOME_NO_EPOCHS && count > (epochs == DP_OUTCOME_LONG_TABLE ? DP_EPOCH_LINES_MAX : 0))
-        print_epochs(root, report, file);
     print_chosen(root, file);
     print_stop(root, file);
     print_kept(root, file);
@@ -278,6 +257,31 @@ enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epoch
     print_constant(root, file);
     print_throughput(root, file);
     print_advice(root, file);
+    json_decref(root);
+    return DP_OK;
+}
+
+enum dp_status dp_outcome_json(const char *report, const char *dir, FILE *file, struct dp_error *err)
+{
+    static const char *const keys[] = {"model", "run",      "final",      "kept_epoch",
+                                       "stop",  "diverged", "throughput", "advice"};
+    json_error_t why;
+    json_t *root = json_load_file(report, 0, &why);
+    const json_t *epochs = json_object_get(root, "epochs");
+    size_t count = json_array_size(epochs);
+    if (!root)
+        return dp_fail(err, DP_DATA, "cannot read report '%s': %s", report, why.text);
+    json_t *out = json_pack("{s:b, s:i, s:s, s:s, s:I}", "finished", 1, "exit", 0, "dir", dir, "report",
+                            report, "epochs", (json_int_t)count);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (json_object_get(root, keys[i]))
+            (void)json_object_set(out, keys[i], json_object_get(root, keys[i]));
+    if (count > 0)
+        (void)json_object_set(out, "train_loss",
+                              json_object_get(json_array_get(epochs, count - 1), "train_loss"));
+    (void)json_dumpf(out, file, JSON_REAL_PRECISION(10));
+    (void)fputc('\n', file);
+    json_decref(out);
     json_decref(root);
     return DP_OK;
 }

@@ -1,4 +1,4 @@
-/* Outcome: a run's report file, as tables for a person: of many epochs some 20.
+/* Outcome: a run's report file, as a summary for a person, or a line for a program.
  * Failure   DP_DATA naming the file. A figure that the report lacks is left out, not shown as 0.          */
 #ifndef DP_RUN_OUTCOME_H
 #define DP_RUN_OUTCOME_H
@@ -7,14 +7,11 @@
 
 #include <stdio.h>
 
-/* Which epochs have lines of their own above the rest. */
-enum dp_outcome_epochs {
-    DP_OUTCOME_EPOCHS,     /* all, of many some 20 */
-    DP_OUTCOME_LONG_TABLE, /* each has a line above already: of many some 20 once more */
-    DP_OUTCOME_NO_EPOCHS   /* what stands above is cut already */
-};
-enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epochs, FILE *file,
-                                struct dp_error *err);
+enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error *err);
+/* One line of JSON, for programs: "finished", "exit", "dir", "report", "epochs", "train_loss" of the last one,
+ * and what the report has under "model", "run", "final", "kept_epoch", "stop", "diverged", "throughput" and
+ * "advice". */
+enum dp_status dp_outcome_json(const char *report, const char *dir, FILE *file, struct dp_error *err);
 
 /* The command that trains again where the report advises a lower rate; else nothing. */
 void dp_outcome_again(const char *report, const char *dir, FILE *file);

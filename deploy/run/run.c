@@ -5,8 +5,10 @@
  *       failure. An earlier run stays the directory's current one until a worker has reported its first
  *       progress: by then the servers have accepted its tables. */
 #include "deploy/cli/file_copy.h"
+#include "deploy/cli/options_file.h"
 #include "deploy/cli/progress.h"
 #include "deploy/run/diverged.h"
+#include "deploy/run/dry_run.h"
 #include "deploy/run/epochs.h"
 #include "deploy/run/failure.h"
 #include "deploy/run/local.h"
@@ -49,6 +51,7 @@ struct cli_run {
     struct dp_client *client;
     struct dp_cli_line line;
     struct dp_epochs epochs;
+    struct dp_dry_run dry;
     bool accepted;           /* some worker has trained: it is the directory's current run */
     bool unaccepted;         /* it could not be made the directory's run, as was said */
     bool trained;            /* some worker has said so */
@@ -181,11 +184,12 @@ static void accept(struct cli_run *run)
     fprintf(stderr, "downpour: %s\n", err.text);
 }
 
-static void watch(struct cli_run *run)
+/* Whether a dry run has seen enough. */
+static bool watch(struct cli_run *run)
 {
     dp_epochs_look(&run->epochs, &run->line);
     if (!run->client)
-        return;
+        return false;
     struct dp_cli_progress seen =
         dp_cli_progress_watch(run->client, run->plan.cluster->training.run, &run->line);
     run->trained = run->trained || seen.examples > 0;
@@ -194,6 +198,7 @@ static void watch(struct cli_run *run)
     /* Behind its reading: until then it may refuse its data, and the earlier run is wanted back. */
     if (run->trained || seen.evaluating + seen.waiting + seen.done > 0)
         accept(run);
+    return run->dry.dir[0] && dp_dry_run_look(&run->dry, &seen);
 }
 
 /* Who has joined may die: the others let it leave. Who has not is waited for (takeover.h), so if it fails, its end is that of the run.
@@ -274,7 +279,8 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
             break;
         if (dp_local_signal(run->local) || dp_local_failed(run->local))
             return dp_fail(err, DP_STOPPING, "stopped before the end of the training");
-        watch(run);
+        if (watch(run))
+            break;
     }
     return st;
 }
@@ -326,12 +332,12 @@ static void tell_others(const struct cli_run *run)
                                        : 0;
     for (size_t i = 0; i < count; i++) {
         if (i == 0)
-            fprintf(stderr, "Other than in run %" PRIu32, run->plan.earlier->training.run);
-        fprintf(stderr, "%s %s %s (%s then)", i == 0 ? ":" : ",",
+            fprintf(run->plan.notes, "Other than in run %" PRIu32, run->plan.earlier->training.run);
+        fprintf(run->plan.notes, "%s %s %s (%s then)", i == 0 ? ":" : ",",
                 dp_options_of_key(&dp_run_command, other[i].key)->name, other[i].now, other[i].before);
     }
     if (count > 0)
-        fprintf(stderr,
+        fprintf(run->plan.notes,
                 ". It trains on from those weights: to compare the two, give each a --dir of its own, or "
                 "--fresh.\n");
 }
@@ -382,28 +388,29 @@ static void warn_crowded(const struct dp_cluster *c)
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
+    FILE *to = run->plan.notes;
     char place[DP_RUN_PLACE_BYTES], from[DP_RUN_FROM_BYTES], had[64], injected[DP_INJECTION_TEXT_BYTES];
     uint32_t shards = dp_cluster_shards(c), workers = c->training.workers;
-    fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
+    fprintf(to, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
             workers, workers == 1 ? "" : "s", run->plan.folder.path);
     if (c->training.epochs == 0 && !run->plan.resumes)
-        fprintf(stderr, "The number of epochs is chosen for the model and the size of the training set "
-                        "(--epochs N sets it).\n");
+        fprintf(to, "The number of epochs is chosen for the model and the size of the training set "
+                    "(--epochs N sets it).\n");
     if (run->plan.from.number > 0)
         dp_run_from_text(&run->plan, from);
     if (run->plan.from.number > 0 && run->plan.resumes)
-        fprintf(stderr, "Run %" PRIu32 " goes on from %s.%s\n", c->training.run, from, had_text(run, had));
+        fprintf(to, "Run %" PRIu32 " goes on from %s.%s\n", c->training.run, from, had_text(run, had));
     else if (run->plan.replaces)
-        fprintf(stderr,
+        fprintf(to,
                 "Resuming run %" PRIu32
                 " there, which was %s. What the replaced store does not have is trained "
                 "again.\n",
                 c->training.run, place_of(run, place));
     else if (run->plan.resumes)
-        fprintf(stderr, "Resuming run %" PRIu32 " there, %s.\n", c->training.run, place_of(run, place));
+        fprintf(to, "Resuming run %" PRIu32 " there, %s.\n", c->training.run, place_of(run, place));
     else if (run->plan.continues)
-        fprintf(stderr,
+        fprintf(to,
                 "Resuming the store of the earlier run there; this is run %" PRIu32
                 ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
                 c->training.run, c->training.first_epoch + 1);
@@ -412,7 +419,7 @@ static void tell_start(const struct cli_run *run)
         warn_poor(run);
     warn_crowded(c);
     if (dp_injection_text(&c->training, injected)[0])
-        fprintf(stderr, "Delays are injected, so its times are not those of this machine: %s.\n", injected);
+        fprintf(to, "Delays are injected, so its times are not those of this machine: %s.\n", injected);
     const char *straggler = dp_injection_lacks_pace(&c->training);
     if (straggler)
         fprintf(
@@ -428,9 +435,8 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
     uint32_t first = run->plan.cluster->training.first_epoch + 1;
     const char *report = run->plan.cluster->training.report;
     char shown[DP_PATH_MAX + 16];
-    bool cut = dp_epochs_end(&run->epochs);
-    enum dp_status st = dp_outcome_print(run->plan.cluster->training.report,
-                                         cut ? DP_OUTCOME_NO_EPOCHS : DP_OUTCOME_LONG_TABLE, to, err);
+    (void)dp_epochs_end(&run->epochs);
+    enum dp_status st = dp_outcome_print(report, to, err);
     if (run->plan.state.mixed > 0)
         fprintf(to,
                 "Note:      A store was replaced during this run: the figures of epochs %" PRIu32
@@ -441,15 +447,15 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
     fprintf(to, "Report:    %s\n", dp_path_same(shown, report) ? shown : report);
     if (run->plan.observed.scored)
         fprintf(to, "Samples:   %s/samples.json\n", run->plan.folder.path);
-    fprintf(to, "Store:     %s/store\n", run->plan.folder.path);
-    fprintf(to, "Logs:      %s/log\n", run->plan.folder.path);
-    dp_outcome_again(run->plan.cluster->training.report, run->plan.folder.path, to);
+    dp_outcome_again(report, run->plan.folder.path, to);
     dp_outcome_uses(run->plan.cluster->model, run->plan.folder.path, to);
+    if (st == DP_OK && dp_run_plan_flag(&run->plan, "--json"))
+        st = dp_outcome_json(report, run->plan.folder.path, stdout, err);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
     if (run->plan.report.path && st == DP_OK)
-        st = dp_file_copy(run->plan.cluster->training.report, false, run->plan.report.stream,
-                          dp_run_plan_flag(&run->plan, "--report"), err);
+        st = dp_file_copy(report, false, run->plan.report.stream, dp_run_plan_flag(&run->plan, "--report"),
+                          err);
     return run->plan.report.path && st == DP_OK ? dp_atomic_file_commit(&run->plan.report, err) : st;
 }
 
@@ -502,18 +508,32 @@ static void after_failure(struct cli_run *run, bool failed)
         fprintf(stderr, "downpour: %s\n", unheard.text);
 }
 
-/* For a program that started this run. err: of what no process said. */
-static void leave_cause(const struct cli_run *run, const struct dp_error *err)
+/* It is looked for where another flag was refused, too. */
+static bool wants_json(const struct cli_run *run)
+{
+    bool wants = dp_run_plan_flag(&run->plan, "--json") != NULL;
+    for (int i = 0; i < run->argc; i++)
+        wants = wants || strcmp(run->argv[i], "--json") == 0;
+    return wants;
+}
+
+/* For programs. err: of what no process said. */
+static void leave_cause(const struct cli_run *run, int code, const struct dp_error *err)
 {
     struct dp_failure failure = {.trained = run->trained, .diverged = run->noted != 0 || run->diverged != 0};
     struct dp_error why = {0};
-    bool said = run->local && dp_local_log_tail(run->local, failure.error, sizeof failure.error);
+    bool said = code == 2 && run->local && dp_local_log_tail(run->local, failure.error, sizeof failure.error);
     failure.refused = said && !run->trained && !failure.diverged;
-    if (!failure.error[0])
+    if (code > 128)
+        (void)snprintf(failure.error, sizeof failure.error, "stopped by signal %d", code - 128);
+    else if (!failure.error[0])
         (void)snprintf(failure.error, sizeof failure.error, "%s", err->text);
     dp_text_clean(failure.error);
-    if (run->plan.folder.lock >= 0 && dp_failure_write(run->plan.folder.path, &failure, &why) != DP_OK)
+    if (code == 2 && run->plan.folder.lock >= 0 &&
+        dp_failure_write(run->plan.folder.path, &failure, &why) != DP_OK)
         fprintf(stderr, "downpour: %s\n", why.text);
+    if (wants_json(run))
+        dp_failure_json(&failure, code, run->plan.folder.path, stdout);
 }
 
 /* That all of it is trained is to be known as long as the weights are there. */
@@ -533,32 +553,9 @@ static bool was_finished(const struct cli_run *run)
     return dp_epochs_written(&run->epochs) && dp_run_report_read(t->report, t->run).finished;
 }
 
-static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
+/* All processes have ended; the exit code. */
+static int end_training(struct cli_run *run, int code, bool failed, bool closed, struct dp_error *err)
 {
-    int code = st == DP_OK ? 0 : 2;
-    dp_cli_line_end(&run->line);
-    if (run->local)
-        tell_news(run);
-    bool failed = run->local && dp_local_failed(run->local);
-    if (run->local && !failed && dp_local_signal(run->local)) {
-        code = 128 + dp_local_signal(run->local);
-        fprintf(stderr, "downpour: stopping, as signal %d asks\n", dp_local_signal(run->local));
-    } else if (failed) {
-        dp_local_explain(run->local, stderr);
-        code = 2;
-    } else if (st != DP_OK) {
-        fprintf(stderr, "downpour: %s\n", err->text);
-    }
-    if (run->local && !dp_local_server_failed(run->local)) {
-        run->line.next_ms = 0; /* the last one is due, however soon it comes */
-        if (failed && !run->trained)
-            run->line.file = NULL; /* but that workers were starting is no news behind why they did not */
-        watch(run);
-    }
-    dp_cli_line_end(&run->line);
-    bool closed = !run->local || stop_all(run) == DP_OK;
-    if (code == 0 && !closed)
-        code = 2;
     if (code > 128 && closed && was_finished(run))
         code = 0;
     if (code == 0 && dp_run_best_restore(&run->plan.folder, run->plan.cluster, run->local, err) != DP_OK) {
@@ -581,19 +578,95 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
     } else if (code != 0 && run->local) {
         after_failure(run, failed);
     }
-    if (code == 2)
-        leave_cause(run, err);
-    if (code == 0 && (set_finished(run, err) != DP_OK || tell_result(run, err) != DP_OK)) {
+    if (code != 0)
+        leave_cause(run, code, err);
+    else if (set_finished(run, err) != DP_OK || tell_result(run, err) != DP_OK) {
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;
     }
+    return code;
+}
+
+static int end_trial(struct cli_run *run, int code, struct dp_error *err)
+{
+    const bool json = dp_run_plan_flag(&run->plan, "--json");
+    if (code == 0 && dp_dry_run_tell(&run->dry, run->plan.cluster->training.report, run->plan.cluster, json,
+                                     stdout, err) != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+        code = 2;
+    }
+    if (code != 0)
+        leave_cause(run, code, err);
+    return code;
+}
+
+static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
+{
+    int code = st == DP_OK ? 0 : 2;
+    dp_cli_line_end(&run->line);
+    if (run->local)
+        tell_news(run);
+    bool failed = run->local && dp_local_failed(run->local);
+    if (run->local && !failed && dp_local_signal(run->local)) {
+        code = 128 + dp_local_signal(run->local);
+        fprintf(stderr, "downpour: stopping, as signal %d asks\n", dp_local_signal(run->local));
+    } else if (failed) {
+        dp_local_explain(run->local, stderr);
+        code = 2;
+    } else if (st != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+    }
+    if (run->local && !dp_local_server_failed(run->local)) {
+        run->line.next_ms = 0; /* the last one is due, however soon it comes */
+        if (failed && !run->trained)
+            run->line.file = NULL; /* but that workers were starting is no news behind why they did not */
+        (void)watch(run);
+    }
+    dp_cli_line_end(&run->line);
+    bool closed = !run->local || stop_all(run) == DP_OK;
+    if (code == 0 && !closed)
+        code = 2;
+    code = run->dry.dir[0] ? end_trial(run, code, err) : end_training(run, code, failed, closed, err);
     dp_atomic_file_drop(&run->plan.report);
     dp_local_close(&run->local);
     dp_folder_close(&run->plan.folder);
     dp_cluster_free(&run->plan.cluster);
     dp_cluster_free(&run->plan.earlier);
     dp_restored_clear(&run->plan.from);
+    dp_dry_run_end(&run->dry);
     return code;
+}
+
+/* Standard output: the epochs and the summary, or one line of JSON. Standard error: progress, notes, warnings,
+ * errors. */
+static enum dp_status settle_streams(struct cli_run *run, struct dp_error *err)
+{
+    struct dp_run_plan *plan = &run->plan;
+    const bool json = dp_run_plan_flag(plan, "--json"), quiet = dp_run_plan_flag(plan, "--quiet"),
+               dry = dp_run_plan_flag(plan, "--dry-run");
+    const char *report = dp_run_plan_flag(plan, "--report");
+    if (json && report && (strcmp(report, "-") == 0 || strcmp(report, "/dev/stdout") == 0))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--json and --report -: each needs standard output: name a file with --report");
+    FILE *nowhere = quiet || dry ? fopen("/dev/null", "we") : NULL;
+    if ((quiet || dry) && !nowhere)
+        return dp_fail(err, DP_IO, "cannot open /dev/null: %s", strerror(errno));
+    run->line.quiet = quiet;
+    plan->tables = nowhere ? nowhere : json ? stderr : stdout;
+    plan->notes = quiet ? nowhere : stderr;
+    if (!dry)
+        return DP_OK;
+    fprintf(
+        plan->notes,
+        "Dry run: a trial of some seconds in a directory that is removed at its end. No other is changed.\n");
+    return dp_dry_run_begin(&run->dry, plan->values, err);
+}
+
+static enum dp_status print_config(const struct cli_run *run)
+{
+    static const char *const without[] = {"--config", "--print-config", NULL};
+    dp_options_file_write(&dp_run_command, run->plan.values, without, stdout);
+    return DP_OK;
 }
 
 int dp_run_run(int argc, char *const *argv)
@@ -602,10 +675,18 @@ int dp_run_run(int argc, char *const *argv)
     struct dp_error err = {0};
     bool help;
     run.plan.tables = stdout;
+    run.plan.notes = stderr;
     dp_cli_line_init(&run.line, stderr);
     enum dp_status st = dp_options_parse(&dp_run_command, argc, argv, run.plan.values, &help, &err);
     if (st == DP_OK && help)
         return dp_run_show_help(argc, argv);
+    if (st == DP_OK && dp_run_plan_flag(&run.plan, "--config"))
+        st = dp_options_file_read(&dp_run_command, dp_run_plan_flag(&run.plan, "--config"), run.plan.values,
+                                  &err);
+    if (st == DP_OK && dp_run_plan_flag(&run.plan, "--print-config"))
+        return dp_options_end(&dp_run_command, print_config(&run), &err);
+    if (st == DP_OK)
+        st = settle_streams(&run, &err);
     if (st == DP_OK)
         st = dp_run_plan_make(&run.plan, &err);
     if (st == DP_OK)

@@ -195,6 +195,17 @@ static const struct dp_option options[] = {
     {"--restarts", "N", NULL,
      "restart processes that crash or are killed up to N times within 10 minutes, 0 .. 10000; default 20. "
      "A process that crashes twice in the same way is not restarted"},
+    DP_OPTION_RARE("Terminal and scripts"),
+    {"--quiet", NULL, NULL, "print warnings and errors only"},
+    {"--json", NULL, NULL,
+     "print one line of JSON to standard output at the end, after a failure too; all else goes to standard "
+     "error"},
+    {"--dry-run", NULL, NULL,
+     "say what was understood, sizes, and about how long it takes, by a trial of some seconds in TMPDIR; DIR "
+     "is not changed"},
+    {"--config", "FILE", NULL,
+     "flags from a file (epochs = 20; rate = 0.01;), which the command line overrides"},
+    {"--print-config", NULL, NULL, "print the flags given, from --config too, as such a file, and end"},
     DP_OPTION_RARE("Injected delays, to compare modes under stragglers"),
     {"--inject", "KEY=VALUE,...", NULL, "delays: --inject pace=20ms,straggler=3:10x; default none"},
     {"--inject pace", "TIME", "training.pace",

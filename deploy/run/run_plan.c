@@ -343,7 +343,7 @@ static enum dp_status set_report(struct dp_run_plan *plan, struct dp_error *err)
     if (strcmp(to, "-") == 0)
         to = "/dev/stdout";
     if (strcmp(to, "/dev/stdout") == 0) /* the report alone goes there */
-        plan->tables = stderr;
+        plan->tables = plan->tables == stdout ? stderr : plan->tables;
     enum dp_status st = check_report(plan, to, err);
     if (st != DP_OK)
         return st;
@@ -607,7 +607,7 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
     if (st == DP_OK && plan->continues)
         st = copy_columns(plan, err);
     if (st == DP_OK)
-        st = dp_spool_fill(&spools, err);
+        st = dp_spool_fill(&spools, plan->notes, err);
     if (st == DP_OK && spools.count > 0)
         dp_run_state_take_files(&plan->state, &plan->cluster->data);
     if (st == DP_OK)

@@ -20,6 +20,7 @@ struct dp_run_plan {
     struct dp_folder folder;      /* this run's; it holds the lock */
     struct dp_folder was;         /* of the directory's current run, which may be the same, or none */
     FILE *tables;                 /* where results are shown: standard output, unless the report goes there */
+    FILE *notes;                  /* where it says what it does: standard error */
     struct dp_atomic_file report; /* --report that is no file */
     uint32_t restarts;
     struct dp_observed observed;
@@ -32,7 +33,7 @@ struct dp_run_plan {
     bool replaces;              /* that, after a store of it was lost: some of it is trained again */
 };
 
-/* From values, tables and restarts, which the caller has set. */
+/* From values, tables, notes and restarts, which the caller has set. */
 enum dp_status dp_run_plan_make(struct dp_run_plan *plan, struct dp_error *err);
 /* The number of the run, and what is known of it. */
 enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number, struct dp_error *err);

@@ -92,7 +92,8 @@ static enum dp_status write_failed(const char *flag, const char *to, uint64_t by
                    flag, to, bytes, strerror(why), dp_limits_remedy(why));
 }
 
-static enum dp_status copy(const char *flag, const char *from, int fd, const char *to, struct dp_error *err)
+static enum dp_status copy(const char *flag, const char *from, int fd, const char *to, uint64_t *copied,
+                           struct dp_error *err)
 {
     struct dp_atomic_file file = {0};
     uint64_t bytes = 0;
@@ -117,18 +118,17 @@ static enum dp_status copy(const char *flag, const char *from, int fd, const cha
         st = dp_atomic_file_commit(&file, err);
     dp_atomic_file_drop(&file);
     free(block);
-    if (st == DP_OK)
-        fprintf(stderr, "downpour: %s: %" PRIu64 " bytes from %s are in %s\n", flag, bytes,
-                is_stdin(from) ? "standard input" : from, to);
+    *copied = bytes;
     return st;
 }
 
-enum dp_status dp_spool_fill(const struct dp_spools *spools, struct dp_error *err)
+enum dp_status dp_spool_fill(const struct dp_spools *spools, FILE *notes, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; st == DP_OK && i < spools->count; i++) {
         char directory[DP_PATH_MAX + 1];
         int fd = -1;
+        uint64_t bytes = 0;
         (void)snprintf(directory, sizeof directory, "%s", spools->of[i].to);
         *strrchr(directory, '/') = '\0';
         if (mkdir(directory, 0777) != 0 && errno != EEXIST)
@@ -136,7 +136,10 @@ enum dp_status dp_spool_fill(const struct dp_spools *spools, struct dp_error *er
         if (st == DP_OK)
             st = open_stream(spools->of[i].flag, spools->of[i].from, &fd, err);
         if (st == DP_OK)
-            st = copy(spools->of[i].flag, spools->of[i].from, fd, spools->of[i].to, err);
+            st = copy(spools->of[i].flag, spools->of[i].from, fd, spools->of[i].to, &bytes, err);
+        if (st == DP_OK)
+            fprintf(notes, "downpour: %s: %" PRIu64 " bytes from %s are in %s\n", spools->of[i].flag, bytes,
+                    is_stdin(spools->of[i].from) ? "standard input" : spools->of[i].from, spools->of[i].to);
         if (fd >= 0)
             (void)close(fd);
     }

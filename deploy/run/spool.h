@@ -9,6 +9,8 @@
 
 #include "common/config/cluster.h"
 
+#include <stdio.h>
+
 #define DP_SPOOLS_MAX 8u
 
 struct dp_spools {
@@ -26,6 +28,6 @@ bool dp_spool_is_stream(const char *path);
 enum dp_status dp_spool_plan(struct dp_spools *spools, const char *flag, char *path, const char *directory,
                              uint32_t tag, struct dp_error *err);
 /* Waits for the streams' ends, as long as they take: a person can end that. Tells how it goes on standard error. */
-enum dp_status dp_spool_fill(const struct dp_spools *spools, struct dp_error *err);
+enum dp_status dp_spool_fill(const struct dp_spools *spools, FILE *notes, struct dp_error *err);
 
 #endif

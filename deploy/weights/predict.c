@@ -214,7 +214,7 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK)
         st = dp_spool_plan(&p->spools, "--data labels", p->labels, p->served.scratch.path, 0, err);
     if (st == DP_OK)
-        st = dp_spool_fill(&p->spools, err);
+        st = dp_spool_fill(&p->spools, stderr, err);
     if (st == DP_OK && p->words.values > 0)
         st = write_users(p, err);
     if (st == DP_OK)

@@ -68,6 +68,12 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
+static void take_data(struct dp_loop *loop, const struct dp_dataset *data)
+{
+    loop->examples_all = dp_dataset_examples(data);
+    loop->scale = dp_advice_scale(&loop->job->cluster->data, dp_dataset_format(data));
+}
+
 enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loop **out, struct dp_error *err)
 {
     struct dp_job *job = options->job;
@@ -84,7 +90,6 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
     loop->position = position;
     loop->history = options->history;
     loop->training = training;
-    loop->scale = dp_advice_scale(&job->cluster->data, dp_dataset_format(options->data));
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(options->data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
@@ -97,7 +102,7 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
     /* Of what is leased the first share has the longest groups. */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
     loop->owner = job->worker;
-    loop->examples_all = dp_dataset_examples(options->data);
+    take_data(loop, options->data);
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
     /* Groups never cross epochs, so a group has at most the minibatches of one epoch. */
     loop->accumulates = training->accumulate > 1;

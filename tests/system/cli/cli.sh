@@ -58,10 +58,10 @@ expect 2 "--test: cannot read '/nonexistent'" "${ok[@]}" --test /nonexistent
 expect 2 "--report: cannot write '/nonexistent/r.json': there is no directory '/nonexistent'" "${ok[@]}" --report /nonexistent/r.json
 expect 2 "cannot make directory '/dev/null/x'" "$downpour" run --model logistic --train "$dir/file" --dir=/dev/null/x
 expect 2 "--port" "${ok[@]}" --port 65536
-expect 2 "cannot read cluster file '/nonexistent'" "${ok[@]}" --cluster /nonexistent
+expect 2 "cannot read '/nonexistent'" "${ok[@]}" --cluster /nonexistent
 printf 'name = "x";\nmodle = "y";\n' >"$dir/bad.conf"
 expect 2 "bad.conf:2: unknown key 'modle'; did you mean 'model'?" "$downpour" status --cluster "$dir/bad.conf"
-expect 2 "cannot read cluster file" "$downpour" status --cluster /nonexistent
+expect 2 "cannot read '/nonexistent'" "$downpour" status --cluster /nonexistent
 expect 2 "is not the directory of a run" "$downpour" predict --from "$dir" --data "$dir/file"
 expect 2 "--data: cannot read" "$downpour" predict --from "$dir" --data /nonexistent
 expect 2 "--test labels names a file, but --test, which it belongs to, names none" "${ok[@]}" --test labels="$dir/file"

@@ -193,42 +193,21 @@ static void items_ranked_among_all_have_their_columns(void **state)
     free(text);
 }
 
-static char *outcome(bool lines_shown)
+static char *outcome(void)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    assert_int_equal(
-        dp_outcome_print(report, lines_shown ? DP_OUTCOME_LONG_TABLE : DP_OUTCOME_EPOCHS, file, NULL), DP_OK);
+    assert_int_equal(dp_outcome_print(report, file, NULL), DP_OK);
     assert_int_equal(fclose(file), 0);
     return text;
 }
 
-static void a_long_table_is_cut(void **state)
+/* Planted: a table of its own. */
+static void the_summary_has_no_second_table(void **state)
 {
-    char part[64];
-    write_report(300, true, 2);
-    char *text = outcome(true);
-    assert_int_equal(count(text, "\n") - 1, 22); /* header, 20 epochs, how many; and the staleness */
-    assert_non_null(strstr(text, "\n    1 "));
-    assert_non_null(strstr(text, "\n    2     0.50000     0.12500           -")); /* the best */
-    assert_non_null(strstr(text, "\n  300 "));
-    (void)snprintf(part, sizeof part, "\n(20 of 300 epochs; all are in %s)\n", report);
-    assert_non_null(strstr(text, part));
-    free(text);
-    for (unsigned n = 1; n <= 60; n++) { /* whatever their number */
-        write_report(n, false, n / 2 + 1);
-        text = outcome(false);
-        unsigned lines = count(text, "    0.50000");
-        assert_true(n <= 20 ? lines == n : lines >= 19 && lines <= 20);
-        (void)snprintf(part, sizeof part, "\n%5u ", n);
-        assert_non_null(strstr(text, part));
-        assert_non_null(strstr(text, "     0.12500 "));
-        assert_true((strstr(text, " epochs; all are in ") != NULL) == (lines < n));
-        free(text);
-    }
-    write_report(20, true, 1); /* each line stands above already */
-    text = outcome(true);
+    write_report(300, true, 1);
+    char *text = outcome();
     assert_null(strstr(text, "epoch"));
     assert_non_null(strstr(text, "Staleness: 0.50 pushes between a pull and its push"));
     assert_null(strstr(text, "Clock gap"));
@@ -294,7 +273,7 @@ static void changed_rows_and_divided_rates_are_told(void **state)
     assert_non_null(file);
     fprintf(file, "{\"staleness\": {\"changed\": 0.0625, \"rate_divided_by\": 1.75}, \"epochs\": []}\n");
     assert_int_equal(fclose(file), 0);
-    char *text = outcome(true);
+    char *text = outcome();
     assert_non_null(strstr(text, "Changed:   6.2% of the rows of a push had been changed since its pull\n"
                                  "Rate:      divided by 1.75 for staleness, on average\n"));
     free(text);
@@ -308,7 +287,7 @@ static void workers_that_wait_are_told_what_it_cost(void **state)
     fprintf(file, "{\"workers\": [{\"seconds\": 3}, {\"seconds\": 5}], \"spent_s\": {\"waiting_rule\": 2}, "
                   "\"staleness\": {\"clock_gap\": {\"mean\": 0.25, \"max\": 3}}, \"epochs\": []}\n");
     assert_int_equal(fclose(file), 0);
-    char *text = outcome(true);
+    char *text = outcome();
     assert_non_null(
         strstr(text, "Clock gap: 0.25 steps ahead of the slowest worker, on average; 3 at most; 25% of the "
                      "workers' time went into waiting for others\n"));
@@ -326,7 +305,7 @@ static void what_backups_dropped_is_told(void **state)
                   "\"dropped\": {\"pushes\": 2, \"partly\": 1, \"examples\": 25, \"not_computed\": 10}, "
                   "\"epochs\": []}\n");
     assert_int_equal(fclose(file), 0);
-    char *text = outcome(true);
+    char *text = outcome();
     assert_non_null(strstr(text,
                            "Dropped:   2 of 10 pushes; 15.0% of the examples came too late for their step, "
                            "and 10.0% were not computed; 1 more pushes were used in part\n"));
@@ -363,7 +342,7 @@ int main(void)
                                        cmocka_unit_test(a_checkpoints_epochs_are_not_shown_again),
                                        cmocka_unit_test(notes_are_shown_once),
                                        cmocka_unit_test(items_ranked_among_all_have_their_columns),
-                                       cmocka_unit_test(a_long_table_is_cut),
+                                       cmocka_unit_test(the_summary_has_no_second_table),
                                        cmocka_unit_test(a_terminal_is_not_filled),
                                        cmocka_unit_test(changed_rows_and_divided_rates_are_told),
                                        cmocka_unit_test(workers_that_wait_are_told_what_it_cost),
