@@ -32,6 +32,12 @@ struct dp_cluster_server {
 
 enum dp_decay { DP_DECAY_NONE, DP_DECAY_LINEAR, DP_DECAY_COSINE, DP_DECAY_INVERSE_SQRT };
 
+/* Where warmup and decay of a further run begin. */
+enum dp_cluster_schedule {
+    DP_SCHEDULE_RESTART,
+    DP_SCHEDULE_CONTINUE /* after first_epoch epochs of as many minibatches as this run's */
+};
+
 /* What an acknowledged push survives. */
 enum dp_cluster_durability {
     DP_CLUSTER_MACHINE, /* loss of power */
@@ -117,6 +123,7 @@ struct dp_cluster_training {
     uint64_t warmup_steps; /* minibatches of all workers */
     enum dp_decay decay;
     double rate_end; /* linear, cosine: rate at the end of the last epoch */
+    enum dp_cluster_schedule schedule;
     struct dp_optimizer_spec optimizer;
     uint32_t fetch_every, push_every; /* n_fetch, n_push of Downpour SGD */
     char consistency[32];             /* "async", "ssp:4", "sync", "sync:1" (consistency.h) */

@@ -58,6 +58,7 @@
 
 static const char *const new_columns[] = {"refuse", "ignore"};
 static const char *const missing_columns[] = {"refuse", "empty"};
+static const char *const schedules[] = {"restart", "continue"};
 static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
 static const char *const durabilities[] = {"machine", "process", "none"};
 static const char *const relatives[] = {"start", "file"};
@@ -66,11 +67,11 @@ static const char *const precisions[] = {"f32", "tf32", "bf16"};
 static const char *const works[] = {"fixed", "leased"};
 static const char *const words[] = {"plain", "simple"};
 static const char *const jitters[] = {"none", "exp", "uniform"};
-static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
-                  sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4 &&
-                  sizeof(enum dp_cluster_unmatched) == 4 && sizeof(enum dp_cluster_keep) == 4 &&
-                  sizeof(enum dp_cluster_work) == 4 && sizeof(enum dp_cluster_jitter) == 4 &&
-                  sizeof(enum dp_word_rule) == 4,
+static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_schedule) == 4 &&
+                  sizeof(enum dp_cluster_durability) == 4 && sizeof(enum dp_cluster_precision) == 4 &&
+                  sizeof(enum dp_cluster_relative) == 4 && sizeof(enum dp_cluster_unmatched) == 4 &&
+                  sizeof(enum dp_cluster_keep) == 4 && sizeof(enum dp_cluster_work) == 4 &&
+                  sizeof(enum dp_cluster_jitter) == 4 && sizeof(enum dp_word_rule) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -164,6 +165,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, warmup_steps, DP_FIELD_U64, 0, INT64_MAX),
     NAMES(dp_cluster_training, decay, decays),
     REAL(dp_cluster_training, rate_end, 0, RATE_MAX),
+    NAMES(dp_cluster_training, schedule, schedules),
     INTEGER(dp_cluster_training, fetch_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, push_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, accumulate, DP_FIELD_U32, 1, 1000000),

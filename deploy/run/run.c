@@ -385,6 +385,18 @@ static void warn_crowded(const struct dp_cluster *c)
             computing, serving, processors, processors == 1 ? "" : "s");
 }
 
+static void tell_schedule(const struct cli_run *run)
+{
+    const struct dp_cluster_training *t = &run->plan.cluster->training;
+    bool warms = t->warmup_steps > 0, decays = t->decay != DP_DECAY_NONE;
+    if (!run->plan.continues || !(warms || decays))
+        return;
+    fprintf(stderr, "The %s%s%s of the rate %s.\n", warms ? "warmup" : "",
+            warms && decays ? " and decay" : "", decays && !warms ? "decay" : "",
+            t->schedule == DP_SCHEDULE_CONTINUE ? "continues after the earlier epochs"
+                                                : "starts again (--schedule continue: it continues)");
+}
+
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
@@ -414,6 +426,7 @@ static void tell_start(const struct cli_run *run)
                 "Resuming the store of the earlier run there; this is run %" PRIu32
                 ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
                 c->training.run, c->training.first_epoch + 1);
+    tell_schedule(run);
     tell_others(run);
     if (run->plan.continues)
         warn_poor(run);

@@ -5,11 +5,15 @@
 
 struct dp_rate dp_rate_of(const struct dp_cluster_training *training, uint64_t steps)
 {
+    uint64_t before = training->schedule == DP_SCHEDULE_CONTINUE && training->epochs > 0
+                          ? steps / training->epochs * training->first_epoch
+                          : 0;
     return (struct dp_rate){.decay = training->decay,
                             .rate = training->rate,
                             .rate_end = training->rate_end,
                             .warmup = training->warmup_steps,
-                            .steps = steps};
+                            .steps = before + steps,
+                            .before = before};
 }
 
 static double decayed(const struct dp_rate *rate, uint64_t step)
@@ -35,6 +39,7 @@ static double decayed(const struct dp_rate *rate, uint64_t step)
 
 float dp_rate_at(const struct dp_rate *rate, uint64_t step)
 {
+    step += rate->before;
     double value =
         step < rate->warmup ? rate->rate * (double)(step + 1) / (double)rate->warmup : decayed(rate, step);
     float rounded = (float)value;

@@ -15,9 +15,10 @@ struct dp_rate {
     enum dp_decay decay;
     double rate, rate_end;
     uint64_t warmup, steps;
+    uint64_t before; /* steps of earlier runs that count (training.schedule "continue"); part of steps */
 };
 
-/* steps: minibatches of the whole training, all workers. */
+/* steps: minibatches of all epochs of this run, all workers. */
 struct dp_rate dp_rate_of(const struct dp_cluster_training *training, uint64_t steps);
 /* Always > 0, as a push wants it. */
 float dp_rate_at(const struct dp_rate *rate, uint64_t step);

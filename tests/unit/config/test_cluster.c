@@ -100,6 +100,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(a->data.words == b->data.words && a->data.min_count == b->data.min_count);
     const struct dp_cluster_training *s = &a->training, *t = &b->training;
     assert_true(s->seed == t->seed && s->rate == t->rate && s->rate_end == t->rate_end);
+    assert_int_equal(s->schedule, t->schedule);
     assert_true(s->warmup_steps == t->warmup_steps && s->decay == t->decay);
     assert_true(s->workers == t->workers && s->batch == t->batch && s->epochs == t->epochs);
     assert_true(s->fetch_every == t->fetch_every && s->push_every == t->push_every);
@@ -137,6 +138,7 @@ static void written_reads_back_equal(void **state)
         c->training.warmup_steps = UINT64_C(1) << 40;
         c->training.rate = 0.1 + 0x1p-50;
         c->training.rate_end = 1e-7;
+        c->training.schedule = DP_SCHEDULE_CONTINUE;
         c->training.decay = DP_DECAY_COSINE;
         c->data.scale = 1.0 / 255;
         c->data.normalize = true;

@@ -65,6 +65,24 @@ static void test_inverse_sqrt(void **state)
     assert_rate(&rate, 3, 0.25);
 }
 
+/* Two epochs after three: the last two of five, if earlier runs count; else the first two of two. */
+static void test_further_run(void **state)
+{
+    struct dp_cluster_training training = {
+        .rate = 0.5, .rate_end = 0.1, .decay = DP_DECAY_LINEAR, .warmup_steps = 20, .epochs = 5};
+    const struct dp_rate once = dp_rate_of(&training, 50);
+    training.epochs = 2;
+    const struct dp_rate restarted = dp_rate_of(&training, 20);
+    training.first_epoch = 3;
+    struct dp_rate further = dp_rate_of(&training, 20);
+    for (uint64_t step = 0; step < 20; step++)
+        assert_rate(&further, step, (double)dp_rate_at(&restarted, step));
+    training.schedule = DP_SCHEDULE_CONTINUE;
+    further = dp_rate_of(&training, 20);
+    for (uint64_t step = 0; step < 20; step++)
+        assert_rate(&further, step, (double)dp_rate_at(&once, 30 + step));
+}
+
 /* A push is refused without a rate above 0: also where the formula gives 0, or the warm-up outlasts all. */
 static void test_never_zero(void **state)
 {
@@ -81,8 +99,10 @@ static void test_never_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none),   cmocka_unit_test(test_warmup),       cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_cosine), cmocka_unit_test(test_inverse_sqrt), cmocka_unit_test(test_never_zero),
+        cmocka_unit_test(test_none),         cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_linear),       cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_inverse_sqrt), cmocka_unit_test(test_never_zero),
+        cmocka_unit_test(test_further_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
