@@ -207,14 +207,15 @@ static enum dp_status check_sets(const struct dp_cluster_data *data, const struc
                 "%s names a file, but %s, which it belongs to, names none: name both, or leave the first out",
                 dp_setting_name(names, parts[i].key, name), dp_setting_name(names, parts[i].of, other));
     const char *const files[] = {data->train, data->test, data->validation};
-    const char *const kept[] = {data->columns, data->names}, *const kept_keys[] = {"columns", "names"};
-    for (size_t i = 0; i < 2 * sizeof files / sizeof files[0]; i++)
-        if (kept[i % 2][0] && strcmp(kept[i % 2], files[i / 2]) == 0)
+    for (size_t i = 0; i < DP_SIDE_FILES * sizeof files / sizeof files[0]; i++) {
+        const char *side = dp_cluster_side(data, i % DP_SIDE_FILES);
+        if (side[0] && strcmp(side, files[i / DP_SIDE_FILES]) == 0)
             return dp_fail(
                 err, DP_ARGUMENT,
                 "'data.%s' is \"%.300s\", a file of the data, which a training would replace: name "
                 "another file",
-                kept_keys[i % 2], kept[i % 2]);
+                dp_side_files[i % DP_SIDE_FILES].key, side);
+    }
     if (data->validation[0] && data->validation_share > 0)
         return dp_fail(err, DP_ARGUMENT, "%s and %s: give one of them",
                        dp_setting_name(names, "data.validation", name),

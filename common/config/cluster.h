@@ -8,6 +8,7 @@
 #define DP_CONFIG_CLUSTER_H
 
 #include "common/base/status.h"
+#include "common/config/side_files.h"
 #include "common/model/table.h"
 #include "common/vocab/tokenizer.h"
 
@@ -93,6 +94,8 @@ struct dp_cluster_data {
     enum dp_cluster_unmatched new_columns, missing_columns;
     /* the file in which a training keeps what its keys are called; empty: none */
     char names[DP_PATH_MAX + 1];
+    /* pairs: the file in which a training keeps each user's items, for predictions and further runs; empty: none */
+    char interactions[DP_PATH_MAX + 1];
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;
@@ -101,6 +104,13 @@ struct dp_cluster_data {
     bool normalize;
     bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
+
+/* The path of a side file; empty: none is written. */
+static inline const char *dp_cluster_side(const struct dp_cluster_data *data, enum dp_side file)
+{
+    const char *const path[DP_SIDE_FILES] = {data->names, data->columns, data->interactions};
+    return path[file];
+}
 
 /* Whose weights are the result of a training. AUTO: the best epoch's where a metric says which one that
  * is (dp_cluster_keeps_best). */

@@ -147,6 +147,7 @@ static const struct dp_field data[] = {
     NAMES(dp_cluster_data, new_columns, new_columns),
     NAMES(dp_cluster_data, missing_columns, missing_columns),
     PATH(dp_cluster_data, names),
+    PATH(dp_cluster_data, interactions),
     PATH(dp_cluster_data, cache),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),

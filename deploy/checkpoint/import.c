@@ -53,8 +53,8 @@ struct import_asked {
     char to[DP_PATH_MAX + 1];
     char *text; /* of the cluster file */
     size_t text_bytes;
-    char *names, *columns; /* of the run or checkpoint; NULL: it has none */
-    size_t names_bytes, columns_bytes;
+    char *side[DP_SIDE_FILES]; /* side files of the run or checkpoint; NULL: it has none */
+    size_t side_bytes[DP_SIDE_FILES];
     struct dp_cluster *cluster;
     struct dp_model model;
     struct dp_tensor_set set;
@@ -73,19 +73,14 @@ static void read_if_there(const char *path, char **bytes, size_t *size)
 /* Without them an export of the checkpoint has no names, as the file of tensors has none. */
 static void read_names(struct import_asked *a, const struct dp_restored *checkpoint)
 {
-    const struct dp_cluster_data *data = &a->cluster->data;
-    const struct dp_manifest_file *const kept[] = {&checkpoint->manifest.names,
-                                                   &checkpoint->manifest.columns};
-    const char *const beside[] = {data->names, data->columns};
-    char **const bytes[] = {&a->names, &a->columns};
-    size_t *const size[] = {&a->names_bytes, &a->columns_bytes};
-    for (size_t i = 0; i < 2; i++) {
+    for (int i = 0; i < DP_SIDE_FILES; i++) {
         struct dp_checkpoint_path path;
-        if (!kept[i]->name && beside[i][0])
-            read_if_there(beside[i], bytes[i], size[i]);
-        else if (kept[i]->name && dp_checkpoint_path(&path, NULL, "%s/%s", checkpoint->checkpoint.text,
-                                                     kept[i]->name) == DP_OK)
-            read_if_there(path.text, bytes[i], size[i]);
+        const char *name = checkpoint->manifest.side[i].name,
+                   *next_to = dp_cluster_side(&a->cluster->data, i);
+        if (!name && next_to[0])
+            read_if_there(next_to, &a->side[i], &a->side_bytes[i]);
+        else if (name && dp_checkpoint_path(&path, NULL, "%s/%s", checkpoint->checkpoint.text, name) == DP_OK)
+            read_if_there(path.text, &a->side[i], &a->side_bytes[i]);
     }
 }
 
@@ -158,17 +153,19 @@ static enum dp_status import(struct import_asked *a, struct dp_error *err)
         if (st != DP_OK)
             st = dp_wrap(err, st, "'%.200s'", a->from);
     }
-    const struct dp_import_options o = {.directory = a->to,
-                                        .table = a->tables.table,
-                                        .tables = a->tables.count,
-                                        .cluster = a->cluster->id,
-                                        .cluster_name = a->cluster->name,
-                                        .cluster_file = a->text,
-                                        .cluster_file_bytes = a->text_bytes,
-                                        .names = a->names,
-                                        .names_bytes = a->names_bytes,
-                                        .columns = a->columns,
-                                        .columns_bytes = a->columns_bytes};
+    struct dp_import_options o = {
+        .directory = a->to,
+        .table = a->tables.table,
+        .tables = a->tables.count,
+        .cluster = a->cluster->id,
+        .cluster_name = a->cluster->name,
+        .cluster_file = a->text,
+        .cluster_file_bytes = a->text_bytes,
+    };
+    for (int i = 0; i < DP_SIDE_FILES; i++) {
+        o.side[i] = a->side[i];
+        o.side_bytes[i] = a->side_bytes[i];
+    }
     if (st == DP_OK)
         st = dp_import(&o, &made, err);
     if (st != DP_OK)
@@ -208,7 +205,7 @@ int dp_deploy_import(int argc, char *const *argv)
     dp_model_close(&a.model);
     dp_cluster_free(&a.cluster);
     free(a.text);
-    free(a.names);
-    free(a.columns);
+    for (int i = 0; i < DP_SIDE_FILES; i++)
+        free(a.side[i]);
     return dp_options_end(&command, st, &err);
 }

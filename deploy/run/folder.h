@@ -1,6 +1,6 @@
 /* Folder: the directory of a local run, and the files that this command has made in it.
  *     lock  failure.json  cache/  current -> runs/2
- *     runs/2/  cluster.conf  report.json  run.json  origin.json  columns.csv  names.tsv  steps-0.log  samples.json  log/  best/
+ *     runs/2/  cluster.conf  report.json  run.json  origin.json  columns.csv  names.tsv  interactions.bin  steps-0.log  samples.json  log/  best/
  *              store/server-0 (or store -> ../1/store, of the run that it continues)  cache -> ../../cache
  *     cluster.conf  report.json  log  store  samples.json  best: links through `current`
  * Promise   One command at a time works in it: the lock is held until this process and every server that
@@ -17,12 +17,10 @@
 #include "common/config/cluster.h"
 #include "deploy/cli/path.h"
 
-/* Of the run's files: what its CSV file's columns are (data.columns), what its keys are called (data.names), and where its workers
- * keep their steps (training.steps) and have a checkpoint of the best epoch made (training.best). */
-#define DP_FOLDER_COLUMNS "columns.csv"
-#define DP_FOLDER_NAMES   "names.tsv"
-#define DP_FOLDER_STEPS   "steps"
-#define DP_FOLDER_BEST    "best"
+/* Of the run's files: where its workers keep their steps (training.steps) and have a checkpoint of the best epoch made
+ * (training.best). */
+#define DP_FOLDER_STEPS "steps"
+#define DP_FOLDER_BEST  "best"
 
 struct dp_folder {
     char path[DP_PATH_MAX + 1]; /* absolute */
@@ -50,6 +48,9 @@ enum dp_status dp_folder_select(struct dp_folder *folder, uint32_t number, struc
 /* A file of the run, by its name there, printf-like; DP_ARGUMENT when it grows too long. out: DP_PATH_MAX + 1. */
 enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct dp_error *err,
                               const char *format, ...) DP_PRINTF(4, 5);
+/* Sets the paths of the run's side files (common/config/side_files.h). */
+enum dp_status dp_folder_side_files(const struct dp_folder *folder, struct dp_cluster_data *data,
+                                    struct dp_error *err);
 /* The run's cluster as it lies in the directory: the stores are those below it, wherever the cluster file of an older build says
  * that they were. Of the other files only those of the data are named still. DP_NOT_FOUND: a shard's store is missing; DP_EXISTS: it
  * is another server's; DP_DATA: a store lies outside of the directory. */

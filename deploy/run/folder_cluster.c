@@ -137,7 +137,7 @@ static enum dp_status check_shard(const struct dp_folder *folder, const char *st
 }
 
 /* One that is missing is missed by who needs it: a run of another format has no columns, and predictions need no names. */
-static enum dp_status check_kept(const struct dp_folder *folder, const char *what, const char *path,
+static enum dp_status check_side(const struct dp_folder *folder, const char *what, const char *path,
                                  struct dp_error *err)
 {
     size_t len = strlen(folder->path);
@@ -149,6 +149,16 @@ static enum dp_status check_kept(const struct dp_folder *folder, const char *wha
                        "relative path back",
                        folder->conf, what, what, path);
     return access(path, F_OK) == 0 || errno != ENOENT ? check_inside(folder, path, "file", err) : DP_OK;
+}
+
+enum dp_status dp_folder_side_files(const struct dp_folder *folder, struct dp_cluster_data *data,
+                                    struct dp_error *err)
+{
+    char *const path[DP_SIDE_FILES] = {data->names, data->columns, data->interactions};
+    enum dp_status st = DP_OK;
+    for (int i = 0; st == DP_OK && i < DP_SIDE_FILES; i++)
+        st = dp_folder_path(folder, path[i], err, "%s", dp_side_files[i].name);
+    return st;
 }
 
 enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
@@ -173,10 +183,8 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
             st = check_shard(folder, server->store, layout.first + k, err);
         layout.first += layout.count;
     }
-    if (st == DP_OK)
-        st = check_kept(folder, "columns", (*out)->data.columns, err);
-    if (st == DP_OK)
-        st = check_kept(folder, "names", (*out)->data.names, err);
+    for (int i = 0; st == DP_OK && i < DP_SIDE_FILES; i++)
+        st = check_side(folder, dp_side_files[i].key, dp_cluster_side(&(*out)->data, i), err);
     if (st != DP_OK) {
         dp_cluster_free(out);
         return st;

@@ -55,7 +55,8 @@ static enum dp_status path_of(const struct dp_restored *restored, const struct d
 static enum dp_status check_own(const struct dp_restored *restored, struct dp_error *err)
 {
     const struct dp_manifest *m = &restored->manifest;
-    const struct dp_manifest_file *const own[] = {&m->cluster_file, &m->names, &m->columns};
+    const struct dp_manifest_file *const own[] = {&m->cluster_file, &m->side[DP_SIDE_NAMES],
+                                                  &m->side[DP_SIDE_COLUMNS], &m->side[DP_SIDE_INTERACTIONS]};
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < sizeof own / sizeof own[0]; i++) {
         struct dp_checkpoint_path path;
@@ -115,8 +116,9 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
         st = dp_cluster_read(path.text, out, err);
     if (st != DP_OK)
         return st;
-    char *const kept[] = {(*out)->training.report, (*out)->training.steps, (*out)->data.names,
-                          (*out)->data.columns,    (*out)->data.cache,     (*out)->training.best};
+    char *const kept[] = {(*out)->training.report, (*out)->training.steps,    (*out)->data.names,
+                          (*out)->data.columns,    (*out)->data.interactions, (*out)->data.cache,
+                          (*out)->training.best};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         kept[i][0] = '\0';
     return make_absolute(*out, err);
@@ -232,7 +234,7 @@ static void bring_logs(const struct dp_restored *restored, const struct dp_clust
     }
 }
 
-/* Whether the cluster file is of the run whose names and columns the checkpoint has. */
+/* Whether the cluster file is of the run whose side files the checkpoint has. */
 static bool is_of_its_run(const struct dp_restored *restored, const struct dp_cluster *cluster)
 {
     struct dp_cluster *was = NULL;
@@ -243,17 +245,17 @@ static bool is_of_its_run(const struct dp_restored *restored, const struct dp_cl
     return same;
 }
 
-/* The run's next start writes them again, if it finds its training file. */
-static void bring_names(const struct dp_restored *restored, const struct dp_cluster *cluster)
+/* Without them the run still trains: the checkpoint keeps what could not be brought. */
+static void bring_side_files(const struct dp_restored *restored, const struct dp_cluster *cluster)
 {
-    const struct dp_manifest_file *const file[] = {&restored->manifest.names, &restored->manifest.columns};
-    const char *const to[] = {cluster->data.names, cluster->data.columns};
     if (!is_of_its_run(restored, cluster))
         return;
-    for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
+    for (int i = 0; i < DP_SIDE_FILES; i++) {
         struct dp_error err = {0};
-        if (file[i]->name && to[i][0] && bring_file(restored, file[i], to[i], &err) != DP_OK)
-            fprintf(stderr, "downpour: warning: %s; exports will lack names\n", err.text);
+        const struct dp_manifest_file *file = &restored->manifest.side[i];
+        const char *to = dp_cluster_side(&cluster->data, i);
+        if (file->name && to[0] && bring_file(restored, file, to, &err) != DP_OK)
+            fprintf(stderr, "downpour: warning: %s; the run lacks its %s\n", err.text, dp_side_files[i].key);
     }
 }
 
@@ -322,7 +324,7 @@ static enum dp_status build_and_exchange(const struct restored_order *order, str
     (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
     /* A command that is killed in between leaves no store without its names. */
     if (st == DP_OK)
-        bring_names(order->of, order->o->cluster);
+        bring_side_files(order->of, order->o->cluster);
     if (st == DP_OK && *done == servers)
         st = exchange(order, store, history, err);
     if (st != DP_OK)
@@ -375,13 +377,13 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
     (void)snprintf(server->host, sizeof server->host, "127.0.0.1");
     enum dp_status st = dp_folder_path(folder, server->store, err, "store/server-0");
     if (st == DP_OK)
-        st = dp_folder_path(folder, cluster->data.names, err, DP_FOLDER_NAMES);
-    if (st == DP_OK)
-        st = dp_folder_path(folder, cluster->data.columns, err, DP_FOLDER_COLUMNS);
-    if (!restored->manifest.names.name)
+        st = dp_folder_side_files(folder, &cluster->data, err);
+    if (!restored->manifest.side[DP_SIDE_NAMES].name)
         cluster->data.names[0] = '\0';
-    if (!restored->manifest.columns.name)
+    if (!restored->manifest.side[DP_SIDE_COLUMNS].name)
         cluster->data.columns[0] = '\0';
+    if (!restored->manifest.side[DP_SIDE_INTERACTIONS].name)
+        cluster->data.interactions[0] = '\0';
     if (st == DP_OK)
         st = dp_ports_choose(cluster, 0, err);
     return st == DP_OK ? dp_cluster_write(cluster, folder->conf, err) : st;
@@ -389,7 +391,7 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
 
 static enum dp_status check_names(const struct dp_restored *restored, struct dp_error *err)
 {
-    return restored->manifest.names.name
+    return restored->manifest.side[DP_SIDE_NAMES].name
                ? DP_OK
                : dp_fail(
                      err, DP_NOT_FOUND,

@@ -75,9 +75,7 @@ static enum dp_status place(struct dp_run_plan *plan, struct dp_error *err)
     enum dp_status st = dp_folder_path(folder, earlier->training.report, err, "report.json");
     if (st == DP_OK)
         st = dp_folder_path(folder, earlier->training.steps, err, DP_FOLDER_STEPS);
-    if (st == DP_OK)
-        st = dp_folder_path(folder, earlier->data.names, err, DP_FOLDER_NAMES);
-    return st == DP_OK ? dp_folder_path(folder, earlier->data.columns, err, DP_FOLDER_COLUMNS) : st;
+    return st == DP_OK ? dp_folder_side_files(folder, &earlier->data, err) : st;
 }
 
 static enum dp_status check_free(const struct dp_run_plan *plan, struct dp_error *err)

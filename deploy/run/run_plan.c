@@ -443,9 +443,12 @@ static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_err
     return DP_OK;
 }
 
-static enum dp_status copy_columns(const struct dp_run_plan *plan, struct dp_error *err)
+/* What labels meant to the weights that are trained on, where it is known: the workers see that they mean the same, and write their
+ * own over it. */
+static enum dp_status copy_side(const struct dp_run_plan *plan, enum dp_side side, struct dp_error *err)
 {
-    const char *to = plan->cluster->data.columns, *from = plan->earlier->data.columns;
+    const char *to = dp_cluster_side(&plan->cluster->data, side),
+               *from = dp_cluster_side(&plan->earlier->data, side);
     struct dp_atomic_file file = {0};
     if (!from[0] || access(from, R_OK) != 0 || dp_path_same(from, to))
         return DP_OK;
@@ -482,9 +485,7 @@ enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number,
 static enum dp_status set_files(struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_cluster *c = plan->cluster;
-    enum dp_status st = dp_folder_path(&plan->folder, c->data.columns, err, DP_FOLDER_COLUMNS);
-    if (st == DP_OK)
-        st = dp_folder_path(&plan->folder, c->data.names, err, DP_FOLDER_NAMES);
+    enum dp_status st = dp_folder_side_files(&plan->folder, &c->data, err);
     if (st == DP_OK)
         st = dp_folder_path(&plan->folder, c->training.best, err, DP_FOLDER_BEST);
     return st == DP_OK ? dp_folder_path(&plan->folder, c->training.steps, err, DP_FOLDER_STEPS) : st;
@@ -605,7 +606,7 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
     if (st == DP_OK)
         st = make_folder(plan, err);
     if (st == DP_OK && plan->continues)
-        st = copy_columns(plan, err);
+        st = copy_side(plan, DP_SIDE_COLUMNS, err);
     if (st == DP_OK)
         st = dp_spool_fill(&spools, plan->notes, err);
     if (st == DP_OK && spools.count > 0)
@@ -616,6 +617,8 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
         st = dp_run_from_restore(plan, err);
     if (st == DP_OK && plan->continues)
         st = copy_names(plan, err);
+    if (st == DP_OK && plan->continues)
+        st = copy_side(plan, DP_SIDE_INTERACTIONS, err);
     return st == DP_OK ? write_conf(plan, err) : st;
 }
 

@@ -130,10 +130,9 @@ static json_t *put_all(const struct dp_manifest *manifest)
     json_object_set_new(out, "steps", put_file(&manifest->steps));
     json_object_set_new(out, "register", put_file(&manifest->register_file));
     json_object_set_new(out, "cluster_file", put_file(&manifest->cluster_file));
-    if (manifest->names.name)
-        json_object_set_new(out, "names", put_file(&manifest->names));
-    if (manifest->columns.name)
-        json_object_set_new(out, "columns", put_file(&manifest->columns));
+    for (int i = 0; i < DP_SIDE_FILES; i++)
+        if (manifest->side[i].name)
+            json_object_set_new(out, dp_side_files[i].key, put_file(&manifest->side[i]));
     json_object_set_new(out, "step_logs", put_files(&manifest->step_logs));
     json_object_set_new(out, "position", put_position(&manifest->position));
     dp_json_set_u64(out, "bytes", manifest->bytes);

@@ -36,8 +36,8 @@ void dp_manifest_clear(struct dp_manifest *manifest)
     free(manifest->steps.name);
     free(manifest->register_file.name);
     free(manifest->cluster_file.name);
-    free(manifest->names.name);
-    free(manifest->columns.name);
+    for (int i = 0; i < DP_SIDE_FILES; i++)
+        free(manifest->side[i].name);
     dp_manifest_files_clear(&manifest->step_logs);
     *manifest = (struct dp_manifest){0};
 }
@@ -106,8 +106,9 @@ static enum dp_status unite(struct dp_manifest *manifest, struct dp_error *err)
 enum dp_status dp_manifest_sum(struct dp_manifest *manifest, struct dp_error *err)
 {
     uint64_t own = manifest->ids.bytes + manifest->steps.bytes + manifest->register_file.bytes +
-                   manifest->cluster_file.bytes + manifest->names.bytes + manifest->columns.bytes +
-                   bytes_of(&manifest->step_logs);
+                   manifest->cluster_file.bytes + bytes_of(&manifest->step_logs);
+    for (int i = 0; i < DP_SIDE_FILES; i++)
+        own += manifest->side[i].bytes;
     manifest->bytes = own;
     manifest->bytes_new = own - manifest->bytes_linked;
     for (uint32_t i = 0; i < manifest->shards; i++) {

@@ -5,6 +5,7 @@
 #ifndef DP_CHECKPOINT_MANIFEST_DATA_H
 #define DP_CHECKPOINT_MANIFEST_DATA_H
 
+#include "common/config/side_files.h"
 #include "common/model/range.h"
 #include "common/model/table.h"
 #include "server/checkpoint/checksum.h"
@@ -75,8 +76,7 @@ struct dp_manifest {
     struct dp_copy_pushes partial;    /* pushes that only some shards have */
     /* Names in the checkpoint's directory. */
     struct dp_manifest_file ids, steps, register_file, cluster_file;
-    struct dp_manifest_file names,
-        columns; /* of the run's keys and training file (data.names, data.columns) */
+    struct dp_manifest_file side[DP_SIDE_FILES]; /* without a name: the run has none */
     /* The workers' step logs (training.steps) as they were right after the cut, of those workers whose log the command could read: a name
      * each (paths.h). */
     struct dp_manifest_files step_logs;

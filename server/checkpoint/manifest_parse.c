@@ -297,10 +297,9 @@ static void take_all(struct dp_manifest_json *json, const json_t *from, struct d
     take_own(json, from, "steps", &out->steps);
     take_own(json, from, "register", &out->register_file);
     take_own(json, from, "cluster_file", &out->cluster_file);
-    if (json_object_get(from, "names"))
-        take_own(json, from, "names", &out->names);
-    if (json_object_get(from, "columns"))
-        take_own(json, from, "columns", &out->columns);
+    for (int i = 0; i < DP_SIDE_FILES; i++)
+        if (json_object_get(from, dp_side_files[i].key))
+            take_own(json, from, dp_side_files[i].key, &out->side[i]);
     take_step_logs(json, from, &out->step_logs);
     take_position(json, from, &out->position);
     out->bytes = dp_manifest_json_u64(json, from, "bytes", INT64_MAX);

@@ -100,8 +100,14 @@ enum dp_status dp_checkpoint_remove(const char *directory, uint32_t number, stru
 /* A file or directory of a checkpoint, or a temp file (common/env/atomic_file.h) of one. */
 static enum dp_status see_own(void *context, const char *name, struct dp_error *err)
 {
-    static const char *const names[] = {"ids",       "steps",       "register",      "cluster.conf",
-                                        "names.tsv", "columns.csv", DP_MANIFEST_NAME};
+    const char *const names[] = {"ids",
+                                 "steps",
+                                 "register",
+                                 "cluster.conf",
+                                 DP_MANIFEST_NAME,
+                                 dp_side_files[DP_SIDE_NAMES].name,
+                                 dp_side_files[DP_SIDE_COLUMNS].name,
+                                 dp_side_files[DP_SIDE_INTERACTIONS].name};
     uint32_t worker;
     (void)context;
     (void)err;

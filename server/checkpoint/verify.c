@@ -143,9 +143,11 @@ static bool belongs(const struct surplus *surplus, const char *name)
     for (size_t i = 0; i < m->step_logs.count; i++)
         if (is_named(&m->step_logs.file[i], name))
             return true;
+    for (int i = 0; i < DP_SIDE_FILES; i++)
+        if (is_named(&m->side[i], name))
+            return true;
     return strcmp(name, DP_MANIFEST_NAME) == 0 || is_named(&m->ids, name) || is_named(&m->steps, name) ||
-           is_named(&m->register_file, name) || is_named(&m->cluster_file, name) ||
-           is_named(&m->names, name) || is_named(&m->columns, name);
+           is_named(&m->register_file, name) || is_named(&m->cluster_file, name);
 }
 
 static enum dp_status see(void *context, const char *name, struct dp_error *err)
@@ -240,10 +242,11 @@ static enum dp_status check_all(struct verifying *v, struct dp_error *err)
     if (m->number != v->o->number)
         damaged(v, "%s/" DP_MANIFEST_NAME " is that of checkpoint %" PRIu32, v->at.text, m->number);
     enum dp_status st = check_tables(v, err);
-    const struct dp_manifest_file *own[] = {&m->ids,          &m->steps, &m->register_file,
-                                            &m->cluster_file, &m->names, &m->columns};
+    const struct dp_manifest_file *own[] = {&m->ids, &m->steps, &m->register_file, &m->cluster_file};
     for (size_t i = 0; st == DP_OK && i < sizeof own / sizeof own[0]; i++)
         st = check_own(v, own[i], err);
+    for (int i = 0; st == DP_OK && i < DP_SIDE_FILES; i++)
+        st = check_own(v, &m->side[i], err);
     for (size_t i = 0; st == DP_OK && i < m->step_logs.count; i++)
         st = check_own(v, &m->step_logs.file[i], err);
     if (st == DP_OK)

@@ -39,7 +39,7 @@ void dp_saved_logs_clear(struct dp_saved_logs *logs)
     *logs = (struct dp_saved_logs){0};
 }
 
-/* Of names or columns. */
+/* Of a side file. */
 static enum dp_status put(const char *path, const char *name, const struct dp_checkpoint_ask *asked,
                           struct dp_manifest *manifest, struct dp_manifest_file *out, struct dp_error *err)
 {
@@ -50,8 +50,8 @@ static enum dp_status put(const char *path, const char *name, const struct dp_ch
     if (!path[0] || stat(path, &is) != 0 || !S_ISREG(is.st_mode))
         return DP_OK;
     enum dp_status st =
-        is.st_size > (off_t)DP_SAVED_NAMES_MAX
-            ? dp_fail(&why, DP_ARGUMENT, "%s has more than %u MiB", path, DP_SAVED_NAMES_MAX >> 20)
+        is.st_size > (off_t)DP_SAVED_SIDE_MAX
+            ? dp_fail(&why, DP_ARGUMENT, "%s has more than %u MiB", path, DP_SAVED_SIDE_MAX >> 20)
             : dp_file_bytes_read(path, &bytes, &size, &why);
     if (st != DP_OK)
         dp_log(DP_LOG_WARN, "%s: the checkpoint lacks it", why.text);
@@ -73,10 +73,10 @@ enum dp_status dp_saved_files_put(const struct dp_cluster *cluster, const char *
         st = dp_checkpoint_put(asked->directory, asked->order, "cluster.conf", text, size,
                                &manifest->cluster_file, NULL, err);
     free(text);
-    if (st == DP_OK)
-        st = put(cluster->data.names, "names.tsv", asked, manifest, &manifest->names, err);
-    return st == DP_OK ? put(cluster->data.columns, "columns.csv", asked, manifest, &manifest->columns, err)
-                       : st;
+    for (int i = 0; st == DP_OK && i < DP_SIDE_FILES; i++)
+        st = put(dp_cluster_side(&cluster->data, i), dp_side_files[i].name, asked, manifest,
+                 &manifest->side[i], err);
+    return st;
 }
 
 enum dp_status dp_saved_logs_put(const struct dp_saved_logs *logs, const struct dp_checkpoint_ask *asked,

@@ -1,12 +1,10 @@
 /* Saved files: the files of a run in a checkpoint, in addition to its stores. They are the cluster file,
- * the names of keys and the columns of the training file for an export (data.names, data.columns), and the
- * workers' step logs (training.steps).
+ * the side files (common/config/side_files.h), and the workers' step logs (training.steps).
  *     (cut) -> dp_saved_logs_read -> dp_saved_files_put, dp_saved_logs_put
- * A worker logs a push before it sends it, so a log that is read right after the cut has all of the cut's pushes. Names
- * and columns do not change in a run, and are there before its first push.
- * Promise   A file that is not on this machine is left out; so is one that cannot be read, or a file of names or columns of
- *           over DP_SAVED_NAMES_MAX bytes, with a warning. Names and columns are linked where the last checkpoint has the
- *           same bytes, unless all is to be written (full).
+ * A worker logs a push before it sends it, so a log that is read right after the cut has all of the cut's pushes. The
+ * side files do not change in a run, and are there before its first push.
+ * Promise   A file that is not on this machine is left out; so is one that cannot be read, or a side file of over
+ *           DP_SAVED_SIDE_MAX bytes, with a warning. Side files are linked where the last checkpoint has the same bytes, unless all is to be written (full).
  * Thread    Any. Memory: dp_saved_logs_clear, which accepts {0}. */
 #ifndef DP_COORDINATOR_SAVED_FILES_H
 #define DP_COORDINATOR_SAVED_FILES_H
@@ -15,7 +13,7 @@
 #include "common/wire/checkpoint.h"
 #include "server/checkpoint/manifest_data.h"
 
-#define DP_SAVED_NAMES_MAX (256u << 20)
+#define DP_SAVED_SIDE_MAX (256u << 20)
 
 struct dp_saved_logs {
     struct dp_saved_log {

@@ -282,12 +282,11 @@ static enum dp_status put_files(struct importing *m, struct dp_error *err)
     if (st == DP_OK)
         st = dp_checkpoint_put(o->directory, m->order, "cluster.conf", o->cluster_file, o->cluster_file_bytes,
                                &m->manifest.cluster_file, NULL, err);
-    if (st == DP_OK && o->names)
-        st = dp_checkpoint_put(o->directory, m->order, "names.tsv", o->names, o->names_bytes,
-                               &m->manifest.names, NULL, err);
-    return st == DP_OK && o->columns ? dp_checkpoint_put(o->directory, m->order, "columns.csv", o->columns,
-                                                         o->columns_bytes, &m->manifest.columns, NULL, err)
-                                     : st;
+    for (int i = 0; st == DP_OK && i < DP_SIDE_FILES; i++)
+        if (o->side[i])
+            st = dp_checkpoint_put(o->directory, m->order, dp_side_files[i].name, o->side[i],
+                                   o->side_bytes[i], &m->manifest.side[i], NULL, err);
+    return st;
 }
 
 static enum dp_status publish(struct importing *m, struct dp_error *err)

@@ -12,6 +12,7 @@
 #ifndef DP_IMPORT_IMPORT_H
 #define DP_IMPORT_IMPORT_H
 
+#include "common/config/side_files.h"
 #include "common/model/table.h"
 
 #include <stdbool.h>
@@ -36,8 +37,8 @@ struct dp_import_options {
     const char *cluster_name;
     const void *cluster_file; /* its bytes */
     size_t cluster_file_bytes;
-    const void *names, *columns; /* bytes (manifest_data.h); NULL: none */
-    size_t names_bytes, columns_bytes;
+    const char *side[DP_SIDE_FILES]; /* bytes of the side files; NULL: none */
+    size_t side_bytes[DP_SIDE_FILES];
 };
 
 struct dp_imported {

@@ -7,12 +7,14 @@
 #include "common/wire/reply.h"
 #include "worker/compute/device.h"
 #include "worker/context/retry.h"
+#include "worker/read/interactions.h"
 #include "worker/read/reader.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The length of one wait between two checks for a signal. */
 #define SLICE_MS 200u
@@ -235,6 +237,16 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .seed = cluster->training.seed,
         .batch = dp_job_batch(job),
     };
+}
+
+const char *dp_job_earlier_interactions(const struct dp_job *job)
+{
+    struct dp_interactions head;
+    const char *path = job->cluster->data.interactions;
+    if (!path[0] || access(path, F_OK) != 0)
+        return NULL;
+    bool own = dp_interactions_head(path, &head) && head.run == job->cluster->training.run && !head.earlier;
+    return own ? NULL : path;
 }
 
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,

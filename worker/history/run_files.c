@@ -4,6 +4,7 @@
 #include "common/env/atomic_file.h"
 #include "common/model/mix.h"
 #include "common/vocab/vocab.h"
+#include "worker/read/interactions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -193,4 +194,46 @@ enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progre
     if (!data->names[0] || job->worker != 0)
         return DP_OK;
     return dp_run_files_put(job, progress, dp_run_files_put_names, &source, data->names, err);
+}
+
+/* ---- interactions */
+
+struct interactions_source {
+    const struct dp_dataset *trained, *all;
+    uint64_t run;
+    bool earlier;
+};
+
+static enum dp_status put_interactions(const void *of, const char *path, struct dp_error *err)
+{
+    const struct interactions_source *source = of;
+    return dp_dataset_keep_interactions(source->trained, source->all, source->run, source->earlier, path,
+                                        err);
+}
+
+/* A user has met what is held out of the training, too. */
+enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress *progress,
+                                         const struct dp_dataset *train, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &job->cluster->data;
+    const char *earlier = dp_job_earlier_interactions(job);
+    struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, true);
+    struct interactions_source source = {train, train, job->cluster->training.run, earlier != NULL};
+    struct dp_interactions written;
+    struct dp_dataset *all = NULL;
+    enum dp_status st = DP_OK;
+    if (!data->interactions[0] || job->worker != 0 || !dp_dataset_has_interactions(train) ||
+        (dp_interactions_head(data->interactions, &written) && written.run == source.run))
+        return DP_OK;
+    if (data->holdout[0] || data->validation_share > 0) {
+        options.interactions_path = earlier;
+        options.with_held = true;
+        options.cache = NULL;
+        st = dp_dataset_open(&options, &all, err);
+        source.all = all;
+    }
+    if (st == DP_OK)
+        st = dp_run_files_put(job, progress, put_interactions, &source, data->interactions, err);
+    dp_dataset_close(&all);
+    return st;
 }

@@ -1,6 +1,6 @@
 /* Run files: the files for other programs that a training writes next to its store: how its data was read
- * (data.columns, worker/read/schema.h), the names of its keys (data.names, common/vocab/vocab.h), and the
- * report.
+ * (data.columns, worker/read/schema.h), the names of its keys (data.names, common/vocab/vocab.h),
+ * its interactions (data.interactions), and the report.
  * Promise   A file is complete or absent. One with the same content, or of the same run and data, is left
  *           alone: a worker that restarts on a full disk needs no space. A full disk is retried for
  *           training.timeout_ms, and reported once: it must not cost a training or its report.
@@ -25,6 +25,9 @@ enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *prog
 /* Written by worker 0; the others do nothing. */
 enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
                                   const struct dp_dataset *train, struct dp_error *err);
+/* As names: for pairs, which items each user has met in this and in earlier data (worker/read/interactions.h). */
+enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress *progress,
+                                         const struct dp_dataset *train, struct dp_error *err);
 
 /* One attempt each. text: written by dp_schema_write. source: a dp_names_source. */
 enum dp_status dp_run_files_put_columns(const void *text, const char *path, struct dp_error *err);

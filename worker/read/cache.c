@@ -20,7 +20,7 @@
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Raise it when the layout of the file, or what a format decodes, changes. */
 #define VERSION     UINT64_C(8)
-#define SOURCES_MAX 3
+#define SOURCES_MAX 4
 #define ARRAYS      7
 #define ALIGN       UINT64_C(64)
 #define PATH_BYTES  4096
@@ -119,7 +119,8 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
                                 o->min_count,
                                 o->new_ignored,
                                 o->missing_empty,
-                                o->rated};
+                                o->rated,
+                                o->with_held};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {
@@ -186,7 +187,8 @@ static enum dp_status find_place(const struct dp_dataset_options *o, const struc
                                  struct cache_place *out, struct dp_error *err)
 {
     const bool like_path = format->like_apart && !o->like;
-    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, like_path ? o->like_path : NULL};
+    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, like_path ? o->like_path : NULL,
+                                      o->interactions_path};
     *out = (struct cache_place){.fingerprint = fingerprint_of(o, format)};
     enum dp_status status = add_schema(o->like, &out->fingerprint, err);
     uint64_t name = out->fingerprint;

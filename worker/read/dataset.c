@@ -3,6 +3,7 @@
 #include "common/base/search.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/cache.h"
+#include "worker/read/interactions.h"
 #include "worker/read/name_set.h"
 #include "worker/read/order.h"
 #include "worker/read/pairs_columns.h"
@@ -117,18 +118,11 @@ static enum dp_status read_like(struct dp_dataset_options *o, struct dp_schema *
     return dp_fail(err, st, "%s; this file says how the training data was read: restore it", why.text);
 }
 
-/* Pairs and lists hold the same data. */
-static bool holds_pairs(const char *format)
-{
-    return strcmp(format, "pairs") == 0 || strcmp(format, "lists") == 0;
-}
-
 /* Scores of features that were not trained on would be worthless. */
 static enum dp_status check_like(const struct dp_dataset_options *o, const struct dp_format *format,
                                  struct dp_error *err)
 {
-    if (!o->like || strcmp(o->like->format, format->name) == 0 ||
-        (holds_pairs(o->like->format) && holds_pairs(format->name)))
+    if (!o->like || dp_schema_same_kind(o->like->format, format->name))
         return DP_OK;
     return dp_fail(
         err, DP_ARGUMENT,
@@ -261,7 +255,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options = *options;
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
     dataset->options.negatives_path = dataset->options.like_path = NULL;
-    dataset->options.columns_path = NULL;
+    dataset->options.columns_path = dataset->options.interactions_path = NULL;
     dataset->options.like = NULL;
     dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;
     dataset->options.missing = NULL;
@@ -419,6 +413,19 @@ bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,
 {
     return dataset->format->interactions &&
            dataset->format->interactions(&dataset->content, user, visit, context);
+}
+
+bool dp_dataset_has_interactions(const struct dp_dataset *dataset)
+{
+    return dataset->format->interactions && dataset->content.lists == 0 && !dataset->options.scored;
+}
+
+enum dp_status dp_dataset_keep_interactions(const struct dp_dataset *trained, const struct dp_dataset *all,
+                                            uint64_t run, bool earlier, const char *path,
+                                            struct dp_error *err)
+{
+    DP_ASSERT(dp_dataset_has_interactions(trained) && dp_dataset_has_interactions(all));
+    return dp_interactions_keep(&trained->content, &all->content, run, earlier, path, err);
 }
 
 enum dp_status dp_dataset_open_cross(const struct dp_cross *cross, enum dp_data_form form, uint32_t batch,

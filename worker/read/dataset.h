@@ -96,6 +96,10 @@ struct dp_dataset_options {
     bool shuffle;
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */
+    /* pairs: a file with the interactions of earlier data (interactions.h), or NULL. Its items and users count
+     * as this file's for sampling and ranking. with_held: those that were held out of earlier trainings, too. */
+    const char *interactions_path;
+    bool with_held;
 };
 
 struct dp_dataset;
@@ -165,6 +169,13 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
  * not mixed. False when the file has no such user. */
 bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,
                              void (*visit)(void *context, uint64_t item), void *context);
+/* Writes the interactions of a training set of pairs, those of earlier data included (interactions.h). all: the
+ * same with_held and without a share or a test set that is held out. */
+enum dp_status dp_dataset_keep_interactions(const struct dp_dataset *trained, const struct dp_dataset *all,
+                                            uint64_t run, bool earlier, const char *path,
+                                            struct dp_error *err);
+/* Whether it is a training set of pairs. */
+bool dp_dataset_has_interactions(const struct dp_dataset *dataset);
 /* A data set without a file: each of the users with each of the items; example e is user e / items and item e
  * % items. form: PAIRS, or TRIPLES (the item twice). Keys are not mixed. */
 struct dp_cross {

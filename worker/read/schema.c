@@ -489,3 +489,13 @@ void dp_schema_clear(struct dp_schema *schema)
     free(schema->missing_text);
     *schema = (struct dp_schema){0};
 }
+
+static bool holds_pairs(const char *format)
+{
+    return strcmp(format, "pairs") == 0 || strcmp(format, "lists") == 0;
+}
+
+bool dp_schema_same_kind(const char *format, const char *other)
+{
+    return strcmp(format, other) == 0 || (holds_pairs(format) && holds_pairs(other));
+}

@@ -82,5 +82,7 @@ bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell);
 void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,
                            size_t size);
 void dp_schema_clear(struct dp_schema *schema); /* accepts {0} */
+/* Whether files of two formats hold the same data: pairs and lists do. */
+bool dp_schema_same_kind(const char *format, const char *other);
 
 #endif

@@ -106,6 +106,7 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
     struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, true);
     *out = (struct dp_sets){0};
     hold_out(job, &options);
+    options.interactions_path = dp_job_earlier_interactions(job);
     if (data->holdout[0] && !recommends(job))
         return dp_fail(err, DP_ARGUMENT,
                        "'data.holdout' (--holdout) holds out items of users, but model %s has no users: give "

@@ -5,6 +5,7 @@
 #include "common/env/atomic_file.h"
 #include "common/env/limits.h"
 #include "common/vocab/vocab.h"
+#include "worker/read/interactions.h"
 #include "worker/score/predict.h"
 #include "worker/score/scan.h"
 
@@ -26,7 +27,8 @@ struct top {
     struct dp_job *job;
     const struct dp_top_options *options;
     struct dp_vocab *vocab;
-    struct dp_dataset *train;      /* NULL: items of interactions are ranked too */
+    struct dp_interactions met;    /* of all data that was trained on; {0}: the training file has them, */
+    struct dp_dataset *train;      /* if this run is of an older build; NULL: all items are ranked */
     uint64_t *user, *item;         /* keys */
     size_t *user_name, *item_name; /* in the vocabulary */
     uint32_t *item_of;             /* [names]: 1 + its place among the items, 0: not an item */
@@ -123,14 +125,23 @@ static enum dp_status open_train(struct top *t, struct dp_error *err)
     const char *path = t->job->cluster->data.train;
     struct dp_dataset_options options = dp_job_data(t->job, path, NULL, false);
     options.cache = NULL; /* the run's directory is only read */
-    if (t->options->with_seen)
-        return DP_OK;
     if (access(path, F_OK) != 0)
         return dp_fail(err, DP_NOT_FOUND,
                        "the training file '%s', with the items of each user, is missing: restore it, or rank "
                        "all items with --with-seen",
                        path);
     return dp_dataset_open(&options, &t->train, err);
+}
+
+static enum dp_status open_interactions(struct top *t, struct dp_error *err)
+{
+    const char *path = t->job->cluster->data.interactions;
+    if (t->options->with_seen)
+        return DP_OK;
+    enum dp_status st = path[0] ? dp_interactions_read(path, &t->met, err) : DP_NOT_FOUND;
+    if (st == DP_NOT_FOUND)
+        return open_train(t, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "the items of each user (--with-seen ranks all)");
 }
 
 /* ---- the best of each user */
@@ -147,6 +158,10 @@ static void begin_user(struct top *t, uint64_t user)
 {
     t->have = 0;
     memset(t->seen, 0, t->items * sizeof *t->seen);
+    uint64_t at = dp_interactions_find(&t->met, t->user[user]);
+    if (at < t->met.users)
+        for (uint64_t i = t->met.first[at]; i < t->met.first[at + 1]; i++)
+            take_seen(t, t->met.item[t->met.code[i] & ~DP_INTERACTION_HELD]);
     if (t->train)
         (void)dp_dataset_interactions(t->train, t->user[user], take_seen, t);
 }
@@ -230,6 +245,7 @@ static enum dp_status score(struct top *t, struct dp_error *err)
 
 static void clear(struct top *t)
 {
+    dp_interactions_clear(&t->met);
     dp_dataset_close(&t->train);
     dp_vocab_close(&t->vocab);
     free(t->user);
@@ -260,7 +276,7 @@ enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, 
     if (st == DP_OK)
         st = list_items(&t, err);
     if (st == DP_OK)
-        st = open_train(&t, err);
+        st = open_interactions(&t, err);
     if (st == DP_OK)
         st = score(&t, err);
     clear(&t);

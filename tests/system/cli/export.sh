@@ -233,6 +233,8 @@ sort -gr -c <(cut -f3 "$dir/top") 2>/dev/null || fail "neumf's best are not in o
 train "$dir/B" --model mf:4,loss=bpr --train "$dir/pairs" --epochs 1
 expect 0 "" "$downpour" predict --from "$dir/B" --top 1 --user 7
 rm "$dir/named"
+expect 0 "" "$downpour" predict --from "$dir/R" --top 1 --user "user 3"
+rm "$dir/R/current/interactions.bin" # a run of an older build has none
 expect 2 "restore it, or rank all items with --with-seen" "$downpour" predict --from "$dir/R" --top 1 --user "user 3"
 expect 0 "" "$downpour" predict --from "$dir/R" --top 1 --user "user 3" --with-seen
 expect 0 "" "$downpour" neighbours "$dir/R" 105 --top 3

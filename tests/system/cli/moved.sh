@@ -73,7 +73,7 @@ same "$dir/D" "moved, nothing in its place"
 
 # A cluster file of an older build: absolute paths, which lead to B.
 cp -a "$dir/D" "$dir/old"
-awk -v at="$dir/B" '/relative_to|columns = |names = / { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/D/cluster.conf" >"$dir/old/cluster.conf"
+awk -v at="$dir/B" '/relative_to|columns = |names = |interactions = / { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/D/cluster.conf" >"$dir/old/cluster.conf"
 grep -q "$dir/B/store/server-1" "$dir/old/cluster.conf" || fail "no older cluster file was made"
 same "$dir/old" "a cluster file of an older build"
 # A directory of the version before had one run, in itself. It is read; a run in it is refused with the ways out.

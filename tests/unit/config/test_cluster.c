@@ -95,6 +95,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(a->data.by_columns == b->data.by_columns && a->data.new_columns == b->data.new_columns);
     assert_int_equal(a->data.missing_columns, b->data.missing_columns);
     assert_string_equal(a->data.names, b->data.names);
+    assert_string_equal(a->data.interactions, b->data.interactions);
     assert_true(a->data.negatives == b->data.negatives && a->data.window == b->data.window);
     assert_int_equal(a->data.hash_bits, b->data.hash_bits);
     assert_true(a->data.words == b->data.words && a->data.min_count == b->data.min_count);
@@ -156,6 +157,7 @@ static void written_reads_back_equal(void **state)
         c->data.by_columns = true;
         c->data.new_columns = c->data.missing_columns = DP_UNMATCHED_ACCEPT;
         (void)snprintf(c->data.names, sizeof c->data.names, "names of keys");
+        (void)snprintf(c->data.interactions, sizeof c->data.interactions, "met");
         c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
         if (k % 2) { /* it is a share or a file */
             (void)snprintf(c->data.validation, sizeof c->data.validation, "v");

@@ -2,7 +2,7 @@
  * items without an interaction with the user are sampled for each. For testing, as in Neural Collaborative
  * Filtering (He et al. 2017), a second file has for each pair a line "(user,item) item item ...", and the
  * pair's item is ranked among those.
- *     pairs -> numbers of users and items, ascending by key -> the items of each user
+ *     pairs -> (interactions of earlier data) -> numbers of users and items, ascending by key -> the items of each user
  * Why   An item without an interaction is drawn by its rank among those, found by binary search: no draw
  *       is rejected, however many interactions a user has, and the draw is a function of (seed, epoch,
  *       number of the example) alone. */
@@ -13,6 +13,7 @@
 #include "worker/read/batch_fill.h"
 #include "worker/read/csv_record.h"
 #include "worker/read/holdout.h"
+#include "worker/read/interactions.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -35,6 +36,7 @@ struct pairs_builder {
     const struct dp_dataset_options *options;
     struct dp_content *content;
     struct dp_pairs pairs;
+    uint64_t own; /* pairs of the file; after them are the interactions of earlier data */
 };
 
 static uint32_t place_of(const uint64_t *ids, uint64_t count, uint64_t id)
@@ -88,20 +90,21 @@ static enum dp_status number_ids(struct pairs_builder *b, struct dp_error *err)
         content->codes[2 * i] = place_of(content->keys, users, b->pairs.keys[2 * i]);
         content->codes[2 * i + 1] = place_of(content->keys + users, items, b->pairs.keys[2 * i + 1]);
     }
-    content->digest = digest_of(&b->pairs);
     content->codes_len = 2 * b->pairs.count;
     return DP_CONTENT_GROW(content->keys, content->keys_len, err);
 }
 
-/* Refuses a user with an interaction with every item, as none can be sampled. */
+/* Refuses a user of the file with an interaction with every item, as none can be sampled. */
 static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_error *err)
 {
     uint64_t line = 0;
     char number[24];
     const char *shown = dp_pairs_text(&b->pairs, USERS, b->content->keys[user], number);
-    for (uint64_t i = 0; i < b->pairs.count; i++)
+    for (uint64_t i = 0; i < b->own; i++)
         if (b->content->codes[2 * i] == user)
             line = b->pairs.lines[i];
+    if (line == 0 || b->options->with_held)
+        return DP_OK;
     return dp_fail(err, DP_DATA,
                    "%s:%" PRIu64 ": user %.120s has all %" PRIu64
                    " items of the file, so none can be sampled: leave this user out",
@@ -112,16 +115,27 @@ static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_
 static enum dp_status keep_ratings(struct pairs_builder *b, struct dp_error *err)
 {
     struct dp_content *content = b->content;
-    enum dp_status st = DP_CONTENT_GROW(content->labels, b->pairs.count, err);
-    for (uint64_t i = 0; st == DP_OK && i < b->pairs.count; i++) {
+    enum dp_status st = DP_CONTENT_GROW(content->labels, b->own, err);
+    for (uint64_t i = 0; st == DP_OK && i < b->own; i++) {
         float rating = b->pairs.ratings[i];
         uint32_t bits;
         memcpy(&bits, &rating, sizeof bits);
         content->labels[i] = isnan(rating) ? 0 : rating;
         content->digest = dp_content_digest(content->digest, bits);
     }
-    content->labels_len = st == DP_OK ? b->pairs.count : 0;
+    content->labels_len = st == DP_OK ? b->own : 0;
     return st;
+}
+
+/* The interactions of earlier data are no examples: the items of the users take their place. */
+static void drop_earlier(struct pairs_builder *b, uint64_t count)
+{
+    struct dp_content *content = b->content;
+    uint64_t gap = 2 * (b->pairs.count - b->own);
+    memmove(content->codes + 2 * b->own, content->codes + 2 * b->pairs.count, count * sizeof *content->codes);
+    for (uint64_t u = 0; u < content->offsets_len; u++)
+        content->offsets[u] -= gap;
+    content->codes_len = 2 * b->own + count;
 }
 
 /* Appends the items of each user's interactions to the codes, sorted by user, then by item, each once. */
@@ -151,13 +165,14 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
             if (to == first || content->codes[i] != content->codes[to - 1])
                 content->codes[to++] = content->codes[i];
         content->offsets[u] = first;
-        if (to - first == content->facts[ITEMS] && !b->options->rated)
-            return all_met(b, u, err);
+        st = to - first == content->facts[ITEMS] && !b->options->rated ? all_met(b, u, err) : DP_OK;
+        if (st != DP_OK)
+            return st;
     }
     content->offsets[users] = to;
     content->offsets_len = users + 1;
-    content->codes_len = to;
-    return DP_CONTENT_GROW(content->codes, to, err);
+    drop_earlier(b, to - after);
+    return DP_CONTENT_GROW(content->codes, content->codes_len, err);
 }
 
 /* Adds the lists of the second file to the pairs of the first. */
@@ -188,6 +203,25 @@ static enum dp_status keep_columns(const struct dp_pairs *pairs, struct dp_conte
     return st;
 }
 
+static enum dp_status add_earlier(struct pairs_builder *b, struct dp_error *err)
+{
+    struct dp_interactions earlier;
+    struct dp_pairs *pairs = &b->pairs;
+    enum dp_status st = dp_interactions_read(b->options->interactions_path, &earlier, err);
+    if (st == DP_OK)
+        st = DP_CONTENT_GROW(pairs->keys, 2 * (pairs->count + earlier.count), err);
+    for (uint64_t u = 0; st == DP_OK && u < earlier.users; u++)
+        for (uint64_t i = earlier.first[u]; i < earlier.first[u + 1]; i++) {
+            uint64_t item = earlier.item[earlier.code[i] & ~DP_INTERACTION_HELD];
+            if ((earlier.code[i] & DP_INTERACTION_HELD) && !b->options->with_held)
+                continue;
+            pairs->keys[2 * pairs->count] = earlier.user[u];
+            pairs->keys[2 * pairs->count++ + 1] = item;
+        }
+    dp_interactions_clear(&earlier);
+    return st;
+}
+
 static enum dp_status load_as(const struct dp_dataset_options *options, bool lists, struct dp_unpack *unpack,
                               struct dp_content *out, struct dp_error *err)
 {
@@ -206,13 +240,18 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
         st = dp_holdout_keep(&b.pairs, options, err);
     if (st == DP_OK && options->negatives_path)
         st = read_negatives(&b, err);
+    b.own = b.pairs.count;
+    out->digest = digest_of(&b.pairs);
+    bool trains = out->lists == 0 && !options->scored;
+    if (st == DP_OK && trains && options->interactions_path)
+        st = add_earlier(&b, err);
     if (st == DP_OK)
         st = number_ids(&b, err);
     if (st == DP_OK && options->rated)
         st = keep_ratings(&b, err);
-    if (st == DP_OK && out->lists == 0 && !options->scored)
+    if (st == DP_OK && trains)
         st = gather_met(&b, err);
-    out->examples = b.pairs.count;
+    out->examples = b.own;
     for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
         out->keys[i] = dp_mix(out->keys[i]);
     dp_pairs_clear(&b.pairs);
@@ -259,16 +298,33 @@ static void doubt(const struct dp_dataset_options *options, const struct dp_cont
                    (double)low, (double)high);
 }
 
-static enum dp_status add_name(struct dp_pairs *pairs, uint32_t group, uint64_t key, struct dp_name_set *set,
+static int by_unmixed(const void *a, const void *b)
+{
+    uint64_t x = dp_unmix(*(const uint64_t *)a), y = dp_unmix(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+/* The place of a key among those of one side; NULL: it is not there. */
+static const uint64_t *find_id(const struct dp_content *content, int side, uint64_t key)
+{
+    const uint64_t mixed = dp_mix(key), *ids = content->keys + (side == ITEMS ? content->facts[USERS] : 0);
+    return bsearch(&mixed, ids, (size_t)content->facts[side], sizeof mixed, by_unmixed);
+}
+
+static enum dp_status add_name(struct dp_pairs *pairs, int side, uint64_t key, struct dp_name_set *set,
                                struct dp_error *err)
 {
     char number[24];
-    const char *text = dp_pairs_text(pairs, group == DP_FORM_USERS ? USERS : ITEMS, key, number);
-    const struct dp_vocab_name name = {.group = group, .key = key, .text = text, .len = strlen(text)};
-    return dp_name_set_add(set, &name, key, group, err);
+    const char *text = dp_pairs_text(pairs, side, key, number);
+    const struct dp_vocab_name name = {.group = side == USERS ? DP_FORM_USERS : DP_FORM_ITEMS,
+                                       .key = key,
+                                       .text = text,
+                                       .len = strlen(text)};
+    return dp_name_set_add(set, &name, key, (uint64_t)side << 63 | key, err);
 }
 
-/* Ids that are numbers need no names; the names of the others are in the file. */
+/* Ascending by key. Ids of earlier data, whose names are not in the file, are not named; nor are those of pairs
+ * that are held out alone. */
 static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err)
 {
@@ -279,25 +335,20 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
         st = dp_pairs_read(&pairs, options, content->facts[LISTS], unpack, err);
     if (st == DP_OK && digest_of(&pairs) != content->facts[WHOLE])
         st = dp_fail(err, DP_DATA, "%s: has changed since it was read", options->path);
-    for (uint64_t i = 0; st == DP_OK && i < content->keys_len; i++)
-        st = add_name(&pairs, i < content->facts[USERS] ? DP_FORM_USERS : DP_FORM_ITEMS,
-                      dp_unmix(content->keys[i]), set, err);
+    for (uint64_t i = 0; st == DP_OK && i < 2 * pairs.count; i++) {
+        int side = i % 2 == 0 ? USERS : ITEMS;
+        if (find_id(content, side, pairs.keys[i]))
+            st = add_name(&pairs, side, pairs.keys[i], set, err);
+    }
     dp_pairs_clear(&pairs);
     dp_unpack_close(&unpack);
     return st;
 }
 
-static int by_unmixed(const void *a, const void *b)
-{
-    uint64_t x = dp_unmix(*(const uint64_t *)a), y = dp_unmix(*(const uint64_t *)b);
-    return (x > y) - (x < y);
-}
-
 static bool interactions(const struct dp_content *content, uint64_t user,
                          void (*visit)(void *context, uint64_t item), void *context)
 {
-    const uint64_t mixed = dp_mix(user), users = content->facts[USERS];
-    const uint64_t *found = bsearch(&mixed, content->keys, (size_t)users, sizeof mixed, by_unmixed);
+    const uint64_t *found = find_id(content, USERS, user), users = content->facts[USERS];
     if (!found || content->lists > 0)
         return false;
     for (uint64_t i = content->offsets[found - content->keys],

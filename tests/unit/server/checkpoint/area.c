@@ -184,7 +184,7 @@ static enum dp_status make(struct area *area, uint32_t *number, struct dp_error 
     if (st == DP_OK)
         st = dp_checkpoint_put_step_log(area->directory, area->order, 1, "steps", 5, &m, err);
     if (st == DP_OK)
-        st = dp_checkpoint_put(area->directory, area->order, "names.tsv", "names", 5, &m.names,
+        st = dp_checkpoint_put(area->directory, area->order, "names.tsv", "names", 5, &m.side[DP_SIDE_NAMES],
                                area->full ? NULL : &m.bytes_linked, err);
     if (st == DP_OK)
         st = dp_manifest_sum(&m, err);

@@ -72,8 +72,9 @@ static struct dp_manifest whole(void)
     set_file(&m.steps, "steps", 60, SUM_B);
     set_file(&m.register_file, "register", 50, SUM_A);
     set_file(&m.cluster_file, "cluster.conf", 40, SUM_B);
-    set_file(&m.names, "names.tsv", 400, SUM_A);
-    set_file(&m.columns, "columns.csv", 4000, SUM_B);
+    set_file(&m.side[DP_SIDE_NAMES], "names.tsv", 400, SUM_A);
+    set_file(&m.side[DP_SIDE_COLUMNS], "columns.csv", 4000, SUM_B);
+    set_file(&m.side[DP_SIDE_INTERACTIONS], "interactions.bin", 40000, SUM_A);
     m.partial.push = malloc(sizeof partial);
     assert_non_null(m.partial.push);
     memcpy(m.partial.push, partial, sizeof partial);
@@ -141,8 +142,9 @@ static void what_is_written_is_read_again(void **state)
     expect_file(&again.steps, "steps", 60, SUM_B);
     expect_file(&again.register_file, "register", 50, SUM_A);
     expect_file(&again.cluster_file, "cluster.conf", 40, SUM_B);
-    expect_file(&again.names, "names.tsv", 400, SUM_A);
-    expect_file(&again.columns, "columns.csv", 4000, SUM_B);
+    expect_file(&again.side[DP_SIDE_NAMES], "names.tsv", 400, SUM_A);
+    expect_file(&again.side[DP_SIDE_COLUMNS], "columns.csv", 4000, SUM_B);
+    expect_file(&again.side[DP_SIDE_INTERACTIONS], "interactions.bin", 40000, SUM_A);
     assert_int_equal(again.partial.count, 3);
     assert_memory_equal(again.partial.push, partial, sizeof partial);
     assert_int_equal(again.step_logs.count, 2);
@@ -150,8 +152,8 @@ static void what_is_written_is_read_again(void **state)
     expect_file(&again.step_logs.file[1], "step-log-0003", 20, SUM_B);
     assert_true(again.position.known && again.position.loss == 0.125);
     assert_int_equal(again.position.step, 300);
-    assert_int_equal(again.bytes, 4700 + 2 * (1016 + 65536));
-    assert_int_equal(again.bytes_new, 4700 + 2 * 77);
+    assert_int_equal(again.bytes, 44700 + 2 * (1016 + 65536));
+    assert_int_equal(again.bytes_new, 44700 + 2 * 77);
     dp_manifest_clear(&again);
     dp_manifest_clear(&m);
     assert_int_equal(unlink(path), 0);
@@ -180,13 +182,13 @@ static void what_is_not_there_is_null(void **state)
     struct dp_manifest m = whole(), again;
     free(m.steps.name);
     m.steps.name = NULL;
-    free(m.names.name);
-    m.names.name = NULL;
+    free(m.side[DP_SIDE_NAMES].name);
+    m.side[DP_SIDE_NAMES].name = NULL;
     m.position.known = false;
     char *text = dp_manifest_text(&m);
     assert_int_equal(dp_manifest_parse(text, strlen(text), &again, &err), DP_OK);
     assert_null(again.steps.name);
-    assert_null(again.names.name);
+    assert_null(again.side[DP_SIDE_NAMES].name);
     assert_false(again.position.known);
     free(text);
     dp_manifest_clear(&again);
@@ -220,11 +222,10 @@ static enum dp_status parse(json_t *root, struct dp_error *err)
 
 static bool is_optional(const char *field)
 {
-    static const char
-        *const
-            names[] = {"steps",     "register",       "cluster_file", "position",  "loss",
-                       "step_logs", "partial_pushes", "rows",         "optimizer", "checksum",
-                       "names",     "columns"}; /* rows, optimizer: of a table, for people; the last: below */
+    static const char *const names[] = {"steps",       "register",  "cluster_file",   "position",
+                                        "loss",        "step_logs", "partial_pushes", "rows",
+                                        "optimizer",   "checksum",  "names",          "columns",
+                                        "interactions"}; /* rows, optimizer: of a table, for people; the last: below */
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(field, names[i]) == 0)
             return true;
