@@ -15,6 +15,7 @@
 #define INTEGERS   13u
 #define CATEGORIES 26u
 #define CELLS      (1 + INTEGERS + CATEGORIES)
+#define LOOK_LINES 100u
 #define SALT       0x43726974656f0000u /* with a column's number */
 
 static double squeeze(double x)
@@ -39,9 +40,10 @@ static enum dp_status take_apart(struct clicks *clicks, const char *at, const ch
         clicks->cells = clicks->rows.options->scored && found == CELLS - 1 ? CELLS - 1 : CELLS;
     if (found != clicks->cells)
         return dp_fail(err, DP_DATA,
-                       "expected %u columns (%s13 integers, 26 categories, separated by tabs%s), found %u",
+                       "expected %u columns (%s13 integers, 26 categories, separated by tabs%s), found %u%s",
                        clicks->cells, clicks->cells == CELLS ? "label, " : "",
-                       clicks->cells == CELLS ? "" : ", without a label as in the first line", found);
+                       clicks->cells == CELLS ? "" : ", without a label as in the first line", found,
+                       found < clicks->cells ? ": empty fields at the end need their tabs, too" : "");
     cells[0] = (struct dp_cell){at, at};
     for (uint32_t i = CELLS - found; i < CELLS; i++) {
         const char *tab = i + 1 < CELLS ? memchr(at, '\t', (size_t)(end - at)) : end;
@@ -134,13 +136,22 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     return st == DP_STOPPING ? DP_OK : st;
 }
 
-/* A first line of as many columns. */
+/* As many columns in most of the first lines: in some, the tabs of empty fields at the end may be cut. */
 static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
 {
-    uint32_t cells = 1;
-    for (size_t i = 0; i < len && bytes[i] != '\n'; i++)
-        cells += bytes[i] == '\t';
-    return cells == CELLS || (options->scored && cells == CELLS - 1);
+    uint32_t cells = 1, lines = 0, fit = 0;
+    for (size_t i = 0; i <= len && lines < LOOK_LINES; i++) {
+        if (i < len && bytes[i] != '\n') {
+            cells += bytes[i] == '\t';
+            continue;
+        }
+        if (i == len && lines > 0) /* it may be cut */
+            break;
+        fit += cells == CELLS || (options->scored && cells == CELLS - 1);
+        lines++;
+        cells = 1;
+    }
+    return 2 * fit > lines;
 }
 
 const struct dp_format dp_format_criteo = {.name = "criteo",

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLICK_TABS_MIN 13u /* label and integers of Criteo's logs; the rest may be empty */
+
 static uint64_t bits_of(float value)
 {
     uint32_t bits;
@@ -186,6 +188,29 @@ static void add_digest(const struct libsvm_builder *b, float label, uint64_t cou
     b->content->digest = digest;
 }
 
+/* The message when the first line is a table's: it is of another format, which it misses narrowly. */
+static enum dp_status explain_table(const char *at, const char *end, enum dp_status st, struct dp_error *err)
+{
+    const struct dp_error cause = err ? *err : (struct dp_error){0};
+    uint32_t tabs = 0, others = 0;
+    for (const char *p = at; p < end; p++) {
+        tabs += *p == '\t';
+        others += *p == ',' || *p == ';';
+    }
+    if (memchr(at, ':', (size_t)(end - at)) || tabs + others == 0)
+        return st;
+    if (tabs > CLICK_TABS_MIN)
+        return dp_fail(
+            err, st,
+            "%s. If this is a log of clicks (Criteo): expected 40 columns, separated by tabs, found %" PRIu32
+            ": empty fields at the end need their tabs, too",
+            cause.text, tabs + 1);
+    return dp_fail(err, st,
+                   "%s. If this is a table (CSV): its first line must be its header, and --label NAME "
+                   "(data.label) names the column of the label",
+                   cause.text);
+}
+
 static enum dp_status add_line(void *self, const char *at, const char *end, uint64_t line,
                                struct dp_error *err)
 {
@@ -202,9 +227,13 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
         label = 0;
         after = at;
     } else if (!after || !ends_token(after, end)) {
-        return unexpected("a label (a finite decimal number) at the start of the line", at, end, err);
+        enum dp_status bad =
+            unexpected("a label (a finite decimal number) at the start of the line", at, end, err);
+        return content->examples == 0 ? explain_table(at, end, bad, err) : bad;
     }
     enum dp_status st = read_entries(b, after, end, &count, err);
+    if (st == DP_DATA && content->examples == 0)
+        st = explain_table(at, end, st, err);
     if (st == DP_OK && content->examples == b->examples_max)
         st = resize_examples(b, b->examples_max * 2 + 1024, err);
     if (st == DP_OK)

@@ -219,12 +219,29 @@ static void the_first_line_tells_of_labels(void **state)
     formats_refused(options, INTS CATS "\n", 1, DP_DATA, "expected 40 columns");
 }
 
+/* Editors cut the tabs of empty fields at the end: the message is that of this format, where most lines have all
+ * columns; else of both. */
+static void trimmed_lines_are_named(void **state)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    const char *found = "found 15: empty fields at the end need their tabs, too";
+    formats_refused(
+        options, "1\t" INTS "13\ta\n" GOOD GOOD, 1, DP_DATA,
+        "expected 40 columns (label, 13 integers, 26 categories, separated by tabs), found 15: empty");
+    formats_refused(options, GOOD GOOD "1\t" INTS "13\ta\n", 3, DP_DATA, found);
+    formats_refused(options, "1\t" INTS "13\ta\n", 1, DP_DATA, "expected index:value, found '");
+    formats_refused(options, "1\t" INTS "13\ta\n", 1, DP_DATA, found);
+    formats_refused(options, "1,2,3\n4,5,6\n", 1, DP_DATA,
+                    "If this is a table (CSV): its first line must be its header, and --label NAME");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(columns_and_categories), FILES_TEST(lists_of_features),
-        FILES_TEST(hashed_to_few_bits),     FILES_TEST(labels_may_be_missing_for_scores),
-        FILES_TEST(bad_files_are_refused),  FILES_TEST(the_first_line_tells_of_labels),
+        FILES_TEST(columns_and_categories),  FILES_TEST(lists_of_features),
+        FILES_TEST(hashed_to_few_bits),      FILES_TEST(labels_may_be_missing_for_scores),
+        FILES_TEST(bad_files_are_refused),   FILES_TEST(the_first_line_tells_of_labels),
+        FILES_TEST(trimmed_lines_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
