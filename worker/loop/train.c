@@ -125,6 +125,23 @@ static void tell_doubt(struct training *t)
         dp_log(DP_LOG_WARN, "%s", t->doubt);
 }
 
+/* Of one label nothing can be learned. */
+static void find_one_label(struct training *t)
+{
+    const struct dp_schema *schema = dp_dataset_schema(t->train);
+    char *out = t->constant.label;
+    float label = 0;
+    if (!dp_baseline_one_label(t->train, &label))
+        return;
+    if (t->job->model.labels == DP_LABELS_ANY)
+        (void)snprintf(out, sizeof t->constant.label, "%g", (double)label);
+    else if (schema->classes > 0)
+        (void)snprintf(out, sizeof t->constant.label, "'%.40s'", schema->class_text[(uint32_t)label]);
+    else
+        (void)snprintf(out, sizeof t->constant.label, "%g%s", (double)label + schema->label_base,
+                       t->job->model.labels == DP_LABELS_BINARY && label == 0 ? " (or -1)" : "");
+}
+
 /* Worker 0: the metrics of the best constant, with which the report compares those of the training. */
 static enum dp_status find_constant(struct training *t, struct dp_error *err)
 {
@@ -134,6 +151,7 @@ static enum dp_status find_constant(struct training *t, struct dp_error *err)
     const struct dp_dataset *evaluated = test ? test : valid ? valid : t->train;
     if (t->job->worker != 0)
         return DP_OK;
+    find_one_label(t);
     t->constant.set = test ? "test" : valid ? "validation" : "training";
     enum dp_status st = dp_baseline_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
     t->constant.known = st == DP_OK && isfinite(t->constant.figures.loss);

@@ -108,3 +108,14 @@ enum dp_status dp_baseline_figures(const struct dp_model *model, const struct dp
     free(now.of);
     return st;
 }
+
+bool dp_baseline_one_label(const struct dp_dataset *train, float *label)
+{
+    float other;
+    if (dp_dataset_examples(train) < 2 || !dp_dataset_label(train, 0, label))
+        return false;
+    for (uint64_t i = 1; i < dp_dataset_examples(train); i++)
+        if (!dp_dataset_label(train, i, &other) || other != *label)
+            return false;
+    return true;
+}

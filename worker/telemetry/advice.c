@@ -255,13 +255,25 @@ static bool had_ended(const struct dp_report *report, char text[DP_ADVICE_BYTES]
     return true;
 }
 
+static bool has_one_label(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    if (report->constant.label[0] == '\0')
+        return false;
+    (void)snprintf(text, DP_ADVICE_BYTES,
+                   "All %" PRIu64
+                   " training labels are %s: there is nothing to learn. Is the file cut, sorted by "
+                   "label, or is another column the label?",
+                   report->examples, report->constant.label);
+    return true;
+}
+
 uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
 {
     const struct dp_losses c = dp_losses_of(report);
     uint32_t n = 0;
     if (c.epochs == 0)
         return 0;
-    if (had_ended(report, text[0]))
+    if (had_ended(report, text[0]) || has_one_label(report, text[0]))
         return 1;
     if (unstable(report, text[n])) {
         n++;
@@ -277,6 +289,6 @@ uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][D
 double dp_advice_rate(const struct dp_report *report)
 {
     char text[DP_ADVICE_BYTES];
-    bool judged = dp_losses_of(report).epochs > 0 && !had_ended(report, text);
+    bool judged = dp_losses_of(report).epochs > 0 && !had_ended(report, text) && !has_one_label(report, text);
     return judged && unstable(report, text) ? dp_cluster_lower_rate(&report->cluster->training) : 0;
 }

@@ -39,7 +39,8 @@ struct dp_report {
         bool known;
         const char *set; /* "test", "validation" or "training" */
         struct dp_figures figures;
-    } constant; /* the best constant's (baseline.h) */
+        char label[64]; /* that all training examples have, for people; "": there are several */
+    } constant;         /* the best constant's (baseline.h) */
 };
 
 /* Of all workers (report_sums.c): */

@@ -92,13 +92,34 @@ static void of_labels_that_are_drawn(void **state)
     assert_near(f.loss, log(2));
 }
 
+static void one_label_is_seen(void **state)
+{
+    static const struct {
+        const char *model, *text;
+        bool one;
+    } files[] = {{"logistic", "1 1:1\n1 2:1\n", true},
+                 {"logistic", "1 1:1\n0 2:1\n", false},
+                 {"mlp:2-3", "2 1:1\n2 2:1\n2 1:1\n", true},
+                 {"mlp:2-3", "2 1:1\n2 2:1\n1 1:1\n", false},
+                 {"mlp:2-1,loss=squared", "2.5 1:1\n2.5 2:1\n", true},
+                 {"mf:4", "0 1\n1 2\n", false}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct dp_model model;
+        float label;
+        assert_int_equal(dp_model_open(files[i].model, &model, NULL), DP_OK);
+        struct dp_dataset *data = opened(&model, "train", files[i].text, 0);
+        assert_int_equal(dp_baseline_one_label(data, &label), files[i].one);
+        dp_dataset_close(&data);
+        dp_model_close(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(of_two_classes),
-        FILES_TEST(of_classes_and_numbers),
-        FILES_TEST(without_those_held_out),
-        FILES_TEST(of_labels_that_are_drawn),
+        FILES_TEST(of_two_classes),         FILES_TEST(of_classes_and_numbers),
+        FILES_TEST(without_those_held_out), FILES_TEST(of_labels_that_are_drawn),
+        FILES_TEST(one_label_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

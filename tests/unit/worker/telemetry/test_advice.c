@@ -4,6 +4,7 @@
 #include "worker/telemetry/advice.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define EPOCHS 8
@@ -14,6 +15,8 @@ struct course {
     double constant, auc;  /* 0: none */
     const char *wanted[3]; /* in the first, second, third advice */
 };
+
+static const char *one_label = ""; /* that all training examples have */
 
 static uint32_t advice_of(const struct course *course, enum dp_early_stop_why why,
                           char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
@@ -37,16 +40,18 @@ static uint32_t advice_of(const struct course *course, enum dp_early_stop_why wh
             .examples = 2, .loss = course->loss[e], .auc = course->auc != 0 ? course->auc : (double)NAN};
     }
     cluster.training.epochs = n;
-    const struct dp_report report = {.cluster = &cluster,
-                                     .workers = &worker,
-                                     .tested = trains || validates ? none : tested,
-                                     .validated = validates ? tested : NULL,
-                                     .epochs = n,
-                                     .finished = true,
-                                     .stop = &stop,
-                                     .constant = {.known = course->constant != 0,
-                                                  .set = course->set,
-                                                  .figures = {.loss = course->constant}}};
+    struct dp_report report = {.cluster = &cluster,
+                               .examples = 60,
+                               .workers = &worker,
+                               .tested = trains || validates ? none : tested,
+                               .validated = validates ? tested : NULL,
+                               .epochs = n,
+                               .finished = true,
+                               .stop = &stop,
+                               .constant = {.known = course->constant != 0,
+                                            .set = course->set,
+                                            .figures = {.loss = course->constant}}};
+    (void)snprintf(report.constant.label, sizeof report.constant.label, "%s", one_label);
     return dp_advice_of(&report, text);
 }
 
@@ -106,6 +111,20 @@ static void each_course_has_its_words(void **state)
                 fail_msg("course %zu, advice %u: '%s'", i, a, a < n ? text[a] : "none");
         }
     }
+}
+
+/* More epochs do not help then, nor does anything else. */
+static void one_label_is_all_there_is_to_say(void **state)
+{
+    static const struct course courses[] = {{"training", {0.7, 0.68}, 0.008, 0, {NULL}},
+                                            {"training", {0.2, 0.4}, 0.008, 0, {NULL}}};
+    char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+    one_label = "1";
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(advice_of(&courses[i], DP_EARLY_STOP_NO, text), 1);
+        assert_non_null(strstr(text[0], "All 60 training labels are 1: there is nothing to learn."));
+    }
+    one_label = "";
 }
 
 /* Who asked it to stop there needs no more epochs. */
@@ -280,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_course_has_its_words),
+        cmocka_unit_test(one_label_is_all_there_is_to_say),
         cmocka_unit_test(a_stop_is_no_early_end),
         cmocka_unit_test(few_pushes_of_threads_are_told),
         cmocka_unit_test(causes_and_remedies_are_the_training_s),
