@@ -126,6 +126,13 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
         return dp_fail(err, DP_ARGUMENT,
                        "%s: a file of format %s has no items to rank: leave out the file of negatives '%s'",
                        options->path, (*out)->name, options->negatives_path);
+    for (int role = 0; role < DP_PAIRS_ROLES; role++)
+        if (options->roles[role] && options->roles[role][0] && *out != &dp_format_pairs)
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "%s: a file of format %s has no columns of users, items, ratings and times: leave out "
+                "--user, --item, --rating and --time (data.user, ...)",
+                options->path, (*out)->name);
     if (!((*out)->forms & 1u << options->form))
         return dp_fail(
             err, DP_ARGUMENT,

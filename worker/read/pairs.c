@@ -122,9 +122,14 @@ static char separator_of(const char *at, const char *end)
     return ' ';
 }
 
+/* A line of JSON, or the first of an array or of an object: its bracket encloses all, or begins what JSON has. */
 static enum dp_status check_json(const char *at, const char *end, struct dp_error *err)
 {
-    if (end - at < 2 || !((*at == '{' && end[-1] == '}') || (*at == '[' && end[-1] == ']')))
+    if (at == end || (*at != '{' && *at != '['))
+        return DP_OK;
+    const char *next = skip_blanks(at + 1, end);
+    bool closed = end[-1] == (*at == '{' ? '}' : ']');
+    if (!closed && next < end && !strchr("{[\"", *next))
         return DP_OK;
     return dp_lines_unexpected(
         "'user,item', not JSON: write a CSV first, as with jq -r '[.user, .item] | @csv'", at, end, err);
@@ -213,7 +218,7 @@ static enum dp_status find_columns(struct pairs_reader *r, const char *at, const
     p->separator = separator_of(at, end);
     enum dp_status st = split(p, at, end, err);
     if (st != DP_OK)
-        return explain_shape(p, st, err);
+        return st;
     return dp_pairs_columns_find(r->options, p->record.cells, p->record.count, header, &p->columns, err);
 }
 
@@ -344,8 +349,9 @@ static enum dp_status add_names(struct pairs_reader *r, const char *at, const ch
     if (p->separator == 0 || (p->count == 0 && !memchr(at, p->separator, (size_t)(end - at))))
         p->separator = separator_of(at, end);
     enum dp_status st = split(p, at, end, err);
-    if (st == DP_OK)
-        st = read_fields(p, &pair, &whole, &named, err);
+    if (st != DP_OK)
+        return st;
+    st = read_fields(p, &pair, &whole, &named, err);
     if (st != DP_OK)
         return p->count == 0 ? explain_shape(p, st, err) : st;
     if (p->first_line && (whole || (p->first_texts & columns_of(p, true)))) {

@@ -271,9 +271,13 @@ static bool knows_pair(const struct dp_pairs_columns *columns)
            columns->at[DP_PAIRS_ITEMS] != DP_PAIRS_NO_COLUMN;
 }
 
-static bool had_header(const struct dp_schema *like)
+/* One column may be without a name, as the index of a table has none. */
+static bool has_names(const struct dp_schema *schema)
 {
-    return like && like->columns > 0 && like->column[0].name[0];
+    for (uint32_t i = 0; schema && i < schema->columns; i++)
+        if (schema->column[i].name[0])
+            return true;
+    return false;
 }
 
 static enum dp_status settle(struct column_search *s, struct dp_error *err)
@@ -284,11 +288,11 @@ static enum dp_status settle(struct column_search *s, struct dp_error *err)
         return st;
     by_training_names(s);
     by_names(s);
-    out->header = out->header || (!had_header(s->options->like) && looks_like_header(s));
+    out->header = out->header || (!has_names(s->options->like) && looks_like_header(s));
     out->named = knows_pair(out);
     if (!out->header)
         by_training_places(s);
-    out->named |= had_header(s->options->like) && knows_pair(out);
+    out->named |= has_names(s->options->like) && knows_pair(out);
     by_place(s, DP_PAIRS_USERS);
     by_place(s, DP_PAIRS_ITEMS);
     if (!out->named)
@@ -355,6 +359,6 @@ void dp_pairs_columns_text(const struct dp_schema *schema, char *out, size_t siz
     if (len > 0 && unused > 0)
         (void)snprintf(out + len, size - len, "; %" PRIu32 " other%s", unused, unused > 1 ? "s" : "");
     len = strlen(out);
-    if (len > 0 && schema->column[0].name[0] == '\0')
+    if (len > 0 && !has_names(schema))
         (void)snprintf(out + len, size - len, "; no header");
 }
