@@ -101,6 +101,14 @@ static enum dp_status find_end(struct dp_lines *lines, const char *at, const cha
             return DP_OK;
         }
     }
+    if (!lines->inside && at < end) { /* most records have no quotes */
+        const char *ends = memchr(at, '\n', (size_t)(end - at));
+        if (!memchr(at, '"', (size_t)((ends ? ends : end) - at))) {
+            lines->second = false;
+            *out = ends;
+            return DP_OK;
+        }
+    }
     for (; at < end; at++) {
         if (*at == '"') {
             take_quote(lines);
