@@ -1,8 +1,6 @@
 #include "common/base/text.h"
 
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +70,7 @@ void dp_text_mend_end(char *text)
         text[last - text] = '\0';
 }
 
-const char *dp_grouped(uint64_t value, char out[32])
+const char *dp_text_grouped(uint64_t value, char out[32])
 {
     char digits[24];
     int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;

@@ -16,8 +16,7 @@ const char *dp_text_not_utf8(const char *at, const char *end);
 void dp_text_clean(char *text);
 /* In place: removes the first bytes of a character whose last ones were cut off. */
 void dp_text_mend_end(char *text);
-
-/* 1234 as "1,234". Returns out. */
-const char *dp_grouped(uint64_t value, char out[32]);
+/* "1,234,567"; returns out. */
+const char *dp_text_grouped(uint64_t value, char out[32]);
 
 #endif

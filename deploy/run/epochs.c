@@ -41,14 +41,16 @@ bool dp_epochs_written(const struct dp_epochs *epochs)
 static void show_notes(struct dp_epochs *epochs, const json_t *root, struct dp_cli_line *line)
 {
     const json_t *notes = json_object_get(root, "advice");
-    const char *columns = json_string_value(json_object_get(json_object_get(root, "data"), "columns"));
-    if (!root || epochs->noted || json_is_true(json_object_get(root, "finished"))) /* that is the summary's */
+    const json_t *lines = json_object_get(root, "understood");
+    if (!root || epochs->noted)
         return;
     epochs->noted = true;
-    if (json_array_size(notes) > 0 || columns)
+    if (json_array_size(notes) + json_array_size(lines) > 0)
         dp_cli_line_clear(line);
-    if (columns && line->file)
-        (void)fprintf(line->file, "downpour: columns: %s\n", columns);
+    for (size_t i = 0; i < json_array_size(lines) && line->file; i++)
+        (void)fprintf(line->file, "%s\n", json_string_value(json_array_get(lines, i)));
+    if (json_is_true(json_object_get(root, "finished"))) /* they are the summary's */
+        return;
     for (size_t i = 0; i < json_array_size(notes) && line->file; i++)
         (void)fprintf(line->file, "downpour: %s\n", json_string_value(json_array_get(notes, i)));
 }

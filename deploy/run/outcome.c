@@ -242,16 +242,9 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
     print_chosen(root, file);
     print_stop(root, file);
     print_kept(root, file);
-    const json_t *data = json_object_get(root, "data");
-    const char *labels = json_string_value(json_object_get(data, "labels"));
-    const char *columns = json_string_value(json_object_get(data, "columns"));
+    const char *labels = json_string_value(json_object_get(json_object_get(root, "data"), "labels"));
     if (labels)
         fprintf(file, "Labels:    %s\n", labels);
-    const char *words = json_string_value(json_object_get(data, "words"));
-    if (words)
-        fprintf(file, "Words:     %s\n", words);
-    if (columns)
-        fprintf(file, "Columns:   %s\n", columns);
     print_final(root, "validation", "Validation set: ", file);
     print_final(root, "test", "Test set: ", file);
     print_constant(root, file);

@@ -1,6 +1,7 @@
 #include "worker/history/position.h"
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/wire/limits.h"
 
 #include <inttypes.h>
@@ -271,13 +272,13 @@ void dp_position_tell(const struct dp_position *position, const struct dp_cluste
         dp_log(DP_LOG_INFO, "continues after its last epoch: the servers have every push");
     else if (rounds->listed)
         dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 "; the servers have %s of its %s pushes",
-               training->first_epoch + p->epoch + 1, dp_grouped(p->made, at), dp_grouped(p->groups, of));
+               training->first_epoch + p->epoch + 1, dp_text_grouped(p->made, at), dp_text_grouped(p->groups, of));
     else if (p->first == rounds->own)
         dp_log(DP_LOG_INFO, "continues at the end of epoch %" PRIu32 ", after its last minibatch",
                training->first_epoch + p->epoch + 1);
     else
         dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s",
-               training->first_epoch + p->epoch + 1, dp_grouped(p->first * rounds->every + 1, at),
-               dp_grouped(dp_share_positions(rounds->share), of),
+               training->first_epoch + p->epoch + 1, dp_text_grouped(p->first * rounds->every + 1, at),
+               dp_text_grouped(dp_share_positions(rounds->share), of),
                training->workers > 1 ? " of its share" : "");
 }

@@ -1,6 +1,7 @@
 #include "worker/loop/train.h"
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "worker/coordinate/membership.h"
 #include "worker/coordinate/takeover.h"
 #include "worker/coordinate/training_plan.h"
@@ -48,9 +49,7 @@ struct training {
     bool joined;                             /* membership.h */
     char agreed[DP_TRAINING_SETTINGS_BYTES]; /* the settings that all workers share */
     char labels[320];                        /* their meaning, if it is not obvious */
-    char columns[400];                       /* which column of pairs is what */
-    char doubt[1000];                        /* worker 0: dp_dataset_doubt */
-    char words[160];                         /* dp_dataset_about */
+    struct dp_understood understood;         /* worker 0: of its training file */
 };
 
 /* Refuses a second training under the number of a finished run: its push ids are already applied. Finds out
@@ -95,14 +94,7 @@ static void tell_settled(struct training *t)
         dp_log(DP_LOG_INFO, "%" PRIu32 " epochs (%s), minibatches of %" PRIu32 " (%s), %s examples",
                settled->epochs, given->epochs ? "given" : "chosen by the number of examples", settled->batch,
                given->batch ? "given" : "chosen by the number of examples",
-               dp_grouped(dp_dataset_examples(t->train), of));
-}
-
-static void tell_columns(struct training *t)
-{
-    dp_dataset_columns(t->train, t->columns, sizeof t->columns);
-    if (t->columns[0])
-        dp_log(DP_LOG_INFO, "columns: %s", t->columns);
+               dp_text_grouped(dp_dataset_examples(t->train), of));
 }
 
 static void tell_labels(struct training *t)
@@ -114,15 +106,17 @@ static void tell_labels(struct training *t)
 }
 
 /* Worker 0: for the report, which the console shows. */
-static void tell_doubt(struct training *t)
+static void tell_understood(struct training *t)
 {
     const struct dp_cluster_data *data = &t->job->cluster->data;
     const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
     if (t->job->worker != 0)
         return;
-    dp_dataset_doubt(t->train, &options, t->doubt, sizeof t->doubt);
-    if (t->doubt[0])
-        dp_log(DP_LOG_WARN, "%s", t->doubt);
+    dp_dataset_understood(t->train, &options, &t->understood);
+    for (unsigned i = 0; i < t->understood.lines; i++)
+        dp_log(DP_LOG_INFO, "%s", t->understood.line[i]);
+    for (unsigned i = 0; i < t->understood.notes; i++)
+        dp_log(DP_LOG_WARN, "%s", t->understood.note[i]);
 }
 
 /* Of one label nothing can be learned. */
@@ -166,13 +160,9 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     tell_settled(t);
-    tell_columns(t);
     if (t->job->model.labels != DP_LABELS_ANY)
         tell_labels(t);
-    dp_dataset_about(t->train, t->words, sizeof t->words);
-    if (t->words[0])
-        dp_log(DP_LOG_INFO, "words: %s", t->words);
-    tell_doubt(t);
+    tell_understood(t);
     st = dp_sets_judged(t->job, &sets, err);
     t->test = sets.test;
     t->valid = sets.valid;
@@ -352,11 +342,9 @@ static struct dp_report report_of(const struct training *t)
                               .validated = t->valid ? t->evaluation.validated : NULL,
                               .rule = t->evaluation.data ? &t->evaluation.barrier.rule : NULL,
                               .stop = &t->evaluation.barrier.decision.state,
-                              .columns = t->columns,
                               .labels = t->labels,
                               .format = dp_dataset_format(t->train),
-                              .doubt = t->doubt,
-                              .words = t->words,
+                              .understood = &t->understood,
                               .constant = t->constant};
 }
 

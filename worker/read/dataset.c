@@ -1,12 +1,12 @@
 #include "worker/read/dataset.h"
 
 #include "common/base/search.h"
+#include "common/base/text.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/cache.h"
 #include "worker/read/interactions.h"
 #include "worker/read/name_set.h"
 #include "worker/read/order.h"
-#include "worker/read/pairs_columns.h"
 #include "worker/read/rank_set.h"
 
 #include <errno.h>
@@ -370,24 +370,16 @@ uint64_t dp_dataset_digest(const struct dp_dataset *dataset)
     return dataset->content.digest;
 }
 
-void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_options *options, char *out,
-                      size_t size)
+void dp_dataset_understood(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
+                           struct dp_understood *out)
 {
-    out[0] = '\0';
-    if (dataset->format->doubt)
-        dataset->format->doubt(options, &dataset->content, &dataset->schema, out, size);
-}
-
-void dp_dataset_columns(const struct dp_dataset *dataset, char *out, size_t size)
-{
-    dp_pairs_columns_text(&dataset->schema, out, size);
-}
-
-void dp_dataset_about(const struct dp_dataset *dataset, char *out, size_t size)
-{
-    out[0] = '\0';
-    if (dataset->format->about)
-        dataset->format->about(&dataset->options, &dataset->content, out, size);
+    char of[32];
+    *out = (struct dp_understood){.lines = 1};
+    (void)snprintf(out->line[0], sizeof out->line[0], "%s: %s, %s examples", options->path,
+                   dataset->format->name, dp_text_grouped(dataset->content.examples, of));
+    dp_text_mend_end(out->line[0]);
+    if (dataset->format->understood)
+        dataset->format->understood(options, &dataset->content, &dataset->schema, out);
 }
 
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)

@@ -20,6 +20,7 @@
 #include "worker/read/batch.h"
 #include "worker/read/form.h"
 #include "worker/read/schema.h"
+#include "worker/read/understood.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -140,18 +141,13 @@ const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example);
  * compression). It identifies the data of a training. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
 
-/* Pairs: which column is what, for people; "" for other files. */
-void dp_dataset_columns(const struct dp_dataset *dataset, char *out, size_t size);
 /* The schema of the training file: this file, or the one that it was read like. Lent. */
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset);
 
-/* Describes a likely mistake in a training file that changed how it was read, with the remedy, or "". Reads
- * the file's first lines again. options: those of dp_dataset_open. */
-void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_options *options, char *out,
-                      size_t size);
-
-/* Describes the content, for the log and the report, or "": "7,120 words that occur ...". */
-void dp_dataset_about(const struct dp_dataset *dataset, char *out, size_t size);
+/* Describes a training file as it was read, and likely mistakes in it, with their remedies. May read the
+ * file's first lines again. options: those of dp_dataset_open. */
+void dp_dataset_understood(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
+                           struct dp_understood *out);
 
 /* Visits the names that the training file gives to keys and columns, each once, in the order in which its
  * tables are exported: words by frequency, ids ascending, features column by column. Features of libsvm,

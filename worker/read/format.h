@@ -6,6 +6,7 @@
 
 #include "worker/read/content.h"
 #include "worker/read/name_set.h"
+#include "worker/read/understood.h"
 #include "worker/read/unpack.h"
 
 struct dp_format_fill {
@@ -36,12 +37,9 @@ struct dp_format {
     /* NULL, or adds the names of keys and columns (dp_dataset_names). May lower the set's limit. */
     enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err);
-    /* NULL, or dp_dataset_doubt. */
-    void (*doubt)(const struct dp_dataset_options *options, const struct dp_content *content,
-                  const struct dp_schema *schema, char *out, size_t size);
-    /* NULL, or dp_dataset_about. */
-    void (*about)(const struct dp_dataset_options *options, const struct dp_content *content, char *out,
-                  size_t size);
+    /* NULL, or adds to dp_dataset_understood. */
+    void (*understood)(const struct dp_dataset_options *options, const struct dp_content *content,
+                       const struct dp_schema *schema, struct dp_understood *out);
     /* NULL, or dp_dataset_interactions; keys are mixed. */
     bool (*interactions)(const struct dp_content *content, uint64_t user,
                          void (*visit)(void *context, uint64_t item), void *context);

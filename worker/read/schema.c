@@ -27,6 +27,8 @@ enum key {
     KEY_MEANS,
     KEY_DEVIATIONS,
     KEY_MISSING = 9,
+    KEY_VALUES,
+    KEY_CELLS,
     KEY_INPUTS,
     KEY_END
 };
@@ -180,6 +182,21 @@ static enum dp_status take_end(struct dp_schema *schema, enum key key, const str
     return dp_fail(err, DP_DATA, "expected a checksum of %d digits after it", SUM_BYTES - 1);
 }
 
+static enum dp_status take_counts(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                  size_t count, struct dp_error *err)
+{
+    if (count != schema->columns)
+        return dp_fail(err, DP_DATA, "expected a count for each of %" PRIu32 " columns, found %zu",
+                       schema->columns, count);
+    for (uint32_t i = 0; i < schema->columns; i++) {
+        struct dp_schema_column *column = &schema->column[i];
+        uint64_t *to = key == KEY_VALUES ? &column->values : &column->cells;
+        if (dp_number_index(cells[i].at, cells[i].end, to) != cells[i].end)
+            return dp_lines_unexpected("a count", cells[i].at, cells[i].end, err);
+    }
+    return DP_OK;
+}
+
 static enum dp_status take_nothing(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
                                    size_t count, struct dp_error *err)
 {
@@ -206,7 +223,8 @@ static const struct {
 } keys[] = {{"version", take_number},     {"format", take_format},   {"names", take_names},
             {"kinds", take_kinds},        {"trimmed", take_nothing}, {"means", take_moments},
             {"deviations", take_moments}, {"classes", take_texts},   {"label_base", take_number},
-            {"missing", take_texts},      {"inputs", take_inputs},   {"end", take_end}};
+            {"missing", take_texts},      {"values", take_counts},   {"cells", take_counts},
+            {"inputs", take_inputs},      {"end", take_end}};
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static bool has(const struct parser *p, enum key key)
@@ -246,7 +264,7 @@ static enum dp_status take_line(void *self, const char *at, const char *end, uin
         key++;
     if (key == KEYS)
         return dp_lines_unexpected("version, format, names, kinds, trimmed, means, deviations, classes, "
-                                   "label_base, missing, inputs or end",
+                                   "label_base, missing, values, cells, inputs or end",
                                    record->cells[0].at, record->cells[0].end, err);
     if (p->lines == 1 && key != KEY_VERSION)
         return dp_fail(err, DP_DATA, "expected the file's version first");
@@ -373,11 +391,13 @@ static void put_moments(const struct dp_schema *schema, bool deviations, FILE *s
 
 static void put(const struct dp_schema *schema, FILE *stream)
 {
-    bool categories = false;
+    bool categories = false, counted = false;
     (void)fprintf(stream, "version,%d\nformat,%s\n", schema->inputs.known ? VERSION : VERSION_MIN,
                   schema->format);
-    for (uint32_t i = 0; i < schema->columns; i++)
+    for (uint32_t i = 0; i < schema->columns; i++) {
         categories |= schema->column[i].kind == DP_COLUMN_CATEGORY;
+        counted |= schema->column[i].values > 0;
+    }
     if (schema->columns > 0) {
         (void)fputs("names", stream);
         for (uint32_t i = 0; i < schema->columns; i++)
@@ -396,6 +416,12 @@ static void put(const struct dp_schema *schema, FILE *stream)
     if (schema->label_base > 0)
         (void)fprintf(stream, "label_base,%" PRIu32 "\n", schema->label_base);
     put_texts("missing", schema->missing_text, schema->missing, stream);
+    for (int cells = 0; counted && cells < 2; cells++) {
+        (void)fputs(keys[cells ? KEY_CELLS : KEY_VALUES].name, stream);
+        for (uint32_t i = 0; i < schema->columns; i++)
+            (void)fprintf(stream, ",%" PRIu64, cells ? schema->column[i].cells : schema->column[i].values);
+        (void)fputc('\n', stream);
+    }
     if (schema->inputs.known)
         (void)fprintf(stream, "inputs,%" PRIu32 ",%" PRIu32 ",%.17g,%d\n", schema->inputs.hash_bits,
                       schema->inputs.index_base, schema->inputs.scale, schema->inputs.normalize);

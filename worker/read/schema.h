@@ -5,7 +5,7 @@
  *           label, id, ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks around them: with categories it must be
  *           there), means and deviations (of numbers; empty for others; absent: not standardized),
  *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0),
- *           missing (texts; absent: none), inputs (hash bits, index base, scale, and 1 if examples are normalized), end (a checksum of the
+ *           missing (texts; absent: none), values and cells (counts; absent: not known), inputs (hash bits, index base, scale, and 1 if examples are normalized), end (a checksum of the
  *           lines above it). Names, kinds, means and deviations have a cell for each column; names and classes
  *           are quoted. Version 2 has neither inputs nor a checksum. Files of older builds, without `trimmed`
  *           or of version 1, are refused.
@@ -43,6 +43,8 @@ struct dp_schema_column {
     char *name;
     enum dp_column_kind kind;
     double mean, deviation; /* of a number, if the schema is standardized; deviation 0: a constant */
+    uint64_t values, cells; /* different values of a category, or of a number whose values are whole and few,
+                               in so many cells of the training file; 0: not known */
 };
 
 /* Settings that change what an input of the weights means. */

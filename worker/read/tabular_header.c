@@ -11,6 +11,7 @@
 
 #define LOOK_LINES  1000u
 #define COLUMNS_MAX 65536u
+#define RISES_MIN   20u /* of fewer rows it may be chance */
 
 static enum dp_status no_such(const struct dp_schema *schema, const char *what, struct dp_cell name,
                               struct dp_error *err)
@@ -156,6 +157,74 @@ static bool has_comma(struct dp_cell cell)
     return comma && digit && cell.at[0] != ',' && cell.end[-1] != ',';
 }
 
+/* The place after a number that may have commas between thousands. */
+static const char *after_number(const char *at, const char *end, bool *thousands)
+{
+    const char *to = at;
+    while (to < end && ((*to >= '0' && *to <= '9') || *to == '.' ||
+                        (*to == ',' && to > at && end - to > 3 && to[1] >= '0' && to[1] <= '9'))) {
+        *thousands |= *to == ',';
+        to++;
+    }
+    return to;
+}
+
+/* A sign ("$", "US$", "EUR ") ends in no letter and no digit; a unit ("%", " km", "kg") has no digit. What is not so is a text. */
+static bool split_unit(struct dp_cell cell, struct dp_tabular_unit *out)
+{
+    const char *at = cell.at + (cell.at < cell.end && (*cell.at == '-' || *cell.at == '+')), *from = at;
+    while (at < cell.end && (*at < '0' || *at > '9'))
+        at++;
+    size_t before = (size_t)(at - from) - (at > from && at[-1] == '-'); /* "$-5" */
+    const char *to = after_number(at, cell.end, &out->thousands);
+    size_t after = (size_t)(cell.end - to);
+    if (at == cell.end || before >= sizeof out->before || after >= sizeof out->after ||
+        (before > 0 && ((from[before - 1] | 32) >= 'a' && (from[before - 1] | 32) <= 'z')) ||
+        (after > 0 && strchr("-/:.,_", *to)))
+        return false;
+    for (const char *rest = to; rest < cell.end; rest++)
+        if (*rest >= '0' && *rest <= '9')
+            return false;
+    memcpy(out->before, from, before);
+    memcpy(out->after, to, after);
+    return before > 0 || after > 0 || out->thousands;
+}
+
+static void see_text(struct dp_tabular_header_by *by, struct dp_cell cell)
+{
+    struct dp_tabular_unit unit = {{0}, {0}, false};
+    bool is = split_unit(cell, &unit), first = by->texts == 1;
+    if (is && first)
+        by->unit = unit;
+    else if (!is || strcmp(unit.before, by->unit.before) != 0 || strcmp(unit.after, by->unit.after) != 0)
+        return;
+    by->unit.thousands |= unit.thousands;
+    by->units++;
+}
+
+static void see_number(struct dp_tabular_header_by *by, struct dp_cell cell)
+{
+    double x;
+    if (dp_number_f64(cell.at, cell.end, &x) != cell.end)
+        return;
+    by->rises += by->numbers > 1 && x > by->last;
+    by->last = x;
+}
+
+const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i)
+{
+    const struct dp_tabular_header_by *by = &header->by[i];
+    return by->line > 0 && by->texts > 1 && by->units == by->texts && by->texts > by->numbers ? &by->unit
+                                                                                              : NULL;
+}
+
+bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i)
+{
+    const struct dp_tabular_header_by *by = &header->by[i];
+    return header->schema.column[i].kind == DP_COLUMN_NUMBER && by->numbers >= RISES_MIN &&
+           by->rises == by->numbers - 1;
+}
+
 /* What the first records say; DP_STOPPING: enough is seen. */
 static enum dp_status look(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
@@ -173,6 +242,10 @@ static enum dp_status look(void *self, const struct dp_tabular_record *record, s
             continue;
         by->numbers += number;
         by->texts += !number;
+        if (number)
+            see_number(by, cell);
+        else
+            see_text(by, cell);
         if (number || column->kind != DP_COLUMN_NUMBER)
             continue;
         if (has_comma(cell))

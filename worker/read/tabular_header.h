@@ -18,9 +18,16 @@ struct dp_tabular_header {
         uint64_t line; /* of the first cell that made the column a category, and that cell; 0: it was named */
         struct dp_shown cell;
         uint32_t numbers, texts; /* cells of the column among the first lines, without missing ones */
-    } * by;                      /* [schema.columns] */
-    struct dp_name_set names;    /* of columns; their keys are the places */
-    uint64_t looked;             /* records */
+        uint32_t units;          /* of the texts: numbers with this sign or unit */
+        struct dp_tabular_unit {
+            char before[16], after[16]; /* as in "$5" and "5 km" */
+            bool thousands;             /* some have commas between thousands */
+        } unit;
+        uint32_t rises; /* numbers that are above the one before */
+        double last;
+    } * by;                   /* [schema.columns] */
+    struct dp_name_set names; /* of columns; their keys are the places */
+    uint64_t looked;          /* records */
 };
 
 enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, const char *path,
@@ -29,6 +36,10 @@ void dp_tabular_header_clear(struct dp_tabular_header *header);
 
 /* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
 void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, size_t size);
+/* The sign or unit that all of a column's first cells have, so that it became categories; NULL: there is none. */
+const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i);
+/* Whether each of a column's first cells is above the one before, as numbers of rows, ids and times are. */
+bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i);
 /* Of the first column that became categories although most of its cells are numbers: the cell that did it,
  * and what to do. "": there is none. */
 void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out,

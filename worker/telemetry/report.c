@@ -66,9 +66,7 @@ static void data_json(const struct dp_report *report, json_t *root)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, report->digest);
     json_t *out = object_in(root, "data");
     string(out, "train", data->train);
-    string(out, "columns", report->columns);
     string(out, "labels", report->labels);
-    string(out, "words", report->words);
     string(out, "train_labels", data->train_labels);
     string(out, "test", data->test);
     string(out, "test_labels", data->test_labels);
@@ -220,15 +218,25 @@ static void divergence_json(const struct dp_report *report, json_t *root)
     dp_json_set_real(out, "reference", divergence.reference);
 }
 
+static void understood_json(const struct dp_report *report, json_t *root)
+{
+    if (!report->understood)
+        return;
+    json_t *lines = json_array();
+    for (unsigned i = 0; i < report->understood->lines; i++)
+        (void)json_array_append_new(lines, json_string(report->understood->line[i]));
+    (void)json_object_set_new(root, "understood", lines);
+}
+
 static void advice_json(const struct dp_report *report, json_t *root)
 {
     char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
-    bool doubted = report->doubt && report->doubt[0];
-    if (!report->finished && !doubted)
+    unsigned notes = report->understood ? report->understood->notes : 0;
+    if (!report->finished && notes == 0)
         return;
     json_t *advice = json_array();
-    if (doubted) /* from the first report on */
-        (void)json_array_append_new(advice, json_string(report->doubt));
+    for (unsigned i = 0; i < notes; i++) /* from the first report on */
+        (void)json_array_append_new(advice, json_string(report->understood->note[i]));
     uint32_t n = report->finished ? dp_advice_of(report, text) : 0;
     for (uint32_t i = 0; i < n; i++)
         (void)json_array_append_new(advice, json_string(text[i]));
@@ -412,6 +420,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     dp_json_set_u64(root, "run", report->cluster->training.run);
     dp_json_set_u64(root, "first_epoch", report->cluster->training.first_epoch);
     data_json(report, root);
+    understood_json(report, root);
     settings_json(report, root);
     epochs_json(report, root);
     constant_json(report, root);

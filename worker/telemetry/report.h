@@ -8,6 +8,7 @@
 
 #include "common/config/cluster.h"
 #include "worker/compute/metrics.h"
+#include "worker/read/understood.h"
 #include "worker/schedule/early_stop.h"
 #include "worker/telemetry/tested.h"
 #include "worker/telemetry/worker_stats.h"
@@ -27,14 +28,12 @@ struct dp_report {
     const char *error; /* why it failed, or NULL */
     uint32_t diverged; /* it failed since a loss, gradient or output was not finite: in which epoch, counted
                           from 1 in this run; 0: it did not */
-    const struct dp_early_stop_rule *rule; /* NULL: no early stopping */
-    const struct dp_early_stop *stop;      /* with a rule: its state as last decided */
-    const char *reduced_by;                /* without servers: what added the gradients; else NULL */
-    const char *format;                    /* of the training file (dp_dataset_format); or NULL */
-    const char *doubt;                     /* a likely mistake in the data (dp_dataset_doubt); or NULL */
-    const char *columns;                   /* which column of pairs is what (dp_dataset_columns); or NULL */
-    const char *labels;                    /* the meaning of labels, if it is not obvious; or NULL */
-    const char *words;                     /* which words of a text are trained; or NULL */
+    const struct dp_early_stop_rule *rule;  /* NULL: no early stopping */
+    const struct dp_early_stop *stop;       /* with a rule: its state as last decided */
+    const char *reduced_by;                 /* without servers: what added the gradients; else NULL */
+    const char *format;                     /* of the training file (dp_dataset_format); or NULL */
+    const struct dp_understood *understood; /* of the training data (dp_dataset_understood); or NULL */
+    const char *labels;                     /* the meaning of labels, if it is not obvious; or NULL */
     struct dp_report_constant {
         bool known;
         const char *set; /* "test", "validation" or "training" */

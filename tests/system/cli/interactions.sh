@@ -17,7 +17,7 @@ for u in range(20):
         print(f'u{u},"Movie ""{i}"", or so"')
 PY
 train "$dir/titles" "$dir/titles.csv"
-said_text "Columns:   user: 'user' (column 1), item: 'item' (column 2)"
+said_text "columns: user: 'user' (column 1), item: 'item' (column 2)"
 expect 0 "" "$downpour" export --from "$dir/titles" --to "$dir/titles.out/"
 [ "$(cut -f1 "$dir/titles.out/mf.item.names.tsv" | grep -c '^Movie "[0-9]*", or so$')" = 25 ] || fail "not 25 items"
 
@@ -31,7 +31,7 @@ with open(sys.argv[1] + '/test.csv', 'w') as f:
     f.write('user_id,item_id\n' + ''.join(f'u{u},i{i}\n' for u, i in rows if not (u + i) % 4))
 PY
 train "$dir/order" "$dir/order.csv" --test "$dir/test.csv"
-said_text "Columns:   user: 'user_id' (column 3), item: 'item_id' (column 2), rating: 'stars' (column 4); 1 other"
+said_text "columns: user: 'user_id' (column 3), item: 'item_id' (column 2), rating: 'stars' (column 4); 1 other"
 said "Note: .*order.csv: column 4 \(stars, 1 .. 5\) is not used: each line counts as an interaction"
 said "recall@20"
 expect 0 "u1"$'\t'"i" "$downpour" predict --from "$dir/order" --top 1 --user u1

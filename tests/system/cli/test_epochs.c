@@ -149,11 +149,12 @@ static void a_checkpoints_epochs_are_not_shown_again(void **state)
     (void)unlink(report);
 }
 
-/* What a report notes of the data is shown as soon as it says so, once; what a finished one says is the summary's. */
+/* What a report says of the data, and notes of it, is shown as soon as it says so, once; what a finished one notes is the summary's. */
 static void notes_are_shown_once(void **state)
 {
     static const char *const reports[] = {
-        "{\"finished\": false, \"epochs\": [], \"advice\": [\"a typo?\"]}",
+        "{\"finished\": false, \"epochs\": [], \"understood\": [\"numbers: a\", \"label: y\"], \"advice\": "
+        "[\"a typo?\"]}",
         "{\"finished\": false, \"epochs\": [{\"epoch\": 1}], \"advice\": [\"a typo?\"]}",
         "{\"finished\": true, \"epochs\": [{\"epoch\": 1}], \"advice\": [\"a typo?\", \"more\"]}"};
     char *shown = NULL;
@@ -169,11 +170,25 @@ static void notes_are_shown_once(void **state)
         assert_int_equal(fclose(file), 0);
         dp_epochs_look(&epochs, &line);
         assert_int_equal(fflush(terminal), 0);
-        assert_string_equal(shown, "downpour: a typo?\n");
+        assert_string_equal(shown, "numbers: a\nlabel: y\ndownpour: a typo?\n");
     }
     (void)unlink(report);
     assert_int_equal(fclose(terminal), 0);
     assert_int_equal(fclose(table), 0);
+    free(shown);
+    /* Of a training that is over before the first look, there is only the last report. */
+    static const char over[] = "{\"finished\": true, \"understood\": [\"label: y\"], \"advice\": [\"more\"]}";
+    terminal = open_memstream(&shown, &size);
+    line.file = terminal;
+    table = fopen("/dev/null", "we");
+    dp_epochs_init(&epochs, report, false, table);
+    FILE *file = fopen(report, "we");
+    assert_true(file && fputs(over, file) >= 0 && fclose(file) == 0);
+    dp_epochs_look(&epochs, &line);
+    assert_int_equal(fclose(terminal), 0);
+    assert_string_equal(shown, "label: y\n");
+    assert_int_equal(fclose(table), 0);
+    (void)unlink(report);
     free(shown);
 }
 

@@ -14,6 +14,7 @@
 #include "worker/read/csv_record.h"
 #include "worker/read/holdout.h"
 #include "worker/read/interactions.h"
+#include "worker/read/pairs_columns.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -276,12 +277,16 @@ static bool begins_lists(const struct dp_dataset_options *options, const unsigne
     return dp_pairs_are_lists(bytes, len);
 }
 
-/* Ratings that make no difference. */
-static void doubt(const struct dp_dataset_options *options, const struct dp_content *content,
-                  const struct dp_schema *schema, char *out, size_t size)
+/* Which column is what; and ratings that make no difference. */
+static void understood(const struct dp_dataset_options *options, const struct dp_content *content,
+                       const struct dp_schema *schema, struct dp_understood *out)
 {
     float low, high;
     uint32_t at = 0;
+    char columns[DP_UNDERSTOOD_WIDTH];
+    dp_pairs_columns_text(schema, columns, sizeof columns);
+    if (columns[0])
+        (void)snprintf(out->line[out->lines++], sizeof out->line[0], "columns: %s", columns);
     memcpy(&low, &content->facts[RATING_LOW], sizeof low);
     memcpy(&high, &content->facts[RATING_HIGH], sizeof high);
     while (at < schema->columns && schema->column[at].kind != DP_COLUMN_RATING)
@@ -290,7 +295,7 @@ static void doubt(const struct dp_dataset_options *options, const struct dp_cont
         (high >= TIMES && schema->column[at].name[0] == '\0'))
         return;
     const char *name = schema->column[at].name;
-    (void)snprintf(out, size,
+    (void)snprintf(out->note[out->notes++], sizeof out->note[0],
                    "%s: column %" PRIu32
                    " (%s, %g .. %g) is not used: each line counts as an interaction. Leave "
                    "out the lines that are none, or predict the ratings: --model mf:16,loss=squared",
@@ -485,7 +490,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .decodes_slowly = true,
                                           .holds_out = true,
                                           .load = load,
-                                          .doubt = doubt,
+                                          .understood = understood,
                                           .names = names,
                                           .interactions = interactions,
                                           .examples = examples,

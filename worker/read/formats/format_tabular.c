@@ -404,17 +404,18 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     return st;
 }
 
-/* Not kept with the content: out of a cache, the file is doubtful still. */
-static void doubt(const struct dp_dataset_options *options, const struct dp_content *content,
-                  const struct dp_schema *schema, char *out, size_t size)
+/* The header is not kept with the content: its first lines are looked at again. */
+static void understood(const struct dp_dataset_options *options, const struct dp_content *content,
+                       const struct dp_schema *schema, struct dp_understood *out)
 {
     (void)content, (void)schema;
     if (options->columns_path) /* the kinds are another file's */
         return;
     struct dp_tabular_header header = {0};
     struct dp_error unheard = {0}; /* it was read before */
-    if (dp_tabular_header_look(options, options->path, &header, &unheard) == DP_OK)
-        dp_tabular_header_doubt(&header, options->path, out, size);
+    if (dp_tabular_header_look(options, options->path, &header, &unheard) == DP_OK &&
+        header.schema.columns == schema->columns)
+        dp_understood_columns(&header, schema, content, options, out);
     dp_tabular_header_clear(&header);
 }
 
@@ -467,7 +468,7 @@ const struct dp_format dp_format_tabular = {
     .decodes_slowly = true,
     .load = load,
     .like_apart = true,
-    .doubt = doubt,
+    .understood = understood,
     .names = names,
     .shape = dp_columns_shape,
     .fill = dp_columns_fill};

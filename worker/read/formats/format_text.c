@@ -199,22 +199,26 @@ static enum dp_status load_words(const struct dp_dataset_options *options, struc
     return st;
 }
 
-/* "7,120 that occur at least 5 times, of 24,001 different ones: 702,113 of 792,681 in the text" */
-static void about(const struct dp_dataset_options *options, const struct dp_content *content, char *out,
-                  size_t size)
+/* "words: 7,120 that occur at least 5 times, of 24,001 different ones: 702,113 of 792,681 in the text" */
+static void understood(const struct dp_dataset_options *options, const struct dp_content *content,
+                       const struct dp_schema *schema, struct dp_understood *out)
 {
+    (void)schema;
     char number[4][32];
     const uint64_t of[4] = {content->facts[WORDS], content->facts[FOUND], content->codes_len,
                             content->facts[READ]};
     if (options->form != DP_FORM_PAIRS)
         return;
     for (int i = 0; i < 4; i++)
-        (void)dp_grouped(of[i], number[i]);
+        (void)dp_text_grouped(of[i], number[i]);
+    char *line = out->line[out->lines++];
     if (of[0] == of[1])
-        (void)snprintf(out, size, "%s different ones, %s in the text", number[0], number[2]);
+        (void)snprintf(line, sizeof out->line[0], "words: %s different ones, %s in the text", number[0],
+                       number[2]);
     else
-        (void)snprintf(out, size,
-                       "%s that occur at least %" PRIu32 " times, of %s different ones: %s of %s in the text",
+        (void)snprintf(line, sizeof out->line[0],
+                       "words: %s that occur at least %" PRIu32
+                       " times, of %s different ones: %s of %s in the text",
                        number[0], options->min_count, number[1], number[2], number[3]);
 }
 
@@ -387,7 +391,7 @@ const struct dp_format dp_format_text = {.name = "text",
                                          .decodes_slowly = true,
                                          .load = load,
                                          .names = names,
-                                         .about = about,
+                                         .understood = understood,
                                          .examples = examples,
                                          .shape = shape,
                                          .fill = fill};

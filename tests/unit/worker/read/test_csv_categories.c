@@ -86,25 +86,27 @@ static void found_categories_are_told(void **state)
 static void a_typo_is_doubted(void **state)
 {
     static const char text[] = "y,a,b,c\n1,2,x,1\n0,4o,3,2\n0,5,z,\n1,6,z,4\n";
-    char doubt[1000], where[300];
+    char where[300];
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    struct dp_understood u;
     options.path = write_text("t", text);
     options.cache = files_dir;
     (void)snprintf(where, sizeof where, "%s:3: '4o' is no number, so column 'a' became categories",
                    options.path);
     for (int cached = 0; cached < 2; cached++) {
         struct dp_dataset *dataset = formats_open(&options);
-        dp_dataset_doubt(dataset, &options, doubt, sizeof doubt);
-        assert_ptr_equal(strstr(doubt, where), doubt);
-        assert_non_null(strstr(doubt, "though 3 of the 4 cells looked at are numbers"));
-        assert_non_null(strstr(doubt,
+        dp_dataset_understood(dataset, &options, &u);
+        assert_int_equal(u.notes, 1);
+        assert_ptr_equal(strstr(u.note[0], where), u.note[0]);
+        assert_non_null(strstr(u.note[0], "though 3 of the 4 cells looked at are numbers"));
+        assert_non_null(strstr(u.note[0],
                                "If that is a typo, correct the cell or leave it empty, and run again with "
                                "--fresh; if not, keep the column as it is (--categories 'b,a' "));
     }
     options.categories = "b,a";
     struct dp_dataset *dataset = formats_open(&options);
-    dp_dataset_doubt(dataset, &options, doubt, sizeof doubt);
-    assert_string_equal(doubt, "");
+    dp_dataset_understood(dataset, &options, &u);
+    assert_int_equal(u.notes, 0);
 }
 
 /* "Rome" with blanks around it is the same category, in a file to be scored too, whose key and name are without

@@ -222,7 +222,7 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
     const char *test = write_text("test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n");
     (void)snprintf(expected, sizeof expected,
                    "version,3\nformat,csv\nnames,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\nkinds,%s\ntrimmed\n"
-                   "inputs,63,0,1,0\nend,",
+                   "values,0,2,2,2\ncells,0,2,2,2\ninputs,63,0,1,0\nend,",
                    kinds);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     options.categories = categories;

@@ -93,19 +93,20 @@ static void pairs_of_words(void **state)
 /* With a minimum count the others are as if they were not there. */
 static void seldom_words_are_left_out(void **state)
 {
-    char says[160];
+    struct dp_understood says;
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     options.scored = true;
     options.min_count = 2;
     options.path = write_text("text", text);
     struct dp_dataset *some = formats_open(&options);
-    dp_dataset_about(some, says, sizeof says);
-    assert_string_equal(says, "2 that occur at least 2 times, of 5 different ones: 13 of 16 in the text");
+    dp_dataset_understood(some, &options, &says);
+    assert_string_equal(says.line[1],
+                        "words: 2 that occur at least 2 times, of 5 different ones: 13 of 16 in the text");
     options.min_count = 1;
     options.path = write_text("kept", "a b a a a a b a a a a a a");
     struct dp_dataset *kept = formats_open(&options);
-    dp_dataset_about(kept, says, sizeof says);
-    assert_string_equal(says, "2 different ones, 13 in the text");
+    dp_dataset_understood(kept, &options, &says);
+    assert_string_equal(says.line[1], "words: 2 different ones, 13 in the text");
     assert_int_equal(dp_dataset_batches(some), dp_dataset_batches(kept));
     struct dp_batch *a = formats_batch(some), *b = formats_batch(kept);
     for (uint64_t n = 0; n < dp_dataset_batches(some); n++) {

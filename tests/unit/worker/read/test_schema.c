@@ -20,6 +20,8 @@ static const char csv[] = "version,2\n"
                           "classes,\"<=50K\",\">50K, or \"\"so\"\"\",\"\"\n"
                           "label_base,16777216\n"
                           "missing,\"?\",\"n.a.\"\n"
+                          "values,0,1,65536,0,0,0\n"
+                          "cells,0,3,9223372036854775807,0,0,0\n"
                           "end\n";
 
 static struct dp_schema parse(const char *text)
@@ -180,6 +182,8 @@ static void damage_is_named(void **state)
         {HEAD "means,,\n", "expected a mean, found ''"},
         {HEAD "means,,1\ndeviations,,-1\n", "expected a deviation, found '-1'"},
         {HEAD "classes\n", "expected texts of labels"},
+        {HEAD "values,1\n", "expected a count for each of 2 columns, found 1"},
+        {HEAD "cells,1,-1\n", "expected a count, found '-1'"},
         {HEAD "missing\n", "expected texts of missing cells"},
         {"version,2\nformat,csv\nnames,\"y\",\"a\",\"b\"\nkinds,label,id,id\nend\n",
          "has 2 ids among its columns"},
