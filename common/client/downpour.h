@@ -57,6 +57,10 @@ struct dp_client_options {
 
 enum dp_status dp_client_open(const struct dp_client_options *options, struct dp_client **out,
                               struct dp_error *err);
+/* The same with the cluster's id, shards and control endpoint from a cluster file ("DIR/cluster.conf" of a
+ * run). options: the rest, or NULL. DP_IO, DP_ARGUMENT naming file and line. */
+enum dp_status dp_client_open_file(const char *cluster_file, const struct dp_client_options *options,
+                                   struct dp_client **out, struct dp_error *err);
 /* Abandons requests that are not answered yet; wait for those that matter first. Accepts NULL inside, leaves
  * NULL. */
 void dp_client_close(struct dp_client **client);

@@ -129,6 +129,7 @@ enum dp_status dp_status_view_gather(const struct dp_cluster *cluster, const str
 {
     uint32_t first = 0;
     *out = (struct dp_status_view){.at_ms = at_ms,
+                                   .cluster = cluster->id,
                                    .tried_ms = asks->tried_ms,
                                    .workers_known = asks->notes_known,
                                    .server = calloc(cluster->server_count + 1u, sizeof *out->server),
@@ -339,9 +340,12 @@ char *dp_status_view_json(const struct dp_status_view *view, const struct dp_que
     }
     for (uint32_t i = 0; i < view->workers; i++)
         (void)json_array_append_new(workers, worker_of(&view->worker[i]));
-    json_t *root = json_pack("{s:b, s:o, s:b, s:o, s:o}", "all_serve", (int)dp_status_view_all_serve(view),
-                             "servers", servers, "workers_known", (int)view->workers_known, "workers",
-                             workers, "histograms", dp_status_measures_json(&view->measures));
+    char id[24];
+    (void)snprintf(id, sizeof id, "0x%016" PRIx64, view->cluster);
+    json_t *root = json_pack("{s:s, s:b, s:o, s:b, s:o, s:o}", "cluster", id, "all_serve",
+                             (int)dp_status_view_all_serve(view), "servers", servers, "workers_known",
+                             (int)view->workers_known, "workers", workers, "histograms",
+                             dp_status_measures_json(&view->measures));
     char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
     return text;

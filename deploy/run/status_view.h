@@ -39,6 +39,7 @@ struct dp_status_worker {
 
 struct dp_status_view {
     uint64_t at_ms;
+    uint64_t cluster; /* its id */
     uint32_t tried_ms, servers, workers;
     struct dp_status_server *server;
     bool workers_known;

@@ -1,7 +1,9 @@
 /* A program of a user's own: opens a cluster, makes a table, pulls rows, pushes gradients, waits.
+ *     example_client DIR/cluster.conf
  *     example_client tcp://127.0.0.1:5701 tcp://127.0.0.1:5702        (all shards, in order)
  * Prints one weight before and after: plain SGD at rate 0.5 with gradient 1 lowers it by 0.5 a push. Each run
- * takes its table a step further. The cluster's id: EXAMPLE_CLUSTER. */
+ * takes its table a step further. With addresses, EXAMPLE_CLUSTER is
+ * the cluster's id. */
 #ifdef DOWNPOUR_INSTALLED
 #include <downpour/downpour.h>
 #else
@@ -10,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROWS = 1000, DIM = 8, TIMEOUT_MS = 10000 };
 
@@ -53,7 +56,9 @@ int main(int argc, char **argv)
                                         .cluster = number_from("EXAMPLE_CLUSTER", 1),
                                         .shards = (const char *const *)(argv + 1),
                                         .shard_count = (uint32_t)(argc - 1)};
-    enum dp_status st = dp_client_open(&options, &client, &err);
+    const char *file = argc == 2 && !strstr(argv[1], "://") ? argv[1] : NULL;
+    enum dp_status st =
+        file ? dp_client_open_file(file, NULL, &client, &err) : dp_client_open(&options, &client, &err);
     if (st == DP_OK)
         st = run(client, &err);
     if (st != DP_OK)

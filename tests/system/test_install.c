@@ -25,19 +25,20 @@ static void client_works(struct dp_place *place, const char *program)
 {
     struct dp_place_cluster cluster = {.servers = 2, .top = "id = 7;"};
     const char *conf = dp_place_conf(place, &cluster);
-    const char *line = dp_place_text(
+    const char *start = dp_place_text(
         place,
         "LD_LIBRARY_PATH=$(dirname %s/lib*/libdownpour.so %s/lib/*/libdownpour.so 2>/dev/null | "
-        "tr '\\n' :) EXAMPLE_CLUSTER=7 exec %s tcp://127.0.0.1:%u "
-        "tcp://127.0.0.1:%u",
-        dp_place_path(place, "prefix"), dp_place_path(place, "prefix"), program, (unsigned)cluster.port + 1,
-        (unsigned)cluster.port + 3);
+        "tr '\\n' :) EXAMPLE_CLUSTER=7 exec %s ",
+        dp_place_path(place, "prefix"), dp_place_path(place, "prefix"), program);
+    const char *line[2] = {dp_place_text(place, "%s tcp://127.0.0.1:%u tcp://127.0.0.1:%u", start,
+                                         (unsigned)cluster.port + 1, (unsigned)cluster.port + 3),
+                           dp_place_text(place, "%s %s", start, conf)};
     double last = 0;
     for (int i = 0; i < 3; i++) {
         struct dp_process *server[2] = {dp_place_server(place, conf, 0), dp_place_server(place, conf, 1)};
         for (int twice = 0; twice < 1 + (i == 0); twice++) {
             double before = 0, after = 0;
-            struct dp_process *client = shell(place, 0, line);
+            struct dp_process *client = shell(place, 0, line[twice]);
             if (sscanf(dp_process_out(client), "1000 rows of 8: weight %lf before, %lf after", &before,
                        &after) != 2)
                 fail_msg("it said '%s'", dp_process_out(client));

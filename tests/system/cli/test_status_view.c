@@ -150,6 +150,7 @@ static void held_pulls_are_told(void **state)
     free(text);
     text = dp_status_view_json(&view, NULL);
     assert_non_null(strstr(text, "\"pulls_held\":5"));
+    assert_non_null(strstr(text, "\"cluster\":\"0x00000000000000"));
     free(text);
     dp_status_view_clear(&view);
     free(s);
