@@ -31,6 +31,19 @@ struct dp_correction dp_correction_at(const struct dp_optimizer_spec *set, uint3
     return (struct dp_correction){.scale = root / first, .epsilon = (float)((double)set->epsilon * root)};
 }
 
+static bool takes_corrections(struct dp_optimizer *optimizer, const struct dp_optimizer *like)
+{
+    const struct dp_optimizer_spec *a = &optimizer->set, *b = &like->set;
+    if (!like->corrections || a->beta1 != b->beta1 || a->beta2 != b->beta2 || a->epsilon != b->epsilon)
+        return false;
+    optimizer->corrections = like->corrections;
+    optimizer->corrections_len = like->corrections_len;
+    optimizer->corrections_settled = like->corrections_settled;
+    optimizer->corrections_users = like->corrections_users;
+    ++*optimizer->corrections_users;
+    return true;
+}
+
 static enum dp_status prepare_corrections(struct dp_optimizer *optimizer, struct dp_error *err)
 {
     const struct dp_optimizer_spec *set = &optimizer->set;
@@ -42,11 +55,13 @@ static enum dp_status prepare_corrections(struct dp_optimizer *optimizer, struct
     if (len == 0)
         return DP_OK;
     optimizer->corrections = calloc(len, sizeof *optimizer->corrections);
-    if (!optimizer->corrections)
+    optimizer->corrections_users = calloc(1, sizeof *optimizer->corrections_users);
+    if (!optimizer->corrections || !optimizer->corrections_users)
         return dp_fail(err, DP_NOMEM, "no memory for %u corrections", (unsigned)len);
     for (uint32_t i = 0; i < len; i++)
         optimizer->corrections[i] = dp_correction_at(set, i + 1);
     optimizer->corrections_len = len;
+    *optimizer->corrections_users = 1;
     return DP_OK;
 }
 
@@ -85,6 +100,13 @@ static dp_apply choose(const struct dp_optimizer_spec *set, enum dp_optimizer_fo
 enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
                                 struct dp_optimizer **out, struct dp_error *err)
 {
+    return dp_optimizer_new_like(spec, form, NULL, out, err);
+}
+
+enum dp_status dp_optimizer_new_like(const struct dp_table_spec *spec, enum dp_optimizer_form form,
+                                     const struct dp_optimizer *like, struct dp_optimizer **out,
+                                     struct dp_error *err)
+{
     struct dp_optimizer *optimizer = NULL;
     *out = NULL;
     enum dp_status st = dp_table_check(spec, err);
@@ -104,7 +126,8 @@ enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimi
         st = dp_fail(err, DP_UNSUPPORTED, "this processor lacks AVX2 or FMA: take the portable form");
         goto done;
     }
-    if (dp_optimizer_traits(&spec->optimizer)->corrected)
+    bool corrected = dp_optimizer_traits(&spec->optimizer)->corrected;
+    if (corrected && !(like && takes_corrections(optimizer, like)))
         st = prepare_corrections(optimizer, err);
     if (st != DP_OK)
         goto done;
@@ -119,7 +142,13 @@ void dp_optimizer_free(struct dp_optimizer **optimizer)
 {
     if (!*optimizer)
         return;
-    free((*optimizer)->corrections);
+    uint32_t *users = (*optimizer)->corrections_users;
+    if (!users || *users <= 1) {
+        free((*optimizer)->corrections);
+        free(users);
+    } else {
+        --*users;
+    }
     free(*optimizer);
     *optimizer = NULL;
 }

@@ -36,6 +36,7 @@ struct dp_optimizer {
     uint32_t corrections_len;
     bool corrections_settled; /* past the table both factors are 1 in f32 */
     struct dp_correction *corrections;
+    uint32_t *corrections_users; /* optimizers that have the same ones; the last one frees them */
 };
 
 dp_rest dp_optimizer_portable(const struct dp_optimizer_spec *spec);

@@ -5,7 +5,7 @@
 #define DP_PROTOCOL_VERSION         3u
 #define DP_SECTIONS_MAX             64u
 #define DP_FRAMES_MAX               (1u + 2u * DP_SECTIONS_MAX)
-#define DP_HEADER_BYTES_MAX         (64u << 10) /* of a reply: a status report is the longest */
+#define DP_HEADER_BYTES_MAX         (256u << 10) /* of a reply: a status report is the longest */
 #define DP_REQUEST_HEADER_BYTES_MAX (4u << 10)
 #define DP_FRAME_BYTES_MAX          (256u << 20) /* one table's keys or values of one request */
 #define DP_MESSAGE_BYTES_MAX        (512u << 20) /* all frames together */

@@ -24,7 +24,7 @@ enum dp_reply_kind {
 
 #define DP_COUNTERS_MAX      128u
 #define DP_COUNTER_NAME_MAX  47u
-#define DP_STATUS_TABLES_MAX 256u
+#define DP_STATUS_TABLES_MAX 1024u
 #define DP_HISTOGRAMS_MAX    8u
 
 struct dp_counter {

@@ -60,13 +60,26 @@ static void table_free(struct dp_cached_table *table)
     free(table);
 }
 
+/* Hundreds of tables of one optimizer have its corrections once. */
+static const struct dp_optimizer *same_optimizer(const struct dp_cached_tables *tables,
+                                                 const struct dp_table_spec *spec)
+{
+    for (uint32_t i = 0; i < tables->count; i++)
+        if (memcmp(&tables->table[i]->spec.optimizer, &spec->optimizer, sizeof spec->optimizer) == 0)
+            return tables->table[i]->optimizer;
+    return NULL;
+}
+
 enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struct dp_table_spec *spec,
                                     uint64_t stored, uint64_t salt, struct dp_range range,
                                     struct dp_cached_table **out, struct dp_error *err)
 {
     if (tables->count == DP_CACHED_TABLES_MAX)
-        return dp_fail(err, DP_UNSUPPORTED, "table '%s' would be one more than the %u that a shard can have",
-                       spec->name, DP_CACHED_TABLES_MAX);
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "table '%s' would be one more than the %u that a shard can have: one table can serve many "
+            "features of one width, if a key is a hash of feature and id",
+            spec->name, DP_CACHED_TABLES_MAX);
     struct dp_cached_table *table = calloc(1, sizeof *table);
     if (!table)
         return dp_fail(err, DP_NOMEM, "table '%s'", spec->name);
@@ -74,7 +87,7 @@ enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struc
     if (st != DP_OK)
         (void)dp_fail(err, st, "table '%s'", spec->name);
     if (st == DP_OK)
-        st = dp_optimizer_new(spec, DP_FORM_BEST, &table->optimizer, err);
+        st = dp_optimizer_new_like(spec, DP_FORM_BEST, same_optimizer(tables, spec), &table->optimizer, err);
     if (st != DP_OK) {
         table_free(table);
         return st;

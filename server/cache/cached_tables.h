@@ -8,7 +8,7 @@
 #include "common/model/table.h"
 #include "server/cache/row_cache.h"
 
-#define DP_CACHED_TABLES_MAX 256u
+#define DP_CACHED_TABLES_MAX 1024u
 
 struct dp_cached_table {
     uint32_t id;

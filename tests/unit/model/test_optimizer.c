@@ -375,6 +375,40 @@ static void forms_are_what_was_asked_for(void **state)
     assert_null(optimizer);
 }
 
+/* Planted: freed with the first; taken although beta2 differs. */
+static void equal_optimizers_share_corrections(void **state)
+{
+    struct dp_error err = {0};
+    const struct dp_optimizer_spec set = dp_optimizer_defaults(DP_OPT_ADAM);
+    struct dp_optimizer_spec other = set;
+    other.beta2 = 0.99f;
+    struct bench own = bench_of(&set, 8, DP_FORM_BEST), far = bench_of(&other, 8, DP_FORM_BEST);
+    const float gradient[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct dp_optimizer *first, *second, *third;
+    assert_int_equal(dp_optimizer_new(&own.spec, DP_FORM_BEST, &first, &err), DP_OK);
+    assert_int_equal(dp_optimizer_new_like(&own.spec, DP_FORM_BEST, first, &second, &err), DP_OK);
+    assert_int_equal(dp_optimizer_new_like(&far.spec, DP_FORM_BEST, first, &third, &err), DP_OK);
+    dp_optimizer_free(&first);
+    char *row[2] = {calloc(1, dp_row_bytes(&own.spec)), calloc(1, dp_row_bytes(&far.spec))};
+    assert_true(row[0] && row[1]);
+    dp_init_row(&own.spec, 0, row[0]);
+    dp_init_row(&far.spec, 0, row[1]);
+    for (int step = 0; step < 5; step++) {
+        (void)dp_optimizer_apply(own.optimizer, own.row, gradient, 0.1f);
+        (void)dp_optimizer_apply(second, row[0], gradient, 0.1f);
+        (void)dp_optimizer_apply(far.optimizer, far.row, gradient, 0.1f);
+        (void)dp_optimizer_apply(third, row[1], gradient, 0.1f);
+    }
+    assert_memory_equal(row[0], own.row, dp_row_bytes(&own.spec));
+    assert_memory_equal(row[1], far.row, dp_row_bytes(&far.spec));
+    dp_optimizer_free(&second);
+    dp_optimizer_free(&third);
+    free(row[0]);
+    free(row[1]);
+    bench_free(&own);
+    bench_free(&far);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +423,7 @@ int main(void)
         cmocka_unit_test(ftrls_l1_gives_exact_zeros),
         cmocka_unit_test(means_end_at_zero),
         cmocka_unit_test(forms_are_what_was_asked_for),
+        cmocka_unit_test(equal_optimizers_share_corrections),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }
