@@ -94,17 +94,24 @@ static void put_rounded(double rate, char out[DP_COMPARE_RATE])
     (void)snprintf(out, DP_COMPARE_RATE, "%g", strtod(out, NULL));
 }
 
+/* Of runs that do not say. */
+static double rate_of_model(const struct dp_compare_plan *plan)
+{
+    struct dp_model model;
+    struct dp_error unheard = {0}; /* it was opened before */
+    double rate = dp_model_open(dp_compare_plan_flag(plan, "--model"), &model, &unheard) == DP_OK
+                      ? model.rate
+                      : DP_RATE_DEFAULT;
+    dp_model_close(&model);
+    return rate;
+}
+
 /* Around that of modes that have none of their own. */
 static enum dp_status set_default_rates(struct dp_compare_plan *plan, struct dp_error *err)
 {
     const char *given = dp_compare_plan_flag(plan, "--rate");
     char all[3][DP_COMPARE_RATE];
-    struct dp_cluster *c = calloc(1, sizeof *c);
-    if (!c)
-        return dp_fail(err, DP_NOMEM, "no memory for the settings of a run");
-    dp_cluster_defaults(c);
-    double rate = c->training.rate;
-    dp_cluster_free(&c);
+    double rate = rate_of_model(plan);
     enum dp_status st = given ? dp_parse_f64(given, FLT_MIN, FLT_MAX, "--rate", &rate, err) : DP_OK;
     put_rounded(rate / GRID_FACTOR, all[0]);
     (void)snprintf(all[1], sizeof all[1], "%.9g", rate);
@@ -216,8 +223,10 @@ enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const
     const char *values[DP_COMPARE_FLAGS_MAX];
     struct dp_cluster *c = *out = calloc(1, sizeof *c);
     dp_compare_plan_values(plan, mode, values);
-    if (c)
+    if (c) {
         dp_cluster_defaults(c);
+        c->training.rate = rate_of_model(plan);
+    }
     if (!c || !(c->server = calloc(1, sizeof c->server[0])))
         return dp_fail(err, DP_NOMEM, "no memory for the settings of a run");
     c->server_count = 1;

@@ -55,7 +55,7 @@ static const struct dp_option options[] = {
     {"--batch", "N", "training.batch",
      "examples per minibatch; default 0: 128, or fewer for little data\n(at least 4) for less than 4,096 "
      "examples"},
-    {"--rate", "X", "training.rate", "learning rate; default 0.001"},
+    {"--rate", "X", "training.rate", "learning rate; default 0.001, for mf 0.01"},
     {"--rate warmup", "N", "training.warmup_steps",
      "minibatches (of all workers) over which the rate rises to its value; default 0"},
     {"--rate decay", "KIND", "training.decay",

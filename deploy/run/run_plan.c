@@ -44,6 +44,7 @@ static enum dp_status begin_cluster(struct dp_run_plan *plan, struct dp_error *e
     if (!plan->cluster)
         return dp_fail(err, DP_NOMEM, "no memory");
     dp_cluster_defaults(plan->cluster);
+    plan->begins = true;
     (void)snprintf(plan->cluster->name, sizeof plan->cluster->name, "local");
     return DP_OK;
 }
@@ -122,10 +123,13 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
+/* A new run without a rate of its own gets the model's. */
 static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_model model;
     enum dp_status st = dp_model_open(plan->cluster->model, &model, err);
+    if (st == DP_OK && plan->begins && !dp_run_plan_flag(plan, "--rate"))
+        plan->cluster->training.rate = model.rate;
     dp_model_close(&model);
     return st;
 }

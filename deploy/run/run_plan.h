@@ -29,6 +29,7 @@ struct dp_run_plan {
     bool begins;                /* settings come from flags, or from --cluster */
     bool continues;             /* on an earlier run's store */
     bool resumes;               /* it is the earlier run */
+    bool begins;                /* its settings are flags and defaults alone */
     struct dp_restored from;    /* --from: what its stores are restored of; else {0} */
     bool replaces;              /* that, after a store of it was lost: some of it is trained again */
 };

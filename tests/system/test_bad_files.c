@@ -69,8 +69,6 @@ static void each_format(void **state)
     static const struct bad bad[] = {
         {PAIR, BYTES(PAIRS "-4 10\n"), 6,
          "expected the id of a user, an integer from 0 or a name, found '-4'"},
-        {PAIR, BYTES(PAIRS "1 12\n"), 6,
-         "user 1 has all 3 items of the file, so none can be sampled: leave this user out"},
         {PAIR, BYTES(PAIRS "4 1\0000\n"), 6, "byte 4 of the line is NUL"},
         {PAIR, BYTES(""), 0, "is empty: expected lines of 'user item item ...', or lines of 'user item'"},
         {CLICK, BYTES(CLICKS "1" INTEGERS_12 "\t13" CATEGORIES_5), 4, "found 19"}, /* cut */

@@ -117,7 +117,7 @@ static void backward_columns(struct dp_program *program, const struct dp_node *n
     }
 }
 
-/* Each of two factors gets dout times the other. */
+/* Each of two factors gets dout times the other, and in a regularized dot product a share of itself. */
 static void backward_product(struct dp_program *program, const struct dp_node *node, const float *dout)
 {
     const struct dp_backend_ops *ops = program->backend.ops;
@@ -131,6 +131,9 @@ static void backward_product(struct dp_program *program, const struct dp_node *n
         else if (dx)
             ops->multiply_back(program->backend.self, other, dout, (size_t)program->examples * width, dx,
                                adds_to(program, node, k));
+        if (dx && node->op == DP_OP_DOT && program->shrink)
+            ops->dot_back(program->backend.self, dp_value_of(program, node->input[k]), program->shrink_bound,
+                          program->examples, width, dx, true);
     }
 }
 

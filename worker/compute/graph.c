@@ -148,6 +148,17 @@ void dp_graph_add_l2(struct dp_graph *graph, int parameter, float l2)
         graph->parameters[parameter].l2 = l2;
 }
 
+void dp_graph_set_dot_l2(struct dp_graph *graph, float l2)
+{
+    DP_ASSERT(l2 >= 0);
+    graph->dot_l2 = l2;
+}
+
+float dp_graph_dot_l2(const struct dp_graph *graph)
+{
+    return graph->dot_l2;
+}
+
 void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed)
 {
     for (int i = 0; i < graph->parameter_count; i++) {

@@ -10,6 +10,7 @@ struct dp_graph {
     int node_count, parameter_count, group_count, list_count;
     struct dp_graph_list lists[DP_BATCH_LISTS_MAX];
     uint64_t seed;
+    float dot_l2;
     bool closed;            /* has its loss */
     struct dp_error broken; /* the first mistake; DP_OK while there is none */
 };

@@ -10,6 +10,11 @@
 
 #define DP_MODEL_OPTIONS_MAX 6
 
+/* For a training that does not say (worker/context/defaults.h). */
+#define DP_MODEL_BATCH_MAX    128u
+#define DP_MODEL_EXAMPLES_MAX UINT64_C(20000000)
+#define DP_MODEL_RATE         0.001
+
 struct dp_model {
     struct dp_graph *graph;
     enum dp_data_form form; /* of its data */
@@ -24,6 +29,10 @@ struct dp_model {
     /* NULL, or "key=value,...": settings of a cluster file with which `downpour run` begins a new training of
      * this model, where no flag gives them. */
     const char *settings;
+    /* The same: its largest minibatch, the most examples in all, and the rate. declare leaves 0 for the usual value. */
+    uint32_t batch_max;
+    uint64_t examples_max;
+    double rate;
     /* Whether a pair's score is the product of its user's and its item's vectors, plus biases: the
      * parameters, or -1. */
     bool has_factors;

@@ -124,6 +124,8 @@ static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
 {
     if (entries) {
         (void)take_floats(arena, worst->examples, 1);
+        if (dp_graph_dot_l2(graph) > 0)
+            (void)take_floats(arena, worst->examples, 1);
         (void)take_floats(arena, worst->examples, dp_graph_columns(graph));
     }
     for (uint32_t l = 0; l < worst->lists; l++) {

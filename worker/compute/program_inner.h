@@ -24,6 +24,8 @@ struct dp_program {
     size_t packed;         /* bytes of its arrays, in the slot's batch and staged */
     uint64_t dropout_seed; /* of the minibatch */
     const float *dense, *labels;
+    float *shrink; /* [examples] the L2 regularisation's share of each example; NULL: there is none */
+    const float *shrink_bound; /* the same on the device */
     struct dp_entries entries[DP_BATCH_LISTS_MAX];
     uint32_t distinct[DP_BATCH_GROUPS_MAX];
     const float *weights[DP_GRAPH_PARAMETERS_MAX]; /* on the device */

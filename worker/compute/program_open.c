@@ -49,8 +49,15 @@ enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_bac
     program->graph = graph;
     program->backend = *backend;
     program->worst = *worst;
+    if (dp_graph_dot_l2(graph) > 0)
+        program->shrink = calloc(worst->examples, sizeof *program->shrink);
+    if (dp_graph_dot_l2(graph) > 0 && !program->shrink) {
+        free(program);
+        return dp_fail(err, DP_NOMEM, "program: no memory for %" PRIu32 " examples", worst->examples);
+    }
     st = dp_plan_init(&program->plan, graph, backend, worst, err);
     if (st != DP_OK) {
+        free(program->shrink);
         free(program);
         return st;
     }
@@ -69,6 +76,7 @@ void dp_program_close(struct dp_program **program)
         return;
     dp_program_drain(*program);
     dp_plan_clear(&(*program)->plan, &(*program)->backend);
+    free((*program)->shrink);
     free(*program);
     *program = NULL;
 }

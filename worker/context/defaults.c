@@ -1,15 +1,12 @@
 #include "worker/context/defaults.h"
 
-#include "worker/context/job.h"
+#define BATCH_MIN   4u
+#define BATCHES_MIN 32u
+#define EPOCHS_MAX  100u
 
-#define BATCH_MIN    4u
-#define BATCHES_MIN  32u
-#define EPOCHS_MAX   100u
-#define EXAMPLES_MAX UINT64_C(20000000)
-
-static uint32_t batch_of(uint64_t examples)
+static uint32_t batch_of(const struct dp_model *model, uint64_t examples)
 {
-    uint32_t batch = DP_JOB_BATCH;
+    uint32_t batch = model->batch_max;
     while (batch > BATCH_MIN && examples / batch < BATCHES_MIN)
         batch /= 2;
     return batch;
@@ -19,7 +16,7 @@ static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint3
 {
     uint64_t batches = examples / batch + (examples % batch != 0);
     uint64_t epochs = model->steps_wanted / batches + (model->steps_wanted % batches != 0);
-    uint64_t most = EXAMPLES_MAX / examples;
+    uint64_t most = model->examples_max / examples;
     if (epochs < model->epochs_min)
         epochs = model->epochs_min;
     if (epochs > EPOCHS_MAX)
@@ -33,7 +30,7 @@ void dp_defaults_settle(const struct dp_model *model, uint64_t examples, struct 
 {
     DP_ASSERT(examples > 0 && model->steps_wanted > 0);
     if (training->batch == 0)
-        training->batch = batch_of(examples);
+        training->batch = batch_of(model, examples);
     if (training->epochs == 0)
         training->epochs = epochs_of(model, examples, training->batch);
 }

@@ -5,6 +5,8 @@
  *     loss=squared   predicts ratings (Koren et al. 2009) */
 #include "worker/compute/model_kind.h"
 
+#include "common/base/parse.h"
+
 #include <string.h>
 
 static int score(struct dp_graph *g, int user, int item_factors, int item_bias, int list)
@@ -18,13 +20,17 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     struct dp_graph *g = model->graph;
     const char *loss = dp_model_option(text, "loss");
     uint32_t factors;
+    double l2 = 0;
     enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
+    if (st == DP_OK)
+        st = dp_parse_f64(dp_model_option(text, "l2"), 0, 1e6, "l2", &l2, err);
     if (st != DP_OK)
         return st;
     if (strcmp(loss, "logistic") != 0 && strcmp(loss, "bpr") != 0 && strcmp(loss, "squared") != 0)
         return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic, bpr or squared", loss);
     bool bpr = loss[0] == 'b';
     model->rated = loss[0] == 's';
+    dp_graph_set_dot_l2(g, (float)l2);
     int users = dp_graph_group(g), items = dp_graph_group(g);
     int user = dp_graph_list(g, users, 1), item = dp_graph_list(g, items, 1);
     int rows = dp_model_rows(g, users, "mf.user", factors, 0.1f), p = dp_graph_gather(g, rows, user);
@@ -45,6 +51,10 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
         model->factors.user_bias = user_bias;
         model->factors.bias = dp_graph_parameters(g) - 1; /* the last one declared */
     }
+    /* A minibatch touches each row about once, so a large one costs no steps of a row, and fewer requests. */
+    model->batch_max = 512;
+    model->examples_max = UINT64_C(60000000);
+    model->rate = 0.01;
     model->form = bpr ? DP_FORM_TRIPLES : DP_FORM_PAIRS;
     model->labels = bpr || model->rated ? DP_LABELS_ANY : DP_LABELS_BINARY;
     return DP_OK;
@@ -59,7 +69,8 @@ const struct dp_model_kind dp_model_mf = {
     "interactions: pairs of a user and an item; with loss=squared their ratings, too",
     {{"loss", "logistic|bpr|squared", "logistic",
       "logistic: an interaction or a random draw; bpr: an item with an interaction ranks above another one "
-      "(Rendle et al. 2009); squared: ratings (Koren et al. 2009)"}},
+      "(Rendle et al. 2009); squared: ratings (Koren et al. 2009)"},
+     {"l2", "X", "0.007", "L2 regularization of the factors, in each example; lower it for larger data"}},
     declare,
-    5000,
+    12000,
     10};

@@ -8,6 +8,7 @@
  *       number of the example) alone. */
 #include "worker/read/format.h"
 
+#include "common/base/log.h"
 #include "common/base/search.h"
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
@@ -23,8 +24,8 @@
 #include <string.h>
 
 /* Facts: the numbers of users and items, whether the file is of lists, the digest of all its pairs, and the
- * bits of its lowest and highest rating (f32). */
-enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH };
+ * bits of its lowest and highest rating (f32), and the number of users that are left out. */
+enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH, LEFT_OUT };
 
 #define TIMES 1e6f /* numbers of this size in an unnamed column are times */
 #define AHEAD 16u  /* how many examples ahead memory is prefetched */
@@ -95,23 +96,6 @@ static enum dp_status number_ids(struct pairs_builder *b, struct dp_error *err)
     return DP_CONTENT_GROW(content->keys, content->keys_len, err);
 }
 
-/* Refuses a user of the file with an interaction with every item, as none can be sampled. */
-static enum dp_status all_met(struct pairs_builder *b, uint64_t user, struct dp_error *err)
-{
-    uint64_t line = 0;
-    char number[24];
-    const char *shown = dp_pairs_text(&b->pairs, USERS, b->content->keys[user], number);
-    for (uint64_t i = 0; i < b->own; i++)
-        if (b->content->codes[2 * i] == user)
-            line = b->pairs.lines[i];
-    if (line == 0 || b->options->with_held)
-        return DP_OK;
-    return dp_fail(err, DP_DATA,
-                   "%s:%" PRIu64 ": user %.120s has all %" PRIu64
-                   " items of the file, so none can be sampled: leave this user out",
-                   b->options->path, line, shown, b->content->facts[ITEMS]);
-}
-
 /* In place of labels that say whether there is an interaction. */
 static enum dp_status keep_ratings(struct pairs_builder *b, struct dp_error *err)
 {
@@ -166,14 +150,73 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
             if (to == first || content->codes[i] != content->codes[to - 1])
                 content->codes[to++] = content->codes[i];
         content->offsets[u] = first;
-        st = to - first == content->facts[ITEMS] && !b->options->rated ? all_met(b, u, err) : DP_OK;
-        if (st != DP_OK)
-            return st;
     }
     content->offsets[users] = to;
     content->offsets_len = users + 1;
     drop_earlier(b, to - after);
     return DP_CONTENT_GROW(content->codes, content->codes_len, err);
+}
+
+/* Leaves out the examples of users with interactions with every item, as none can be sampled for them. *left: how
+ * many users. */
+static enum dp_status leave_out(struct pairs_builder *b, uint64_t *left, struct dp_error *err)
+{
+    const struct dp_content *content = b->content;
+    struct dp_pairs *p = &b->pairs;
+    uint64_t kept = 0, users = content->facts[USERS], items = content->facts[ITEMS], last = 0, line = 0;
+    bool *out = calloc(users, sizeof *out);
+    char number[24];
+    if (!out)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu64 " users", users);
+    *left = 0;
+    for (uint64_t i = 0; i < b->own; i++) {
+        uint32_t u = content->codes[2 * i];
+        if (content->offsets[u + 1] - content->offsets[u] == items) {
+            *left += !out[u];
+            out[u] = true;
+            last = u;
+            line = p->lines[i];
+            continue;
+        }
+        memcpy(&p->keys[2 * kept], &p->keys[2 * i], 2 * sizeof *p->keys);
+        p->lines[kept++] = p->lines[i];
+    }
+    free(out);
+    if (*left == 0)
+        return DP_OK;
+    const char *shown = dp_pairs_text(p, USERS, content->keys[last], number);
+    if (kept == 0)
+        return dp_fail(err, DP_DATA,
+                       "%s:%" PRIu64 ": user %.120s has all %" PRIu64
+                       " items, as has each other user, so none can be sampled: a model has nothing to learn",
+                       b->options->path, line, shown, items);
+    dp_log(DP_LOG_INFO,
+           "%s: users that have all %" PRIu64 " items are left out, as none can be sampled for them: %" PRIu64
+           "; the last is %.120s, line %" PRIu64,
+           b->options->path, items, *left, shown, line);
+    memmove(&p->keys[2 * kept], &p->keys[2 * b->own], 2 * (p->count - b->own) * sizeof *p->keys);
+    p->count -= b->own - kept;
+    b->own = kept;
+    b->content->facts[LEFT_OUT] += *left;
+    return DP_OK;
+}
+
+/* Users and items by number, and the items of each user. The rest may have fewer items, which a further user
+ * has all. */
+static enum dp_status number_trained(struct pairs_builder *b, struct dp_error *err)
+{
+    enum dp_status st;
+    uint64_t left;
+    do {
+        b->content->keys_len = 0;
+        left = 0;
+        st = number_ids(b, err);
+        if (st == DP_OK)
+            st = gather_met(b, err);
+        if (st == DP_OK && !b->options->rated && !b->options->with_held)
+            st = leave_out(b, &left, err);
+    } while (st == DP_OK && left > 0);
+    return st;
 }
 
 /* Adds the lists of the second file to the pairs of the first. */
@@ -247,11 +290,9 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
     if (st == DP_OK && trains && options->interactions_path)
         st = add_earlier(&b, err);
     if (st == DP_OK)
-        st = number_ids(&b, err);
+        st = trains ? number_trained(&b, err) : number_ids(&b, err);
     if (st == DP_OK && options->rated)
         st = keep_ratings(&b, err);
-    if (st == DP_OK && trains)
-        st = gather_met(&b, err);
     out->examples = b.own;
     for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
         out->keys[i] = dp_mix(out->keys[i]);
@@ -287,6 +328,11 @@ static void understood(const struct dp_dataset_options *options, const struct dp
     dp_pairs_columns_text(schema, columns, sizeof columns);
     if (columns[0])
         (void)snprintf(out->line[out->lines++], sizeof out->line[0], "columns: %s", columns);
+    if (content->facts[LEFT_OUT] > 0)
+        (void)snprintf(
+            out->note[out->notes++], sizeof out->note[0],
+            "%s: users that have all items are left out, as none can be sampled for them: %" PRIu64,
+            options->path, content->facts[LEFT_OUT]);
     memcpy(&low, &content->facts[RATING_LOW], sizeof low);
     memcpy(&high, &content->facts[RATING_HIGH], sizeof high);
     while (at < schema->columns && schema->column[at].kind != DP_COLUMN_RATING)

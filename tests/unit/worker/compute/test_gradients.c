@@ -347,9 +347,9 @@ static void every_model_agrees_with_float64(void **state)
 {
     static const char *const texts[] = {"fm:5",
                                         "fm:3,loss=squared",
-                                        "mf:4",
-                                        "mf:4,loss=bpr",
-                                        "mf:4,loss=squared",
+                                        "mf:4,l2=0",
+                                        "mf:4,loss=bpr,l2=0",
+                                        "mf:4,loss=squared,l2=0",
                                         "neumf:3-8-5",
                                         "wide-deep:3-7-4,fields=3,columns=2",
                                         "wide-deep:3-7,fields=2,columns=0",
@@ -373,6 +373,38 @@ static void every_model_agrees_with_float64(void **state)
     }
 }
 
+/* The gradients of mf with and without: each entry of a row adds l2 / examples times the row. */
+static void the_factors_shrink_by_example(void **state)
+{
+    enum { EXAMPLES = 7 };
+    static const char *const texts[] = {"mf:4,l2=0", "mf:4,l2=0.5"};
+    struct fixture f[2];
+    struct dp_model model[2];
+    for (int i = 0; i < 2; i++) {
+        struct dp_backend backend;
+        assert_int_equal(dp_backend_cpu(1, &backend, NULL), DP_OK);
+        assert_int_equal(dp_model_open(texts[i], &model[i], NULL), DP_OK);
+        fixture_open(&f[i], model[i].graph, backend, EXAMPLES, 0.7f, 3);
+        fixture_run(&f[i]);
+    }
+    assert_true(f[0].loss == f[1].loss);
+    for (int p = 0; p < 2; p++) { /* the lists and groups have the numbers of the factors' tables */
+        const struct dp_batch_list *list = &f[1].batch.list[p];
+        for (size_t k = 0; k < f[1].floats[p]; k++) {
+            double entries = 0;
+            for (uint32_t e = 0; e < EXAMPLES; e++)
+                if (list->slots[e] == k / 4)
+                    entries += (double)list->values[e] * (double)list->values[e];
+            near(&f[1], "l2", texts[1], (double)f[1].gradients[p][k] - (double)f[0].gradients[p][k],
+                 0.5 * entries / EXAMPLES * (double)f[1].weights[p][k], 1e-6);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        fixture_close(&f[i]);
+        dp_model_close(&model[i]);
+    }
+}
+
 /* Logits of 1e4: e^x would overflow f32 and f64. */
 static void huge_logits_stay_finite(void **state)
 {
@@ -390,9 +422,8 @@ static void huge_logits_stay_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_agree_with_float64),
-        cmocka_unit_test(models_agree_with_float64),
-        cmocka_unit_test(every_model_agrees_with_float64),
+        cmocka_unit_test(operations_agree_with_float64),   cmocka_unit_test(models_agree_with_float64),
+        cmocka_unit_test(every_model_agrees_with_float64), cmocka_unit_test(the_factors_shrink_by_example),
         cmocka_unit_test(huge_logits_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,7 @@ static void columns_are_left_out(void **state)
     assert_true(schema->column[0].kind == DP_COLUMN_ID && schema->column[2].kind == DP_COLUMN_IGNORED &&
                 schema->column[4].kind == DP_COLUMN_IGNORED);
     options = options_of(DP_FORM_SPARSE);
+    options.standardize = true;
     options.like = schema;
     options.scored = options.keeps_ids = true;
     const struct dp_dataset *scored = open_text(options, "a,c,key\n3,Rome,\n5,Oslo,r\t2\n");
@@ -169,11 +170,13 @@ static void texts_of_missing_cells(void **state)
     const struct dp_dataset *texts = formats_open(&options);
     formats_same(texts, plain, 0);
     options = options_of(DP_FORM_SPARSE);
+    options.standardize = true;
     options.like = dp_dataset_schema(plain);
     const struct dp_dataset *a = open_text(options, "y,a,c\n1,,\n0,3,\n");
     options.like = dp_dataset_schema(texts);
     formats_same(open_text(options, "y,a,c\n1,n.a.,?\n0,3,?\n"), a, 0);
     options.like = NULL;
+    options.standardize = false;
     options.missing = "?";
     formats_refused(options, "y,a\n1,2\n?,2\n", 3, DP_DATA, "column 'y': expected a label");
 }

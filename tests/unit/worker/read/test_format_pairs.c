@@ -95,6 +95,27 @@ static void count_epoch(const struct dp_dataset *dataset, uint32_t epoch, struct
     }
 }
 
+/* User 2 has all items, and user 1 all that are left then. */
+static void users_with_all_items_are_left_out(void **state)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    char text[4096];
+    struct dp_understood said;
+    uint32_t pairs = pairs_text(text, sizeof text);
+    size_t len = strlen(text);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "1 %u\n2 %u\n", 100 + 3 * i, 100 + 3 * i);
+    (void)snprintf(text + len, sizeof text - len, "1 1\n2 1\n2 2\n");
+    options.path = write_text("full", text);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct counts all = {0};
+    assert_int_equal(dp_dataset_examples(dataset), 4 * pairs);
+    count_epoch(dataset, 0, &all); /* fails at a user or an item of theirs */
+    dp_dataset_understood(dataset, &options, &said);
+    assert_int_equal(said.notes, 1);
+    assert_non_null(strstr(said.note[0], "all items are left out, as none can be sampled for them: 2"));
+}
+
 static void each_pair_and_its_sampled_items(void **state)
 {
     enum { EPOCHS = 600 };
@@ -223,7 +244,7 @@ static void bad_files_are_refused(void **state)
         {"a,b\nc d\n", 2, "expected the id of an item, an integer from 0 or a name, found ''"},
         {"\ta\t3\n", 1, "expected the id of a user, an integer from 0 or a name, found ''"},
         {"#\n\n", 0, "holds no pairs"},
-        {"1 2\n4 2\n\n1 3\n4 4\n1 4\n4 4\n", 6, "user 1 has all 3 items"},
+        {"1 2\n4 2\n\n1 4\n4 4\n", 5, "user 4 has all 2 items, as has each other user"},
         {"", 0, "is empty"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -356,10 +377,15 @@ static void bad_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(each_pair_and_its_sampled_items), FILES_TEST(sampling_hangs_on_the_numbers),
-        FILES_TEST(lists_are_kept_together),         FILES_TEST(scored_pairs_are_not_joined_by_others),
-        FILES_TEST(bad_files_are_refused),           FILES_TEST(ratings_are_pairs),
-        FILES_TEST(what_is_no_pairs_is_refused),     FILES_TEST(words_may_be_numbers),
+        FILES_TEST(users_with_all_items_are_left_out),
+        FILES_TEST(each_pair_and_its_sampled_items),
+        FILES_TEST(sampling_hangs_on_the_numbers),
+        FILES_TEST(lists_are_kept_together),
+        FILES_TEST(scored_pairs_are_not_joined_by_others),
+        FILES_TEST(bad_files_are_refused),
+        FILES_TEST(ratings_are_pairs),
+        FILES_TEST(what_is_no_pairs_is_refused),
+        FILES_TEST(words_may_be_numbers),
         FILES_TEST(bad_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
