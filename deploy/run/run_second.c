@@ -136,11 +136,24 @@ static enum dp_status check_meant(const struct dp_second *second, const struct d
         "--fresh; to keep it, name another --dir");
 }
 
+/* Other flags than those of the run that was interrupted are most likely forgotten ones. */
+static void tell_resume(const struct dp_folder *folder, const struct dp_cluster *earlier)
+{
+    char resume[COMMAND_BYTES], place[DP_RUN_PLACE_BYTES];
+    const struct dp_run_place at = dp_run_place(folder, earlier);
+    dp_run_resume_command(folder, resume, sizeof resume);
+    dp_run_place_text(&at, earlier, place);
+    (void)fprintf(stderr, "downpour: the earlier run there is not finished (%s): '%s' finishes it\n", place,
+                  resume);
+}
+
 enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
                               struct dp_cluster *cluster, struct dp_error *err)
 {
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
     enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    if (st != DP_OK && !second->continues && state.known && !state.finished)
+        tell_resume(second->folder, earlier);
     if (st == DP_OK)
         st = check_stores(second, earlier, &state, err);
     if (st == DP_OK && !second->restores)

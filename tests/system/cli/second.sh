@@ -188,6 +188,8 @@ for delay in 0.05 0.2 0.4; do
     gone
     expect 0 "is not finished" "$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
 done
+expect 2 "use --servers 1" "${train[@]}" --servers 2
+said "earlier run there is not finished .*: 'downpour run --dir $dir/run --resume' finishes it"
 expect 0 "Report:" "${train[@]}" --fresh --epochs 1
 [ "$(cd "$dir/run" && echo *)" = "cache cluster.conf current lock log report.json runs store" ] || fail "left: $(ls "$dir/run")"
 [ "$(ls "$dir/run/runs" | wc -l)" = 1 ] && grep -q "first_epoch = 0;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
