@@ -174,6 +174,20 @@ static const char *passed_name(const struct dp_compare_job *job, const char *fla
     return left_out || !dp_compare_is_of_run(flag) ? NULL : flag;
 }
 
+/* As a person writes it: a suboption "--inject pace" is --inject pace=VALUE. value: NULL: a switch. */
+static void add_flag(struct args *args, const char *name, const char *value)
+{
+    const char *space = strchr(name, ' ');
+    char flag[64], text[DP_PATH_MAX + 64];
+    (void)snprintf(flag, sizeof flag, "%.*s", (int)strcspn(name, " "), name);
+    (void)snprintf(text, sizeof text, "%s=%.*s", space ? space + 1 : "", DP_PATH_MAX, value ? value : "");
+    const char *kept[2] = {space ? dp_options_keep(flag) : name, space ? dp_options_keep(text) : value};
+    if (kept[0])
+        add(args, kept[0]);
+    if (kept[1])
+        add(args, kept[1]);
+}
+
 /* Those of the flags, and of the mode's own, that a run takes as they were given. */
 static void add_given(const struct dp_compare_job *job, struct args *args)
 {
@@ -185,9 +199,7 @@ static void add_given(const struct dp_compare_job *job, struct args *args)
         const char *name = option->name && values[i] ? passed_name(job, option->name) : NULL;
         if (!name)
             continue;
-        add(args, name);
-        if (option->argument)
-            add(args, values[i]);
+        add_flag(args, name, option->argument ? values[i] : NULL);
     }
 }
 
@@ -229,8 +241,8 @@ static enum dp_status run_servers(struct dp_compare_job *job, const char *progra
     if (!job->mode->prefetch)
         add(&args, "--no-overlap");
     if (job->is_try)
-        add_all(&args, "--validation share", DP_COMPARE_TRY_SHARE, "--score", "validation", "--keep", "last",
-                NULL);
+        add_all(&args, "--validation", "share=" DP_COMPARE_TRY_SHARE, "--score", "validation", "--keep",
+                "last", NULL);
     return run_child(job, &args, "run", why, err);
 }
 

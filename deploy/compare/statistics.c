@@ -10,7 +10,8 @@
 #define DIGITS_MAX   8
 #define SMALL        0.01 /* below, three digits of a metric that count */
 #define SMALL_DIGITS 12
-#define EDGE         1e-6 /* of a share whose test set is not known */
+#define WIDE         1000.0 /* times the mean: the interval of a few values that are all noise */
+#define EDGE         1e-6   /* of a share whose test set is not known */
 
 /* ---- distributions */
 
@@ -273,6 +274,10 @@ const char *dp_compare_interval_text(const struct dp_interval *interval, int dig
         (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "-");
     else if (!isfinite(interval->low) || !isfinite(interval->high))
         (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "%s", dp_page_number(interval->mean, digits, mean));
+    else if (interval->high >
+             WIDE * fabs(interval->mean)) /* it says little: digits behind the point say nothing */
+        (void)snprintf(out, DP_COMPARE_INTERVAL_BYTES, "%s [%.2g, %.2g]",
+                       dp_page_number(interval->mean, digits, mean), interval->low, interval->high);
     else
         (void)snprintf(
             out, DP_COMPARE_INTERVAL_BYTES, "%s [%s, %s]", dp_page_number(interval->mean, digits, mean),
@@ -304,7 +309,8 @@ int dp_compare_digits(enum dp_comparison_quantity quantity, double value)
     double size = fabs(value);
     if (quantity == DP_QUANTITY_EXAMPLES_TO || quantity == DP_QUANTITY_EXAMPLES_S)
         return -1;
-    if (quantity != DP_QUANTITY_METRIC && quantity != DP_QUANTITY_LOSS)
+    if (quantity != DP_QUANTITY_METRIC && quantity != DP_QUANTITY_LOSS &&
+        (size >= 0.1 || size == 0 || isnan(size)))
         return size >= 100 ? 1 : 2;
     if (size >= 10)
         return size >= 1000 ? -1 : 2;

@@ -136,8 +136,9 @@ def run(words):
     if exceptions(where).get("exit"):
         leave_failure(where, exceptions(where))
     for name in ("pace", "jitter", "straggler"):
-        if "--inject " + name in words:
-            asked[name] = flag(words, "--inject " + name)
+        given = [word for word in words if word.startswith(name + "=")]
+        if given:
+            asked[name] = given[0].split("=", 1)[1]
     leave_samples(where + "/samples.json", where)
     return leave_report(where + "/report.json", where, asked, False)
 

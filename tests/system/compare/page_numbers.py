@@ -21,7 +21,8 @@ def digits(quantity, value):
         size = abs(value)
         return -1 if size >= 1000 else 2 if size >= 10 else 4 if size >= 0.01 or size == 0 else min(12, 2 - math.floor(math.log10(size)))
     if quantity in ("seconds_to_target", "seconds", "minibatches_per_s"):
-        return 1 if abs(value) >= 100 else 2
+        size = abs(value)
+        return 1 if size >= 100 else 2 if size >= 0.1 or size == 0 else min(12, 2 - math.floor(math.log10(size)))
     return -1
 
 
@@ -32,6 +33,8 @@ def interval(one, digits):
     mean = number(one["mean"], digits)
     if not is_number(one.get("low")) or not is_number(one.get("high")):
         return mean
+    if one["high"] > 1000 * abs(one["mean"]):
+        return f"{mean} [{one['low']:.2g}, {one['high']:.2g}]"
     return f"{mean} [{number(one['low'], digits)}, {number(one['high'], digits)}]"
 
 

@@ -161,7 +161,7 @@ def rates_are_tried_on_what_no_run_is_scored_on(bed):
               [[0.00033, 0.001, 0.003], [], [0.00033, 0.001, 0.003]])
     bed.check("the rate of its own", report["modes"][1]["rate"], 0.5)
     tried, ran = words_of(where, "grid/async/0.001-seed-1001"), words_of(where, "runs/async/seed-1")
-    for flag, in_try, in_run in (("--validation share", "0.2", None), ("--keep", "last", None), ("--test", None, None)):
+    for flag, in_try, in_run in (("--validation", "share=0.2", None), ("--keep", "last", None), ("--test", None, None)):
         bed.check(flag, [words[words.index(flag) + 1] if flag in words else None for words in (tried, ran)], [in_try, in_run])
     bed.check("what is scored", (tried[tried.index("--score") + 1], ran[ran.index("--score") + 1].endswith("digits.test.libsvm.gz")),
               ("validation", True))

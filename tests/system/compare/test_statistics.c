@@ -75,6 +75,20 @@ static void an_interval_is_of_student(void **state)
 }
 
 /* Three equal accuracies on 360 test examples: 1.96 standard errors of a logit are 1.96 / sqrt(360 * 0.9 * 0.1). */
+/* Planted: two digits for all times. */
+static void an_interval_of_noise_shows_its_size(void **state)
+{
+    char text[DP_COMPARE_INTERVAL_BYTES];
+    const struct dp_interval noise = {.n = 2, .mean = 0.0003, .low = 1e-9, .high = 182372470.92},
+                             some = {.n = 2, .mean = 0.03, .low = 0.025, .high = 0.0375};
+    const enum dp_comparison_quantity seconds = DP_QUANTITY_SECONDS_TO;
+    assert_string_equal(dp_compare_interval_text(&noise, dp_compare_digits(seconds, noise.mean), text),
+                        "0.000300 [1e-09, 1.8e+08]");
+    assert_string_equal(dp_compare_interval_text(&some, dp_compare_digits(seconds, some.mean), text),
+                        "0.0300 [0.0250, 0.0375]");
+    assert_int_equal(dp_compare_digits(seconds, 0.5), 2);
+}
+
 static void an_interval_is_not_narrower_than_the_test_set(void **state)
 {
     static const double end[] = {0.9}, all[] = {1.0};
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(power_is_of_noncentral_t),
         cmocka_unit_test(counts_are_compared_exactly),
         cmocka_unit_test(an_interval_is_of_student),
+        cmocka_unit_test(an_interval_of_noise_shows_its_size),
         cmocka_unit_test(an_interval_is_not_narrower_than_the_test_set),
         cmocka_unit_test(a_target_is_reached_between_two_samples),
         cmocka_unit_test(what_is_no_comparison_is_refused),
