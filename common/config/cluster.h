@@ -78,6 +78,7 @@ struct dp_cluster_data {
     uint32_t negatives;      /* pairs: items, or words, sampled for each */
     uint32_t window;         /* text as pairs: how far a near word may be away */
     enum dp_word_rule words; /* text as pairs: how it is cut into words */
+    double subsample;        /* text: words of at least about this share are dropped at random; 0: none */
     uint32_t min_count;      /* text as pairs: words that occur less often are left out */
     char label[128];         /* csv: the name of its column */
     char user[128], item[128], rating[128], time[128]; /* pairs: columns, by name or number from 1 */

@@ -133,6 +133,7 @@ static const struct dp_field data[] = {
     TEXT(dp_cluster_data, encoding, sizeof((struct dp_cluster_data *)0)->encoding - 1),
     NAMES(dp_cluster_data, words, words),
     INTEGER(dp_cluster_data, min_count, DP_FIELD_U32, 1, UINT32_MAX),
+    REAL(dp_cluster_data, subsample, 0, 1),
     TEXT(dp_cluster_data, label, sizeof((struct dp_cluster_data *)0)->label - 1),
     TEXT(dp_cluster_data, user, sizeof((struct dp_cluster_data *)0)->user - 1),
     TEXT(dp_cluster_data, item, sizeof((struct dp_cluster_data *)0)->item - 1),

@@ -53,9 +53,10 @@ static const struct dp_option options[] = {
      "passes over the training data; default: by model and size\n0: 1 to 100, chosen from the model and "
      "the size of the data"},
     {"--batch", "N", "training.batch",
-     "examples per minibatch; default 0: 128, or fewer for little data\n(at least 4) for less than 4,096 "
+     "examples per minibatch; default 0: 128 (skipgram: 4096 words), or fewer for little data\n(at least 4) "
+     "for less than 4,096 "
      "examples"},
-    {"--rate", "X", "training.rate", "learning rate; default 0.001, for mf 0.01"},
+    {"--rate", "X", "training.rate", "learning rate; default 0.001, for mf and skipgram 0.01"},
     {"--rate warmup", "N", "training.warmup_steps",
      "minibatches (of all workers) over which the rate rises to its value; default 0"},
     {"--rate decay", "KIND", "training.decay",
@@ -134,6 +135,10 @@ static const struct dp_option options[] = {
      "plain: bytes between blanks, as they are"},
     {"--min-count", "N", "data.min_count",
      "text for skipgram: leave out words that occur less often; default 5"},
+    {"--subsample", "T", "data.subsample",
+     "text for skipgram: drop words at random that are more than this share of the text, the more frequent "
+     "the "
+     "more often; default 0.001\n0: none"},
     {"--categories", "NAMES", "data.categories",
      "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
     {"--missing", "TEXTS", "data.missing",
@@ -145,7 +150,8 @@ static const struct dp_option options[] = {
      "CSV: columns of the first training file that a further file lacks; empty: empty cells; default refuse"},
     {"--hash-bits", "N", "data.hash_bits", "CSV, Criteo: hash categories to this many bits; default 63"},
     {"--top-k", "K", "training.top_k", "pairs: report recall@K and NDCG@K among all items; default 20"},
-    {"--negatives", "N", "data.negatives", "pairs and text: items (words) sampled for each pair; default 4"},
+    {"--negatives", "N", "data.negatives",
+     "pairs and text: items (words) sampled for each pair (near word); default 4"},
     {"--cache", "DIR", "data.cache",
      "directory for decoded data files, which the next start reuses; default DIR/cache of --dir"},
     {"--index-base", "0|1", "data.index_base", "libsvm text: number of the first feature; default 1"},

@@ -34,7 +34,7 @@ static const struct {
     {"csv", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},
     {"csv", DP_FORM_FIELDS, DP_LABELS_ANY, 1, 1, ALONE, true},
     {"csv", DP_FORM_DENSE, DP_LABELS_ANY, 2, 0, ALONE, false},
-    {"text", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"text", DP_FORM_WORDS, DP_LABELS_NONE, 0, 0, ALONE, false},
     {"text", DP_FORM_WINDOWS, DP_LABELS_CLASS, 0, 3, ALONE, false},
     {"libsvm", DP_FORM_DENSE, DP_LABELS_ANY, 4, 0, ALONE, false},
     {"libsvm", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},

@@ -227,6 +227,30 @@ static void interactions_back(struct run *run)
                            run->add);
 }
 
+static void near(struct run *run)
+{
+    const struct dp_entries *e = entries_of(run, 0);
+    float *x = drawn(run, matrix(run)), *p = drawn(run, (size_t)e->distinct * run->width);
+    float *saved = result(run, e->count);
+    OPS->near(SELF, e, x, p, run->width, saved, result(run, run->examples));
+}
+
+static void near_back_x(struct run *run)
+{
+    const struct dp_entries *e = entries_of(run, 0);
+    float *p = drawn(run, (size_t)e->distinct * run->width), *saved = drawn(run, e->count);
+    float *dout = drawn(run, run->examples);
+    OPS->near_back_x(SELF, e, p, saved, dout, run->width, result(run, matrix(run)), run->add);
+}
+
+static void near_back_p(struct run *run)
+{
+    const struct dp_entries *e = entries_of(run, 0);
+    float *x = drawn(run, matrix(run)), *saved = drawn(run, e->count), *dout = drawn(run, run->examples);
+    OPS->near_back_p(SELF, e, x, saved, dout, run->width, result(run, (size_t)e->distinct * run->width),
+                     run->add);
+}
+
 static void matmul(struct run *run)
 {
     uint32_t k = run->width + 3;
@@ -374,6 +398,12 @@ static void squared_loss(struct run *run)
     OPS->squared_loss(SELF, x, labels, run->examples, loss, result(run, run->examples));
 }
 
+static void mean_loss(struct run *run)
+{
+    float *x = drawn(run, run->examples), *loss = result(run, 1);
+    OPS->mean_loss(SELF, x, run->examples, loss, result(run, run->examples));
+}
+
 static void bpr_loss(struct run *run)
 {
     float *x = drawn(run, run->examples), *y = drawn(run, run->examples), *dx = result(run, run->examples);
@@ -396,6 +426,9 @@ static const struct {
     {"gather_back", gather_back, true, SUM},
     {"interactions", interactions, false, SUM},
     {"interactions_back", interactions_back, true, SUM},
+    {"near", near, false, SUM},
+    {"near_back_x", near_back_x, true, SUM},
+    {"near_back_p", near_back_p, true, SUM},
     {"matmul", matmul, false, SUM},
     {"matmul_back_x", matmul_back_x, true, SUM},
     {"matmul_back_p", matmul_back_p, true, SUM},
@@ -420,6 +453,7 @@ static const struct {
     {"softmax_loss", softmax_loss, false, FEW},
     {"logistic_loss", logistic_loss, false, FEW},
     {"squared_loss", squared_loss, false, FEW},
+    {"mean_loss", mean_loss, false, FEW},
     {"bpr_loss", bpr_loss, false, FEW},
 };
 

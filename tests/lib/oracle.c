@@ -119,6 +119,24 @@ static struct dual pair(const struct run *run, const struct dp_node *node, uint3
     return sum;
 }
 
+static struct dual near_sum(const struct run *run, const struct dp_node *node, uint32_t i)
+{
+    const struct dp_batch_list *list = &run->batch->list[node->list];
+    uint32_t width = dp_graph_parameter(run->graph, node->parameter)->width;
+    struct dual sum = {0, 0};
+    for (uint32_t j = list->offsets[i]; j < list->offsets[i + 1]; j++) {
+        double value = (double)list->values[j];
+        struct dual dot = {0, 0};
+        for (uint32_t c = 0; c < width; c++)
+            dot = plus(dot, times(of_input(run, node, 0, i, c),
+                                  weight(run, node->parameter, (size_t)list->slots[j] * width + c)));
+        struct dual wrong = times(constant(value > 0 ? -1 : 1), dot);
+        double softplus = wrong.v > 0 ? wrong.v + log1p(exp(-wrong.v)) : log1p(exp(wrong.v));
+        sum = plus(sum, times(constant(fabs(value)), (struct dual){softplus, sigmoid(wrong).v * wrong.d}));
+    }
+    return sum;
+}
+
 static struct dual element(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
 {
     switch (node->op) {
@@ -157,6 +175,8 @@ static struct dual element(const struct run *run, const struct dp_node *node, ui
         return concat(run, node, i, c);
     case DP_OP_PAIRS:
         return pair(run, node, i, c);
+    case DP_OP_NEAR:
+        return near_sum(run, node, i);
     default:
         abort();
     }
@@ -169,6 +189,8 @@ static struct dual loss_of(const struct run *run, const struct dp_node *node, ui
     double y = (double)run->batch->labels[i];
     if (node->op == DP_OP_SQUARED_LOSS)
         return times(plus(x[0], constant(-y)), plus(x[0], constant(-y)));
+    if (node->op == DP_OP_MEAN_LOSS)
+        return x[0];
     if (node->op == DP_OP_BPR_LOSS) {
         struct dual below = plus(run->values[node->input[1]][i], times(constant(-1), x[0]));
         double softplus = below.v > 0 ? below.v + log1p(exp(-below.v)) : log1p(exp(below.v));

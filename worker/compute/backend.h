@@ -48,7 +48,7 @@ struct dp_column_copy {
 
 /* The version of this header's meaning, for backends that are loaded (plugin.h): raise it with any change
  * that the sizes of its structs do not show. */
-#define DP_BACKEND_VERSION 2u
+#define DP_BACKEND_VERSION 3u
 
 enum dp_stage { DP_STAGE_IN, DP_STAGE_COMPUTE, DP_STAGE_OUT, DP_STAGE_END };
 
@@ -134,6 +134,13 @@ struct dp_backend_ops {
                   float *out);
     void (*pairs_back)(void *self, const float *x, const float *dout, uint32_t examples, uint32_t vectors,
                        uint32_t width, float *dx, bool add);
+    /* out [examples]; saved [entries]: the derivative of each entry's part by its product. */
+    void (*near)(void *self, const struct dp_entries *e, const float *x, const float *p, uint32_t width,
+                 float *saved, float *out);
+    void (*near_back_x)(void *self, const struct dp_entries *e, const float *p, const float *saved,
+                        const float *dout, uint32_t width, float *dx, bool add);
+    void (*near_back_p)(void *self, const struct dp_entries *e, const float *x, const float *saved,
+                        const float *dout, uint32_t width, float *dp, bool add);
     /* dx = dout, or dx += dout: the gradient of every operand of a sum */
     void (*copy_back)(void *self, const float *dout, size_t n, float *dx, bool add);
     /* Losses: *loss is the mean (device scalar, f32, summed in f64); dx is set to d loss / d x, and may be
@@ -144,6 +151,7 @@ struct dp_backend_ops {
                           float *dx);
     void (*squared_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
                          float *dx);
+    void (*mean_loss)(void *self, const float *x, uint32_t examples, float *loss, float *dx);
     void (*bpr_loss)(void *self, const float *x, const float *y, uint32_t examples, float *loss, float *dx,
                      float *dy);
 };

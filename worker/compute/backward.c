@@ -51,6 +51,21 @@ static void backward_rows(struct dp_program *program, int at, const struct dp_no
         ops->gather_sum_back(self, e, dout, width, node->op == DP_OP_GATHER_MEAN, dp, add);
 }
 
+static void backward_near(struct dp_program *program, int at, const struct dp_node *node, const float *dout)
+{
+    const struct dp_backend_ops *ops = program->backend.ops;
+    const struct dp_entries *e = &program->entries[node->list];
+    const float *saved = program->plan.nodes[at].saved;
+    uint32_t width = dp_graph_parameter(program->graph, node->parameter)->width;
+    float *dx = gradient_of(program, node, 0);
+    ops->near_back_p(program->backend.self, e, dp_value_of(program, node->input[0]), saved, dout, width,
+                     program->gradients[node->parameter],
+                     once_more(&program->parameter_written[node->parameter]));
+    if (dx)
+        ops->near_back_x(program->backend.self, e, program->weights[node->parameter], saved, dout, width, dx,
+                         adds_to(program, node, 0));
+}
+
 static void backward_matmul(struct dp_program *program, const struct dp_node *node, const float *dout)
 {
     const struct dp_backend *backend = &program->backend;
@@ -197,9 +212,13 @@ void dp_backward_node(struct dp_program *program, int at)
                                  adds_to(program, node, 0));
         break;
     }
+    case DP_OP_NEAR:
+        backward_near(program, at, node, dout);
+        break;
     case DP_OP_SOFTMAX_LOSS:
     case DP_OP_LOGISTIC_LOSS:
     case DP_OP_SQUARED_LOSS:
+    case DP_OP_MEAN_LOSS:
     case DP_OP_BPR_LOSS:
     case DP_OPS:
         DP_ASSERT(node->op < DP_OP_SOFTMAX_LOSS); /* a loss only ends a graph */

@@ -49,6 +49,8 @@ static void forward_loss(struct dp_program *program, const struct dp_node *node)
         ops->logistic_loss(self, x, program->labels, program->examples, loss, dx);
     else if (node->op == DP_OP_SQUARED_LOSS)
         ops->squared_loss(self, x, program->labels, program->examples, loss, dx);
+    else if (node->op == DP_OP_MEAN_LOSS)
+        ops->mean_loss(self, x, program->examples, loss, dx);
     else
         ops->bpr_loss(self, x, dp_value_of(program, node->input[1]), program->examples, loss, dx,
                       program->plan.nodes[node->input[1]].gradient);
@@ -124,9 +126,14 @@ void dp_forward_node(struct dp_program *program, int at)
     case DP_OP_PAIRS:
         ops->pairs(self, x, examples, node->from, x_width / node->from, out);
         break;
+    case DP_OP_NEAR:
+        ops->near(self, &program->entries[node->list], x, program->weights[node->parameter], x_width,
+                  program->plan.nodes[at].saved, out);
+        break;
     case DP_OP_SOFTMAX_LOSS:
     case DP_OP_LOGISTIC_LOSS:
     case DP_OP_SQUARED_LOSS:
+    case DP_OP_MEAN_LOSS:
     case DP_OP_BPR_LOSS:
         forward_loss(program, node);
         break;

@@ -23,9 +23,11 @@ static const char *const op_names[DP_OPS] = {
     [DP_OP_DOT] = "dot",
     [DP_OP_CONCAT] = "concat",
     [DP_OP_PAIRS] = "pairs",
+    [DP_OP_NEAR] = "near",
     [DP_OP_SOFTMAX_LOSS] = "softmax loss",
     [DP_OP_LOGISTIC_LOSS] = "logistic loss",
     [DP_OP_SQUARED_LOSS] = "squared loss",
+    [DP_OP_MEAN_LOSS] = "mean loss",
     [DP_OP_BPR_LOSS] = "bpr loss",
 };
 

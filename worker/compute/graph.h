@@ -39,9 +39,13 @@ enum dp_op {
     DP_OP_CONCAT,   /* the columns of up to 32, one after the other     [B, sum of widths] */
     DP_OP_PAIRS, /* X as n vectors of width / n: the products x_a . x_b of all pairs a < b, (0,1), (0,2), ...
                            (1,2), ... (DLRM: Naumov et al. 2019)            [B, n (n - 1) / 2] */
+    DP_OP_NEAR, /* over the entries j of example i in a list: the sum of |v| log(1 + e^(-sign(v) X[i] . P[slot[j]])), v =
+                           value[j]: above 0 for rows that belong to it, below for sampled ones (negative sampling,
+                           Mikolov et al. 2013)                             [B, 1] */
     DP_OP_SOFTMAX_LOSS, /* logits [B, C], class labels; mean over examples of -log softmax[label]    [1, 1] */
     DP_OP_LOGISTIC_LOSS, /* logit [B, 1], labels 0 .. 1; mean of log(1 + e^x) - y x                  [1, 1] */
     DP_OP_SQUARED_LOSS,  /* X [B, 1], labels; mean of (x - y)^2                                      [1, 1] */
+    DP_OP_MEAN_LOSS,     /* X [B, 1], no labels: its mean                                            [1, 1] */
     DP_OP_BPR_LOSS,      /* X, Y [B, 1], no labels; mean of log(1 + e^(y - x)): ranks x above y (Rendle 2009)
                             [1, 1] */
     DP_OPS
@@ -120,6 +124,8 @@ int dp_graph_multiply(struct dp_graph *graph, int x, int y);
 int dp_graph_dot(struct dp_graph *graph, int x, int y);
 int dp_graph_concat(struct dp_graph *graph, const int *x, int count); /* 1 .. DP_NODE_INPUTS_MAX */
 int dp_graph_pairs(struct dp_graph *graph, int x, uint32_t vectors);  /* 2 or more, of equal width */
+/* x has the width of the parameter, whose group the list's keys are of. */
+int dp_graph_near(struct dp_graph *graph, int x, int sparse_parameter, int list);
 /* Declares the loss, the last operation of a graph. `x` is also the output of predict (logits or value). */
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x);
 /* The same with two inputs; predict outputs x. */

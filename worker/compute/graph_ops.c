@@ -240,11 +240,27 @@ int dp_graph_pairs(struct dp_graph *graph, int x, uint32_t vectors)
     return append_one(graph, node, x);
 }
 
+int dp_graph_near(struct dp_graph *graph, int x, int sparse_parameter, int list)
+{
+    if (!may_add_one(graph, DP_OP_NEAR, x))
+        return 0;
+    const struct dp_parameter *p = parameter_for(graph, sparse_parameter, true);
+    DP_ASSERT(list >= 0 && list < graph->list_count && graph->lists[list].group == p->group);
+    if (graph->nodes[x].width != p->width)
+        return DP_GRAPH_REFUSE(graph, "near: x [B, %" PRIu32 "] and rows of %" PRIu32 " do not fit",
+                               graph->nodes[x].width, p->width);
+    struct dp_node node = node_of(DP_OP_NEAR, 1);
+    node.parameter = sparse_parameter;
+    node.list = list;
+    return append_one(graph, node, x);
+}
+
 /* ---- losses */
 
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
 {
-    DP_ASSERT(op == DP_OP_SOFTMAX_LOSS || op == DP_OP_LOGISTIC_LOSS || op == DP_OP_SQUARED_LOSS);
+    DP_ASSERT(op == DP_OP_SOFTMAX_LOSS || op == DP_OP_LOGISTIC_LOSS || op == DP_OP_SQUARED_LOSS ||
+              op == DP_OP_MEAN_LOSS);
     if (!may_add_one(graph, op, x))
         return;
     uint32_t width = graph->nodes[x].width;

@@ -174,6 +174,8 @@ enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, c
             add_binary(metrics, (double)x[0], labels[i] == 1);
         } else if (metrics->labels == DP_LABELS_CLASS) {
             add_class(metrics, x, (uint32_t)labels[i]);
+        } else if (metrics->labels == DP_LABELS_NONE) {
+            metrics->loss_sum += (double)x[0];
         } else if (metrics->lists == 0) { /* otherwise the loss is BPR's over whole lists */
             double off = (double)x[0] - (double)labels[i];
             metrics->loss_sum += off * off;

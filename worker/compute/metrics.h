@@ -1,4 +1,5 @@
 /* Metrics: the quality of a model's outputs on labelled data, mergeable over parts of a data set.
+ *     none: the mean of the outputs, which are losses
  *     binary: logloss, accuracy (logit > 0), exact AUC (area under ROC; ties count half)
  *     class:  cross-entropy, accuracy (argmax)        regression: mean squared error, RMSE
  *     ranked: HR@10 and NDCG@10 of lists that have one example labelled 1, as in He et al. 2017 (Neural

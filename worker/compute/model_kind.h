@@ -18,7 +18,6 @@
 struct dp_model {
     struct dp_graph *graph;
     enum dp_data_form form; /* of its data */
-    bool words;             /* DP_FORM_PAIRS: of a text's words, not of users and items */
     bool rated;             /* DP_FORM_PAIRS: labels are the ratings of pairs, and nothing is sampled */
     uint32_t width;         /* columns */
     uint32_t fields;        /* categories or tokens */

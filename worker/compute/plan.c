@@ -108,6 +108,8 @@ static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struc
         if (node->op == DP_OP_INTERACTIONS)
             plan->nodes[i].saved =
                 take_floats(arena, worst->examples, dp_graph_parameter(graph, node->parameter)->width);
+        if (node->op == DP_OP_NEAR)
+            plan->nodes[i].saved = take_floats(arena, worst->list[node->list].entries, 1);
         lay_out_gradient(plan, arena, graph, i, alone, worst);
     }
 }

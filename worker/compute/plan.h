@@ -34,7 +34,8 @@ struct dp_plan {
     struct {
         float *value;    /* [examples, width]; NULL for the loss and for an input in host memory */
         float *gradient; /* NULL without needs_gradient */
-        float *saved;    /* INTERACTIONS: the sums of its rows, [examples, P.width], for the backward pass */
+        float *saved;    /* INTERACTIONS: the sums of its rows, [examples, P.width], for the backward pass.
+                      * NEAR: [entries of its list] */
         bool needs_gradient;
     } nodes[DP_GRAPH_NODES_MAX];
     bool has_dense;     /* the graph reads a batch's columns */

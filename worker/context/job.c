@@ -208,7 +208,6 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .labels = job->model.labels,
         .classes = job->model.classes,
         .form = job->model.form,
-        .words = job->model.words,
         .columns_path = cluster->data.by_columns && cluster->data.columns[0] ? cluster->data.columns : NULL,
         .new_ignored = cluster->data.new_columns == DP_UNMATCHED_ACCEPT,
         .missing_empty = cluster->data.missing_columns == DP_UNMATCHED_ACCEPT,
@@ -217,6 +216,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .fields = job->model.fields,
         .negatives = cluster->data.negatives,
         .window = cluster->data.window,
+        .subsample = shuffle ? cluster->data.subsample : 0,
         .word_rule = cluster->data.words,
         .min_count = shuffle ? cluster->data.min_count : 1, /* of the training file */
         .label = cluster->data.label[0] ? cluster->data.label : NULL,

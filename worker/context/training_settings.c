@@ -39,9 +39,10 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_training_se
 /* Runs of older builds had words as they are, and no such line. */
 static int add_words(const struct dp_cluster_data *data, char *text, size_t size)
 {
-    if (data->words == DP_WORD_PLAIN && data->min_count <= 1)
+    if (data->words == DP_WORD_PLAIN && data->min_count <= 1 && data->subsample == 0)
         return 0;
-    return snprintf(text, size, "words %d, min_count %" PRIu32 "\n", (int)data->words, data->min_count);
+    return snprintf(text, size, "words %d, min_count %" PRIu32 ", subsample %.9g\n", (int)data->words,
+                    data->min_count, data->subsample);
 }
 
 static const char *or_none(const char *text)

@@ -160,7 +160,7 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     tell_settled(t);
-    if (t->job->model.labels != DP_LABELS_ANY)
+    if (t->job->model.labels != DP_LABELS_ANY && t->job->model.labels != DP_LABELS_NONE)
         tell_labels(t);
     tell_understood(t);
     st = dp_sets_judged(t->job, &sets, err);

@@ -19,7 +19,7 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Raise it when the layout of the file, or what a format decodes, changes. */
-#define VERSION     UINT64_C(8)
+#define VERSION     UINT64_C(9)
 #define SOURCES_MAX 4
 #define ARRAYS      7
 #define ALIGN       UINT64_C(64)
@@ -123,6 +123,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
                                 o->with_held};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
+    sum = sum_of(sum, &o->subsample, sizeof o->subsample);
     if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {
         const uint64_t held[] = {(uint64_t)o->holdout, o->held, o->held_test, o->seed};
         const double shares[] = {o->holdout_share, o->held_out};

@@ -444,11 +444,39 @@ enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **
     return dp_batch_reserve(&dataset->shape, out, err);
 }
 
+/* Examples are shuffled in runs of so many. Those at the end that make no complete run stay there. Words next to each
+ * other have the same near words, so a minibatch of runs needs fewer rows. */
+static uint64_t together(const struct dp_dataset *dataset)
+{
+    return dataset->options.form == DP_FORM_WORDS ? 64 : 1;
+}
+
+static void order_init(const struct dp_dataset *dataset, uint32_t epoch, struct dp_order *order)
+{
+    uint64_t runs = dataset->examples / together(dataset);
+    dp_order_init(order, runs ? runs : 1, dataset->options.seed, epoch);
+}
+
+static void shuffle_runs(const struct dp_dataset *dataset, const struct dp_order *order, uint64_t *at,
+                         uint32_t count)
+{
+    uint64_t each = together(dataset), run = UINT64_MAX, to = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (at[i] / each != run) {
+            run = at[i] / each;
+            to = run < dataset->examples / each ? dp_order_at(order, run) : run;
+        }
+        at[i] = to * each + at[i] % each;
+    }
+}
+
 /* Turns places in an epoch, whose order is made, into examples. */
 static void examples_at(const struct dp_dataset *dataset, const struct dp_order *order, uint64_t *at,
                         uint32_t count)
 {
-    if (dataset->options.shuffle)
+    if (dataset->options.shuffle && together(dataset) > 1)
+        shuffle_runs(dataset, order, at, count);
+    else if (dataset->options.shuffle)
         dp_order_each(order, at, count);
     if (dataset->options.held_out == 0)
         return;
@@ -461,7 +489,7 @@ uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch,
 {
     struct dp_order order;
     DP_ASSERT(at < dataset->examples);
-    dp_order_init(&order, dataset->examples, dataset->options.seed, epoch);
+    order_init(dataset, epoch, &order);
     examples_at(dataset, &order, &at, 1);
     return at;
 }
@@ -477,7 +505,7 @@ void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t 
               batch->width == dataset->shape.width);
     uint64_t *at = batch->scratch->order;
     struct dp_order order;
-    dp_order_init(&order, dataset->examples, o->seed, epoch);
+    order_init(dataset, epoch, &order);
     for (uint32_t i = 0; i < examples; i++)
         at[i] = first + i;
     examples_at(dataset, &order, at, examples);

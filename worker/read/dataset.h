@@ -29,6 +29,7 @@ enum dp_labels {
     DP_LABELS_ANY,    /* any finite number: regression */
     DP_LABELS_BINARY, /* {0, 1} or {-1, +1} in the file (not both -1 and 0); 0 or 1 in batches */
     DP_LABELS_CLASS,  /* integers 0 .. classes-1 */
+    DP_LABELS_NONE,   /* none: the model's output is each example's loss */
 };
 
 #define DP_LABEL_BASE_AUTO UINT32_MAX
@@ -56,15 +57,15 @@ struct dp_dataset_options {
     uint32_t width;      /* DP_FORM_DENSE: columns that the model takes; idx: pixels of an image */
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
     double scale;        /* multiplies every value; finite. 0: 1/255 for the pixels of idx, else 1 */
-    bool words;          /* PAIRS, when the format is detected: of a text's words, not of users and items */
     bool rated; /* PAIRS: labels are the ratings, nothing is sampled; with `scored` they may be missing */
     const char *negatives_path; /* pairs: the file of items that each pair's item is ranked among; or NULL */
     /* pairs: the columns, each by name or number from 1; NULL: by the header, or the first ones. */
     const char *roles[DP_PAIRS_ROLES];
-    uint32_t window;             /* text, PAIRS: the largest distance of a near word, in words */
-    enum dp_word_rule word_rule; /* text, PAIRS: how it is cut into words */
-    uint32_t min_count;          /* text, PAIRS: words that occur less often are left out */
-    uint32_t negatives;          /* PAIRS: items or words that are sampled for each pair */
+    uint32_t window;             /* WORDS: the largest distance of a near word, in words */
+    double subsample;            /* WORDS: frequent words are dropped at random (form.h); 0: none */
+    enum dp_word_rule word_rule; /* WORDS: how it is cut into words */
+    uint32_t min_count;          /* WORDS: words that occur less often are left out */
+    uint32_t negatives;          /* PAIRS: items sampled for each pair; WORDS: words sampled for each word */
     const char *label;           /* csv: name of the label's column */
     /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers. */
     const char *categories;

@@ -35,8 +35,6 @@ static bool may_be(const struct dp_format *format, const struct dp_dataset_optio
     if (format == &dp_format_tabular &&
         !(options->label && options->label[0])) /* no other format has a label column */
         return false;
-    if (options->form == DP_FORM_PAIRS && options->words != (format == &dp_format_text))
-        return false;
     return format->forms & 1u << options->form;
 }
 

@@ -77,6 +77,7 @@ enum dp_status dp_label_map(struct dp_label_rule *rule, float label, float *out,
     case DP_LABELS_CLASS:
         return map_class(rule, label, out, err);
     case DP_LABELS_ANY:
+    case DP_LABELS_NONE:
         break;
     }
     *out = label;

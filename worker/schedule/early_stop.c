@@ -26,7 +26,7 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels,
     switch (metric) {
     case DP_METRIC_LOGLOSS:
     case DP_METRIC_ACCURACY:
-        lacks = labels == DP_LABELS_ANY ? "has no classes" : NULL;
+        lacks = labels == DP_LABELS_ANY || labels == DP_LABELS_NONE ? "has no classes" : NULL;
         break;
     case DP_METRIC_AUC:
         lacks = labels != DP_LABELS_BINARY ? "does not have two classes" : NULL;

@@ -89,6 +89,8 @@ enum dp_status dp_baseline_figures(const struct dp_model *model, const struct dp
                                                           : 0;
     struct counts before = {0}, now = {0};
     *out = dp_figures_none(dp_dataset_examples(evaluated));
+    if (model->labels == DP_LABELS_NONE)
+        return DP_OK;
     if (model->form == DP_FORM_TRIPLES) {
         out->loss = log(2);
         return DP_OK;

@@ -8,10 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Whether the model is one of users and items. Words are pairs too, but are not ranked. */
+/* Whether the model is one of users and items. */
 static bool recommends(const struct dp_job *job)
 {
-    return (job->model.form == DP_FORM_PAIRS && !job->model.words) || job->model.form == DP_FORM_TRIPLES;
+    return job->model.form == DP_FORM_PAIRS || job->model.form == DP_FORM_TRIPLES;
 }
 
 static void log_ranked(const struct dp_job *job, const struct dp_rank_set *set, const char *path)

@@ -261,7 +261,7 @@ enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, 
 {
     const struct dp_cluster *cluster = job->cluster;
     struct top t = {.job = job, .options = options};
-    bool pairs = job->model.form == DP_FORM_PAIRS && !job->model.words;
+    bool pairs = job->model.form == DP_FORM_PAIRS;
     if (!pairs && job->model.form != DP_FORM_TRIPLES)
         return dp_fail(err, DP_ARGUMENT, "--top: %s is not a model of users and items (mf and neumf are)",
                        cluster->model);

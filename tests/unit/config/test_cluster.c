@@ -99,6 +99,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(a->data.negatives == b->data.negatives && a->data.window == b->data.window);
     assert_int_equal(a->data.hash_bits, b->data.hash_bits);
     assert_true(a->data.words == b->data.words && a->data.min_count == b->data.min_count);
+    assert_true(a->data.subsample == b->data.subsample);
     const struct dp_cluster_training *s = &a->training, *t = &b->training;
     assert_true(s->seed == t->seed && s->rate == t->rate && s->rate_end == t->rate_end);
     assert_int_equal(s->schedule, t->schedule);
@@ -151,6 +152,7 @@ static void written_reads_back_equal(void **state)
         (void)snprintf(c->data.missing, sizeof c->data.missing, "?,-");
         c->data.negatives = c->data.window = c->data.hash_bits = c->data.min_count = 7;
         c->data.words = DP_WORD_SIMPLE;
+        c->data.subsample = 1e-5;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
         (void)snprintf(c->data.columns, sizeof c->data.columns, "a file");

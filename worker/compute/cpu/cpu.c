@@ -404,6 +404,56 @@ static void cpu_dot_back(void *self, const float *y, const float *dout, uint32_t
     }
 }
 
+static void cpu_near(void *self, const struct dp_entries *e, const float *x, const float *p, uint32_t width,
+                     float *saved, float *out)
+{
+    (void)self;
+    for (uint32_t i = 0; i < e->examples; i++, x += width) {
+        double sum = 0;
+        for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++) {
+            float dot = product(x, p + (size_t)e->slots[j] * width, width), value = e->values[j];
+            float low = expf(-fabsf(dot)), weight = fabsf(value), wrong = value > 0 ? -dot : dot;
+            sum += (double)(weight * ((wrong > 0 ? wrong : 0.0f) + log1pf(low)));
+            saved[j] = (wrong > 0 ? value : value * low) / -(1.0f + low);
+        }
+        out[i] = (float)sum;
+    }
+}
+
+static void cpu_near_back_x(void *self, const struct dp_entries *e, const float *p, const float *saved,
+                            const float *dout, uint32_t width, float *dx, bool add)
+{
+    (void)self;
+    for (uint32_t i = 0; i < e->examples; i++) {
+        float *restrict to = dx + (size_t)i * width;
+        if (!add)
+            memset(to, 0, width * sizeof *to);
+        for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++) {
+            const float *from = p + (size_t)e->slots[j] * width;
+            float scale = saved[j] * dout[i];
+            for (uint32_t c = 0; c < width; c++)
+                to[c] += scale * from[c];
+        }
+    }
+}
+
+static void cpu_near_back_p(void *self, const struct dp_entries *e, const float *x, const float *saved,
+                            const float *dout, uint32_t width, float *dp, bool add)
+{
+    (void)self;
+    if (!add && e->distinct > 0)
+        memset(dp, 0, (size_t)e->distinct * width * sizeof *dp);
+    for (uint32_t i = 0; i < e->examples; i++) {
+        const float *from = x + (size_t)i * width;
+        for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++) {
+            float *restrict to = dp + (size_t)e->slots[j] * width;
+            float scale = saved[j] * dout[i];
+            for (uint32_t c = 0; c < width; c++)
+                to[c] += scale * from[c];
+        }
+    }
+}
+
 static void cpu_pairs(void *self, const float *x, uint32_t examples, uint32_t vectors, uint32_t width,
                       float *out)
 {
@@ -499,6 +549,18 @@ static void cpu_squared_loss(void *self, const float *x, const float *labels, ui
 }
 
 /* log(1 + e^(y - x)), as the logistic loss of x - y under the label 1. */
+static void cpu_mean_loss(void *self, const float *x, uint32_t examples, float *loss, float *dx)
+{
+    (void)self;
+    double total = 0;
+    for (uint32_t i = 0; i < examples; i++) {
+        total += (double)x[i];
+        if (dx)
+            dx[i] = 1.0f / (float)examples;
+    }
+    *loss = (float)(total / examples);
+}
+
 static void cpu_bpr_loss(void *self, const float *x, const float *y, uint32_t examples, float *loss,
                          float *dx, float *dy)
 {
@@ -555,10 +617,14 @@ static const struct dp_backend_ops cpu_ops = {
     .dot_back = cpu_dot_back,
     .pairs = cpu_pairs,
     .pairs_back = cpu_pairs_back,
+    .near = cpu_near,
+    .near_back_x = cpu_near_back_x,
+    .near_back_p = cpu_near_back_p,
     .copy_back = cpu_copy_back,
     .softmax_loss = cpu_softmax_loss,
     .logistic_loss = cpu_logistic_loss,
     .squared_loss = cpu_squared_loss,
+    .mean_loss = cpu_mean_loss,
     .bpr_loss = cpu_bpr_loss,
 };
 

@@ -104,6 +104,25 @@ static void squared_loss(void *self, const float *x, const float *labels, uint32
 }
 
 __global__ static void __launch_bounds__(THREADS)
+    dp_cuda_mean(const float *x, uint32_t examples, float *loss, float *dx)
+{
+    double total = 0;
+    for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
+        total += static_cast<double>(x[i]);
+        if (dx)
+            dx[i] = 1.0f / static_cast<float>(examples);
+    }
+    add_up(total, examples, loss);
+}
+
+static void mean_loss(void *self, const float *x, uint32_t examples, float *loss, float *dx)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    DP_CUDA_LAUNCH(dp_cuda_mean, 1, THREADS, cuda->stream, x, examples, loss, dx);
+    dp_cuda_launched(cuda, "mean loss");
+}
+
+__global__ static void __launch_bounds__(THREADS)
     dp_cuda_bpr(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
 {
     double total = 0;
@@ -132,5 +151,6 @@ void dp_cuda_set_losses(struct dp_backend_ops *ops)
     ops->softmax_loss = softmax_loss;
     ops->logistic_loss = logistic_loss;
     ops->squared_loss = squared_loss;
+    ops->mean_loss = mean_loss;
     ops->bpr_loss = bpr_loss;
 }

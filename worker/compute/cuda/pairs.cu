@@ -1,4 +1,4 @@
-// Products of vectors: row by row, and of all pairs in a row.
+// Products of vectors: row by row, of all pairs in a row, and of a row with rows of a sparse parameter.
 #include "worker/compute/cuda/launch.h"
 
 __device__ static float add_lanes(float x)
@@ -48,6 +48,60 @@ static void dot_back(void *self, const float *y, const float *dout, uint32_t exa
     DP_CUDA_LAUNCH(dp_cuda_dot_back, dp_cuda_blocks(static_cast<size_t>(examples) * width), DP_CUDA_THREADS,
                    cuda->stream, y, dout, examples, width, dx, add);
     dp_cuda_launched(cuda, "dot, dx");
+}
+
+// A warp an example, which takes its entries in their order.
+__global__ static void dp_cuda_near(struct dp_entries e, const float *x, const float *p, uint32_t width,
+                                    float *saved, float *out)
+{
+    uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
+    for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / 32; i < e.examples; i += warps) {
+        double sum = 0;
+        for (uint32_t j = e.offsets[i]; j < e.offsets[i + 1]; j++) {
+            float dot = 0, value = e.values[j];
+            for (uint32_t c = lane; c < width; c += 32)
+                dot += x[static_cast<size_t>(i) * width + c] * p[static_cast<size_t>(e.slots[j]) * width + c];
+            dot = add_lanes(dot);
+            float low = expf(-fabsf(dot)), wrong = value > 0 ? -dot : dot;
+            if (lane != 0)
+                continue;
+            sum += static_cast<double>(fabsf(value) * ((wrong > 0 ? wrong : 0.0f) + log1pf(low)));
+            saved[j] = (wrong > 0 ? value : value * low) / -(1.0f + low);
+        }
+        if (lane == 0)
+            out[i] = static_cast<float>(sum);
+    }
+}
+
+static void near(void *self, const struct dp_entries *e, const float *x, const float *p, uint32_t width,
+                 float *saved, float *out)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    DP_CUDA_LAUNCH(dp_cuda_near, dp_cuda_blocks(static_cast<size_t>(e->examples) * 32), DP_CUDA_THREADS,
+                   cuda->stream, *e, x, p, width, saved, out);
+    dp_cuda_launched(cuda, "near");
+}
+
+__global__ static void dp_cuda_near_back_x(struct dp_entries e, const float *p, const float *saved,
+                                           const float *dout, uint32_t width, float *dx, bool add)
+{
+    DP_CUDA_LOOP(at, static_cast<size_t>(e.examples) * width)
+    {
+        uint32_t i = static_cast<uint32_t>(at / width), c = static_cast<uint32_t>(at % width);
+        float sum = 0;
+        for (uint32_t j = e.offsets[i]; j < e.offsets[i + 1]; j++)
+            sum += saved[j] * dout[i] * p[static_cast<size_t>(e.slots[j]) * width + c];
+        dx[at] = add ? dx[at] + sum : sum;
+    }
+}
+
+static void near_back_x(void *self, const struct dp_entries *e, const float *p, const float *saved,
+                        const float *dout, uint32_t width, float *dx, bool add)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    DP_CUDA_LAUNCH(dp_cuda_near_back_x, dp_cuda_blocks(static_cast<size_t>(e->examples) * width),
+                   DP_CUDA_THREADS, cuda->stream, *e, p, saved, dout, width, dx, add);
+    dp_cuda_launched(cuda, "near, dx");
 }
 
 // Number of the pair (a, b), a < b, in the order (0,1), (0,2), ..., (1,2), ...
@@ -125,4 +179,6 @@ void dp_cuda_set_pairs(struct dp_backend_ops *ops)
     ops->dot_back = dot_back;
     ops->pairs = pairs;
     ops->pairs_back = pairs_back;
+    ops->near = near;
+    ops->near_back_x = near_back_x;
 }

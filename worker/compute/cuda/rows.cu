@@ -55,6 +55,16 @@ struct of_sequence {
     }
 };
 
+struct of_near {
+    const float *x, *saved, *dout;
+    uint32_t width;
+    __device__ float operator()(const struct dp_entries &e, uint32_t j, uint32_t c) const
+    {
+        uint32_t i = e.example_of[j];
+        return saved[j] * dout[i] * x[static_cast<size_t>(i) * width + c];
+    }
+};
+
 struct of_interactions {
     const float *p, *sums, *dout;
     uint32_t width;
@@ -139,6 +149,12 @@ static void gather_sum_back(void *self, const struct dp_entries *e, const float 
     sum_by_slot(self, "gather_sum, dp", e, width, of_sum{dout, width, mean}, dp, add);
 }
 
+static void near_back_p(void *self, const struct dp_entries *e, const float *x, const float *saved,
+                        const float *dout, uint32_t width, float *dp, bool add)
+{
+    sum_by_slot(self, "near, dp", e, width, of_near{x, saved, dout, width}, dp, add);
+}
+
 __global__ static void dp_cuda_gather(struct dp_entries e, const float *p, uint32_t width, float *out)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(e.count) * width)
@@ -209,4 +225,5 @@ void dp_cuda_set_rows(struct dp_backend_ops *ops)
     ops->gather_back = gather_back;
     ops->interactions = interactions;
     ops->interactions_back = interactions_back;
+    ops->near_back_p = near_back_p;
 }

@@ -1,6 +1,7 @@
-/* Word vectors (Mikolov et al. 2013): a word's vector times that of a near word, against words drawn at
- * random. The first kind starts at random, the second at 0, as in word2vec. Pairs: the word in the middle,
- * and a near one. */
+/* Word vectors (Mikolov et al. 2013): a word's vector times those of near words, against words drawn at random. The
+ * first kind starts at random, the second at 0, as in word2vec.
+ * Why       A minibatch has many words: they share rows, so that a pull and a push cost little for each. Adam's rate is
+ *           larger than that of other models, as a seldom word is in few minibatches. */
 #include "worker/compute/model_kind.h"
 
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
@@ -11,15 +12,16 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     if (st != DP_OK)
         return st;
     int words = dp_graph_group(g), near = dp_graph_group(g);
-    int word = dp_graph_list(g, words, 1), other = dp_graph_list(g, near, 1);
+    int word = dp_graph_list(g, words, 0), others = dp_graph_list(g, near, 0);
     struct dp_init_spec uniform = {.kind = DP_INIT_UNIFORM, .scale = 0.5f / (float)width};
-    int v = dp_graph_gather(g, dp_graph_sparse(g, words, "skipgram.word", width, uniform), word);
-    int u = dp_graph_gather(g, dp_model_rows(g, near, "skipgram.near", width, 0), other);
-    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_dot(g, v, u));
-    model->form = DP_FORM_PAIRS;
-    model->words = true;
-    model->settings = "data.words=simple,data.min_count=5";
-    model->labels = DP_LABELS_BINARY;
+    int v = dp_graph_gather_sum(g, dp_graph_sparse(g, words, "skipgram.word", width, uniform), word);
+    dp_graph_loss(g, DP_OP_MEAN_LOSS,
+                  dp_graph_near(g, v, dp_model_rows(g, near, "skipgram.near", width, 0), others));
+    model->form = DP_FORM_WORDS;
+    model->settings = "data.words=simple,data.min_count=5,data.subsample=0.001";
+    model->labels = DP_LABELS_NONE;
+    model->batch_max = 4096;
+    model->rate = 0.01;
     return DP_OK;
 }
 
@@ -29,8 +31,8 @@ const struct dp_model_kind dp_model_skipgram = {
     "skipgram:64",
     "word vectors: a word's vector times that of a word near it (word2vec, Mikolov et al. 2013)",
     "D: width of a word's vector (1 .. 65536); 50 to 300 are usual",
-    "text: its words, --window apart at most",
+    "text: its words, --window apart at most; --words, --min-count and --subsample choose them",
     {{0}},
     declare,
-    5000,
-    3};
+    1000,
+    5};

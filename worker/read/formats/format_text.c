@@ -1,7 +1,9 @@
-/* Text: its bytes as windows of tokens, with the next byte as the class; or its words as pairs of a word and
- * a near word, each with sampled words (Mikolov et al. 2013: a word's probability is proportional
- * to its count to the power 0.75; the near word itself is not drawn). The file is one sequence of words (tokenizer.h),
- * without those that occur too seldom. */
+/* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words near it and
+ * with sampled words (Mikolov et al. 2013). The file is one sequence of words (tokenizer.h) without the seldom ones.
+ *     stays    frequent words are dropped at random, and are then as if they were not in the text
+ *     near     the words up to b away, b drawn from 1 .. window for each word, so that closer ones count more
+ *     sampled  `negatives` for each near word, by the count of a word to the power 0.75; none that is near
+ * All are drawn by (seed, epoch, place), so that a minibatch needs none before it. */
 #include "worker/read/format.h"
 
 #include "common/base/search.h"
@@ -15,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WINDOW_MAX  1000
+#define SCAN        32 /* words that are looked at for each near one: of others nearly all are dropped */
 #define CHANCE_UNIT 1048576.0 /* stands for 1 in the cumulative weights */
 
 /* facts: different words that are kept, and all; words of the text; how often the most frequent one occurs */
@@ -23,7 +27,8 @@ enum { WORDS, FOUND, READ, MOST };
 /* content, windows:  pixels  the bytes
  * content, words:    keys    mixed hashes of the distinct words, ascending by hash
  *                    codes   for each word of the text its number among those
-  *                    offsets cumulative weights: word w has offsets[w] .. offsets[w + 1] */
+ *                    offsets cumulative weights: word w has offsets[w] .. offsets[w + 1]
+ *                    values  the chance that each word stays */
 
 static enum dp_status load_bytes(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                  struct dp_content *out, struct dp_error *err)
@@ -137,8 +142,25 @@ static enum dp_status number_words(struct words *w, uint32_t min_count, struct d
     return st == DP_OK ? DP_CONTENT_GROW(content->keys, content->keys_len, err) : st;
 }
 
+/* The chance that each word stays in an epoch (Mikolov et al. 2013, as word2vec computes it). */
+static enum dp_status find_stays(const struct dp_dataset_options *options, struct dp_content *content,
+                                 const uint64_t *counts, struct dp_error *err)
+{
+    uint64_t words = content->facts[WORDS];
+    enum dp_status st = DP_CONTENT_GROW(content->values, words, err);
+    for (uint64_t i = 0; st == DP_OK && i < words; i++) {
+        double often = options->subsample > 0
+                           ? (double)counts[i] / ((double)content->codes_len * options->subsample)
+                           : 0;
+        content->values[i] = often > 0 ? (float)((sqrt(often) + 1) / often) : 1.0f;
+    }
+    content->values_len = st == DP_OK ? words : 0;
+    return st;
+}
+
 /* count^0.75 by square roots, which every machine rounds in the same way. */
-static enum dp_status sum_chances(struct dp_content *content, struct dp_error *err)
+static enum dp_status sum_chances(const struct dp_dataset_options *options, struct dp_content *content,
+                                  struct dp_error *err)
 {
     uint64_t words = content->facts[WORDS], sum = 0;
     enum dp_status st = DP_CONTENT_GROW(content->offsets, words + 1, err);
@@ -147,22 +169,14 @@ static enum dp_status sum_chances(struct dp_content *content, struct dp_error *e
     memset(content->offsets, 0, (words + 1) * sizeof *content->offsets);
     for (uint64_t i = 0; i < content->codes_len; i++)
         content->offsets[content->codes[i]]++;
+    st = find_stays(options, content, content->offsets, err);
     for (uint64_t i = 0; i <= words; i++) {
         double root = sqrt((double)content->offsets[i]);
         content->offsets[i] = sum;
         sum += (uint64_t)(root * sqrt(root) * CHANCE_UNIT);
     }
     content->offsets_len = words + 1;
-    return DP_OK;
-}
-
-/* Pairs of words at most `window` apart, in one direction. */
-static uint64_t neighbours(uint64_t words, uint32_t window)
-{
-    uint64_t sum = 0;
-    for (uint64_t d = 1; d <= window && d < words; d++)
-        sum += words - d;
-    return sum;
+    return st;
 }
 
 static enum dp_status too_few(const struct dp_dataset_options *options, const struct dp_content *content,
@@ -191,10 +205,10 @@ static enum dp_status load_words(const struct dp_dataset_options *options, struc
     if (st == DP_OK && out->facts[WORDS] < 2)
         st = too_few(options, out, err);
     if (st == DP_OK)
-        st = sum_chances(out, err);
+        st = sum_chances(options, out, err);
     for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
         out->keys[i] = dp_mix(out->keys[i]);
-    out->examples = 2 * neighbours(out->codes_len, options->window);
+    out->examples = out->codes_len;
     free(w.hashes);
     return st;
 }
@@ -207,7 +221,7 @@ static void understood(const struct dp_dataset_options *options, const struct dp
     char number[4][32];
     const uint64_t of[4] = {content->facts[WORDS], content->facts[FOUND], content->codes_len,
                             content->facts[READ]};
-    if (options->form != DP_FORM_PAIRS)
+    if (options->form != DP_FORM_WORDS)
         return;
     for (int i = 0; i < 4; i++)
         (void)dp_text_grouped(of[i], number[i]);
@@ -254,7 +268,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     struct words w = {
         .take = name_word, .tokenizer = {.kind = options->word_rule}, .named = content, .set = set};
     struct dp_unpack *unpack = NULL;
-    if (options->form != DP_FORM_PAIRS)
+    if (options->form != DP_FORM_WORDS)
         return DP_OK;
     w.counts = calloc(content->facts[WORDS], sizeof *w.counts);
     if (!w.counts)
@@ -274,31 +288,35 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
 {
     if (options->form == DP_FORM_WINDOWS)
         return load_bytes(options, unpack, out, err);
-    if (options->window == 0)
-        return dp_fail(err, DP_ARGUMENT, "%s: a window of 0 words: expected at least 1", options->path);
+    if (options->window == 0 || options->window > WINDOW_MAX)
+        return dp_fail(err, DP_ARGUMENT, "%s: a window of %" PRIu32 " words: expected 1 to %d", options->path,
+                       options->window, WINDOW_MAX);
     return load_words(options, unpack, out, err);
 }
 
 /* ---- minibatches */
 
-static uint64_t examples_of_pair(const struct dp_dataset_options *options)
-{
-    return options->form == DP_FORM_PAIRS && !options->scored ? 1 + (uint64_t)options->negatives : 1;
-}
-
+/* An epoch has one example for each word of the text: labels of bytes are drawn from the content. */
 static uint64_t examples(const struct dp_dataset_options *options, const struct dp_content *content)
 {
-    return content->examples * examples_of_pair(options);
+    (void)options;
+    return content->examples;
 }
 
 static enum dp_status shape(const struct dp_dataset_options *options, const struct dp_content *content,
                             uint32_t take, struct dp_batch_shape *out, struct dp_error *err)
 {
     (void)content;
-    if (options->form == DP_FORM_PAIRS) {
+    if (options->form == DP_FORM_WORDS) {
+        uint64_t others = take * 2 * (uint64_t)options->window * (1 + (uint64_t)options->negatives);
+        if (others > UINT32_MAX)
+            return dp_fail(err, DP_ARGUMENT,
+                           "a minibatch of %" PRIu32 " words with %" PRIu32 " near words each, and %" PRIu32
+                           " sampled ones for each of these, is too large",
+                           take, 2 * options->window, options->negatives);
         out->groups = out->lists = 2;
-        for (uint32_t l = 0; l < 2; l++)
-            out->list[l] = (struct dp_list_shape){.group = l, .entries = take, .each = 1};
+        out->list[0] = (struct dp_list_shape){.group = 0, .entries = take};
+        out->list[1] = (struct dp_list_shape){.group = 1, .entries = (uint32_t)others};
         return DP_OK;
     }
     if ((uint64_t)take * options->fields > UINT32_MAX)
@@ -328,25 +346,11 @@ static void fill_windows(const struct dp_format_fill *what, struct dp_batch *bat
     dp_batch_fill_group_end(batch);
 }
 
-/* Pairs in order of their distance, then of their place, each in both directions. */
-static void find_pair(const struct dp_format_fill *what, uint64_t pair, uint32_t *word, uint32_t *near)
-{
-    const struct dp_content *content = what->content;
-    uint64_t at = pair / 2, apart = 1;
-    while (at >= content->codes_len - apart)
-        at -= content->codes_len - apart++;
-    *word = content->codes[pair % 2 ? at + apart : at];
-    *near = content->codes[pair % 2 ? at : at + apart];
-}
-
-/* Draws a word other than `near` by its weight. */
-static uint32_t draw(const struct dp_content *content, uint32_t near, uint64_t random)
+/* Draws a word by its weight. */
+static uint32_t draw(const struct dp_content *content, uint64_t random)
 {
     const uint64_t *sums = content->offsets;
-    uint64_t words = content->facts[WORDS], chance = sums[near + 1] - sums[near];
-    uint64_t r = random % (sums[words] - chance);
-    if (r >= sums[near])
-        r += chance;
+    uint64_t words = content->facts[WORDS], r = random % sums[words];
     return (uint32_t)(dp_lower_bound_u64(sums, words, r + 1) - 1); /* the last that starts at or before r */
 }
 
@@ -356,22 +360,79 @@ static uint64_t state_of(const struct dp_format_fill *what)
     return dp_mix(dp_mix(what->options->seed ^ sampling) + ((uint64_t)what->epoch + 1) * DP_HASH_GOLDEN);
 }
 
+/* What is drawn for the word at a place: one number for whether it stays, its window and its samples. */
+static uint64_t drawn_at(uint64_t state, uint64_t at)
+{
+    return dp_mix(state + (at + 1) * DP_HASH_GOLDEN);
+}
+
+static bool stays(const struct dp_content *content, uint64_t drawn, uint32_t word)
+{
+    return (float)(drawn >> 40) * 0x1p-24f < content->values[word];
+}
+
+/* The words next to the one at `at` that stay, up to `most` on each side, in the order of the text. */
+static uint32_t find_near(const struct dp_content *content, uint64_t state, uint64_t at, uint32_t most,
+                          uint64_t *near)
+{
+    uint64_t first = at, scan = (uint64_t)most * SCAN;
+    uint32_t count = 0, left = 0;
+    while (left < most && first > 0 && at - first < scan) {
+        first--;
+        left += stays(content, drawn_at(state, first), content->codes[first]);
+    }
+    for (uint64_t i = first; i < at; i++)
+        if (stays(content, drawn_at(state, i), content->codes[i]))
+            near[count++] = content->keys[content->codes[i]];
+    for (uint64_t i = at + 1; i < content->codes_len && i - at <= scan && count < left + most; i++)
+        if (stays(content, drawn_at(state, i), content->codes[i]))
+            near[count++] = content->keys[content->codes[i]];
+    return count;
+}
+
+static bool is_among(uint64_t key, const uint64_t *keys, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && keys[i] != key)
+        i++;
+    return i < count;
+}
+
+/* A word's near words, and `negatives` sampled ones for each. With fewer that count as often, the rows of seldom words are
+ * noise: nearest words then agree less with a long training's. */
+static void fill_near(const struct dp_format_fill *what, uint64_t state, uint64_t at, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    uint64_t near[2 * WINDOW_MAX], drawn = drawn_at(state, at);
+    uint32_t window = what->options->window, negatives = what->options->negatives;
+    uint32_t count = find_near(content, state, at, 1 + (uint32_t)drawn % window, near);
+    float each = 1.0f / ((float)(window + 1) * (float)(negatives + 1)), sampled = -each;
+    for (uint32_t i = 0; i < count; i++)
+        dp_batch_fill_entries(batch, &near[i], &each, 1);
+    for (uint32_t k = 1; k <= count * negatives; k++) {
+        uint64_t key = content->keys[draw(content, dp_mix(drawn + k * DP_HASH_GOLDEN))];
+        if (!is_among(key, near, count))
+            dp_batch_fill_entries(batch, &key, &sampled, 1);
+    }
+}
+
 static void fill_words(const struct dp_format_fill *what, struct dp_batch *batch)
 {
     const struct dp_content *content = what->content;
-    uint64_t each = examples_of_pair(what->options), state = state_of(what);
+    uint64_t state = state_of(what);
     for (uint32_t side = 0; side < 2; side++) {
         dp_batch_fill_group(batch, side);
         dp_batch_fill_list(batch, side);
         for (uint32_t i = 0; i < what->examples; i++) {
-            uint32_t word, near;
-            uint64_t example = what->order[i];
-            find_pair(what, example / each, &word, &near);
-            batch->labels[i] = example % each == 0;
-            if (side == 1 && example % each != 0)
-                near = draw(content, near, dp_mix(state + (example + 1) * DP_HASH_GOLDEN));
-            dp_batch_fill_entries(batch, &content->keys[side ? near : word], NULL, 1);
+            uint64_t at = what->order[i];
+            uint32_t word = content->codes[at];
+            bool in = stays(content, drawn_at(state, at), word);
+            if (in && side == 0)
+                dp_batch_fill_entries(batch, &content->keys[word], NULL, 1);
+            else if (in)
+                fill_near(what, state, at, batch);
             dp_batch_fill_example(batch);
+            batch->labels[i] = 0;
         }
         dp_batch_fill_group_end(batch);
     }
@@ -379,7 +440,7 @@ static void fill_words(const struct dp_format_fill *what, struct dp_batch *batch
 
 static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
 {
-    if (what->options->form == DP_FORM_PAIRS)
+    if (what->options->form == DP_FORM_WORDS)
         fill_words(what, batch);
     else
         fill_windows(what, batch);
@@ -387,7 +448,7 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
 
 const struct dp_format dp_format_text = {.name = "text",
                                          .holds = "any text",
-                                         .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_WINDOWS,
+                                         .forms = 1u << DP_FORM_WORDS | 1u << DP_FORM_WINDOWS,
                                          .decodes_slowly = true,
                                          .load = load,
                                          .names = names,

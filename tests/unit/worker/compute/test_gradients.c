@@ -170,6 +170,15 @@ static void two_lists(struct dp_graph *g, const struct shape *s)
     dp_graph_loss_of_pair(g, DP_OP_BPR_LOSS, x, y);
 }
 
+static void near_rows(struct dp_graph *g, const struct shape *s)
+{
+    int group = dp_graph_group(g), list = dp_graph_list(g, group, 0);
+    int w = dp_graph_sparse(g, group, "w", s->a, zero_init);
+    int x = matmul(g, dp_graph_gather_sum(g, w, list), "v", s->a, s->a);
+    dp_graph_loss(g, DP_OP_MEAN_LOSS,
+                  dp_graph_add(g, dp_graph_near(g, x, w, list), matmul(g, x, "last", s->a, 1)));
+}
+
 static void interactions(struct dp_graph *g, const struct shape *s)
 {
     int group = dp_graph_group(g), list = dp_graph_list(g, group, 0);
@@ -227,6 +236,7 @@ static const struct figure figures[] = {
     {"gather", gather_rows, 1e-5, 1},
     {"bpr loss, two lists", two_lists, 1e-5, 1},
     {"interactions", interactions, 1e-5, 1},
+    {"near rows", near_rows, 1e-5, 1},
     {"multiply, dot", products, 1e-5, 0.5f},
     {"concat, slice", columns, 1e-5, 1},
     {"pairs", pairs, 1e-5, 0.5f},

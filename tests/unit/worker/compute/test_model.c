@@ -28,7 +28,8 @@ static void pairs_of_words_or_not(void **state)
     for (int i = 0; i < 4; i++) {
         struct dp_model m;
         assert_int_equal(dp_model_open(models[i], &m, NULL), DP_OK);
-        assert_int_equal(m.words, i == 0);
+        assert_int_equal(m.form == DP_FORM_WORDS, i == 0);
+        assert_int_equal(m.settings != NULL, i == 0);
         dp_model_close(&m);
     }
 }

@@ -90,7 +90,7 @@ static void what_decides_is_compared(void **state)
     now.data.window = 1;
     expect(&now, "window 5", "window 1");
     now.data.min_count = 5;
-    expect(&now, "stop_at none", "words 0, min_count 5");
+    expect(&now, "stop_at none", "words 0, min_count 5, subsample 0");
     now.data.scale = 0.5;
     expect(&now, "scale 0", "scale 0.5");
     now.data.normalize = true;

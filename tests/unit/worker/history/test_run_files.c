@@ -65,8 +65,7 @@ static enum dp_status try_names(uint32_t run, struct dp_error *err)
     struct dp_names_source source = {.run = run};
     struct dp_dataset *data = NULL;
     const struct dp_dataset_options options = {.path = data_path,
-                                               .form = DP_FORM_PAIRS,
-                                               .words = true,
+                                               .form = DP_FORM_WORDS,
                                                .labels = DP_LABELS_BINARY,
                                                .window = 1,
                                                .negatives = 1,

@@ -33,7 +33,7 @@ static const struct kind {
     {"criteo", CLICKS CLICKS, NULL, DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0},
     {"criteo", CLICKS CLICKS, NULL, DP_FORM_TABLES, DP_LABELS_BINARY, 13, 26},
     {"csv", "y,a,b\n1,2,x\n0,3,\n", NULL, DP_FORM_FIELDS, DP_LABELS_BINARY, 1, 1},
-    {"text", "to be or not to be", NULL, DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0},
+    {"text", "to be or not to be", NULL, DP_FORM_WORDS, DP_LABELS_NONE, 0, 0},
     {"text", "to be or not to be", NULL, DP_FORM_WINDOWS, DP_LABELS_CLASS, 0, 3},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])

@@ -50,8 +50,7 @@ static void expect(size_t at, uint32_t group, const char *text)
 static void words_by_count(void **state)
 {
     static const char text[] = "b a\tb\nc a b d\r\n a b";
-    struct dp_dataset_options options = {.form = DP_FORM_PAIRS,
-                                         .words = true,
+    struct dp_dataset_options options = {.form = DP_FORM_WORDS,
                                          .labels = DP_LABELS_BINARY,
                                          .scale = 1,
                                          .window = 1,

@@ -333,15 +333,14 @@ static void words_may_be_numbers(void **state)
     options.window = 2;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         options.path = write_text("words", texts[i]);
-        options.words = true;
+        options.form = DP_FORM_WORDS;
         options.format = NULL;
         struct dp_dataset *told = formats_open(&options);
-        options.words = false;
         options.format = "text";
         struct dp_dataset *named = formats_open(&options);
         formats_same(told, named, 0);
     }
-    options.words = true;
+    options.form = DP_FORM_WORDS;
     options.format = NULL;
     formats_refused(options, "", 0, DP_DATA, "is empty: expected any text");
 }

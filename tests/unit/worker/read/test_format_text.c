@@ -1,5 +1,6 @@
-/* Goal: windows of bytes and pairs of words are those of the text; sampled words come by their chances.
+/* Goal: windows of bytes and near words are those of the text; words are dropped and sampled by their chances.
  * Method: every example of small texts is compared with the rule; draws are counted. */
+#include "common/base/hash.h"
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
@@ -13,7 +14,7 @@ static struct dp_dataset_options options_of(enum dp_data_form form)
 {
     bool windows = form == DP_FORM_WINDOWS;
     return (struct dp_dataset_options){.form = form,
-                                       .labels = windows ? DP_LABELS_CLASS : DP_LABELS_BINARY,
+                                       .labels = windows ? DP_LABELS_CLASS : DP_LABELS_NONE,
                                        .classes = 256,
                                        .scale = 1,
                                        .fields = windows ? 4 : 0,
@@ -41,61 +42,170 @@ static void windows_of_bytes(void **state)
     formats_check(options, text);
 }
 
-/* The words a .. e of the text, their counts, and the keys that the data set gave them. */
+/* The words a .. e of the text, and their counts. */
 #define WORDS 5
 static const char text[] = " a b\na\tc d\r\na a a  b e a a a a a a";
 static const char sequence[] = "abacdaaabeaaaaaa";
 static const uint32_t counts[WORDS] = {11, 2, 1, 1, 1};
 
-static void learn_keys(const struct dp_dataset *dataset, uint64_t *keys)
+static uint64_t key_of(char word)
 {
-    /* Unshuffled and without samples, the first pairs are those of neighbours, in order, in both directions. */
-    struct dp_batch *b = formats_batch(dataset);
-    for (uint32_t p = 0; p + 1 < strlen(sequence); p++) {
-        uint32_t e = 2 * p;
-        dp_dataset_fill(dataset, 0, e / 7, b);
-        keys[sequence[p] - 'a'] = formats_key(b, 0, 0, e % 7, 0);
-        keys[sequence[p + 1] - 'a'] = formats_key(b, 1, 1, e % 7, 0);
-    }
+    return dp_mix(dp_mix(dp_hash_bytes(DP_HASH_BEGIN, &word, 1)) >> 1);
 }
 
-static int word_of(const uint64_t *keys, uint64_t key)
+static int word_of(uint64_t key)
 {
     for (int w = 0; w < WORDS; w++)
-        if (keys[w] == key)
+        if (key == key_of((char)('a' + w)))
             return w;
     fail_msg("a key of no word");
     return -1;
 }
 
-static void pairs_of_words(void **state)
+/* The word of an example, its near words ("cab") and its sampled ones; '-': it was dropped. */
+struct example {
+    char word, near[16], sampled[32];
+};
+
+static struct example example_of(const struct dp_batch *b, uint32_t i,
+                                 const struct dp_dataset_options *options)
 {
-    uint64_t keys[WORDS] = {0};
-    uint32_t got[WORDS][WORDS] = {{0}}, want[WORDS][WORDS] = {{0}};
-    size_t len = strlen(sequence);
-    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
-    options.scored = true;
+    struct example out = {.word = '-'};
+    const struct dp_batch_list *list = &b->list[1];
+    float each = 1.0f / (float)((options->window + 1) * (options->negatives + 1));
+    size_t near = 0, sampled = 0;
+    assert_true(b->labels[i] == 0);
+    if (b->list[0].offsets[i + 1] > b->list[0].offsets[i])
+        out.word = (char)('a' + word_of(formats_key(b, 0, 0, i, 0)));
+    for (uint32_t j = list->offsets[i]; j < list->offsets[i + 1]; j++) {
+        char word = (char)('a' + word_of(formats_key(b, 1, 1, i, j - list->offsets[i])));
+        if (list->values[j] > 0) {
+            assert_true(list->values[j] == each && sampled == 0);
+            out.near[near++] = word;
+        } else {
+            assert_true(list->values[j] == -each);
+            out.sampled[sampled++] = word;
+        }
+    }
+    assert_true(sampled <= near * options->negatives && (out.word != '-' || near == 0));
+    return out;
+}
+
+/* Those up to b away on each side, with b drawn from 1 .. window, each as often. */
+static void words_near_each(void **state)
+{
+    enum { EPOCHS = 600, WINDOW = 3 };
+    uint32_t drawn[WINDOW + 1] = {0};
+    struct dp_dataset_options options = options_of(DP_FORM_WORDS);
+    options.window = WINDOW;
     options.path = write_text("text", text);
     struct dp_dataset *dataset = formats_open(&options);
     struct dp_batch *b = formats_batch(dataset);
-    learn_keys(dataset, keys);
-    for (uint64_t n = 0; n < dp_dataset_batches(dataset); n++) {
-        dp_dataset_fill(dataset, 0, n, b);
-        for (uint32_t i = 0; i < b->examples; i++)
-            got[word_of(keys, formats_key(b, 0, 0, i, 0))][word_of(keys, formats_key(b, 1, 1, i, 0))]++;
+    size_t len = strlen(sequence);
+    assert_int_equal(dp_dataset_examples(dataset), len);
+    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
+        for (size_t at = 0; at < len; at++) {
+            char want[16] = "";
+            dp_dataset_fill(dataset, epoch, at / 7, b);
+            struct example got = example_of(b, (uint32_t)at % 7, &options);
+            assert_int_equal(got.word, sequence[at]);
+            size_t right = len - 1 - at < WINDOW ? len - 1 - at : WINDOW, near = strlen(got.near), most = 0;
+            for (most = 1; most < WINDOW && (at < most ? at : most) + (right < most ? right : most) < near;)
+                most++;
+            for (size_t y = at < most ? 0 : at - most; y <= at + most && y < len; y++)
+                if (y != at)
+                    strncat(want, &sequence[y], 1);
+            assert_string_equal(got.near, want);
+            drawn[most] += at >= WINDOW && right == WINDOW;
+        }
+    double each = EPOCHS * (double)(len - 2 * WINDOW) / WINDOW;
+    for (uint32_t most = 1; most <= WINDOW; most++)
+        assert_true(fabs(drawn[most] - each) < 6 * sqrt(each));
+}
+
+static void sampled_words_by_their_chances(void **state)
+{
+    enum { EPOCHS = 4000 };
+    double drawn[WORDS] = {0}, of[WORDS] = {0}, sum = 0; /* where the word is not near */
+    struct dp_dataset_options options = options_of(DP_FORM_WORDS);
+    options.path = write_text("text", text);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *b = formats_batch(dataset);
+    for (uint32_t e = 0; e < EPOCHS; e++) {
+        dp_dataset_fill(dataset, e, 1, b);
+        for (uint32_t i = 0; i < b->examples; i++) {
+            struct example got = example_of(b, i, &options);
+            for (const char *at = got.sampled; *at; at++)
+                assert_null(strchr(got.near, *at));
+            for (int w = 0; w < WORDS; w++) {
+                of[w] += strchr(got.near, 'a' + w) ? 0 : (double)strlen(got.near) * options.negatives;
+                for (const char *at = got.sampled; *at; at++)
+                    drawn[w] += *at == 'a' + w;
+            }
+        }
     }
-    for (size_t x = 0; x < len; x++)
-        for (size_t y = 0; y < len; y++)
-            want[sequence[x] - 'a'][sequence[y] - 'a'] += x != y && (x > y ? x - y : y - x) <= 2;
-    assert_memory_equal(got, want, sizeof got);
+    for (int w = 0; w < WORDS; w++)
+        sum += pow(counts[w], 0.75);
+    for (int w = 0; w < WORDS; w++) {
+        double mean = of[w] * pow(counts[w], 0.75) / sum;
+        if (fabs(drawn[w] - mean) > 6 * sqrt(mean))
+            fail_msg("word %d was drawn %g times, expected about %g", w, drawn[w], mean);
+    }
+    options.shuffle = true;
+    formats_check(options, text);
+}
+
+/* A word stays by its share; one that is dropped is as if it were not there. */
+static void frequent_words_are_dropped(void **state)
+{
+    enum { EPOCHS = 2000 };
+    struct dp_dataset_options options = options_of(DP_FORM_WORDS);
+    size_t len = strlen(sequence);
+    double stayed[WORDS] = {0};
+    options.subsample = 0.1;
+    options.batch = (uint32_t)len;
+    options.path = write_text("text", text);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *b = formats_batch(dataset);
+    for (uint32_t e = 0; e < EPOCHS; e++) {
+        char in[32] = "";
+        dp_dataset_fill(dataset, e, 0, b);
+        for (uint32_t i = 0; i < len; i++) {
+            char word = example_of(b, i, &options).word;
+            if (word != '-')
+                strncat(in, &word, 1);
+        }
+        for (uint32_t i = 0, at = 0; i < len; i++) {
+            struct example got = example_of(b, i, &options);
+            if (got.word == '-')
+                continue;
+            stayed[got.word - 'a']++;
+            size_t near = strlen(got.near), left = at < near ? at : near;
+            bool found = false; /* they are next to it among those that stay */
+            for (size_t begin = at - left; begin <= at && !found; begin++) {
+                char want[32] = "";
+                for (size_t y = begin; in[y] && strlen(want) < near; y++)
+                    if (y != at)
+                        strncat(want, &in[y], 1);
+                found = strcmp(want, got.near) == 0;
+            }
+            assert_true(found);
+            at++;
+        }
+    }
+    for (int w = 0; w < WORDS; w++) {
+        double often = counts[w] / (double)len / options.subsample,
+               chance = fmin(1, (sqrt(often) + 1) / often), mean = EPOCHS * counts[w] * chance;
+        if (fabs(stayed[w] - mean) > 6 * sqrt(mean * (1 - chance)))
+            fail_msg("word %d stayed %g times, expected about %g", w, stayed[w], mean);
+    }
 }
 
 /* With a minimum count the others are as if they were not there. */
 static void seldom_words_are_left_out(void **state)
 {
     struct dp_understood says;
-    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
-    options.scored = true;
+    struct dp_dataset_options options = options_of(DP_FORM_WORDS);
     options.min_count = 2;
     options.path = write_text("text", text);
     struct dp_dataset *some = formats_open(&options);
@@ -107,24 +217,40 @@ static void seldom_words_are_left_out(void **state)
     struct dp_dataset *kept = formats_open(&options);
     dp_dataset_understood(kept, &options, &says);
     assert_string_equal(says.line[1], "words: 2 different ones, 13 in the text");
+    for (uint64_t n = 0; n < dp_dataset_batches(kept); n++)
+        formats_same_batch(formats_filled(some, 1, n), formats_filled(kept, 1, n));
     assert_int_equal(dp_dataset_batches(some), dp_dataset_batches(kept));
-    struct dp_batch *a = formats_batch(some), *b = formats_batch(kept);
-    for (uint64_t n = 0; n < dp_dataset_batches(some); n++) {
-        dp_dataset_fill(some, 0, n, a);
-        dp_dataset_fill(kept, 0, n, b);
-        for (uint32_t i = 0; i < a->examples; i++)
-            for (uint32_t l = 0; l < 2; l++)
-                assert_true(formats_key(a, l, l, i, 0) == formats_key(b, l, l, i, 0));
-    }
     options.min_count = 12;
     formats_refused(options, text, 0, DP_DATA,
                     "of its 5 different words 0 occur at least 12 times (the most frequent one 11 times): "
                     "give a smaller --min-count");
 }
 
+/* Each word once an epoch; those of 64 in sequence stay together. */
+static void words_are_shuffled_in_runs(void **state)
+{
+    enum { WORDS_OF = 64 * 5 + 9 };
+    static char long_text[3 * WORDS_OF + 1];
+    bool seen[WORDS_OF] = {false}, moved = false;
+    struct dp_dataset_options options = options_of(DP_FORM_WORDS);
+    for (size_t i = 0; i < WORDS_OF; i++)
+        (void)snprintf(long_text + 2 * i, 3, "%c ", 'a' + (int)(i % 5));
+    options.path = write_text("text", long_text);
+    options.shuffle = true;
+    struct dp_dataset *dataset = formats_open(&options);
+    for (uint64_t i = 0; i < WORDS_OF; i++) {
+        uint64_t at = dp_dataset_example_at(dataset, 3, i);
+        assert_true(at < WORDS_OF && !seen[at] && at % 64 == i % 64);
+        assert_true(i < 320 || at == i);
+        moved = moved || at != i;
+        seen[at] = true;
+    }
+    assert_true(moved);
+}
+
 static void words_are_runs_of_letters(void **state)
 {
-    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    struct dp_dataset_options options = options_of(DP_FORM_WORDS);
     uint64_t digest[2];
     for (int i = 0; i < 2; i++) {
         options.path = write_text("text", i ? "a b c a" : "A, b.\n(C) a!");
@@ -134,51 +260,6 @@ static void words_are_runs_of_letters(void **state)
     assert_true(digest[0] == digest[1]);
 }
 
-static void sampled_words_by_their_chances(void **state)
-{
-    enum { EPOCHS = 200 };
-    uint64_t keys[WORDS] = {0};
-    double drawn[WORDS][WORDS] = {{0}}, of[WORDS] = {0}; /* beside a near word */
-    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
-    options.scored = true;
-    options.path = write_text("text", text);
-    struct dp_dataset *dataset = formats_open(&options);
-    learn_keys(dataset, keys);
-    uint64_t pairs = dp_dataset_examples(dataset);
-    options.scored = false;
-    options.batch = 4; /* one pair, and its samples */
-    dataset = formats_open(&options);
-    struct dp_batch *b = formats_batch(dataset);
-    assert_int_equal(dp_dataset_examples(dataset), 4 * pairs);
-    for (uint32_t e = 0; e < EPOCHS; e++)
-        for (uint64_t n = 0; n < pairs; n++) {
-            dp_dataset_fill(dataset, e, n, b);
-            int near = word_of(keys, formats_key(b, 1, 1, 0, 0));
-            for (uint32_t i = 0; i < 4; i++) {
-                assert_true(formats_key(b, 0, 0, i, 0) == formats_key(b, 0, 0, 0, 0));
-                assert_true(b->labels[i] == (i == 0));
-                if (i > 0) {
-                    drawn[near][word_of(keys, formats_key(b, 1, 1, i, 0))]++;
-                    of[near]++;
-                }
-            }
-        }
-    for (int near = 0; near < WORDS; near++) {
-        double sum = 0;
-        for (int w = 0; w < WORDS; w++)
-            sum += w == near ? 0 : pow(counts[w], 0.75);
-        for (int w = 0; w < WORDS; w++) {
-            double mean = w == near ? 0 : of[near] * pow(counts[w], 0.75) / sum;
-            if (fabs(drawn[near][w] - mean) > 6 * sqrt(mean))
-                fail_msg("beside %d word %d was drawn %g times, expected about %g", near, w, drawn[near][w],
-                         mean);
-        }
-    }
-    options.batch = 7;
-    options.shuffle = true;
-    formats_check(options, text);
-}
-
 static void bad_files_are_refused(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_WINDOWS);
@@ -186,18 +267,20 @@ static void bad_files_are_refused(void **state)
     formats_refused(options, "", 0, DP_DATA, "is empty");
     options.classes = 128;
     formats_refused(options, "abcdef\xc3", 0, DP_DATA, "byte 6 is 195, but the model has 128 classes");
-    options = options_of(DP_FORM_PAIRS);
+    options = options_of(DP_FORM_WORDS);
     formats_refused(options, "a a a", 0, DP_DATA, "has 1 different words");
     formats_refused(options, " \n", 0, DP_DATA, "has 0 different words");
     options.window = 0;
-    formats_refused(options, "a b", 0, DP_ARGUMENT, "a window of 0 words");
+    formats_refused(options, "a b", 0, DP_ARGUMENT, "a window of 0 words: expected 1 to 1000");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FILES_TEST(windows_of_bytes),
-        FILES_TEST(pairs_of_words),
+        FILES_TEST(words_near_each),
+        FILES_TEST(frequent_words_are_dropped),
+        FILES_TEST(words_are_shuffled_in_runs),
         FILES_TEST(seldom_words_are_left_out),
         FILES_TEST(words_are_runs_of_letters),
         FILES_TEST(sampled_words_by_their_chances),

@@ -116,8 +116,7 @@ static void what_cannot_be_is_refused(void **state)
     fputs("1 2\n1 3\n2 4\n", file);
     assert_int_equal(fclose(file), 0);
     options = options_of(0.5, false, 1, 4);
-    options.form = DP_FORM_PAIRS;
-    options.words = true;
+    options.form = DP_FORM_WORDS;
     options.window = options.negatives = 1;
     assert_int_equal(dp_dataset_open(&options, &data, &err), DP_ARGUMENT);
     assert_non_null(strstr(err.text, "can be held out: give a validation file"));
