@@ -2,6 +2,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/text.h"
+#include "worker/read/column_hint.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -21,8 +22,9 @@ static enum dp_status no_such(const struct dp_schema *schema, const char *what, 
         len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
                                 dp_cell_show(dp_cell_of(schema->column[i].name)).text);
     dp_text_mend_end(names);
-    return dp_fail(err, DP_DATA, "%s '%s', which is no column of this file; there are: %s", what,
-                   dp_cell_show(name).text, names);
+    char hint[DP_COLUMN_HINT_BYTES];
+    return dp_fail(err, DP_DATA, "%s '%s', which is no column of this file; there are: %s%s", what,
+                   dp_cell_show(name).text, names, dp_column_hint(schema, dp_cell_show(name).text, hint));
 }
 
 static uint64_t hash_of(struct dp_cell name)

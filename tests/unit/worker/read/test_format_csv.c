@@ -503,6 +503,8 @@ static void bad_files_are_refused(void **state)
         const char *words;
     } bad[] = {
         {"a,b\n1,2\n", 1, "--label (data.label) is 'y', which is no column of this file; there are: a, b"},
+        {"a1,7.5,yes,2\n1,2,3,4\n", 1,
+         "7.5, yes, 2. The first line seems to be data: put a line with the columns' names"},
         {"y,a,a\n", 1, "two columns are named 'a'"},
         /* Names are printed as they are; of a long one no character is cut. */
         {"年齢,都市\n1,2\n", 1, "which is no column of this file; there are: 年齢, 都市"},
@@ -529,6 +531,8 @@ static void bad_files_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         formats_refused(options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+    options.label = "lat";
+    formats_refused(options, "x,y,late\n1,2,3\n", 1, DP_DATA, "there are: x, y, late (did you mean 'late'?)");
     options.label = NULL;
     options.format = "csv";
     formats_refused(options, "y,a\n1,2\n", 0, DP_ARGUMENT,
