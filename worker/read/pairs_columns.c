@@ -116,19 +116,30 @@ static enum dp_status no_such(const struct column_search *s, int role, struct dp
                    names[role], names[role], s->options->roles[role], list, s->count);
 }
 
-/* By the options: a name, else a number from 1. */
+static const struct dp_schema_column *trained_column(const struct column_search *s, int role, uint32_t *at)
+{
+    const struct dp_schema *like = s->options->like;
+    for (*at = 0; like && *at < like->columns; ++*at)
+        if (like->column[*at].kind == kinds[role])
+            return &like->column[*at];
+    return NULL;
+}
+
+/* By the options: a name, else a number from 1. One that the training file's column has says nothing new of
+ * another file, whose header comes first. */
 static enum dp_status by_options(struct column_search *s, struct dp_error *err)
 {
     for (int role = 0; role < DP_PAIRS_ROLES; role++) {
         const char *name = s->options->roles[role];
         uint64_t number = 0;
+        uint32_t trained;
         if (!name || !name[0])
             continue;
         uint32_t column = column_named(s, name);
         s->out->header |= column != DP_PAIRS_NO_COLUMN;
         if (column == DP_PAIRS_NO_COLUMN &&
             dp_number_index(name, name + strlen(name), &number) == name + strlen(name) && number > 0 &&
-            number <= s->count)
+            number <= s->count && !(trained_column(s, role, &trained) && trained == number - 1))
             column = (uint32_t)number - 1;
         if (column == DP_PAIRS_NO_COLUMN &&
             s->options->like) /* a file without the header of the training file */
@@ -142,15 +153,6 @@ static enum dp_status by_options(struct column_search *s, struct dp_error *err)
         s->out->at[role] = column;
     }
     return DP_OK;
-}
-
-static const struct dp_schema_column *trained_column(const struct column_search *s, int role, uint32_t *at)
-{
-    const struct dp_schema *like = s->options->like;
-    for (*at = 0; like && *at < like->columns; ++*at)
-        if (like->column[*at].kind == kinds[role])
-            return &like->column[*at];
-    return NULL;
 }
 
 /* By the names that the training file has. */

@@ -211,6 +211,11 @@ static void other_files_have_the_training_columns(void **state)
     options.like = dp_dataset_schema(formats_open(&options));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         expect_columns(&options, others[i], pairs, NULL);
+    options.roles[DP_PAIRS_USERS] = "3", options.roles[DP_PAIRS_ITEMS] = "1";
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        expect_columns(&options, others[i], pairs, NULL);
+    options.roles[DP_PAIRS_USERS] = "1", options.roles[DP_PAIRS_ITEMS] = "2"; /* other than in training */
+    expect_columns(&options, "u1,i1,good\nu2,i2,bad\n", pairs, NULL);
 }
 
 /* Ratings that differ, and are no times, are reported with their range. */
