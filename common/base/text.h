@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the UTF-8 character at `at` (RFC 3629: shortest form, no surrogates). 0: there is none before `end`, or it is a control
- * character. */
+/* Bytes of the UTF-8 character at `at` (RFC 3629: shortest form, no surrogates). 0: there is none before
+ * `end`, or it is a control character. */
 size_t dp_text_character(const char *at, const char *end);
 /* The first byte that is no UTF-8, `end`: there is none. Control characters are UTF-8. */
 const char *dp_text_not_utf8(const char *at, const char *end);

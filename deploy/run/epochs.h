@@ -2,9 +2,9 @@
  * (epoch_table.h).
  *     init (before a worker starts) -> look, look, ... -> end
  * Promise   What the report says of the data, and notes before the end, is shown once, on the stream of the
- *           line. A line has the report's numbers. Each epoch has one; on a terminal, of a long training, those of
- *           epoch_choice.h have, and the end adds the last and the best. A missing report, or the one from
- *           before init, has no epochs, so watching never stops a training. */
+ *           line. A line has the report's numbers. Each epoch has one; on a terminal, of a long training,
+ *           those of epoch_choice.h have, and the end adds the last and the best. A missing report, or the
+ *           one from before init, has no epochs, so watching never stops a training. */
 #ifndef DP_RUN_EPOCHS_H
 #define DP_RUN_EPOCHS_H
 

@@ -136,7 +136,8 @@ enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_datas
 const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset);
 /* The label of an example, as in batches. False when labels are drawn as batches are filled. */
 bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out);
-/* The text that names an example of a file with keeps_ids, in the file's order; NULL: the file has no such column. Lent. */
+/* The text that names an example of a file with keeps_ids, in the file's order; NULL: the file has no such
+ * column. Lent. */
 const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example);
 /* Digest of the file's content (labels, indices, values, in order, before mapping and scaling, whatever the
  * compression). It identifies the data of a training. */

@@ -4,7 +4,8 @@
  * Promise   What comes out is UTF-8 (RFC 3629). Blocks may be cut anywhere, in a character too.
  * Thread    One at a time.
  * Memory    A decoded block is lent until the next take.
- * Failure   DP_ARGUMENT: there is no such encoding. DP_DATA names the file, the line, the byte and the remedy. */
+ * Failure   DP_ARGUMENT: there is no such encoding. DP_DATA names the file, the line, the byte and the
+ *           remedy. */
 #ifndef DP_READ_ENCODING_H
 #define DP_READ_ENCODING_H
 

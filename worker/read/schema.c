@@ -1,6 +1,7 @@
 #include "worker/read/schema.h"
 
 #include "common/base/hash.h"
+#include "common/base/text.h"
 #include "worker/read/csv_record.h"
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
@@ -476,6 +477,7 @@ void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t
         len += (size_t)snprintf(out + len, size - len, "%s'%s' is %" PRIu32 "%s", i ? ", " : "", name.text, i,
                                 binary && i ? " (positive)" : "");
     }
+    dp_text_mend_end(out);
 }
 
 enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell text, struct dp_error *err)

@@ -5,8 +5,8 @@
  *           the cells with a number (Welford, "Note on a method for calculating corrected sums of squares
  *           and products", 1962). The deviation is that of the population, and exactly 0 for a constant
  *           column.
- * Memory    While it reads, up to 64 MiB to count values. Of a column with more than 65,536 (fewer if there are
- *           over 32 columns) the schema says in how many cells so many were found.
+ * Memory    While it reads, up to 64 MiB to count values. Of a column with more than 65,536 (fewer if there
+ *           are over 32 columns) the schema says in how many cells so many were found.
  * Thread    One at a time.
  * Failure   As when reading the rows; a cell that is not a number is ignored here, and refused there. */
 #ifndef DP_READ_SURVEY_H

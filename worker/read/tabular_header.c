@@ -171,7 +171,8 @@ static const char *after_number(const char *at, const char *end, bool *thousands
     return to;
 }
 
-/* A sign ("$", "US$", "EUR ") ends in no letter and no digit; a unit ("%", " km", "kg") has no digit. What is not so is a text. */
+/* A sign ("$", "US$", "EUR ") ends in no letter and no digit; a unit ("%", " km", "kg") has no digit. What is
+ * not so is a text. */
 static bool split_unit(struct dp_cell cell, struct dp_tabular_unit *out)
 {
     const char *at = cell.at + (cell.at < cell.end && (*cell.at == '-' || *cell.at == '+')), *from = at;

@@ -36,7 +36,8 @@ void dp_tabular_header_clear(struct dp_tabular_header *header);
 
 /* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
 void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, size_t size);
-/* The sign or unit that all of a column's first cells have, so that it became categories; NULL: there is none. */
+/* The sign or unit that all of a column's first cells have, so that it became categories; NULL: there is
+ * none. */
 const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i);
 /* Whether each of a column's first cells is above the one before, as numbers of rows, ids and times are. */
 bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i);

@@ -4,8 +4,8 @@
  *     categories: carrier (16), dest (104), ...
  *     ignored: title; id: key
  *     label: late (yes 22%)
- * Promise   Lines are at most DP_UNDERSTOOD_WIDTH characters; longer lists are cut, and say how many there are.
- *           Texts are UTF-8 without control characters.
+ * Promise   Lines are at most DP_UNDERSTOOD_WIDTH characters; longer lists are cut, and say how many there
+ *           are. Texts are UTF-8 without control characters.
  * Thread    Any. */
 #ifndef DP_READ_UNDERSTOOD_H
 #define DP_READ_UNDERSTOOD_H

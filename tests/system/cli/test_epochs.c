@@ -149,7 +149,8 @@ static void a_checkpoints_epochs_are_not_shown_again(void **state)
     (void)unlink(report);
 }
 
-/* What a report says of the data, and notes of it, is shown as soon as it says so, once; what a finished one notes is the summary's. */
+/* What a report says of the data, and notes of it, is shown as soon as it says so, once; what a finished one
+ * notes is the summary's. */
 static void notes_are_shown_once(void **state)
 {
     static const char *const reports[] = {

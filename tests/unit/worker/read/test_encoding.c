@@ -1,5 +1,5 @@
-/* Goal: text comes out as UTF-8, or is refused with file, line and remedy, wherever blocks are cut. Method: texts in several encodings, cut
- * at each byte; then each format with names. */
+/* Goal: text comes out as UTF-8, or is refused with file, line and remedy, wherever blocks are cut. Method:
+ * texts in several encodings, cut at each byte; then each format with names. */
 #include "worker/read/encoding.h"
 
 #include "tests/lib/test.h"

@@ -152,13 +152,17 @@ static void columns_that_cannot_be_left_out(void **state)
         options.id = bad[i].id;
         formats_refused(options, "y,a,b,c\n1,2,3,4\n", 1, DP_DATA, bad[i].words);
     }
-    options.categories = NULL;
+    options.categories = options.label = NULL;
+    formats_refused(options, "1 1:2\n", 0, DP_ARGUMENT,
+                    "a file of format libsvm has no names of columns: leave --ignore, --id");
+    options.label = "y";
     options.ignore = "a,b";
     options.id = "c";
     formats_refused(options, "y,a,b,c\n1,2,3,4\n", 1, DP_DATA, "no column is left to train on");
 }
 
-/* Further texts of missing cells are those of an empty one, in numbers and in categories, here and in a further file. */
+/* Further texts of missing cells are those of an empty one, in numbers and in categories, here and in a
+ * further file. */
 static void texts_of_missing_cells(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);

@@ -3,6 +3,7 @@
  * bit. */
 #include "worker/read/schema.h"
 
+#include "common/base/text.h"
 #include "tests/lib/test.h"
 
 #include <float.h>
@@ -72,6 +73,14 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(schema.label_base, 1 << 24);
     written(&schema, csv);
     dp_schema_clear(&schema);
+    dp_schema_clear(&schema);
+    /* Their meaning is cut at a character. */
+    char labels[32];
+    schema = parse("version,2\nformat,csv\nnames,\"y\"\nkinds,label\nclasses,\"東京\",\"大阪大阪\"\nend\n");
+    for (size_t size = 1; size <= sizeof labels; size++) {
+        dp_schema_labels_text(&schema, true, 2, labels, size);
+        assert_ptr_equal(dp_text_not_utf8(labels, labels + strlen(labels)), labels + strlen(labels));
+    }
     dp_schema_clear(&schema);
     static const char libsvm[] = "version,2\nformat,libsvm\nlabel_base,1\nend\n";
     schema = parse(libsvm);

@@ -1,5 +1,5 @@
-/* Goal: what was read of a training file is said in five short lines, and what is likely a mistake is noted with its remedy. Method: tables
- * made by a rule; every line and note is compared. */
+/* Goal: what was read of a training file is said in five short lines, and what is likely a mistake is noted
+ * with its remedy. Method: tables made by a rule; every line and note is compared. */
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
 

@@ -1,4 +1,5 @@
-/* Goal: different values are counted exactly up to the limit, and no further. Method: all limits about the sizes of the table. */
+/* Goal: different values are counted exactly up to the limit, and no further. Method: all limits about the
+ * sizes of the table. */
 #include "worker/read/value_set.h"
 
 #include "common/model/mix.h"
