@@ -76,6 +76,9 @@ void dp_client_generation(const struct dp_client *client, uint64_t *generation, 
 struct dp_client_table;
 enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_spec *spec,
                                uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err);
+/* The same, but a table that is there keeps the initial values of its creation: spec->init may differ. */
+enum dp_status dp_client_table_kept(struct dp_client *client, const struct dp_table_spec *spec,
+                                    uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err);
 
 /* A set of keys, sorted and deduplicated once, for a pull and its push. */
 struct dp_keys;

@@ -69,3 +69,19 @@ enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_s
     *out = table;
     return DP_OK;
 }
+
+enum dp_status dp_client_table_kept(struct dp_client *client, const struct dp_table_spec *spec,
+                                    uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err)
+{
+    struct dp_status_report *report = NULL;
+    struct dp_table_spec kept = *spec;
+    struct dp_error unheard = {0};
+    enum dp_status st = dp_client_table(client, spec, timeout_ms, out, err);
+    if (st != DP_EXISTS || dp_client_status(client, 0, timeout_ms, &report, &unheard) != DP_OK)
+        return st;
+    for (uint32_t i = 0; i < report->tables; i++)
+        if (strcmp(report->table[i].spec.name, spec->name) == 0)
+            kept.init = report->table[i].spec.init;
+    dp_client_status_free(&report);
+    return dp_client_table(client, &kept, timeout_ms, out, err);
+}

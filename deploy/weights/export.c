@@ -321,7 +321,12 @@ static enum dp_status write_manifest(const struct export *e, const char *columns
                   "format", e->format == DP_EXPORT_TEXT ? "text" : "npy", "tables", e->tables);
     if (columns[0])
         (void)json_object_set_new(all, "columns", json_string(strrchr(columns, '/') + 1));
-    return dp_json_file_write(path, &all, 10, err);
+    const struct dp_label_scale *scale = &e->run.label_scale;
+    if (scale->deviation > 0)
+        (void)json_object_set_new(all, "label",
+                                  json_pack("{s:f, s:f, s:s}", "mean", scale->mean, "deviation",
+                                            scale->deviation, "rule", "label = mean + deviation * output"));
+    return dp_json_file_write(path, &all, 17, err);
 }
 
 static enum dp_status export_texts(struct export *e, struct dp_exported *out, struct dp_error *err)

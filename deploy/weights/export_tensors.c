@@ -177,14 +177,20 @@ static enum dp_status open_file(struct tensor_export *e, const char *path, struc
     const struct dp_cluster *cluster = e->run->served.cluster;
     char run[16];
     (void)snprintf(run, sizeof run, "%" PRIu32, cluster->training.run);
+    const struct dp_label_scale *scale = &e->run->label_scale;
+    char mean[32], deviation[32];
+    (void)snprintf(mean, sizeof mean, "%.17g", scale->mean);
+    (void)snprintf(deviation, sizeof deviation, "%.17g", scale->deviation);
     const struct dp_tensor_text metadata[] = {
         {"producer", "downpour"},
         {"model", cluster->model},
         {"run", run},
-        {"optimizer", dp_optimizer_name(cluster->training.optimizer.kind)}};
+        {"optimizer", dp_optimizer_name(cluster->training.optimizer.kind)},
+        {"label_mean", mean}, /* label = label_mean + label_deviation * output */
+        {"label_deviation", deviation}};
+    const size_t texts = sizeof metadata / sizeof metadata[0] - (scale->deviation > 0 ? 0 : 2);
     return e->directory ? dp_npy_files_open(path, &e->tensors, &e->file, err)
-                        : dp_tensor_file_open(path, &e->tensors, metadata,
-                                              sizeof metadata / sizeof metadata[0], &e->file, err);
+                        : dp_tensor_file_open(path, &e->tensors, metadata, texts, &e->file, err);
 }
 
 /* Before what they belong to. */

@@ -1,11 +1,13 @@
 #include "deploy/weights/weight_tables.h"
 
 #include "deploy/weights/stored_keys.h"
+#include "worker/read/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PORTION_BYTES (8u << 20)
 #define PORTION_ROWS  65536u
@@ -26,6 +28,20 @@ static enum dp_status open_names(struct dp_weight_tables *run, struct dp_error *
                : st;
 }
 
+static enum dp_status read_scale(struct dp_weight_tables *run, struct dp_error *err)
+{
+    const char *path = run->served.cluster->data.columns;
+    struct dp_schema schema;
+    if (run->model.labels != DP_LABELS_ANY || !path[0] || access(path, F_OK) != 0)
+        return DP_OK;
+    enum dp_status st = dp_schema_read_file(path, &schema, err);
+    if (st != DP_OK)
+        return st;
+    run->label_scale = schema.label_scale;
+    dp_schema_clear(&schema);
+    return DP_OK;
+}
+
 enum dp_status dp_weight_tables_open(const char *path, bool named, struct dp_weight_tables *out,
                                      struct dp_error *err)
 {
@@ -35,6 +51,8 @@ enum dp_status dp_weight_tables_open(const char *path, bool named, struct dp_wei
     if (st == DP_OK)
         dp_graph_set_optimizer(out->model.graph, &out->served.cluster->training.optimizer,
                                out->served.cluster->training.seed);
+    if (st == DP_OK)
+        st = read_scale(out, err);
     if (st == DP_OK && named)
         st = open_names(out, err);
     if (st == DP_OK)
@@ -135,8 +153,8 @@ enum dp_status dp_weight_rows_list(struct dp_weight_tables *run, const struct dp
                                    struct dp_weight_rows *out, struct dp_error *err)
 {
     *out = (struct dp_weight_rows){.parameter = parameter};
-    enum dp_status st = dp_client_table(run->served.client, &parameter->table,
-                                        run->served.cluster->training.timeout_ms, &out->table, err);
+    enum dp_status st = dp_client_table_kept(run->served.client, &parameter->table,
+                                             run->served.cluster->training.timeout_ms, &out->table, err);
     if (st == DP_UNSUPPORTED)
         st = dp_fail(err, DP_NOT_FOUND,
                      "the run has no table '%s': its training ended before it created its tables",

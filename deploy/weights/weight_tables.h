@@ -18,7 +18,8 @@
 struct dp_weight_tables {
     struct dp_served served;
     struct dp_model model;
-    struct dp_vocab *vocab; /* NULL: keys are told by their numbers */
+    struct dp_vocab *vocab;            /* NULL: keys are told by their numbers */
+    struct dp_label_scale label_scale; /* of a regression: its weights give standardized labels */
 };
 
 /* {.served.folder.lock = -1, .served.scratch.lock = -1} before that. named: names are read, and those of a run that kept some must be

@@ -30,7 +30,7 @@ struct dp_metrics {
     uint32_t classes, width;
     uint64_t examples, correct;
     uint32_t lists; /* that are ranked; 0: none */
-    double loss_sum;
+    double loss_sum, unit;
     struct dp_rank_sums ranks; /* top {0}: there are none */
     /* DP_LABELS_BINARY, or ranked: one element an example. */
     float *scores;
@@ -59,10 +59,16 @@ enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, uint32_t 
         return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu bytes", sizeof *metrics);
     metrics->labels = labels;
     metrics->lists = lists;
+    metrics->unit = 1;
     metrics->classes = labels == DP_LABELS_CLASS ? classes : 0;
     metrics->width = labels == DP_LABELS_CLASS ? classes : 1;
     *out = metrics;
     return DP_OK;
+}
+
+void dp_metrics_set_unit(struct dp_metrics *metrics, double unit)
+{
+    metrics->unit = unit;
 }
 
 void dp_metrics_free(struct dp_metrics **metrics)
@@ -177,7 +183,7 @@ enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, c
         } else if (metrics->labels == DP_LABELS_NONE) {
             metrics->loss_sum += (double)x[0];
         } else if (metrics->lists == 0) { /* otherwise the loss is BPR's over whole lists */
-            double off = (double)x[0] - (double)labels[i];
+            double off = ((double)x[0] - (double)labels[i]) * metrics->unit;
             metrics->loss_sum += off * off;
         }
         metrics->examples++;

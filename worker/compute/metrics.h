@@ -60,6 +60,8 @@ static inline struct dp_figures dp_figures_none(uint64_t examples) /* NaN: none 
  * CLASS). */
 enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, uint32_t lists,
                               struct dp_metrics **out, struct dp_error *err);
+/* ANY: what one unit of output and labels is in the unit of the metrics (1 at first). Call before add. */
+void dp_metrics_set_unit(struct dp_metrics *metrics, double unit);
 void dp_metrics_free(struct dp_metrics **metrics);
 /* output: [examples, width] logits or values (width: classes, else 1); labels: [examples]; list_of:
  * [examples] below lists, NULL if nothing is ranked. */

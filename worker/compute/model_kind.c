@@ -58,6 +58,18 @@ enum dp_status dp_model_number(const struct dp_model_text *text, const char *nam
     return st;
 }
 
+enum dp_status dp_model_loss(const struct dp_model_text *text, struct dp_model *model, int x,
+                             struct dp_error *err)
+{
+    const char *loss = dp_model_option(text, "loss");
+    bool logistic = strcmp(loss, "logistic") == 0;
+    if (!logistic && strcmp(loss, "squared") != 0)
+        return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic or squared", loss);
+    dp_graph_loss(model->graph, logistic ? DP_OP_LOGISTIC_LOSS : DP_OP_SQUARED_LOSS, x);
+    model->labels = logistic ? DP_LABELS_BINARY : DP_LABELS_ANY;
+    return DP_OK;
+}
+
 static int layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
                  struct dp_init_spec init)
 {

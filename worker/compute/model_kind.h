@@ -86,6 +86,13 @@ enum dp_status dp_model_shape_number(const struct dp_model_text *text, const cha
 /* Parses an option that is an integer of low .. high. */
 enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t low,
                                uint64_t high, uint32_t *out, struct dp_error *err);
+/* Ends the graph with the loss of one output by the option "loss", and sets the labels. */
+#define DP_MODEL_LOSS                                                                                        \
+    {                                                                                                        \
+        "loss", "logistic|squared", "logistic", "logistic: labels 0 and 1; squared: regression"              \
+    }
+enum dp_status dp_model_loss(const struct dp_model_text *text, struct dp_model *model, int x,
+                             struct dp_error *err);
 /* x times prefix.w<number> plus prefix.b<number>. The weights are initialized by He's rule before a ReLU,
  * else by Glorot's. */
 int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,

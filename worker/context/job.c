@@ -164,7 +164,7 @@ static enum dp_status open_table(struct dp_job *job, const struct dp_table_spec 
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
     do
-        st = dp_client_table(job->client, spec, dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), out, err);
+        st = dp_client_table_kept(job->client, spec, dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), out, err);
     while (dp_retry_more(&retry, &st, err));
     if (st == DP_EXISTS && err)
         tell_other_settings(job, err);
@@ -233,6 +233,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .scale = cluster->data.scale,
         .normalize = cluster->data.normalize,
         .standardize = cluster->data.standardize,
+        .scale_labels = dp_job_is_regression(job),
         .shuffle = shuffle,
         .seed = cluster->training.seed,
         .batch = dp_job_batch(job),

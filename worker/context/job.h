@@ -98,6 +98,11 @@ const char *dp_job_earlier_interactions(const struct dp_job *job);
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
                               const struct dp_dataset *c, struct dp_error *err);
 
+/* Whether its model predicts a number; BPR's pairs have none. */
+static inline bool dp_job_is_regression(const struct dp_job *job)
+{
+    return job->model.labels == DP_LABELS_ANY && job->model.form != DP_FORM_TRIPLES;
+}
 static inline void dp_job_alive(const struct dp_job *job)
 {
     if (job->alive)

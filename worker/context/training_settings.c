@@ -82,6 +82,12 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
     n = add_words(&cluster->data, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
+    const struct dp_label_scale *scale = &train->label_scale;
+    n = scale->deviation > 0 ? snprintf(text + at, DP_TRAINING_SETTINGS_BYTES - at,
+                                        "label_scale %.17g %.17g\n", scale->mean, scale->deviation)
+                             : 0;
+    DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
+    at += (size_t)n;
     n = add_end(cluster, judged, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;

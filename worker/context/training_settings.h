@@ -14,15 +14,17 @@
 #define DP_CONTEXT_TRAINING_SETTINGS_H
 
 #include "common/config/cluster.h"
+#include "worker/read/schema.h"
 
 /* The longest model, label and categories of a cluster file take two thirds of it. */
-#define DP_TRAINING_SETTINGS_BYTES 2368u
+#define DP_TRAINING_SETTINGS_BYTES 2432u
 
 /* Identifies a data set by its content, whatever its path. */
 struct dp_training_settings_set {
     uint64_t digest, examples;
     uint32_t lists;
     bool ranked; /* its pairs are ranked among all items */
+    struct dp_label_scale label_scale;
 };
 
 /* judged: the set that is evaluated at each epoch barrier, or NULL. */

@@ -161,13 +161,14 @@ static void add_times(struct dp_loop *loop, const struct dp_device_times *times)
 }
 
 static void count(struct dp_loop *loop, const struct dp_loop_fetch *fetch, const struct dp_batch *batch,
-                  float loss)
+                  double loss)
 {
     if (loop->examples == 0) /* the first of a push, whose pull is the oldest */
         loop->stands_on = fetch->issued;
-    loop->loss_sum += (double)loss * batch->examples;
+    loss *= loop->loss_unit;
+    loop->loss_sum += loss * batch->examples;
     loop->examples += batch->examples;
-    dp_progress_add(loop->progress, (double)loss, batch->examples);
+    dp_progress_add(loop->progress, loss, batch->examples);
 }
 
 /* Injected delays. Of two on a device the later one begins when the earlier one has ended. */
@@ -213,7 +214,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
 
-    count(loop, fetch, batch, loss);
+    count(loop, fetch, batch, (double)loss);
     loop->owner = share.worker;
     if (dp_group_ends(dp_share_positions(share), loop->push_every, position))
         st = push(loop, flight.gradients, step, rate, err);
@@ -276,7 +277,7 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
         dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
         dp_step_timer_move(&loop->watch, round.injected_ns, DP_PHASE_COMPUTE, DP_PHASE_INJECTED);
         for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
-            count(loop, fetch, fetch->batch[i], round.losses[i]);
+            count(loop, fetch, fetch->batch[i], (double)round.losses[i]);
         if (st == DP_OK)
             st = push(loop, round.sum, step, rate, err);
         if (st != DP_OK)

@@ -45,6 +45,7 @@ struct dp_loop {
     struct dp_skipped skipped;
     struct dp_late late;
     struct dp_rate rate;
+    double loss_unit;                 /* of a loss of the model, in the unit of reports */
     uint64_t positions, examples_all; /* examples: of all workers */
     struct dp_work_leases *leases;    /* NULL: this worker has a share of its own */
     uint64_t wanted;                  /* of them: minibatches that the reader has or reads */

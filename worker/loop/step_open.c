@@ -5,6 +5,7 @@
 #include "worker/telemetry/advice.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 static uint32_t at_most(uint32_t value, uint64_t max)
@@ -93,13 +94,13 @@ enum dp_status dp_loop_open(const struct dp_loop_options *options, struct dp_loo
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(options->data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
+    loop->loss_unit = pow(dp_label_scale_unit(&dp_dataset_schema(options->data)->label_scale), 2);
     loop->pushes = (struct dp_in_flight){.job = job,
                                          .progress = options->progress,
                                          .stats = options->stats,
                                          .member = loop->rounds.members > 0,
                                          .flying = &loop->flying};
-    bool leased = training->work == DP_CLUSTER_LEASED;
-    /* Of what is leased the first share has the longest groups. */
+    bool leased = training->work == DP_CLUSTER_LEASED; /* the first share has the longest groups */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
     loop->owner = job->worker;
     take_data(loop, options->data);

@@ -160,7 +160,7 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     tell_settled(t);
-    if (t->job->model.labels != DP_LABELS_ANY && t->job->model.labels != DP_LABELS_NONE)
+    if (t->job->model.labels != DP_LABELS_NONE)
         tell_labels(t);
     tell_understood(t);
     st = dp_sets_judged(t->job, &sets, err);
@@ -216,6 +216,7 @@ static struct dp_training_settings_set set_of(const struct dp_dataset *data)
     return (struct dp_training_settings_set){.digest = dp_dataset_digest(data),
                                              .examples = dp_dataset_examples(data),
                                              .lists = dp_dataset_lists(data),
+                                             .label_scale = dp_dataset_schema(data)->label_scale,
                                              .ranked = dp_dataset_ranked(data) != NULL};
 }
 

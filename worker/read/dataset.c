@@ -178,7 +178,35 @@ static enum dp_status check_inputs(const struct dp_dataset_options *o, struct dp
     return DP_OK;
 }
 
-static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *err)
+/* Welford 1962; in the order of the file, so that each worker has the same bits. */
+static struct dp_label_scale measure_labels(const struct dp_content *content)
+{
+    double mean = 0, squares = 0;
+    for (uint64_t i = 0; i < content->examples; i++) {
+        double delta = (double)content->labels[i] - mean;
+        mean += delta / (double)(i + 1);
+        squares += delta * ((double)content->labels[i] - mean);
+    }
+    return squares > 0 ? (struct dp_label_scale){mean, sqrt(squares / (double)content->examples)}
+                       : dp_label_scale_constant(mean);
+}
+
+/* Weights that were trained on one value of the label alone say nothing in another unit. */
+static struct dp_label_scale label_scale_of(const struct dp_dataset *dataset,
+                                            const struct dp_dataset_options *o)
+{
+    if (!o->scale_labels)
+        return (struct dp_label_scale){0};
+    if (o->like)
+        return o->like->label_scale;
+    if (o->label_scale && (o->scored || !dp_label_scale_is_constant(o->label_scale)))
+        return *o->label_scale;
+    bool has = !o->scored && dataset->content.labels && dataset->content.examples > 0;
+    return has ? measure_labels(&dataset->content) : (struct dp_label_scale){0};
+}
+
+static enum dp_status take_schema(struct dp_dataset *dataset, const struct dp_dataset_options *o,
+                                  struct dp_error *err)
 {
     const struct dp_content *content = &dataset->content;
     struct dp_schema *schema = &dataset->schema;
@@ -190,6 +218,7 @@ static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *e
     if (schema->classes == 0)
         schema->label_base = content->label_base;
     schema->inputs = inputs_of(&dataset->options);
+    schema->label_scale = label_scale_of(dataset, o);
     (void)snprintf(schema->format, sizeof schema->format, "%s", dataset->format->name);
     return DP_OK;
 }
@@ -238,8 +267,10 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
                                                : format->load(&o, unpack, &dataset->content, err);
     }
     dp_unpack_close(&unpack);
+    if (st == DP_OK)
+        st = take_schema(dataset, &o, err);
     dp_schema_clear(&like);
-    return st == DP_OK ? take_schema(dataset, err) : st;
+    return st;
 }
 
 enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct dp_dataset **out,
@@ -260,6 +291,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;
     dataset->options.missing = NULL;
     memset(dataset->options.roles, 0, sizeof dataset->options.roles);
+    dataset->options.label_scale = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
@@ -515,4 +547,7 @@ void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t 
     const struct dp_format_fill what = {
         .options = o, .content = &dataset->content, .epoch = epoch, .examples = examples, .order = at};
     dataset->format->fill(&what, batch);
+    const struct dp_label_scale *scale = &dataset->schema.label_scale;
+    for (uint32_t i = 0; scale->deviation > 0 && i < examples; i++)
+        batch->labels[i] = (float)(((double)batch->labels[i] - scale->mean) / scale->deviation);
 }

@@ -56,8 +56,13 @@ struct dp_dataset_options {
     uint32_t fields;     /* FIELDS, TABLES: categories; WINDOWS: tokens */
     uint32_t width;      /* DP_FORM_DENSE: columns that the model takes; idx: pixels of an image */
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
-    double scale;        /* multiplies every value; finite. 0: 1/255 for the pixels of idx, else 1 */
-    bool rated; /* PAIRS: labels are the ratings, nothing is sampled; with `scored` they may be missing */
+    /* ANY: labels are standardized: as in the file that this one is read like, else by `label_scale` if
+     * there is an earlier one, else by their mean and deviation in this file (one that is only scored is not
+     * measured). */
+    bool scale_labels;
+    const struct dp_label_scale *label_scale;
+    double scale; /* multiplies every value; finite. 0: 1/255 for the pixels of idx, else 1 */
+    bool rated;   /* PAIRS: labels are the ratings, nothing is sampled; with `scored` they may be missing */
     const char *negatives_path; /* pairs: the file of items that each pair's item is ranked among; or NULL */
     /* pairs: the columns, each by name or number from 1; NULL: by the header, or the first ones. */
     const char *roles[DP_PAIRS_ROLES];
@@ -134,7 +139,7 @@ enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_datas
                                bool ranks_sampled, struct dp_error *err);
 /* NULL when it is not a rank set. Lent. */
 const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset);
-/* The label of an example, as in batches. False when labels are drawn as batches are filled. */
+/* The label of an example, before it is standardized. False when labels are drawn as batches are filled. */
 bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out);
 /* The text that names an example of a file with keeps_ids, in the file's order; NULL: the file has no such
  * column. Lent. */

@@ -30,6 +30,7 @@ enum key {
     KEY_MISSING = 9,
     KEY_VALUES,
     KEY_CELLS,
+    KEY_LABEL_SCALE,
     KEY_INPUTS,
     KEY_END
 };
@@ -198,6 +199,20 @@ static enum dp_status take_counts(struct dp_schema *schema, enum key key, const 
     return DP_OK;
 }
 
+static enum dp_status take_scale(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
+                                 size_t count, struct dp_error *err)
+{
+    (void)key;
+    struct dp_label_scale *scale = &schema->label_scale;
+    if (count != 2)
+        return dp_fail(err, DP_DATA, "expected the mean and the deviation of labels, found %zu cells", count);
+    enum dp_status st = take_real(cells[0], -INFINITY, &scale->mean, err);
+    if (st == DP_OK)
+        st = take_real(cells[1], 0, &scale->deviation, err);
+    return st == DP_OK && !(scale->deviation > 0) ? dp_fail(err, DP_DATA, "expected a deviation above 0")
+                                                  : st;
+}
+
 static enum dp_status take_nothing(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
                                    size_t count, struct dp_error *err)
 {
@@ -225,7 +240,7 @@ static const struct {
             {"kinds", take_kinds},        {"trimmed", take_nothing}, {"means", take_moments},
             {"deviations", take_moments}, {"classes", take_texts},   {"label_base", take_number},
             {"missing", take_texts},      {"values", take_counts},   {"cells", take_counts},
-            {"inputs", take_inputs},      {"end", take_end}};
+            {"label_scale", take_scale},  {"inputs", take_inputs},   {"end", take_end}};
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static bool has(const struct parser *p, enum key key)
@@ -265,7 +280,7 @@ static enum dp_status take_line(void *self, const char *at, const char *end, uin
         key++;
     if (key == KEYS)
         return dp_lines_unexpected("version, format, names, kinds, trimmed, means, deviations, classes, "
-                                   "label_base, missing, values, cells, inputs or end",
+                                   "label_base, missing, values, cells, label_scale, inputs or end",
                                    record->cells[0].at, record->cells[0].end, err);
     if (p->lines == 1 && key != KEY_VERSION)
         return dp_fail(err, DP_DATA, "expected the file's version first");
@@ -423,6 +438,9 @@ static void put(const struct dp_schema *schema, FILE *stream)
             (void)fprintf(stream, ",%" PRIu64, cells ? schema->column[i].cells : schema->column[i].values);
         (void)fputc('\n', stream);
     }
+    if (schema->label_scale.deviation > 0)
+        (void)fprintf(stream, "label_scale,%.17g,%.17g\n", schema->label_scale.mean,
+                      schema->label_scale.deviation);
     if (schema->inputs.known)
         (void)fprintf(stream, "inputs,%" PRIu32 ",%" PRIu32 ",%.17g,%d\n", schema->inputs.hash_bits,
                       schema->inputs.index_base, schema->inputs.scale, schema->inputs.normalize);
@@ -451,12 +469,29 @@ enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, stru
     return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
 }
 
+struct dp_label_scale dp_label_scale_constant(double value)
+{
+    return (struct dp_label_scale){value, ldexp(value != 0 ? fabs(value) : 1, -20)};
+}
+
+bool dp_label_scale_is_constant(const struct dp_label_scale *scale)
+{
+    return scale->deviation > 0 && scale->deviation == dp_label_scale_constant(scale->mean).deviation;
+}
+
 void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,
                            size_t size)
 {
     const uint32_t base = schema->label_base, shown = 8;
     size_t len = 0;
     out[0] = '\0';
+    const struct dp_label_scale *scale = &schema->label_scale;
+    if (dp_label_scale_is_constant(scale))
+        (void)snprintf(out, size, "%.9g in every example: the model predicts this value", scale->mean);
+    else if (scale->deviation > 0)
+        (void)snprintf(out, size,
+                       "standardized by their mean %.6g and deviation %.6g; metrics are in their unit",
+                       scale->mean, scale->deviation);
     if (schema->classes == 0 && base == 0)
         return;
     if (schema->classes == 0 && !binary) {

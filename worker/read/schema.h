@@ -5,7 +5,8 @@
  *           ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks around
  *           them: with categories it must be there), means and deviations (of numbers; empty for others; absent:
  *           not standardized), classes (texts of labels, class 0 first; absent: labels are numbers), label_base
- *           (absent: 0), missing (texts; absent: none), values and cells (counts; absent: not known), inputs (hash
+ *           (absent: 0), missing (texts; absent: none), values and cells (counts; absent: not known), label_scale (mean,
+ *           deviation; absent: labels are not standardized), inputs (hash
  *           bits, index base, scale, and 1 if examples are normalized), end (a checksum of the lines above it).
  *           Names, kinds, means and deviations have a cell for each column; names and classes are quoted. Version 2
  *           has neither inputs nor a checksum. Files of older builds, without `trimmed` or of version 1, are
@@ -56,6 +57,13 @@ struct dp_schema_inputs {
     bool normalize;
 };
 
+/* How the labels of a regression are standardized: a model is trained on (label - mean) / deviation. Its
+ * metrics and predictions are in the label's unit. deviation 0: labels are as they are, as older builds
+ * trained on them. */
+struct dp_label_scale {
+    double mean, deviation;
+};
+
 struct dp_schema {
     char format[16]; /* "csv"; "": not known */
     uint32_t columns;
@@ -68,6 +76,7 @@ struct dp_schema {
     /* [missing]: cells that say that there is no number or category, as an empty one does */
     char **missing_text;
     struct dp_schema_inputs inputs;
+    struct dp_label_scale label_scale;
 };
 
 /* name: of the text, for messages. */
@@ -80,10 +89,23 @@ enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell te
 /* Whether a cell without blanks around it is one of missing_text; or that, or dp_cell_is_missing. */
 bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell);
 bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell);
-/* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)"; "" when they are numbers from
- * 0 (or -1). classes: how many there may be; binary: two, the second positive. */
+/* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)", or how they are standardized;
+ * "" when they are numbers from 0 (or -1). classes: how many there may be; binary: two, the second
+ * positive. */
 void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,
                            size_t size);
+/* The scale of labels that are all equal: so small that a model predicts their value, whatever it outputs. */
+struct dp_label_scale dp_label_scale_constant(double value);
+bool dp_label_scale_is_constant(const struct dp_label_scale *scale);
+/* A label's unit in that of a model's output. */
+static inline double dp_label_scale_unit(const struct dp_label_scale *scale)
+{
+    return scale->deviation > 0 ? scale->deviation : 1;
+}
+static inline double dp_label_scale_restore(const struct dp_label_scale *scale, double output)
+{
+    return scale->deviation > 0 ? scale->mean + scale->deviation * output : output;
+}
 void dp_schema_clear(struct dp_schema *schema); /* accepts {0} */
 /* Whether files of two formats hold the same data: pairs and lists do. */
 bool dp_schema_same_kind(const char *format, const char *other);

@@ -59,6 +59,8 @@ static enum dp_status share_open(struct share *share, const struct dp_job *job, 
     uint32_t lists = dp_dataset_lists(data);
     *share = (struct share){.data = data, .batch = job->cluster->training.batch};
     enum dp_status st = dp_metrics_new(job->model.labels, job->model.classes, lists, &share->metrics, err);
+    if (st == DP_OK)
+        dp_metrics_set_unit(share->metrics, dp_label_scale_unit(&dp_dataset_schema(data)->label_scale));
     if (st == DP_OK && lists && !(share->list_of = calloc(share->batch, sizeof *share->list_of)))
         st = dp_fail(err, DP_NOMEM, "no memory for the lists of a minibatch");
     return st;

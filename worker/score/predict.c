@@ -2,6 +2,7 @@
 
 #include "common/env/atomic_file.h"
 #include "worker/score/scan.h"
+#include "worker/score/sets.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,11 +15,13 @@ static double probability(double logit)
     return logit >= 0 ? 1.0 / (1.0 + exp(-logit)) : exp(logit) / (1.0 + exp(logit));
 }
 
-void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, uint32_t width)
+void dp_predict_line(FILE *stream, enum dp_labels labels, const struct dp_label_scale *scale,
+                     const float *output, uint32_t width)
 {
     if (labels != DP_LABELS_CLASS) {
         double value = (double)output[0];
-        (void)fprintf(stream, "%.9g\n", labels == DP_LABELS_BINARY ? probability(value) : value);
+        (void)fprintf(stream, "%.9g\n",
+                      labels == DP_LABELS_BINARY ? probability(value) : dp_label_scale_restore(scale, value));
         return;
     }
     float top = output[0];
@@ -48,6 +51,7 @@ struct lines {
     const char *path, *data;
     const struct dp_job *job;
     const struct dp_dataset *dataset;
+    struct dp_label_scale scale;
 };
 
 /* Rows are counted from 1. */
@@ -80,11 +84,23 @@ static enum dp_status write_lines(void *context, const struct dp_batch *batch, c
             (void)fputc('\t', lines->stream);
         }
         if (st == DP_OK)
-            dp_predict_line(lines->stream, lines->job->model.labels, row, width);
+            dp_predict_line(lines->stream, lines->job->model.labels, &lines->scale, row, width);
     }
     return st == DP_OK && ferror(lines->stream)
                ? dp_fail(err, DP_IO, "cannot write the scores to '%s': %s", lines->path, strerror(errno))
                : st;
+}
+
+/* Without a schema that the training kept, the training file says it again. */
+static enum dp_status scale_of(struct dp_job *job, struct dp_label_scale *out, struct dp_error *err)
+{
+    struct dp_cluster_training settled = job->cluster->training;
+    struct dp_sets sets = {0};
+    enum dp_status st = dp_sets_train(job, &settled, &sets, err);
+    if (st == DP_OK)
+        *out = dp_dataset_schema(sets.train)->label_scale;
+    dp_sets_close(&sets);
+    return st;
 }
 
 enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
@@ -100,14 +116,26 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.columns_path = columns[0] ? columns : NULL;
     options.standardize &= options.columns_path != NULL; /* which has the statistics of the training file */
     options.like_path = job->cluster->data.train;        /* used when there is no columns file */
-    enum dp_status st = dp_dataset_open(&options, &dataset, err);
+    struct dp_label_scale scale;
+    enum dp_status st = DP_OK;
+    if (!columns[0] && dp_job_is_regression(job) && job->cluster->data.train[0]) {
+        options.label_scale = &scale;
+        st = scale_of(job, &scale, err);
+    }
+    if (st == DP_OK)
+        st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
         st = dp_job_program(job, dataset, NULL, NULL, err);
     if (st == DP_OK)
         st = dp_atomic_file_open(out, &file, err);
     if (st != DP_OK)
         goto done;
-    struct lines lines = {.stream = file.stream, .path = out, .data = data, .job = job, .dataset = dataset};
+    struct lines lines = {.stream = file.stream,
+                          .path = out,
+                          .data = data,
+                          .job = job,
+                          .dataset = dataset,
+                          .scale = dp_dataset_schema(dataset)->label_scale};
     const struct dp_scan scan = {.job = job,
                                  .data = dataset,
                                  .offset = 0,

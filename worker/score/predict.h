@@ -20,7 +20,8 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
 enum dp_status dp_predict_not_finite(const struct dp_job *job, const char *what, float score,
                                      struct dp_error *err);
 
-/* Writes one example's line. output: [width] logits or values. */
-void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, uint32_t width);
+/* Writes one example's line. output: [width] logits or values. scale: of a regression's labels. */
+void dp_predict_line(FILE *stream, enum dp_labels labels, const struct dp_label_scale *scale,
+                     const float *output, uint32_t width);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Whether the model is one of users and items. */
 static bool recommends(const struct dp_job *job)
@@ -90,6 +91,7 @@ static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *tra
     const struct dp_cluster_data *data = &job->cluster->data;
     struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, false);
     hold_out(job, &options);
+    options.label_scale = &dp_dataset_schema(train)->label_scale;
     options.held = !test;
     options.held_test = test;
     options.scored = ranks(job);
@@ -97,6 +99,25 @@ static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *tra
     if (st != DP_OK || !options.scored)
         return st;
     return rank(job, *out, train, test && options.holdout == DP_HOLDOUT_ONE, data->train, err);
+}
+
+/* How earlier processes of this run, or the run whose weights it trains on, standardized labels: outputs keep
+ * their unit. *out: NULL: there is no earlier one. */
+static enum dp_status earlier_scale(const struct dp_job *job, struct dp_label_scale *scale,
+                                    const struct dp_label_scale **out, struct dp_error *err)
+{
+    const char *path = job->cluster->data.columns;
+    struct dp_schema schema;
+    *out = NULL;
+    if (!dp_job_is_regression(job) || !path[0] || access(path, F_OK) != 0)
+        return DP_OK;
+    enum dp_status st = dp_schema_read_file(path, &schema, err);
+    if (st != DP_OK)
+        return st;
+    *scale = schema.label_scale;
+    *out = scale;
+    dp_schema_clear(&schema);
+    return DP_OK;
 }
 
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
@@ -120,7 +141,10 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
             "items: leave it out; --user, --item and --rating name columns (mf:16,loss=squared predicts "
             "ratings)",
             job->cluster->model);
-    enum dp_status st = dp_dataset_open(&options, &out->train, err);
+    struct dp_label_scale scale;
+    enum dp_status st = earlier_scale(job, &scale, &options.label_scale, err);
+    if (st == DP_OK)
+        st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
     if (st != DP_OK)

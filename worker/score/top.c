@@ -185,7 +185,8 @@ static void end_user(struct top *t, uint64_t user)
         (void)fputc('\t', t->file.stream);
         dp_vocab_print(t->file.stream, dp_vocab_at(t->vocab, t->item_name[t->best[i].item]).text, false);
         (void)fputc('\t', t->file.stream);
-        dp_predict_line(t->file.stream, t->job->model.labels, &t->best[i].score, 1);
+        dp_predict_line(t->file.stream, t->job->model.labels, &(struct dp_label_scale){0}, &t->best[i].score,
+                        1);
     }
 }
 

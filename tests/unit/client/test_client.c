@@ -411,6 +411,13 @@ static void tables_are_checked_against_what_is_there(void **state)
     struct dp_table_spec spec = {.name = "t", .dim = 4, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
     assert_int_equal(dp_client_table(b.client, &spec, WAIT_MS, &again, &b.err), DP_OK);
     assert_ptr_equal(t, again);
+    struct dp_table_spec other = spec;
+    other.init = (struct dp_init_spec){.kind = DP_INIT_NORMAL, .scale = 1};
+    assert_int_equal(dp_client_table(b.client, &other, WAIT_MS, &again, &b.err), DP_EXISTS);
+    assert_int_equal(dp_client_table_kept(b.client, &other, WAIT_MS, &again, &b.err), DP_OK);
+    assert_ptr_equal(t, again);
+    other.dim = 5;
+    assert_int_equal(dp_client_table_kept(b.client, &other, WAIT_MS, &again, &b.err), DP_EXISTS);
     spec.dim = 5;
     assert_int_equal(dp_client_table(b.client, &spec, WAIT_MS, &again, &b.err), DP_EXISTS);
     assert_null(again);

@@ -5,6 +5,8 @@
 
 #include "common/base/parse.h"
 
+#include <string.h>
+
 #define WIDTHS_MAX 17
 
 struct clicks_parts {
@@ -55,20 +57,21 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
         parts.widths[0] += parts.columns;
     }
     deep = dp_model_layers(g, "clicks", deep, parts.widths, parts.count, true, (float)parts.dropout);
-    deep = dp_model_layer(g, "clicks", deep, parts.count, parts.widths[parts.count - 1], 1, false);
-    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_add(g, x, deep));
+    uint32_t last = parts.widths[parts.count - 1];
+    deep = strcmp(dp_model_option(text, "loss"), "squared") == 0 /* outputs start near the labels' mean */
+               ? dp_model_small_layer(g, "clicks", deep, parts.count, last)
+               : dp_model_layer(g, "clicks", deep, parts.count, last, 1, false);
     model->form = DP_FORM_FIELDS;
     model->fields = parts.fields;
     model->width = parts.columns;
-    model->labels = DP_LABELS_BINARY;
-    return DP_OK;
+    return dp_model_loss(text, model, dp_graph_add(g, x, deep), err);
 }
 
 #define CLICKS_READS                                                                                         \
     "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers " \
-    "and categories; labels 0 and 1"
+    "and categories; labels 0 and 1, any number with loss=squared"
 #define CLICKS_OPTIONS                                                                                       \
-    {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},                                 \
+    DP_MODEL_LOSS, {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},                  \
         {"columns", "N", "13", "how many numbers an example has (0 .. 65536)"},                              \
     {                                                                                                        \
         "dropout", "X", "0", "share of each hidden layer's values that a minibatch leaves out (0 .. 0.99)"   \

@@ -82,12 +82,10 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     /* Otherwise the first steps, all of one sign, push the columns' vector below 0 for good, and its ReLU
          * outputs only 0. */
     x = dp_model_small_layer(g, "dlrm.top", x, parts.top_count, parts.top[parts.top_count - 1]);
-    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, x);
     model->form = parts.per_field ? DP_FORM_TABLES : DP_FORM_FIELDS;
     model->fields = parts.fields;
     model->width = parts.columns;
-    model->labels = DP_LABELS_BINARY;
-    return DP_OK;
+    return dp_model_loss(text, model, x, err);
 }
 
 const struct dp_model_kind dp_model_dlrm = {
@@ -97,8 +95,9 @@ const struct dp_model_kind dp_model_dlrm = {
     "products of all pairs of categories' rows and of the numbers' vector, then layers (Naumov et al. 2019)",
     "R: width of a category's row, and of the numbers' vector",
     "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers "
-    "(1 at least) and categories; labels 0 and 1",
-    {{"bottom", "W-...", "512-256", "widths of the layers that the numbers go through"},
+    "(1 at least) and categories; labels 0 and 1, any number with loss=squared",
+    {DP_MODEL_LOSS,
+     {"bottom", "W-...", "512-256", "widths of the layers that the numbers go through"},
      {"top", "W-...", "512-256", "widths of the layers after the products"},
      {"tables", "one|fields", "one", "fields: each category has a table of its own (31 at most)"},
      {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},

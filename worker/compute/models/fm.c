@@ -5,8 +5,6 @@
 
 #include "common/base/parse.h"
 
-#include <string.h>
-
 static int fm_output(struct dp_graph *g, int features, int list, uint32_t factors, float l2)
 {
     int w = dp_model_rows(g, features, "fm.w", 1, 0), v = dp_model_rows(g, features, "fm.v", factors, 0.01f);
@@ -18,7 +16,6 @@ static int fm_output(struct dp_graph *g, int features, int list, uint32_t factor
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
 {
     struct dp_graph *g = model->graph;
-    const char *loss = dp_model_option(text, "loss");
     uint32_t factors;
     double l2 = 0;
     enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
@@ -26,15 +23,9 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
         st = dp_parse_f64(dp_model_option(text, "l2"), 0, 1e6, "l2", &l2, err);
     if (st != DP_OK)
         return st;
-    if (strcmp(loss, "logistic") != 0 && strcmp(loss, "squared") != 0)
-        return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic or squared", loss);
-    bool logistic = loss[0] == 'l';
     int features = dp_graph_group(g), list = dp_graph_list(g, features, 0);
-    dp_graph_loss(g, logistic ? DP_OP_LOGISTIC_LOSS : DP_OP_SQUARED_LOSS,
-                  fm_output(g, features, list, factors, (float)l2));
     model->form = DP_FORM_SPARSE;
-    model->labels = logistic ? DP_LABELS_BINARY : DP_LABELS_ANY;
-    return DP_OK;
+    return dp_model_loss(text, model, fm_output(g, features, list, factors, (float)l2), err);
 }
 
 const struct dp_model_kind dp_model_fm = {
@@ -44,7 +35,7 @@ const struct dp_model_kind dp_model_fm = {
     "factorization machine: logistic regression, and the products of all pairs of features (Rendle 2010)",
     "K: factors of each feature (1 .. 65536); 4 to 16 are usual",
     "features (libsvm), clicks and CSV of any columns; labels 0 and 1, any number with loss=squared",
-    {{"loss", "logistic|squared", "logistic", "squared: regression"},
+    {DP_MODEL_LOSS,
      {"l2", "X", "0", "L2 regularization of the factors alone, which fit noise first; 0.001 is a start"}},
     declare,
     2500,

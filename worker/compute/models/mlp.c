@@ -56,6 +56,10 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     int x = dp_graph_input(model->graph, widths[0]);
     for (int i = 1; i < count; i++) {
         bool hidden = i < count - 1;
+        if (!hidden && loss->op == DP_OP_SQUARED_LOSS) { /* every output starts near the labels' mean */
+            x = dp_model_small_layer(model->graph, "mlp", x, i, widths[i - 1]);
+            continue;
+        }
         x = dp_model_layer(model->graph, "mlp", x, i, widths[i - 1], widths[i],
                            hidden && activation->op == DP_OP_RELU);
         if (hidden)

@@ -364,6 +364,8 @@ static void every_model_agrees_with_float64(void **state)
                                         "wide-deep:3-7-4,fields=3,columns=2",
                                         "wide-deep:3-7,fields=2,columns=0",
                                         "deepfm:3-7-4,fields=4,columns=2",
+                                        "wide-deep:3-7-4,fields=4,columns=2,loss=squared",
+                                        "dlrm:3,bottom=5,top=6-4,fields=3,columns=2,loss=squared",
                                         "dlrm:3,bottom=5,top=6-4,fields=3,columns=2",
                                         "dlrm:3,bottom=5,top=6,fields=3,columns=2,tables=fields",
                                         "skipgram:6",

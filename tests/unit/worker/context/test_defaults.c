@@ -20,12 +20,27 @@ static void sizes_that_were_measured(void **state)
         const char *model;
         uint64_t examples;
         uint32_t batch, epochs;
-    } want[] = {
-        {"mlp:4-16-3", 150, 4, 100},      {"logistic", 32561, 128, 40},       {"logistic", 25000, 128, 52},
-        {"fm:8", 32561, 128, 10},         {"mlp:784-256-10", 60000, 128, 11}, {"dlrm:16", 100000, 128, 2},
-        {"dlrm:16", 1000000, 128, 2},     {"deepfm:8-64-32", 40000, 128, 3},  {"mf:16", 400020, 512, 16},
-        {"mf:16", 4085720, 512, 10},      {"dlrm:16", 45000000, 128, 1},      {"logistic", 1, 4, 100},
-        {"skipgram:64", 700000, 4096, 6}, {"skipgram:64", 56000, 1024, 19}};
+    } want[] = {{"mlp:4-16-3", 150, 4, 100},
+                {"logistic", 32561, 128, 40},
+                {"logistic", 25000, 128, 52},
+                {"fm:8", 32561, 128, 10},
+                {"mlp:784-256-10", 60000, 128, 11},
+                {"dlrm:16", 100000, 128, 2},
+                {"dlrm:16", 1000000, 128, 2},
+                {"deepfm:8-64-32", 40000, 128, 3},
+                {"mf:16", 400020, 512, 16},
+                {"mf:16", 4085720, 512, 10},
+                {"dlrm:16", 45000000, 128, 1},
+                {"logistic", 1, 4, 100},
+                {"skipgram:64", 700000, 4096, 6},
+                {"skipgram:64", 56000, 1024, 19},
+                {"mlp:10-64-32-1,loss=squared", 331, 8, 13},
+                {"mlp:10-64-32-1,loss=squared", 1050, 32, 51},
+                {"mlp:10-64-32-1,loss=squared", 100, 4, 20},
+                {"mlp:10-64-32-1,loss=squared", 100000, 128, 7},
+                {"mlp:10-64-32-1,loss=logistic", 331, 8, 100},
+                {"fm:8,loss=squared", 331, 8, 60},
+                {"deepfm:16-64-32,loss=squared", 9600, 128, 22}};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
         struct dp_cluster_training t = settled(want[i].model, want[i].examples, 0, 0);
         assert_int_equal(t.batch, want[i].batch);

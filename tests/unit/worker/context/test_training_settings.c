@@ -46,6 +46,22 @@ static void expect(struct dp_cluster *now, const char *then_text, const char *no
     *now = usual();
 }
 
+/* Pushes of labels in one unit are not continued in another. */
+static void labels_have_one_scale(void **state)
+{
+    char before[DP_TRAINING_SETTINGS_BYTES], text[DP_TRAINING_SETTINGS_BYTES];
+    const struct dp_cluster now = usual();
+    struct dp_error err = {0};
+    struct dp_training_settings_set train = {.digest = 1};
+    dp_training_settings_text(&now, &train, NULL, before);
+    assert_null(strstr(before, "label_scale"));
+    train.label_scale = (struct dp_label_scale){4000, 1000.5};
+    dp_training_settings_text(&now, &train, NULL, text);
+    assert_int_equal(dp_training_settings_check(text, before, strlen(before), 3, &err), DP_EXISTS);
+    assert_non_null(strstr(err.text, "label_scale 4000 1000.5"));
+    assert_int_equal(dp_training_settings_check(text, text, strlen(text), 3, &err), DP_OK);
+}
+
 /* Planted: a setting is left out of the text. */
 static void what_decides_is_compared(void **state)
 {
@@ -274,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_decides_is_compared),
+        cmocka_unit_test(labels_have_one_scale),
         cmocka_unit_test(when_it_ends_is_compared),
         cmocka_unit_test(texts_of_any_kind),
         cmocka_unit_test(scores_are_of_what_was_trained),

@@ -23,6 +23,7 @@ static const char csv[] = "version,2\n"
                           "missing,\"?\",\"n.a.\"\n"
                           "values,0,1,65536,0,0,0\n"
                           "cells,0,3,9223372036854775807,0,0,0\n"
+                          "label_scale,-4000.1000000000004,1e+30\n"
                           "end\n";
 
 static struct dp_schema parse(const char *text)
@@ -71,6 +72,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(schema.classes, 3);
     assert_string_equal(schema.class_text[1], ">50K, or \"so\"");
     assert_int_equal(schema.label_base, 1 << 24);
+    assert_true(schema.label_scale.mean == -4000.1000000000004 && schema.label_scale.deviation == 1e30);
     written(&schema, csv);
     dp_schema_clear(&schema);
     dp_schema_clear(&schema);
@@ -206,6 +208,9 @@ static void damage_is_named(void **state)
         {HEAD "end\nmeans,,1\n", "'means' after 'end'"},
         {HEAD "", "ends before its last line"},
         {HEAD "label_base,x\n", "expected one integer"},
+        {HEAD "label_scale,1\n", "expected the mean and the deviation of labels, found 1 cells"},
+        {HEAD "label_scale,1,0\n", "expected a deviation above 0"},
+        {HEAD "label_scale,nan,1\n", "expected a mean, found 'nan'"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refused(bad[i].text, strlen(bad[i].text), bad[i].why);

@@ -184,6 +184,48 @@ static void far_values(void **state)
                     "expected a number in the range of f32");
 }
 
+/* Labels of a regression, in the training file, one read like it, a later one, and those of older builds. */
+static void labels_of_a_regression(void **state)
+{
+    struct dp_dataset_options options = {
+        .form = DP_FORM_SPARSE, .labels = DP_LABELS_ANY, .batch = 16, .scale_labels = true};
+    const char *two = write_text("two", "1e30 1:1\n3e30 1:1\n1e30 1:1\n3e30 1:1\n");
+    options.path = two;
+    struct dp_dataset *train = formats_open(&options);
+    const struct dp_label_scale scale = dp_dataset_schema(train)->label_scale;
+    assert_true(fabs(scale.mean / 2e30 - 1) < 1e-6 && fabs(scale.deviation / 1e30 - 1) < 1e-6);
+    static const float want[] = {-1, 1, -1, 1};
+    assert_memory_equal(formats_filled(train, 0, 0)->labels, want, sizeof want);
+    float raw;
+    assert_true(dp_dataset_label(train, 1, &raw) && raw == 3e30f);
+    /* A file that is read like it, and a later training file. */
+    options.path = write_text("other", "5e30 1:1\n2e30 1:1\n");
+    for (int like = 0; like < 2; like++) {
+        options.like = like ? dp_dataset_schema(train) : NULL;
+        options.label_scale = like ? NULL : &scale;
+        struct dp_batch *batch = formats_filled(formats_open(&options), 0, 0);
+        assert_true(fabsf(batch->labels[0] - 3) < 1e-5f && fabsf(batch->labels[1]) < 1e-5f);
+    }
+    options.like = NULL;
+    const struct dp_label_scale none = {0};
+    options.label_scale = &none; /* of an older build */
+    assert_true(formats_filled(formats_open(&options), 0, 0)->labels[0] == 5e30f);
+    /* One value: whatever the model outputs, it is predicted. A later file with others is measured. */
+    options.label_scale = NULL;
+    options.path = write_text("one", "-7.5 1:1\n");
+    const struct dp_label_scale one = dp_dataset_schema(formats_open(&options))->label_scale;
+    assert_true(dp_label_scale_is_constant(&one) && !dp_label_scale_is_constant(&scale));
+    assert_true(fabs(dp_label_scale_restore(&one, 1) + 7.5) < 1e-5);
+    char shown[160];
+    dp_schema_labels_text(&(struct dp_schema){.label_scale = one}, false, 0, shown, sizeof shown);
+    assert_string_equal(shown, "-7.5 in every example: the model predicts this value");
+    options.label_scale = &one;
+    options.path = two;
+    assert_true(dp_dataset_schema(formats_open(&options))->label_scale.deviation == scale.deviation);
+    options.scale_labels = false;
+    assert_true(formats_filled(formats_open(&options), 0, 0)->labels[0] == 1e30f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {FILES_TEST(known_values),
@@ -191,6 +233,7 @@ int main(void)
                                        FILES_TEST(one_row_has_one_value),
                                        FILES_TEST(caches_are_told_apart),
                                        FILES_TEST(a_share_is_of_the_whole_file),
-                                       FILES_TEST(far_values)};
+                                       FILES_TEST(far_values),
+                                       FILES_TEST(labels_of_a_regression)};
     return cmocka_run_group_tests_name("standardize", tests, NULL, NULL);
 }
