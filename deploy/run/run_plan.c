@@ -264,6 +264,14 @@ static void drop_inherited(const struct dp_run_plan *plan)
             t->consistency);
 }
 
+/* A trial writes nothing to the places that a cluster file names. */
+static void keep_apart(struct dp_cluster *cluster)
+{
+    cluster->data.cache[0] = '\0';
+    cluster->training.report[0] = '\0';
+    cluster->checkpoint = (struct dp_cluster_checkpoint){0};
+}
+
 static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *err)
 {
     uint32_t seconds = 0;
@@ -278,6 +286,8 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
         plan->cluster->data.by_columns = false; /* take_columns */
     if (st == DP_OK)
         drop_inherited(plan);
+    if (st == DP_OK && dp_run_plan_flag(plan, "--dry-run"))
+        keep_apart(plan->cluster);
     if (st == DP_OK)
         st = number(plan, "--timeout", 1, 600, &seconds, err);
     if (st == DP_OK && seconds)

@@ -89,6 +89,10 @@ said "an estimate for this machine: a trial trained "
 expect 0 "" "${run[@]}" --dir "$dir/none" --epochs 2 --dry-run --json --quiet
 [ "$(json dry_run) $(json examples) $(json epochs) $(json batch)" = "True 400 2 32" ] || fail "not what would be trained"
 [ -e "$dir/none" ] && fail "a dry run made its directory"
+sed "s|^id = .*||; 1i checkpoint = { to = \"$dir/C\"; every = 1; keep = 0; };" "$dir/A/cluster.conf" >"$dir/base.conf"
+sed -i "s|cache = .*|cache = \"$dir/kept\";|" "$dir/base.conf"
+expect 0 "Time:      " "$downpour" run --cluster "$dir/base.conf" --train "$dir/t,1.svm" --epochs 2 --dry-run
+[ -e "$dir/C" ] || [ -e "$dir/kept" ] && fail "a dry run wrote where the cluster file says"
 expect 2 "$dir/bad" "$downpour" run --model logistic --train "$dir/bad" --dry-run
 expect 2 "omit --continue" "$downpour" run --dir "$dir/A" --continue --dry-run
 expect 2 "can be read only once" "$downpour" run --model logistic --train - --dry-run
