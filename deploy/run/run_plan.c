@@ -37,7 +37,6 @@ static enum dp_status number(const struct dp_run_plan *plan, const char *name, u
 /* The base, or one server with all defaults. */
 static enum dp_status begin_cluster(struct dp_run_plan *plan, struct dp_error *err)
 {
-    plan->begins = true;
     if (dp_run_plan_flag(plan, "--cluster"))
         return dp_cluster_read(dp_run_plan_flag(plan, "--cluster"), &plan->cluster, err);
     plan->cluster = calloc(1, sizeof *plan->cluster);
@@ -280,7 +279,7 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
         st = begin(plan, err);
     if (st == DP_OK)
         st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
-    if (st == DP_OK && plan->begins && !dp_run_plan_flag(plan, "--cluster"))
+    if (st == DP_OK && plan->begins)
         st = dp_run_flags_of_model(&dp_run_command, plan->values, plan->cluster, err);
     if (st == DP_OK && !plan->resumes)
         plan->cluster->data.by_columns = false; /* take_columns */
@@ -439,7 +438,7 @@ static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_err
     struct dp_cluster *c = plan->cluster;
     struct dp_schema schema;
     bool restores = plan->from.number > 0;
-    bool there = restores ? plan->from.manifest.columns.name != NULL
+    bool there = restores ? plan->from.manifest.side[DP_SIDE_COLUMNS].name != NULL
                           : earlier->columns[0] && access(earlier->columns, F_OK) == 0;
     bool trained = c->training.first_epoch > 0 || dp_run_place(&plan->was, plan->earlier).known;
     if (there && !restores) {

@@ -26,7 +26,6 @@ struct dp_run_plan {
     struct dp_observed observed;
     struct dp_run_state state;
     struct dp_cluster *earlier; /* the run there, where there is one */
-    bool begins;                /* settings come from flags, or from --cluster */
     bool continues;             /* on an earlier run's store */
     bool resumes;               /* it is the earlier run */
     bool begins;                /* its settings are flags and defaults alone */

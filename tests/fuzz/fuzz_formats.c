@@ -97,7 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                                                .width = kinds[kind].width,
                                                .fields = kinds[kind].fields,
                                                .scored = kinds[kind].scored,
-                                               .words = bytes[1] % 2 == 1,
                                                .negatives = 2,
                                                .window = 2,
                                                .label = kinds[kind].format ? "y" : NULL,

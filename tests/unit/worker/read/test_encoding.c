@@ -112,7 +112,7 @@ static struct dp_dataset_options pairs_options(void)
 static struct dp_dataset_options words_options(void)
 {
     return (struct dp_dataset_options){
-        .form = DP_FORM_PAIRS, .words = true, .window = 2, .scale = 1, .negatives = 1, .batch = 4};
+        .form = DP_FORM_WORDS, .window = 2, .scale = 1, .negatives = 1, .batch = 4};
 }
 
 /* Of each format with names: Latin-1 is refused, or read as the same text in UTF-8; so is UTF-16. */
