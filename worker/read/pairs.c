@@ -122,7 +122,7 @@ static char separator_of(const char *at, const char *end)
     return ' ';
 }
 
-/* A line of JSON, or the first of an array or of an object: its bracket encloses all, or begins what JSON has. */
+/* A line of JSON, or the first of several: its bracket encloses all, or begins what JSON has. */
 static enum dp_status check_json(const char *at, const char *end, struct dp_error *err)
 {
     if (at == end || (*at != '{' && *at != '['))

@@ -219,8 +219,8 @@ static void the_first_line_tells_of_labels(void **state)
     formats_refused(options, INTS CATS "\n", 1, DP_DATA, "expected 40 columns");
 }
 
-/* Editors cut the tabs of empty fields at the end: the message is that of this format, where most lines have all
- * columns; else of both. */
+/* Editors cut the tabs of empty fields at the end: the message is that of this format, where most lines have
+ * all columns; else of both. */
 static void trimmed_lines_are_named(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);

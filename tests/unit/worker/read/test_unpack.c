@@ -240,7 +240,7 @@ static void trailing_rubbish(void **state)
     }
 }
 
-/* Zeros that pad a file to a block are not data, as for gzip(1) and bzip2(1); one other byte after them is. */
+/* Zeros that pad a file are not data, as for gzip(1) and bzip2(1); one other byte after them is. */
 static void zeros_are_padding(void **state)
 {
     static const size_t zeros[] = {1, 2, 512, 300000};
