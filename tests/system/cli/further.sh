@@ -113,8 +113,8 @@ refused "holds no examples" "$L" --train <(day 2 0 $all)
 refused "is empty" "$L" --train "$dir/nothing.csv"
 refused "is a file of format csv" "$dir/F" --train "$dir/numbers2.csv" --label late
 refused "--standardize (data.standardize) is no, but was yes when" "$L" --standardize no
-refused "column 'a' is a category by --categories" "$L" --categories shop,a,size
-said_text "omit --categories, or train with --fresh or in another --dir"
+refused "column 'a' is a category, but it was not a category" "$L" --categories shop,a,size
+said_text "omit the flag, or train with --fresh or in another --dir"
 refused "--scale (data.scale) is 0.2, but was 0.1 when" "$dir/F" --scale 0.2
 refused "--hash-bits (data.hash_bits) is 63, but was 16 when" "$dir/K" --hash-bits 0
 for damage in '$d' 's/^means,,0/means,,1/' 's/^version,3/version,1/' d; do

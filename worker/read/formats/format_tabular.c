@@ -57,6 +57,20 @@ static void list_name(struct name_list *list, struct dp_cell name)
         (void)snprintf(list->text + len, room, "%s'%s'", len ? ", " : "", shown.text);
 }
 
+/* "a,b"; or NULL. */
+static bool is_named(const char *names, struct dp_cell name)
+{
+    bool named = false;
+    for (const char *at = names; at && *at && !named;) {
+        size_t len = strcspn(at, ",");
+        struct dp_cell one = dp_cell_trim((struct dp_cell){at, at + len});
+        named = one.end - one.at == name.end - name.at &&
+                (one.at == one.end || memcmp(one.at, name.at, (size_t)(one.end - one.at)) == 0);
+        at += len + (at[len] == ',');
+    }
+    return named;
+}
+
 static enum dp_status match_cells(struct tabular *tabular, const struct dp_tabular_record *record, bool *seen,
                                   struct name_list *extra, struct dp_error *err)
 {
@@ -67,7 +81,7 @@ static enum dp_status match_cells(struct tabular *tabular, const struct dp_tabul
             return dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
         if (column != UINT32_MAX)
             seen[column] = true;
-        else if (!tabular->options->new_ignored)
+        else if (!tabular->options->new_ignored && !is_named(tabular->options->ignore, name))
             list_name(extra, name);
     }
     return DP_OK;
@@ -326,26 +340,49 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     return st == DP_OK && trained ? dp_survey(options, &header->schema, err) : st;
 }
 
-/* "a,b": those that are categories in the training file, in any order. */
-static enum dp_status check_categories(const struct dp_dataset_options *options, struct dp_error *err)
+/* What flags name is what the training file has, in any order. Names that it lacks are for this file. */
+static enum dp_status check_kinds(const struct dp_dataset_options *options, struct dp_error *err)
 {
-    const struct dp_schema *like = options->like;
-    for (uint32_t i = 0; i < like->columns; i++) {
-        const struct dp_schema_column *column = &like->column[i];
-        bool named = false, is = column->kind == DP_COLUMN_CATEGORY;
-        for (const char *at = options->categories; *at && !named;) {
-            size_t len = strcspn(at, ",");
-            named = dp_cell_is(dp_cell_trim((struct dp_cell){at, at + len}), column->name);
-            at += len + (at[len] == ',');
+    const struct {
+        const char *names, *flag, *what;
+        enum dp_column_kind kind;
+    } given[] = {{options->categories, "--categories (data.categories)", "a category", DP_COLUMN_CATEGORY},
+                 {options->ignore, "--ignore (data.ignore)", "left out", DP_COLUMN_IGNORED},
+                 {options->id, "--id (data.id)", "an id", DP_COLUMN_ID}};
+    for (size_t g = 0; g < sizeof given / sizeof given[0]; g++)
+        for (uint32_t i = 0; given[g].names && i < options->like->columns; i++) {
+            const struct dp_schema_column *column = &options->like->column[i];
+            bool is = column->kind == given[g].kind;
+            bool named = given[g].kind == DP_COLUMN_ID ? strcmp(given[g].names, column->name) == 0
+                                                       : is_named(given[g].names, dp_cell_of(column->name));
+            if (named != is)
+                return dp_fail(
+                    err, DP_ARGUMENT,
+                    "%s: by %s column '%s' is %s%s, but it was %s%s when the model was trained: omit the "
+                    "flag, or train with --fresh or in another --dir",
+                    options->path, given[g].flag, dp_cell_show(dp_cell_of(column->name)).text,
+                    named ? "" : "not ", given[g].what, is ? "" : "not ", given[g].what);
         }
-        if (named != is)
-            return dp_fail(err, DP_ARGUMENT,
-                           "%s: column '%s' is %s by --categories (data.categories), but was %s when the "
-                           "model was trained: omit --categories, or train with --fresh or in another --dir",
-                           options->path, dp_cell_show(dp_cell_of(column->name)).text,
-                           named ? "a category" : "no category", is ? "one" : "none");
-    }
     return DP_OK;
+}
+
+/* "?,-": those of the training file. */
+static enum dp_status check_missing(const struct dp_dataset_options *options, struct dp_error *err)
+{
+    uint32_t count = 0;
+    bool same = true;
+    for (const char *at = options->missing; at && *at; count++) {
+        size_t len = strcspn(at, ",");
+        same &= dp_schema_says_missing(options->like, dp_cell_trim((struct dp_cell){at, at + len}));
+        at += len + (at[len] == ',');
+    }
+    if (!options->missing || (same && count == options->like->missing))
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "%s: --missing (data.missing) names other texts than when the model was trained: omit it, or "
+        "train with --fresh or in another --dir",
+        options->path);
 }
 
 /* The label's name comes from the cluster file that the schema was made by: another one is another
@@ -362,7 +399,9 @@ static enum dp_status check_like(const struct dp_dataset_options *options, struc
                 "%s: the label is '%s', but '%s' was when the model was trained (--label, data.label)",
                 options->path, dp_cell_show(label).text, dp_cell_show(dp_cell_of(column->name)).text);
     }
-    enum dp_status st = options->categories ? check_categories(options, err) : DP_OK;
+    enum dp_status st = check_kinds(options, err);
+    if (st == DP_OK)
+        st = check_missing(options, err);
     return st == DP_OK ? fits(options, like, NULL, err) : st;
 }
 

@@ -331,15 +331,24 @@ static void settings_are_those_of_the_schema(void **state)
     options.hash_bits = 63;
     options.categories = " c ";
     formats_same(train, formats_open(&options), 0);
-    struct dp_dataset_options other[] = {options, options, options, options, options, options, options};
+    options.ignore = "new";
+    options.path = write_text("new", "c,new,d,y,a\n7,x,5,1,2\nx,y,6,2,3\n");
+    formats_same_batch(formats_filled(train, 0, 0), formats_filled(formats_open(&options), 0, 0));
+    options.ignore = NULL;
+    struct dp_dataset_options other[10];
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
+        other[i] = options;
     static const char *const why[] = {
         "--hash-bits (data.hash_bits) is 16, but was 63 when",
         "--index-base (data.index_base) is 1, but was 0 when",
         "--scale (data.scale) is 0.5, but was 1 when",
         "--normalize (data.normalize) is yes, but was no when",
         "--standardize (data.standardize) is no, but was yes when",
-        "column 'd' is a category by --categories (data.categories), but was none when",
-        "column 'c' is no category by --categories (data.categories), but was one when"};
+        "by --categories (data.categories) column 'd' is a category, but it was not a category when",
+        "by --categories (data.categories) column 'c' is not a category, but it was a category when",
+        "by --ignore (data.ignore) column 'a' is left out, but it was not left out when",
+        "by --id (data.id) column 'a' is an id, but it was not an id when",
+        "--missing (data.missing) names other texts than when"};
     other[0].hash_bits = 16;
     other[1].index_base = 1;
     other[2].scale = 0.5;
@@ -347,6 +356,9 @@ static void settings_are_those_of_the_schema(void **state)
     other[4].standardize = false;
     other[5].categories = "c,d";
     other[6].categories = "d";
+    other[7].ignore = "a";
+    other[8].id = "a";
+    other[9].missing = "?";
     other[6].like = NULL;
     other[6].columns_path = "columns";
     for (size_t i = 0; i < sizeof why / sizeof why[0]; i++) {
