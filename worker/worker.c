@@ -20,7 +20,8 @@
 static const char usage[] =
     "usage: downpour-worker --cluster FILE --worker N [--resume] [--device NAME] [--precision KIND]\n       "
     "downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n       downpour-worker "
-    "--cluster FILE --top N --users FILE [--with-seen] --out FILE\n       downpour-worker --cluster FILE "
+    "--cluster FILE --top N (--users FILE | --history FILE --notes FILE) [--with-seen] --out FILE\n       "
+    "downpour-worker --cluster FILE "
     "--score-keys KEYS\n       downpour-worker --cluster FILE --observe SAMPLES --keys KEYS --sample-every "
     "MS\n  "
     "     downpour-worker --cluster FILE --score-samples SAMPLES [--keys KEYS] --out FILE\n\n  --cluster "
@@ -34,7 +35,11 @@ static const char usage[] =
     "--predict DATA   write a line of scores for each example of DATA\n  --labels FILE    labels of an idx "
     "file, if they cannot be found by its name\n  --top N          write the N best items of each user, "
     "lines "
-    "of USER, ITEM, SCORE (tabs)\n  --users FILE     with --top: file with a user per line\n  --with-seen    "
+    "of USER, ITEM, SCORE (tabs)\n  --users FILE     with --top: file with a user per line\n  --history FILE "
+    "  with --top: "
+    "interactions of users that the training did not have\n  --notes FILE     with --history: file for a "
+    "line "
+    "about what is left out\n  --with-seen    "
     "  "
     "with --top: include items that the user met in the training file\n  --out FILE       file for the "
     "scores; with --score-samples for the metrics (JSON)\n  --score-keys KEYS        write which rows an "
@@ -47,7 +52,7 @@ static const char usage[] =
     "servers\n";
 
 struct flags {
-    const char *top, *users;
+    const char *top, *users, *history, *notes;
     const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
     const char *score_keys, *observe, *keys, *every, *score_samples;
     bool help, resume, with_seen;
@@ -84,8 +89,11 @@ static enum dp_status check_flags(int argc, char **argv, const struct flags *fla
                        flags->predict ? "--predict"
                        : flags->top   ? "--top"
                                       : "--score-samples");
-    if ((flags->top != NULL) != (flags->users != NULL) || (flags->with_seen && !flags->top))
-        return dp_fail(err, DP_ARGUMENT, "--top N needs --users FILE, and --with-seen needs both");
+    if ((flags->top != NULL) != ((flags->users != NULL) + (flags->history != NULL) == 1) ||
+        (flags->history != NULL) != (flags->notes != NULL) || (flags->with_seen && !flags->top))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--top N needs --users FILE, or --history FILE and --notes FILE; --with-seen needs --top");
     if (flags->worker && (flags->labels || flags->out))
         return dp_fail(err, DP_ARGUMENT,
                        "--labels and --out need --predict; the labels of a training are in the cluster file");
@@ -102,6 +110,8 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         {"out", required_argument, NULL, 'o'},
         {"top", required_argument, NULL, 't'},
         {"users", required_argument, NULL, 'u'},
+        {"history", required_argument, NULL, 'H'},
+        {"notes", required_argument, NULL, 'n'},
         {"with-seen", no_argument, NULL, 'W'},
         {"device", required_argument, NULL, 'd'},
         {"precision", required_argument, NULL, 'P'},
@@ -116,10 +126,10 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
     };
     *out = (struct flags){0};
     const char **const value_of[] = {
-        ['c'] = &out->cluster, ['w'] = &out->worker,       ['p'] = &out->predict, ['l'] = &out->labels,
-        ['o'] = &out->out,     ['t'] = &out->top,          ['u'] = &out->users,   ['P'] = &out->precision,
-        ['d'] = &out->device,  ['K'] = &out->score_keys,   ['O'] = &out->observe, ['k'] = &out->keys,
-        ['e'] = &out->every,   ['S'] = &out->score_samples};
+        ['c'] = &out->cluster, ['w'] = &out->worker,     ['p'] = &out->predict, ['l'] = &out->labels,
+        ['o'] = &out->out,     ['t'] = &out->top,        ['u'] = &out->users,   ['P'] = &out->precision,
+        ['d'] = &out->device,  ['K'] = &out->score_keys, ['O'] = &out->observe, ['k'] = &out->keys,
+        ['H'] = &out->history, ['n'] = &out->notes,      ['e'] = &out->every,   ['S'] = &out->score_samples};
     bool *const switch_of[] = {['W'] = &out->with_seen, ['r'] = &out->resume, ['h'] = &out->help};
     opterr = 0;
     for (int c; !out->help && (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
@@ -262,8 +272,12 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     enum dp_status st = flags->top ? dp_parse_u64(flags->top, 1, 100000, "--top", &count, err) : DP_OK;
     if (st != DP_OK)
         return st;
-    const struct dp_top_options top = {
-        .count = (uint32_t)count, .users = flags->users, .with_seen = flags->with_seen, .out = flags->out};
+    const struct dp_top_options top = {.count = (uint32_t)count,
+                                       .users = flags->users,
+                                       .history = flags->history,
+                                       .notes = flags->notes,
+                                       .with_seen = flags->with_seen,
+                                       .out = flags->out};
     struct dp_job job;
     st = dp_job_open(cluster, 0, "predict", dp_stop_signal(), &job, err);
     if (st != DP_OK)

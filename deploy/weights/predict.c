@@ -39,6 +39,11 @@ static const struct dp_option options[] = {
      "without items that the user met in the training file"},
     {"--user", "ID", NULL, "with --top: this user, by id or name in the training file; may be repeated"},
     {"--users", "FILE", NULL, "with --top: the users in this file, one per line"},
+    {"--items", "A,B,...", NULL,
+     "with --top: a user that is new to the model, with these items (mf); the user is 'new' in the output"},
+    {"--history", "FILE", NULL,
+     "with --top: the users in this file of interactions, which are new to the model, by their items (mf); "
+     "items that the training file lacks are left out and counted"},
     {"--with-seen", NULL, NULL,
      "with --top: include items that the user met in the training file, which may then be missing"},
     {"--device", "NAME", "training.device",
@@ -56,7 +61,7 @@ static const struct dp_option_alias aliases[] = {{"--data-labels", "--data label
 
 static const struct dp_command command = {
     .name = "predict",
-    .usage = "--from DIR (--data FILE | --top N --user ID) [--out FILE]",
+    .usage = "--from DIR (--data FILE | --top N (--user ID | --items A,B,...)) [--out FILE]",
     .summary = "Writes one line of scores for each example in a file: the probability of 1, the "
                "probabilities of all\nclasses, or the value. For lstm a line has, for each window of bytes "
                "(the first begins with the first byte,\nthe next with the second), the probability that each "
@@ -72,7 +77,8 @@ struct predict {
     struct dp_words words; /* --user */
     struct dp_served served;
     char data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
-    char users[DP_PATH_MAX + 1], top[24]; /* "": --data */
+    char users[DP_PATH_MAX + 1], top[24];                  /* "": --data */
+    char history[DP_PATH_MAX + 1], notes[DP_PATH_MAX + 1]; /* of new users, in place of users; or "" */
     struct dp_spools spools;
     bool copy;                    /* out is a file of ours, whose bytes go to standard output or `direct` */
     struct dp_atomic_file direct; /* --out that is no file: a pipe, a device */
@@ -145,35 +151,59 @@ static void tell_meaning(const struct predict *p)
 }
 
 /* A file with a user in each line. */
-static enum dp_status write_users(struct predict *p, struct dp_error *err)
+static void print_users(const struct predict *p, FILE *file)
+{
+    for (size_t i = 0; i < p->words.values; i++)
+        (void)fprintf(file, "%s\n", p->words.value[i]);
+}
+
+/* A file with an interaction in each line. */
+static void print_items(const struct predict *p, FILE *file)
+{
+    for (const char *at = flag(p, "--items"); *at;) {
+        int len = (int)strcspn(at, ",");
+        if (len > 0)
+            (void)fprintf(file, "new\t%.*s\n", len, at);
+        at += len + (at[len] == ',');
+    }
+}
+
+static enum dp_status write_scratch(struct predict *p, const char *name, char path[DP_PATH_MAX + 1],
+                                    void (*print)(const struct predict *p, FILE *file), struct dp_error *err)
 {
     struct dp_atomic_file file;
-    enum dp_status st = dp_folder_path(&p->served.scratch, p->users, err, "users");
+    enum dp_status st = dp_folder_path(&p->served.scratch, path, err, "%s", name);
     if (st == DP_OK)
-        st = dp_atomic_file_open(p->users, &file, err);
+        st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         return st;
-    for (size_t i = 0; i < p->words.values; i++)
-        (void)fprintf(file.stream, "%s\n", p->words.value[i]);
+    print(p, file.stream);
     return dp_atomic_file_commit(&file, err);
 }
 
 static enum dp_status settle_users(struct predict *p, struct dp_error *err)
 {
     uint64_t count = 0;
-    bool listed = p->words.values > 0, file = flag(p, "--users") != NULL;
+    const char *users = flag(p, "--users"), *history = flag(p, "--history"), *items = flag(p, "--items");
+    int ways = (p->words.values > 0) + (users != NULL) + (history != NULL) + (items != NULL);
     if (!flag(p, "--top"))
-        return listed || file || flag(p, "--with-seen")
-                   ? dp_fail(err, DP_ARGUMENT, "--user, --users and --with-seen go with --top N")
+        return ways > 0 || flag(p, "--with-seen")
+                   ? dp_fail(err, DP_ARGUMENT,
+                             "--user, --users, --items, --history and --with-seen go with --top N")
                    : DP_OK;
-    if (flag(p, "--data") || listed == file)
+    if (flag(p, "--data") || ways != 1)
         return dp_fail(err, DP_ARGUMENT,
                        flag(p, "--data") ? "--top takes users (--user ID, --users FILE), not --data"
-                       : listed          ? "--user and --users: give one of them"
-                                : "--top N needs --user ID, or --users FILE with an id in each line");
+                       : ways > 1        ? "--user, --users, --items and --history: give one of them"
+                                  : "--top N needs --user ID, --users FILE with an id in each line, or "
+                                    "for users that are new --items A,B,... or --history FILE");
+    if (items && items[strspn(items, ",")] == '\0')
+        return dp_fail(err, DP_ARGUMENT, "--items '%s': expected ids of items, separated by commas", items);
     enum dp_status st = dp_parse_u64(flag(p, "--top"), 1, TOP_MAX, "--top", &count, err);
     (void)snprintf(p->top, sizeof p->top, "%" PRIu64, count);
-    return st == DP_OK && file ? settle_input("--users", flag(p, "--users"), p->users, err) : st;
+    if (st == DP_OK && users)
+        st = settle_input("--users", users, p->users, err);
+    return st == DP_OK && history ? settle_input("--history", history, p->history, err) : st;
 }
 
 static enum dp_status settle_inputs(struct predict *p, struct dp_error *err)
@@ -214,9 +244,15 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK)
         st = dp_spool_plan(&p->spools, "--data labels", p->labels, p->served.scratch.path, 0, err);
     if (st == DP_OK)
+        st = dp_spool_plan(&p->spools, "--history", p->history, p->served.scratch.path, 0, err);
+    if (st == DP_OK)
         st = dp_spool_fill(&p->spools, stderr, err);
     if (st == DP_OK && p->words.values > 0)
-        st = write_users(p, err);
+        st = write_scratch(p, "users", p->users, print_users, err);
+    if (st == DP_OK && flag(p, "--items"))
+        st = write_scratch(p, "history", p->history, print_items, err);
+    if (st == DP_OK && p->history[0])
+        st = dp_folder_path(&p->served.scratch, p->notes, err, "notes");
     if (st == DP_OK)
         tell_meaning(p);
     return st;
@@ -230,13 +266,18 @@ static enum dp_status start_worker(struct predict *p, struct dp_error *err)
         st = dp_folder_path(&p->served.scratch, log, err, "log/worker.log");
     if (st != DP_OK)
         return st;
-    const char *const data[] = {"--predict", p->data, p->labels[0] ? "--labels" : NULL, p->labels};
-    const char *const top[] = {"--top", p->top, "--users", p->users,
-                               flag(p, "--with-seen") ? "--with-seen" : NULL};
-    const char *argv[16] = {program, "--cluster", p->served.scratch.conf, "--out", p->out};
-    size_t n = 5, more = p->top[0] ? sizeof top / sizeof top[0] : sizeof data / sizeof data[0];
-    for (size_t i = 0; i < more && (p->top[0] ? top : data)[i]; i++)
-        argv[n++] = (p->top[0] ? top : data)[i];
+    const char *const inputs[][2] = {{"--predict", p->data},    {"--labels", p->labels},
+                                     {"--top", p->top},         {"--users", p->users},
+                                     {"--history", p->history}, {"--notes", p->notes}};
+    const char *argv[20] = {program, "--cluster", p->served.scratch.conf, "--out", p->out};
+    size_t n = 5;
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        if (inputs[i][1][0]) {
+            argv[n++] = inputs[i][0];
+            argv[n++] = inputs[i][1];
+        }
+    if (flag(p, "--with-seen"))
+        argv[n++] = "--with-seen";
     return dp_local_start(p->served.local, DP_LOCAL_WORKER, "worker", argv, log, -1, err);
 }
 
@@ -294,6 +335,19 @@ static enum dp_status copy_out(struct predict *p, struct dp_error *err)
     return st == DP_OK && p->direct.path ? dp_atomic_file_commit(&p->direct, err) : st;
 }
 
+/* What the worker left out. */
+static void tell_notes(const struct predict *p)
+{
+    char line[600];
+    FILE *notes = p->notes[0] ? fopen(p->notes, "re") : NULL;
+    if (!notes)
+        return;
+    if (fgets(line, sizeof line, notes))
+        fprintf(stderr, "downpour: %s", line);
+    (void)fclose(notes);
+    (void)unlink(p->notes);
+}
+
 static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
 {
     int code = dp_served_end(&p->served, st, err);
@@ -303,6 +357,7 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
     }
     if (p->copy && p->out[0])
         (void)unlink(p->out);
+    tell_notes(p);
     for (uint32_t i = 0; i < p->spools.count; i++)
         (void)unlink(p->spools.of[i].to);
     dp_atomic_file_drop(&p->direct);

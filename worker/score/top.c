@@ -6,6 +6,7 @@
 #include "common/env/limits.h"
 #include "common/vocab/vocab.h"
 #include "worker/read/interactions.h"
+#include "worker/score/fold_in.h"
 #include "worker/score/predict.h"
 #include "worker/score/scan.h"
 
@@ -29,6 +30,8 @@ struct top {
     struct dp_vocab *vocab;
     struct dp_interactions met;    /* of all data that was trained on; {0}: the training file has them, */
     struct dp_dataset *train;      /* if this run is of an older build; NULL: all items are ranked */
+    struct dp_fold_in *fold;       /* the users of a history; or NULL */
+    struct dp_label_scale scale;   /* of ratings */
     uint64_t *user, *item;         /* keys */
     size_t *user_name, *item_name; /* in the vocabulary */
     uint32_t *item_of;             /* [names]: 1 + its place among the items, 0: not an item */
@@ -73,6 +76,37 @@ static enum dp_status add_user(struct top *t, const char *name, uint64_t line, s
     t->user[t->users] = dp_vocab_at(t->vocab, at).key;
     t->user_name[t->users++] = at;
     return DP_OK;
+}
+
+static const char *user_text(const struct top *t, uint64_t user)
+{
+    return t->fold ? dp_fold_in_user(t->fold, user) : dp_vocab_at(t->vocab, t->user_name[user]).text;
+}
+
+static enum dp_status fold_in(struct top *t, struct dp_error *err)
+{
+    const struct dp_fold_in_options options = {.job = t->job,
+                                               .vocab = t->vocab,
+                                               .history = t->options->history,
+                                               .item = t->item,
+                                               .item_of = t->item_of,
+                                               .items = t->items};
+    struct dp_atomic_file notes;
+    enum dp_status st = dp_fold_in_new(&options, &t->fold, err);
+    if (st != DP_OK)
+        return st;
+    t->users = dp_fold_in_users(t->fold);
+    t->user = calloc(t->users, sizeof *t->user);
+    if (!t->user)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu64 " users", t->users);
+    for (uint64_t u = 0; u < t->users; u++)
+        t->user[u] = u;
+    t->job->rows = dp_fold_in_rows(t->fold);
+    st = dp_atomic_file_open(t->options->notes, &notes, err);
+    if (st != DP_OK)
+        return st;
+    dp_fold_in_tell(t->fold, notes.stream);
+    return dp_atomic_file_commit(&notes, err);
 }
 
 static enum dp_status read_users(struct top *t, struct dp_error *err)
@@ -136,12 +170,27 @@ static enum dp_status open_train(struct top *t, struct dp_error *err)
 static enum dp_status open_interactions(struct top *t, struct dp_error *err)
 {
     const char *path = t->job->cluster->data.interactions;
-    if (t->options->with_seen)
+    if (t->options->with_seen || t->fold)
         return DP_OK;
     enum dp_status st = path[0] ? dp_interactions_read(path, &t->met, err) : DP_NOT_FOUND;
     if (st == DP_NOT_FOUND)
         return open_train(t, err);
     return st == DP_OK ? st : dp_wrap(err, st, "the items of each user (--with-seen ranks all)");
+}
+
+/* How the ratings of the training file were standardized. */
+static enum dp_status read_scale(struct top *t, struct dp_error *err)
+{
+    const char *path = t->job->cluster->data.columns;
+    struct dp_schema schema;
+    if (!dp_job_is_regression(t->job) || !path[0] || access(path, F_OK) != 0)
+        return DP_OK;
+    enum dp_status st = dp_schema_read_file(path, &schema, err);
+    if (st == DP_OK) {
+        t->scale = schema.label_scale;
+        dp_schema_clear(&schema);
+    }
+    return st;
 }
 
 /* ---- the best of each user */
@@ -162,6 +211,10 @@ static void begin_user(struct top *t, uint64_t user)
     if (at < t->met.users)
         for (uint64_t i = t->met.first[at]; i < t->met.first[at + 1]; i++)
             take_seen(t, t->met.item[t->met.code[i] & ~DP_INTERACTION_HELD]);
+    uint64_t count = 0;
+    const uint32_t *own = t->fold && !t->options->with_seen ? dp_fold_in_items(t->fold, user, &count) : NULL;
+    for (uint64_t i = 0; i < count; i++)
+        t->seen[own[i]] = true;
     if (t->train)
         (void)dp_dataset_interactions(t->train, t->user[user], take_seen, t);
 }
@@ -181,12 +234,11 @@ static void offer(struct top *t, uint32_t item, float score)
 static void end_user(struct top *t, uint64_t user)
 {
     for (uint32_t i = 0; i < t->have; i++) {
-        dp_vocab_print(t->file.stream, dp_vocab_at(t->vocab, t->user_name[user]).text, false);
+        dp_vocab_print(t->file.stream, user_text(t, user), false);
         (void)fputc('\t', t->file.stream);
         dp_vocab_print(t->file.stream, dp_vocab_at(t->vocab, t->item_name[t->best[i].item]).text, false);
         (void)fputc('\t', t->file.stream);
-        dp_predict_line(t->file.stream, t->job->model.labels, &(struct dp_label_scale){0}, &t->best[i].score,
-                        1);
+        dp_predict_line(t->file.stream, t->job->model.labels, &t->scale, &t->best[i].score, 1);
     }
 }
 
@@ -195,8 +247,7 @@ static enum dp_status refuse(const struct top *t, uint64_t user, uint64_t item, 
 {
     char what[200];
     (void)snprintf(what, sizeof what, "item '%.64s' for user '%.64s'",
-                   dp_vocab_at(t->vocab, t->item_name[item]).text,
-                   dp_vocab_at(t->vocab, t->user_name[user]).text);
+                   dp_vocab_at(t->vocab, t->item_name[item]).text, user_text(t, user));
     return dp_predict_not_finite(t->job, what, score, err);
 }
 
@@ -247,6 +298,8 @@ static enum dp_status score(struct top *t, struct dp_error *err)
 static void clear(struct top *t)
 {
     dp_interactions_clear(&t->met);
+    t->job->rows = NULL;
+    dp_fold_in_free(&t->fold);
     dp_dataset_close(&t->train);
     dp_vocab_close(&t->vocab);
     free(t->user);
@@ -273,11 +326,13 @@ enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, 
                        "on it stores them");
     enum dp_status st = dp_vocab_open(cluster->data.names, cluster->training.run, &t.vocab, err);
     if (st == DP_OK)
-        st = read_users(&t, err);
-    if (st == DP_OK)
         st = list_items(&t, err);
     if (st == DP_OK)
+        st = options->history ? fold_in(&t, err) : read_users(&t, err);
+    if (st == DP_OK)
         st = open_interactions(&t, err);
+    if (st == DP_OK)
+        st = read_scale(&t, err);
     if (st == DP_OK)
         st = score(&t, err);
     clear(&t);
