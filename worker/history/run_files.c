@@ -123,7 +123,7 @@ static enum dp_status find(const struct growing *g, const struct dp_vocab_name *
         const struct dp_vocab_name is = dp_vocab_at(g->earlier, at);
         *found = is.len == len && memcmp(is.text, name->text, len) == 0;
     }
-    bool unique = form == DP_FORM_PAIRS || form == DP_FORM_TRIPLES;
+    bool unique = form == DP_FORM_PAIRS || form == DP_FORM_TRIPLES || form == DP_FORM_WORDS;
     return unique && !*found && first != DP_VOCAB_NONE
                ? two_names(g, dp_vocab_at(g->earlier, first).text, name, err)
                : DP_OK;

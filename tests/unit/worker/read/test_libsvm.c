@@ -68,7 +68,7 @@ static void bad_lines(void **state)
         {"1 2 :3", "expected index:value, found '2'"},
         {"1 2: 3", "expected index:value with a finite"},
         {"1 1:1,2:1", "found '1:1,2:1'"},
-        {"1,2,yes", "If this is a table (CSV): its first line must be its header"},
+        {"1,2,yes", "expected a label (a finite decimal number) at the start of the line"},
         {"1 qid:3 1:1", "found 'qid:3'"},
         {"1 a:1", "expected index:value"},
         {"1 1.5:1", "expected index:value"},
