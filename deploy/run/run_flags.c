@@ -53,7 +53,7 @@ static const struct dp_option options[] = {
      "passes over the training data; default: by model and size\n0: 1 to 100, chosen from the model and "
      "the size of the data"},
     {"--batch", "N", "training.batch",
-     "examples per minibatch; default 0: 128 (skipgram: 4096 words), or fewer for little data\n(at least 4) "
+     "examples per minibatch; default 0: 128 (skipgram: 2048 words), or fewer for little data\n(at least 4) "
      "for less than 4,096 "
      "examples"},
     {"--rate", "X", "training.rate", "learning rate; default 0.001, for mf and skipgram 0.01"},

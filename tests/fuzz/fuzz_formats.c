@@ -97,6 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                                                .width = kinds[kind].width,
                                                .fields = kinds[kind].fields,
                                                .scored = kinds[kind].scored,
+                                               .word_rule = bytes[1] % 2 ? DP_WORD_SIMPLE : DP_WORD_PLAIN,
+                                               .subsample = bytes[1] % 3 ? 0.1 : 0,
                                                .negatives = 2,
                                                .window = 2,
                                                .label = kinds[kind].format ? "y" : NULL,

@@ -20,7 +20,7 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     model->form = DP_FORM_WORDS;
     model->settings = "data.words=simple,data.min_count=5,data.subsample=0.001";
     model->labels = DP_LABELS_NONE;
-    model->batch_max = 4096;
+    model->batch_max = 2048;
     model->rate = 0.01;
     return DP_OK;
 }

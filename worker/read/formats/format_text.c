@@ -19,6 +19,8 @@
 
 #define WINDOW_MAX  1000
 #define SCAN        32 /* words that are looked at for each near one: of others nearly all are dropped */
+#define GUIDE_BITS  16
+#define GUIDE       (UINT64_C(1) << GUIDE_BITS)
 #define CHANCE_UNIT 1048576.0 /* stands for 1 in the cumulative weights */
 
 /* facts: different words that are kept, and all; words of the text; how often the most frequent one occurs */
@@ -26,7 +28,7 @@ enum { WORDS, FOUND, READ, MOST };
 
 /* content, windows:  pixels  the bytes
  * content, words:    keys    mixed hashes of the distinct words, ascending by hash
- *                    codes   for each word of the text its number among those
+ *                    codes   for each word of the text its number among those; then the guide of draws
  *                    offsets cumulative weights: word w has offsets[w] .. offsets[w + 1]
  *                    values  the chance that each word stays */
 
@@ -142,6 +144,12 @@ static enum dp_status number_words(struct words *w, uint32_t min_count, struct d
     return st == DP_OK ? DP_CONTENT_GROW(content->keys, content->keys_len, err) : st;
 }
 
+/* A 64-bit number as a share of all weights. */
+static uint64_t share_of(const struct dp_content *content, uint64_t number)
+{
+    return (uint64_t)((unsigned __int128)number * content->offsets[content->facts[WORDS]] >> 64);
+}
+
 /* The chance that each word stays in an epoch (Mikolov et al. 2013, as word2vec computes it). */
 static enum dp_status find_stays(const struct dp_dataset_options *options, struct dp_content *content,
                                  const uint64_t *counts, struct dp_error *err)
@@ -179,6 +187,23 @@ static enum dp_status sum_chances(const struct dp_dataset_options *options, stru
     return st;
 }
 
+/* Where a draw begins to look for its word: at the start of each of so many equal parts of all weights. */
+static enum dp_status add_guide(struct dp_content *content, struct dp_error *err)
+{
+    uint32_t word = 0, *guide = NULL;
+    enum dp_status st = DP_CONTENT_GROW(content->codes, content->examples + GUIDE, err);
+    if (st != DP_OK)
+        return st;
+    guide = content->codes + content->examples;
+    for (uint64_t g = 0; g < GUIDE; g++) {
+        while (content->offsets[word + 1] <= share_of(content, g << (64 - GUIDE_BITS)))
+            word++;
+        guide[g] = word;
+    }
+    content->codes_len = content->examples + GUIDE;
+    return DP_OK;
+}
+
 static enum dp_status too_few(const struct dp_dataset_options *options, const struct dp_content *content,
                               struct dp_error *err)
 {
@@ -206,9 +231,11 @@ static enum dp_status load_words(const struct dp_dataset_options *options, struc
         st = too_few(options, out, err);
     if (st == DP_OK)
         st = sum_chances(options, out, err);
+    out->examples = out->codes_len;
+    if (st == DP_OK)
+        st = add_guide(out, err);
     for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
         out->keys[i] = dp_mix(out->keys[i]);
-    out->examples = out->codes_len;
     free(w.hashes);
     return st;
 }
@@ -219,7 +246,7 @@ static void understood(const struct dp_dataset_options *options, const struct dp
 {
     (void)schema;
     char number[4][32];
-    const uint64_t of[4] = {content->facts[WORDS], content->facts[FOUND], content->codes_len,
+    const uint64_t of[4] = {content->facts[WORDS], content->facts[FOUND], content->examples,
                             content->facts[READ]};
     if (options->form != DP_FORM_WORDS)
         return;
@@ -273,7 +300,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     w.counts = calloc(content->facts[WORDS], sizeof *w.counts);
     if (!w.counts)
         return dp_fail(err, DP_NOMEM, "%s: no memory for its words", options->path);
-    for (uint64_t i = 0; i < content->codes_len; i++)
+    for (uint64_t i = 0; i < content->examples; i++)
         w.counts[content->codes[i]]++;
     enum dp_status st = dp_unpack_open_text(options->path, options->encoding, &unpack, err);
     if (st == DP_OK)
@@ -349,9 +376,11 @@ static void fill_windows(const struct dp_format_fill *what, struct dp_batch *bat
 /* Draws a word by its weight. */
 static uint32_t draw(const struct dp_content *content, uint64_t random)
 {
-    const uint64_t *sums = content->offsets;
-    uint64_t words = content->facts[WORDS], r = random % sums[words];
-    return (uint32_t)(dp_lower_bound_u64(sums, words, r + 1) - 1); /* the last that starts at or before r */
+    uint64_t at = share_of(content, random);
+    uint32_t word = content->codes[content->examples + (random >> (64 - GUIDE_BITS))];
+    while (content->offsets[word + 1] <= at)
+        word++;
+    return word;
 }
 
 static uint64_t state_of(const struct dp_format_fill *what)
@@ -384,7 +413,7 @@ static uint32_t find_near(const struct dp_content *content, uint64_t state, uint
     for (uint64_t i = first; i < at; i++)
         if (stays(content, drawn_at(state, i), content->codes[i]))
             near[count++] = content->keys[content->codes[i]];
-    for (uint64_t i = at + 1; i < content->codes_len && i - at <= scan && count < left + most; i++)
+    for (uint64_t i = at + 1; i < content->examples && i - at <= scan && count < left + most; i++)
         if (stays(content, drawn_at(state, i), content->codes[i]))
             near[count++] = content->keys[content->codes[i]];
     return count;

@@ -32,7 +32,7 @@ static void sizes_that_were_measured(void **state)
                 {"mf:16", 4085720, 512, 10},
                 {"dlrm:16", 45000000, 128, 1},
                 {"logistic", 1, 4, 100},
-                {"skipgram:64", 700000, 4096, 6},
+                {"skipgram:64", 700000, 2048, 5},
                 {"skipgram:64", 56000, 1024, 19},
                 {"mlp:10-64-32-1,loss=squared", 331, 8, 13},
                 {"mlp:10-64-32-1,loss=squared", 1050, 32, 51},
