@@ -110,8 +110,8 @@ static bool is_letter(unsigned char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Adds bytes to a character of several, until it is complete or its bytes do not fit. Returns how many of `bytes` were
- * taken. */
+/* Adds bytes to a character of several, until it is complete or its bytes do not fit. Returns how
+ * many of `bytes` were taken. */
 static size_t take_part(struct dp_tokenizer *t, const unsigned char *bytes, size_t len, bool *word)
 {
     size_t at = 0;

@@ -108,7 +108,8 @@ static enum dp_status find_words(struct neighbours *n, struct dp_error *err)
         uint32_t group = n->rows.parameter->group;
         const char *word = n->words.word[i + 1];
         char cut[DP_VOCAB_TEXT_MAX + 1]; /* as the training cut its text */
-        if (n->run.model.form == DP_FORM_WORDS && dp_tokenizer_word(n->run.served.cluster->data.words, word, cut, sizeof cut))
+        if (n->run.model.form == DP_FORM_WORDS &&
+            dp_tokenizer_word(n->run.served.cluster->data.words, word, cut, sizeof cut))
             word = cut;
         size_t at = dp_vocab_find(n->run.vocab, group, word);
         if (at == DP_VOCAB_NONE) {

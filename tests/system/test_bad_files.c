@@ -28,8 +28,11 @@ static const char *const models[] = {[PAIR] = "mf:4",
                                      [CSV] = "deepfm:2-4,columns=1,fields=1",
                                      [LIBSVM] = "logistic",
                                      [WORD] = "skipgram:4"};
-static const char *const goods[] = {
-    [PAIR] = PAIRS, [CLICK] = CLICKS, [CSV] = TABLE, [LIBSVM] = FEATURES, [WORD] = "to be or not to be\nto be or not to be\nto be or not to be\n"};
+static const char *const goods[] = {[PAIR] = PAIRS,
+                                    [CLICK] = CLICKS,
+                                    [CSV] = TABLE,
+                                    [LIBSVM] = FEATURES,
+                                    [WORD] = "to be or not to be\nto be or not to be\nto be or not to be\n"};
 #define KINDS (sizeof goods / sizeof goods[0])
 
 static struct dp_process *run(struct dp_place *place, enum kind kind, const char *train, const char *flag,

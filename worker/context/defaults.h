@@ -1,5 +1,6 @@
 /* Defaults: the minibatch size and the number of epochs of a training whose cluster file leaves them 0.
- *     batch    a power of 2, at most model.batch_max, at least 4, such that an epoch has 32 minibatches or more
+ *     batch    a power of 2, at most model.batch_max, at least 4, such that an epoch has
+ *              32 minibatches or more
  *     epochs   enough for model.steps_wanted minibatches, at least model.epochs_min and at most 100; fewer,
  *              but at least 1, if there would be over model.examples_max examples in all
  * Why       A step moves a weight by about the rate (Adam), however small the training set is: convergence

@@ -476,8 +476,8 @@ enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **
     return dp_batch_reserve(&dataset->shape, out, err);
 }
 
-/* Examples are shuffled in runs of so many. Those at the end that make no complete run stay there. Words next to each
- * other have the same near words, so a minibatch of runs needs fewer rows. */
+/* Examples are shuffled in runs of so many. Those at the end that make no complete run stay there. Words next
+ * to each other have the same near words, so a minibatch of runs needs fewer rows. */
 static uint64_t together(const struct dp_dataset *dataset)
 {
     return dataset->options.form == DP_FORM_WORDS ? 64 : 1;

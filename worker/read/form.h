@@ -15,7 +15,8 @@ enum dp_data_form {
     DP_FORM_DENSE,  /* `width` columns */
     DP_FORM_PAIRS, /* list 0 of group 0: a user; list 1 of group 1: an item. Label 1: an interaction; else 0 */
     DP_FORM_TRIPLES, /* the same; and list 2 of group 1: an item without an interaction. No labels */
-    DP_FORM_WORDS, /* list 0 of group 0: a word, or none; list 1 of group 1: words near it (values above 0) and sampled
+    DP_FORM_WORDS,   /* list 0 of group 0: a word, or none; list 1 of group 1: words near it (values above 0)
+                      and sampled
                       ones (below). No labels */
     DP_FORM_FIELDS,  /* `width` columns; list 0 of group 0: a key for each of `fields` categories */
     DP_FORM_TABLES,  /* the same, but field f is list f of a group f of its own */

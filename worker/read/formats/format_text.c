@@ -1,5 +1,6 @@
-/* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words near it and
- * with sampled words (Mikolov et al. 2013). The file is one sequence of words (tokenizer.h) without the seldom ones.
+/* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words near it
+ * and with sampled words (Mikolov et al. 2013). The file is one sequence of words (tokenizer.h) without the
+ * seldom ones.
  *     stays    frequent words are dropped at random, and are then as if they were not in the text
  *     near     the words up to b away, b drawn from 1 .. window for each word, so that closer ones count more
  *     sampled  `negatives` for each near word, by the count of a word to the power 0.75; none that is near
@@ -427,8 +428,8 @@ static bool is_among(uint64_t key, const uint64_t *keys, uint32_t count)
     return i < count;
 }
 
-/* A word's near words, and `negatives` sampled ones for each. With fewer that count as often, the rows of seldom words are
- * noise: nearest words then agree less with a long training's. */
+/* A word's near words, and `negatives` sampled ones for each. With fewer that count as often, the rows of
+ * seldom words are noise: nearest words then agree less with a long training's. */
 static void fill_near(const struct dp_format_fill *what, uint64_t state, uint64_t at, struct dp_batch *batch)
 {
     const struct dp_content *content = what->content;
