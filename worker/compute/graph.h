@@ -93,9 +93,9 @@ int dp_graph_list(struct dp_graph *graph, int group, uint32_t each);
 
 /* L2 regularisation of this parameter alone, added to that of the optimizer, which is set later. */
 void dp_graph_add_l2(struct dp_graph *graph, int parameter, float l2);
-/* L2 regularisation of the factors of each dot product, by example: their gradients are those of the mean loss plus l2 / 2
- * times the mean of |x|^2 + |y|^2. The reported loss is without it. Unlike dp_graph_add_l2 it is no setting of
- * a table, and means the same in minibatches of any size. */
+/* L2 regularisation of the factors of each dot product, by example: their gradients are those of the mean
+ * loss plus l2 / 2 times the mean of |x|^2 + |y|^2. The reported loss is without it. Unlike dp_graph_add_l2
+ * it is no setting of a table, and means the same in minibatches of any size. */
 void dp_graph_set_dot_l2(struct dp_graph *graph, float l2);
 float dp_graph_dot_l2(const struct dp_graph *graph);
 /* Declare parameters. The returned number is >= 0 also on a broken graph. The model's caller sets optimizer
