@@ -11,7 +11,7 @@
 static const struct dp_option options[] = {
     DP_OPTION_HEADING("Model and data"),
     {"--model", "MODEL", "model",
-     "required: logistic, fm:8, mlp:64-64-10, ...; --help models explains them\nAlso neumf:16-64-32-16, "
+     "required: logistic, fm:8, mlp:64, ...; --help models explains them\nAlso neumf:16-64-32-16, "
      "wide-deep:16-256-128, deepfm:16-256-128, dlrm:64, skipgram:64, lstm:16-32-64"},
     {"--train", "FILE", "data.train",
      "training data (required); - for standard input\nlibsvm text, MNIST idx images, pairs 'user item', "

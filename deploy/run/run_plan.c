@@ -6,6 +6,7 @@
 #include "deploy/run/ports.h"
 #include "deploy/run/run_from.h"
 #include "deploy/run/run_second.h"
+#include "deploy/run/run_shape.h"
 #include "deploy/run/spool.h"
 #include "worker/compute/models/model.h"
 #include "worker/read/schema.h"
@@ -122,11 +123,16 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A new run without a rate of its own gets the model's. */
+/* In full from here on. A new run without a rate of its own gets the model's. */
 static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_model model;
-    enum dp_status st = dp_model_open(plan->cluster->model, &model, err);
+    char conf[DP_PATH_MAX + 32];
+    (void)snprintf(conf, sizeof conf, "%s/cluster.conf", dir_of(plan));
+    enum dp_status st = dp_run_shape(plan->cluster, conf, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_model_open(plan->cluster->model, &model, err);
     if (st == DP_OK && plan->begins && !dp_run_plan_flag(plan, "--rate"))
         plan->cluster->training.rate = model.rate;
     dp_model_close(&model);

@@ -2,6 +2,7 @@
 
 #include "common/base/parse.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,31 @@ const char *dp_model_option(const struct dp_model_text *text, const char *name)
     while (strcmp(option->name, name) != 0)
         option++;
     return option->start;
+}
+
+bool dp_model_has_option(const struct dp_model_text *text, const char *name)
+{
+    for (int i = 0; i < text->options; i++)
+        if (strcmp(text->option[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
+                              struct dp_model_full *out)
+{
+    const struct {
+        const char *name;
+        uint64_t count;
+    } what[] = {{"columns", has->numbers}, {"fields", has->categories}};
+    for (size_t i = 0; i < 2; i++) {
+        char number[24];
+        size_t len = strlen(out->options);
+        (void)snprintf(number, sizeof number, "%" PRIu64, what[i].count);
+        if (!dp_model_has_option(text, what[i].name) &&
+            strcmp(dp_model_option(text, what[i].name), number) != 0)
+            (void)snprintf(out->options + len, sizeof out->options - len, ",%s=%s", what[i].name, number);
+    }
 }
 
 enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,

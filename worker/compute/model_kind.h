@@ -6,7 +6,7 @@
 #define DP_COMPUTE_MODEL_KIND_H
 
 #include "worker/compute/graph.h"
-#include "worker/read/dataset.h"
+#include "worker/read/measure.h"
 
 #define DP_MODEL_OPTIONS_MAX 6
 
@@ -51,6 +51,11 @@ struct dp_model_text {
     } option[DP_MODEL_OPTIONS_MAX];
 };
 
+#define DP_MODEL_FULL_BYTES 256
+struct dp_model_full {
+    char shape[DP_MODEL_FULL_BYTES], options[DP_MODEL_FULL_BYTES];
+};
+
 /* What a model is, and what `downpour run --help models` says of it. */
 struct dp_model_kind {
     const char *name;    /* "fm" */
@@ -67,6 +72,10 @@ struct dp_model_kind {
     } option[DP_MODEL_OPTIONS_MAX]; /* name NULL ends them */
     /* Declares model->graph (new and empty) and sets the other fields. dp_model_open checks the graph. */
     enum dp_status (*declare)(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err);
+    /* Writes the full shape of a text that leaves out what its training file has, and further options
+     * (",a=1"). NULL: nothing is left out. */
+    enum dp_status (*complete)(const struct dp_model_text *text, const struct dp_measure *has,
+                               struct dp_model_full *out, struct dp_error *err);
     /* For dp_model. Rows of users, items and categories fit noise when they are trained on too often. */
     uint32_t steps_wanted, epochs_min;
 };
@@ -76,6 +85,11 @@ extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, 
 
 /* The value of an option, or its default if it is not given. */
 const char *dp_model_option(const struct dp_model_text *text, const char *name);
+
+bool dp_model_has_option(const struct dp_model_text *text, const char *name);
+/* For `complete`: appends ",columns=N,fields=N" unless they are given, or are the defaults. */
+void dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
+                              struct dp_model_full *out);
 
 /* Parses "784-256-10" into at most `room` widths. `what`: an example, for messages. */
 enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,

@@ -67,12 +67,20 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return dp_model_loss(text, model, dp_graph_add(g, x, deep), err);
 }
 
+static enum dp_status complete(const struct dp_model_text *text, const struct dp_measure *has,
+                               struct dp_model_full *out, struct dp_error *err)
+{
+    (void)err;
+    dp_model_complete_fields(text, has, out);
+    return DP_OK;
+}
+
 #define CLICKS_READS                                                                                         \
-    "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers " \
+    "clicks (Criteo: columns=13,fields=26, the defaults) and CSV of numbers "                                \
     "and categories; labels 0 and 1, any number with loss=squared"
 #define CLICKS_OPTIONS                                                                                       \
-    DP_MODEL_LOSS, {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},                  \
-        {"columns", "N", "13", "how many numbers an example has (0 .. 65536)"},                              \
+    DP_MODEL_LOSS, {"fields", "N", "26", "categories of an example (1 .. 4096); run: those of the file"},    \
+        {"columns", "N", "13", "numbers of an example (0 .. 65536); run: those of the file"},                \
     {                                                                                                        \
         "dropout", "X", "0", "share of each hidden layer's values that a minibatch leaves out (0 .. 0.99)"   \
     }
@@ -86,6 +94,7 @@ const struct dp_model_kind dp_model_wide_deep = {
     CLICKS_READS,
     {CLICKS_OPTIONS},
     declare,
+    complete,
     800,
     2};
 
@@ -98,5 +107,6 @@ const struct dp_model_kind dp_model_deepfm = {
     CLICKS_READS,
     {CLICKS_OPTIONS},
     declare,
+    complete,
     800,
     2};

@@ -88,20 +88,39 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return dp_model_loss(text, model, x, err);
 }
 
+/* Few columns need small layers: those of Criteo's 39 are 512-256. */
+static enum dp_status complete(const struct dp_model_text *text, const struct dp_measure *has,
+                               struct dp_model_full *out, struct dp_error *err)
+{
+    uint32_t wide = 32;
+    (void)err;
+    dp_model_complete_fields(text, has, out);
+    while (wide < 512 && wide < 12 * (has->numbers + has->categories))
+        wide *= 2;
+    for (int top = 0; wide < 512 && top < 2; top++) {
+        const char *name = top ? "top" : "bottom";
+        size_t len = strlen(out->options);
+        if (!dp_model_has_option(text, name))
+            (void)snprintf(out->options + len, sizeof out->options - len, ",%s=%u-%u", name, wide, wide / 2);
+    }
+    return DP_OK;
+}
+
 const struct dp_model_kind dp_model_dlrm = {
     "dlrm",
     "dlrm:R",
     "dlrm:64",
     "products of all pairs of categories' rows and of the numbers' vector, then layers (Naumov et al. 2019)",
     "R: width of a category's row, and of the numbers' vector",
-    "clicks (Criteo: columns=13,fields=26, the defaults) and CSV with exactly that many columns of numbers "
+    "clicks (Criteo: columns=13,fields=26, the defaults) and CSV of numbers "
     "(1 at least) and categories; labels 0 and 1, any number with loss=squared",
     {DP_MODEL_LOSS,
      {"bottom", "W-...", "512-256", "widths of the layers that the numbers go through"},
      {"top", "W-...", "512-256", "widths of the layers after the products"},
      {"tables", "one|fields", "one", "fields: each category has a table of its own (31 at most)"},
-     {"fields", "N", "26", "how many categories an example has (1 .. 4096)"},
-     {"columns", "N", "13", "how many numbers an example has (1 .. 65536)"}},
+     {"fields", "N", "26", "categories of an example (1 .. 4096); run: those of the file"},
+     {"columns", "N", "13", "numbers of an example (1 .. 65536); run: those of the file"}},
     declare,
+    complete,
     800,
     2};

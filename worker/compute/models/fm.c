@@ -38,5 +38,6 @@ const struct dp_model_kind dp_model_fm = {
     {DP_MODEL_LOSS,
      {"l2", "X", "0", "L2 regularization of the factors alone, which fit noise first; 0.001 is a start"}},
     declare,
+    NULL,
     2500,
     3};

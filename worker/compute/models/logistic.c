@@ -20,4 +20,5 @@ const struct dp_model_kind dp_model_logistic = {
     "logistic", "logistic regression: a weight for each feature, and a bias",
     NULL,       "features (libsvm), clicks and CSV of any columns; labels 0 and 1",
     {{0}},      declare,
-    10000,      3};
+    NULL,       10000,
+    3};

@@ -96,5 +96,6 @@ const struct dp_model_kind dp_model_lstm = {
     {{"classes", "N", "256", "how many different tokens there are"},
      {"recompute", "0|1", "0", "1: less memory, more computing"}},
     declare,
+    NULL,
     5000,
     3};

@@ -80,5 +80,6 @@ const struct dp_model_kind dp_model_mf = {
       "L2 regularization of the factors, in each example; auto: 0.007, of ratings 0.25; lower it for larger "
       "data"}},
     declare,
+    NULL,
     12000,
     10};

@@ -73,17 +73,50 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     return DP_OK;
 }
 
+/* The widths are the full shape if they begin with the file's columns and end with its classes or more. They
+ * are hidden layers if neither end is the file's. */
+static enum dp_status complete(const struct dp_model_text *text, const struct dp_measure *has,
+                               struct dp_model_full *out, struct dp_error *err)
+{
+    char with[DP_MODEL_FULL_BYTES], full[2 * DP_MODEL_FULL_BYTES];
+    uint32_t widths[WIDTHS_MAX];
+    int count = 0;
+    uint64_t outputs = has->classes ? has->classes : 1;
+    (void)snprintf(with, sizeof with, "1-%s", text->shape);
+    enum dp_status st = dp_model_widths(with, widths, WIDTHS_MAX, &count, "mlp:16-8", err);
+    if (st != DP_OK || !has->format[0])
+        return st;
+    bool in = count > 2 && widths[1] == has->numbers, last = count > 2 && widths[count - 1] == outputs;
+    bool more = has->classes && widths[count - 1] > outputs;
+    if (in && (last || more))
+        return DP_OK;
+    (void)snprintf(full, sizeof full, "%" PRIu64 "-%s-%" PRIu64, has->numbers, text->shape, outputs);
+    if (last || (in && has->classes)) {
+        const char *middle = strchr(text->shape, '-');
+        const char *end = strrchr(text->shape, '-');
+        return dp_fail(err, DP_ARGUMENT,
+                       "the file has %" PRIu64 " columns of numbers and the model %" PRIu64
+                       " outputs: write mlp:%" PRIu64 "%.*s-%" PRIu64 ", or mlp:%s if %s are hidden layers",
+                       has->numbers, outputs, has->numbers, (int)(end - middle), middle, outputs, full,
+                       text->shape);
+    }
+    (void)snprintf(out->shape, sizeof out->shape, "%.255s", full);
+    return DP_OK;
+}
+
 const struct dp_model_kind dp_model_mlp = {
     "mlp",
-    "mlp:IN-...-OUT",
+    "mlp:W-...",
     "mlp:784-256-128-10",
     "multilayer perceptron: dense layers, an activation between them",
-    "IN: numbers in an example (pixels of an image, columns of a CSV file); then the width of each hidden "
-    "layer; OUT: classes, or 1",
+    "the width of each hidden layer (mlp:256-128); or in full, as a cluster file needs it, "
+    "IN-...-OUT: IN: numbers in an example (pixels of an image, columns of a CSV file), OUT: classes, or 1. "
+    "Widths that begin with the file's IN are in full",
     "images (idx), features (libsvm) numbered up to IN, and CSV of numbers; labels: classes, any number "
     "with loss=squared, 0 and 1 with loss=logistic",
     {{"activation", "relu|sigmoid|tanh", "relu", "between layers"},
      {"loss", "softmax|logistic|squared", "softmax", "softmax: OUT classes; the others want OUT = 1"}},
     declare,
+    complete,
     5000,
     5};

@@ -118,6 +118,49 @@ enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_e
     return st;
 }
 
+bool dp_model_wants(const char *text, struct dp_dataset_options *data)
+{
+    char copy[MODEL_TEXT_MAX + 1];
+    const struct dp_model_kind *known = NULL;
+    struct dp_model_text parts = {0};
+    if (strlen(text) > MODEL_TEXT_MAX)
+        return false;
+    memcpy(copy, text, strlen(text) + 1);
+    if (take_apart(copy, &known, &parts, NULL) != DP_OK || !known->complete)
+        return false;
+    const char *loss = dp_model_option(&parts, "loss");
+    data->form = known == &dp_model_mlp ? DP_FORM_DENSE : DP_FORM_FIELDS;
+    data->labels = strcmp(loss, "softmax") == 0   ? DP_LABELS_CLASS
+                   : strcmp(loss, "squared") == 0 ? DP_LABELS_ANY
+                                                  : DP_LABELS_BINARY;
+    return true;
+}
+
+enum dp_status dp_model_complete(const char *text, const struct dp_measure *has, char *out, size_t size,
+                                 struct dp_error *err)
+{
+    char copy[MODEL_TEXT_MAX + 1];
+    const struct dp_model_kind *known = NULL;
+    struct dp_model_text parts = {0};
+    struct dp_model_full full = {0};
+    DP_ASSERT(strlen(text) <= MODEL_TEXT_MAX);
+    memcpy(copy, text, strlen(text) + 1);
+    enum dp_status st = take_apart(copy, &known, &parts, err);
+    if (st == DP_OK && known->complete)
+        st = known->complete(&parts, has, &full, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "model '%.128s'", text);
+    const char *shape = full.shape[0] ? full.shape : parts.shape;
+    size_t len = (size_t)snprintf(out, size, "%s%s%s", known->name, shape[0] ? ":" : "", shape);
+    for (int i = 0; i < parts.options && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, ",%s=%s", parts.option[i].name, parts.option[i].value);
+    if (len < size)
+        len += (size_t)snprintf(out + len, size - len, "%s", full.options);
+    return len < size ? DP_OK
+                      : dp_fail(err, DP_ARGUMENT, "model '%.64s...' in full is longer than %zu characters",
+                                text, size - 1);
+}
+
 void dp_model_close(struct dp_model *model)
 {
     dp_graph_free(&model->graph);

@@ -9,6 +9,12 @@
 #include "worker/compute/model_kind.h"
 
 enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err);
+/* Whether a text may leave out what the training file has: then how that is measured (form, labels). */
+bool dp_model_wants(const char *text, struct dp_dataset_options *data);
+/* Writes the text in full. A text that is in full stays, byte for byte. DP_ARGUMENT: neither fits the file;
+ * the error has the texts that do. */
+enum dp_status dp_model_complete(const char *text, const struct dp_measure *has, char *out, size_t size,
+                                 struct dp_error *err);
 /* The model with this number, from 0; NULL after the last. */
 const struct dp_model_kind *dp_model_kind(size_t number);
 /* The text of `downpour run --help models`: prints one model, or with name NULL all models and their common

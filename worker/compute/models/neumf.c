@@ -45,5 +45,6 @@ const struct dp_model_kind dp_model_neumf = {
     "interactions: pairs of a user and an item",
     {{0}},
     declare,
+    NULL,
     5000,
     10};

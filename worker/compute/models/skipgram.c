@@ -34,5 +34,6 @@ const struct dp_model_kind dp_model_skipgram = {
     "text: its words, --window apart at most; --words, --min-count and --subsample choose them",
     {{0}},
     declare,
+    NULL,
     1000,
     5};
