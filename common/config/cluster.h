@@ -95,7 +95,8 @@ struct dp_cluster_data {
     enum dp_cluster_unmatched new_columns, missing_columns;
     /* the file in which a training keeps what its keys are called; empty: none */
     char names[DP_PATH_MAX + 1];
-    /* pairs: the file in which a training keeps each user's items, for predictions and further runs; empty: none */
+    /* pairs: the file in which a training keeps each user's items, for predictions and further runs; empty:
+     * none */
     char interactions[DP_PATH_MAX + 1];
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */

@@ -1,5 +1,5 @@
-/* Side files: the files that a training writes next to its store, for predictions, exports and further runs. A
- * checkpoint has copies of them, so that a run from it has them, too.
+/* Side files: the files that a training writes next to its store, for predictions, exports and further runs.
+ * A checkpoint has copies of them, so that a run from it has them, too.
  *     names         what the keys of its rows are called (common/vocab/vocab.h)
  *     columns       how its data was read (worker/read/schema.h)
  *     interactions  which items each user has met (worker/read/interactions.h) */

@@ -3,7 +3,8 @@
  * Kinds     plain   bytes between blanks and line ends, as they are
  *           simple  runs of letters, digits and underscores, in lower case (as gensim's simple_preprocess)
  * Promise   A function of the bytes alone: blocks and locale do not matter. Lower case is that of Unicode
- *           for Latin, Greek, Cyrillic and Armenian letters; others stay. Bytes that are not UTF-8 count as letters.
+ *           for Latin, Greek, Cyrillic and Armenian letters; others stay. Bytes that are not UTF-8 count as
+ *           letters.
  * Thread    One thread uses one tokenizer.
  * Memory    A word may have any length: its first DP_VOCAB_TEXT_MAX bytes are kept, and all are hashed. */
 #ifndef DP_VOCAB_TOKENIZER_H

@@ -6,8 +6,8 @@
  *           exported; last "end N", "all" or "cut", and a sum of all bytes before. In a text, control
  *           characters and the backslash are written \xHH; other bytes stay.
  * Promise   A file is complete or missing. A reader accepts only an intact file: one that is damaged,
- *           cut or of another run is refused by name. Names only grow: a run that continues another one begins
- *           with a copy of its names, and adds those of its own data.
+ *           cut or of another run is refused by name. Names only grow: a run that continues another one
+ *           begins with a copy of its names, and adds those of its own data.
  * Thread    A writer: one. A vocabulary is constant after open.
  * Memory    Reading: the file's bytes, and 24 bytes a name. Texts are the vocabulary's own, and end in 0.
  * Failure   DP_NOT_FOUND: there is no such file; DP_DATA: damaged, or of another run; DP_IO, DP_FULL,

@@ -47,7 +47,7 @@ static void show_notes(struct dp_epochs *epochs, const json_t *root, struct dp_c
     epochs->noted = true;
     if (json_array_size(notes) + json_array_size(lines) > 0)
         dp_cli_line_clear(line);
-    for (size_t i = 0; i < json_array_size(lines) && line->file; i++)
+    for (size_t i = 0; i < json_array_size(lines) && line->file && !line->quiet; i++)
         (void)fprintf(line->file, "%s\n", json_string_value(json_array_get(lines, i)));
     if (json_is_true(json_object_get(root, "finished"))) /* they are the summary's */
         return;

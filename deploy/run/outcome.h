@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error *err);
-/* One line of JSON, for programs: "finished", "exit", "dir", "report", "epochs", "train_loss" of the last one,
- * and what the report has under "model", "run", "final", "kept_epoch", "stop", "diverged", "throughput" and
- * "advice". */
+/* One line of JSON, for programs: "finished", "exit", "dir", "report", "epochs", "train_loss" of the last
+ * one, and what the report has under "model", "run", "final", "kept_epoch", "stop", "diverged", "throughput"
+ * and "advice". */
 enum dp_status dp_outcome_json(const char *report, const char *dir, FILE *file, struct dp_error *err);
 
 /* The command that trains again where the report advises a lower rate; else nothing. */

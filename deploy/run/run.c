@@ -650,8 +650,8 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
     return code;
 }
 
-/* Standard output: the epochs and the summary, or one line of JSON. Standard error: progress, notes, warnings,
- * errors. */
+/* Standard output: the epochs and the summary, or one line of JSON. Standard error: progress, notes,
+ * warnings, errors. */
 static enum dp_status settle_streams(struct cli_run *run, struct dp_error *err)
 {
     struct dp_run_plan *plan = &run->plan;

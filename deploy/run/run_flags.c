@@ -62,9 +62,6 @@ static const struct dp_option options[] = {
     {"--rate decay", "KIND", "training.decay",
      "decay of the rate: none, linear, cosine or inverse-sqrt; default none"},
     {"--rate end", "X", "training.rate_end", "final rate of linear and cosine decay; default 0"},
-    {"--schedule", "restart|continue", "training.schedule",
-     "warmup and decay of the rate in a further run; default restart\ncontinue: after the earlier epochs, as "
-     "if they had been this run's"},
     {"--optimizer", "NAME", "training.optimizer.kind", DP_OPTIMIZER_NAMES "; default adam"},
     {"--optimizer l2", "X", "training.optimizer.l2", "L2 regularization (all optimizers); default 0"},
     {"--optimizer l1", "X", "training.optimizer.l1", "L1 regularization (ftrl); default 0"},
@@ -172,6 +169,9 @@ static const struct dp_option options[] = {
     {"--score labels", "FILE", NULL, "labels of --score"},
     {"--score negatives", "FILE", NULL, "as negatives of --test"},
     DP_OPTION_RARE("Pulls and pushes"),
+    {"--schedule", "restart|continue", "training.schedule",
+     "warmup and decay of the rate in a further run; default restart\ncontinue: after the earlier epochs, as "
+     "if they had been this run's"},
     {"--fetch-every", "N", "training.fetch_every", "pull the weights every N minibatches; default 1"},
     {"--push-every", "N", "training.push_every", "push the gradients of N minibatches together; default 1"},
     {"--accumulate", "N", "training.accumulate",

@@ -91,8 +91,8 @@ uint32_t dp_job_batch(const struct dp_job *job);
  * its name. */
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle);
-/* The file with the interactions of the data that was trained on before (data.interactions); NULL: there is none. It
- * may have those of this run's data, too, which changes nothing. */
+/* The file with the interactions of the data that was trained on before (data.interactions); NULL: there is
+ * none. It may have those of this run's data, too, which changes nothing. */
 const char *dp_job_earlier_interactions(const struct dp_job *job);
 /* Opens the program for the worst minibatch of the data sets; b and c may be NULL. */
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,

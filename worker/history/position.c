@@ -272,7 +272,8 @@ void dp_position_tell(const struct dp_position *position, const struct dp_cluste
         dp_log(DP_LOG_INFO, "continues after its last epoch: the servers have every push");
     else if (rounds->listed)
         dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 "; the servers have %s of its %s pushes",
-               training->first_epoch + p->epoch + 1, dp_text_grouped(p->made, at), dp_text_grouped(p->groups, of));
+               training->first_epoch + p->epoch + 1, dp_text_grouped(p->made, at),
+               dp_text_grouped(p->groups, of));
     else if (p->first == rounds->own)
         dp_log(DP_LOG_INFO, "continues at the end of epoch %" PRIu32 ", after its last minibatch",
                training->first_epoch + p->epoch + 1);

@@ -110,8 +110,8 @@ static enum dp_status two_names(const struct growing *g, const char *was, const 
                    g->source->options->path, now->len < 100 ? (int)now->len : 100, now->text, was, now->key);
 }
 
-/* Whether the name is there. Categories may share a hashed key; ids and words may not. A column keeps its first
- * name. */
+/* Whether the name is there. Categories may share a hashed key; ids and words may not. A column keeps its
+ * first name. */
 static enum dp_status find(const struct growing *g, const struct dp_vocab_name *name, bool *found,
                            struct dp_error *err)
 {
@@ -144,8 +144,8 @@ static enum dp_status add(void *context, const struct dp_vocab_name *name, struc
     return dp_vocab_add(g->writer, name, err);
 }
 
-/* A file of an earlier run has names of the data on whose weights this run trains. So has one of this run that
- * the command has begun. */
+/* A file of an earlier run has names of the data on whose weights this run trains. So has one of this run
+ * that the command has begun. */
 static enum dp_status add_earlier(struct growing *g, const char *path, uint32_t run, struct dp_error *err)
 {
     enum dp_status st = dp_vocab_open(path, run, &g->earlier, err);

@@ -25,7 +25,8 @@ enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *prog
 /* Written by worker 0; the others do nothing. */
 enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
                                   const struct dp_dataset *train, struct dp_error *err);
-/* As names: for pairs, which items each user has met in this and in earlier data (worker/read/interactions.h). */
+/* As names: for pairs, which items each user has met in this and in earlier data
+ * (worker/read/interactions.h). */
 enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress *progress,
                                          const struct dp_dataset *train, struct dp_error *err);
 

@@ -148,12 +148,20 @@ static void show_setting(double value, bool yes_no, char out[32])
         (void)snprintf(out, 32, "%.9g", value);
 }
 
+static bool has_numbers(const struct dp_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->columns; i++)
+        if (schema->column[i].kind == DP_COLUMN_NUMBER)
+            return true;
+    return false;
+}
+
 /* Weights that were trained on inputs of other settings would mean something else. */
 static enum dp_status check_inputs(const struct dp_dataset_options *o, struct dp_error *err)
 {
     const struct dp_schema *like = o->like;
     const struct dp_schema_inputs is = inputs_of(o), was = like && like->inputs.known ? like->inputs : is;
-    bool columns = like && like->columns > 0;
+    bool columns = like && has_numbers(like);
     const struct {
         const char *flag, *key;
         double before, now;

@@ -103,8 +103,9 @@ struct dp_dataset_options {
     bool shuffle;
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */
-    /* pairs: a file with the interactions of earlier data (interactions.h), or NULL. Its items and users count
-     * as this file's for sampling and ranking. with_held: those that were held out of earlier trainings, too. */
+    /* pairs: a file with the interactions of earlier data (interactions.h), or NULL. Its items and users
+     * count as this file's for sampling and ranking. with_held: also those that were held out of earlier
+     * trainings. */
     const char *interactions_path;
     bool with_held;
 };
@@ -172,8 +173,8 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
  * not mixed. False when the file has no such user. */
 bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,
                              void (*visit)(void *context, uint64_t item), void *context);
-/* Writes the interactions of a training set of pairs, those of earlier data included (interactions.h). all: the
- * same with_held and without a share or a test set that is held out. */
+/* Writes the interactions of a training set of pairs, those of earlier data included (interactions.h). all:
+ * the same with_held and without a share or a test set that is held out. */
 enum dp_status dp_dataset_keep_interactions(const struct dp_dataset *trained, const struct dp_dataset *all,
                                             uint64_t run, bool earlier, const char *path,
                                             struct dp_error *err);

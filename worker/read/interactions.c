@@ -156,7 +156,8 @@ enum dp_status dp_interactions_write(const struct dp_interactions *in, const cha
 
 /* ---- of a data set */
 
-/* The place among `few`, ascending once unmixed, of each key of `all`, which has them and more; NONE: it is not there. */
+/* The place among `few`, ascending once unmixed, of each key of `all`, which has them and more; NONE: it is
+ * not there. */
 #define NONE UINT32_MAX
 
 static void place_all(const uint64_t *all, uint64_t count, const uint64_t *few, uint64_t few_count,
@@ -169,7 +170,7 @@ static void place_all(const uint64_t *all, uint64_t count, const uint64_t *few, 
     }
 }
 
-/* Marks those of `all` that are not in `trained`. place: of all's users and items there. Both lists ascend. */
+/* Marks those of `all` that are not in `trained`. place: of all's users and items there. Both ascend. */
 static void mark_held(const struct dp_content *trained, const uint32_t *place, struct dp_interactions *of,
                       uint32_t *code)
 {

@@ -1,11 +1,12 @@
-/* Interactions: which items each user has met in all data that a model was trained on, as a file that grows run
- * after run.
+/* Interactions: which items each user has met in all data that a model was trained on, as a file that grows
+ * run after run.
  *     dp_interactions_read -> find -> items -> clear        dp_interactions_write
- * File      64-bit numbers: a magic number; the run that wrote it; whether it has interactions of earlier data
+ * File      64-bit numbers: a magic number; the run that wrote it; whether it has interactions of earlier
+ *           data
  *           (0 or 1); how many users, items and interactions; the keys of the users, then of the items, each
  *           ascending; for each user where its interactions begin, and the end. Then 32 bits for each
- *           interaction: the item's place, ascending for a user, and in the highest bit whether it was held out
- *           of the training. A sum of all bytes before is last. Byte order is this machine's.
+ *           interaction: the item's place, ascending for a user, and in the highest bit whether it was held
+ *           out of the training. A sum of all bytes before is last. Byte order is this machine's.
  * Promise   A file is complete or absent. A reader accepts only an intact one.
  * Memory    Reading: the file's bytes.
  * Failure   DP_NOT_FOUND: there is no such file; DP_DATA: damaged; DP_IO, DP_FULL, DP_NOMEM. */

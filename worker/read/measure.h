@@ -4,7 +4,11 @@
 #ifndef DP_READ_MEASURE_H
 #define DP_READ_MEASURE_H
 
-#include "worker/read/dataset.h"
+#include "common/base/status.h"
+
+#include <stdint.h>
+
+struct dp_dataset_options;
 
 struct dp_measure {
     char format[16];
@@ -12,8 +16,8 @@ struct dp_measure {
     uint64_t classes;             /* with DP_LABELS_CLASS: 2 at least; else 0 */
 };
 
-/* options: form DENSE or FIELDS; width, fields and classes are not needed. Reads the complete file, unless it is
- * a CSV (then only for DP_LABELS_CLASS) or Criteo's. */
+/* options: form DENSE or FIELDS; width, fields and classes are not needed. Reads the complete file, unless it
+ * is a CSV (then only for DP_LABELS_CLASS) or Criteo's. */
 enum dp_status dp_measure(const struct dp_dataset_options *options, struct dp_measure *out,
                           struct dp_error *err);
 

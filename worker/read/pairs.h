@@ -1,6 +1,7 @@
 /* Pairs: interactions of users and items, read from a text.
  *     {0} -> read -> (read_negatives) -> clear
- * Pairs     Lines of fields, of which one is the user and one the item (pairs_columns.h). Fields are separated
+ * Pairs     Lines of fields, of which one is the user and one the item (pairs_columns.h). Fields are
+ *           separated
  *           by tabs, "::", semicolons, commas or blanks: by the first of these that the first line has. They
  *           may be in double quotes (csv_record.h); only between commas or semicolons a quoted field may have
  *           line ends. Lines of integers may mix blanks and commas. A header is left out.

@@ -1,14 +1,20 @@
 /* Schema: how a training read its file: the format, the columns of a CSV file, how its numbers are
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
- * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category, label, id,
- *           ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks around
- *           them: with categories it must be there), means and deviations (of numbers; empty for others; absent:
- *           not standardized), classes (texts of labels, class 0 first; absent: labels are numbers), label_base
- *           (absent: 0), missing (texts; absent: none), values and cells (counts; absent: not known), label_scale (mean,
- *           deviation; absent: labels are not standardized), inputs (hash
- *           bits, index base, scale, and 1 if examples are normalized), end (a checksum of the lines above it).
- *           Names, kinds, means and deviations have a cell for each column; names and classes are quoted. Version 2
+ * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category, label,
+ *           id,
+ *           ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks
+ *           around
+ *           them: with categories it must be there), means and deviations (of numbers; empty for others;
+ *           absent:
+ *           not standardized), classes (texts of labels, class 0 first; absent: labels are numbers),
+ *           label_base
+ *           (absent: 0), missing (texts; absent: none), values and cells (counts; absent: not known),
+ *           label_scale (mean, deviation; absent: labels are not standardized), inputs (hash
+ *           bits, index base, scale, and 1 if examples are normalized), end (a checksum of the lines above
+ *           it).
+ *           Names, kinds, means and deviations have a cell for each column; names and classes are quoted.
+ *           Version 2
  *           has neither inputs nor a checksum. Files of older builds, without `trimmed` or of version 1, are
  *           refused.
  * Promise   parse gives the schema that was written, bit for bit.

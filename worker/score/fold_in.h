@@ -1,6 +1,9 @@
-/* Fold-in: vectors of users that a model of factors was not trained with, from their items. No weight changes.
- *     history -> items of each user -> rows of all items, once -> the user's vector and bias, by Newton's method
- * Objective  That of the training, for this user alone, with all items that the user lacks in place of sampled
+/* Fold-in: vectors of users that a model of factors was not trained with, from their items. No weight
+ * changes.
+ *     history -> items of each user -> rows of all items, once -> the user's vector and bias, by Newton's
+ *     method
+ * Objective  That of the training, for this user alone, with all items that the user lacks in place of
+ *            sampled
  *            ones (above ITEMS_MAX, every n-th of them); it is convex. l2 of the model, at least L2_MIN.
  * History    Pairs or lists of users and items, read as the training file (read/pairs.h). Items that the
  *            training did not have are left out, counted and named in `unknown`.

@@ -18,7 +18,8 @@
 #define DP_ADVICE_MAX   4
 #define DP_ADVICE_BYTES 400
 
-/* A remedy for a loss that is not finite or far too high, for errors and advice: a flag that brings the numbers
+/* A remedy for a loss that is not finite or far too high, for errors and advice: a flag that brings the
+ * numbers
  * of this format (dp_dataset_format; or NULL) to like size, ", numbers of like size (--standardize yes)". "":
  * none, or it is given already. */
 const char *dp_advice_scale(const struct dp_cluster_data *data, const char *format);

@@ -126,6 +126,36 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(memcmp(&s->optimizer, &t->optimizer, sizeof s->optimizer) == 0);
 }
 
+static void set_data(struct dp_cluster *c, size_t k)
+{
+    c->data.scale = 1.0 / 255;
+    c->data.normalize = true;
+    c->data.standardize = false;
+    (void)snprintf(c->data.label_base, sizeof c->data.label_base, "1");
+    (void)snprintf(c->data.encoding, sizeof c->data.encoding, "latin1");
+    (void)snprintf(c->data.ignore, sizeof c->data.ignore, "a,b c");
+    (void)snprintf(c->data.id, sizeof c->data.id, "key, \"1\"");
+    (void)snprintf(c->data.missing, sizeof c->data.missing, "?,-");
+    c->data.negatives = c->data.window = c->data.hash_bits = c->data.min_count = 7;
+    c->data.words = DP_WORD_SIMPLE;
+    c->data.subsample = 1e-5;
+    (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
+    (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
+    (void)snprintf(c->data.columns, sizeof c->data.columns, "a file");
+    c->data.by_columns = true;
+    c->data.new_columns = c->data.missing_columns = DP_UNMATCHED_ACCEPT;
+    (void)snprintf(c->data.names, sizeof c->data.names, "names of keys");
+    (void)snprintf(c->data.interactions, sizeof c->data.interactions, "met");
+    c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
+    if (k % 2) { /* it is a share or a file */
+        (void)snprintf(c->data.validation, sizeof c->data.validation, "v");
+        (void)snprintf(c->data.validation_labels, sizeof c->data.validation_labels, "l");
+        (void)snprintf(c->data.validation_negatives, sizeof c->data.validation_negatives, "n");
+    }
+    (void)snprintf(c->data.test, sizeof c->data.test, "t");
+    (void)snprintf(c->data.test_labels, sizeof c->data.test_labels, "u");
+}
+
 static void written_reads_back_equal(void **state)
 {
     struct dp_cluster *c = NULL, *back = NULL;
@@ -142,32 +172,7 @@ static void written_reads_back_equal(void **state)
         c->training.rate_end = 1e-7;
         c->training.schedule = DP_SCHEDULE_CONTINUE;
         c->training.decay = DP_DECAY_COSINE;
-        c->data.scale = 1.0 / 255;
-        c->data.normalize = true;
-        c->data.standardize = false;
-        (void)snprintf(c->data.label_base, sizeof c->data.label_base, "1");
-        (void)snprintf(c->data.encoding, sizeof c->data.encoding, "latin1");
-        (void)snprintf(c->data.ignore, sizeof c->data.ignore, "a,b c");
-        (void)snprintf(c->data.id, sizeof c->data.id, "key, \"1\"");
-        (void)snprintf(c->data.missing, sizeof c->data.missing, "?,-");
-        c->data.negatives = c->data.window = c->data.hash_bits = c->data.min_count = 7;
-        c->data.words = DP_WORD_SIMPLE;
-        c->data.subsample = 1e-5;
-        (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
-        (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
-        (void)snprintf(c->data.columns, sizeof c->data.columns, "a file");
-        c->data.by_columns = true;
-        c->data.new_columns = c->data.missing_columns = DP_UNMATCHED_ACCEPT;
-        (void)snprintf(c->data.names, sizeof c->data.names, "names of keys");
-        (void)snprintf(c->data.interactions, sizeof c->data.interactions, "met");
-        c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
-        if (k % 2) { /* it is a share or a file */
-            (void)snprintf(c->data.validation, sizeof c->data.validation, "v");
-            (void)snprintf(c->data.validation_labels, sizeof c->data.validation_labels, "l");
-            (void)snprintf(c->data.validation_negatives, sizeof c->data.validation_negatives, "n");
-        }
-        (void)snprintf(c->data.test, sizeof c->data.test, "t");
-        (void)snprintf(c->data.test_labels, sizeof c->data.test_labels, "u");
+        set_data(c, k);
         (void)snprintf(c->training.stop_at, sizeof c->training.stop_at, "hr@10:0.5");
         (void)snprintf(c->training.patience_metric, sizeof c->training.patience_metric, "ndcg@10");
         c->training.patience = 1000000;

@@ -1,7 +1,7 @@
-/* Word vectors (Mikolov et al. 2013): a word's vector times those of near words, against words drawn at random.
- * The first kind starts at random, the second at 0, as in word2vec.
- * Why       A minibatch has many words: they share rows, so that a pull and a push cost little for each. Adam's
- *           rate is larger than that of other models, as a seldom word is in few minibatches. */
+/* Word vectors (Mikolov et al. 2013): a word's vector times those of near words, against words drawn at
+ * random. The first kind starts at random, the second at 0, as in word2vec.
+ * Why       A minibatch has many words: they share rows, so that a pull and a push cost little for each.
+ *           Adam's rate is larger than that of other models, as a seldom word is in few minibatches. */
 #include "worker/compute/model_kind.h"
 
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)

@@ -2,7 +2,8 @@
  * items without an interaction with the user are sampled for each. For testing, as in Neural Collaborative
  * Filtering (He et al. 2017), a second file has for each pair a line "(user,item) item item ...", and the
  * pair's item is ranked among those.
- *     pairs -> (interactions of earlier data) -> numbers of users and items, ascending by key -> the items of each user
+ *     pairs -> (interactions of earlier data) -> numbers of users and items, ascending by key -> the items of
+ *     each user
  * Why   An item without an interaction is drawn by its rank among those, found by binary search: no draw
  *       is rejected, however many interactions a user has, and the draw is a function of (seed, epoch,
  *       number of the example) alone. */
@@ -157,8 +158,8 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
     return DP_CONTENT_GROW(content->codes, content->codes_len, err);
 }
 
-/* Leaves out the examples of users with interactions with every item, as none can be sampled for them. *left: how
- * many users. */
+/* Leaves out the examples of users with interactions with every item, as none can be sampled for them. *left:
+ * how many users. */
 static enum dp_status leave_out(struct pairs_builder *b, uint64_t *left, struct dp_error *err)
 {
     const struct dp_content *content = b->content;
@@ -374,8 +375,8 @@ static enum dp_status add_name(struct dp_pairs *pairs, int side, uint64_t key, s
     return dp_name_set_add(set, &name, key, (uint64_t)side << 63 | key, err);
 }
 
-/* Ascending by key. Ids of earlier data, whose names are not in the file, are not named; nor are those of pairs
- * that are held out alone. */
+/* Ascending by key. Ids of earlier data, whose names are not in the file, are not named; nor are those of
+ * pairs that are held out alone. */
 static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err)
 {

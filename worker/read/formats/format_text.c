@@ -1,4 +1,5 @@
-/* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words near it
+/* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words
+ * near it
  * and with sampled words (Mikolov et al. 2013). The file is one sequence of words (tokenizer.h) without the
  * seldom ones.
  *     stays    frequent words are dropped at random, and are then as if they were not in the text

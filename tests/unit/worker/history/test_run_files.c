@@ -1,6 +1,6 @@
 /* Goal    a columns file with the same text, and names of the same run and data, are left alone, so that they
- *         need no space; all others are written, and names grow from run to run. Method  the files' inodes, and
- *         names of earlier runs, damaged ones among them. */
+ *         need no space; all others are written, and names grow from run to run. Method  the files' inodes,
+ *         and names of earlier runs, damaged ones among them. */
 #include "common/vocab/vocab.h"
 #include "tests/lib/test.h"
 #include "worker/history/run_files.h"

@@ -1,6 +1,7 @@
-/* Goal: the interactions of all data that was trained on are kept, day after day: they are items to sample and to
- * rank, and no example. A damaged file is refused. Method: two days of pairs, with known users and items; each byte
- * of a file flipped, and each length cut. */
+/* Goal: the interactions of all data that was trained on are kept, day after day: they are items to sample
+ * and to
+ * rank, and no example. A damaged file is refused. Method: two days of pairs, with known users and items;
+ * each byte of a file flipped, and each length cut. */
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
@@ -106,8 +107,8 @@ static void earlier_items_are_sampled(void **state)
     assert_memory_equal(sampled, wanted, sizeof wanted);
 }
 
-/* A user of the day who has met all of its items has others of earlier days. One who has met all is left out; a
- * day of such users alone is refused. */
+/* A user of the day who has met all of its items has others of earlier days. One who has met all is left out;
+ * a day of such users alone is refused. */
 static void a_day_of_one_item_trains(void **state)
 {
     struct dp_error err = {0};
