@@ -6,6 +6,7 @@
 #define DP_COMPUTE_MODEL_KIND_H
 
 #include "worker/compute/graph.h"
+#include "worker/read/dataset.h"
 #include "worker/read/measure.h"
 
 #define DP_MODEL_OPTIONS_MAX 6

@@ -15,7 +15,6 @@
 #ifndef DP_READ_PAIRS_H
 #define DP_READ_PAIRS_H
 
-#include "worker/read/dataset.h"
 #include "worker/read/name_set.h"
 #include "worker/read/pairs_columns.h"
 #include "worker/read/unpack.h"
