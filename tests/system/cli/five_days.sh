@@ -53,7 +53,7 @@ purity() {
         awk '/:$/ { kind = substr($1, 1, 2); next } NF { n++; good += substr($1, 1, 2) == kind } END { print n == 600 ? good / n : n " lines" }'
 }
 
-flags=(--model skipgram:8 --epochs 3 --rate 0.01)
+flags=(--model skipgram:8 --epochs 20 --batch 64 --rate 0.02)
 days "$dir/W" txt "${flags[@]}"
 expect 0 "" "$downpour" run --dir "$dir/T" --train "$dir/all.txt" "${flags[@]}"
 within_a_hundredth purity "$(purity "$dir/W")" "$(purity "$dir/T")"
