@@ -50,7 +50,7 @@ static void bad_lines(void **state)
         {"no_colon", MLP, "3 17", ":700: "},
         {"label_below", MLP, "-1 1:3", "-1"},
         {"label_not_binary", "logistic", "7 1:3", "7"},
-        {"index_beyond_width", MLP, "1 65:1", "65"},
+        {"index_beyond_width", MLP, "1 65:1", "mlp:65-64-10"}, /* of all lines together */
         {"nan", MLP, "1 5:nan", "nan"},
     };
     struct dp_place *place = *state;
@@ -62,7 +62,8 @@ static void bad_lines(void **state)
             refused(place, lines[i].model, path, lines[i].text, dp_place_text(place, "%s:3: ", path));
         } else {
             path = digits_with(place, lines[i].name, 700, lines[i].line);
-            refused(place, lines[i].model, path, lines[i].text, dp_place_text(place, "%s:700: ", path));
+            refused(place, lines[i].model, path, lines[i].text,
+                    lines[i].text[0] == 'm' ? lines[i].text : dp_place_text(place, "%s:700: ", path));
         }
     }
     struct dp_process *good = run(place, MLP, DP_DIGITS_TRAIN, DP_DIGITS_TEST);
