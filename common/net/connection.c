@@ -89,7 +89,7 @@ static void take(struct dp_connection *connection, const struct dp_name_found *f
     connection->lost = !connects;
 }
 
-/* Returns whether a lookup runs. */
+/* Returns whether to look again soon: a lookup runs, or has just ended and a message that was kept can leave. */
 static bool follow(struct dp_connection *connection)
 {
     struct dp_name_found found;
@@ -100,9 +100,10 @@ static bool follow(struct dp_connection *connection)
         connection->asks = found.lookups == connection->lookups;
         if (!connection->asks)
             take(connection, &found);
-    } else if (connection->lost && now_ns() - connection->asked_ns >= LOOKUP_NS) {
-        ask(connection);
+        return true;
     }
+    if (connection->lost && now_ns() - connection->asked_ns >= LOOKUP_NS)
+        ask(connection);
     return connection->asks || connection->lost;
 }
 

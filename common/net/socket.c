@@ -91,7 +91,7 @@ enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoi
         break;
     case EADDRNOTAVAIL:
     case ENODEV:
-        advice = ": no such address on this machine; give one of its IP addresses, or * for all";
+        advice = ": no such address on this machine; give one of its names or addresses, or 0.0.0.0 for all";
         break;
     case EACCES:
         advice = ": choose a port above 1023, or a path in a directory that is writable";

@@ -129,7 +129,7 @@ static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_erro
     struct dp_model model;
     char conf[DP_PATH_MAX + 32];
     (void)snprintf(conf, sizeof conf, "%s/cluster.conf", dir_of(plan));
-    enum dp_status st = dp_run_shape(plan->cluster, conf, err);
+    enum dp_status st = dp_run_shape(plan->cluster, conf, dp_run_plan_flag(plan, "--continue") != NULL, err);
     if (st != DP_OK)
         return st;
     st = dp_model_open(plan->cluster->model, &model, err);
@@ -462,8 +462,7 @@ static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_err
     return DP_OK;
 }
 
-/* What labels meant to the weights that are trained on, where it is known: the workers see that they mean the same, and write their
- * own over it. */
+/* A file that the earlier run has next to its store: this run's workers write their own over it. */
 static enum dp_status copy_side(const struct dp_run_plan *plan, enum dp_side side, struct dp_error *err)
 {
     const char *to = dp_cluster_side(&plan->cluster->data, side),

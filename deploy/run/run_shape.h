@@ -7,7 +7,9 @@
 
 #include "common/config/cluster.h"
 
-/* earlier: the cluster file of the run there. */
-enum dp_status dp_run_shape(struct dp_cluster *cluster, const char *earlier, struct dp_error *err);
+/* earlier: the cluster file of the run there. continues: this run trains on its weights, so its columns and classes
+ * are those of the earlier data. */
+enum dp_status dp_run_shape(struct dp_cluster *cluster, const char *earlier, bool continues,
+                            struct dp_error *err);
 
 #endif

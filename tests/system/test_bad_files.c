@@ -180,7 +180,7 @@ static void bad_files_to_predict(void **state)
     const char *out = dp_place_path(place, "scores"), *dir = dp_place_path(place, "run");
     static const struct bad bad[] = {
         {PAIR, BYTES("1 10\n1 -1\n"), 2, "found '-1'"},
-        {PAIR, BYTES("user item\n1 10 x\n"), 2, "found 'x' (the line before was taken for a header)"},
+        {PAIR, BYTES("user,item\n1,10,x\n"), 2, "(the line before was taken for a header)"},
         {PAIR, BYTES("1 10\n\0\0\0\0"), 2, "is NUL"},
         {PAIR, BYTES(""), 0, "is empty"},
     };

@@ -101,7 +101,7 @@ static void a_table_of_another_width(void **state)
     struct dp_process *worker = dp_place_worker(place, conf, 0);
     dp_place_ended(worker, 2);
     dp_place_says(worker, "table");
-    dp_place_says(worker, "fan_out 64, 32 was asked for");
+    dp_place_says(worker, "has dim 64, 32 was asked for");
     /* Of the same widths, but with another optimizer or seed: not the same rows either. */
     cluster.model = "mlp:64-64-10";
     cluster.training = "optimizer = { kind = \"sgd\"; };";

@@ -225,7 +225,7 @@ enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress 
     if (!data->interactions[0] || job->worker != 0 || !dp_dataset_has_interactions(train) ||
         (dp_interactions_head(data->interactions, &written) && written.run == source.run))
         return DP_OK;
-    if (data->holdout[0] || data->validation_share > 0) {
+    if (data->holdout[0] || data->validation_share > 0 || dp_dataset_leaves_out(train)) {
         options.interactions_path = earlier;
         options.with_held = true;
         options.cache = NULL;

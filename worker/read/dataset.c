@@ -205,7 +205,7 @@ static struct dp_label_scale label_scale_of(const struct dp_dataset *dataset,
 {
     if (!o->scale_labels)
         return (struct dp_label_scale){0};
-    if (o->like)
+    if (o->like && (o->scored || !dp_label_scale_is_constant(&o->like->label_scale)))
         return o->like->label_scale;
     if (o->label_scale && (o->scored || !dp_label_scale_is_constant(o->label_scale)))
         return *o->label_scale;
@@ -246,6 +246,7 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     struct dp_schema like = {0};
     struct dp_dataset_options o = *options;
     struct dp_error kept_why = {0};
+    static const struct dp_label_scale unscaled;
     bool absent;
     enum dp_status st = dp_unpack_open_text(o.path, o.encoding, &unpack, err),
                    kept = st == DP_OK ? read_like(&o, &like, &absent, &kept_why) : DP_OK;
@@ -253,6 +254,8 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
         st = dp_format_choose(&o, unpack, &dataset->format, err);
     if (st == DP_OK && kept != DP_OK && !(absent && !dataset->format->like_apart))
         st = dp_fail(err, kept, "%s", kept_why.text);
+    if (st == DP_OK && kept != DP_OK) /* of an older build, which trained on labels as they were */
+        o.label_scale = &unscaled;
     if (st == DP_OK)
         st = check_like(&o, dataset->format, err);
     if (st == DP_OK && o.like && o.label_base == DP_LABEL_BASE_AUTO)
@@ -431,13 +434,23 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
                                 struct dp_vocab_sink sink, struct dp_names_limit *limit, struct dp_error *err)
 {
     struct dp_name_set set = {.max = NAMES_MAX};
+    struct dp_dataset_options as = *options;
+    if (!as.like && as.columns_path) { /* the kept schema may be this file's by now */
+        as.like = &dataset->schema;
+        memset(as.roles, 0, sizeof as.roles);
+    }
     enum dp_status st =
-        dataset->format->names ? dataset->format->names(options, &dataset->content, &set, err) : DP_OK;
+        dataset->format->names ? dataset->format->names(&as, &dataset->content, &set, err) : DP_OK;
     *limit = (struct dp_names_limit){set.max, set.cut};
     if (st == DP_OK)
         st = dp_name_set_visit(&set, sink, err);
     dp_name_set_clear(&set);
     return st;
+}
+
+bool dp_dataset_leaves_out(const struct dp_dataset *dataset)
+{
+    return dataset->format->left_out && dataset->format->left_out(&dataset->content) > 0;
 }
 
 bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,

@@ -173,6 +173,8 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
  * not mixed. False when the file has no such user. */
 bool dp_dataset_interactions(const struct dp_dataset *dataset, uint64_t user,
                              void (*visit)(void *context, uint64_t item), void *context);
+/* Whether users of pairs are left out, as they have all items: all, below, has them. */
+bool dp_dataset_leaves_out(const struct dp_dataset *dataset);
 /* Writes the interactions of a training set of pairs, those of earlier data included (interactions.h). all:
  * the same with_held and without a share or a test set that is held out. */
 enum dp_status dp_dataset_keep_interactions(const struct dp_dataset *trained, const struct dp_dataset *all,

@@ -40,6 +40,8 @@ struct dp_format {
     /* NULL, or adds to dp_dataset_understood. */
     void (*understood)(const struct dp_dataset_options *options, const struct dp_content *content,
                        const struct dp_schema *schema, struct dp_understood *out);
+    /* NULL, or how many users are left out (dp_dataset_leaves_out). */
+    uint64_t (*left_out)(const struct dp_content *content);
     /* NULL, or dp_dataset_interactions; keys are mixed. */
     bool (*interactions)(const struct dp_content *content, uint64_t user,
                          void (*visit)(void *context, uint64_t item), void *context);

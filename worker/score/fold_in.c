@@ -141,9 +141,11 @@ static enum dp_status group_users(struct dp_fold_in *f, struct dp_error *err)
 static enum dp_status read_history(struct dp_fold_in *f, struct dp_error *err)
 {
     const char *path = f->options.history;
-    const struct dp_dataset_options options = dp_job_data(f->options.job, path, NULL, false);
+    struct dp_dataset_options options = dp_job_data(f->options.job, path, NULL, false);
     struct dp_unpack *unpack = NULL;
-    enum dp_status st = dp_unpack_open(path, &unpack, err);
+    memset(options.roles, 0,
+           sizeof options.roles); /* of the training file: this one has columns of its own */
+    enum dp_status st = dp_unpack_open_text(path, options.encoding, &unpack, err);
     if (st == DP_OK)
         st = dp_pairs_read(&f->pairs, &options, strcmp(options.format, "lists") == 0, unpack, err);
     dp_unpack_close(&unpack);

@@ -188,6 +188,24 @@ static void a_client_waits_for_a_name_and_says_so(void **state)
     dp_net_close(&net);
 }
 
+/* A wait ends with the lookup: the caller has a message that could not be sent before. */
+static void a_kept_message_leaves_at_once(void **state)
+{
+    static char bytes[8];
+    struct dp_net *net = NULL;
+    struct dp_message *message = dp_message_new(1);
+    dp_message_add(message, (struct dp_frame){bytes, sizeof bytes, NULL, NULL});
+    assert_int_equal(dp_net_open(1, &net, NULL), DP_OK);
+    name_is("127.0.0.1", NULL);
+    struct dp_connection *connection = connect_to(net, "here", "9");
+    uint64_t begun = now_ms();
+    while (dp_connection_send(connection, &message, NULL) == DP_AGAIN)
+        dp_connections_wait(&connection, 1, 60000);
+    assert_true(now_ms() - begun < 60000);
+    dp_connection_close(&connection);
+    dp_net_close(&net);
+}
+
 /* Without a wait for the lookup that still runs: the name server's answer comes when the lock is free. */
 static void closing_does_not_wait_for_a_lookup(void **state)
 {
@@ -210,6 +228,7 @@ int main(void)
         cmocka_unit_test(a_client_takes_the_next_address),
         cmocka_unit_test(a_client_follows_a_name_that_moves),
         cmocka_unit_test(a_client_waits_for_a_name_and_says_so),
+        cmocka_unit_test(a_kept_message_leaves_at_once),
         cmocka_unit_test(closing_does_not_wait_for_a_lookup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,11 @@ static enum dp_status load_lists(const struct dp_dataset_options *options, struc
     return load_as(options, true, unpack, out, err);
 }
 
+static uint64_t left_out(const struct dp_content *content)
+{
+    return content->facts[LEFT_OUT];
+}
+
 static bool begins_lists(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
 {
     (void)options;
@@ -540,6 +545,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .understood = understood,
                                           .names = names,
                                           .interactions = interactions,
+                                          .left_out = left_out,
                                           .examples = examples,
                                           .shape = dp_format_pairs_shape,
                                           .fill = fill};
@@ -554,6 +560,7 @@ const struct dp_format dp_format_lists = {.name = "lists",
                                           .load = load_lists,
                                           .names = names,
                                           .interactions = interactions,
+                                          .left_out = left_out,
                                           .examples = examples,
                                           .shape = dp_format_pairs_shape,
                                           .fill = fill};
