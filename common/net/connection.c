@@ -89,7 +89,7 @@ static void take(struct dp_connection *connection, const struct dp_name_found *f
     connection->lost = !connects;
 }
 
-/* Returns whether to look again soon: a lookup runs, or has just ended and a message that was kept can leave. */
+/* Returns whether to look again soon: a lookup runs, or has just ended and a kept message can leave. */
 static bool follow(struct dp_connection *connection)
 {
     struct dp_name_found found;
