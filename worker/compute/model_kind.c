@@ -25,13 +25,20 @@ bool dp_model_has_option(const struct dp_model_text *text, const char *name)
     return false;
 }
 
-void dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
-                              struct dp_model_full *out)
+enum dp_status dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
+                                        struct dp_model_full *out, struct dp_error *err)
 {
     const struct {
         const char *name;
         uint64_t count;
     } what[] = {{"columns", has->numbers}, {"fields", has->categories}};
+    if (has->format[0] && has->categories == 0 && !dp_model_has_option(text, "fields"))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "the training file has %" PRIu64
+            " columns of numbers and no categories: name those that are codes (--categories), or take "
+            "mlp, fm or logistic",
+            has->numbers);
     for (size_t i = 0; i < 2; i++) {
         char number[24];
         size_t len = strlen(out->options);
@@ -40,6 +47,7 @@ void dp_model_complete_fields(const struct dp_model_text *text, const struct dp_
             strcmp(dp_model_option(text, what[i].name), number) != 0)
             (void)snprintf(out->options + len, sizeof out->options - len, ",%s=%s", what[i].name, number);
     }
+    return DP_OK;
 }
 
 enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,

@@ -88,9 +88,10 @@ extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, 
 const char *dp_model_option(const struct dp_model_text *text, const char *name);
 
 bool dp_model_has_option(const struct dp_model_text *text, const char *name);
-/* For `complete`: appends ",columns=N,fields=N" unless they are given, or are the defaults. */
-void dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
-                              struct dp_model_full *out);
+/* For `complete`: appends ",columns=N,fields=N" unless they are given, or are the defaults. DP_ARGUMENT: the
+ * file has no categories. */
+enum dp_status dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
+                                        struct dp_model_full *out, struct dp_error *err);
 
 /* Parses "784-256-10" into at most `room` widths. `what`: an example, for messages. */
 enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,

@@ -70,9 +70,7 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
 static enum dp_status complete(const struct dp_model_text *text, const struct dp_measure *has,
                                struct dp_model_full *out, struct dp_error *err)
 {
-    (void)err;
-    dp_model_complete_fields(text, has, out);
-    return DP_OK;
+    return dp_model_complete_fields(text, has, out, err);
 }
 
 #define CLICKS_READS                                                                                         \

@@ -93,8 +93,9 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
                                struct dp_model_full *out, struct dp_error *err)
 {
     uint32_t wide = 32;
-    (void)err;
-    dp_model_complete_fields(text, has, out);
+    enum dp_status st = dp_model_complete_fields(text, has, out, err);
+    if (st != DP_OK)
+        return st;
     while (wide < 512 && wide < 12 * (has->numbers + has->categories))
         wide *= 2;
     for (int top = 0; wide < 512 && top < 2; top++) {
