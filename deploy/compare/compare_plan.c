@@ -4,6 +4,7 @@
 #include "common/config/injection.h"
 #include "deploy/cli/path.h"
 #include "deploy/run/run_flags.h"
+#include "deploy/run/run_shape.h"
 #include "deploy/run/spool.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/compute/models/model.h"
@@ -273,6 +274,17 @@ static enum dp_status check_mode(const struct dp_compare_plan *plan, const struc
     return st == DP_OK ? st : dp_wrap(err, st, "mode %s", mode->name);
 }
 
+/* Each run would refuse a model that does not fit the training file. */
+static enum dp_status check_shape(const struct dp_compare_plan *plan, struct dp_error *err)
+{
+    struct dp_cluster *cluster = NULL;
+    enum dp_status st = dp_compare_plan_cluster(plan, &plan->mode[0], plan->first_seed, NULL, &cluster, err);
+    if (st == DP_OK)
+        st = dp_run_shape(cluster, "", false, err);
+    dp_cluster_free(&cluster);
+    return st;
+}
+
 static enum dp_status check_settings(const struct dp_compare_plan *plan, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -282,7 +294,7 @@ static enum dp_status check_settings(const struct dp_compare_plan *plan, struct 
         for (size_t r = 0; st == DP_OK && dp_compare_plan_seeks_rate(plan, mode) && r < plan->rates; r++)
             st = check_mode(plan, mode, plan->rate[r], err);
     }
-    return st;
+    return st == DP_OK ? check_shape(plan, err) : st;
 }
 
 enum dp_status dp_compare_plan_make(struct dp_compare_plan *plan, struct dp_error *err)

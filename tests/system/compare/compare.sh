@@ -34,9 +34,9 @@ expect 2 "mode async: --inject straggler=1:10x multiplies pace, which is not giv
 # --- said at once, not once for each seed
 expect 2 "this model has no 'auc' on this test set, but loss, logloss, accuracy" "$downpour" compare --dir "$dir/auc" "${job[@]}" --epochs 1 \
     --target auc:0.9
-expect 2 "digits.train.libsvm.gz:13: index 64: expected 1 to 63, as the model takes 63 columns" "$downpour" compare --dir "$dir/bad" \
+expect 2 "write mlp:64-16-10, or" "$downpour" compare --dir "$dir/bad" \
     "${job[@]/mlp:64-16-10/mlp:63-16-10}" --modes async,sync
-[ "$(ls "$dir/bad")" = lock ] || fail "a comparison that was refused at its first run left $(ls "$dir/bad")"
+[ ! -e "$dir/bad" ] || fail "a comparison that was refused left a directory"
 expect 2 "No mode ended well with the first seed" "$downpour" compare --dir "$dir/bad" "${job[@]:0:8}" "${job[@]:10}" \
     --modes sync,ssp:1 --workers 2 --batch 8 --optimizer sgd,l2=1 --rate 100 --lr-grid none
 if command -v python3 >/dev/null; then
