@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the character, whose number is *code; 0: there is none. */
+/* Bytes of the character, and its number in *code; 0: there is none. */
 static size_t decode(const char *from, const char *end, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -14,7 +14,7 @@ const char *dp_text_not_utf8(const char *at, const char *end);
 
 /* In place: control characters, and bytes that are no UTF-8, become '?'. */
 void dp_text_clean(char *text);
-/* In place: removes the first bytes of a character whose last ones were cut off. */
+/* In place: removes the first bytes of a character that was cut off at the end. */
 void dp_text_mend_end(char *text);
 /* "1,234,567"; returns out. */
 const char *dp_text_grouped(uint64_t value, char out[32]);

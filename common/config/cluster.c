@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RATE_LARGE 0.1 /* of optimizers whose steps grow with the gradient: the most to try */
+#define RATE_LARGE 0.1 /* the most to try where steps grow with the gradient */
 
 #define IPC_PATH_MAX 107u /* "ipc://", a path of a socket, less "-65535" and the end */
 

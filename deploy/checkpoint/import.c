@@ -84,7 +84,7 @@ static void read_names(struct import_asked *a, const struct dp_restored *checkpo
     }
 }
 
-/* The path of the cluster file. checkpoint: {0}; the one whose file it is, if it is one's. */
+/* The path of the cluster file. checkpoint: {0}, or the checkpoint that has the file. */
 static enum dp_status find_like(const char *like, struct dp_restored *checkpoint,
                                 struct dp_checkpoint_path *path, struct dp_error *err)
 {

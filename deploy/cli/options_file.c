@@ -69,7 +69,7 @@ enum dp_status dp_options_file_read(const struct dp_command *command, const char
     return st == DP_OK ? st : dp_wrap(err, st, "--config");
 }
 
-/* "0.1,end=0.01" of the flag at `at`, whose suboptions follow it; false: not given. */
+/* "0.1,end=0.01" of the flag at `at`, from it and its suboptions; false: not given. */
 static _Bool join(const struct dp_command *command, const char *const *values, size_t at,
                   char text[WORD_BYTES])
 {

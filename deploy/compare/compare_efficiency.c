@@ -145,7 +145,7 @@ static double step_ns(const struct efficiency_run *run, uint32_t share, uint32_t
 
 /* ---- modes. Each gives the nanoseconds of the run; NaN: no memory. */
 
-/* Modes that do not apply steps at once; async as an ssp whose bound no worker reaches. */
+/* Modes that do not apply steps at once; async as an ssp without a bound. */
 static double fixed_ns(const struct efficiency_run *run)
 {
     uint64_t steps = run->rounds * run->training.epochs, t = 0;

@@ -11,7 +11,7 @@
 #define SMALL        0.01 /* below, three digits of a metric that count */
 #define SMALL_DIGITS 12
 #define WIDE         1000.0 /* times the mean: the interval of a few values that are all noise */
-#define EDGE         1e-6   /* of a share whose test set is not known */
+#define EDGE         1e-6   /* of a share without a known test set */
 
 /* ---- distributions */
 

@@ -234,7 +234,7 @@ static void bring_logs(const struct dp_restored *restored, const struct dp_clust
     }
 }
 
-/* Whether the cluster file is of the run whose side files the checkpoint has. */
+/* Whether the cluster file and the checkpoint's side files are of one run. */
 static bool is_of_its_run(const struct dp_restored *restored, const struct dp_cluster *cluster)
 {
     struct dp_cluster *was = NULL;

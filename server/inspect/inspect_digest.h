@@ -21,7 +21,7 @@ struct dp_digest { /* {0}: of no rows */
     uint64_t rows;
 };
 
-/* row: a complete record (row.h), whose bytes are those of its table. */
+/* row: a complete record (row.h) of its table's size. */
 void dp_digest_add_row(struct dp_digest *digest, uint64_t key, const void *row, size_t row_bytes);
 void dp_digest_add(struct dp_digest *digest, const struct dp_digest *other);
 void dp_digest_text(const struct dp_digest *digest, char text[DP_DIGEST_TEXT]);

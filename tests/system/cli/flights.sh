@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A table of which most columns are codes that look like numbers: the hint names them; followed, the model is near the true one.
+# Most columns of a table are codes that look like numbers. The hint names them; with it the model is near the true one.
 # usage: flights.sh PATH/TO/downpour
 . "$(dirname "$0")/lib.sh"
 
