@@ -87,6 +87,8 @@ struct dp_cluster_data {
     char ignore[1024];                                 /* csv: names of columns that are left out, "a,b" */
     char id[128];                                      /* csv: the column that names rows; empty: none */
     char missing[256];                                 /* csv: further texts of missing cells, "?,-" */
+    char weight[128];       /* csv: the column of examples' weights, by name or number from 1; empty: none */
+    char class_weight[256]; /* "balanced", or "yes=5,no=1"; empty: none */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
      * read `train` */
     char columns[DP_PATH_MAX + 1];

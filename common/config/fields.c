@@ -143,6 +143,8 @@ static const struct dp_field data[] = {
     TEXT_LIST(dp_cluster_data, ignore),
     TEXT(dp_cluster_data, id, sizeof((struct dp_cluster_data *)0)->id - 1),
     TEXT_LIST(dp_cluster_data, missing),
+    TEXT(dp_cluster_data, weight, sizeof((struct dp_cluster_data *)0)->weight - 1),
+    TEXT_LIST(dp_cluster_data, class_weight),
     PATH(dp_cluster_data, columns),
     BOOL(dp_cluster_data, by_columns),
     NAMES(dp_cluster_data, new_columns, new_columns),

@@ -141,6 +141,11 @@ static const struct dp_option options[] = {
      "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
     {"--missing", "TEXTS", "data.missing",
      "CSV: further texts that say that a cell is missing, '?,-,n.a.'; an empty cell, NA, NaN and null do"},
+    {"--weight", "COLUMN", "data.weight",
+     "CSV: column by which the losses of training rows are multiplied, by name or number from 1"},
+    {"--class-weight", "WEIGHTS", "data.class_weight",
+     "balanced: each class has the same weight in all; or 'yes=5,no=1'\nMultiplies the losses of training "
+     "examples; metrics of test sets have no weights"},
     {"--new-columns", "refuse|ignore", "data.new_columns",
      "CSV, of a further training file, test and validation files: columns that the first training file "
      "lacks; default refuse"},

@@ -49,6 +49,7 @@ enum dp_status dp_run_shape(struct dp_cluster *cluster, const char *earlier, boo
                                          .ignore = data->ignore[0] ? data->ignore : NULL,
                                          .id = data->id[0] ? data->id : NULL,
                                          .missing = data->missing[0] ? data->missing : NULL,
+                                         .weight = data->weight[0] ? data->weight : NULL,
                                          .encoding = data->encoding[0] ? data->encoding : NULL,
                                          .index_base = data->index_base,
                                          .label_base = counted ? (uint32_t)strtoul(data->label_base, NULL, 10)

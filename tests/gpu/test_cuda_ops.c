@@ -380,22 +380,29 @@ static float *labels_of(struct run *run, uint32_t classes)
     return block;
 }
 
+/* Of examples; in half of the runs. */
+static const float *weights_of(struct run *run)
+{
+    return draw(run) % 2 ? labels_of(run, 5) : NULL;
+}
+
 static void softmax_loss(struct run *run)
 {
     float *x = drawn(run, matrix(run)), *labels = labels_of(run, run->width), *loss = result(run, 1);
-    OPS->softmax_loss(SELF, x, labels, run->examples, run->width, loss, result(run, matrix(run)));
+    OPS->softmax_loss(SELF, x, labels, weights_of(run), run->examples, run->width, loss,
+                      result(run, matrix(run)));
 }
 
 static void logistic_loss(struct run *run)
 {
     float *x = drawn(run, run->examples), *labels = labels_of(run, 2), *loss = result(run, 1);
-    OPS->logistic_loss(SELF, x, labels, run->examples, loss, result(run, run->examples));
+    OPS->logistic_loss(SELF, x, labels, weights_of(run), run->examples, loss, result(run, run->examples));
 }
 
 static void squared_loss(struct run *run)
 {
     float *x = drawn(run, run->examples), *labels = drawn(run, run->examples), *loss = result(run, 1);
-    OPS->squared_loss(SELF, x, labels, run->examples, loss, result(run, run->examples));
+    OPS->squared_loss(SELF, x, labels, weights_of(run), run->examples, loss, result(run, run->examples));
 }
 
 static void mean_loss(struct run *run)

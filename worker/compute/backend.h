@@ -48,7 +48,7 @@ struct dp_column_copy {
 
 /* The version of this header's meaning, for backends that are loaded (plugin.h): raise it with any change
  * that the sizes of its structs do not show. */
-#define DP_BACKEND_VERSION 3u
+#define DP_BACKEND_VERSION 4u
 
 enum dp_stage { DP_STAGE_IN, DP_STAGE_COMPUTE, DP_STAGE_OUT, DP_STAGE_END };
 
@@ -144,13 +144,14 @@ struct dp_backend_ops {
     /* dx = dout, or dx += dout: the gradient of every operand of a sum */
     void (*copy_back)(void *self, const float *dout, size_t n, float *dx, bool add);
     /* Losses: *loss is the mean (device scalar, f32, summed in f64); dx is set to d loss / d x, and may be
-     * NULL. Class labels are whole numbers below width. */
-    void (*softmax_loss)(void *self, const float *x, const float *labels, uint32_t examples, uint32_t width,
-                         float *loss, float *dx);
-    void (*logistic_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
-                          float *dx);
-    void (*squared_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
-                         float *dx);
+     * NULL. Class labels are whole numbers below width. weights: NULL, or [examples], by which each example's
+     * loss is multiplied; the sum is divided by `examples` all the same. */
+    void (*softmax_loss)(void *self, const float *x, const float *labels, const float *weights,
+                         uint32_t examples, uint32_t width, float *loss, float *dx);
+    void (*logistic_loss)(void *self, const float *x, const float *labels, const float *weights,
+                          uint32_t examples, float *loss, float *dx);
+    void (*squared_loss)(void *self, const float *x, const float *labels, const float *weights,
+                         uint32_t examples, float *loss, float *dx);
     void (*mean_loss)(void *self, const float *x, uint32_t examples, float *loss, float *dx);
     void (*bpr_loss)(void *self, const float *x, const float *y, uint32_t examples, float *loss, float *dx,
                      float *dy);

@@ -43,12 +43,12 @@ static void forward_loss(struct dp_program *program, const struct dp_node *node)
     const float *x = dp_value_of(program, node->input[0]);
     float *dx = program->plan.nodes[node->input[0]].gradient, *loss = program->at->loss;
     if (node->op == DP_OP_SOFTMAX_LOSS)
-        ops->softmax_loss(self, x, program->labels, program->examples,
+        ops->softmax_loss(self, x, program->labels, program->example_weights, program->examples,
                           dp_graph_node(program->graph, node->input[0])->width, loss, dx);
     else if (node->op == DP_OP_LOGISTIC_LOSS)
-        ops->logistic_loss(self, x, program->labels, program->examples, loss, dx);
+        ops->logistic_loss(self, x, program->labels, program->example_weights, program->examples, loss, dx);
     else if (node->op == DP_OP_SQUARED_LOSS)
-        ops->squared_loss(self, x, program->labels, program->examples, loss, dx);
+        ops->squared_loss(self, x, program->labels, program->example_weights, program->examples, loss, dx);
     else if (node->op == DP_OP_MEAN_LOSS)
         ops->mean_loss(self, x, program->examples, loss, dx);
     else

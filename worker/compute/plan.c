@@ -125,7 +125,8 @@ static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
                           const struct dp_batch_shape *worst, bool entries, bool by_slot)
 {
     if (entries) {
-        (void)take_floats(arena, worst->examples, 1);
+        (void)take_floats(arena, worst->examples, 1); /* labels */
+        (void)take_floats(arena, worst->examples, 1); /* weights of examples */
         if (dp_graph_dot_l2(graph) > 0)
             (void)take_floats(arena, worst->examples, 1);
         (void)take_floats(arena, worst->examples, dp_graph_columns(graph));

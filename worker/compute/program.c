@@ -156,6 +156,7 @@ static void bind_batch(struct dp_program *program, const struct dp_batch *batch)
     for (uint32_t l = 0; l < program->worst.lists; l++)
         bind_list(program, batch, l);
     program->labels = pack(program, batch->labels, batch->examples);
+    program->example_weights = batch->weighted ? pack(program, batch->weights, batch->examples) : NULL;
     for (uint32_t i = 0; program->shrink && i < batch->examples; i++)
         program->shrink[i] = dp_graph_dot_l2(program->graph) / (float)batch->examples;
     if (program->shrink)

@@ -225,6 +225,9 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .ignore = cluster->data.ignore[0] ? cluster->data.ignore : NULL,
         .id = cluster->data.id[0] ? cluster->data.id : NULL,
         .missing = cluster->data.missing[0] ? cluster->data.missing : NULL,
+        .weight = cluster->data.weight[0] ? cluster->data.weight : NULL,
+        .class_weight = cluster->data.class_weight[0] ? cluster->data.class_weight : NULL,
+        .weighs = shuffle, /* the training file */
         .encoding = cluster->data.encoding[0] ? cluster->data.encoding : NULL,
         .hash_bits = cluster->data.hash_bits,
         .cache = cluster->data.cache[0] ? cluster->data.cache : NULL,

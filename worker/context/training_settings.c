@@ -45,6 +45,12 @@ static int add_words(const struct dp_cluster_data *data, char *text, size_t size
                     data->min_count, data->subsample);
 }
 
+/* The digest of the data covers a column of weights. */
+static int add_class_weight(const struct dp_cluster_data *data, char *text, size_t size)
+{
+    return data->class_weight[0] ? snprintf(text, size, "class_weight %s\n", data->class_weight) : 0;
+}
+
 static const char *or_none(const char *text)
 {
     return text[0] ? text : "(none)"; /* cannot be mistaken for a column of that name: the digests differ */
@@ -80,6 +86,9 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
     DP_ASSERT(n > 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
     n = add_words(&cluster->data, text + at, DP_TRAINING_SETTINGS_BYTES - at);
+    DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
+    at += (size_t)n;
+    n = add_class_weight(&cluster->data, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
     const struct dp_label_scale *scale = &train->label_scale;

@@ -17,7 +17,7 @@
 #include "worker/read/schema.h"
 
 /* The longest model, label and categories of a cluster file take two thirds of it. */
-#define DP_TRAINING_SETTINGS_BYTES 2432u
+#define DP_TRAINING_SETTINGS_BYTES 2704u
 
 /* Identifies a data set by its content, whatever its path. */
 struct dp_training_settings_set {

@@ -76,7 +76,8 @@ enum dp_status dp_batch_reserve(const struct dp_batch_shape *shape, struct dp_ba
         ok = (batch->scratch->order = reserve(examples, sizeof(uint64_t), &wanted));
     if (ok)
         ok = reserve_groups(batch, &wanted) && reserve_lists(batch, &wanted) &&
-             (batch->labels = reserve(examples, sizeof *batch->labels, &wanted));
+             (batch->labels = reserve(examples, sizeof *batch->labels, &wanted)) &&
+             (batch->weights = reserve(examples, sizeof *batch->weights, &wanted));
     if (!ok) {
         dp_batch_free(&batch);
         *out = NULL;
@@ -109,6 +110,7 @@ void dp_batch_free(struct dp_batch **batch)
     }
     free(b->scratch);
     free(b->labels);
+    free(b->weights);
     free(b->dense);
     free(b);
     *batch = NULL;

@@ -9,6 +9,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DP_BATCH_GROUPS_MAX 32u
@@ -47,6 +48,8 @@ struct dp_batch {
     uint64_t number;
     uint32_t examples;
     float *labels; /* [examples], mapped by dp_dataset_options.labels */
+    bool weighted;
+    float *weights; /* weighted: [examples], by which each example's loss is multiplied */
 
     /* Example i has entries offsets[i] .. offsets[i+1]-1 of a list. Entry j is the row of distinct key
          * slots[j] of the list's group, times values[j]. */

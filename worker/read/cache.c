@@ -19,9 +19,9 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Raise it when the layout of the file, or what a format decodes, changes. */
-#define VERSION     UINT64_C(10)
+#define VERSION     UINT64_C(11)
 #define SOURCES_MAX 4
-#define ARRAYS      7
+#define ARRAYS      8
 #define ALIGN       UINT64_C(64)
 #define PATH_BYTES  4096
 #define ENDING      ".decoded"
@@ -52,6 +52,7 @@ static void arrays_of(struct dp_content *c, struct array out[ARRAYS])
 {
     const struct array arrays[ARRAYS] = {
         {(void **)&c->labels, &c->labels_len, sizeof *c->labels},
+        {(void **)&c->weights, &c->weights_len, sizeof *c->weights},
         {(void **)&c->offsets, &c->offsets_len, sizeof *c->offsets},
         {(void **)&c->keys, &c->keys_len, sizeof *c->keys},
         {(void **)&c->values, &c->values_len, sizeof *c->values},
@@ -120,6 +121,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
                                 o->new_ignored,
                                 o->missing_empty,
                                 o->rated,
+                                o->weighs,
                                 o->with_held};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
@@ -133,7 +135,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
     for (int role = 0; role < DP_PAIRS_ROLES; role++)
         sum = add_text(sum, o->roles[role]);
     sum = add_text(sum, o->label);
-    const char *const texts[] = {o->encoding, o->ignore, o->id, o->missing};
+    const char *const texts[] = {o->encoding, o->ignore, o->id, o->missing, o->weight};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         sum = add_text(sum, texts[i]);
     return add_text(sum, o->categories);

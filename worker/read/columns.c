@@ -14,6 +14,7 @@ enum { COLUMNS, FIELDS }; /* facts */
 
 #define LABEL_DIGEST                                                                                         \
     (UINT64_C(1) << 32) /* above the bits of an f32: another column as the label is other data */
+#define WEIGHT_DIGEST (UINT64_C(1) << 33)
 
 /* content:  values  [examples][columns], NaN where a cell is empty
  *           keys    [examples][fields], then those of the numeric columns, for lists of features */
@@ -73,6 +74,8 @@ void dp_columns_standardize(struct dp_columns *columns, const double *mean, cons
 static enum dp_status resize(struct dp_columns *c, uint64_t max, struct dp_error *err)
 {
     enum dp_status st = DP_CONTENT_GROW(c->content->labels, max, err);
+    if (st == DP_OK && c->weighs)
+        st = DP_CONTENT_GROW(c->content->weights, max, err);
     if (st == DP_OK)
         st = DP_CONTENT_GROW(c->content->values, max * c->columns + 1, err);
     if (st == DP_OK)
@@ -92,6 +95,7 @@ enum dp_status dp_columns_row(struct dp_columns *c, struct dp_error *err)
     }
     uint64_t row = content->examples++;
     c->label = content->labels + row;
+    c->weight = c->weighs ? content->weights + row : NULL;
     c->values = content->values + row * c->columns;
     c->keys = content->keys + row * c->fields;
     return DP_OK;
@@ -113,6 +117,7 @@ enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct
     if (st != DP_OK)
         return dp_wrap(err, st, "%s", c->options->path);
     content->labels_len = n;
+    content->weights_len = c->weighs ? n : 0;
     content->values_len = n * c->columns;
     content->keys_len = n * c->fields + c->columns;
     return DP_OK;
@@ -182,6 +187,18 @@ enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char
     memcpy(&bits, &label, sizeof bits);
     c->content->digest = dp_content_digest(c->content->digest, LABEL_DIGEST | bits);
     return dp_label_map(&c->rule, label, c->label, err);
+}
+
+enum dp_status dp_columns_weight(struct dp_columns *c, const char *at, const char *end, struct dp_error *err)
+{
+    float weight = 0;
+    uint32_t bits;
+    if (at == end || dp_number_f32(at, end, &weight) != end || weight < 0)
+        return dp_lines_unexpected("a weight (a number of 0 or more)", at, end, err);
+    memcpy(&bits, &weight, sizeof bits);
+    c->content->digest = dp_content_digest(c->content->digest, WEIGHT_DIGEST | bits);
+    *c->weight = weight;
+    return DP_OK;
 }
 
 uint64_t dp_columns_key(const struct dp_dataset_options *options, uint64_t salt, const char *text, size_t len)

@@ -19,9 +19,10 @@ struct dp_columns {
     uint32_t columns, fields;       /* of an example */
     const double *mean, *deviation; /* [columns], or NULL */
     const struct dp_schema *texts;  /* the schema with the texts of labels, or NULL */
+    bool weighs;                    /* each row has a weight */
     uint64_t examples_max;
     /* Of the current row: */
-    float *label;
+    float *label, *weight;
     float *values;  /* [columns]; NaN: empty */
     uint64_t *keys; /* [fields], by dp_columns_key */
 };
@@ -66,6 +67,10 @@ void dp_columns_name_labels(struct dp_columns *columns, const struct dp_schema *
 /* Sets the label of the row; with options.scored it may be missing ("" is 0). */
 enum dp_status dp_columns_label(struct dp_columns *columns, const char *at, const char *end,
                                 struct dp_error *err);
+
+/* Sets the weight of the row: 0 or more. */
+enum dp_status dp_columns_weight(struct dp_columns *columns, const char *at, const char *end,
+                                 struct dp_error *err);
 
 /* As in struct dp_format. */
 enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const struct dp_content *content,

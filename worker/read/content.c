@@ -44,6 +44,7 @@ void dp_content_clear(struct dp_content *content)
         return;
     }
     free(content->labels);
+    free(content->weights);
     free(content->offsets);
     free(content->keys);
     free(content->values);

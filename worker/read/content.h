@@ -13,6 +13,7 @@
 struct dp_content {
     uint64_t examples; /* in the file */
     float *labels;     /* [examples], as batches have them */
+    float *weights;    /* [weights_len]: 0 or, of csv with options.weighs, examples; as the file has them */
     /* Of the file's content, whatever its compression, scale, normalization or form. */
     uint64_t digest;
 
@@ -29,7 +30,7 @@ struct dp_content {
     uint32_t *codes;                  /* places in `keys`, and other numbers of a format */
     uint64_t facts[DP_CONTENT_FACTS]; /* single numbers of a format */
     /* The lengths of the arrays, for the cache. */
-    uint64_t labels_len, offsets_len, keys_len, values_len, pixels_len, codes_len, schema_len;
+    uint64_t labels_len, weights_len, offsets_len, keys_len, values_len, pixels_len, codes_len, schema_len;
     void *mapped; /* NULL, or the mapped cache file that holds the arrays (cache.h) */
     size_t mapped_bytes;
     uint32_t label_base; /* the number of class 0, when labels are numbers */

@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/cache.h"
+#include "worker/read/example_weights.h"
 #include "worker/read/interactions.h"
 #include "worker/read/name_set.h"
 #include "worker/read/order.h"
@@ -30,6 +31,7 @@ struct dp_dataset {
     struct dp_order parts;       /* with held_out: an order of all examples, the held-out ones last */
     uint64_t parts_first;        /* where this data set's part begins in it */
     struct dp_rank_set *ranked;  /* or NULL */
+    float *weights;              /* [content.examples], with a mean of 1; NULL: all are 1 */
 };
 
 #define NAMES_MAX (UINT64_C(1) << 24)
@@ -280,6 +282,10 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     dp_unpack_close(&unpack);
     if (st == DP_OK)
         st = take_schema(dataset, &o, err);
+    if (st == DP_OK) {
+        st = dp_example_weights_new(&o, &dataset->content, &dataset->schema, &dataset->weights, err);
+        st = st == DP_OK ? st : dp_wrap(err, st, "%s", o.path);
+    }
     dp_schema_clear(&like);
     return st;
 }
@@ -300,7 +306,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.columns_path = dataset->options.interactions_path = NULL;
     dataset->options.like = NULL;
     dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;
-    dataset->options.missing = NULL;
+    dataset->options.missing = dataset->options.weight = dataset->options.class_weight = NULL;
     memset(dataset->options.roles, 0, sizeof dataset->options.roles);
     dataset->options.label_scale = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
@@ -329,6 +335,7 @@ void dp_dataset_close(struct dp_dataset **dataset)
     dp_rank_set_free(&(*dataset)->ranked);
     dp_content_clear(&(*dataset)->content);
     dp_schema_clear(&(*dataset)->schema);
+    free((*dataset)->weights);
     free(*dataset);
     *dataset = NULL;
 }
@@ -423,6 +430,16 @@ void dp_dataset_understood(const struct dp_dataset *dataset, const struct dp_dat
     dp_text_mend_end(out->line[0]);
     if (dataset->format->understood)
         dataset->format->understood(options, &dataset->content, &dataset->schema, out);
+    if (!dataset->weights)
+        return;
+    DP_ASSERT(out->lines < DP_UNDERSTOOD_LINES);
+    dp_example_weights_text(options, &dataset->content, &dataset->schema, out->line[out->lines++],
+                            sizeof out->line[0]);
+}
+
+bool dp_dataset_is_weighted(const struct dp_dataset *dataset)
+{
+    return dataset->weights != NULL;
 }
 
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)
@@ -568,6 +585,9 @@ void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t 
     const struct dp_format_fill what = {
         .options = o, .content = &dataset->content, .epoch = epoch, .examples = examples, .order = at};
     dataset->format->fill(&what, batch);
+    batch->weighted = dataset->weights != NULL;
+    for (uint32_t i = 0; batch->weighted && i < examples; i++)
+        batch->weights[i] = dataset->weights[at[i]];
     const struct dp_label_scale *scale = &dataset->schema.label_scale;
     for (uint32_t i = 0; scale->deviation > 0 && i < examples; i++)
         batch->labels[i] = (float)(((double)batch->labels[i] - scale->mean) / scale->deviation);

@@ -78,6 +78,12 @@ struct dp_dataset_options {
     const char *id;      /* csv: a column that is left out too; or NULL */
     bool keeps_ids;      /* with `scored`: for dp_dataset_id */
     const char *missing; /* csv: texts of cells that count as missing, "?,-"; NULL: no further ones */
+    /* csv: the column, by name or number from 1, of the weights by which the losses of examples are
+     * multiplied; NULL: none, or that of `like`. */
+    const char *weight;
+    const char *class_weight; /* "balanced", or "yes=5,no=1"; NULL: none */
+    bool
+        weighs; /* a training file: without it the weights are not looked at, and the column may be missing */
     /* csv: the file whose header and first lines determine the kinds of columns; NULL: `path` itself. */
     const char *like_path;
     const struct dp_schema *like; /* the schema of the training file, instead of like_path; or NULL */
@@ -148,6 +154,9 @@ const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example);
 /* Digest of the file's content (labels, indices, values, in order, before mapping and scaling, whatever the
  * compression). It identifies the data of a training. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
+
+/* Whether its examples have weights: the loss of a training on it is not one of its test set. */
+bool dp_dataset_is_weighted(const struct dp_dataset *dataset);
 
 /* The schema of the training file: this file, or the one that it was read like. Lent. */
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset);

@@ -17,7 +17,7 @@
 #define COLUMNS_MAX 65536u
 
 static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label", "id",     "user",
-                                                        "item",   "rating",   "time",  "ignored"};
+                                                        "item",   "rating",   "time",  "weight", "ignored"};
 
 /* What a line can say, in the order of lines. */
 enum key {
@@ -326,9 +326,12 @@ static enum dp_status check(const struct parser *p, const char *name, struct dp_
     if (count[DP_COLUMN_LABEL] != 1)
         return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " labels among its columns: expected one", name,
                        count[DP_COLUMN_LABEL]);
-    if (count[DP_COLUMN_ID] > 1)
-        return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " ids among its columns: expected one", name,
-                       count[DP_COLUMN_ID]);
+    for (int weight = 0; weight < 2; weight++) {
+        uint32_t has = count[weight ? DP_COLUMN_WEIGHT : DP_COLUMN_ID];
+        if (has > 1)
+            return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " %s among its columns: expected one", name, has,
+                           weight ? "weights" : "ids");
+    }
     if (count[DP_COLUMN_CATEGORY] > 0 && !has(p, KEY_TRIMMED)) {
         enum dp_status st = older("categories with the blanks around them", err);
         return dp_wrap(err, st, "%s", name);

@@ -2,7 +2,7 @@
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
  * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category, label,
- *           id,
+ *           id, weight,
  *           ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks
  *           around
  *           them: with categories it must be there), means and deviations (of numbers; empty for others;
@@ -33,7 +33,8 @@
 
 #define DP_LABEL_BASE_MAX ((uint32_t)1 << 24)
 
-/* ID and IGNORED are not trained on; a prediction names its rows by the ID. */
+/* ID, WEIGHT and IGNORED are no inputs; a prediction names its rows by the ID, and the loss of a training
+ * file's example is multiplied by its WEIGHT. */
 enum dp_column_kind {
     DP_COLUMN_NUMBER,
     DP_COLUMN_CATEGORY,
@@ -43,6 +44,7 @@ enum dp_column_kind {
     DP_COLUMN_ITEM,
     DP_COLUMN_RATING,
     DP_COLUMN_TIME,
+    DP_COLUMN_WEIGHT,
     DP_COLUMN_IGNORED,
     DP_COLUMN_KINDS
 };

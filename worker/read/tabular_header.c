@@ -59,6 +59,7 @@ static enum dp_status set_kind(struct dp_tabular_header *header, struct dp_cell 
     static const char *const is[DP_COLUMN_KINDS] = {[DP_COLUMN_CATEGORY] = "a category",
                                                     [DP_COLUMN_LABEL] = "the label",
                                                     [DP_COLUMN_IGNORED] = "ignored",
+                                                    [DP_COLUMN_WEIGHT] = "the weight",
                                                     [DP_COLUMN_ID] = "the id"};
     struct dp_schema_column *column = find_column(header, name);
     if (!column)
@@ -93,6 +94,16 @@ static bool has_features(const struct dp_schema *schema)
     return false;
 }
 
+/* A column by its name, or by its number from 1. */
+static struct dp_cell by_number(struct dp_tabular_header *header, struct dp_cell name)
+{
+    uint64_t number = 0;
+    bool is = dp_tabular_place(&header->names, name) == UINT32_MAX &&
+              dp_number_index(name.at, name.end, &number) == name.end && number > 0 &&
+              number <= header->schema.columns;
+    return is ? dp_cell_of(header->schema.column[number - 1].name) : name;
+}
+
 /* What the options say of columns, the label's first. */
 static enum dp_status name_kinds(struct dp_tabular_header *header, struct dp_error *err)
 {
@@ -101,15 +112,18 @@ static enum dp_status name_kinds(struct dp_tabular_header *header, struct dp_err
         set_kind(header, dp_cell_of(o->label), DP_COLUMN_LABEL, "--label (data.label) is", err);
     if (st == DP_OK && o->id)
         st = set_kind(header, dp_cell_of(o->id), DP_COLUMN_ID, "--id (data.id) is", err);
+    if (st == DP_OK && o->weight)
+        st = set_kind(header, by_number(header, dp_cell_of(o->weight)), DP_COLUMN_WEIGHT,
+                      "--weight (data.weight) is", err);
     if (st == DP_OK)
         st = each_text(o->ignore, header, DP_COLUMN_IGNORED, "--ignore (data.ignore) names", err);
     if (st == DP_OK)
         st =
             each_text(o->categories, header, DP_COLUMN_CATEGORY, "--categories (data.categories) names", err);
-    if (st == DP_OK && (o->ignore || o->id) && !has_features(&header->schema))
-        return dp_fail(
-            err, DP_DATA,
-            "no column is left to train on, without the label, --ignore and --id (data.ignore, data.id)");
+    if (st == DP_OK && (o->ignore || o->id || o->weight) && !has_features(&header->schema))
+        return dp_fail(err, DP_DATA,
+                       "no column is left to train on, without the label, --ignore, --id and --weight "
+                       "(data.ignore, data.id, data.weight)");
     return st == DP_OK ? each_text(o->missing, header, DP_COLUMN_KINDS, NULL, err) : st;
 }
 

@@ -4,13 +4,14 @@
  *     categories: carrier (16), dest (104), ...
  *     ignored: title; id: key
  *     label: late (yes 22%)
+ *     weight: w (0.1 to 12); class weights: no 0.6, yes 3.1
  * Promise   Lines are at most DP_UNDERSTOOD_WIDTH characters; longer lists are cut, and say how many there
  *           are. Texts are UTF-8 without control characters.
  * Thread    Any. */
 #ifndef DP_READ_UNDERSTOOD_H
 #define DP_READ_UNDERSTOOD_H
 
-#define DP_UNDERSTOOD_LINES 5
+#define DP_UNDERSTOOD_LINES 6
 #define DP_UNDERSTOOD_WIDTH 200 /* bytes */
 #define DP_UNDERSTOOD_NOTES 8
 

@@ -92,6 +92,7 @@ static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *tra
     struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, false);
     hold_out(job, &options);
     options.label_scale = &dp_dataset_schema(train)->label_scale;
+    options.weighs = true;
     options.held = !test;
     options.held_test = test;
     options.scored = ranks(job);
@@ -120,6 +121,26 @@ static enum dp_status earlier_scale(const struct dp_job *job, struct dp_label_sc
     return DP_OK;
 }
 
+/* Sampled examples are no rows of a file, and numbers are no classes. */
+static enum dp_status check_weights(const struct dp_job *job, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &job->cluster->data;
+    const enum dp_data_form form = job->model.form;
+    const bool rows =
+        form == DP_FORM_SPARSE || form == DP_FORM_DENSE || form == DP_FORM_FIELDS || form == DP_FORM_TABLES;
+    if (!rows && (data->weight[0] || data->class_weight[0]))
+        return dp_fail(err, DP_ARGUMENT, "'%s weighs rows with a label, but model %s takes %s: leave it out",
+                       data->weight[0] ? "data.weight' (--weight)" : "data.class_weight' (--class-weight)",
+                       job->cluster->model, dp_form_text(form));
+    if (data->class_weight[0] && dp_job_is_regression(job))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "'data.class_weight' (--class-weight) weighs classes, but model %s predicts numbers: leave "
+            "it out, or weigh rows by a column (--weight)",
+            job->cluster->model);
+    return DP_OK;
+}
+
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
                              struct dp_error *err)
 {
@@ -142,7 +163,9 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
             "ratings)",
             job->cluster->model);
     struct dp_label_scale scale;
-    enum dp_status st = earlier_scale(job, &scale, &options.label_scale, err);
+    enum dp_status st = check_weights(job, err);
+    if (st == DP_OK)
+        st = earlier_scale(job, &scale, &options.label_scale, err);
     if (st == DP_OK)
         st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)

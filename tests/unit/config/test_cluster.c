@@ -89,6 +89,8 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.ignore, b->data.ignore);
     assert_string_equal(a->data.id, b->data.id);
     assert_string_equal(a->data.missing, b->data.missing);
+    assert_string_equal(a->data.weight, b->data.weight);
+    assert_string_equal(a->data.class_weight, b->data.class_weight);
     assert_string_equal(a->data.categories, b->data.categories);
     assert_string_equal(a->data.cache, b->data.cache);
     assert_string_equal(a->data.columns, b->data.columns);
@@ -136,6 +138,8 @@ static void set_data(struct dp_cluster *c, size_t k)
     (void)snprintf(c->data.ignore, sizeof c->data.ignore, "a,b c");
     (void)snprintf(c->data.id, sizeof c->data.id, "key, \"1\"");
     (void)snprintf(c->data.missing, sizeof c->data.missing, "?,-");
+    (void)snprintf(c->data.weight, sizeof c->data.weight, "w");
+    (void)snprintf(c->data.class_weight, sizeof c->data.class_weight, "yes=5,no=1");
     c->data.negatives = c->data.window = c->data.hash_bits = c->data.min_count = 7;
     c->data.words = DP_WORD_SIMPLE;
     c->data.subsample = 1e-5;

@@ -495,13 +495,13 @@ static void cpu_pairs_back(void *self, const float *x, const float *dout, uint32
 /* ---- losses and their gradients: sums in float64 */
 
 /* -log softmax(x)[label] = log(sum e^(x - max)) - (x[label] - max): no e^x grows beyond 1. */
-static void cpu_softmax_loss(void *self, const float *x, const float *labels, uint32_t examples,
-                             uint32_t width, float *loss, float *dx)
+static void cpu_softmax_loss(void *self, const float *x, const float *labels, const float *weights,
+                             uint32_t examples, uint32_t width, float *loss, float *dx)
 {
     (void)self;
     double total = 0;
-    float each = 1.0f / (float)examples;
     for (uint32_t i = 0; i < examples; i++) {
+        float weight = weights ? weights[i] : 1, each = weight / (float)examples;
         const float *row = x + (size_t)i * width;
         float *drow = dx ? dx + (size_t)i * width : NULL;
         uint32_t label = (uint32_t)labels[i];
@@ -515,7 +515,7 @@ static void cpu_softmax_loss(void *self, const float *x, const float *labels, ui
             if (drow)
                 drow[c] = e;
         }
-        total += log(sum) - ((double)row[label] - (double)max);
+        total += (double)weight * (log(sum) - ((double)row[label] - (double)max));
         if (!drow)
             continue;
         float scale = each / (float)sum;
@@ -527,32 +527,32 @@ static void cpu_softmax_loss(void *self, const float *x, const float *labels, ui
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
-static void cpu_logistic_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
-                              float *dx)
+static void cpu_logistic_loss(void *self, const float *x, const float *labels, const float *weights,
+                              uint32_t examples, float *loss, float *dx)
 {
     (void)self;
     double total = 0;
     for (uint32_t i = 0; i < examples; i++) {
-        double logit = (double)x[i], label = (double)labels[i];
+        double logit = (double)x[i], label = (double)labels[i], weight = weights ? (double)weights[i] : 1;
         double e = exp(-fabs(logit));
-        total += (logit > 0 ? logit : 0) + log1p(e) - label * logit;
+        total += weight * ((logit > 0 ? logit : 0) + log1p(e) - label * logit);
         double sigmoid = logit > 0 ? 1 / (1 + e) : e / (1 + e);
         if (dx)
-            dx[i] = (float)((sigmoid - label) / examples);
+            dx[i] = (float)(weight * (sigmoid - label) / examples);
     }
     *loss = (float)(total / examples);
 }
 
-static void cpu_squared_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
-                             float *dx)
+static void cpu_squared_loss(void *self, const float *x, const float *labels, const float *weights,
+                             uint32_t examples, float *loss, float *dx)
 {
     (void)self;
     double total = 0;
     for (uint32_t i = 0; i < examples; i++) {
-        double off = (double)x[i] - (double)labels[i];
-        total += off * off;
+        double off = (double)x[i] - (double)labels[i], weight = weights ? (double)weights[i] : 1;
+        total += weight * off * off;
         if (dx)
-            dx[i] = (float)(2 * off / examples);
+            dx[i] = (float)(2 * weight * off / examples);
     }
     *loss = (float)(total / examples);
 }

@@ -21,15 +21,15 @@ __device__ static void add_up(double mine, uint32_t examples, float *loss)
 
 // One warp for each example.
 __global__ static void __launch_bounds__(THREADS)
-    dp_cuda_softmax(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
-                    float *dx)
+    dp_cuda_softmax(const float *x, const float *labels, const float *weights, uint32_t examples,
+                    uint32_t width, float *loss, float *dx)
 {
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float of_each = 1.0f / static_cast<float>(examples);
     double total = 0;
     for (uint32_t i = warp; i < examples; i += THREADS / 32) {
         const float *row = x + static_cast<size_t>(i) * width;
         uint32_t label = static_cast<uint32_t>(labels[i]);
+        float weight = weights ? weights[i] : 1.0f, of_each = weight / static_cast<float>(examples);
         float max = row[lane < width ? lane : 0];
         for (uint32_t c = lane; c < width; c += 32)
             max = row[c] > max ? row[c] : max;
@@ -43,7 +43,8 @@ __global__ static void __launch_bounds__(THREADS)
         for (int half = 16; half > 0; half /= 2)
             sum += __shfl_xor_sync(0xffffffffu, sum, half);
         if (lane == 0)
-            total += log(sum) - (static_cast<double>(row[label]) - static_cast<double>(max));
+            total += static_cast<double>(weight) *
+                     (log(sum) - (static_cast<double>(row[label]) - static_cast<double>(max)));
         float scale = of_each / static_cast<float>(sum);
         for (uint32_t c = lane; dx && c < width; c += 32)
             dx[static_cast<size_t>(i) * width + c] =
@@ -52,54 +53,57 @@ __global__ static void __launch_bounds__(THREADS)
     add_up(lane == 0 ? total : 0, examples, loss);
 }
 
-static void softmax_loss(void *self, const float *x, const float *labels, uint32_t examples, uint32_t width,
-                         float *loss, float *dx)
+static void softmax_loss(void *self, const float *x, const float *labels, const float *weights,
+                         uint32_t examples, uint32_t width, float *loss, float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(dp_cuda_softmax, 1, THREADS, cuda->stream, x, labels, examples, width, loss, dx);
+    DP_CUDA_LAUNCH(dp_cuda_softmax, 1, THREADS, cuda->stream, x, labels, weights, examples, width, loss, dx);
     dp_cuda_launched(cuda, "softmax loss");
 }
 
 __global__ static void __launch_bounds__(THREADS)
-    dp_cuda_logistic(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+    dp_cuda_logistic(const float *x, const float *labels, const float *weights, uint32_t examples,
+                     float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
         double logit = static_cast<double>(x[i]), label = static_cast<double>(labels[i]),
-               e = exp(-fabs(logit));
-        total += (logit > 0 ? logit : 0) + log1p(e) - label * logit;
+               weight = weights ? static_cast<double>(weights[i]) : 1, e = exp(-fabs(logit));
+        total += weight * ((logit > 0 ? logit : 0) + log1p(e) - label * logit);
         if (dx)
-            dx[i] = static_cast<float>(((logit > 0 ? 1 / (1 + e) : e / (1 + e)) - label) / examples);
+            dx[i] = static_cast<float>(weight * ((logit > 0 ? 1 / (1 + e) : e / (1 + e)) - label) / examples);
     }
     add_up(total, examples, loss);
 }
 
-static void logistic_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
-                          float *dx)
+static void logistic_loss(void *self, const float *x, const float *labels, const float *weights,
+                          uint32_t examples, float *loss, float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(dp_cuda_logistic, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
+    DP_CUDA_LAUNCH(dp_cuda_logistic, 1, THREADS, cuda->stream, x, labels, weights, examples, loss, dx);
     dp_cuda_launched(cuda, "logistic loss");
 }
 
 __global__ static void __launch_bounds__(THREADS)
-    dp_cuda_squared(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+    dp_cuda_squared(const float *x, const float *labels, const float *weights, uint32_t examples, float *loss,
+                    float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
-        double off = static_cast<double>(x[i]) - static_cast<double>(labels[i]);
-        total += off * off;
+        double off = static_cast<double>(x[i]) - static_cast<double>(labels[i]),
+               weight = weights ? static_cast<double>(weights[i]) : 1;
+        total += weight * off * off;
         if (dx)
-            dx[i] = static_cast<float>(2 * off / examples);
+            dx[i] = static_cast<float>(2 * weight * off / examples);
     }
     add_up(total, examples, loss);
 }
 
-static void squared_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
-                         float *dx)
+static void squared_loss(void *self, const float *x, const float *labels, const float *weights,
+                         uint32_t examples, float *loss, float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(dp_cuda_squared, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
+    DP_CUDA_LAUNCH(dp_cuda_squared, 1, THREADS, cuda->stream, x, labels, weights, examples, loss, dx);
     dp_cuda_launched(cuda, "squared loss");
 }
 

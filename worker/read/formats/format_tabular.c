@@ -94,13 +94,21 @@ static enum dp_status find_missing(struct tabular *tabular, const bool *seen, st
     for (uint32_t i = 0; i < schema->columns; i++) {
         const struct dp_cell name = dp_cell_of(schema->column[i].name);
         enum dp_column_kind kind = schema->column[i].kind;
-        bool label = kind == DP_COLUMN_LABEL, unused = kind == DP_COLUMN_IGNORED || kind == DP_COLUMN_ID;
+        bool label = kind == DP_COLUMN_LABEL, weighs = kind == DP_COLUMN_WEIGHT && tabular->options->weighs,
+             unused =
+                 !weighs && (kind == DP_COLUMN_IGNORED || kind == DP_COLUMN_ID || kind == DP_COLUMN_WEIGHT);
         tabular->labelled |= seen[i] && label;
         tabular->identified |= seen[i] && kind == DP_COLUMN_ID && tabular->options->keeps_ids;
         if (seen[i] || unused || (label && tabular->options->scored))
             continue;
         if (label)
             return dp_fail(err, DP_DATA, "the label's column '%s' is missing", dp_cell_show(name).text);
+        if (weighs)
+            return dp_fail(
+                err, DP_DATA,
+                "the column '%s' of weights (--weight, data.weight) is missing: add it (1 weighs all "
+                "rows alike), or train with --fresh or in another --dir",
+                dp_cell_show(name).text);
         tabular->missing[tabular->missing_count++] = i;
         if (!tabular->options->missing_empty)
             list_name(lacking, name);
@@ -184,6 +192,9 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
         st = dp_columns_number(&tabular->rows, place->place,
                                dp_schema_is_missing(tabular->schema, cell) ? cell.end : cell.at, cell.end,
                                NULL, err);
+        break;
+    case DP_COLUMN_WEIGHT:
+        st = tabular->rows.weighs ? dp_columns_weight(&tabular->rows, cell.at, cell.end, err) : DP_OK;
         break;
     case DP_COLUMN_ID:
         return tabular->identified ? keep_id(tabular, cell, err) : DP_OK;
@@ -270,6 +281,7 @@ static enum dp_status read_rows(struct tabular *tabular, struct dp_unpack *unpac
     if (st == DP_OK)
         st = dp_columns_begin(&tabular->rows, tabular->options, out, count[DP_COLUMN_NUMBER],
                               count[DP_COLUMN_CATEGORY], err);
+    tabular->rows.weighs = count[DP_COLUMN_WEIGHT] > 0 && tabular->options->weighs;
     if (st == DP_OK && tabular->schema->standardized)
         dp_columns_standardize(&tabular->rows, tabular->mean, tabular->deviation);
     if (tabular->schema->classes > 0 && !tabular->options->scored)
@@ -340,6 +352,24 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     return st == DP_OK && trained ? dp_survey(options, &header->schema, err) : st;
 }
 
+static bool is_number(const char *text)
+{
+    return text[0] && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* Weights count from the first file on: the schema has their column. */
+static enum dp_status check_weight(const struct dp_dataset_options *options, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < options->like->columns; i++)
+        if (!options->weight || options->like->column[i].kind == DP_COLUMN_WEIGHT)
+            return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "%s: --weight (data.weight) names '%s', but the model was trained without weights: omit the "
+        "flag, or train with --fresh or in another --dir",
+        options->path, dp_cell_show(dp_cell_of(options->weight)).text);
+}
+
 /* What flags name is what the training file has, in any order. Names that it lacks are for this file. */
 static enum dp_status check_kinds(const struct dp_dataset_options *options, struct dp_error *err)
 {
@@ -348,13 +378,17 @@ static enum dp_status check_kinds(const struct dp_dataset_options *options, stru
         enum dp_column_kind kind;
     } given[] = {{options->categories, "--categories (data.categories)", "a category", DP_COLUMN_CATEGORY},
                  {options->ignore, "--ignore (data.ignore)", "left out", DP_COLUMN_IGNORED},
-                 {options->id, "--id (data.id)", "an id", DP_COLUMN_ID}};
+                 {options->id, "--id (data.id)", "an id", DP_COLUMN_ID},
+                 {options->weight, "--weight (data.weight)", "a weight", DP_COLUMN_WEIGHT}};
     for (size_t g = 0; g < sizeof given / sizeof given[0]; g++)
         for (uint32_t i = 0; given[g].names && i < options->like->columns; i++) {
             const struct dp_schema_column *column = &options->like->column[i];
             bool is = column->kind == given[g].kind;
-            bool named = given[g].kind == DP_COLUMN_ID ? strcmp(given[g].names, column->name) == 0
-                                                       : is_named(given[g].names, dp_cell_of(column->name));
+            bool one = given[g].kind == DP_COLUMN_ID || given[g].kind == DP_COLUMN_WEIGHT;
+            bool named = one ? strcmp(given[g].names, column->name) == 0
+                             : is_named(given[g].names, dp_cell_of(column->name));
+            if (given[g].kind == DP_COLUMN_WEIGHT && is && is_number(given[g].names))
+                continue; /* of a column of the first file */
             if (named != is)
                 return dp_fail(
                     err, DP_ARGUMENT,
@@ -402,6 +436,8 @@ static enum dp_status check_like(const struct dp_dataset_options *options, struc
     enum dp_status st = check_kinds(options, err);
     if (st == DP_OK)
         st = check_missing(options, err);
+    if (st == DP_OK)
+        st = check_weight(options, err);
     return st == DP_OK ? fits(options, like, NULL, err) : st;
 }
 

@@ -129,13 +129,13 @@ static void fake_matmul_back_p(void *self, const float *x, const float *dout, ui
     ((struct fake_device *)self)->cpu->matmul_back_p(NULL, x, dout, examples, k, width, dp, add);
 }
 
-static void fake_logistic_loss(void *self, const float *x, const float *labels, uint32_t examples,
-                               float *loss, float *dx)
+static void fake_logistic_loss(void *self, const float *x, const float *labels, const float *weights,
+                               uint32_t examples, float *loss, float *dx)
 {
     inside(self, x);
     inside(self, labels);
     inside(self, loss);
-    ((struct fake_device *)self)->cpu->logistic_loss(NULL, x, labels, examples, loss, dx);
+    ((struct fake_device *)self)->cpu->logistic_loss(NULL, x, labels, weights, examples, loss, dx);
 }
 
 void fake_device_init(struct fake_device *fake, struct dp_backend *out)

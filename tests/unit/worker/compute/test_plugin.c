@@ -42,7 +42,7 @@ static void another_build_is_refused(void **state)
     static const char remedy[] = "install both from one build";
     refused("libstale_none.so", DP_VERSION, "does not say its layout");
     refused("libstale_none.so", DP_VERSION, remedy);
-    refused("libstale_version.so", DP_VERSION, "its interface is number 4711, this program's is 3");
+    refused("libstale_version.so", DP_VERSION, "its interface is number 4711, this program's is 4");
     refused("libstale_version.so", DP_VERSION, remedy);
     refused("libstale_operations.so", DP_VERSION, "the table of operations has 8 bytes there");
     refused("libstale_error.so", DP_VERSION, "an error has 12 bytes there");

@@ -115,6 +115,8 @@ static void what_decides_is_compared(void **state)
     expect(&now, "index_base 0", "index_base 1");
     now.data.hash_bits = 20;
     expect(&now, "hash_bits 0", "hash_bits 20");
+    (void)strcpy(now.data.class_weight, "balanced");
+    expect(&now, "stop_at none", "class_weight balanced");
     (void)strcpy(now.training.stop_at, "auc:0.90");
     expect(&now, "stop_at none", "stop_at auc:0.9");
     now.training.patience = 2;
@@ -161,6 +163,7 @@ static void texts_of_any_kind(void **state)
     memset(now.model, 'm', sizeof now.model - 1);
     memset(now.data.label, 'l', sizeof now.data.label - 1);
     memset(now.data.categories, 'c', sizeof now.data.categories - 1);
+    memset(now.data.class_weight, 'w', sizeof now.data.class_weight - 1);
     (void)strcpy(now.training.stop_at, "ndcg@10:0.123456789012345");
     (void)strcpy(now.training.patience_metric, "accuracy");
     now.training.patience = UINT32_MAX;
@@ -276,6 +279,7 @@ static void long_lines_are_cut_where_they_differ(void **state)
         char before[DP_TRAINING_SETTINGS_BYTES], text[DP_TRAINING_SETTINGS_BYTES];
         static const struct dp_training_settings_set set = {.digest = 1, .examples = 2};
         memset(now.data.categories, 'c', sizeof now.data.categories - 1);
+    memset(now.data.class_weight, 'w', sizeof now.data.class_weight - 1);
         dp_training_settings_text(&now, &set, NULL, before);
         now.data.categories[at] = 'd';
         dp_training_settings_text(&now, &set, NULL, text);

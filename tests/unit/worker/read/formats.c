@@ -63,6 +63,9 @@ void formats_same_batch(const struct dp_batch *a, const struct dp_batch *b)
     assert_int_equal(a->room.lists, b->room.lists);
     assert_int_equal(a->width, b->width);
     assert_memory_equal(a->labels, b->labels, a->examples * sizeof *a->labels);
+    assert_int_equal(a->weighted, b->weighted);
+    if (a->weighted)
+        assert_memory_equal(a->weights, b->weights, a->examples * sizeof *a->weights);
     if (a->width)
         assert_memory_equal(a->dense, b->dense, (size_t)a->examples * a->width * sizeof *a->dense);
     for (uint32_t g = 0; g < a->room.groups; g++) {
