@@ -14,8 +14,8 @@
  * shard which does not keep up, can take; more than a client's window with its resends. */
 #define QUEUE_LEN_MAX 128
 
-/* A connection ends when the peer's kernel has acknowledged nothing for so long. TCP itself would double its pauses
- * up to minutes, and after a cut that has healed go on only when the next one is over. */
+/* A connection ends when the peer's kernel has acknowledged nothing for so long. TCP itself would double its
+ * pauses up to minutes, and after a cut that has healed go on only when the next one is over. */
 #define UNACKNOWLEDGED_MS 3000
 
 struct option {
@@ -40,8 +40,9 @@ static const struct option common[] = {
     {ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS},
 };
 
-/* A client pings each second, so that a connection without requests has bytes whose acknowledgement can be missed.
- * The pong waits until the frame before it has passed: its own deadline only has to be above any frame's. */
+/* A client pings each second, so that a connection without requests has bytes whose acknowledgement can be
+ * missed. The pong waits until the frame before it has passed: its own deadline only has to be above any
+ * frame's. */
 static const struct option client[] = {
     {ZMQ_HEARTBEAT_IVL, 1000},
     {ZMQ_HEARTBEAT_TIMEOUT, 600000},

@@ -1,5 +1,5 @@
-/* A cut: the network loses everything for a while, and no end of the connection is said to either side. Method:
- * a network namespace of the test's own, whose loopback it takes down. Skipped where the system allows none. */
+/* A cut: the network loses everything for a while, and no end of the connection reaches either side. Method:
+ * a network namespace of the test's own, whose loopback it takes down. Skipped where none can be made. */
 #define _GNU_SOURCE /* unshare */
 #include "tests/lib/timeouts.h"
 #include "tests/unit/net/pair.h"
@@ -53,7 +53,8 @@ static void assert_answered(struct pair *pair, uint64_t n)
     dp_message_free(&message);
 }
 
-/* TCP by itself would notice an idle connection's end by its keepalive, after 60 s, and another's after minutes. */
+/* TCP itself would notice the end of an idle connection after 60 s, by its keepalive, of another after
+ * minutes. */
 static void a_cut_ends_the_connection(bool busy)
 {
     if (!own_network)
