@@ -9,6 +9,7 @@
 #include "worker/observe/observe.h"
 #include "worker/observe/scoring.h"
 #include "worker/score/predict.h"
+#include "worker/score/sets.h"
 #include "worker/score/top.h"
 #include "worker/telemetry/progress.h"
 
@@ -265,6 +266,25 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
     return st;
 }
 
+/* The training file gives again how it was read, if it is the one that the weights were trained on. */
+static enum dp_status score(struct dp_job *job, const struct flags *flags, struct dp_error *err)
+{
+    struct dp_cluster_training settled = job->cluster->training;
+    struct dp_sets sets = {0};
+    if (!dp_predict_needs_training_data(job))
+        return dp_predict(job, flags->predict, flags->labels, NULL, flags->out, err);
+    enum dp_status st = dp_sets_train(job, &settled, &sets, err);
+    if (st == DP_OK)
+        st = dp_training_plan_check_data(job, sets.train, err);
+    st = st == DP_OK
+             ? dp_predict(job, flags->predict, flags->labels, dp_dataset_schema(sets.train), flags->out, err)
+             : dp_wrap(err, st,
+                       "the run kept no columns (data.columns), so its training file (data.train) is needed "
+                       "as it was");
+    dp_sets_close(&sets);
+    return st;
+}
+
 static enum dp_status predict(const struct dp_cluster *cluster, const struct flags *flags,
                               struct dp_error *err)
 {
@@ -287,8 +307,7 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     if (st == DP_OK)
         st = dp_training_plan_check_scores(&job, err);
     if (st == DP_OK)
-        st = flags->top ? dp_top(&job, &top, err)
-                        : dp_predict(&job, flags->predict, flags->labels, flags->out, err);
+        st = flags->top ? dp_top(&job, &top, err) : score(&job, flags, err);
     dp_job_close(&job);
     return st;
 }

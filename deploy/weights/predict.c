@@ -122,18 +122,6 @@ static enum dp_status settle_output(struct predict *p, struct dp_error *err)
                    : dp_path_absolute(out, p->out, err);
 }
 
-/* Runs of older builds kept no columns; only CSV files have a label's name. */
-static void tell_outside(const struct predict *p)
-{
-    const struct dp_cluster_data *data = &p->served.cluster->data;
-    if (data->label[0] && !data->columns[0])
-        fprintf(stderr,
-                "downpour: '%s' is of an older build, which did not keep the columns of its CSV file: they "
-                "are read from '%s', and different columns there give different scores; another 'downpour "
-                "run' with the same --dir keeps them\n",
-                p->served.folder.path, data->train);
-}
-
 /* Whose scores look like something else. */
 static void tell_meaning(const struct predict *p)
 {
@@ -227,8 +215,6 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->served.cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", p->served.folder.path,
                      p->served.cluster->model, flag(p, "--model"));
-    if (st == DP_OK)
-        tell_outside(p);
     if (st == DP_OK)
         st = dp_options_apply(&command, p->values, p->served.cluster, err);
     const struct dp_options_given given = {&command, p->values, false};

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum second { ALONE, NEGATIVES, LABELS, LIKE, KEPT }; /* what the second file is */
+enum second { ALONE, NEGATIVES, LABELS, KEPT }; /* what the second file is */
 
 static const struct {
     const char *format;
@@ -39,7 +39,7 @@ static const struct {
     {"libsvm", DP_FORM_DENSE, DP_LABELS_ANY, 4, 0, ALONE, false},
     {"libsvm", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},
     {"idx", DP_FORM_DENSE, DP_LABELS_CLASS, 4, 0, LABELS, false},
-    {"csv", DP_FORM_FIELDS, DP_LABELS_BINARY, 1, 1, LIKE, false},
+    {"csv", DP_FORM_FIELDS, DP_LABELS_BINARY, 1, 1, KEPT, false},
     {NULL, DP_FORM_SPARSE, DP_LABELS_ANY, 0, 0, ALONE, false},
     {NULL, DP_FORM_DENSE, DP_LABELS_CLASS, 4, 0, ALONE, false},
     {NULL, DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
@@ -88,7 +88,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                                                .negatives_path =
                                                    kinds[kind].second == NEGATIVES ? second : NULL,
                                                .labels_path = kinds[kind].second == LABELS ? second : NULL,
-                                               .like_path = kinds[kind].second == LIKE ? second : NULL,
                                                .columns_path = kinds[kind].second == KEPT ? second : NULL,
                                                .format = kinds[kind].format,
                                                .form = kinds[kind].form,

@@ -66,6 +66,13 @@ void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TR
     DP_ASSERT(n > 0 && (uint32_t)n < DP_TRAINING_SETTINGS_BYTES);
 }
 
+static int add_label_scale(const struct dp_label_scale *scale, char *text, size_t size)
+{
+    return scale->deviation > 0
+               ? snprintf(text, size, "label_scale %.17g %.17g\n", scale->mean, scale->deviation)
+               : 0;
+}
+
 /* A digest covers the content of a file, cell by cell, and its format; the settings that turn the content
  * into examples are lines of their own. */
 void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp_training_settings_set *train,
@@ -91,10 +98,7 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
     n = add_class_weight(&cluster->data, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
-    const struct dp_label_scale *scale = &train->label_scale;
-    n = scale->deviation > 0 ? snprintf(text + at, DP_TRAINING_SETTINGS_BYTES - at,
-                                        "label_scale %.17g %.17g\n", scale->mean, scale->deviation)
-                             : 0;
+    n = add_label_scale(&train->label_scale, text + at, DP_TRAINING_SETTINGS_BYTES - at);
     DP_ASSERT(n >= 0 && at + (size_t)n < DP_TRAINING_SETTINGS_BYTES);
     at += (size_t)n;
     n = add_end(cluster, judged, text + at, DP_TRAINING_SETTINGS_BYTES - at);
@@ -197,4 +201,36 @@ enum dp_status dp_training_settings_scores(const char *head, const char *trained
                    " was trained with '%s', the cluster file says '%s': use the cluster file of the "
                    "training",
                    run, d.theirs, d.mine);
+}
+
+static bool has_line(const char *text, size_t size, const char *line)
+{
+    size_t len = strlen(line);
+    while (size < len || memcmp(text, line, len) != 0) {
+        size_t skip = line_len(text, size) + 1;
+        if (skip >= size)
+            return false;
+        text += skip, size -= skip;
+    }
+    return true;
+}
+
+enum dp_status dp_training_settings_read_by(const struct dp_cluster *cluster,
+                                            const struct dp_training_settings_set *train, const char *trained,
+                                            size_t size, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &cluster->data;
+    char line[5][DP_TRAINING_SETTINGS_BYTES / 16] = {{0}};
+    (void)snprintf(line[0], sizeof line[0], "data %016" PRIx64 "\n", train->digest);
+    (void)snprintf(line[1], sizeof line[1], "scale %.17g\n", data->scale);
+    (void)snprintf(line[2], sizeof line[2], "index_base %" PRIu32 "\n", data->index_base);
+    (void)snprintf(line[3], sizeof line[3], "standardize %d\n", data->standardize);
+    (void)add_label_scale(&train->label_scale, line[4], sizeof line[4]);
+    for (size_t i = 0; i < sizeof line / sizeof line[0]; i++)
+        if (!has_line(trained, size, line[i]))
+            return dp_fail(err, DP_ARGUMENT, "run %" PRIu32 " was not trained with '%.*s': %s",
+                           cluster->training.run, (int)strcspn(line[i], "\n"), line[i],
+                           i == 0 ? "another file is in its place, or it has changed: restore it"
+                                  : "use the cluster file of the training");
+    return DP_OK;
 }

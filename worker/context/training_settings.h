@@ -44,5 +44,9 @@ enum dp_status dp_training_settings_same(const char *text, const char *theirs, s
  * difference. */
 enum dp_status dp_training_settings_scores(const char *head, const char *trained, size_t size, uint32_t run,
                                            struct dp_error *err);
+/* Compares how the training file is read with the text that the weights were trained by. */
+enum dp_status dp_training_settings_read_by(const struct dp_cluster *cluster,
+                                            const struct dp_training_settings_set *train, const char *trained,
+                                            size_t size, struct dp_error *err);
 
 #endif

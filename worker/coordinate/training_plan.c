@@ -164,3 +164,17 @@ enum dp_status dp_training_plan_check_scores(struct dp_job *job, struct dp_error
     dp_register_value_clear(&plan.value);
     return st;
 }
+
+enum dp_status dp_training_plan_check_data(struct dp_job *job, const struct dp_dataset *train,
+                                           struct dp_error *err)
+{
+    struct dp_training_plan plan = {0};
+    const struct dp_training_settings_set set = {.digest = dp_dataset_digest(train),
+                                                 .label_scale = dp_dataset_schema(train)->label_scale};
+    enum dp_status st = get(job, &plan, err);
+    if (st == DP_OK)
+        st = dp_training_settings_read_by(job->cluster, &set, plan.text ? plan.text : "", plan.text_bytes,
+                                          err);
+    dp_register_value_clear(&plan.value);
+    return st;
+}

@@ -24,5 +24,8 @@ enum dp_status dp_training_plan_join(struct dp_job *job, const char *text, bool 
 enum dp_status dp_training_plan_begin(struct dp_job *job, const char *text, struct dp_error *err);
 /* Called by a process that writes scores. DP_ARGUMENT when the run was trained by other settings. */
 enum dp_status dp_training_plan_check_scores(struct dp_job *job, struct dp_error *err);
+/* The same, of one that reads the training file again: DP_ARGUMENT when that is not the run's data. */
+enum dp_status dp_training_plan_check_data(struct dp_job *job, const struct dp_dataset *train,
+                                           struct dp_error *err);
 
 #endif

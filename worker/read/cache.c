@@ -189,9 +189,7 @@ static enum dp_status measure(const char *path, struct source *out, struct dp_er
 static enum dp_status find_place(const struct dp_dataset_options *o, const struct dp_format *format,
                                  struct cache_place *out, struct dp_error *err)
 {
-    const bool like_path = format->like_apart && !o->like;
-    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, like_path ? o->like_path : NULL,
-                                      o->interactions_path};
+    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, o->interactions_path};
     *out = (struct cache_place){.fingerprint = fingerprint_of(o, format)};
     enum dp_status status = add_schema(o->like, &out->fingerprint, err);
     uint64_t name = out->fingerprint;

@@ -254,7 +254,7 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
                    kept = st == DP_OK ? read_like(&o, &like, &absent, &kept_why) : DP_OK;
     if (st == DP_OK)
         st = dp_format_choose(&o, unpack, &dataset->format, err);
-    if (st == DP_OK && kept != DP_OK && !(absent && !dataset->format->like_apart))
+    if (st == DP_OK && kept != DP_OK && !(absent && !dataset->format->schema_needed))
         st = dp_fail(err, kept, "%s", kept_why.text);
     if (st == DP_OK && kept != DP_OK) /* of an older build, which trained on labels as they were */
         o.label_scale = &unscaled;
@@ -302,7 +302,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
         return dp_fail(err, DP_NOMEM, "%s: no memory to read it", options->path);
     dataset->options = *options;
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
-    dataset->options.negatives_path = dataset->options.like_path = NULL;
+    dataset->options.negatives_path = NULL;
     dataset->options.columns_path = dataset->options.interactions_path = NULL;
     dataset->options.like = NULL;
     dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;

@@ -84,9 +84,7 @@ struct dp_dataset_options {
     const char *class_weight; /* "balanced", or "yes=5,no=1"; NULL: none */
     bool
         weighs; /* a training file: without it the weights are not looked at, and the column may be missing */
-    /* csv: the file whose header and first lines determine the kinds of columns; NULL: `path` itself. */
-    const char *like_path;
-    const struct dp_schema *like; /* the schema of the training file, instead of like_path; or NULL */
+    const struct dp_schema *like; /* the schema of the training file; NULL: `path` is that file */
     const char *columns_path;     /* the same as a file; or NULL */
     const char *encoding;         /* of texts, a name for iconv(3); NULL: UTF-8 */
     /* csv, read by `like`: columns of this file that the training file lacks are left out, and columns that

@@ -22,7 +22,7 @@ struct dp_format {
     const char *holds;    /* its content, for messages: "lines of 'label index:value ...'" */
     uint32_t forms;       /* the supported ones: bits 1 << enum dp_data_form */
     bool labels_apart;    /* options.labels_path names a second file */
-    bool like_apart;      /* options.like_path does */
+    bool schema_needed;   /* files that are like a training file cannot be read without its schema */
     bool decodes_slowly;  /* a cache of its content is worth the space */
     bool negatives_apart; /* options.negatives_path does */
     bool holds_out;       /* load applies options.held_out and options.holdout (holdout.h) */

@@ -2,12 +2,12 @@
 
 #include "common/env/atomic_file.h"
 #include "worker/score/scan.h"
-#include "worker/score/sets.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static double probability(double logit)
 {
@@ -91,20 +91,16 @@ static enum dp_status write_lines(void *context, const struct dp_batch *batch, c
                : st;
 }
 
-/* Without a schema that the training kept, the training file says it again. */
-static enum dp_status scale_of(struct dp_job *job, struct dp_label_scale *out, struct dp_error *err)
+bool dp_predict_needs_training_data(const struct dp_job *job)
 {
-    struct dp_cluster_training settled = job->cluster->training;
-    struct dp_sets sets = {0};
-    enum dp_status st = dp_sets_train(job, &settled, &sets, err);
-    if (st == DP_OK)
-        *out = dp_dataset_schema(sets.train)->label_scale;
-    dp_sets_close(&sets);
-    return st;
+    const struct dp_cluster_data *data = &job->cluster->data;
+    bool csv = data->label[0], regression = dp_job_is_regression(job);
+    /* Without its columns a CSV file is refused. */
+    return data->columns[0] ? regression && !csv && access(data->columns, F_OK) != 0 : csv || regression;
 }
 
-enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
-                          struct dp_error *err)
+enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels,
+                          const struct dp_schema *like, const char *out, struct dp_error *err)
 {
     struct dp_dataset *dataset = NULL;
     struct dp_atomic_file file = {0};
@@ -114,16 +110,8 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.cache = NULL; /* read once */
     const char *columns = job->cluster->data.columns;
     options.columns_path = columns[0] ? columns : NULL;
-    options.standardize &= options.columns_path != NULL; /* which has the statistics of the training file */
-    options.like_path = job->cluster->data.train;        /* used when there is no columns file */
-    struct dp_label_scale scale;
-    enum dp_status st = DP_OK;
-    if (!columns[0] && dp_job_is_regression(job) && job->cluster->data.train[0]) {
-        options.label_scale = &scale;
-        st = scale_of(job, &scale, err);
-    }
-    if (st == DP_OK)
-        st = dp_dataset_open(&options, &dataset, err);
+    options.like = like;
+    enum dp_status st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
         st = dp_job_program(job, dataset, NULL, NULL, err);
     if (st == DP_OK)

@@ -9,12 +9,16 @@
 #define DP_SCORE_PREDICT_H
 
 #include "worker/context/job.h"
+#include "worker/read/schema.h"
 
 #include <stdio.h>
 
-/* labels: the labels file of an idx file; NULL: derived from its name. */
-enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
-                          struct dp_error *err);
+/* Whether scores depend on how the training file was read, and the training kept no schema (data.columns). */
+bool dp_predict_needs_training_data(const struct dp_job *job);
+/* labels: the labels file of an idx file; NULL: derived from its name. like: the schema of the training file;
+ * NULL: the kept one, if there is one. */
+enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels,
+                          const struct dp_schema *like, const char *out, struct dp_error *err);
 
 /* Of a score that is NaN or infinite: what it is the score of, the cause and the remedy. Returns DP_NOT_FINITE. */
 enum dp_status dp_predict_not_finite(const struct dp_job *job, const char *what, float score,

@@ -336,20 +336,18 @@ static void log_categories(const struct dp_dataset_options *options, const struc
                options->path, list);
 }
 
-/* Of the training file: the one that is read, or like_path. */
+/* Of the training file. */
 static enum dp_status find_schema(const struct dp_dataset_options *options, struct dp_tabular_header *header,
                                   struct dp_error *err)
 {
     char why[200];
-    bool trained = !options->like_path || strcmp(options->like_path, options->path) == 0;
-    enum dp_status st =
-        dp_tabular_header_look(options, trained ? options->path : options->like_path, header, err);
-    if (st == DP_OK && trained)
+    enum dp_status st = dp_tabular_header_look(options, options->path, header, err);
+    if (st == DP_OK)
         log_categories(options, header);
     dp_tabular_header_list(header, why, sizeof why);
     if (st == DP_OK) /* before the whole file is read for the rest */
         st = fits(options, &header->schema, why[0] ? why : NULL, err);
-    return st == DP_OK && trained ? dp_survey(options, &header->schema, err) : st;
+    return st == DP_OK ? dp_survey(options, &header->schema, err) : st;
 }
 
 static bool is_number(const char *text)
@@ -542,7 +540,7 @@ const struct dp_format dp_format_tabular = {
     .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE | 1u << DP_FORM_FIELDS | 1u << DP_FORM_TABLES,
     .decodes_slowly = true,
     .load = load,
-    .like_apart = true,
+    .schema_needed = true,
     .understood = understood,
     .names = names,
     .shape = dp_columns_shape,

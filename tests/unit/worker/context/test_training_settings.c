@@ -265,6 +265,39 @@ static void scores_are_of_what_was_trained(void **state)
 #undef REFUSED
 }
 
+/* A training file that is read again, since no schema was kept, is the one of the training, read as then. */
+static void data_read_again_is_what_was_trained(void **state)
+{
+    static struct dp_cluster then, now;
+    static const struct dp_training_settings_set train = {
+        .digest = 1, .examples = 2, .label_scale = {.mean = 3, .deviation = 0.1}};
+    struct dp_training_settings_set other = train;
+    char text[DP_TRAINING_SETTINGS_BYTES];
+    struct dp_error err = {0};
+    then = now = usual();
+    dp_training_settings_text(&then, &train, &judged, text);
+    now.training.epochs = 99;
+    assert_int_equal(dp_training_settings_read_by(&now, &train, text, strlen(text), &err), DP_OK);
+    assert_int_equal(dp_training_settings_read_by(&now, &train, "", 0, &err), DP_ARGUMENT);
+#define REFUSED(set, why)                                                                                    \
+    do {                                                                                                     \
+        assert_int_equal(dp_training_settings_read_by(&now, &set, text, strlen(text), &err), DP_ARGUMENT);   \
+        assert_non_null(strstr(err.text, "was not trained with '" why));                                     \
+        now = then;                                                                                          \
+    } while (0)
+    now.data.standardize = !then.data.standardize;
+    REFUSED(train, "standardize ");
+    now.data.scale = 0.5;
+    REFUSED(train, "scale 0.5");
+    now.data.index_base = 1;
+    REFUSED(train, "index_base 1");
+    other.label_scale.mean = 4;
+    REFUSED(other, "label_scale 4 0.1");
+    other.digest = 0x12;
+    REFUSED(other, "data 0000000000000012");
+#undef REFUSED
+}
+
 /* Of long lines messages show what is not the same, wherever it is. */
 static void long_lines_are_cut_where_they_differ(void **state)
 {
@@ -298,6 +331,7 @@ int main(void)
         cmocka_unit_test(when_it_ends_is_compared),
         cmocka_unit_test(texts_of_any_kind),
         cmocka_unit_test(scores_are_of_what_was_trained),
+        cmocka_unit_test(data_read_again_is_what_was_trained),
         cmocka_unit_test(long_lines_are_cut_where_they_differ),
     };
     return cmocka_run_group_tests_name("training_settings", tests, NULL, NULL);

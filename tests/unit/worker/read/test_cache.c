@@ -180,15 +180,6 @@ static void changed_sources_are_seen(void **state)
     (void)write_text("data", "1 2\n2  2\n");
     check(options, &place);
     assert_true(inode(&place) != before);
-
-    place_open(&place);
-    options = options_of(&place, &kinds[7]);
-    options.form = DP_FORM_SPARSE;
-    (void)write_text("data", "y,a,b\n1,2,5\n0,3,\n");
-    options.like_path = write_text("like", "y,b,a\n1,x,0\n");
-    check(options, &place);
-    (void)write_text("like", "y,b,a\n1,0,0\n"); /* b is a number now */
-    check(options, &place);
 }
 
 /* A format whose load finds its sources changed under it: pairs, and the one of them that is named. */

@@ -49,10 +49,12 @@ static void found_categories_are_told(void **state)
     assert_non_null(
         strstr(log, "/train: categories, by the first cell that is no number: 'a' by '-' in line 3, 'b' by "
                     "'z' in line 4; the other columns are numbers\n"));
-    options.like_path = train;
+    struct dp_dataset *like = formats_open(&options);
+    options.like = dp_dataset_schema(like);
     options.path = write_text("test", "y,a,b\n1,2,3\n");
     logged(&options, log, sizeof log);
     assert_string_equal(log, "");
+    options.like = NULL;
     options.path = train;
     options.held_out = 0.3;
     logged(&options, log, sizeof log);
