@@ -141,13 +141,16 @@ static void settings_json(const struct dp_report *report, json_t *root)
     string(out, "straggler", t->straggler);
 }
 
-static void epochs_json(const struct dp_report *report, json_t *root)
+static enum dp_status epochs_json(const struct dp_report *report, json_t *root, struct dp_error *err)
 {
     json_t *epochs = json_array();
     (void)json_object_set_new(root, "epochs", epochs);
     uint32_t n = report->epochs;
     for (uint32_t e = 0; e < n; e++) {
-        double seconds = dp_report_seconds(report, e);
+        double seconds;
+        enum dp_status st = dp_report_seconds(report, e, &seconds, err);
+        if (st != DP_OK)
+            return st;
         uint64_t examples = dp_report_examples(report, e);
         json_t *epoch = json_object();
         dp_json_set_u64(epoch, "epoch", report->cluster->training.first_epoch + e + 1);
@@ -164,17 +167,18 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         (void)json_array_append_new(epochs, epoch);
     }
     if (!report->finished || n == 0)
-        return;
+        return DP_OK;
     uint32_t left = (report->left ? report->left : n) - 1; /* of the weights that stay */
     bool valid = report->validated && report->validated[left].known;
     bool test = report->tested && report->tested[left].known;
     if (!test && !valid)
-        return;
+        return DP_OK;
     json_t *final = object_in(root, "final");
     if (valid)
         (void)json_object_set_new(final, "validation", figures_json(&report->validated[left].figures));
     if (test)
         (void)json_object_set_new(final, "test", figures_json(&report->tested[left].figures));
+    return DP_OK;
 }
 
 /* Which epoch's weights the store has, and which epoch was the best. */
@@ -422,7 +426,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     data_json(report, root);
     understood_json(report, root);
     settings_json(report, root);
-    epochs_json(report, root);
+    st = epochs_json(report, root, err);
     constant_json(report, root);
     stop_json(report, root);
     kept_json(report, root);
@@ -446,8 +450,10 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     staleness_json(report, &all, root);
     times_json(&times, root);
     workers_json(report, root);
-    *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    *text = st == DP_OK ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : NULL;
     json_decref(root);
+    if (st != DP_OK)
+        return st;
     return *text ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the report");
 }
 

@@ -17,14 +17,6 @@ double dp_report_train_loss(const struct dp_report *report, uint32_t epoch)
     return examples ? sum / (double)examples : (double)NAN;
 }
 
-double dp_report_seconds(const struct dp_report *report, uint32_t epoch)
-{
-    double slowest = 0;
-    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
-        slowest = fmax(slowest, report->workers[w].epoch[epoch].seconds);
-    return slowest;
-}
-
 static uint64_t trained(const struct dp_report *report, uint32_t epoch)
 {
     uint64_t examples = 0;
@@ -96,26 +88,45 @@ static double covered(struct span *spans, size_t count)
     return sum;
 }
 
-enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err)
+/* Of the epochs from `first` to below `end`. */
+static enum dp_status seconds_of(const struct dp_report *report, uint32_t first, uint32_t end, double *out,
+                                 struct dp_error *err)
 {
-    const struct dp_cluster_training *t = &report->cluster->training;
+    const uint32_t workers = report->cluster->training.workers;
     size_t count = 0;
-    *out = (struct dp_speed){0};
-    struct span *spans = calloc((size_t)t->workers * t->epochs, sizeof *spans);
+    *out = 0;
+    struct span *spans = calloc((size_t)workers * (end - first) + 1, sizeof *spans);
     if (!spans)
-        return dp_fail(err, DP_NOMEM, "no memory for the times of %" PRIu32 " workers", t->workers);
-    for (uint32_t w = 0; w < t->workers; w++) {
-        out->examples += dp_worker_stats_new_examples(&report->workers[w]);
-        for (uint32_t e = 0; e < t->epochs; e++) {
+        return dp_fail(err, DP_NOMEM, "no memory for the times of %" PRIu32 " workers", workers);
+    for (uint32_t w = 0; w < workers; w++) {
+        for (uint32_t e = first; e < end; e++) {
             const struct dp_epoch_stats *epoch = &report->workers[w].epoch[e];
             if (epoch->examples)
                 spans[count++] = (struct span){.from = epoch->begun, .to = epoch->begun + epoch->seconds};
         }
     }
+    *out = covered(spans, count);
+    free(spans);
+    return DP_OK;
+}
+
+enum dp_status dp_report_seconds(const struct dp_report *report, uint32_t epoch, double *out,
+                                 struct dp_error *err)
+{
+    return seconds_of(report, epoch, epoch + 1, out, err);
+}
+
+enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &report->cluster->training;
+    *out = (struct dp_speed){0};
+    enum dp_status st = seconds_of(report, 0, t->epochs, &out->seconds, err);
+    if (st != DP_OK)
+        return st;
+    for (uint32_t w = 0; w < t->workers; w++)
+        out->examples += dp_worker_stats_new_examples(&report->workers[w]);
     uint64_t unnamed = unnamed_twice(report);
     out->examples -= unnamed < out->examples ? unnamed : out->examples;
-    out->seconds = covered(spans, count);
     out->examples_per_s = out->seconds > 0 ? (double)out->examples / out->seconds : (double)NAN;
-    free(spans);
     return DP_OK;
 }

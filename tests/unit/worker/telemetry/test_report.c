@@ -238,6 +238,14 @@ static void test_speed(void **state)
     m.epochs[1][0].begun = 1005;
     m.epochs[1][1].begun = 1006;
     assert_true(speed_of(&m).seconds == 6 && speed_of(&m).examples_per_s == 50);
+    /* Of one epoch, too. */
+    double seconds;
+    struct dp_error err;
+    assert_int_equal(dp_report_seconds(&m.report, 0, &seconds, &err), DP_OK);
+    assert_true(seconds == 3);
+    m.epochs[1][0].begun = 1000.5;
+    assert_int_equal(dp_report_seconds(&m.report, 0, &seconds, &err), DP_OK);
+    assert_true(seconds == 2);
     /* What was there already was not trained now. */
     m.workers[1].repeated_examples = 100;
     assert_true(speed_of(&m).examples == 200);
