@@ -11,7 +11,8 @@
 
 #include <stdint.h>
 
-#define DP_NUMBER_LEN_MAX 127
+#define DP_NUMBER_LEN_MAX   127
+#define DP_NUMBER_WHOLE_MAX 0x1p53 /* from there on an f64 may not have all digits of a whole number */
 
 const char *dp_number_f32(const char *at, const char *end, float *out);
 /* The same with the nearest f64. */

@@ -53,10 +53,14 @@ static enum dp_status add_number(struct survey *survey, uint32_t i, struct dp_ce
     column->mean += before / (double)++of->numbers;
     column->deviation += before * (x - column->mean);
     of->part |= x != floor(x);
+    if (of->part || of->values.full)
+        return DP_OK;
+    if (fabs(x) >= DP_NUMBER_WHOLE_MAX) /* as it is written */
+        return dp_value_set_see(&of->values, hash_of(cell.at, (size_t)(cell.end - cell.at)), err);
     uint64_t bits;
     x = x == 0 ? 0 : x; /* -0 is 0 */
     memcpy(&bits, &x, sizeof bits);
-    return of->part || of->values.full ? DP_OK : dp_value_set_see(&of->values, dp_mix(bits), err);
+    return dp_value_set_see(&of->values, dp_mix(bits), err);
 }
 
 static enum dp_status add_category(struct survey *survey, uint32_t i, struct dp_cell cell,

@@ -6,6 +6,7 @@
 #include "worker/read/number.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,13 +220,15 @@ static void see_text(struct dp_tabular_header_by *by, struct dp_cell cell)
     by->units++;
 }
 
-static void see_number(struct dp_tabular_header_by *by, struct dp_cell cell)
+/* Standardized numbers are read as f64, others as f32. */
+static void see_number(struct dp_tabular_header_by *by, struct dp_cell cell, bool standardize)
 {
     double x;
     if (dp_number_f64(cell.at, cell.end, &x) != cell.end)
         return;
     by->rises += by->numbers > 1 && x > by->last;
     by->last = x;
+    by->rounded += x == floor(x) && (standardize ? fabs(x) >= DP_NUMBER_WHOLE_MAX : (double)(float)x != x);
 }
 
 const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i)
@@ -240,6 +243,13 @@ bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i)
     const struct dp_tabular_header_by *by = &header->by[i];
     return header->schema.column[i].kind == DP_COLUMN_NUMBER && by->numbers >= RISES_MIN &&
            by->rises == by->numbers - 1;
+}
+
+bool dp_tabular_header_rounds(const struct dp_tabular_header *header, uint32_t i)
+{
+    const struct dp_tabular_header_by *by = &header->by[i];
+    return header->schema.column[i].kind == DP_COLUMN_NUMBER && by->numbers >= RISES_MIN &&
+           by->rounded > by->numbers / 2;
 }
 
 /* What the first records say; DP_STOPPING: enough is seen. */
@@ -260,7 +270,7 @@ static enum dp_status look(void *self, const struct dp_tabular_record *record, s
         by->numbers += number;
         by->texts += !number;
         if (number)
-            see_number(by, cell);
+            see_number(by, cell, header->options->standardize);
         else
             see_text(by, cell);
         if (number || column->kind != DP_COLUMN_NUMBER)

@@ -23,7 +23,8 @@ struct dp_tabular_header {
             char before[16], after[16]; /* as in "$5" and "5 km" */
             bool thousands;             /* some have commas between thousands */
         } unit;
-        uint32_t rises; /* numbers that are above the one before */
+        uint32_t rises;   /* numbers that are above the one before */
+        uint32_t rounded; /* whole numbers that lose digits */
         double last;
     } * by;                   /* [schema.columns] */
     struct dp_name_set names; /* of columns; their keys are the places */
@@ -41,6 +42,8 @@ void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, s
 const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i);
 /* Whether each of a column's first cells is above the one before, as numbers of rows, ids and times are. */
 bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i);
+/* Whether most of a column's first cells are whole numbers that lose digits, as only ids have them. */
+bool dp_tabular_header_rounds(const struct dp_tabular_header *header, uint32_t i);
 /* Of the first column that became categories although most of its cells are numbers: the cell that did it,
  * and what to do. "": there is none. */
 void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out,

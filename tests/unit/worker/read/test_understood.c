@@ -211,12 +211,38 @@ static void labels_of_all_kinds(void **state)
     line_is(&u, 0, "t: libsvm, 3 examples");
 }
 
+/* Ids of many digits are counted as they are written, not as they are rounded. */
+static void digits_are_lost(void **state)
+{
+    char *text;
+    size_t len;
+    FILE *file = begin(&text, &len, "y,a,b,few");
+    for (int i = 0; i < 3000; i++)
+        (void)fprintf(file, "%d,%d,%d,%d\n", i % 2, i * 7 % 3000, i * 7 % 3000, i % 5);
+    struct dp_dataset_options options = options_of();
+    options.path = written(file, &text);
+    assert_int_equal(understood(&options).notes, 1); /* few */
+    file = begin(&text, &len, "y,b,big,few");
+    for (int i = 0; i < 3000; i++)
+        (void)fprintf(file, "%d,100000%04d,100000000000000%04d,100000000000000000%d\n", i % 2, i * 7 % 3000,
+                      i * 7 % 3000, i % 5);
+    options.path = written(file, &text);
+    struct dp_understood u = understood(&options);
+    line_is(&u, 1, "numbers: b, big, few (5 values)");
+    assert_int_equal(u.notes, 2);
+    noted(&u, "few has 5 whole values: if they are codes");
+    noted(&u, "big, few: whole numbers that lose digits, as ids do; to leave it out: --ignore big,few");
+    options.standardize = false;
+    u = understood(&options);
+    noted(&u, "b, big, few: whole numbers that lose digits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FILES_TEST(a_table_in_five_lines), FILES_TEST(columns_that_teach_nothing),
         FILES_TEST(units_and_texts),       FILES_TEST(long_lists_are_cut),
-        FILES_TEST(labels_of_all_kinds),
+        FILES_TEST(labels_of_all_kinds),   FILES_TEST(digits_are_lost),
     };
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
 }
