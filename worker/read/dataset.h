@@ -108,8 +108,8 @@ struct dp_dataset_options {
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */
     /* pairs: a file with the interactions of earlier data (interactions.h), or NULL. Its items and users
-     * count as this file's for sampling and ranking. with_held: also those that were held out of earlier
-     * trainings. */
+     * count as this file's for sampling and ranking, and epochs rehearse them. with_held: also those that
+     * were held out of earlier trainings, and none is rehearsed. */
     const char *interactions_path;
     bool with_held;
 };

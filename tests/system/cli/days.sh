@@ -74,7 +74,7 @@ cat "$dir/wednesday.csv" >>"$dir/both.csv"
 for user in u1 u6 u13; do expect_unmet "$dir/F" $user; done
 
 # What is held out of a day was met, too. A second run on the same file holds out the same.
-held=(--continue --train "$dir/tuesday.csv" --epochs 2 --holdout leave-one-out --validation share=0.3)
+held=(--continue --train "$dir/tuesday.csv" --epochs 6 --rate 0.3 --holdout leave-one-out --validation share=0.3)
 for _ in once again; do expect 0 "HR@10" "$downpour" run --dir "$dir/H" "${held[@]}"; done
 for user in u2 u6; do expect_unmet "$dir/H" $user; done
 expect 0 "" "$downpour" export --from "$dir/H/best/" --to "$dir/best"

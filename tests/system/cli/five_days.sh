@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Five days, one run each, with new users, items and words each day: as good as one run on all of it.
+# Without a break means one run on the files of all days together, with the same flags. Both choose their epochs.
 # usage: five_days.sh PATH/TO/downpour
 . "$(dirname "$0")/lib.sh"
 
@@ -42,7 +43,7 @@ recall() {
     awk -F: '/"recall@10"/ { r = $2 + 0 } END { print r }' "$1/current/report.json"
 }
 
-flags=(--model mf:8 --epochs 16 --optimizer adagrad --rate 0.05)
+flags=(--model mf:8)
 days "$dir/D" csv "${flags[@]}"
 expect 0 "" "$downpour" run --dir "$dir/A" --train "$dir/all.csv" "${flags[@]}"
 within_a_hundredth HR@10 "$(recall "$dir/D")" "$(recall "$dir/A")"

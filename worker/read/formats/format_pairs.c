@@ -6,7 +6,9 @@
  *     each user
  * Why   An item without an interaction is drawn by its rank among those, found by binary search: no draw
  *       is rejected, however many interactions a user has, and the draw is a function of (seed, epoch,
- *       number of the example) alone. */
+ *       number of the example) alone.
+ *       A training on further data rehearses earlier interactions, drawn for each epoch. Without them, users
+ *       and items forget what earlier data taught, the more the longer it trains. */
 #include "worker/read/format.h"
 
 #include "common/base/log.h"
@@ -25,15 +27,18 @@
 #include <string.h>
 
 /* Facts: the numbers of users and items, whether the file is of lists, the digest of all its pairs, and the
- * bits of its lowest and highest rating (f32), and the number of users that are left out. */
-enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH, LEFT_OUT };
+ * bits of its lowest and highest rating (f32), the number of users that are left out, and of the file's pairs:
+ * the examples after those are rehearsed. */
+enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH, LEFT_OUT, OWN };
+
+#define REHEARSED 2u /* for each pair of the file, at most */
 
 #define TIMES 1e6f /* numbers of this size in an unnamed column are times */
 #define AHEAD 16u  /* how many examples ahead memory is prefetched */
 
 /* content:  keys   mixed keys of the distinct users, then of the distinct items
- *           codes  for each example the numbers of its user and its item; then the items of each user,
- *                  ascending
+ *           codes  for each pair the numbers of its user and its item; the same of earlier interactions that
+ *                  the file lacks; then the items of each user, ascending
  *           offsets  for training: of user u's items in codes; with lists: of the lists */
 struct pairs_builder {
     const struct dp_dataset_options *options;
@@ -113,15 +118,36 @@ static enum dp_status keep_ratings(struct pairs_builder *b, struct dp_error *err
     return st;
 }
 
-/* The interactions of earlier data are no examples: the items of the users take their place. */
-static void drop_earlier(struct pairs_builder *b, uint64_t count)
+/* Where a pair is among the items of its user. */
+static uint64_t met_at(const struct dp_content *content, const uint32_t *pair)
+{
+    uint64_t first = content->offsets[pair[0]], count = content->offsets[pair[0] + 1] - first;
+    return first + dp_lower_bound_u32(content->codes + first, count, pair[1]);
+}
+
+/* Of the interactions of earlier data, those that the file lacks stay after its pairs, unless the user has
+ * all items. `count`: items of all users. */
+static enum dp_status keep_earlier(struct pairs_builder *b, uint64_t count, struct dp_error *err)
 {
     struct dp_content *content = b->content;
-    uint64_t gap = 2 * (b->pairs.count - b->own);
-    memmove(content->codes + 2 * b->own, content->codes + 2 * b->pairs.count, count * sizeof *content->codes);
+    uint64_t kept = b->own, after = content->offsets[0];
+    bool *own = calloc(count, sizeof *own);
+    if (!own)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu64 " interactions", count);
+    for (uint64_t i = 0; i < b->own; i++)
+        own[met_at(content, &content->codes[2 * i]) - after] = true;
+    for (uint64_t i = b->own; i < b->pairs.count; i++) {
+        const uint32_t *pair = &content->codes[2 * i];
+        uint64_t items = content->offsets[pair[0] + 1] - content->offsets[pair[0]];
+        if (!own[met_at(content, pair) - after] && items < content->facts[ITEMS])
+            memmove(&content->codes[2 * kept++], pair, 2 * sizeof *pair);
+    }
+    free(own);
+    memmove(content->codes + 2 * kept, content->codes + after, count * sizeof *content->codes);
     for (uint64_t u = 0; u < content->offsets_len; u++)
-        content->offsets[u] -= gap;
-    content->codes_len = 2 * b->own + count;
+        content->offsets[u] -= after - 2 * kept;
+    content->codes_len = 2 * kept + count;
+    return DP_CONTENT_GROW(content->codes, content->codes_len, err);
 }
 
 /* Appends the items of each user's interactions to the codes, sorted by user, then by item, each once. */
@@ -154,8 +180,7 @@ static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
     }
     content->offsets[users] = to;
     content->offsets_len = users + 1;
-    drop_earlier(b, to - after);
-    return DP_CONTENT_GROW(content->codes, content->codes_len, err);
+    return keep_earlier(b, to - after, err);
 }
 
 /* Leaves out the examples of users with interactions with every item, as none can be sampled for them. *left:
@@ -267,6 +292,12 @@ static enum dp_status add_earlier(struct pairs_builder *b, struct dp_error *err)
     return st;
 }
 
+/* Earlier interactions that the file lacks. */
+static uint64_t earlier_pairs(const struct dp_content *content)
+{
+    return content->offsets[0] / 2 - content->facts[OWN];
+}
+
 static enum dp_status load_as(const struct dp_dataset_options *options, bool lists, struct dp_unpack *unpack,
                               struct dp_content *out, struct dp_error *err)
 {
@@ -294,7 +325,9 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
         st = trains ? number_trained(&b, err) : number_ids(&b, err);
     if (st == DP_OK && options->rated)
         st = keep_ratings(&b, err);
-    out->examples = b.own;
+    out->examples = out->facts[OWN] = b.own;
+    if (st == DP_OK && trains && !options->rated && !options->with_held)
+        out->examples += earlier_pairs(out) < REHEARSED * b.own ? earlier_pairs(out) : REHEARSED * b.own;
     for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
         out->keys[i] = dp_mix(out->keys[i]);
     dp_pairs_clear(&b.pairs);
@@ -334,6 +367,10 @@ static void understood(const struct dp_dataset_options *options, const struct dp
     dp_pairs_columns_text(schema, columns, sizeof columns);
     if (columns[0])
         (void)snprintf(out->line[out->lines++], sizeof out->line[0], "columns: %s", columns);
+    if (content->examples > content->facts[OWN])
+        (void)snprintf(out->line[out->lines++], sizeof out->line[0],
+                       "rehearsed: %" PRIu64 " interactions in each epoch, drawn from earlier data",
+                       content->examples - content->facts[OWN]);
     if (content->facts[LEFT_OUT] > 0)
         (void)snprintf(
             out->note[out->notes++], sizeof out->note[0],
@@ -465,25 +502,34 @@ static uint64_t state_of(const struct dp_format_fill *what)
     return dp_mix(dp_mix(what->options->seed ^ sampling) + ((uint64_t)what->epoch + 1) * DP_HASH_GOLDEN);
 }
 
+/* The user and the item of a pair of the file, or of an earlier one that the epoch draws. */
+static const uint32_t *pair_of(const struct dp_content *content, uint64_t state, uint64_t number)
+{
+    const uint64_t rehearsing = 0x7265686561727365u, own = content->facts[OWN];
+    if (number >= own)
+        number = own + dp_mix((state ^ rehearsing) + number * DP_HASH_GOLDEN) % earlier_pairs(content);
+    return &content->codes[2 * number];
+}
+
 /* The item of an example (list ITEMS), or the item that it is compared with (list OTHER). */
 static uint32_t item_of(const struct dp_format_fill *what, uint64_t each, uint64_t state, uint64_t example,
                         uint32_t list)
 {
     const struct dp_content *content = what->content;
-    uint64_t pair = example / each;
+    const uint32_t *pair = pair_of(content, state, example / each);
     bool sampled =
         list == DP_FORM_OTHER ? content->lists == 0 && !what->options->scored : example % each != 0;
     if (!sampled)
-        return content->codes[2 * pair + 1];
-    return draw_unmet(content, content->codes[2 * pair], dp_mix(state + (example + 1) * DP_HASH_GOLDEN));
+        return pair[1];
+    return draw_unmet(content, pair[0], dp_mix(state + (example + 1) * DP_HASH_GOLDEN));
 }
 
 /* Prefetches the memory that drawing an item for an example will read: the eighths of its user's items.
  * (Users were just read, and are cached.) */
-static void look_ahead(const struct dp_format_fill *what, uint64_t each, uint64_t example)
+static void look_ahead(const struct dp_format_fill *what, uint64_t each, uint64_t state, uint64_t example)
 {
     const struct dp_content *content = what->content;
-    uint32_t user = content->codes[2 * (example / each)];
+    uint32_t user = *pair_of(content, state, example / each);
     const uint32_t *trained = content->codes + content->offsets[user];
     uint64_t count = content->offsets[user + 1] - content->offsets[user];
     for (int eighth = 1; eighth < 8; eighth++)
@@ -513,10 +559,10 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
     dp_batch_fill_group(batch, DP_FORM_USERS);
     dp_batch_fill_list(batch, DP_FORM_USERS);
     for (uint32_t i = 0; i < what->examples; i++) {
-        uint64_t pair = what->order[i] / each;
         if (AHEAD < what->examples - i)
-            __builtin_prefetch(&content->codes[2 * (what->order[i + AHEAD] / each)]);
-        dp_batch_fill_entries(batch, &content->keys[content->codes[2 * pair]], NULL, 1);
+            __builtin_prefetch(pair_of(content, state, what->order[i + AHEAD] / each));
+        uint32_t user = *pair_of(content, state, what->order[i] / each);
+        dp_batch_fill_entries(batch, &content->keys[user], NULL, 1);
         dp_batch_fill_example(batch);
     }
     dp_batch_fill_group_end(batch);
@@ -526,7 +572,7 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
         dp_batch_fill_list(batch, list);
         for (uint32_t i = 0; i < what->examples; i++) {
             if (ahead < what->examples - i)
-                look_ahead(what, each, what->order[i + ahead]);
+                look_ahead(what, each, state, what->order[i + ahead]);
             uint32_t item = item_of(what, each, state, what->order[i], list);
             dp_batch_fill_entries(batch, &items[item], NULL, 1);
             dp_batch_fill_example(batch);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define MONDAY  "1 10\n1 11\n2 11\n2 12\n"
+#define EPOCHS  50u
 #define TUESDAY "1 13\n3 13\n3 14\n4 15\n"
 
 static char kept[160];
@@ -78,7 +79,8 @@ static void a_second_day_adds_its_own(void **state)
     }
 }
 
-/* The examples, the digest and the names are those of the day; the sampled items are those of both. */
+/* The digest and the names are those of the day; the sampled items are those of both. Each epoch has the day's
+ * pairs and as many earlier ones as there are, at most two for each. */
 static void earlier_items_are_sampled(void **state)
 {
     struct dp_dataset_options day = options_of("monday", MONDAY);
@@ -88,19 +90,28 @@ static void earlier_items_are_sampled(void **state)
     struct dp_dataset *alone = formats_open(&day);
     day.interactions_path = kept;
     struct dp_dataset *both = formats_open(&day);
-    assert_true(dp_dataset_examples(both) == dp_dataset_examples(alone));
+    assert_true(dp_dataset_examples(both) == 2 * dp_dataset_examples(alone));
     assert_true(dp_dataset_digest(both) == dp_dataset_digest(alone));
     struct dp_batch *b = formats_batch(both);
-    for (uint64_t n = 0; n < dp_dataset_batches(both); n++) {
-        dp_dataset_fill(both, 0, n, b);
+    unsigned met[5][6] = {{0}};
+    for (uint64_t n = 0; n < EPOCHS * dp_dataset_batches(both); n++) {
+        dp_dataset_fill(both, (uint32_t)(n % EPOCHS), n / EPOCHS, b);
         for (uint32_t i = 0; i < b->examples; i++) {
             uint64_t user = dp_unmix(formats_key(b, 0, 0, i, 0)), item = dp_unmix(formats_key(b, 1, 1, i, 0));
-            assert_true(user != 2 && user <= 4 && item >= 10 && item <= 15);
+            assert_true(user <= 4 && item >= 10 && item <= 15);
             sampled[user][item - 10] |= b->labels[i] == 0;
+            met[user][item - 10] += b->labels[i] == 1;
         }
+    }
+    static const unsigned own[4][2] = {{1, 3}, {3, 3}, {3, 4}, {4, 5}},
+                          earlier[4][2] = {{1, 0}, {1, 1}, {2, 1}, {2, 2}};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(met[own[i][0]][own[i][1]], EPOCHS);
+        assert_true(met[earlier[i][0]][earlier[i][1]] > EPOCHS / 2);
     }
     static const bool wanted[5][6] = {
         [1] = {[2] = true, [4] = true, [5] = true},
+        [2] = {true, [3] = true, [4] = true, [5] = true},
         [3] = {true, true, true, [5] = true},
         [4] = {true, true, true, true, true},
     };
@@ -123,6 +134,12 @@ static void a_day_of_one_item_trains(void **state)
     day.interactions_path = kept;
     assert_int_equal(dp_dataset_open(&day, &dataset, &err), DP_OK);
     dp_dataset_close(&dataset);
+    day = options_of("tuesday", "1 12\n2 13\n"); /* user 1 has all items but 13, and then all */
+    day.interactions_path = kept;
+    assert_true(dp_dataset_examples(formats_open(&day)) == 21 * 6);
+    day = options_of("tuesday", "1 12\n1 13\n3 12\n");
+    day.interactions_path = kept;
+    assert_true(dp_dataset_examples(formats_open(&day)) == 21 * 3);
     day = options_of("tuesday", "2 10\n");
     day.interactions_path = kept;
     assert_int_equal(dp_dataset_open(&day, &dataset, &err), DP_DATA);
