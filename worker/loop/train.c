@@ -148,9 +148,7 @@ static enum dp_status find_constant(struct training *t, struct dp_error *err)
     find_one_label(t);
     t->constant.set = test ? "test" : valid ? "validation" : "training";
     enum dp_status st = dp_baseline_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
-    /* With weights the best constant of the training is another one. */
-    t->constant.known =
-        st == DP_OK && isfinite(t->constant.figures.loss) && !dp_dataset_is_weighted(t->train);
+    t->constant.known = st == DP_OK && isfinite(t->constant.figures.loss);
     return st;
 }
 

@@ -391,18 +391,30 @@ const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset)
     return dataset->ranked;
 }
 
+/* The place of an example among all of the file. */
+static uint64_t place_of(const struct dp_dataset *dataset, uint64_t example)
+{
+    DP_ASSERT(example < dataset->examples);
+    if (dataset->options.held_out != 0) {
+        example += dataset->parts_first;
+        dp_order_each(&dataset->parts, &example, 1);
+    }
+    DP_ASSERT(example < dataset->content.examples);
+    return example;
+}
+
+double dp_dataset_weight(const struct dp_dataset *dataset, uint64_t example)
+{
+    return dataset->weights ? (double)dataset->weights[place_of(dataset, example)] : 1;
+}
+
 bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out)
 {
     const struct dp_content *content = &dataset->content;
     DP_ASSERT(example < dataset->examples);
     if ((dataset->format->examples && !dataset->options.rated) || content->lists > 0 || !content->labels)
         return false;
-    if (dataset->options.held_out != 0) {
-        example += dataset->parts_first;
-        dp_order_each(&dataset->parts, &example, 1);
-    }
-    DP_ASSERT(example < content->examples);
-    *out = content->labels[example];
+    *out = content->labels[place_of(dataset, example)];
     return true;
 }
 
@@ -435,11 +447,6 @@ void dp_dataset_understood(const struct dp_dataset *dataset, const struct dp_dat
     DP_ASSERT(out->lines < DP_UNDERSTOOD_LINES);
     dp_example_weights_text(options, &dataset->content, &dataset->schema, out->line[out->lines++],
                             sizeof out->line[0]);
-}
-
-bool dp_dataset_is_weighted(const struct dp_dataset *dataset)
-{
-    return dataset->weights != NULL;
 }
 
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)

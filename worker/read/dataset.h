@@ -146,15 +146,14 @@ enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_datas
 const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset);
 /* The label of an example, before it is standardized. False when labels are drawn as batches are filled. */
 bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out);
+/* By which the example's loss is multiplied in training; 1 without weights. */
+double dp_dataset_weight(const struct dp_dataset *dataset, uint64_t example);
 /* The text that names an example of a file with keeps_ids, in the file's order; NULL: the file has no such
  * column. Lent. */
 const char *dp_dataset_id(const struct dp_dataset *dataset, uint64_t example);
 /* Digest of the file's content (labels, indices, values, in order, before mapping and scaling, whatever the
  * compression). It identifies the data of a training. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
-
-/* Whether its examples have weights: the loss of a training on it is not one of its test set. */
-bool dp_dataset_is_weighted(const struct dp_dataset *dataset);
 
 /* The schema of the training file: this file, or the one that it was read like. Lent. */
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset);

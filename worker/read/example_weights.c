@@ -86,7 +86,7 @@ static enum dp_status class_weights(const struct dp_dataset_options *o, const st
 {
     const uint32_t classes = classes_of(o);
     *out = NULL;
-    if (!o->weighs || !o->class_weight)
+    if (!o->class_weight)
         return DP_OK;
     if (classes == 0 || !content->labels)
         return dp_fail(err, DP_ARGUMENT, FLAG ": these labels are no classes: leave it out");
@@ -131,6 +131,8 @@ enum dp_status dp_example_weights_new(const struct dp_dataset_options *options,
 {
     double *class = NULL, sum = 0;
     *out = NULL;
+    if (!options->weighs || options->held)
+        return DP_OK;
     enum dp_status st = class_weights(options, content, schema, &class, err);
     if (st != DP_OK || (!class && content->weights_len == 0))
         return st;

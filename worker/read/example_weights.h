@@ -10,7 +10,8 @@
 
 #include "worker/read/content.h"
 
-/* *out: [content->examples], which the caller frees; NULL: all are 1. */
+/* *out: [content->examples], which the caller frees; NULL: all are 1, as in files that are evaluated, and in
+ * held-out parts. */
 enum dp_status dp_example_weights_new(const struct dp_dataset_options *options,
                                       const struct dp_content *content, const struct dp_schema *schema,
                                       float **out, struct dp_error *err);

@@ -5,23 +5,23 @@
 
 #define BATCHES_MAX 512u
 
-/* Statistics of the labels of one set. */
+/* Statistics of the labels of one set: sums of weights, which are 1 except in a weighted training file. */
 struct counts {
-    uint64_t examples, *of; /* [classes], NULL in a regression */
-    double mean, squares;   /* of a regression: sum of squared distances from the mean (Welford 1962) */
+    double examples, *of; /* [classes], NULL in a regression */
+    double mean, squares; /* of a regression: sum of squared distances from the mean (West 1979) */
 };
 
-static void add(struct counts *counts, uint32_t classes, float label)
+static void add(struct counts *counts, uint32_t classes, float label, double weight)
 {
     double delta = (double)label - counts->mean;
-    counts->examples++;
-    if (!counts->of) {
-        counts->mean += delta / (double)counts->examples;
-        counts->squares += delta * ((double)label - counts->mean);
-        return;
+    counts->examples += weight;
+    if (!counts->of && weight > 0) {
+        counts->mean += weight * delta / counts->examples;
+        counts->squares += weight * delta * ((double)label - counts->mean);
     }
-    DP_ASSERT(label >= 0 && label < (float)classes);
-    counts->of[(uint32_t)label]++;
+    DP_ASSERT(!counts->of || (label >= 0 && label < (float)classes));
+    if (counts->of)
+        counts->of[(uint32_t)label] += weight;
 }
 
 /* Counts the labels of some minibatches, spread evenly over the epoch. */
@@ -34,7 +34,7 @@ static enum dp_status count_batches(const struct dp_dataset *data, uint32_t clas
     for (uint64_t n = 0; st == DP_OK && n < batches; n += step) {
         dp_dataset_fill(data, 0, n, batch);
         for (uint32_t i = 0; i < batch->examples; i++)
-            add(out, classes, batch->labels[i]);
+            add(out, classes, batch->labels[i], 1);
     }
     dp_batch_free(&batch);
     return st;
@@ -54,7 +54,7 @@ static enum dp_status count(const struct dp_dataset *data, uint32_t classes, str
         return count_batches(data, classes, out, err);
     for (uint64_t i = 0; i < dp_dataset_examples(data); i++) {
         (void)dp_dataset_label(data, i, &label);
-        add(out, classes, label);
+        add(out, classes, label, dp_dataset_weight(data, i));
     }
     return DP_OK;
 }
@@ -62,21 +62,21 @@ static enum dp_status count(const struct dp_dataset *data, uint32_t classes, str
 static void of_classes(const struct counts *train, const struct counts *evaluated, uint32_t classes,
                        struct dp_figures *out)
 {
-    double loss = 0, all = (double)train->examples + 0.5 * classes, n = (double)evaluated->examples;
+    double loss = 0, all = train->examples + 0.5 * classes;
     uint32_t top = 0;
     for (uint32_t c = 0; c < classes; c++) {
-        loss -= (double)evaluated->of[c] * log(((double)train->of[c] + 0.5) / all);
+        loss -= evaluated->of[c] * log((train->of[c] + 0.5) / all);
         if (train->of[c] > train->of[top])
             top = c;
     }
-    out->loss = loss / n;
-    out->accuracy = (double)evaluated->of[top] / n;
+    out->loss = loss / evaluated->examples;
+    out->accuracy = evaluated->of[top] / evaluated->examples;
 }
 
 static void of_numbers(const struct counts *train, const struct counts *evaluated, struct dp_figures *out)
 {
     double apart = evaluated->mean - train->mean;
-    out->loss = evaluated->squares / (double)evaluated->examples + apart * apart;
+    out->loss = evaluated->squares / evaluated->examples + apart * apart;
     out->rmse = sqrt(out->loss);
 }
 

@@ -102,7 +102,6 @@ static void a_weight_is_as_many_examples(void **state)
         options.weight = "w";
         options.path = rows_of("weighted", true, kinds[k].numbers, kinds[k].classes);
         const struct dp_dataset *weighted = formats_open(&options);
-        assert_true(dp_dataset_is_weighted(weighted) && !dp_dataset_is_weighted(repeated));
         struct step a = step_of(&model, weighted), b = step_of(&model, repeated);
         if (fabsf(a.loss - b.loss) > 1e-5f * b.loss)
             fail_msg("%s: loss %g, not %g", kinds[k].model, (double)a.loss, (double)b.loss);
@@ -252,9 +251,9 @@ static void further_files_need_the_column(void **state)
     options.weight = NULL;
     options.weighs = false;
     options.path = write_text("test", "y,a\n0,1\n1,2\n");
-    assert_false(dp_dataset_is_weighted(formats_open(&options)));
+    assert_false(formats_filled(formats_open(&options), 0, 0)->weighted);
     options.path = write_text("bad", "y,a,w\n0,1,x\n1,2,-1\n");
-    assert_false(dp_dataset_is_weighted(formats_open(&options)));
+    assert_false(formats_filled(formats_open(&options), 0, 0)->weighted);
     options = options_of();
     options.weight = NULL;
     options.path = write_text("plain", "y,a\n0,1\n1,2\n");

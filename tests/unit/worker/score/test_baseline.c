@@ -7,7 +7,7 @@
 #include <math.h>
 
 static struct dp_dataset *opened(const struct dp_model *model, const char *name, const char *text,
-                                 double held_out)
+                                 double held_out, const char *class_weight)
 {
     struct dp_dataset *data = NULL;
     struct dp_error err = {0};
@@ -18,6 +18,8 @@ static struct dp_dataset *opened(const struct dp_model *model, const char *name,
                                                .width = model->width,
                                                .index_base = 1,
                                                .negatives = 3,
+                                               .class_weight = class_weight,
+                                               .weighs = true,
                                                .held_out = held_out,
                                                .shuffle = true,
                                                .batch = 4};
@@ -26,18 +28,24 @@ static struct dp_dataset *opened(const struct dp_model *model, const char *name,
     return data;
 }
 
-static struct dp_figures constant_of(const char *name, const char *train, const char *test, double held_out)
+static struct dp_figures weighted_constant(const char *name, const char *train, const char *test,
+                                           double held_out, const char *weights)
 {
     struct dp_figures figures;
     struct dp_model model;
     assert_int_equal(dp_model_open(name, &model, NULL), DP_OK);
-    struct dp_dataset *a = opened(&model, "train", train, held_out);
-    struct dp_dataset *b = opened(&model, "test", test, 0);
+    struct dp_dataset *a = opened(&model, "train", train, held_out, weights);
+    struct dp_dataset *b = opened(&model, "test", test, 0, NULL);
     assert_int_equal(dp_baseline_figures(&model, a, b, &figures, NULL), DP_OK);
     dp_dataset_close(&a);
     dp_dataset_close(&b);
     dp_model_close(&model);
     return figures;
+}
+
+static struct dp_figures constant_of(const char *name, const char *train, const char *test, double held_out)
+{
+    return weighted_constant(name, train, test, held_out, NULL);
 }
 
 static void assert_near(double value, double want)
@@ -57,6 +65,15 @@ static void of_two_classes(void **state)
     assert_int_equal(f.examples, 5);
     f = constant_of("logistic", "1 1:1\n0 1:2\n", "1 1:1\n", 0);
     assert_true(isnan(f.auc));
+}
+
+/* The training file's shares are those of its weights; the other file has none. */
+static void of_weighted_classes(void **state)
+{
+    const char *train = "+1 1:1\n-1 1:2\n+1 1:1\n+1 2:1\n", *test = "-1 1:1\n-1 1:1\n+1 1:1\n";
+    struct dp_figures f = weighted_constant("logistic", train, test, 0, "1=1,-1=5"); /* 3 of 8 are 1 */
+    assert_near(f.loss, -(1 * log(2. / 5) + 2 * log(3. / 5)) / 3);
+    assert_near(f.accuracy, 2. / 3);
 }
 
 static void of_classes_and_numbers(void **state)
@@ -107,7 +124,7 @@ static void one_label_is_seen(void **state)
         struct dp_model model;
         float label;
         assert_int_equal(dp_model_open(files[i].model, &model, NULL), DP_OK);
-        struct dp_dataset *data = opened(&model, "train", files[i].text, 0);
+        struct dp_dataset *data = opened(&model, "train", files[i].text, 0, NULL);
         assert_int_equal(dp_baseline_one_label(data, &label), files[i].one);
         dp_dataset_close(&data);
         dp_model_close(&model);
@@ -117,9 +134,9 @@ static void one_label_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(of_two_classes),         FILES_TEST(of_classes_and_numbers),
-        FILES_TEST(without_those_held_out), FILES_TEST(of_labels_that_are_drawn),
-        FILES_TEST(one_label_is_seen),
+        FILES_TEST(of_two_classes),           FILES_TEST(of_weighted_classes),
+        FILES_TEST(of_classes_and_numbers),   FILES_TEST(without_those_held_out),
+        FILES_TEST(of_labels_that_are_drawn), FILES_TEST(one_label_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
