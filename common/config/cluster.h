@@ -84,6 +84,7 @@ struct dp_cluster_data {
     char user[128], item[128], rating[128], time[128]; /* pairs: columns, by name or number from 1 */
     char encoding[32];                                 /* of texts, for iconv(3); empty: UTF-8 */
     char categories[1024];                             /* csv: names, "a,b"; empty: by the first lines */
+    char lists[1024];                                  /* csv: names of columns of lists, "a,b" */
     char ignore[1024];                                 /* csv: names of columns that are left out, "a,b" */
     char id[128];                                      /* csv: the column that names rows; empty: none */
     char missing[256];                                 /* csv: further texts of missing cells, "?,-" */

@@ -140,6 +140,7 @@ static const struct dp_field data[] = {
     TEXT(dp_cluster_data, rating, sizeof((struct dp_cluster_data *)0)->rating - 1),
     TEXT(dp_cluster_data, time, sizeof((struct dp_cluster_data *)0)->time - 1),
     TEXT_LIST(dp_cluster_data, categories),
+    TEXT_LIST(dp_cluster_data, lists),
     TEXT_LIST(dp_cluster_data, ignore),
     TEXT(dp_cluster_data, id, sizeof((struct dp_cluster_data *)0)->id - 1),
     TEXT_LIST(dp_cluster_data, missing),

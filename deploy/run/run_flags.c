@@ -139,6 +139,9 @@ static const struct dp_option options[] = {
      "more often; default 0.001\n0: none"},
     {"--categories", "NAMES", "data.categories",
      "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
+    {"--lists", "NAMES", "data.lists",
+     "CSV: columns whose cells are lists of categories parted by '|', a,b,...: the mean of their rows "
+     "counts"},
     {"--missing", "TEXTS", "data.missing",
      "CSV: further texts that say that a cell is missing, '?,-,n.a.'; an empty cell, NA, NaN and null do"},
     {"--weight", "COLUMN", "data.weight",

@@ -4,7 +4,7 @@
 
 #include "deploy/cli/options.h"
 
-#define DP_RUN_FLAGS 115 /* with headings and suboptions */
+#define DP_RUN_FLAGS 116 /* with headings and suboptions */
 
 extern const struct dp_command dp_run_command;
 

@@ -46,6 +46,7 @@ enum dp_status dp_run_shape(struct dp_cluster *cluster, const char *earlier, boo
                                          .labels_path = data->train_labels[0] ? data->train_labels : NULL,
                                          .label = data->label[0] ? data->label : NULL,
                                          .categories = data->categories[0] ? data->categories : NULL,
+                                         .lists = data->lists[0] ? data->lists : NULL,
                                          .ignore = data->ignore[0] ? data->ignore : NULL,
                                          .id = data->id[0] ? data->id : NULL,
                                          .missing = data->missing[0] ? data->missing : NULL,
@@ -65,7 +66,7 @@ enum dp_status dp_run_shape(struct dp_cluster *cluster, const char *earlier, boo
                      "--train: the model's columns cannot be counted in a pipe: write the model in full");
     else
         st = dp_measure(&options, &has, &why);
-    if (st != DP_OK || has.numbers + has.categories == 0) {
+    if (st != DP_OK || has.numbers + has.categories + has.lists == 0) {
         struct dp_model model;
         enum dp_status opens = dp_model_open(cluster->model, &model, err);
         dp_model_close(&model);

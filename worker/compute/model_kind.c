@@ -31,15 +31,15 @@ enum dp_status dp_model_complete_fields(const struct dp_model_text *text, const 
     const struct {
         const char *name;
         uint64_t count;
-    } what[] = {{"columns", has->numbers}, {"fields", has->categories}};
-    if (has->format[0] && has->categories == 0 && !dp_model_has_option(text, "fields"))
+    } what[] = {{"columns", has->numbers}, {"fields", has->categories}, {"lists", has->lists}};
+    if (has->format[0] && has->categories + has->lists == 0 && !dp_model_has_option(text, "fields"))
         return dp_fail(
             err, DP_ARGUMENT,
             "the training file has %" PRIu64
             " columns of numbers and no categories: name those that are codes (--categories), or take "
             "mlp, fm or logistic",
             has->numbers);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
         char number[24];
         size_t len = strlen(out->options);
         (void)snprintf(number, sizeof number, "%" PRIu64, what[i].count);

@@ -9,7 +9,7 @@
 #include "worker/read/dataset.h"
 #include "worker/read/measure.h"
 
-#define DP_MODEL_OPTIONS_MAX 6
+#define DP_MODEL_OPTIONS_MAX 7
 
 /* For a training that does not say (worker/context/defaults.h). */
 #define DP_MODEL_BATCH_MAX    128u
@@ -22,6 +22,7 @@ struct dp_model {
     bool rated;             /* DP_FORM_PAIRS: labels are the ratings of pairs, and nothing is sampled */
     uint32_t width;         /* columns */
     uint32_t fields;        /* categories or tokens */
+    uint32_t pooled;        /* lists of categories */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
     /* For a training whose number of epochs is not given (worker/context/defaults.h). */
@@ -88,8 +89,8 @@ extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, 
 const char *dp_model_option(const struct dp_model_text *text, const char *name);
 
 bool dp_model_has_option(const struct dp_model_text *text, const char *name);
-/* For `complete`: appends ",columns=N,fields=N" unless they are given, or are the defaults. DP_ARGUMENT: the
- * file has no categories. */
+/* For `complete`: appends ",columns=N,fields=N,lists=N" unless they are given, or are the defaults. DP_ARGUMENT: the
+ * file has neither categories nor lists. */
 enum dp_status dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
                                         struct dp_model_full *out, struct dp_error *err);
 
@@ -122,6 +123,13 @@ int dp_model_layers(struct dp_graph *graph, const char *prefix, int x, const uin
                     bool relu_last, float dropout);
 /* A logit plus a bias of the whole model, `name` [1, 1], initially 0. */
 int dp_model_bias(struct dp_graph *graph, const char *name, int x);
+/* The option "lists": columns of lists of categories. */
+#define DP_MODEL_LISTS_MAX 16
+#define DP_MODEL_LISTS                                                                                       \
+    {                                                                                                        \
+        "lists", "N", "0",                                                                                   \
+            "lists of categories in an example (0 .. 16), each the mean of its rows; run: those of the file" \
+    }
 /* Rows for the keys of a group, initialized with mean 0 and this standard deviation. */
 int dp_model_rows(struct dp_graph *graph, int group, const char *name, uint32_t width, float deviation);
 

@@ -103,26 +103,13 @@ static uint64_t add_text(uint64_t sum, const char *text)
  * options. */
 static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct dp_format *format)
 {
-    const uint64_t numbers[] = {VERSION,
-                                (uint64_t)o->labels,
-                                o->classes,
-                                (uint64_t)o->form,
-                                o->fields,
-                                o->width,
-                                o->index_base,
-                                o->window,
-                                o->hash_bits,
-                                o->normalize,
-                                (uint64_t)o->scored,
-                                o->standardize,
-                                o->label_base,
-                                (uint64_t)o->word_rule,
-                                o->min_count,
-                                o->new_ignored,
-                                o->missing_empty,
-                                o->rated,
-                                o->weighs,
-                                o->with_held};
+    const uint64_t numbers[] = {VERSION,           (uint64_t)o->labels, o->classes,
+                                (uint64_t)o->form, o->fields,           o->pooled,
+                                o->width,          o->index_base,       o->window,
+                                o->hash_bits,      o->normalize,        (uint64_t)o->scored,
+                                o->standardize,    o->label_base,       (uint64_t)o->word_rule,
+                                o->min_count,      o->new_ignored,      o->missing_empty,
+                                o->rated,          o->weighs,           o->with_held};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     sum = sum_of(sum, &o->subsample, sizeof o->subsample);
@@ -135,7 +122,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
     for (int role = 0; role < DP_PAIRS_ROLES; role++)
         sum = add_text(sum, o->roles[role]);
     sum = add_text(sum, o->label);
-    const char *const texts[] = {o->encoding, o->ignore, o->id, o->missing, o->weight};
+    const char *const texts[] = {o->encoding, o->ignore, o->id, o->missing, o->weight, o->lists};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         sum = add_text(sum, texts[i]);
     return add_text(sum, o->categories);

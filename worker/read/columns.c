@@ -10,18 +10,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS, FIELDS }; /* facts */
+enum { COLUMNS, FIELDS, LISTS }; /* facts */
 
 #define LABEL_DIGEST                                                                                         \
     (UINT64_C(1) << 32) /* above the bits of an f32: another column as the label is other data */
 #define WEIGHT_DIGEST (UINT64_C(1) << 33)
 
 /* content:  values  [examples][columns], NaN where a cell is empty
- *           keys    [examples][fields], then those of the numeric columns, for lists of features */
+ *           keys    [examples][fields], then those of the numeric columns, for lists of features, then the
+ *                   entries of lists
+ *           codes   [examples][lists], and one more: where the entries of a cell begin */
 
-enum dp_status dp_columns_fit(const struct dp_dataset_options *o, uint32_t columns, uint32_t fields,
+static enum dp_status lists_fit(const struct dp_dataset_options *o, uint32_t lists, struct dp_error *err)
+{
+    if (o->form == DP_FORM_DENSE && lists > 0)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s: has %" PRIu32
+            " columns of lists (--lists, data.lists), but the model takes numbers only: choose deepfm, "
+            "wide-deep, dlrm, fm or logistic, or leave them out (--ignore, data.ignore)",
+            o->path, lists);
+    if ((o->form == DP_FORM_FIELDS || o->form == DP_FORM_TABLES) && lists != o->pooled)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: has %" PRIu32
+                       " columns of lists (--lists, data.lists), but the model takes %" PRIu32
+                       ": write lists=%" PRIu32 " in the model, or name the columns",
+                       o->path, lists, o->pooled, lists);
+    return DP_OK;
+}
+
+enum dp_status dp_columns_fit(const struct dp_dataset_options *o, const struct dp_columns_count *count,
                               const char *why, struct dp_error *err)
 {
+    uint32_t columns = count->numbers, fields = count->categories;
     const char *open = why ? " (" : "", *close = why ? ")" : "",
                *named = why ? ", or name the categories (--categories, data.categories)" : "";
     why = why ? why : "";
@@ -48,21 +69,23 @@ enum dp_status dp_columns_fit(const struct dp_dataset_options *o, uint32_t colum
         return dp_fail(err, DP_ARGUMENT,
                        "%s: categories cannot be normalized: leave --normalize (data.normalize) out",
                        o->path);
-    return DP_OK;
+    return lists_fit(o, count->lists, err);
 }
 
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
-                                struct dp_content *content, uint32_t columns, uint32_t fields,
+                                struct dp_content *content, const struct dp_columns_count *count,
                                 struct dp_error *err)
 {
     *out = (struct dp_columns){.options = options,
                                .content = content,
                                .rule = dp_label_rule_of(options),
-                               .columns = columns,
-                               .fields = fields};
-    content->facts[COLUMNS] = columns;
-    content->facts[FIELDS] = fields;
-    return dp_columns_fit(options, columns, fields, NULL, err);
+                               .columns = count->numbers,
+                               .fields = count->categories,
+                               .lists = count->lists};
+    content->facts[COLUMNS] = count->numbers;
+    content->facts[FIELDS] = count->categories;
+    content->facts[LISTS] = count->lists;
+    return dp_columns_fit(options, count, NULL, err);
 }
 
 void dp_columns_standardize(struct dp_columns *columns, const double *mean, const double *deviation)
@@ -79,7 +102,9 @@ static enum dp_status resize(struct dp_columns *c, uint64_t max, struct dp_error
     if (st == DP_OK)
         st = DP_CONTENT_GROW(c->content->values, max * c->columns + 1, err);
     if (st == DP_OK)
-        st = DP_CONTENT_GROW(c->content->keys, max * c->fields + c->columns + 1, err);
+        st = DP_CONTENT_GROW(c->content->keys, max * c->fields + c->columns + c->entries_len + 1, err);
+    if (st == DP_OK && c->lists > 0)
+        st = DP_CONTENT_GROW(c->content->codes, max * c->lists + 1, err);
     if (st == DP_OK)
         c->examples_max = max;
     return st;
@@ -113,14 +138,23 @@ enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct
     c->keys = content->keys + n * c->fields;
     for (uint32_t i = 0; i < c->columns; i++)
         c->keys[i] = dp_mix(dp_columns_key(c->options, salt[i], NULL, 0));
+    if (c->entries_len > 0)
+        memcpy(c->keys + c->columns, c->entries, c->entries_len * sizeof *c->entries);
     st = dp_label_settle(&c->rule, content->labels, n, &content->label_base, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "%s", c->options->path);
     content->labels_len = n;
     content->weights_len = c->weighs ? n : 0;
     content->values_len = n * c->columns;
-    content->keys_len = n * c->fields + c->columns;
+    content->keys_len = n * c->fields + c->columns + c->entries_len;
+    content->codes_len = c->lists > 0 ? n * c->lists + 1 : 0;
     return DP_OK;
+}
+
+void dp_columns_clear(struct dp_columns *c)
+{
+    free(c->entries);
+    c->entries = NULL;
 }
 
 static uint64_t hash_of(uint64_t salt, const char *text, size_t len)
@@ -165,6 +199,32 @@ void dp_columns_category(struct dp_columns *c, uint32_t field, uint64_t salt, co
     uint64_t hash = dp_mix(hash_of(salt, at, len));
     c->content->digest = dp_content_digest(c->content->digest, hash);
     c->keys[field] = dp_mix(hash >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
+}
+
+enum dp_status dp_columns_entry(struct dp_columns *c, uint64_t salt, const char *at, size_t len,
+                                struct dp_error *err)
+{
+    uint64_t hash = dp_mix(hash_of(salt, at, len));
+    enum dp_status st = DP_OK;
+    if (c->entries_len == UINT32_MAX)
+        return dp_fail(err, DP_DATA, "its lists have more than %" PRIu32 " entries in all", UINT32_MAX);
+    if (c->entries_len == c->entries_max) {
+        st = DP_CONTENT_GROW(c->entries, c->entries_max * 2 + 1024, err);
+        c->entries_max = st == DP_OK ? c->entries_max * 2 + 1024 : c->entries_max;
+    }
+    if (st != DP_OK)
+        return st;
+    c->content->digest = dp_content_digest(c->content->digest, hash);
+    c->entries[c->entries_len++] = dp_mix(hash >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
+    return DP_OK;
+}
+
+void dp_columns_list_end(struct dp_columns *c, uint32_t list)
+{
+    uint32_t *begin = c->content->codes + (c->content->examples - 1) * c->lists + list;
+    begin[0] = c->content->examples == 1 && list == 0 ? 0 : begin[0];
+    begin[1] = (uint32_t)c->entries_len;
+    c->content->digest = dp_content_digest(c->content->digest, begin[1] - begin[0]);
 }
 
 void dp_columns_name_labels(struct dp_columns *columns, const struct dp_schema *schema)
@@ -244,35 +304,85 @@ enum dp_status dp_columns_name_category(const struct dp_dataset_options *o, cons
 
 /* ---- minibatches */
 
+static uint64_t entries_of(const struct dp_content *content, uint64_t example, uint32_t list)
+{
+    const uint32_t *begin = content->codes + example * content->facts[LISTS] + list;
+    return begin[1] - begin[0];
+}
+
+static uint64_t all_entries_of(const struct dp_content *content, uint64_t example, uint32_t list)
+{
+    uint64_t lists = content->facts[LISTS], sum = content->facts[COLUMNS] + content->facts[FIELDS];
+    for (list = 0; list < lists; list++)
+        sum += entries_of(content, example, list);
+    return sum;
+}
+
+struct dp_columns_entries dp_columns_entries(const struct dp_content *content, uint32_t list)
+{
+    struct dp_columns_entries out = {0};
+    for (uint64_t i = 0; i < content->examples; i++) {
+        uint64_t entries = entries_of(content, i, list);
+        out.all += entries;
+        out.most = entries > out.most ? entries : out.most;
+    }
+    return out;
+}
+
+static uint64_t shape_sparse(const struct dp_content *content, uint32_t take, struct dp_batch_shape *out)
+{
+    uint64_t each = content->facts[COLUMNS] + content->facts[FIELDS],
+             entries =
+                 content->facts[LISTS] ? dp_content_worst(content, take, 0, all_entries_of) : each * take;
+    out->width = 0;
+    out->groups = out->lists = 1;
+    out->list[0] = (struct dp_list_shape){.entries = (uint32_t)entries};
+    return entries;
+}
+
+/* One list for all fields, or with tables of their own one each; then each column of lists. */
+static uint64_t shape_fields(const struct dp_content *content, bool tables, uint32_t take,
+                             struct dp_batch_shape *out)
+{
+    uint32_t fields = (uint32_t)content->facts[FIELDS], lists = (uint32_t)content->facts[LISTS],
+             plain = tables ? fields : fields > 0, each = tables ? 1 : fields;
+    uint64_t all = 0;
+    out->groups = tables ? fields + lists : 1;
+    out->lists = plain + lists;
+    for (uint32_t l = 0; l < out->lists; l++) {
+        bool pooled = l >= plain;
+        uint64_t entries =
+            pooled ? dp_content_worst(content, take, l - plain, entries_of) : (uint64_t)each * take;
+        out->list[l] = (struct dp_list_shape){
+            .group = tables ? l : 0, .entries = (uint32_t)entries, .each = pooled ? 0 : each};
+        all += entries;
+    }
+    return all;
+}
+
 enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const struct dp_content *content,
                                 uint32_t take, struct dp_batch_shape *out, struct dp_error *err)
 {
-    uint64_t columns = content->facts[COLUMNS], fields = content->facts[FIELDS];
-    bool sparse = options->form == DP_FORM_SPARSE;
-    uint64_t each = sparse ? columns + fields : fields;
-    out->width = sparse ? 0 : (uint32_t)columns;
+    bool tables = options->form == DP_FORM_TABLES;
+    uint64_t groups = tables ? content->facts[FIELDS] + content->facts[LISTS] : 1, entries = 0;
+    out->width = (uint32_t)content->facts[COLUMNS];
     if (options->form == DP_FORM_DENSE)
         return DP_OK;
-    if (each * take > UINT32_MAX || (options->form == DP_FORM_TABLES && fields > DP_BATCH_GROUPS_MAX))
-        return dp_fail(err, DP_ARGUMENT,
-                       "a minibatch of %" PRIu32 " examples with %" PRIu64 " entries each is too large", take,
-                       each);
-    if (options->form == DP_FORM_TABLES) {
-        out->groups = out->lists = (uint32_t)fields;
-        for (uint32_t f = 0; f < fields; f++)
-            out->list[f] = (struct dp_list_shape){.group = f, .entries = take, .each = 1};
-        return DP_OK;
-    }
-    out->groups = out->lists = 1;
-    out->list[0] =
-        (struct dp_list_shape){.entries = (uint32_t)(each * take), .each = sparse ? 0 : (uint32_t)fields};
-    return DP_OK;
+    DP_ASSERT(content->facts[LISTS] < DP_BATCH_LISTS_MAX); /* the model has as many */
+    if (groups <= DP_BATCH_GROUPS_MAX)
+        entries = options->form == DP_FORM_SPARSE ? shape_sparse(content, take, out)
+                                                  : shape_fields(content, tables, take, out);
+    return groups <= DP_BATCH_GROUPS_MAX && entries <= UINT32_MAX
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT,
+                         "a minibatch of %" PRIu32 " examples with %" PRIu64 " entries is too large", take,
+                         entries);
 }
 
 /* The number that all values of a row are divided by. */
-static double norm_of(const struct dp_format_fill *what, const float *values, uint64_t columns, uint64_t ones)
+static double norm_of(const struct dp_format_fill *what, const float *values, uint64_t columns,
+                      double squares)
 {
-    double squares = (double)ones;
     if (!what->options->normalize)
         return 1;
     for (uint64_t i = 0; i < columns; i++)
@@ -292,7 +402,28 @@ static void fill_dense(const struct dp_format_fill *what, struct dp_batch *batch
     }
 }
 
-/* First the columns that are not empty, then the categories. */
+/* Of the values of an example's lists. */
+static double squares_of(const struct dp_content *content, uint64_t example)
+{
+    double squares = 0;
+    for (uint32_t l = 0; l < content->facts[LISTS]; l++)
+        squares += 1 / (double)entries_of(content, example, l);
+    return squares;
+}
+
+/* The sum of its entries is their mean. */
+static void fill_cell(const struct dp_content *content, uint64_t example, uint32_t list, double norm,
+                      struct dp_batch *batch)
+{
+    const uint64_t *keys = content->keys + content->examples * content->facts[FIELDS] +
+                           content->facts[COLUMNS] + content->codes[example * content->facts[LISTS] + list];
+    uint64_t count = entries_of(content, example, list);
+    float value = (float)(1 / ((double)count * norm));
+    for (uint64_t e = 0; e < count; e++)
+        dp_batch_fill_entries(batch, &keys[e], &value, 1);
+}
+
+/* First the columns that are not empty, then the categories and lists. */
 static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batch)
 {
     const struct dp_content *content = what->content;
@@ -303,7 +434,7 @@ static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batc
     for (uint32_t i = 0; i < what->examples; i++) {
         const float *values = content->values + what->order[i] * columns;
         const uint64_t *keys = content->keys + what->order[i] * fields;
-        double norm = norm_of(what, values, columns, fields);
+        double norm = norm_of(what, values, columns, (double)fields + squares_of(content, what->order[i]));
         float one = (float)(1 / norm);
         for (uint64_t c = 0; c < columns; c++) {
             float value = (float)((double)values[c] / norm);
@@ -312,6 +443,8 @@ static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batc
         }
         for (uint64_t f = 0; f < fields; f++)
             dp_batch_fill_entries(batch, &keys[f], &one, 1);
+        for (uint32_t l = 0; l < content->facts[LISTS]; l++)
+            fill_cell(content, what->order[i], l, norm, batch);
         dp_batch_fill_example(batch);
     }
     dp_batch_fill_group_end(batch);
@@ -320,16 +453,21 @@ static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batc
 static void fill_fields(const struct dp_format_fill *what, struct dp_batch *batch)
 {
     const struct dp_content *content = what->content;
-    uint64_t fields = content->facts[FIELDS];
-    uint32_t lists = batch->room.lists, each = (uint32_t)fields / lists; /* of a list */
+    const uint32_t fields = (uint32_t)content->facts[FIELDS], lists = batch->room.lists,
+                   plain = lists - (uint32_t)content->facts[LISTS], each = plain ? fields / plain : 0;
     for (uint32_t l = 0; l < lists; l++) {
-        dp_batch_fill_group(batch, l);
+        if (l == 0 || batch->room.groups > 1)
+            dp_batch_fill_group(batch, batch->room.list[l].group);
         dp_batch_fill_list(batch, l);
         for (uint32_t i = 0; i < what->examples; i++) {
-            dp_batch_fill_entries(batch, content->keys + what->order[i] * fields + l, NULL, each);
+            if (l < plain)
+                dp_batch_fill_entries(batch, content->keys + what->order[i] * fields + l, NULL, each);
+            else
+                fill_cell(content, what->order[i], l - plain, 1, batch);
             dp_batch_fill_example(batch);
         }
-        dp_batch_fill_group_end(batch);
+        if (l == lists - 1 || batch->room.groups > 1)
+            dp_batch_fill_group_end(batch);
     }
 }
 

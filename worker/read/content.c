@@ -53,3 +53,32 @@ void dp_content_clear(struct dp_content *content)
     free(content->schema);
     *content = (struct dp_content){0};
 }
+
+/* Without sorting: the size of the take-th largest is found by binary search, with a pass over the examples for
+ * each of its bits. */
+uint64_t dp_content_worst(const struct dp_content *content, uint64_t take, uint32_t list,
+                          uint64_t (*entries)(const struct dp_content *content, uint64_t example,
+                                              uint32_t list))
+{
+    uint64_t low = 0,
+             high = 0; /* at most `take` examples are larger than high; more than `take` than low - 1 */
+    for (uint64_t i = 0; i < content->examples; i++)
+        if (entries(content, i, list) > high)
+            high = entries(content, i, list);
+    while (low < high) {
+        uint64_t mid = low + (high - low) / 2, larger = 0;
+        for (uint64_t i = 0; i < content->examples; i++)
+            larger += entries(content, i, list) > mid;
+        if (larger <= take)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    uint64_t sum = 0, larger = 0;
+    for (uint64_t i = 0; i < content->examples; i++)
+        if (entries(content, i, list) > low) {
+            sum += entries(content, i, list);
+            larger++;
+        }
+    return sum + (take - larger) * low;
+}

@@ -38,6 +38,10 @@ struct dp_content {
 };
 
 void dp_content_clear(struct dp_content *content);
+/* The most entries that `take` examples have together. */
+uint64_t dp_content_worst(const struct dp_content *content, uint64_t take, uint32_t list,
+                          uint64_t (*entries)(const struct dp_content *content, uint64_t example,
+                                              uint32_t list));
 
 uint64_t dp_content_digest(uint64_t digest, uint64_t word);
 uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t len);

@@ -306,7 +306,8 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.columns_path = dataset->options.interactions_path = NULL;
     dataset->options.like = NULL;
     dataset->options.encoding = dataset->options.ignore = dataset->options.id = NULL;
-    dataset->options.missing = dataset->options.weight = dataset->options.class_weight = NULL;
+    dataset->options.missing = dataset->options.lists = NULL;
+    dataset->options.weight = dataset->options.class_weight = NULL;
     memset(dataset->options.roles, 0, sizeof dataset->options.roles);
     dataset->options.label_scale = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;

@@ -54,6 +54,7 @@ struct dp_dataset_options {
     uint32_t label_base;
     enum dp_data_form form;
     uint32_t fields;     /* FIELDS, TABLES: categories; WINDOWS: tokens */
+    uint32_t pooled;     /* FIELDS, TABLES: lists of categories */
     uint32_t width;      /* DP_FORM_DENSE: columns that the model takes; idx: pixels of an image */
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
     /* ANY: labels are standardized: as in the file that this one is read like, else by `label_scale` if
@@ -74,6 +75,8 @@ struct dp_dataset_options {
     const char *label;           /* csv: name of the label's column */
     /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers. */
     const char *categories;
+    const char
+        *lists; /* csv: names of columns whose cells are lists of categories ("a|b"), "a,b"; NULL: none */
     const char *ignore;  /* csv: names of columns that are left out, "a,b"; NULL: none */
     const char *id;      /* csv: a column that is left out too; or NULL */
     bool keeps_ids;      /* with `scored`: for dp_dataset_id */

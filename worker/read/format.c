@@ -116,11 +116,14 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
     if (options->encoding && *out == &dp_format_idx)
         return dp_fail(err, DP_ARGUMENT, "%s: images have no encoding: leave --encoding (data.encoding) out",
                        options->path);
-    if ((options->ignore || options->id || options->missing || options->weight) && *out != &dp_format_tabular)
-        return dp_fail(err, DP_ARGUMENT,
-                       "%s: a file of format %s has no names of columns: leave --ignore, --id, --missing "
-                       "and --weight (data.ignore, data.id, data.missing, data.weight) out",
-                       options->path, (*out)->name);
+    bool named_columns =
+        options->ignore || options->id || options->missing || options->weight || options->lists;
+    if (named_columns && *out != &dp_format_tabular)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s: a file of format %s has no names of columns: leave --ignore, --id, --missing, --weight "
+            "and --lists (data.ignore, data.id, data.missing, data.weight, data.lists) out",
+            options->path, (*out)->name);
     if (options->labels_path && !(*out)->labels_apart)
         return dp_fail(err, DP_ARGUMENT,
                        "%s: is not an idx file and has its own labels: leave out the labels file '%s'",

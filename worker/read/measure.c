@@ -19,6 +19,7 @@ static enum dp_status count_header(const struct dp_dataset_options *options, str
     for (uint32_t i = 0; st == DP_OK && i < header.schema.columns; i++) {
         out->numbers += header.schema.column[i].kind == DP_COLUMN_NUMBER;
         out->categories += header.schema.column[i].kind == DP_COLUMN_CATEGORY;
+        out->lists += header.schema.column[i].kind == DP_COLUMN_LIST;
     }
     dp_tabular_header_clear(&header);
     return st;
@@ -91,7 +92,7 @@ enum dp_status dp_measure(const struct dp_dataset_options *options, struct dp_me
         st = count_header(&o, out, err);
     else if (st == DP_OK && format == &dp_format_idx)
         st = count_pixels(unpack, out, err);
-    if (st == DP_OK && o.form == DP_FORM_DENSE && out->categories == 0 &&
+    if (st == DP_OK && o.form == DP_FORM_DENSE && out->categories + out->lists == 0 &&
         (o.labels == DP_LABELS_CLASS || format == &dp_format_libsvm))
         st = load(&o, format, unpack, out, err);
     dp_unpack_close(&unpack);

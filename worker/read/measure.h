@@ -12,8 +12,8 @@ struct dp_dataset_options;
 
 struct dp_measure {
     char format[16];
-    uint64_t numbers, categories; /* columns of each kind; of libsvm and idx all are numbers */
-    uint64_t classes;             /* with DP_LABELS_CLASS: 2 at least; else 0 */
+    uint64_t numbers, categories, lists; /* columns of each kind; of libsvm and idx all are numbers */
+    uint64_t classes;                    /* with DP_LABELS_CLASS: 2 at least; else 0 */
 };
 
 /* options: form DENSE or FIELDS; width, fields and classes are not needed. Reads the complete file, unless it

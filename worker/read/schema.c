@@ -16,8 +16,8 @@
 #define VERSION_MIN 2 /* without inputs and checksum */
 #define COLUMNS_MAX 65536u
 
-static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label", "id",     "user",
-                                                        "item",   "rating",   "time",  "weight", "ignored"};
+static const char *const kind_names[DP_COLUMN_KINDS] = {
+    "number", "category", "list", "label", "id", "user", "item", "rating", "time", "weight", "ignored"};
 
 /* What a line can say, in the order of lines. */
 enum key {
@@ -332,7 +332,7 @@ static enum dp_status check(const struct parser *p, const char *name, struct dp_
             return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " %s among its columns: expected one", name, has,
                            weight ? "weights" : "ids");
     }
-    if (count[DP_COLUMN_CATEGORY] > 0 && !has(p, KEY_TRIMMED)) {
+    if (count[DP_COLUMN_CATEGORY] + count[DP_COLUMN_LIST] > 0 && !has(p, KEY_TRIMMED)) {
         enum dp_status st = older("categories with the blanks around them", err);
         return dp_wrap(err, st, "%s", name);
     }
@@ -414,7 +414,8 @@ static void put(const struct dp_schema *schema, FILE *stream)
     (void)fprintf(stream, "version,%d\nformat,%s\n", schema->inputs.known ? VERSION : VERSION_MIN,
                   schema->format);
     for (uint32_t i = 0; i < schema->columns; i++) {
-        categories |= schema->column[i].kind == DP_COLUMN_CATEGORY;
+        categories |=
+            schema->column[i].kind == DP_COLUMN_CATEGORY || schema->column[i].kind == DP_COLUMN_LIST;
         counted |= schema->column[i].values > 0;
     }
     if (schema->columns > 0) {
@@ -540,6 +541,19 @@ bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell)
 bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell)
 {
     return dp_cell_is_missing(cell) || dp_schema_says_missing(schema, cell);
+}
+
+bool dp_schema_next_entry(const struct dp_schema *schema, struct dp_cell *rest, struct dp_cell *entry)
+{
+    while (rest->at < rest->end) {
+        const char *at = rest->at, *end = memchr(at, '|', (size_t)(rest->end - at));
+        end = end ? end : rest->end;
+        rest->at = end + (end < rest->end);
+        *entry = dp_cell_trim((struct dp_cell){at, end});
+        if (entry->at < entry->end && !dp_schema_says_missing(schema, *entry))
+            return true;
+    }
+    return false;
 }
 
 void dp_schema_clear(struct dp_schema *schema)

@@ -1,8 +1,8 @@
 /* Schema: how a training read its file: the format, the columns of a CSV file, how its numbers are
  * standardized, and the meaning of its labels. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
- * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category, label,
- *           id, weight,
+ * Format    A CSV of lines that begin with a key: version (3), format, names, kinds (number, category, list,
+ *           label, id, weight,
  *           ignored; of pairs user, item, rating, time), trimmed (categories are read without the blanks
  *           around
  *           them: with categories it must be there), means and deviations (of numbers; empty for others;
@@ -38,6 +38,7 @@
 enum dp_column_kind {
     DP_COLUMN_NUMBER,
     DP_COLUMN_CATEGORY,
+    DP_COLUMN_LIST, /* of categories: "a|b|c" */
     DP_COLUMN_LABEL,
     DP_COLUMN_ID,
     DP_COLUMN_USER, /* to DP_COLUMN_TIME: of pairs */
@@ -53,7 +54,8 @@ struct dp_schema_column {
     char *name;
     enum dp_column_kind kind;
     double mean, deviation; /* of a number, if the schema is standardized; deviation 0: a constant */
-    uint64_t values, cells; /* different values of a category, or of a number whose values are whole and few,
+    uint64_t values,
+        cells; /* different values of a category or list, or of a number whose values are whole and few,
                                in so many cells of the training file; 0: not known */
 };
 
@@ -97,6 +99,9 @@ enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell te
 /* Whether a cell without blanks around it is one of missing_text; or that, or dp_cell_is_missing. */
 bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell);
 bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell);
+/* Takes the next category out of what is left of a list's cell, without blanks around it. Texts that are empty or
+ * missing are left out. False: there is none. */
+bool dp_schema_next_entry(const struct dp_schema *schema, struct dp_cell *rest, struct dp_cell *entry);
 /* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)", or how they are standardized;
  * "" when they are numbers from 0 (or -1). classes: how many there may be; binary: two, the second
  * positive. */

@@ -72,6 +72,15 @@ static enum dp_status add_category(struct survey *survey, uint32_t i, struct dp_
     return dp_value_set_see(values, hash_of(cell.at, (size_t)(cell.end - cell.at)), err);
 }
 
+static enum dp_status add_list(struct survey *survey, uint32_t i, struct dp_cell cell, struct dp_error *err)
+{
+    struct dp_cell entry;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && dp_schema_next_entry(survey->schema, &cell, &entry))
+        st = add_category(survey, i, entry, err);
+    return st;
+}
+
 static enum dp_status add_label(struct survey *survey, struct dp_cell cell, uint64_t line,
                                 struct dp_error *err)
 {
@@ -110,6 +119,8 @@ static enum dp_status add_cell(struct survey *survey, uint32_t i, struct dp_cell
         return add_number(survey, i, cell, err);
     if (column->kind == DP_COLUMN_CATEGORY)
         return add_category(survey, i, cell, err);
+    if (column->kind == DP_COLUMN_LIST)
+        return add_list(survey, i, cell, err);
     if (column->kind != DP_COLUMN_LABEL || survey->options->labels == DP_LABELS_ANY)
         return DP_OK;
     enum dp_status st = add_label(survey, cell, line, err);
@@ -154,7 +165,7 @@ static void end_columns(struct survey *survey)
     for (uint32_t i = 0; i < survey->schema->columns; i++) {
         struct dp_schema_column *column = &survey->schema->column[i];
         const struct survey_column *of = &survey->column[i];
-        bool category = column->kind == DP_COLUMN_CATEGORY;
+        bool category = column->kind == DP_COLUMN_CATEGORY || column->kind == DP_COLUMN_LIST;
         if (of->numbers > 0)
             column->deviation = sqrt(column->deviation / (double)of->numbers);
         if (!survey->options->standardize)
@@ -175,7 +186,8 @@ static enum dp_status begin_columns(struct survey *survey, struct dp_error *err)
     if (!survey->column)
         return dp_fail(err, DP_NOMEM, "%s: no memory for the means of its columns", survey->options->path);
     for (uint32_t i = 0; i < columns; i++) {
-        bool category = survey->schema->column[i].kind == DP_COLUMN_CATEGORY;
+        enum dp_column_kind kind = survey->schema->column[i].kind;
+        bool category = kind == DP_COLUMN_CATEGORY || kind == DP_COLUMN_LIST;
         survey->column[i].values.max = category || each < WHOLE_VALUES_MAX ? each : WHOLE_VALUES_MAX;
     }
     return DP_OK;

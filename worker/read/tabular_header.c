@@ -57,11 +57,10 @@ static struct dp_schema_column *find_column(struct dp_tabular_header *header, st
 static enum dp_status set_kind(struct dp_tabular_header *header, struct dp_cell name,
                                enum dp_column_kind kind, const char *flag, struct dp_error *err)
 {
-    static const char *const is[DP_COLUMN_KINDS] = {[DP_COLUMN_CATEGORY] = "a category",
-                                                    [DP_COLUMN_LABEL] = "the label",
-                                                    [DP_COLUMN_IGNORED] = "ignored",
-                                                    [DP_COLUMN_WEIGHT] = "the weight",
-                                                    [DP_COLUMN_ID] = "the id"};
+    static const char *const is[DP_COLUMN_KINDS] = {
+        [DP_COLUMN_CATEGORY] = "a category", [DP_COLUMN_LIST] = "a list",
+        [DP_COLUMN_LABEL] = "the label",     [DP_COLUMN_IGNORED] = "ignored",
+        [DP_COLUMN_WEIGHT] = "the weight",   [DP_COLUMN_ID] = "the id"};
     struct dp_schema_column *column = find_column(header, name);
     if (!column)
         return no_such(&header->schema, flag, name, err);
@@ -90,7 +89,7 @@ static enum dp_status each_text(const char *list, struct dp_tabular_header *head
 static bool has_features(const struct dp_schema *schema)
 {
     for (uint32_t i = 0; i < schema->columns; i++)
-        if (schema->column[i].kind == DP_COLUMN_NUMBER || schema->column[i].kind == DP_COLUMN_CATEGORY)
+        if (schema->column[i].kind <= DP_COLUMN_LIST)
             return true;
     return false;
 }
@@ -121,6 +120,8 @@ static enum dp_status name_kinds(struct dp_tabular_header *header, struct dp_err
     if (st == DP_OK)
         st =
             each_text(o->categories, header, DP_COLUMN_CATEGORY, "--categories (data.categories) names", err);
+    if (st == DP_OK)
+        st = each_text(o->lists, header, DP_COLUMN_LIST, "--lists (data.lists) names", err);
     if (st == DP_OK && (o->ignore || o->id || o->weight) && !has_features(&header->schema))
         return dp_fail(err, DP_DATA,
                        "no column is left to train on, without the label, --ignore, --id and --weight "
@@ -238,6 +239,12 @@ const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_hea
                                                                                               : NULL;
 }
 
+bool dp_tabular_header_lists(const struct dp_tabular_header *header, uint32_t i)
+{
+    const struct dp_tabular_header_by *by = &header->by[i];
+    return header->schema.column[i].kind == DP_COLUMN_CATEGORY && by->lists > (by->numbers + by->texts) / 2;
+}
+
 bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i)
 {
     const struct dp_tabular_header_by *by = &header->by[i];
@@ -269,6 +276,7 @@ static enum dp_status look(void *self, const struct dp_tabular_record *record, s
             continue;
         by->numbers += number;
         by->texts += !number;
+        by->lists += memchr(cell.at, '|', (size_t)(cell.end - cell.at)) != NULL;
         if (number)
             see_number(by, cell, header->options->standardize);
         else

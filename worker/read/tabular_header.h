@@ -18,6 +18,7 @@ struct dp_tabular_header {
         uint64_t line; /* of the first cell that made the column a category, and that cell; 0: it was named */
         struct dp_shown cell;
         uint32_t numbers, texts; /* cells of the column among the first lines, without missing ones */
+        uint32_t lists;          /* of the texts: those with a '|' */
         uint32_t units;          /* of the texts: numbers with this sign or unit */
         struct dp_tabular_unit {
             char before[16], after[16]; /* as in "$5" and "5 km" */
@@ -40,6 +41,8 @@ void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, s
 /* The sign or unit that all of a column's first cells have, so that it became categories; NULL: there is
  * none. */
 const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i);
+/* Whether most of the first cells of a category's column look like lists ("a|b"). */
+bool dp_tabular_header_lists(const struct dp_tabular_header *header, uint32_t i);
 /* Whether each of a column's first cells is above the one before, as numbers of rows, ids and times are. */
 bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i);
 /* Whether most of a column's first cells are whole numbers that lose digits, as only ids have them. */

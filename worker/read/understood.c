@@ -1,6 +1,7 @@
 #include "worker/read/understood.h"
 
 #include "common/base/text.h"
+#include "worker/read/columns.h"
 #include "worker/read/content.h"
 #include "worker/read/tabular_header.h"
 
@@ -63,24 +64,39 @@ static struct dp_shown name_of(const struct dp_schema_column *column)
 
 /* ---- lines */
 
-/* "month (12 values)", "carrier (16)", "word (65,536+)". */
-static void put_column(struct text *text, const struct dp_schema *schema, uint32_t i, uint64_t rows)
+static uint32_t place_of(const struct dp_schema *schema, uint32_t i)
+{
+    uint32_t place = 0;
+    for (uint32_t before = 0; before < i; before++)
+        place += schema->column[before].kind == schema->column[i].kind;
+    return place;
+}
+
+/* "month (12 values)", "carrier (16)", "word (65,536+)", "genres (18 values, up to 6 in a cell)". */
+static void put_column(struct text *text, const struct dp_schema *schema, uint32_t i,
+                       const struct dp_content *content)
 {
     const struct dp_schema_column *column = &schema->column[i];
+    const bool list = column->kind == DP_COLUMN_LIST, number = column->kind == DP_COLUMN_NUMBER;
+    const struct dp_columns_entries entries = list ? dp_columns_entries(content, place_of(schema, i))
+                                                   : (struct dp_columns_entries){content->examples, 1};
     char of[32];
     put(text, "%s", name_of(column).text);
-    if (column->values > 0)
-        put(text, " (%s%s%s)", dp_text_grouped(column->values, of),
-            column->kind == DP_COLUMN_CATEGORY && column->values > 1024 && column->cells < rows / 2 ? "+"
-                                                                                                    : "",
-            column->kind != DP_COLUMN_NUMBER ? ""
-            : column->values == 1            ? " value"
-                                             : " values");
+    if (column->values == 0)
+        return;
+    put(text, " (%s%s%s", dp_text_grouped(column->values, of),
+        !number && column->values > 1024 && column->cells < entries.all / 2 ? "+" : "",
+        !number && !list      ? ""
+        : column->values == 1 ? " value"
+                              : " values");
+    if (list)
+        put(text, ", up to %s in a cell", dp_text_grouped(entries.most, of));
+    put(text, ")");
 }
 
 /* As many columns of the kind as fit into the line. */
 static void put_kind(struct text *text, const char *heading, const struct dp_schema *schema,
-                     enum dp_column_kind kind, uint64_t rows)
+                     enum dp_column_kind kind, const struct dp_content *content)
 {
     uint32_t count = 0, shown = 0;
     for (uint32_t i = 0; i < schema->columns; i++)
@@ -92,7 +108,7 @@ static void put_kind(struct text *text, const char *heading, const struct dp_sch
         if (schema->column[i].kind != kind)
             continue;
         put(text, "%s", shown ? ", " : "");
-        put_column(text, schema, i, rows);
+        put_column(text, schema, i, content);
         shown++;
     }
     if (shown < count)
@@ -196,12 +212,25 @@ static bool is_code(const struct dp_tabular_header *header, const struct dp_sche
 
 static bool is_category(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
 {
-    return schema->column[i].kind == DP_COLUMN_CATEGORY || is_code(header, schema, i);
+    return (schema->column[i].kind == DP_COLUMN_CATEGORY && !dp_tabular_header_lists(header, i)) ||
+           is_code(header, schema, i);
+}
+
+static bool is_list(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
+{
+    (void)schema;
+    return dp_tabular_header_lists(header, i);
+}
+
+static bool is_listed(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
+{
+    return schema->column[i].kind == DP_COLUMN_LIST || is_list(header, schema, i);
 }
 
 static bool is_text(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
 {
-    return is_different(&schema->column[i]) || dp_tabular_header_unit(header, i);
+    return (is_different(&schema->column[i]) || dp_tabular_header_unit(header, i)) &&
+           !is_list(header, schema, i);
 }
 
 static bool is_rising(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
@@ -321,6 +350,19 @@ static void note_codes(const struct dp_tabular_header *header, const struct dp_s
     put(&text, " makes them categories");
 }
 
+/* --lists too replaces what it said before. */
+static void note_lists(const struct dp_tabular_header *header, const struct dp_schema *schema,
+                       struct dp_understood *out)
+{
+    struct text text;
+    if (count_of(header, schema, is_list) == 0 || !new_note(out, &text))
+        return;
+    put_names(&text, ", ", header, schema, is_list);
+    put(&text, ": most values have a '|'; --lists ");
+    put_names(&text, ",", header, schema, is_listed);
+    put(&text, " makes each a list of categories");
+}
+
 static void note_left_out(const struct dp_tabular_header *header, const struct dp_schema *schema,
                           dp_understood_is is, const char *what, struct dp_understood *out)
 {
@@ -341,13 +383,14 @@ void dp_understood_columns(const struct dp_tabular_header *header, const struct 
         const char *heading;
     } kinds[] = {{DP_COLUMN_NUMBER, "numbers"},
                  {DP_COLUMN_CATEGORY, "categories"},
+                 {DP_COLUMN_LIST, "lists"},
                  {DP_COLUMN_IGNORED, "ignored"},
                  {DP_COLUMN_ID, "id"}};
     struct text text = {NULL, 0, 0};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         if (kinds[k].kind != DP_COLUMN_ID) /* it is on the line of those that are ignored */
             text = new_line(out);
-        put_kind(&text, kinds[k].heading, schema, kinds[k].kind, content->examples);
+        put_kind(&text, kinds[k].heading, schema, kinds[k].kind, content);
         if (text.len == 0 && kinds[k].kind != DP_COLUMN_IGNORED)
             out->lines--;
     }
@@ -357,6 +400,7 @@ void dp_understood_columns(const struct dp_tabular_header *header, const struct 
         dp_tabular_header_doubt(header, options->path, text.at, text.size);
         out->notes -= text.at[0] == '\0';
     }
+    note_lists(header, schema, out);
     note_categories(header, schema, out);
     if (!options->categories)
         note_codes(header, schema, out);

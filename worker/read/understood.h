@@ -11,7 +11,7 @@
 #ifndef DP_READ_UNDERSTOOD_H
 #define DP_READ_UNDERSTOOD_H
 
-#define DP_UNDERSTOOD_LINES 6
+#define DP_UNDERSTOOD_LINES 7   /* with lists, ignored columns and weights */
 #define DP_UNDERSTOOD_WIDTH 200 /* bytes */
 #define DP_UNDERSTOOD_NOTES 8
 

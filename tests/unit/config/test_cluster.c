@@ -75,9 +75,8 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.train, b->data.train);
     assert_string_equal(a->data.test_labels, b->data.test_labels);
     assert_true(a->data.scale == b->data.scale && a->data.normalize == b->data.normalize);
-    assert_true(a->data.standardize == b->data.standardize);
+    assert_true(a->data.standardize == b->data.standardize && a->data.index_base == b->data.index_base);
     assert_string_equal(a->data.label_base, b->data.label_base);
-    assert_int_equal(a->data.index_base, b->data.index_base);
     assert_string_equal(a->data.test_negatives, b->data.test_negatives);
     assert_string_equal(a->data.validation, b->data.validation);
     assert_string_equal(a->data.validation_labels, b->data.validation_labels);
@@ -89,6 +88,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.ignore, b->data.ignore);
     assert_string_equal(a->data.id, b->data.id);
     assert_string_equal(a->data.missing, b->data.missing);
+    assert_string_equal(a->data.lists, b->data.lists);
     assert_string_equal(a->data.weight, b->data.weight);
     assert_string_equal(a->data.class_weight, b->data.class_weight);
     assert_string_equal(a->data.categories, b->data.categories);
@@ -138,6 +138,7 @@ static void set_data(struct dp_cluster *c, size_t k)
     (void)snprintf(c->data.ignore, sizeof c->data.ignore, "a,b c");
     (void)snprintf(c->data.id, sizeof c->data.id, "key, \"1\"");
     (void)snprintf(c->data.missing, sizeof c->data.missing, "?,-");
+    (void)snprintf(c->data.lists, sizeof c->data.lists, "tags,b c");
     (void)snprintf(c->data.weight, sizeof c->data.weight, "w");
     (void)snprintf(c->data.class_weight, sizeof c->data.class_weight, "yes=5,no=1");
     c->data.negatives = c->data.window = c->data.hash_bits = c->data.min_count = 7;

@@ -12,7 +12,7 @@
 struct clicks_parts {
     uint32_t widths[WIDTHS_MAX]; /* of a row, then of the hidden layers */
     int count;
-    uint32_t fields, columns;
+    uint32_t fields, columns, lists;
     double dropout;
 };
 
@@ -25,12 +25,46 @@ static enum dp_status read_parts(const struct dp_model_text *text, struct clicks
     if (st == DP_OK && out->widths[0] > DP_TABLE_DIM_MAX)
         st = dp_fail(err, DP_ARGUMENT, "rows have 1 .. %d floats", DP_TABLE_DIM_MAX);
     if (st == DP_OK)
-        st = dp_model_number(text, "fields", 1, 4096, &out->fields, err);
+        st = dp_model_number(text, "lists", 0, DP_MODEL_LISTS_MAX, &out->lists, err);
+    if (st == DP_OK)
+        st = dp_model_number(text, "fields", out->lists == 0, 4096, &out->fields, err);
     if (st == DP_OK)
         st = dp_model_number(text, "columns", 0, 65536, &out->columns, err);
     if (st == DP_OK)
         st = dp_parse_f64(dropout, 0, 0.99, "dropout", &out->dropout, err);
     return st;
+}
+
+/* A model's rows: `x`, the linear part, with the products of all pairs; `deep`, the rows of fields and the means
+ * of lists, one after the other. A list counts as one field: its entries have no products among each other. */
+struct clicks_rows {
+    int x, deep[DP_NODE_INPUTS_MAX], count;
+};
+
+static struct clicks_rows declare_rows(struct dp_graph *g, const struct clicks_parts *parts, bool products)
+{
+    struct clicks_rows rows = {.x = -1};
+    int group = dp_graph_group(g), list = parts->fields > 0 ? dp_graph_list(g, group, parts->fields) : -1,
+        w = dp_model_rows(g, group, "clicks.w", 1, 0),
+        v = dp_model_rows(g, group, "clicks.v", parts->widths[0], 0.01f), sum = -1;
+    if (list >= 0) {
+        rows.x = dp_graph_gather_sum(g, w, list);
+        rows.deep[rows.count++] = dp_graph_gather(g, v, list);
+        if (products)
+            rows.x = dp_graph_add(g, rows.x, dp_graph_interactions(g, v, list));
+        if (products && parts->lists > 0)
+            sum = dp_graph_gather_sum(g, v, list);
+    }
+    for (uint32_t l = 0; l < parts->lists; l++) {
+        int pooled = dp_graph_list(g, group, 0), linear = dp_graph_gather_sum(g, w, pooled),
+            mean = rows.deep[rows.count++] = dp_graph_gather_sum(g, v, pooled);
+        rows.x = rows.x < 0 ? linear : dp_graph_add(g, rows.x, linear);
+        if (sum >= 0)
+            rows.x = dp_graph_add(g, rows.x, dp_graph_dot(g, sum, mean));
+        if (products && l + 1 < parts->lists)
+            sum = sum < 0 ? mean : dp_graph_add(g, sum, mean);
+    }
+    return rows;
 }
 
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
@@ -40,22 +74,18 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     enum dp_status st = read_parts(text, &parts, err);
     if (st != DP_OK)
         return st;
-    int group = dp_graph_group(g), list = dp_graph_list(g, group, parts.fields);
-    int w = dp_model_rows(g, group, "clicks.w", 1, 0),
-        v = dp_model_rows(g, group, "clicks.v", parts.widths[0], 0.01f);
-    int x = dp_graph_gather_sum(g, w, list), rows = dp_graph_gather(g, v, list), deep = rows;
-    if (text->kind == &dp_model_deepfm)
-        x = dp_graph_add(g, x, dp_graph_interactions(g, v, list));
-    parts.widths[0] *= parts.fields;
+    struct clicks_rows rows = declare_rows(g, &parts, text->kind == &dp_model_deepfm);
+    int x = rows.x;
+    parts.widths[0] *= parts.fields + parts.lists;
     if (parts.columns > 0) {
         int columns = dp_graph_input(g, parts.columns);
-        const int both[2] = {rows, columns};
         struct dp_init_spec zero = {.kind = DP_INIT_ZERO};
         x = dp_graph_add(
             g, x, dp_graph_matmul(g, columns, dp_graph_dense(g, "clicks.columns", parts.columns, 1, zero)));
-        deep = dp_graph_concat(g, both, 2);
+        rows.deep[rows.count++] = columns;
         parts.widths[0] += parts.columns;
     }
+    int deep = rows.count > 1 ? dp_graph_concat(g, rows.deep, rows.count) : rows.deep[0];
     deep = dp_model_layers(g, "clicks", deep, parts.widths, parts.count, true, (float)parts.dropout);
     uint32_t last = parts.widths[parts.count - 1];
     deep = strcmp(dp_model_option(text, "loss"), "squared") == 0 /* outputs start near the labels' mean */
@@ -63,6 +93,7 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
                : dp_model_layer(g, "clicks", deep, parts.count, last, 1, false);
     model->form = DP_FORM_FIELDS;
     model->fields = parts.fields;
+    model->pooled = parts.lists;
     model->width = parts.columns;
     return dp_model_loss(text, model, dp_graph_add(g, x, deep), err);
 }
@@ -77,8 +108,10 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
     "clicks (Criteo: columns=13,fields=26, the defaults) and CSV of numbers "                                \
     "and categories; labels 0 and 1, any number with loss=squared"
 #define CLICKS_OPTIONS                                                                                       \
-    DP_MODEL_LOSS, {"fields", "N", "26", "categories of an example (1 .. 4096); run: those of the file"},    \
+    DP_MODEL_LOSS,                                                                                           \
+        {"fields", "N", "26", "categories of an example (1 .. 4096; 0 with lists); run: those of the file"}, \
         {"columns", "N", "13", "numbers of an example (0 .. 65536); run: those of the file"},                \
+        DP_MODEL_LISTS,                                                                                      \
     {                                                                                                        \
         "dropout", "X", "0", "share of each hidden layer's values that a minibatch leaves out (0 .. 0.99)"   \
     }

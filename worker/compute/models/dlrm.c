@@ -10,7 +10,7 @@
 #define WIDTHS_MAX 18
 
 struct dlrm_parts {
-    uint32_t row, fields, columns;
+    uint32_t row, fields, columns, lists;
     uint32_t bottom[WIDTHS_MAX], top[WIDTHS_MAX];
     int bottom_count, top_count;
     bool per_field;
@@ -36,8 +36,10 @@ static enum dp_status read_parts(const struct dp_model_text *text, struct dlrm_p
                        tables);
     enum dp_status st = dp_model_shape_number(text, "width of a row", DP_TABLE_DIM_MAX, &out->row, err);
     if (st == DP_OK)
-        st = dp_model_number(text, "fields", 1, out->per_field ? DP_NODE_INPUTS_MAX - 1 : 4096, &out->fields,
-                             err);
+        st = dp_model_number(text, "lists", 0, DP_MODEL_LISTS_MAX, &out->lists, err);
+    if (st == DP_OK)
+        st = dp_model_number(text, "fields", out->lists == 0,
+                             out->per_field ? DP_NODE_INPUTS_MAX - 1 - out->lists : 4096, &out->fields, err);
     if (st == DP_OK)
         st = dp_model_number(text, "columns", 1, 65536, &out->columns, err);
     if (st == DP_OK)
@@ -46,24 +48,28 @@ static enum dp_status read_parts(const struct dp_model_text *text, struct dlrm_p
         st = hidden(dp_model_option(text, "top"), "top", out->top, &out->top_count, err);
     out->bottom[0] = out->columns;
     out->bottom[out->bottom_count++] = out->row;
-    out->top[0] = out->row + (out->fields + 1) * out->fields / 2;
+    out->top[0] = out->row + (out->fields + out->lists + 1) * (out->fields + out->lists) / 2;
     return st;
 }
 
-/* The columns' vector and the categories' rows, one after the other. */
+/* The columns' vector, the categories' rows and the means of lists, one after the other. */
 static int vectors(struct dp_graph *g, const struct dlrm_parts *parts, int bottom)
 {
     int all[DP_NODE_INPUTS_MAX] = {bottom}, count = 1;
-    int group = parts->per_field ? -1 : dp_graph_group(g);
-    if (group >= 0) {
-        int list = dp_graph_list(g, group, parts->fields);
-        all[count++] = dp_graph_gather(g, dp_model_rows(g, group, "dlrm.rows", parts->row, 0.05f), list);
-    }
-    for (uint32_t f = 0; group < 0 && f < parts->fields; f++) {
+    int group = parts->per_field ? -1 : dp_graph_group(g), rows = -1;
+    bool together = group >= 0 && parts->fields > 0;
+    int fields = together ? dp_graph_list(g, group, parts->fields) : -1;
+    if (group >= 0)
+        rows = dp_model_rows(g, group, "dlrm.rows", parts->row, 0.05f);
+    if (together)
+        all[count++] = dp_graph_gather(g, rows, fields);
+    for (uint32_t f = together ? parts->fields : 0; f < parts->fields + parts->lists; f++) {
         char name[DP_TABLE_NAME_MAX + 1];
         (void)snprintf(name, sizeof name, "dlrm.rows%u", f);
-        int own = dp_graph_group(g), list = dp_graph_list(g, own, 1);
-        all[count++] = dp_graph_gather(g, dp_model_rows(g, own, name, parts->row, 0.05f), list);
+        int own = group >= 0 ? group : dp_graph_group(g), list = dp_graph_list(g, own, f < parts->fields);
+        int table = group >= 0 ? rows : dp_model_rows(g, own, name, parts->row, 0.05f);
+        all[count++] =
+            f < parts->fields ? dp_graph_gather(g, table, list) : dp_graph_gather_sum(g, table, list);
     }
     return dp_graph_concat(g, all, count);
 }
@@ -77,13 +83,15 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
         return st;
     int bottom = dp_model_layers(g, "dlrm.bottom", dp_graph_input(g, parts.columns), parts.bottom,
                                  parts.bottom_count, true, 0);
-    const int both[2] = {bottom, dp_graph_pairs(g, vectors(g, &parts, bottom), parts.fields + 1)};
+    const int both[2] = {bottom,
+                         dp_graph_pairs(g, vectors(g, &parts, bottom), parts.fields + parts.lists + 1)};
     int x = dp_model_layers(g, "dlrm.top", dp_graph_concat(g, both, 2), parts.top, parts.top_count, true, 0);
     /* Otherwise the first steps, all of one sign, push the columns' vector below 0 for good, and its ReLU
          * outputs only 0. */
     x = dp_model_small_layer(g, "dlrm.top", x, parts.top_count, parts.top[parts.top_count - 1]);
     model->form = parts.per_field ? DP_FORM_TABLES : DP_FORM_FIELDS;
     model->fields = parts.fields;
+    model->pooled = parts.lists;
     model->width = parts.columns;
     return dp_model_loss(text, model, x, err);
 }
@@ -96,7 +104,7 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
     enum dp_status st = dp_model_complete_fields(text, has, out, err);
     if (st != DP_OK)
         return st;
-    while (wide < 512 && wide < 12 * (has->numbers + has->categories))
+    while (wide < 512 && wide < 12 * (has->numbers + has->categories + has->lists))
         wide *= 2;
     for (int top = 0; wide < 512 && top < 2; top++) {
         const char *name = top ? "top" : "bottom";
@@ -119,7 +127,8 @@ const struct dp_model_kind dp_model_dlrm = {
      {"bottom", "W-...", "512-256", "widths of the layers that the numbers go through"},
      {"top", "W-...", "512-256", "widths of the layers after the products"},
      {"tables", "one|fields", "one", "fields: each category has a table of its own (31 at most)"},
-     {"fields", "N", "26", "categories of an example (1 .. 4096); run: those of the file"},
+     {"fields", "N", "26", "categories of an example (1 .. 4096; 0 with lists); run: those of the file"},
+     DP_MODEL_LISTS,
      {"columns", "N", "13", "numbers of an example (1 .. 65536); run: those of the file"}},
     declare,
     complete,

@@ -86,6 +86,13 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
     enum dp_status st = dp_model_widths(with, widths, WIDTHS_MAX, &count, "mlp:16-8", err);
     if (st != DP_OK || !has->format[0])
         return st;
+    if (has->lists > 0)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "the training file has %" PRIu64
+            " columns of lists (--lists), but the model takes numbers only: choose deepfm, wide-deep, dlrm, "
+            "fm or logistic, or leave them out (--ignore)",
+            has->lists);
     bool in = count > 2 && widths[1] == has->numbers, last = count > 2 && widths[count - 1] == outputs;
     bool more = has->classes && widths[count - 1] > outputs;
     if (in && (last || more))

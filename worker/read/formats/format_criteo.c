@@ -109,7 +109,8 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     uint64_t salt[INTEGERS];
     for (uint32_t i = 0; i < INTEGERS; i++)
         salt[i] = SALT + i;
-    enum dp_status st = dp_columns_begin(&clicks.rows, options, out, INTEGERS, CATEGORIES, err);
+    enum dp_status st = dp_columns_begin(&clicks.rows, options, out,
+                                         &(struct dp_columns_count){INTEGERS, CATEGORIES, 0}, err);
     if (st == DP_OK)
         st = read_lines(&clicks, unpack, err);
     return st == DP_OK ? dp_columns_end(&clicks.rows, salt, err) : st;

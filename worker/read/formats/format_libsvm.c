@@ -275,36 +275,10 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
 
 /* ---- minibatches */
 
-static uint64_t entries_of(const struct dp_content *content, uint64_t example)
+static uint64_t entries_of(const struct dp_content *content, uint64_t example, uint32_t list)
 {
+    (void)list;
     return content->offsets[example + 1] - content->offsets[example];
-}
-
-/* The sum of the `take` largest examples, without sorting: the size of the take-th largest is found by binary
- * search, with a pass over the offsets for each of its bits. */
-static uint64_t worst_entries(const struct dp_content *content, uint64_t take)
-{
-    uint64_t low = 0,
-             high = 0; /* at most `take` examples are larger than high; more than `take` than low - 1 */
-    for (uint64_t i = 0; i < content->examples; i++)
-        if (entries_of(content, i) > high)
-            high = entries_of(content, i);
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2, larger = 0;
-        for (uint64_t i = 0; i < content->examples; i++)
-            larger += entries_of(content, i) > mid;
-        if (larger <= take)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    uint64_t sum = 0, larger = 0;
-    for (uint64_t i = 0; i < content->examples; i++)
-        if (entries_of(content, i) > low) {
-            sum += entries_of(content, i);
-            larger++;
-        }
-    return sum + (take - larger) * low;
 }
 
 static enum dp_status shape(const struct dp_dataset_options *options, const struct dp_content *content,
@@ -314,7 +288,7 @@ static enum dp_status shape(const struct dp_dataset_options *options, const stru
         out->width = options->width;
         return DP_OK;
     }
-    uint64_t entries = worst_entries(content, take);
+    uint64_t entries = dp_content_worst(content, take, 0, entries_of);
     if (entries > UINT32_MAX)
         return dp_fail(err, DP_ARGUMENT,
                        "a minibatch of %" PRIu32 " examples may have %" PRIu64
@@ -340,7 +314,7 @@ static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batc
     for (uint32_t i = 0; i < what->examples; i++) {
         uint64_t example = what->order[i], from = content->offsets[example];
         dp_batch_fill_entries(batch, content->keys + from, content->values + from,
-                              (uint32_t)entries_of(content, example));
+                              (uint32_t)entries_of(content, example, 0));
         dp_batch_fill_example(batch);
     }
     dp_batch_fill_group_end(batch);

@@ -29,6 +29,8 @@ struct tabular {
     size_t cells;
     uint32_t *missing; /* [missing_count]: columns of the training file that this one lacks */
     uint32_t missing_count;
+    struct dp_cell *list; /* [columns]: cells of a record, by place */
+    uint32_t fields;      /* categories in an example */
     struct dp_columns rows;
     bool labelled, identified;      /* its examples have labels, and ids that are kept */
     uint64_t ids_max, id_bytes_max; /* for which there is memory */
@@ -185,6 +187,9 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
         cell = category_of(tabular->schema, cell);
         dp_columns_category(&tabular->rows, place->place, place->salt, cell.at, (size_t)(cell.end - cell.at));
         break;
+    case DP_COLUMN_LIST: /* until all cells are there */
+        tabular->list[place->place] = cell;
+        break;
     case DP_COLUMN_LABEL: /* where it is only scored, whatever stands there is no label */
         st = dp_columns_label(&tabular->rows, tabular->options->scored ? cell.end : cell.at, cell.end, err);
         break;
@@ -209,6 +214,37 @@ static enum dp_status add_cell(struct tabular *tabular, uint32_t i, struct dp_ce
     return st == DP_OK ? st : dp_wrap(err, st, "column '%s'", column->name);
 }
 
+/* Each entry of a list's cell. A list without entries has one, the empty text. */
+static enum dp_status each_entry(struct tabular *tabular, uint32_t i, struct dp_cell rest,
+                                 struct dp_error *err)
+{
+    static const char none[] = "";
+    const struct tabular_place *place = &tabular->place[i];
+    const struct dp_columns_name of = {tabular->schema->column[i].name, tabular->fields + place->place, i,
+                                       place->salt};
+    struct dp_cell entry = {none, none};
+    enum dp_status st = DP_OK;
+    bool some = dp_schema_next_entry(tabular->schema, &rest, &entry);
+    do {
+        size_t len = some ? (size_t)(entry.end - entry.at) : 0;
+        st = tabular->naming
+                 ? dp_columns_name_category(tabular->options, &of, entry.at, len, tabular->naming, err)
+                 : dp_columns_entry(&tabular->rows, place->salt, entry.at, len, err);
+    } while (st == DP_OK && some && dp_schema_next_entry(tabular->schema, &rest, &entry));
+    return st;
+}
+
+static enum dp_status add_lists(struct tabular *tabular, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < tabular->schema->columns && tabular->rows.lists > 0; i++)
+        if (tabular->schema->column[i].kind == DP_COLUMN_LIST) {
+            st = each_entry(tabular, i, tabular->list[tabular->place[i].place], err);
+            dp_columns_list_end(&tabular->rows, tabular->place[i].place);
+        }
+    return st;
+}
+
 static enum dp_status name_cells(struct tabular *tabular, const struct dp_tabular_record *record,
                                  struct dp_error *err)
 {
@@ -223,6 +259,8 @@ static enum dp_status name_cells(struct tabular *tabular, const struct dp_tabula
         if (column->kind == DP_COLUMN_CATEGORY)
             st = dp_columns_name_category(tabular->options, &of, cell.at, (size_t)(cell.end - cell.at),
                                           tabular->naming, err);
+        else if (column->kind == DP_COLUMN_LIST)
+            st = each_entry(tabular, c, cell, err);
     }
     return st == DP_OK && tabular->naming->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
 }
@@ -241,7 +279,7 @@ static enum dp_status add_record(void *self, const struct dp_tabular_record *rec
             st = add_cell(tabular, tabular->column_of[i], record->cells[i], err);
     for (uint32_t i = 0; st == DP_OK && i < tabular->missing_count; i++)
         st = add_cell(tabular, tabular->missing[i], (struct dp_cell){none, none}, err);
-    return st;
+    return st == DP_OK ? add_lists(tabular, err) : st;
 }
 
 /* What is looked up for each cell. */
@@ -254,7 +292,8 @@ static enum dp_status plan_cells(struct tabular *tabular, struct dp_error *err)
     tabular->salt = calloc(columns, sizeof *tabular->salt);
     tabular->mean = calloc(columns, sizeof *tabular->mean);
     tabular->deviation = calloc(columns, sizeof *tabular->deviation);
-    if (!tabular->place || !tabular->salt || !tabular->mean || !tabular->deviation)
+    tabular->list = calloc(columns, sizeof *tabular->list);
+    if (!tabular->place || !tabular->salt || !tabular->mean || !tabular->deviation || !tabular->list)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " columns", columns);
     for (uint32_t i = 0; st == DP_OK && i < columns; i++) {
         const struct dp_schema_column *column = &schema->column[i];
@@ -268,20 +307,29 @@ static enum dp_status plan_cells(struct tabular *tabular, struct dp_error *err)
         tabular->mean[place->place] = column->mean;
         tabular->deviation[place->place] = column->deviation;
     }
+    tabular->fields = places[DP_COLUMN_CATEGORY];
     return st;
+}
+
+static struct dp_columns_count count_of(const struct dp_schema *schema)
+{
+    uint32_t count[DP_COLUMN_KINDS] = {0};
+    for (uint32_t i = 0; i < schema->columns; i++)
+        count[schema->column[i].kind]++;
+    return (struct dp_columns_count){count[DP_COLUMN_NUMBER], count[DP_COLUMN_CATEGORY],
+                                     count[DP_COLUMN_LIST]};
 }
 
 static enum dp_status read_rows(struct tabular *tabular, struct dp_unpack *unpack, struct dp_content *out,
                                 struct dp_error *err)
 {
-    uint32_t count[DP_COLUMN_KINDS] = {0};
-    for (uint32_t i = 0; i < tabular->schema->columns; i++)
-        count[tabular->schema->column[i].kind]++;
+    const struct dp_columns_count count = count_of(tabular->schema);
     enum dp_status st = plan_cells(tabular, err);
     if (st == DP_OK)
-        st = dp_columns_begin(&tabular->rows, tabular->options, out, count[DP_COLUMN_NUMBER],
-                              count[DP_COLUMN_CATEGORY], err);
-    tabular->rows.weighs = count[DP_COLUMN_WEIGHT] > 0 && tabular->options->weighs;
+        st = dp_columns_begin(&tabular->rows, tabular->options, out, &count, err);
+    for (uint32_t i = 0; i < tabular->schema->columns; i++)
+        tabular->rows.weighs |=
+            tabular->schema->column[i].kind == DP_COLUMN_WEIGHT && tabular->options->weighs;
     if (st == DP_OK && tabular->schema->standardized)
         dp_columns_standardize(&tabular->rows, tabular->mean, tabular->deviation);
     if (tabular->schema->classes > 0 && !tabular->options->scored)
@@ -319,10 +367,8 @@ static enum dp_status check_label(const struct dp_dataset_options *options, stru
 static enum dp_status fits(const struct dp_dataset_options *options, const struct dp_schema *schema,
                            const char *why, struct dp_error *err)
 {
-    uint32_t count[DP_COLUMN_KINDS] = {0};
-    for (uint32_t i = 0; i < schema->columns; i++)
-        count[schema->column[i].kind]++;
-    return dp_columns_fit(options, count[DP_COLUMN_NUMBER], count[DP_COLUMN_CATEGORY], why, err);
+    const struct dp_columns_count count = count_of(schema);
+    return dp_columns_fit(options, &count, why, err);
 }
 
 /* Once a training: where the file that is looked at is the one that is read. */
@@ -375,6 +421,7 @@ static enum dp_status check_kinds(const struct dp_dataset_options *options, stru
         const char *names, *flag, *what;
         enum dp_column_kind kind;
     } given[] = {{options->categories, "--categories (data.categories)", "a category", DP_COLUMN_CATEGORY},
+                 {options->lists, "--lists (data.lists)", "a list", DP_COLUMN_LIST},
                  {options->ignore, "--ignore (data.ignore)", "left out", DP_COLUMN_IGNORED},
                  {options->id, "--id (data.id)", "an id", DP_COLUMN_ID},
                  {options->weight, "--weight (data.weight)", "a weight", DP_COLUMN_WEIGHT}};
@@ -458,6 +505,8 @@ static void tabular_clear(struct tabular *tabular)
     free(tabular->salt);
     free(tabular->mean);
     free(tabular->deviation);
+    free(tabular->list);
+    dp_columns_clear(&tabular->rows);
 }
 
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
@@ -522,7 +571,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     for (uint32_t i = 0; st == DP_OK && i < schema.columns; i++) {
         const struct dp_schema_column *column = &schema.column[i];
         const struct dp_columns_name of = {column->name, tabular.place[i].place, i, tabular.place[i].salt};
-        categories |= column->kind == DP_COLUMN_CATEGORY;
+        categories |= column->kind == DP_COLUMN_CATEGORY || column->kind == DP_COLUMN_LIST;
         if (column->kind == DP_COLUMN_NUMBER)
             st = dp_columns_name_number(options, &of, set, err);
     }

@@ -1,8 +1,10 @@
 /* Models: what a text becomes, and what is said of one that is wrong. */
 #include "tests/lib/test.h"
 
+#include "fixture.h"
 #include "worker/compute/models/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,16 +181,81 @@ static void dlrm_starts_near_0(void **state)
     dp_model_close(&model);
 }
 
+enum { EXAMPLES = 5, ROW = 2, HIDDEN = 3, VECTORS = 3 };
+
+/* An example's logit by deepfm:2-3,fields=1,columns=0,lists=2: each list is one vector, the sum of its entries,
+ * in the products as in the layers. */
+static double logit_by_hand(const struct fixture *f, uint32_t example)
+{
+    double *const *w = f->weights64, vector[VECTORS][ROW] = {{0}}, x = w[5][0];
+    for (int l = 0; l < VECTORS; l++)
+        for (uint32_t j = f->batch.list[l].offsets[example]; j < f->batch.list[l].offsets[example + 1]; j++) {
+            double value = l > 0 ? (double)f->batch.list[l].values[j] : 1;
+            uint32_t slot = f->batch.list[l].slots[j];
+            x += value * w[0][slot];
+            for (int d = 0; d < ROW; d++)
+                vector[l][d] += value * w[1][slot * ROW + (uint32_t)d];
+        }
+    for (int a = 0; a < VECTORS; a++)
+        for (int b = a + 1; b < VECTORS; b++)
+            for (int d = 0; d < ROW; d++)
+                x += vector[a][d] * vector[b][d];
+    for (int h = 0; h < HIDDEN; h++) {
+        double unit = w[3][h];
+        for (int i = 0; i < VECTORS * ROW; i++)
+            unit += vector[i / ROW][i % ROW] * w[2][i * HIDDEN + h];
+        x += fmax(unit, 0) * w[4][h];
+    }
+    return x;
+}
+
+static double loss_by_hand(const struct fixture *f)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < EXAMPLES; i++) {
+        double x = logit_by_hand(f, i);
+        sum += log1p(exp(-fabs(x))) + fmax(x, 0) - (double)f->batch.labels[i] * x;
+    }
+    return sum / EXAMPLES;
+}
+
+/* Outputs, and the gradient of every weight by central differences: that of each entry's row, too. */
+static void a_list_counts_as_one_field(void **state)
+{
+    struct dp_model m;
+    struct fixture f;
+    struct dp_backend backend;
+    assert_int_equal(dp_model_open("deepfm:2-3,fields=1,columns=0,lists=2", &m, NULL), DP_OK);
+    assert_int_equal(m.pooled, 2);
+    assert_int_equal(dp_backend_cpu(1, &backend, NULL), DP_OK);
+    fixture_open(&f, m.graph, backend, EXAMPLES, 0.7f, 5);
+    for (uint32_t j = 0; j < EXAMPLES; j++)
+        f.batch.list[0].values[j] = 1;
+    fixture_run(&f);
+    for (uint32_t i = 0; i < EXAMPLES; i++)
+        assert_true(fabs((double)f.output[i] - logit_by_hand(&f, i)) < 1e-5);
+    for (int p = 0; p < dp_graph_parameters(m.graph); p++)
+        for (size_t i = 0; i < f.floats[p]; i++) {
+            double *w = &f.weights64[p][i], before = *w, up, step = 1e-5;
+            *w = before + step;
+            up = loss_by_hand(&f);
+            *w = before - step;
+            double slope = (up - loss_by_hand(&f)) / (2 * step);
+            *w = before;
+            if (fabs(slope - (double)f.gradients[p][i]) > 1e-4)
+                fail_msg("parameter %d, weight %zu: %g, not %g", p, i, (double)f.gradients[p][i], slope);
+        }
+    fixture_close(&f);
+    dp_model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dlrm_starts_near_0),
-        cmocka_unit_test(logistic_is_a_sparse_graph),
-        cmocka_unit_test(pairs_of_words_or_not),
-        cmocka_unit_test(mlp_starts_by_he_and_glorot),
-        cmocka_unit_test(wrong_texts_are_answered),
-        cmocka_unit_test(what_the_help_says_opens),
-        cmocka_unit_test(help_is_printed_for_all_or_for_one),
+        cmocka_unit_test(dlrm_starts_near_0),          cmocka_unit_test(logistic_is_a_sparse_graph),
+        cmocka_unit_test(a_list_counts_as_one_field),  cmocka_unit_test(pairs_of_words_or_not),
+        cmocka_unit_test(mlp_starts_by_he_and_glorot), cmocka_unit_test(wrong_texts_are_answered),
+        cmocka_unit_test(what_the_help_says_opens),    cmocka_unit_test(help_is_printed_for_all_or_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

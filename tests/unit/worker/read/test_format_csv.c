@@ -154,7 +154,7 @@ static void columns_that_cannot_be_left_out(void **state)
     }
     options.categories = options.label = NULL;
     formats_refused(options, "1 1:2\n", 0, DP_ARGUMENT,
-                    "a file of format libsvm has no names of columns: leave --ignore, --id");
+                    "a file of format libsvm has no names of columns: leave --ignore, --id, --missing");
     options.label = "y";
     options.ignore = "a,b";
     options.id = "c";
