@@ -64,12 +64,15 @@ static const char *skip_blanks(char separator, const char *at, const char *end)
 
 static enum dp_status not_separated(char separator, const char *at, const char *end, struct dp_error *err)
 {
-    return dp_lines_unexpected(separator == ','    ? "a comma after a quoted field"
-                               : separator == ';'  ? "a semicolon after a quoted field"
-                               : separator == ':'  ? "'::' after a quoted field"
-                               : separator == '\t' ? "a tab after a quoted field"
-                                                   : "a blank after a quoted field",
-                               at, end, err);
+    return dp_fail(err, DP_DATA,
+                   "expected %s after a quoted field, found '%s': where quotes are text, put the field in "
+                   "quotes and double those inside (\"\"\"A\"\" b\")",
+                   separator == ','    ? "a comma"
+                   : separator == ';'  ? "a semicolon"
+                   : separator == ':'  ? "'::'"
+                   : separator == '\t' ? "a tab"
+                                       : "a blank",
+                   dp_cell_show((struct dp_cell){at, end}).text);
 }
 
 /* ---- cells */
@@ -94,7 +97,8 @@ static enum dp_status take_quoted(char separator, const char *quote, const char 
 {
     *out = unquote(quote, end, text, after);
     if (!*after)
-        return dp_lines_unexpected("a closing quote", quote, end, err);
+        return dp_lines_unexpected(
+            "a closing quote (double a quote that is text, and put its field in quotes)", quote, end, err);
     if (separator != ' ')
         *after = skip_blanks(separator, *after, end);
     if (*after < end && find_separator(separator, *after, end) != *after)

@@ -212,11 +212,11 @@ void dp_lines_show(const char *at, const char *end, char out[44])
 {
     size_t n = 0;
     while (at < end) {
-        size_t bytes = dp_text_character(at, end), step = bytes ? bytes : 1;
-        if (n + step > 40)
+        size_t bytes = dp_text_character(at, end), step = bytes ? bytes : 1, shown = *at == '\t' ? 2 : step;
+        if (n + shown > 40)
             break;
-        memcpy(out + n, bytes ? at : "?", step);
-        n += step;
+        memcpy(out + n, bytes ? at : *at == '\t' ? "\\t" : "?", shown);
+        n += shown;
         at += step;
     }
     for (int dots = 0; at < end && dots < 3; dots++)

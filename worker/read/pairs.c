@@ -107,16 +107,18 @@ static uint32_t read_numbers(const struct dp_pairs_columns *columns, const char 
 
 /* ---- lines of any ids */
 
-/* Outside of quotes. */
+/* Outside of quoted fields: a quote inside a field is text ("5\" disk"). */
 static char separator_of(const char *at, const char *end)
 {
     static const char separators[] = {'\t', ':', ';', ','};
     for (size_t s = 0; s < sizeof separators; s++) {
-        bool inside = false;
+        bool inside = false, starts = true;
         for (const char *p = at; p < end; p++) {
-            inside ^= *p == '"';
-            if (!inside && *p == separators[s] && (*p != ':' || (p + 1 < end && p[1] == ':')))
+            inside ^= *p == '"' && (inside || starts || p[-1] == '"');
+            bool here = !inside && *p == separators[s];
+            if (here && (*p != ':' || (p + 1 < end && p[1] == ':')))
                 return *p;
+            starts &= is_blank(*p);
         }
     }
     return ' ';

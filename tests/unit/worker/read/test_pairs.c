@@ -83,12 +83,15 @@ static void quotes_are_those_of_csv(void **state)
     } bad[] = {
         {"u,i\nu,\"c\" d\n", 2, "expected a comma after a quoted field, found 'd'"},
         {"u;i\nu;\"c\"d;1\n", 2, "expected a semicolon after a quoted field, found 'd;1'"},
-        {"u\ti\nu\t\"c\" d\n", 2, "expected a tab after a quoted field, found 'd'"},
+        {"u\ti\nu\t\"c\" d\n", 2,
+         "expected a tab after a quoted field, found 'd': where quotes are text, put"},
+        {"u\ti\nu\t\"c\t1\n", 2,
+         "expected a closing quote (double a quote that is text, and put its field in "
+         "quotes), found '\"c\\t1'"},
         {"u::i\nu::\"c\"d\n", 2, "expected '::' after a quoted field, found 'd'"},
         {"u i\nu \"c\"d\n", 2, "expected a blank after a quoted field, found 'd'"},
         {"u,i\nu,c \"d\"\n", 2, "expected quotes around a complete field only, each inside doubled"},
         {"u,i\nu,\"c\n", 2, "a field begins with a quote that is not closed"},
-        {"u\ti\nu\t\"c\n", 2, "expected a closing quote, found '\"c'"},
         {"{\"user\":1,\"item\":2}\n", 1, "expected 'user,item', not JSON: write a CSV first"},
         {"u,i\n[\"u\",\"i\"]\n", 2, "expected 'user,item', not JSON"},
     };
@@ -103,6 +106,8 @@ static void quotes_are_those_of_csv(void **state)
     expect(NULL, "u::\"Movie \"\"0\"\" (1999)\"\nu::\"Movie \"\"1\"\", a\"\n\"v w\"::\"\"\"\"\"\"\n", movies);
     expect(NULL, "u,\"a\nb\",1\nv,c,2\n", lines);
     expect(NULL, "u\t12\" mix\t1\nv\ta\n", inches);
+    expect(NULL, "12\" mix\tu\na\tv\n", (struct pair[]){{"12\" mix", "u"}, {"a", "v"}, {0}});
+    expect(NULL, "5 \" b::u\na::v\n", (struct pair[]){{"5 \" b", "u"}, {"a", "v"}, {0}});
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         formats_refused(options_of(), bad[i].text, bad[i].line, DP_DATA, bad[i].words);
 }
