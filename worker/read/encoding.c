@@ -93,6 +93,16 @@ enum dp_status dp_encoding_take(struct dp_encoding *e, const char *path, struct 
 
 /* ---- checked */
 
+/* Bytes 0x80 to 0x9f are quotes, dashes and the euro's sign in windows-1252, and no text in latin1. */
+static const char *likely_of(const unsigned char *bytes, const unsigned char *end)
+{
+    const char *stop = (const char *)end;
+    for (const char *at = (const char *)bytes; (at = dp_text_not_utf8(at, stop)) < stop; at++)
+        if ((unsigned char)*at < 0xa0)
+            return "windows-1252";
+    return "latin1";
+}
+
 static enum dp_status not_utf8(const struct dp_encoding *e, const char *path, const unsigned char *bytes,
                                size_t len, struct dp_error *err)
 {
@@ -103,10 +113,11 @@ static enum dp_status not_utf8(const struct dp_encoding *e, const char *path, co
                        "%s: is UTF-16: name that (--encoding utf-16, data.encoding), or convert it (iconv -f "
                        "utf-16 -t utf-8)",
                        path);
+    const char *likely = likely_of(bytes, bytes + len);
     return dp_fail(err, DP_DATA,
-                   "%s:%" PRIu64 ": byte 0x%02x is no UTF-8: name the text's encoding (--encoding latin1, "
-                   "data.encoding), or convert it (iconv -f latin1 -t utf-8)",
-                   path, e->ends + 1, bytes[0]);
+                   "%s:%" PRIu64 ": byte 0x%02x is no UTF-8: name the text's encoding (--encoding %s, "
+                   "data.encoding), or convert it (iconv -f %s -t utf-8)",
+                   path, e->ends + 1, bytes[0], likely, likely);
 }
 
 /* The bytes of a character that is cut by the block's end; 0: it has a wrong byte. */

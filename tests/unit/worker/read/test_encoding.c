@@ -71,7 +71,9 @@ static void cut_anywhere(void **state)
         {NULL, "\n\n\xf0\x9f\x98x", 6, NULL, "file:3: byte 0xf0 is no UTF-8"},
         {NULL, "\xed\xa0\x80", 3, NULL, "file:1: byte 0xed is no UTF-8"},
         {NULL, "\xc0\xaf", 2, NULL, "file:1: byte 0xc0 is no UTF-8"},
-        {NULL, "ab\n\x80", 4, NULL, "file:2: byte 0x80 is no UTF-8"},
+        {NULL, "ab\n\x80", 4, NULL,
+         "file:2: byte 0x80 is no UTF-8: name the text's encoding (--encoding windows-"},
+        {"windows-1252", "\x93\x80\x94", 3, "“€”", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (size_t cut = 0; cut <= cases[i].len; cut++) {
