@@ -89,45 +89,59 @@ static enum dp_status look_at(struct dp_unpack *unpack, uint64_t at, unsigned ch
     return *out < 0 ? broken(unpack, 0, NULL, err) : DP_OK;
 }
 
+/* To the first byte that is no zero, or the file's end. */
+static enum dp_status skip_zeros(struct dp_unpack *unpack, uint64_t *at, struct dp_error *err)
+{
+    unsigned char bytes[4096];
+    ssize_t n, zeros;
+    do {
+        enum dp_status st = look_at(unpack, *at, bytes, sizeof bytes, &n, err);
+        if (st != DP_OK)
+            return st;
+        for (zeros = 0; zeros < n && bytes[zeros] == 0; zeros++) {
+        }
+        *at += (uint64_t)zeros;
+    } while (n > 0 && zeros == n);
+    return DP_OK;
+}
+
 /* The compressed data ends at `from`. Only zeros may follow, which pad it, as on tapes: a part that is not
  * read would be examples that are silently missing. */
 static enum dp_status check_padding(struct dp_unpack *unpack, uint64_t from, const char *kind,
                                     struct dp_error *err)
 {
-    bool zeros = true;
     uint64_t at = from;
-    unsigned char bytes[4096];
-    for (ssize_t n = 1; n > 0; at += (uint64_t)n) {
-        enum dp_status st = look_at(unpack, at, bytes, sizeof bytes, &n, err);
-        if (st != DP_OK)
-            return st;
-        for (ssize_t i = 0; i < n; i++)
-            zeros = zeros && bytes[i] == 0;
-    }
-    if (zeros)
-        return DP_OK;
+    enum dp_status st = skip_zeros(unpack, &at, err);
+    const off_t end = lseek(unpack->fd, 0, SEEK_END);
+    if (st != DP_OK || end < 0 || at >= (uint64_t)end)
+        return st;
     return dp_fail(err, DP_DATA,
                    "%s: %" PRIu64 " bytes after the end of the %s data, which ends at byte %" PRIu64
                    ": fetch the file again, or cut them off (head -c %" PRIu64 ")",
-                   unpack->path, at - from, kind, from, from);
+                   unpack->path, (uint64_t)end - from, kind, from, from);
 }
 
 /* ---- gzip: without libarchive, which does not look at a member's length and checksum */
 
-/* After a member: another one, or padding to the end of the file. */
+/* After a member: another one, padding to the end of the file, or both. */
 static enum dp_status gzip_between(struct dp_unpack *unpack, bool *member, struct dp_error *err)
 {
     const uint64_t from = unpack->read_at - unpack->gzip.avail_in;
+    uint64_t at = from;
     unsigned char magic[2];
-    ssize_t n;
+    ssize_t n = 0;
     (void)inflateReset(&unpack->gzip);
-    enum dp_status st = look_at(unpack, from, magic, sizeof magic, &n, err);
+    enum dp_status st = skip_zeros(unpack, &at, err);
+    if (st == DP_OK)
+        st = look_at(unpack, at, magic, sizeof magic, &n, err);
     *member = n == 2 && memcmp(magic, "\x1f\x8b", 2) == 0;
-    if (st != DP_OK || *member)
+    if (st != DP_OK || (*member && at == from))
         return st;
     unpack->gzip.avail_in = 0;
-    (void)lseek(unpack->fd, 0, SEEK_END);
-    return check_padding(unpack, from, "gzip", err);
+    if (!*member)
+        return check_padding(unpack, from, "gzip", err);
+    unpack->read_at = at;
+    return lseek(unpack->fd, (off_t)at, SEEK_SET) < 0 ? broken(unpack, errno, NULL, err) : DP_OK;
 }
 
 static enum dp_status gzip_next(struct dp_unpack *unpack, struct dp_error *err)

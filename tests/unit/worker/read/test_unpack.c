@@ -240,6 +240,26 @@ static void trailing_rubbish(void **state)
     }
 }
 
+/* Files of tapes, one after the other, each padded. */
+static void zeros_between_members(void **state)
+{
+    static const size_t zeros[] = {1, 4095, 4096, 300000};
+    char *text = make_text(1000);
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++) {
+        size_t a, b;
+        char *first = pack(PACK_GZIP, text, 400, &a), *second = pack(PACK_GZIP, text + 400, 600, &b);
+        char *both = calloc(1, a + zeros[i] + b);
+        assert_non_null(both);
+        memcpy(both, first, a);
+        memcpy(both + a + zeros[i], second, b);
+        check_same(write_file("file", both, a + zeros[i] + b), text, 1000);
+        free(first);
+        free(second);
+        free(both);
+    }
+    free(text);
+}
+
 /* Zeros that pad a file are not data, as for gzip(1) and bzip2(1); one other byte after them is. */
 static void zeros_are_padding(void **state)
 {
@@ -302,6 +322,7 @@ int main(void)
         FILES_TEST(every_flipped_byte),
         FILES_TEST(trailing_rubbish),
         FILES_TEST(zeros_are_padding),
+        FILES_TEST(zeros_between_members),
         FILES_TEST(no_file),
     };
     return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
