@@ -137,10 +137,11 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     return st == DP_STOPPING ? DP_OK : st;
 }
 
-/* As many columns in most of the first lines: in some, the tabs of empty fields at the end may be cut. */
+/* As many columns in one of the first lines, and at least the integers in all: the tabs of empty fields at
+ * the end may be cut. */
 static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
 {
-    uint32_t cells = 1, lines = 0, fit = 0;
+    uint32_t cells = 1, lines = 0, fit = 0, near = 0;
     for (size_t i = 0; i <= len && lines < LOOK_LINES; i++) {
         if (i < len && bytes[i] != '\n') {
             cells += bytes[i] == '\t';
@@ -149,10 +150,11 @@ static bool begins(const struct dp_dataset_options *options, const unsigned char
         if (i == len && lines > 0) /* it may be cut */
             break;
         fit += cells == CELLS || (options->scored && cells == CELLS - 1);
+        near += cells > INTEGERS && cells <= CELLS;
         lines++;
         cells = 1;
     }
-    return 2 * fit > lines;
+    return 2 * fit > lines || (fit > 0 && near == lines);
 }
 
 const struct dp_format dp_format_criteo = {.name = "criteo",

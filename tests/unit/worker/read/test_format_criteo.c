@@ -219,8 +219,8 @@ static void the_first_line_tells_of_labels(void **state)
     formats_refused(options, INTS CATS "\n", 1, DP_DATA, "expected 40 columns");
 }
 
-/* Editors cut the tabs of empty fields at the end: the message is that of this format, where most lines have
- * all columns; else of both. */
+/* Editors cut the tabs of empty fields at the end: the message is that of this format, where a line has all
+ * columns; else of both. */
 static void trimmed_lines_are_named(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
@@ -229,6 +229,8 @@ static void trimmed_lines_are_named(void **state)
         options, "1\t" INTS "13\ta\n" GOOD GOOD, 1, DP_DATA,
         "expected 40 columns (label, 13 integers, 26 categories, separated by tabs), found 15: empty");
     formats_refused(options, GOOD GOOD "1\t" INTS "13\ta\n", 3, DP_DATA, found);
+    formats_refused(options, GOOD "1\t" INTS "13\ta\n1\t" INTS "13\ta\n1\t" INTS "13\ta\n", 2, DP_DATA,
+                    "expected 40 columns");
     formats_refused(options, "1\t" INTS "13\ta\n", 1, DP_DATA, "expected index:value, found '");
     formats_refused(options, "1\t" INTS "13\ta\n", 1, DP_DATA, found);
     formats_refused(options, "1,2,3\n4,5,6\n", 1, DP_DATA,
