@@ -212,12 +212,17 @@ static bool split_unit(struct dp_cell cell, struct dp_tabular_unit *out)
 static void see_text(struct dp_tabular_header_by *by, struct dp_cell cell)
 {
     struct dp_tabular_unit unit = {{0}, {0}, false};
-    bool is = split_unit(cell, &unit), first = by->texts == 1;
-    if (is && first)
-        by->unit = unit;
-    else if (!is || strcmp(unit.before, by->unit.before) != 0 || strcmp(unit.after, by->unit.after) != 0)
+    uint32_t k = 0;
+    if (!split_unit(cell, &unit))
         return;
-    by->unit.thousands |= unit.thousands;
+    while (k < by->kinds && k < DP_TABULAR_UNITS &&
+           (strcmp(unit.before, by->unit[k].before) != 0 || strcmp(unit.after, by->unit[k].after) != 0))
+        k++;
+    if (k < DP_TABULAR_UNITS && k == by->kinds)
+        by->unit[by->kinds++] = unit;
+    if (k == DP_TABULAR_UNITS)
+        return;
+    by->unit[k].thousands |= unit.thousands;
     by->units++;
 }
 
@@ -232,10 +237,12 @@ static void see_number(struct dp_tabular_header_by *by, struct dp_cell cell, boo
     by->rounded += x == floor(x) && (standardize ? fabs(x) >= DP_NUMBER_WHOLE_MAX : (double)(float)x != x);
 }
 
-const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i)
+const struct dp_tabular_unit *dp_tabular_header_units(const struct dp_tabular_header *header, uint32_t i,
+                                                      uint32_t *kinds)
 {
     const struct dp_tabular_header_by *by = &header->by[i];
-    return by->line > 0 && by->texts > 1 && by->units == by->texts && by->texts > by->numbers ? &by->unit
+    *kinds = by->kinds;
+    return by->line > 0 && by->texts > 1 && by->units == by->texts && by->texts > by->numbers ? by->unit
                                                                                               : NULL;
 }
 

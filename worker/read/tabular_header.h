@@ -11,6 +11,8 @@
 #include "worker/read/name_set.h"
 #include "worker/read/tabular.h"
 
+#define DP_TABULAR_UNITS 4
+
 struct dp_tabular_header {
     const struct dp_dataset_options *options;
     struct dp_schema schema; /* names and kinds */
@@ -19,11 +21,12 @@ struct dp_tabular_header {
         struct dp_shown cell;
         uint32_t numbers, texts; /* cells of the column among the first lines, without missing ones */
         uint32_t lists;          /* of the texts: those with a '|' */
-        uint32_t units;          /* of the texts: numbers with this sign or unit */
+        uint32_t units;          /* of the texts: numbers with one of these signs or units */
         struct dp_tabular_unit {
             char before[16], after[16]; /* as in "$5" and "5 km" */
             bool thousands;             /* some have commas between thousands */
-        } unit;
+        } unit[DP_TABULAR_UNITS];
+        uint32_t kinds;   /* of units */
         uint32_t rises;   /* numbers that are above the one before */
         uint32_t rounded; /* whole numbers that lose digits */
         double last;
@@ -38,9 +41,10 @@ void dp_tabular_header_clear(struct dp_tabular_header *header);
 
 /* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
 void dp_tabular_header_list(const struct dp_tabular_header *header, char *out, size_t size);
-/* The sign or unit that all of a column's first cells have, so that it became categories; NULL: there is
- * none. */
-const struct dp_tabular_unit *dp_tabular_header_unit(const struct dp_tabular_header *header, uint32_t i);
+/* The signs or units that a column's first cells have, so that it became categories: *kinds of them. NULL:
+ * some cell has none. */
+const struct dp_tabular_unit *dp_tabular_header_units(const struct dp_tabular_header *header, uint32_t i,
+                                                      uint32_t *kinds);
 /* Whether most of the first cells of a category's column look like lists ("a|b"). */
 bool dp_tabular_header_lists(const struct dp_tabular_header *header, uint32_t i);
 /* Whether each of a column's first cells is above the one before, as numbers of rows, ids and times are. */

@@ -227,9 +227,18 @@ static bool is_listed(const struct dp_tabular_header *header, const struct dp_sc
     return schema->column[i].kind == DP_COLUMN_LIST || is_list(header, schema, i);
 }
 
+/* The signs or units of numbers. Several of them in few values are more likely sizes or ranks. */
+static const struct dp_tabular_unit *units_of(const struct dp_tabular_header *header,
+                                              const struct dp_schema *schema, uint32_t i, uint32_t *kinds)
+{
+    const struct dp_tabular_unit *units = dp_tabular_header_units(header, i, kinds);
+    return *kinds == 1 || is_different(&schema->column[i]) ? units : NULL;
+}
+
 static bool is_text(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
 {
-    return (is_different(&schema->column[i]) || dp_tabular_header_unit(header, i)) &&
+    uint32_t kinds;
+    return (is_different(&schema->column[i]) || units_of(header, schema, i, &kinds)) &&
            !is_list(header, schema, i);
 }
 
@@ -275,7 +284,8 @@ static void note_category(const struct dp_tabular_header *header, const struct d
                           struct dp_understood *out)
 {
     const struct dp_schema_column *column = &schema->column[i];
-    const struct dp_tabular_unit *unit = dp_tabular_header_unit(header, i);
+    uint32_t kinds;
+    const struct dp_tabular_unit *unit = units_of(header, schema, i, &kinds);
     const struct dp_shown name = name_of(column);
     bool different = is_different(column);
     struct text text;
@@ -291,9 +301,15 @@ static void note_category(const struct dp_tabular_header *header, const struct d
     }
     put(&text, different ? "each is" : "each value of '%s' is", name.text);
     put(&text, " a number with ");
-    put_unit(&text, unit);
+    for (uint32_t k = 0; k < kinds; k++) {
+        put(&text, "%s", k ? ", or " : "");
+        put_unit(&text, &unit[k]);
+    }
     put(&text, " ('%s'), read as a category; ", header->by[i].cell.text);
-    put_remedy(&text, unit);
+    if (kinds > 1)
+        put(&text, "convert all to one unit and write plain numbers");
+    else
+        put_remedy(&text, unit);
     put(&text, ", or leave it out (--ignore %s)", name.text);
 }
 

@@ -89,6 +89,24 @@ static void a_table_in_five_lines(void **state)
     assert_int_equal(u.notes, 0);
 }
 
+/* "1st" and "2nd" in 40 rows are ranks. */
+static void several_units(void **state)
+{
+    char *text;
+    size_t len;
+    FILE *file = begin(&text, &len, "y,price,rank");
+    for (int i = 0; i < 40; i++)
+        (void)fprintf(file, "%d,%s%d%s,%s\n", i % 2, i % 3 ? "" : "$", i, i % 3 ? " EUR" : "",
+                      i % 2 ? "1st" : "2nd");
+    struct dp_dataset_options options = options_of();
+    options.path = written(file, &text);
+    const struct dp_understood u = understood(&options);
+    noted(&u,
+          "40 of 40 values of 'price' are different: each is a number with '$' before it, or ' EUR' after "
+          "it ('$0'), read as a category; convert all to one unit and write plain numbers, or leave");
+    assert_int_equal(u.notes, 1);
+}
+
 /* Categories that occur once each, and numbers that are read as categories by their sign. */
 static void columns_that_teach_nothing(void **state)
 {
@@ -243,6 +261,7 @@ int main(void)
         FILES_TEST(a_table_in_five_lines), FILES_TEST(columns_that_teach_nothing),
         FILES_TEST(units_and_texts),       FILES_TEST(long_lists_are_cut),
         FILES_TEST(labels_of_all_kinds),   FILES_TEST(digits_are_lost),
+        FILES_TEST(several_units),
     };
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
 }
