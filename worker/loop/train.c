@@ -119,23 +119,6 @@ static void tell_understood(struct training *t)
         dp_log(DP_LOG_WARN, "%s", t->understood.note[i]);
 }
 
-/* Of one label nothing can be learned. */
-static void find_one_label(struct training *t)
-{
-    const struct dp_schema *schema = dp_dataset_schema(t->train);
-    char *out = t->constant.label;
-    float label = 0;
-    if (!dp_baseline_one_label(t->train, &label))
-        return;
-    if (t->job->model.labels == DP_LABELS_ANY)
-        (void)snprintf(out, sizeof t->constant.label, "%g", (double)label);
-    else if (schema->classes > 0)
-        (void)snprintf(out, sizeof t->constant.label, "'%.40s'", schema->class_text[(uint32_t)label]);
-    else
-        (void)snprintf(out, sizeof t->constant.label, "%g%s", (double)label + schema->label_base,
-                       t->job->model.labels == DP_LABELS_BINARY && label == 0 ? " (or -1)" : "");
-}
-
 /* Worker 0: the metrics of the best constant, with which the report compares those of the training. */
 static enum dp_status find_constant(struct training *t, struct dp_error *err)
 {
@@ -145,7 +128,7 @@ static enum dp_status find_constant(struct training *t, struct dp_error *err)
     const struct dp_dataset *evaluated = test ? test : valid ? valid : t->train;
     if (t->job->worker != 0)
         return DP_OK;
-    find_one_label(t);
+    (void)dp_baseline_one_label(t->train, t->job->model.labels, t->constant.label, sizeof t->constant.label);
     t->constant.set = test ? "test" : valid ? "validation" : "training";
     enum dp_status st = dp_baseline_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
     t->constant.known = st == DP_OK && isfinite(t->constant.figures.loss);

@@ -206,17 +206,12 @@ enum dp_status dp_label_see(struct dp_label_texts *texts, enum dp_labels kind, s
                    kind == DP_LABELS_BINARY ? " (mlp:... takes several classes)" : "");
 }
 
-enum dp_status dp_label_name(struct dp_label_texts *texts, enum dp_labels kind, struct dp_schema *schema,
-                             struct dp_error *err)
+void dp_label_name(struct dp_label_texts *texts, struct dp_schema *schema)
 {
-    if (kind == DP_LABELS_BINARY && texts->count == 1)
-        return dp_fail(err, DP_DATA, "every label is '%s': expected two classes",
-                       dp_cell_show(dp_cell_of(texts->text[0])).text);
     schema->class_text = texts->text;
     schema->classes = texts->count;
     free(texts->line);
     *texts = (struct dp_label_texts){0};
-    return DP_OK;
 }
 
 void dp_label_texts_clear(struct dp_label_texts *texts)

@@ -35,9 +35,8 @@ struct dp_label_texts {
 /* line: the label's; max: the largest number of texts, for the message: 2, or the model's classes. */
 enum dp_status dp_label_see(struct dp_label_texts *texts, enum dp_labels kind, struct dp_cell cell,
                             uint64_t line, uint32_t max, struct dp_error *err);
-/* Moves the texts to a schema; of two classes there must be both. */
-enum dp_status dp_label_name(struct dp_label_texts *texts, enum dp_labels kind, struct dp_schema *schema,
-                             struct dp_error *err);
+/* Moves the texts to a schema. */
+void dp_label_name(struct dp_label_texts *texts, struct dp_schema *schema);
 void dp_label_texts_clear(struct dp_label_texts *texts); /* accepts {0} */
 enum dp_status dp_label_find(const struct dp_schema *schema, enum dp_labels kind, struct dp_cell cell,
                              float *out, struct dp_error *err);

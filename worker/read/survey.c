@@ -157,7 +157,8 @@ static enum dp_status end_labels(struct survey *survey, struct dp_error *err)
                        "labels are texts such as '%s', which have no base: leave --label-base "
                        "(data.label_base) out",
                        dp_cell_show(dp_cell_of(survey->texts.text[0])).text);
-    return dp_label_name(&survey->texts, o->labels, survey->schema, err);
+    dp_label_name(&survey->texts, survey->schema);
+    return DP_OK;
 }
 
 static void end_columns(struct survey *survey)

@@ -1,6 +1,7 @@
 #include "worker/score/baseline.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define BATCHES_MAX 512u
@@ -111,13 +112,23 @@ enum dp_status dp_baseline_figures(const struct dp_model *model, const struct dp
     return st;
 }
 
-bool dp_baseline_one_label(const struct dp_dataset *train, float *label)
+bool dp_baseline_one_label(const struct dp_dataset *train, enum dp_labels kind, char *text, size_t size)
 {
-    float other;
-    if (dp_dataset_examples(train) < 2 || !dp_dataset_label(train, 0, label))
+    const struct dp_schema *schema = dp_dataset_schema(train);
+    float label, other;
+    text[0] = '\0';
+    if (dp_dataset_examples(train) == 0 || !dp_dataset_label(train, 0, &label))
         return false;
     for (uint64_t i = 1; i < dp_dataset_examples(train); i++)
-        if (!dp_dataset_label(train, i, &other) || other != *label)
+        if (!dp_dataset_label(train, i, &other) || other != label)
             return false;
+    if (kind == DP_LABELS_ANY)
+        (void)snprintf(text, size, "%g", (double)label);
+    else if (schema->classes > 0)
+        (void)snprintf(text, size, "'%s'",
+                       dp_cell_show(dp_cell_of(schema->class_text[(uint32_t)label])).text);
+    else
+        (void)snprintf(text, size, "%g%s", (double)label + schema->label_base,
+                       kind == DP_LABELS_BINARY && label == 0 ? " (or -1)" : "");
     return true;
 }

@@ -21,7 +21,8 @@ enum dp_status dp_baseline_figures(const struct dp_model *model, const struct dp
                                    const struct dp_dataset *evaluated, struct dp_figures *out,
                                    struct dp_error *err);
 
-/* Whether all labels of a training set are the same; *label: as in batches. False when labels are drawn. */
-bool dp_baseline_one_label(const struct dp_dataset *train, float *label);
+/* Whether all labels of a training set are the same; text: that label, for people, or "". False when labels
+ * are drawn. */
+bool dp_baseline_one_label(const struct dp_dataset *train, enum dp_labels kind, char *text, size_t size);
 
 #endif

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/config/holdout_spec.h"
 #include "worker/context/defaults.h"
+#include "worker/score/baseline.h"
 #include "worker/score/ranking.h"
 
 #include <inttypes.h>
@@ -141,6 +142,22 @@ static enum dp_status check_weights(const struct dp_job *job, struct dp_error *e
     return DP_OK;
 }
 
+/* A further file may have one class: the weights know the others. */
+static enum dp_status check_classes(const struct dp_job *job, const struct dp_dataset *train,
+                                    struct dp_error *err)
+{
+    char label[64];
+    const struct dp_cluster_data *data = &job->cluster->data;
+    if (data->by_columns || job->model.labels == DP_LABELS_ANY ||
+        !dp_baseline_one_label(train, job->model.labels, label, sizeof label))
+        return DP_OK;
+    return dp_fail(err, DP_DATA,
+                   "%s: every label of %" PRIu64
+                   " examples is %s: expected two classes. Is the file cut, sorted by label, or is another "
+                   "column the label?",
+                   data->train, dp_dataset_examples(train), label);
+}
+
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
                              struct dp_error *err)
 {
@@ -170,6 +187,8 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
         st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
+    if (st == DP_OK)
+        st = check_classes(job, out->train, err);
     if (st != DP_OK)
         return st;
     bool given = settled->batch > 0;

@@ -90,8 +90,6 @@ static void refused_labels(void **state)
                     "label 'good' is one more than the 2 that two classes have, after 'bad' in line 2, "
                     "'gooood' in line 5 (");
     formats_refused(two, "y,a\nno,1\nNA,2\n", 3, DP_DATA, "column 'y': expected a label, found 'NA'");
-    formats_refused(two, "y,a\nx,1\nx,2\n", 0, DP_DATA, "every label is 'x': expected two classes");
-    formats_refused(two, "y,a\nYes,1\nyes,2\n", 0, DP_DATA, "every label is 'yes': expected two classes");
     formats_refused(two, "y,a\n1,1\n3,2\n", 3, DP_DATA, "label 3: expected 0 or 1");
     formats_refused(three, "y,a\na,1\nb,2\nc,3\nd,4\n", 5, DP_DATA,
                     "label 'd' is one more than the 3 classes of the model, after 'a' in line 2, 'b' in line "

@@ -112,20 +112,23 @@ static void of_labels_that_are_drawn(void **state)
 static void one_label_is_seen(void **state)
 {
     static const struct {
-        const char *model, *text;
-        bool one;
-    } files[] = {{"logistic", "1 1:1\n1 2:1\n", true},
-                 {"logistic", "1 1:1\n0 2:1\n", false},
-                 {"mlp:2-3", "2 1:1\n2 2:1\n2 1:1\n", true},
-                 {"mlp:2-3", "2 1:1\n2 2:1\n1 1:1\n", false},
-                 {"mlp:2-1,loss=squared", "2.5 1:1\n2.5 2:1\n", true},
-                 {"mf:4", "0 1\n1 2\n", false}};
+        const char *model, *text, *one;
+    } files[] = {{"logistic", "1 1:1\n1 2:1\n", "1"},
+                 {"logistic", "0 1:1\n0 2:1\n", "0 (or -1)"},
+                 {"logistic", "1 1:1\n", "1"},
+                 {"logistic", "1 1:1\n0 2:1\n", ""},
+                 {"mlp:2-3", "2 1:1\n2 2:1\n2 1:1\n", "2"},
+                 {"mlp:2-3", "2 1:1\n2 2:1\n1 1:1\n", ""},
+                 {"mlp:2-1,loss=squared", "2.5 1:1\n2.5 2:1\n", "2.5"},
+                 {"mf:4", "0 1\n1 2\n", ""}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct dp_model model;
-        float label;
+        char label[64];
         assert_int_equal(dp_model_open(files[i].model, &model, NULL), DP_OK);
         struct dp_dataset *data = opened(&model, "train", files[i].text, 0, NULL);
-        assert_int_equal(dp_baseline_one_label(data, &label), files[i].one);
+        assert_int_equal(dp_baseline_one_label(data, model.labels, label, sizeof label),
+                         files[i].one[0] != 0);
+        assert_string_equal(label, files[i].one);
         dp_dataset_close(&data);
         dp_model_close(&model);
     }
