@@ -150,10 +150,13 @@ static const struct dp_option options[] = {
      "balanced: each class has the same weight in all; or 'yes=5,no=1'\nMultiplies the losses of training "
      "examples; metrics of test sets have no weights"},
     {"--new-columns", "refuse|ignore", "data.new_columns",
-     "CSV, of a further training file, test and validation files: columns that the first training file "
-     "lacks; default refuse"},
+     "CSV, of a further training file, test and validation files of this run: columns that the first "
+     "training "
+     "file lacks; default refuse, in each run"},
     {"--missing-columns", "refuse|empty", "data.missing_columns",
-     "CSV: columns of the first training file that a further file lacks; empty: empty cells; default refuse"},
+     "CSV: columns of the first training file that a further file lacks; empty: empty cells; default refuse, "
+     "in each "
+     "run"},
     {"--hash-bits", "N", "data.hash_bits", "CSV, Criteo: hash categories to this many bits; default 63"},
     {"--top-k", "K", "training.top_k", "pairs: report recall@K and NDCG@K among all items; default 20"},
     {"--negatives", "N", "data.negatives",

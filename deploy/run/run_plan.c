@@ -185,10 +185,11 @@ static enum dp_status begin_resumed(struct dp_run_plan *plan, struct dp_error *e
     return st;
 }
 
-/* Files of the earlier run that belong to one that a flag replaces. */
+/* Files of the earlier run that belong to one that a flag replaces, and what it accepted in its own files. */
 static void forget_replaced(const struct dp_run_plan *plan)
 {
     struct dp_cluster_data *data = &plan->cluster->data;
+    data->new_columns = data->missing_columns = DP_UNMATCHED_REFUSE;
     if (dp_run_plan_flag(plan, "--train"))
         data->train_labels[0] = '\0';
     if (dp_run_plan_flag(plan, "--test") || dp_run_plan_flag(plan, "--holdout"))
@@ -410,18 +411,27 @@ static enum dp_status set_cache(struct dp_run_plan *plan, struct dp_error *err)
     return st;
 }
 
+/* The earlier run's files stay, should this run be refused: with two names a file, one is free. */
 static enum dp_status plan_spools(struct dp_run_plan *plan, struct dp_spools *spools, struct dp_error *err)
 {
     struct dp_cluster_data *data = &plan->cluster->data;
+    struct dp_cluster *earlier = NULL;
+    struct dp_error unheard = {0}; /* it is read again */
+    char used[24];
     enum dp_status st = DP_OK;
     uint32_t tag = 2166136261u; /* a cache may be that of several directories; FNV-1a */
     for (const char *at = plan->folder.path; *at; at++)
         tag = (tag ^ (unsigned char)*at) * 16777619u;
+    (void)snprintf(used, sizeof used, "-%08" PRIx32 ".spool", tag);
+    if (dp_folder_has_run(&plan->was))
+        (void)dp_cluster_read(plan->was.conf, &earlier, &unheard);
     for (size_t i = 0; st == DP_OK && i < DP_RUN_FILES; i++) {
         const char *flag;
         char *path = dp_run_state_file(data, i, &flag);
-        st = dp_spool_plan(spools, flag, path, data->cache, tag, err);
+        bool taken = earlier && strstr(dp_run_state_file(&earlier->data, i, &flag), used);
+        st = dp_spool_plan(spools, flag, path, data->cache, tag ^ taken, err);
     }
+    dp_cluster_free(&earlier);
     return st;
 }
 

@@ -50,9 +50,9 @@ static const struct dp_option options[] = {
      "where the worker computes: cpu, cuda:N (that GPU; cuda:each: the first) or auto (the first GPU where "
      "there is one); default: that of the training"},
     {"--new-columns", "refuse|ignore", "data.new_columns",
-     "CSV: columns that the training file lacks; default: as in the training"},
+     "CSV: columns that the training file lacks; default refuse"},
     {"--missing-columns", "refuse|empty", "data.missing_columns",
-     "CSV: columns of the training file that FILE lacks; empty: empty cells; default: as in the training"},
+     "CSV: columns of the training file that FILE lacks; empty: empty cells; default refuse"},
     {"--precision", "KIND", "training.precision",
      "precision of a GPU's matrix products: f32, tf32 or bf16; default: that of the training"},
 };
@@ -215,8 +215,11 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->served.cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", p->served.folder.path,
                      p->served.cluster->model, flag(p, "--model"));
-    if (st == DP_OK)
+    if (st == DP_OK) { /* accepted for the training's own files only */
+        struct dp_cluster_data *data = &p->served.cluster->data;
+        data->new_columns = data->missing_columns = DP_UNMATCHED_REFUSE;
         st = dp_options_apply(&command, p->values, p->served.cluster, err);
+    }
     const struct dp_options_given given = {&command, p->values, false};
     const struct dp_setting_names names = dp_options_names(&given);
     if (st == DP_OK)

@@ -37,7 +37,8 @@ enum dp_status dp_lines_finish(struct dp_lines *lines, struct dp_error *err);
 enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_lines_sink sink,
                            struct dp_error *err);
 
-/* The text, cut to 40 bytes of complete characters (and "..."); a tab is "\t", another control character '?'. */
+/* The text, cut to 40 bytes of complete characters (and "..."); a tab is "\t", another control character is
+ * '?'. */
 void dp_lines_show(const char *at, const char *end, char out[44]);
 /* "expected WHAT, found 'TEXT'", the text as dp_lines_show has it. */
 enum dp_status dp_lines_unexpected(const char *what, const char *at, const char *end, struct dp_error *err);

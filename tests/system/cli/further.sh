@@ -45,6 +45,7 @@ keeps() {
     scores "$to" "$file"
     mv "$dir/scores" "$dir/scores.before"
     train "$to" --continue --epochs 1 --rate 1e-30 "$@"
+    cp "$dir/err" "$dir/err.trained"
     scores "$to" "$file"
     cmp -s "$dir/scores" "$dir/scores.before" || fail "other scores after a training of rate 1e-30: $to $*"
 }
@@ -130,10 +131,16 @@ cmp -s "$dir/scores" "$dir/scores.kept" || fail "other scores after runs that we
 
 # Accepted: what the schema has already, columns that the user gives up, only new categories, numbers as categories.
 keeps "$L" "$dir/probe.csv" --train <(day 3 20 late,size,a,b,d) --standardize yes --scale 1 --hash-bits 63 \
-    --categories size,shop --new-columns ignore --missing-columns empty
-keeps "$L" "$dir/probe.csv" --train <(day 3 20 $all | sed 's/^shop\([0-9]\)_/1\1/') --test <(day 4 20 late,d,size,a,b)
-expect 0 "" "$downpour" predict --from "$L" --data <(day 4 20 d,size,a,b)
-expect 2 "(--new-columns ignore" "$downpour" predict --from "$L" --data <(day 4 20 d,size,a,b) --new-columns refuse
+    --categories size,shop --new-columns ignore --missing-columns empty --test <(day 4 20 late,d,size,a,b)
+grep -qF "left out, as the model has no such column: 'd'" "$dir/err.trained" || fail "what was left out is not listed"
+grep -qF "taken as empty, as the file has no such column: 'shop', 'c'" "$dir/err.trained" || fail "what was empty is not listed"
+# For that run only.
+refused "(--missing-columns empty" "$L" --train <(day 3 20 late,size,a,b)
+refused "(--new-columns ignore" "$L" # that run's file, which a refused one has not replaced
+keeps "$L" "$dir/probe.csv" --train <(day 3 20 $all | sed 's/^shop\([0-9]\)_/1\1/') --test <(day 4 20 $all)
+refused "(--missing-columns empty" "$L" --test <(day 4 20 late,size,a,b)
+expect 0 "" "$downpour" predict --from "$L" --data <(day 4 20 d,size,a,b) --new-columns ignore --missing-columns empty
+expect 2 "(--new-columns ignore" "$downpour" predict --from "$L" --data <(day 4 20 d,size,a,b) --missing-columns empty
 cmp -s "$L/current/columns.csv" "$dir/columns.kept" || fail "another schema after further runs"
 # --fresh reads the file for itself again.
 train "$L" --fresh --model logistic --train "$dir/all2.csv" --label late --epochs 1

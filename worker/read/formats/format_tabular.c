@@ -16,6 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "'a', 'b', ...": as many as there is room for. */
+struct name_list {
+    char text[120];
+    bool cut;
+};
+
 struct tabular {
     const struct dp_dataset_options *options;
     const struct dp_schema *schema; /* of the training file */
@@ -32,18 +38,13 @@ struct tabular {
     struct dp_cell *list; /* [columns]: cells of a record, by place */
     uint32_t fields;      /* categories in an example */
     struct dp_columns rows;
-    bool labelled, identified;      /* its examples have labels, and ids that are kept */
-    uint64_t ids_max, id_bytes_max; /* for which there is memory */
-    struct dp_name_set *naming;     /* the records are looked at for this only */
+    bool labelled, identified;          /* its examples have labels, and ids that are kept */
+    uint64_t ids_max, id_bytes_max;     /* for which there is memory */
+    struct name_list left_out, lacking; /* columns that only this file has, and that it lacks */
+    struct dp_name_set *naming;         /* the records are looked at for this only */
     /* Of the numbers, by place: */
     uint64_t *salt;
     double *mean, *deviation;
-};
-
-/* "'a', 'b', ...": as many as there is room for. */
-struct name_list {
-    char text[120];
-    bool cut;
 };
 
 static void list_name(struct name_list *list, struct dp_cell name)
@@ -81,16 +82,18 @@ static enum dp_status match_cells(struct tabular *tabular, const struct dp_tabul
         uint32_t column = tabular->column_of[i] = dp_tabular_place(&tabular->names, name);
         if (column != UINT32_MAX && seen[column])
             return dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
-        if (column != UINT32_MAX)
+        if (column != UINT32_MAX) {
             seen[column] = true;
-        else if (!tabular->options->new_ignored && !is_named(tabular->options->ignore, name))
+            continue;
+        }
+        list_name(&tabular->left_out, name);
+        if (!tabular->options->new_ignored && !is_named(tabular->options->ignore, name))
             list_name(extra, name);
     }
     return DP_OK;
 }
 
-static enum dp_status find_missing(struct tabular *tabular, const bool *seen, struct name_list *lacking,
-                                   struct dp_error *err)
+static enum dp_status find_missing(struct tabular *tabular, const bool *seen, struct dp_error *err)
 {
     const struct dp_schema *schema = tabular->schema;
     for (uint32_t i = 0; i < schema->columns; i++) {
@@ -112,8 +115,7 @@ static enum dp_status find_missing(struct tabular *tabular, const bool *seen, st
                 "rows alike), or train with --fresh or in another --dir",
                 dp_cell_show(name).text);
         tabular->missing[tabular->missing_count++] = i;
-        if (!tabular->options->missing_empty)
-            list_name(lacking, name);
+        list_name(&tabular->lacking, name);
     }
     return DP_OK;
 }
@@ -121,7 +123,7 @@ static enum dp_status find_missing(struct tabular *tabular, const bool *seen, st
 static enum dp_status match_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
     struct tabular *tabular = self;
-    struct name_list extra = {.cut = false}, lacking = {.cut = false};
+    struct name_list extra = {.cut = false};
     tabular->cells = record->count;
     tabular->column_of = calloc(tabular->cells, sizeof *tabular->column_of);
     tabular->missing = calloc(tabular->schema->columns, sizeof *tabular->missing);
@@ -130,17 +132,18 @@ static enum dp_status match_names(void *self, const struct dp_tabular_record *re
                             ? match_cells(tabular, record, seen, &extra, err)
                             : dp_fail(err, DP_NOMEM, "no memory for %zu columns", tabular->cells);
     if (st == DP_OK)
-        st = find_missing(tabular, seen, &lacking, err);
+        st = find_missing(tabular, seen, err);
     free(seen);
-    if (st != DP_OK || !(extra.text[0] || lacking.text[0]))
+    const char *lacking = tabular->options->missing_empty ? "" : tabular->lacking.text;
+    if (st != DP_OK || !(extra.text[0] || lacking[0]))
         return st;
-    return dp_fail(
-        err, DP_DATA, "%s%s%s%s%s%s%s", lacking.text[0] ? "columns of the training file are missing: " : "",
-        lacking.text,
-        lacking.text[0] ? " (--missing-columns empty, data.missing_columns, takes them as empty cells)" : "",
-        lacking.text[0] && extra.text[0] ? "; " : "",
-        extra.text[0] ? "columns are not in the training file: " : "", extra.text,
-        extra.text[0] ? " (--new-columns ignore, data.new_columns, leaves them out)" : "");
+    return dp_fail(err, DP_DATA, "%s%s%s%s%s%s%s",
+                   lacking[0] ? "columns of the training file are missing: " : "", lacking,
+                   lacking[0] ? " (--missing-columns empty, data.missing_columns, takes them as empty cells)"
+                              : "",
+                   lacking[0] && extra.text[0] ? "; " : "",
+                   extra.text[0] ? "columns are not in the training file: " : "", extra.text,
+                   extra.text[0] ? " (--new-columns ignore, data.new_columns, leaves them out)" : "");
 }
 
 /* NA is a text as others are; one of --missing is an empty cell. */
@@ -526,13 +529,40 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     return st;
 }
 
+static enum dp_status stop_at_names(void *self, const struct dp_tabular_record *record, struct dp_error *err)
+{
+    enum dp_status st = match_names(self, record, err);
+    return st == DP_OK ? dp_fail(err, DP_STOPPING, "enough") : st;
+}
+
+static void add_line(struct dp_understood *out, const char *what, const struct name_list *names)
+{
+    if (names->text[0])
+        (void)snprintf(out->line[out->lines++], sizeof out->line[0], "%s: %s", what, names->text);
+}
+
+/* The kinds are the training file's: what is new are columns that only one of the two has. */
+static void understood_further(const struct dp_dataset_options *options, const struct dp_schema *schema,
+                               struct dp_understood *out)
+{
+    struct tabular tabular = {.options = options, .schema = schema};
+    struct dp_error unheard = {0}; /* it was read before */
+    if (plan_cells(&tabular, &unheard) == DP_OK)
+        (void)dp_tabular_read(options, options->path, (struct dp_tabular_sink){stop_at_names, NULL, &tabular},
+                              &unheard);
+    add_line(out, "left out, as the model has no such column", &tabular.left_out);
+    add_line(out, "taken as empty, as the file has no such column", &tabular.lacking);
+    tabular_clear(&tabular);
+}
+
 /* The header is not kept with the content: its first lines are looked at again. */
 static void understood(const struct dp_dataset_options *options, const struct dp_content *content,
                        const struct dp_schema *schema, struct dp_understood *out)
 {
-    (void)content, (void)schema;
-    if (options->columns_path) /* the kinds are another file's */
+    if (options->columns_path) {
+        understood_further(options, schema, out);
         return;
+    }
     struct dp_tabular_header header = {0};
     struct dp_error unheard = {0}; /* it was read before */
     if (dp_tabular_header_look(options, options->path, &header, &unheard) == DP_OK &&
