@@ -35,18 +35,30 @@ static bool is_stream(const char *name, const char *value)
 
 enum dp_status dp_dry_run_begin(struct dp_dry_run *dry, const char **values, struct dp_error *err)
 {
-    static const char *const further[] = {"--resume", "--continue", "--from", "--replace-store", "--discard"},
-                             *const dropped[] = {"--report",          "--cache", "--fresh",
-                                                 "--sample-every",    "--score", "--score labels",
-                                                 "--score negatives", "--port"};
+    static const char *const further[][2] = {
+        {"--resume", "the run's data and settings are settled, and 'downpour status' shows how far it is"},
+        {"--from", "no store is restored for a trial"},
+        {"--replace-store", "it changes no store"},
+        {"--discard", "it changes no store"}};
+    static const char *const dropped[] = {"--report",       "--cache",           "--fresh",
+                                          "--continue",     "--sample-every",    "--score",
+                                          "--score labels", "--score negatives", "--port"};
     for (size_t i = 0; i < sizeof further / sizeof further[0]; i++)
-        if (*value_of(values, further[i]))
-            return dp_fail(err, DP_ARGUMENT, "--dry-run tries a new training: omit %s", further[i]);
+        if (*value_of(values, further[i][0]))
+            return dp_fail(err, DP_ARGUMENT,
+                           "--dry-run tries a training that begins, or --continue: omit %s (%s)",
+                           further[i][0], further[i][1]);
     for (size_t i = 0; i < dp_run_command.count; i++)
         if (dp_run_command.options[i].name && is_stream(dp_run_command.options[i].name, values[i]))
-            return dp_fail(err, DP_ARGUMENT,
-                           "--dry-run reads %s, and '%s' can be read only once: name a file",
-                           dp_run_command.options[i].name, values[i]);
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "--dry-run reads %s to its end, and a pipe ('%s') can be read only once, so nothing "
+                "would be left for the training: name a file",
+                dp_run_command.options[i].name, values[i]);
+    const char *dir = *value_of(values, "--dir");
+    if (*value_of(values, "--continue") && *value_of(values, "--fresh"))
+        return dp_fail(err, DP_ARGUMENT, "--continue and --fresh: give one of them");
+    dry->earlier = !*value_of(values, "--continue") ? NULL : dir ? dir : DP_RUN_DIR;
     for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++)
         *value_of(values, dropped[i]) = NULL;
     enum dp_status st = dp_scratch_make(dry->dir, err);

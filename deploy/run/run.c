@@ -672,7 +672,9 @@ static enum dp_status settle_streams(struct cli_run *run, struct dp_error *err)
     fprintf(
         plan->notes,
         "Dry run: a trial of some seconds in a directory that is removed at its end. No other is changed.\n");
-    return dp_dry_run_begin(&run->dry, plan->values, err);
+    enum dp_status st = dp_dry_run_begin(&run->dry, plan->values, err);
+    plan->trial_of = run->dry.earlier;
+    return st;
 }
 
 static enum dp_status print_config(const struct cli_run *run)

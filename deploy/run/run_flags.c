@@ -222,7 +222,9 @@ static const struct dp_option options[] = {
      "print one line of JSON to standard output at the end, after a failure too; all else goes to standard "
      "error"},
     {"--dry-run", NULL, NULL,
-     "say what was understood, sizes, and about how long it takes, by a trial of some seconds in TMPDIR; DIR "
+     "say what was understood, sizes, and about how long it takes, by a trial of some seconds in TMPDIR; "
+     "with "
+     "--continue by the schema of the run there, with new weights; DIR "
      "is not changed"},
     {"--config", "FILE", NULL,
      "flags from a file (epochs = 20; rate = 0.01;), which the command line overrides"},

@@ -3,6 +3,7 @@
 #include "common/config/consistency.h"
 #include "common/vocab/vocab.h"
 #include "deploy/cli/file_copy.h"
+#include "deploy/run/diverged.h"
 #include "deploy/run/ports.h"
 #include "deploy/run/run_from.h"
 #include "deploy/run/run_second.h"
@@ -87,7 +88,7 @@ static enum dp_status settle_file(const char *name, bool given, char *path, stru
 
 static const char *dir_of(const struct dp_run_plan *plan)
 {
-    return dp_run_plan_flag(plan, "--dir") ? dp_run_plan_flag(plan, "--dir") : "downpour-run";
+    return dp_run_plan_flag(plan, "--dir") ? dp_run_plan_flag(plan, "--dir") : DP_RUN_DIR;
 }
 
 static bool has_conf(const struct dp_run_plan *plan)
@@ -128,8 +129,9 @@ static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_erro
 {
     struct dp_model model;
     char conf[DP_PATH_MAX + 32];
-    (void)snprintf(conf, sizeof conf, "%s/cluster.conf", dir_of(plan));
-    enum dp_status st = dp_run_shape(plan->cluster, conf, dp_run_plan_flag(plan, "--continue") != NULL, err);
+    (void)snprintf(conf, sizeof conf, "%s/cluster.conf", plan->trial_of ? plan->trial_of : dir_of(plan));
+    bool continues = plan->trial_of || dp_run_plan_flag(plan, "--continue");
+    enum dp_status st = dp_run_shape(plan->cluster, conf, continues, err);
     if (st != DP_OK)
         return st;
     st = dp_model_open(plan->cluster->model, &model, err);
@@ -215,6 +217,30 @@ static enum dp_status begin_continued(struct dp_run_plan *plan, struct dp_error 
     return st;
 }
 
+/* --dry-run --continue: the settings and the schema of the run that is there, and new weights. */
+static enum dp_status begin_trial(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_folder there = {.lock = -1};
+    enum dp_status st = dp_folder_open_to_read(plan->trial_of, &there, err);
+    if (st == DP_OK && !dp_folder_has_run(&there))
+        st = dp_fail(err, DP_NOT_FOUND, NO_EARLIER_RUN, there.path);
+    if (st == DP_OK)
+        st = dp_cluster_read(there.conf, &plan->earlier, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(there.conf, &plan->cluster, err);
+    if (st == DP_OK)
+        st = dp_diverged_check(&there, plan->earlier, err);
+    dp_folder_close(&there);
+    if (st != DP_OK)
+        return st;
+    forget_replaced(plan);
+    plan->cluster->training.run = 1;
+    plan->cluster->training.first_epoch = 0;
+    fprintf(plan->notes, "The trial has new weights; its files are read as run %" PRIu32 " in %s did.\n",
+            plan->earlier->training.run, plan->trial_of);
+    return DP_OK;
+}
+
 static bool names_settings(const struct dp_run_plan *plan)
 {
     return dp_run_plan_flag(plan, "--cluster") || dp_run_plan_flag(plan, "--model") ||
@@ -237,6 +263,8 @@ static enum dp_status begin_again(struct dp_run_plan *plan, struct dp_error *err
 
 static enum dp_status begin(struct dp_run_plan *plan, struct dp_error *err)
 {
+    if (plan->trial_of)
+        return begin_trial(plan, err);
     if (dp_run_plan_flag(plan, "--from")) {
         enum dp_status st = dp_run_from_begin(plan, err);
         if (st == DP_OK && !plan->resumes)
@@ -447,6 +475,12 @@ static enum dp_status set_places(struct dp_run_plan *plan, struct dp_error *err)
     return st;
 }
 
+/* Whether its files are read by an earlier run's schema. */
+static bool follows(const struct dp_run_plan *plan)
+{
+    return plan->continues || plan->trial_of;
+}
+
 /* The schema of the weights that are trained on: this run's files are read by it. */
 static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_error *err)
 {
@@ -456,7 +490,8 @@ static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_err
     bool restores = plan->from.number > 0;
     bool there = restores ? plan->from.manifest.side[DP_SIDE_COLUMNS].name != NULL
                           : earlier->columns[0] && access(earlier->columns, F_OK) == 0;
-    bool trained = c->training.first_epoch > 0 || dp_run_place(&plan->was, plan->earlier).known;
+    bool trained =
+        plan->trial_of || c->training.first_epoch > 0 || dp_run_place(&plan->was, plan->earlier).known;
     if (there && !restores) {
         enum dp_status st = dp_schema_read_file(earlier->columns, &schema, err);
         dp_schema_clear(&schema);
@@ -557,6 +592,9 @@ static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *
                                      .replaces = gives_up_stores(plan)};
     if (dp_run_plan_flag(plan, "--from"))
         return dp_run_from_settle(plan, err);
+    if (plan->trial_of && strcmp(plan->earlier->model, plan->cluster->model) != 0)
+        return dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", plan->trial_of,
+                       plan->earlier->model, plan->cluster->model);
     if (dp_run_plan_flag(plan, "--discard") && (!plan->resumes || dp_run_plan_flag(plan, "--replace-store")))
         return dp_fail(err, DP_ARGUMENT, "--discard goes with --resume, and without --replace-store");
     if (plan->resumes)
@@ -629,11 +667,11 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
     /* Behind all that can refuse the run. */
     if (st == DP_OK)
         st = settle_earlier(plan, err);
-    if (st == DP_OK && plan->continues)
+    if (st == DP_OK && follows(plan))
         st = take_columns(plan, err);
     if (st == DP_OK)
         st = make_folder(plan, err);
-    if (st == DP_OK && plan->continues)
+    if (st == DP_OK && follows(plan))
         st = copy_side(plan, DP_SIDE_COLUMNS, err);
     if (st == DP_OK)
         st = dp_spool_fill(&spools, plan->notes, err);
@@ -645,7 +683,7 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
         st = dp_run_from_restore(plan, err);
     if (st == DP_OK && plan->continues)
         st = copy_names(plan, err);
-    if (st == DP_OK && plan->continues)
+    if (st == DP_OK && follows(plan))
         st = copy_side(plan, DP_SIDE_INTERACTIONS, err);
     return st == DP_OK ? write_conf(plan, err) : st;
 }

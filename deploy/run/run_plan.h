@@ -16,6 +16,7 @@
 
 struct dp_run_plan {
     const char *values[DP_RUN_FLAGS];
+    const char *trial_of; /* --dry-run --continue: the directory of the run whose schema is used; else NULL */
     struct dp_cluster *cluster;
     struct dp_folder folder;      /* this run's; it holds the lock */
     struct dp_folder was;         /* of the directory's current run, which may be the same, or none */

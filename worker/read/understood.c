@@ -390,9 +390,8 @@ static void note_left_out(const struct dp_tabular_header *header, const struct d
     put_names(&text, ",", header, schema, is);
 }
 
-void dp_understood_columns(const struct dp_tabular_header *header, const struct dp_schema *schema,
-                           const struct dp_content *content, const struct dp_dataset_options *options,
-                           struct dp_understood *out)
+void dp_understood_lines(const struct dp_schema *schema, const struct dp_content *content,
+                         const struct dp_dataset_options *options, struct dp_understood *out)
 {
     static const struct {
         enum dp_column_kind kind;
@@ -412,6 +411,14 @@ void dp_understood_columns(const struct dp_tabular_header *header, const struct 
     }
     text = new_line(out);
     put_label(&text, schema, content, options);
+}
+
+void dp_understood_columns(const struct dp_tabular_header *header, const struct dp_schema *schema,
+                           const struct dp_content *content, const struct dp_dataset_options *options,
+                           struct dp_understood *out)
+{
+    struct text text;
+    dp_understood_lines(schema, content, options, out);
     if (new_note(out, &text)) {
         dp_tabular_header_doubt(header, options->path, text.at, text.size);
         out->notes -= text.at[0] == '\0';

@@ -11,7 +11,7 @@
 #ifndef DP_READ_UNDERSTOOD_H
 #define DP_READ_UNDERSTOOD_H
 
-#define DP_UNDERSTOOD_LINES 7   /* with lists, ignored columns and weights */
+#define DP_UNDERSTOOD_LINES 9   /* with lists, ignored columns, weights, and what a further file lacks */
 #define DP_UNDERSTOOD_WIDTH 200 /* bytes */
 #define DP_UNDERSTOOD_NOTES 8
 
@@ -26,7 +26,10 @@ struct dp_schema;
 struct dp_content;
 struct dp_dataset_options;
 
-/* Of a tabular file: adds lines and notes. header: looked at. */
+/* Of a tabular file: adds lines; the counts of values are those of the first training file. */
+void dp_understood_lines(const struct dp_schema *schema, const struct dp_content *content,
+                         const struct dp_dataset_options *options, struct dp_understood *out);
+/* Of a first training file: adds lines and notes. header: looked at. */
 void dp_understood_columns(const struct dp_tabular_header *header, const struct dp_schema *schema,
                            const struct dp_content *content, const struct dp_dataset_options *options,
                            struct dp_understood *out);

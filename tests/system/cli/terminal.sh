@@ -94,6 +94,18 @@ sed -i "s|cache = .*|cache = \"$dir/kept\";|" "$dir/base.conf"
 expect 0 "Time:      " "$downpour" run --cluster "$dir/base.conf" --train "$dir/t,1.svm" --epochs 2 --dry-run
 [ -e "$dir/C" ] || [ -e "$dir/kept" ] && fail "a dry run wrote where the cluster file says"
 expect 2 "$dir/bad" "$downpour" run --model logistic --train "$dir/bad" --dry-run
-expect 2 "omit --continue" "$downpour" run --dir "$dir/A" --continue --dry-run
+# The next day's file is read by the model's schema, with new weights.
+awk 'BEGIN { print "a,b,late"; for (i = 0; i < 60; i++) print i % 7 ",s" i % 3 "," (i % 2 ? "yes" : "no") }' >"$dir/day1.csv"
+awk -F, '{ print $3 "," $1 "," NR }' "$dir/day1.csv" >"$dir/day2.csv"
+expect 0 "" "$downpour" run --dir "$dir/D" --model logistic --train "$dir/day1.csv" --label late --epochs 1
+(cd "$dir" && find D -type f -exec cksum {} + | sort) >"$dir/before"
+expect 2 "columns of the training file are missing: 'b'" "$downpour" run --dir "$dir/D" --continue --train "$dir/day2.csv" --dry-run
+expect 0 "60 examples to train on" "$downpour" run --dir "$dir/D" --continue --train "$dir/day2.csv" --dry-run \
+    --missing-columns empty --new-columns ignore
+said_text "numbers: a (7 values); categories: b"
+said_text "taken as empty, as the file has no such column: 'b'"
+expect 2 "has the model 'logistic', not 'fm:4'" "$downpour" run --dir "$dir/D" --continue --model fm:4 --dry-run
+expect 2 "'downpour status' shows how far it is" "$downpour" run --dir "$dir/D" --resume --dry-run
+(cd "$dir" && find D -type f -exec cksum {} + | sort) | cmp - "$dir/before" || fail "a dry run changed the directory"
 expect 2 "can be read only once" "$downpour" run --model logistic --train - --dry-run
 [ -z "$(ls "$TMPDIR")" ] || fail "left in TMPDIR: $(ls "$TMPDIR")"

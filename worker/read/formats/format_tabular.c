@@ -541,15 +541,16 @@ static void add_line(struct dp_understood *out, const char *what, const struct n
         (void)snprintf(out->line[out->lines++], sizeof out->line[0], "%s: %s", what, names->text);
 }
 
-/* The kinds are the training file's: what is new are columns that only one of the two has. */
-static void understood_further(const struct dp_dataset_options *options, const struct dp_schema *schema,
-                               struct dp_understood *out)
+/* The kinds are those of the first training file; columns that only one of the two has are named. */
+static void understood_further(const struct dp_dataset_options *options, const struct dp_content *content,
+                               const struct dp_schema *schema, struct dp_understood *out)
 {
     struct tabular tabular = {.options = options, .schema = schema};
     struct dp_error unheard = {0}; /* it was read before */
     if (plan_cells(&tabular, &unheard) == DP_OK)
         (void)dp_tabular_read(options, options->path, (struct dp_tabular_sink){stop_at_names, NULL, &tabular},
                               &unheard);
+    dp_understood_lines(schema, content, options, out);
     add_line(out, "left out, as the model has no such column", &tabular.left_out);
     add_line(out, "taken as empty, as the file has no such column", &tabular.lacking);
     tabular_clear(&tabular);
@@ -560,7 +561,7 @@ static void understood(const struct dp_dataset_options *options, const struct dp
                        const struct dp_schema *schema, struct dp_understood *out)
 {
     if (options->columns_path) {
-        understood_further(options, schema, out);
+        understood_further(options, content, schema, out);
         return;
     }
     struct dp_tabular_header header = {0};
