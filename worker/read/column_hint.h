@@ -8,7 +8,7 @@
 #define DP_COLUMN_HINT_BYTES 160
 
 /* For the end of a message: " (did you mean 'late'?)", or that the first line seems to be no header; "":
- * neither. Returns out. */
+ * none. Returns out. */
 const char *dp_column_hint(const struct dp_schema *schema, const char *name, char out[DP_COLUMN_HINT_BYTES]);
 
 #endif

@@ -138,6 +138,12 @@ static enum dp_status visit(struct dp_lines *lines, const char *at, const char *
 {
     if (end > at && end[-1] == '\r')
         end--;
+    const char *alone = lines->line == 1 && end > at ? memchr(at, '\r', (size_t)(end - at)) : NULL;
+    if (alone && !memchr(at, '"', (size_t)(end - at)))
+        return dp_fail(err, DP_DATA,
+                       "%s:1: byte %zu of the line is a carriage return without a line feed: if they end its "
+                       "lines, convert them (tr '\\r' '\\n')",
+                       lines->name, (size_t)(alone - at) + 1);
     const char *nul = end > at ? memchr(at, '\0', (size_t)(end - at)) : NULL;
     if (nul)
         return dp_fail(err, DP_DATA,

@@ -122,7 +122,7 @@ static enum dp_status name_kinds(struct dp_tabular_header *header, struct dp_err
             each_text(o->categories, header, DP_COLUMN_CATEGORY, "--categories (data.categories) names", err);
     if (st == DP_OK)
         st = each_text(o->lists, header, DP_COLUMN_LIST, "--lists (data.lists) names", err);
-    if (st == DP_OK && (o->ignore || o->id || o->weight) && !has_features(&header->schema))
+    if (st == DP_OK && !has_features(&header->schema))
         return dp_fail(err, DP_DATA,
                        "no column is left to train on, without the label, --ignore, --id and --weight "
                        "(data.ignore, data.id, data.weight)");
@@ -136,7 +136,10 @@ static enum dp_status add_column(struct dp_tabular_header *header, struct dp_cel
     struct dp_schema_column *column = &schema->column[schema->columns];
     size_t len = (size_t)(name.end - name.at);
     if (len == 0)
-        return dp_fail(err, DP_DATA, "column %" PRIu32 " has no name: expected a header",
+        return dp_fail(err, DP_DATA,
+                       "column %" PRIu32
+                       " has no name: expected a header with a name for each column (pandas writes its index "
+                       "without one: index=False)",
                        schema->columns + 1);
     column->name = strndup(name.at, len);
     if (!column->name)

@@ -197,9 +197,8 @@ typedef bool (*dp_understood_is)(const struct dp_tabular_header *header, const s
 static bool is_constant(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
 {
     const struct dp_schema_column *column = &schema->column[i];
-    return column->values == 1 ||
-           (column->kind == DP_COLUMN_NUMBER && schema->standardized && column->deviation == 0 &&
-            column->mean != 0 && !dp_tabular_header_rounds(header, i));
+    return column->values == 1 || (column->kind == DP_COLUMN_NUMBER && schema->standardized &&
+                                   column->deviation == 0 && !dp_tabular_header_rounds(header, i));
 }
 
 static bool is_code(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
@@ -429,5 +428,5 @@ void dp_understood_columns(const struct dp_tabular_header *header, const struct 
         note_codes(header, schema, out);
     note_left_out(header, schema, is_rising, "each value is above the one before, as ids and times are", out);
     note_left_out(header, schema, is_rounded, "whole numbers that lose digits, as ids do", out);
-    note_left_out(header, schema, is_constant, "one value in all rows, which teaches nothing", out);
+    note_left_out(header, schema, is_constant, "one value, or none, in all rows, which teaches nothing", out);
 }

@@ -87,7 +87,7 @@ awk -F, -v OFS=, 'NR == 1 { print "key", $0, "note" } NR > 1 { sub("NA", "?"); p
 awk -F, -v OFS=, 'NR == 1 { print $0, "key" } NR > 1 { print $0, "row " NR }' "$dir/text.test.csv" >"$dir/ids.test.csv"
 train "$dir/ids" "$dir/ids.csv" --test "$dir/text.test.csv" --no-overlap --epochs 2 --ignore note --id key --missing '?,-'
 for line in "ids.csv: csv, 4,000 examples" "numbers: age (76 values), capital, ratio, zero (1 value), wealth" "categories: work (3)" "ignored: note; id: key" \
-    "label: income (>50K " "zero: one value in all rows, which teaches nothing; to leave it out: --ignore zero"; do
+    "label: income (>50K " "zero: one value, or none, in all rows, which teaches nothing; to leave it out: --ignore zero"; do
     said_text "$line"
 done
 [ "$(digest "$dir/ids")" = "$first" ] || fail "other weights with columns that are left out"

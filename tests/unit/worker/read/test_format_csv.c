@@ -539,11 +539,18 @@ static void bad_files_are_refused(void **state)
         {"y,a\n1,2\n1,-1e39\n", 3,
          "column 'a' (text? name it in --categories, data.categories): expected a number in the range"},
         {"\n\n", 0, "has no header"},
+        {"y\n1\n0\n", 1, "no column is left to train on"},
+        {"x|y\n1|2\n", 1,
+         "there are: x|y. The line has one column: commas, semicolons or tabs separate them"},
+        {"y,a\r1,2\r0,3\r", 1, "byte 4 of the line is a carriage return without a line feed: if they end"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         formats_refused(options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
     options.label = "lat";
     formats_refused(options, "x,y,late\n1,2,3\n", 1, DP_DATA, "there are: x, y, late (did you mean 'late'?)");
+    options.label = "2";
+    formats_refused(options, "x,y\n1,2\n", 1, DP_DATA,
+                    "there are: x, y (a name, not a number: column 2 is 'y')");
     options.label = NULL;
     options.format = "csv";
     formats_refused(options, "y,a\n1,2\n", 0, DP_ARGUMENT,
