@@ -3,7 +3,8 @@
  *     --continue: the trial has new weights, and reads its files by the schema of the run that is there.
  * Promise   Nothing changes but below TMPDIR. Reading, servers and workers are those of the training, so what
  *           they refuse is refused. The directory is removed.
- * Failure   DP_ARGUMENT: flags that go on with an earlier run otherwise, or data that can be read only once. */
+ * Failure   DP_ARGUMENT: flags that go on with an earlier run otherwise, or data that can be read only
+ *           once. */
 #ifndef DP_RUN_DRY_RUN_H
 #define DP_RUN_DRY_RUN_H
 

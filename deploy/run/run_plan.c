@@ -456,7 +456,8 @@ static enum dp_status plan_spools(struct dp_run_plan *plan, struct dp_spools *sp
     for (size_t i = 0; st == DP_OK && i < DP_RUN_FILES; i++) {
         const char *flag;
         char *path = dp_run_state_file(data, i, &flag);
-        bool taken = earlier && strstr(dp_run_state_file(&earlier->data, i, &flag), used);
+        const char *was = earlier ? dp_run_state_file(&earlier->data, i, &flag) : "";
+        bool taken = strlen(was) > strlen(used) && strcmp(was + strlen(was) - strlen(used), used) == 0;
         st = dp_spool_plan(spools, flag, path, data->cache, tag ^ taken, err);
     }
     dp_cluster_free(&earlier);

@@ -1,10 +1,12 @@
 #include "worker/history/run_files.h"
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/env/atomic_file.h"
 #include "common/model/mix.h"
 #include "common/vocab/vocab.h"
 #include "worker/read/interactions.h"
+#include "worker/read/understood.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,6 +101,10 @@ struct growing {
     struct dp_names_limit limit;
     uint64_t count;
     const struct dp_names_source *source;
+    struct name_kind {
+        char what[44];
+        uint64_t names, found;
+    } kind; /* of the last name; those of a kind come together */
 };
 
 static enum dp_status two_names(const struct growing *g, const char *was, const struct dp_vocab_name *now,
@@ -129,11 +135,50 @@ static enum dp_status find(const struct growing *g, const struct dp_vocab_name *
                : DP_OK;
 }
 
+/* "values of 'city'", "users", "items" or "words"; "": a column of numbers. */
+static void kind_of(const struct growing *g, const struct dp_vocab_name *name, char out[44])
+{
+    enum dp_data_form form = g->source->options->form;
+    const char *equal = memchr(name->text, '=', name->len);
+    out[0] = '\0';
+    if (form == DP_FORM_PAIRS || form == DP_FORM_TRIPLES)
+        (void)snprintf(out, 44, "%s", name->group == DP_FORM_USERS ? "users" : "items");
+    else if (form == DP_FORM_WORDS)
+        (void)snprintf(out, 44, "words");
+    else if (equal)
+        (void)snprintf(out, 44, "values of '%.*s'", equal - name->text < 28 ? (int)(equal - name->text) : 28,
+                       name->text);
+    dp_text_clean(out);
+}
+
+/* A file of another thing has columns of these names, too. */
+static void end_kind(struct growing *g)
+{
+    const struct name_kind *k = &g->kind;
+    struct dp_understood *notes = g->source->notes;
+    if (!g->earlier || k->names < 2 || k->found > 0 || !notes || notes->notes == DP_UNDERSTOOD_NOTES)
+        return;
+    char *note = notes->note[notes->notes++];
+    (void)snprintf(note, sizeof notes->note[0],
+                   "%s: none of the %" PRIu64 " %s was in an earlier file: are they written in another way?",
+                   g->source->options->path, k->names, k->what);
+    dp_log(DP_LOG_WARN, "%s", note);
+}
+
 static enum dp_status add(void *context, const struct dp_vocab_name *name, struct dp_error *err)
 {
     struct growing *g = context;
     bool found;
+    char what[44];
     enum dp_status st = find(g, name, &found, err);
+    kind_of(g, name, what);
+    if (what[0] && strcmp(what, g->kind.what) != 0) {
+        end_kind(g);
+        g->kind = (struct name_kind){.names = 0};
+        memcpy(g->kind.what, what, sizeof what);
+    }
+    g->kind.names += what[0] != '\0';
+    g->kind.found += what[0] && found;
     if (st != DP_OK || found)
         return st;
     if (g->count >= g->limit.max) {
@@ -172,6 +217,8 @@ enum dp_status dp_run_files_put_names(const void *of, const char *path, struct d
     if (st == DP_OK)
         st = dp_dataset_names(source->data, source->options, (struct dp_vocab_sink){add, &g}, &g.limit, err);
     if (st == DP_OK)
+        end_kind(&g);
+    if (st == DP_OK)
         st = dp_vocab_commit(&g.writer, g.limit.cut, err);
     dp_vocab_drop(&g.writer);
     dp_vocab_close(&g.earlier);
@@ -185,12 +232,13 @@ enum dp_status dp_run_files_put_names(const void *of, const char *path, struct d
 
 /* By one worker, since it may read the file a second time; the other machines need no names. */
 enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
-                                  const struct dp_dataset *train, struct dp_error *err)
+                                  const struct dp_dataset *train, struct dp_understood *notes,
+                                  struct dp_error *err)
 {
     const struct dp_cluster_data *data = &job->cluster->data;
     const struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, true);
     const struct dp_names_source source = {
-        .data = train, .options = &options, .run = job->cluster->training.run};
+        .data = train, .options = &options, .run = job->cluster->training.run, .notes = notes};
     if (!data->names[0] || job->worker != 0)
         return DP_OK;
     return dp_run_files_put(job, progress, dp_run_files_put_names, &source, data->names, err);

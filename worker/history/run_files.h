@@ -22,9 +22,10 @@ enum dp_status dp_run_files_put(struct dp_job *job, struct dp_progress *progress
  * features were read. */
 enum dp_status dp_run_files_columns(struct dp_job *job, struct dp_progress *progress,
                                     const struct dp_dataset *train, struct dp_error *err);
-/* Written by worker 0; the others do nothing. */
+/* Written by worker 0; the others do nothing. notes: of dp_names_source. */
 enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progress,
-                                  const struct dp_dataset *train, struct dp_error *err);
+                                  const struct dp_dataset *train, struct dp_understood *notes,
+                                  struct dp_error *err);
 /* As names: for pairs, which items each user has met in this and in earlier data
  * (worker/read/interactions.h). */
 enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress *progress,
@@ -36,6 +37,7 @@ struct dp_names_source {
     const struct dp_dataset *data;
     const struct dp_dataset_options *options; /* the options that opened it */
     uint32_t run;
+    struct dp_understood *notes; /* gets one for each kind of names that were all unknown before; or NULL */
 };
 enum dp_status dp_run_files_put_names(const void *source, const char *path, struct dp_error *err);
 

@@ -286,7 +286,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = dp_run_files_columns(job, &t->progress, t->train, err);
     if (st == DP_OK)
-        st = dp_run_files_names(job, &t->progress, t->train, err);
+        st = dp_run_files_names(job, &t->progress, t->train, &t->understood, err);
     if (st == DP_OK)
         st = dp_run_files_interactions(job, &t->progress, t->train, err);
     if (t->settings->threads > 1) /* the device's own figure is of matrix products */

@@ -146,9 +146,12 @@ static enum dp_status take_number(struct dp_schema *schema, enum key key, const 
     if (count != 1 || dp_number_index(cells[0].at, cells[0].end, &value) != cells[0].end || value > max)
         return dp_fail(err, DP_DATA, "expected one integer up to %" PRIu64, max);
     if (key == KEY_VERSION && (value < VERSION_MIN || value > VERSION))
-        return dp_fail(err, DP_VERSION,
-                       "version %" PRIu64 " of the file is another build's: this one reads %d and %d", value,
-                       VERSION_MIN, VERSION);
+        return dp_fail(
+            err, DP_VERSION,
+            "version %" PRIu64
+            " of the file is another build's: this one reads %d and %d; use that build, or train with "
+            "--fresh",
+            value, VERSION_MIN, VERSION);
     schema->label_base = key == KEY_VERSION ? 0 : (uint32_t)value;
     return DP_OK;
 }

@@ -481,6 +481,11 @@ static enum dp_status check_like(const struct dp_dataset_options *options, struc
                 "%s: the label is '%s', but '%s' was when the model was trained (--label, data.label)",
                 options->path, dp_cell_show(label).text, dp_cell_show(dp_cell_of(column->name)).text);
     }
+    if (like->classes > 0 && options->label_base != DP_LABEL_BASE_AUTO &&
+        options->label_base != like->label_base)
+        return dp_fail(err, DP_ARGUMENT, "%s: labels are texts such as '%s', which have no base: %s",
+                       options->path, dp_cell_show(dp_cell_of(like->class_text[0])).text,
+                       "leave --label-base (data.label_base) out");
     enum dp_status st = check_kinds(options, err);
     if (st == DP_OK)
         st = check_missing(options, err);

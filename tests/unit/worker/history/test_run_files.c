@@ -4,6 +4,7 @@
 #include "common/vocab/vocab.h"
 #include "tests/lib/test.h"
 #include "worker/history/run_files.h"
+#include "worker/read/understood.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,9 +61,11 @@ static void write_data(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
+static struct dp_understood notes;
+
 static enum dp_status try_names(uint32_t run, struct dp_error *err)
 {
-    struct dp_names_source source = {.run = run};
+    struct dp_names_source source = {.run = run, .notes = &notes};
     struct dp_dataset *data = NULL;
     const struct dp_dataset_options options = {.path = data_path,
                                                .form = DP_FORM_WORDS,
@@ -136,6 +139,11 @@ static void names_of_earlier_data_stay(void **state)
     assert_true(put_names(3, "b a d c") == first);
     write_data("e a\n");
     (void)put_names(4, "b a d c e");
+    assert_int_equal(notes.notes, 0);
+    write_data("g h\n"); /* all new, as in a file of another thing */
+    (void)put_names(5, "b a d c e g h");
+    assert_int_equal(notes.notes, 1);
+    assert_non_null(strstr(notes.note[0], "none of the 2 words was in an earlier file"));
     assert_int_equal(unlink(was), 0);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(data_path), 0);
