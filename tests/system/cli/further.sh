@@ -136,7 +136,7 @@ grep -qF "left out, as the model has no such column: 'd'" "$dir/err.trained" || 
 grep -qF "taken as empty, as the file has no such column: 'shop', 'c'" "$dir/err.trained" || fail "what was empty is not listed"
 train "$dir/N1" --model logistic --train "$dir/all1.csv" --label late --epochs 1
 refused "labels are texts such as 'no', which have no base" "$dir/N1" --label-base 1
-train "$dir/N1" --continue --train <(day 2 20 $all | sed 's/,[SML],/,1&/')
+train "$dir/N1" --continue --train <(day 2 20 $all | sed 's/,\([SML]\),/,X\1,/')
 said_text "none of the 3 values of 'size' was in an earlier file"
 # For that run only.
 refused "(--missing-columns empty" "$L" --train <(day 3 20 late,size,a,b)
