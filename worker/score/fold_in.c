@@ -143,11 +143,17 @@ static enum dp_status read_history(struct dp_fold_in *f, struct dp_error *err)
     const char *path = f->options.history;
     struct dp_dataset_options options = dp_job_data(f->options.job, path, NULL, false);
     struct dp_unpack *unpack = NULL;
+    const unsigned char *bytes;
+    size_t len;
     memset(options.roles, 0,
            sizeof options.roles); /* of the training file: this one has columns of its own */
     enum dp_status st = dp_unpack_open_text(path, options.encoding, &unpack, err);
     if (st == DP_OK)
-        st = dp_pairs_read(&f->pairs, &options, strcmp(options.format, "lists") == 0, unpack, err);
+        st = dp_unpack_peek(unpack, &bytes, &len, err);
+    if (st == DP_OK)
+        st = dp_pairs_read(&f->pairs, &options,
+                           strcmp(options.format, "lists") == 0 || dp_pairs_are_lists(bytes, len), unpack,
+                           err);
     dp_unpack_close(&unpack);
     return st == DP_OK ? group_users(f, err) : st;
 }

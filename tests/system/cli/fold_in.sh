@@ -56,6 +56,17 @@ expect 2 "no item of it is in the training file: 'film x'" "$downpour" predict -
 expect 2 "expected ids of items, separated by commas" "$downpour" predict --from "$dir/run-part" --top 3 --items ","
 expect 2 "give one of them" "$downpour" predict --from "$dir/run-part" --top 3 --items "film 0" --user "user 1"
 expect 2 "go with --top" "$downpour" predict --from "$dir/run-part" --items "film 0" --data "$dir/new"
+
+# Lists are detected by their lines, whatever the training file has; the answers are the same.
+sed 's/user //; s/film //' "$dir/part" >"$dir/numbers"
+sed 's/user //; s/film //' "$dir/new" | sort -n >"$dir/pairs"
+awk '{ l[$1] = l[$1] " " $2 } END { for (u in l) print u l[u] }' "$dir/pairs" | sort -n >"$dir/lists"
+expect 0 "Report:" "$downpour" run --dir "$dir/numbered" --model mf:4 --train "$dir/numbers" --epochs 2 --journal-bytes 16MiB
+for form in pairs lists; do
+    expect 0 "" "$downpour" predict --from "$dir/numbered" --top 3 --history "$dir/$form"
+    sort "$dir/out" >"$dir/by-$form"
+done
+[ "$(wc -l <"$dir/by-lists")" = 90 ] && cmp "$dir/by-pairs" "$dir/by-lists" || fail "lists are not read as their pairs"
 expect 2 "--history: cannot read" "$downpour" predict --from "$dir/run-part" --top 3 --history "$dir/none"
 expect 0 "Report:" "$downpour" run --dir "$dir/neumf" --model neumf:4-8-4-2 --train "$dir/part" --epochs 1 --journal-bytes 16MiB
 expect 2 "for mf with loss=logistic or bpr, not for neumf" "$downpour" predict --from "$dir/neumf" --top 3 --items "film 0"
