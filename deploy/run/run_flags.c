@@ -138,10 +138,10 @@ static const struct dp_option options[] = {
      "the "
      "more often; default 0.001\n0: none"},
     {"--categories", "NAMES", "data.categories",
-     "CSV: columns that are not numbers, a,b,...; default: detected from the first 1,000 lines"},
+     "CSV: columns that are not numbers, a,b,..., by name or number from 1; default: detected from the first "
+     "1,000 lines"},
     {"--lists", "NAMES", "data.lists",
-     "CSV: columns whose cells are lists of categories parted by '|', a,b,...: the mean of their rows "
-     "counts"},
+     "CSV: columns whose cells are lists of categories, as Action|Drama: a,b,..., by name or number from 1"},
     {"--missing", "TEXTS", "data.missing",
      "CSV: further texts that say that a cell is missing, '?,-,n.a.'; an empty cell, NA, NaN and null do"},
     {"--weight", "COLUMN", "data.weight",

@@ -100,6 +100,7 @@ static void models_agree_with_the_cpu(void **state)
                  {"neumf:8-16-9", 1e-5},
                  {"wide-deep:8-32-16,fields=26,columns=13,dropout=0.3", 1e-5},
                  {"deepfm:8-32-16,fields=26,columns=13", 1e-5},
+                 {"deepfm:8-32-16,fields=6,columns=13,lists=3", 1e-5},
                  {"dlrm:64,bottom=32,top=64,fields=26,columns=13", 1e-5},
                  {"dlrm:16,bottom=32,top=64,fields=5,columns=13,tables=fields", 1e-5},
                  {"skipgram:50", 1e-5},

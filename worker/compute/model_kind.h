@@ -89,8 +89,8 @@ extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, 
 const char *dp_model_option(const struct dp_model_text *text, const char *name);
 
 bool dp_model_has_option(const struct dp_model_text *text, const char *name);
-/* For `complete`: appends ",columns=N,fields=N,lists=N" unless they are given, or are the defaults. DP_ARGUMENT: the
- * file has neither categories nor lists. */
+/* For `complete`: appends ",columns=N,fields=N,lists=N" unless they are given, or are the defaults.
+ * DP_ARGUMENT: the file has neither categories nor lists. */
 enum dp_status dp_model_complete_fields(const struct dp_model_text *text, const struct dp_measure *has,
                                         struct dp_model_full *out, struct dp_error *err);
 

@@ -1,10 +1,10 @@
-/* Columns: examples of numeric columns, categories and lists of categories, as content and in minibatches, for
- * Criteo's logs and CSV. Private to this room.
+/* Columns: examples of numeric columns, categories and lists of categories, as content and in minibatches,
+ * for Criteo's logs and CSV. Private to this room.
  *     begin -> (the caller sets label, values and keys -> row) ... -> end -> shape, fill
  * Promise   A category's key is a function of its column's salt and its text alone, reduced to
  *           options.hash_bits (0: 63); an empty one has a key of its own in each column.
- *           So has a list without entries, and each entry of a list.
- *           An entry's value is 1 / (entries of its cell), so that their sum is their mean
+ *           An entry of a list has such a key, and the value 1 / (entries of its cell): their sum is
+ *           their mean. A list without entries has an empty one.
  * Memory    The content's arrays: 4 bytes a numeric column, 8 bytes a category, 4 bytes an example; of
  *           lists 8 bytes an entry and 4 a cell.
  * Failure   DP_ARGUMENT when the file does not have the numbers of columns and categories that the model
@@ -37,8 +37,8 @@ struct dp_columns {
     uint64_t *keys; /* [fields], by dp_columns_key */
 };
 
-/* Checks that the model takes so many numbers, categories and lists. why: for the message, what made the detected
- * categories; or NULL. */
+/* Checks that the model takes so many numbers, categories and lists. why: for the message, what made the
+ * detected categories; or NULL. */
 enum dp_status dp_columns_fit(const struct dp_dataset_options *options, const struct dp_columns_count *count,
                               const char *why, struct dp_error *err);
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
@@ -57,8 +57,8 @@ enum dp_status dp_columns_number(struct dp_columns *columns, uint32_t column, co
                                  double (*of)(double x), struct dp_error *err);
 void dp_columns_category(struct dp_columns *columns, uint32_t field, uint64_t salt, const char *at,
                          size_t len);
-/* The lists of a row, in the order of their columns: each of its entries (one, empty, if there is none), then the
- * list's end. */
+/* The lists of a row, in the order of their columns: each of its entries (one, empty, if there is none), then
+ * the list's end. */
 enum dp_status dp_columns_entry(struct dp_columns *columns, uint64_t salt, const char *at, size_t len,
                                 struct dp_error *err);
 void dp_columns_list_end(struct dp_columns *columns, uint32_t list);

@@ -54,8 +54,8 @@ void dp_content_clear(struct dp_content *content)
     *content = (struct dp_content){0};
 }
 
-/* Without sorting: the size of the take-th largest is found by binary search, with a pass over the examples for
- * each of its bits. */
+/* Without sorting: the size of the take-th largest is found by binary search, with a pass over the examples
+ * for each of its bits. */
 uint64_t dp_content_worst(const struct dp_content *content, uint64_t take, uint32_t list,
                           uint64_t (*entries)(const struct dp_content *content, uint64_t example,
                                               uint32_t list))

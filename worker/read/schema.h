@@ -99,8 +99,8 @@ enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell te
 /* Whether a cell without blanks around it is one of missing_text; or that, or dp_cell_is_missing. */
 bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell);
 bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell);
-/* Takes the next category out of what is left of a list's cell, without blanks around it. Texts that are empty or
- * missing are left out. False: there is none. */
+/* Takes the next category out of what is left of a list's cell, without blanks around it. Texts that are empty
+ * or missing are left out. False: there is none. */
 bool dp_schema_next_entry(const struct dp_schema *schema, struct dp_cell *rest, struct dp_cell *entry);
 /* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)", or how they are standardized;
  * "" when they are numbers from 0 (or -1). classes: how many there may be; binary: two, the second

@@ -71,6 +71,16 @@ static enum dp_status set_kind(struct dp_tabular_header *header, struct dp_cell 
     return DP_OK;
 }
 
+/* A column by its name, or by its number from 1. */
+static struct dp_cell by_number(struct dp_tabular_header *header, struct dp_cell name)
+{
+    uint64_t number = 0;
+    bool is = dp_tabular_place(&header->names, name) == UINT32_MAX &&
+              dp_number_index(name.at, name.end, &number) == name.end && number > 0 &&
+              number <= header->schema.columns;
+    return is ? dp_cell_of(header->schema.column[number - 1].name) : name;
+}
+
 /* Each text of "a,b", without the blanks around it: none has a comma in it. */
 static enum dp_status each_text(const char *list, struct dp_tabular_header *header, enum dp_column_kind kind,
                                 const char *flag, struct dp_error *err)
@@ -80,7 +90,7 @@ static enum dp_status each_text(const char *list, struct dp_tabular_header *head
         size_t len = strcspn(at, ",");
         struct dp_cell text = dp_cell_trim((struct dp_cell){at, at + len});
         st = kind == DP_COLUMN_KINDS ? dp_schema_add_missing(&header->schema, text, err)
-                                     : set_kind(header, text, kind, flag, err);
+                                     : set_kind(header, by_number(header, text), kind, flag, err);
         at += len + (at[len] == ',');
     }
     return st;
@@ -92,16 +102,6 @@ static bool has_features(const struct dp_schema *schema)
         if (schema->column[i].kind <= DP_COLUMN_LIST)
             return true;
     return false;
-}
-
-/* A column by its name, or by its number from 1. */
-static struct dp_cell by_number(struct dp_tabular_header *header, struct dp_cell name)
-{
-    uint64_t number = 0;
-    bool is = dp_tabular_place(&header->names, name) == UINT32_MAX &&
-              dp_number_index(name.at, name.end, &number) == name.end && number > 0 &&
-              number <= header->schema.columns;
-    return is ? dp_cell_of(header->schema.column[number - 1].name) : name;
 }
 
 /* What the options say of columns, the label's first. */

@@ -35,8 +35,9 @@ static enum dp_status read_parts(const struct dp_model_text *text, struct clicks
     return st;
 }
 
-/* A model's rows: `x`, the linear part, with the products of all pairs; `deep`, the rows of fields and the means
- * of lists, one after the other. A list counts as one field: its entries have no products among each other. */
+/* A model's rows: `x`, the linear part, with the products of all pairs; `deep`, the rows of fields and the
+ * means of lists, one after the other. A list counts as one field: its entries have no products among each
+ * other. */
 struct clicks_rows {
     int x, deep[DP_NODE_INPUTS_MAX], count;
 };

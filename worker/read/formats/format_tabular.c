@@ -399,6 +399,18 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     return st == DP_OK ? dp_survey(options, &header->schema, err) : st;
 }
 
+/* By its name or, where no column has that, by its number. */
+static bool is_meant(const char *names, const struct dp_schema *schema, uint32_t i)
+{
+    char number[16];
+    (void)snprintf(number, sizeof number, "%" PRIu32, i + 1);
+    bool named = is_named(names, dp_cell_of(schema->column[i].name)),
+         numbered = !named && is_named(names, dp_cell_of(number));
+    for (uint32_t other = 0; numbered && other < schema->columns; other++)
+        numbered = strcmp(schema->column[other].name, number) != 0;
+    return named || numbered;
+}
+
 static bool is_number(const char *text)
 {
     return text[0] && text[strspn(text, "0123456789")] == '\0';
@@ -433,8 +445,8 @@ static enum dp_status check_kinds(const struct dp_dataset_options *options, stru
             const struct dp_schema_column *column = &options->like->column[i];
             bool is = column->kind == given[g].kind;
             bool one = given[g].kind == DP_COLUMN_ID || given[g].kind == DP_COLUMN_WEIGHT;
-            bool named = one ? strcmp(given[g].names, column->name) == 0
-                             : is_named(given[g].names, dp_cell_of(column->name));
+            bool named =
+                one ? strcmp(given[g].names, column->name) == 0 : is_meant(given[g].names, options->like, i);
             if (given[g].kind == DP_COLUMN_WEIGHT && is && is_number(given[g].names))
                 continue; /* of a column of the first file */
             if (named != is)

@@ -183,8 +183,8 @@ static void dlrm_starts_near_0(void **state)
 
 enum { EXAMPLES = 5, ROW = 2, HIDDEN = 3, VECTORS = 3 };
 
-/* An example's logit by deepfm:2-3,fields=1,columns=0,lists=2: each list is one vector, the sum of its entries,
- * in the products as in the layers. */
+/* An example's logit by deepfm:2-3,fields=1,columns=0,lists=2: each list is one vector, the sum of its
+ * entries, in the products as in the layers. */
 static double logit_by_hand(const struct fixture *f, uint32_t example)
 {
     double *const *w = f->weights64, vector[VECTORS][ROW] = {{0}}, x = w[5][0];

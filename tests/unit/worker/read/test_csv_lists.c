@@ -1,5 +1,6 @@
-/* Goal: a cell of a list's column is its categories, each with a key and a name, whose values make their sum the
- * mean. Method: a table written here; each entry of a minibatch is compared, in each form, out of the cache too. */
+/* Goal: a cell of a list's column is its categories, each with a key and a name, whose values make their sum
+ * the mean. Method: a table written here; each entry of a minibatch is compared, in each form, out of the
+ * cache too. */
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
@@ -114,7 +115,6 @@ static void a_further_file(void **state)
                     "by --lists (data.lists) column 'tags' is not a list, but it was a list");
 }
 
-/* A bit more than one byte a category is enough to tell 3 bits from 63. */
 static void keys_are_hashed(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
@@ -125,6 +125,27 @@ static void keys_are_hashed(void **state)
     for (size_t n = 0; n < names.count; n++)
         assert_true(names.name[n].key < 8);
     formats_check(options_of(DP_FORM_FIELDS), text);
+}
+
+/* Numbers are those of the training file, also for a file in another order. */
+static void columns_by_number(void **state)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+    options.path = write_text("t", text);
+    struct dp_dataset *named = formats_open(&options);
+    options.lists = "1";
+    options.categories = "4";
+    struct dp_dataset *train = formats_open(&options);
+    formats_same(named, train, 0);
+    options.like = dp_dataset_schema(train);
+    options.path = write_text("u", "y,city,a,tags\n1,Rome,1,x|y|z\n0,Oslo,2,\n1,Rome,3,x|x\n0,Rome,4,y\n");
+    formats_same_batch(formats_filled(train, 0, 0), formats_filled(formats_open(&options), 0, 0));
+    options.lists = "2";
+    formats_refused(options, text, 0, DP_ARGUMENT, "by --lists (data.lists) column 'tags' is not a list");
+    options = options_of(DP_FORM_SPARSE);
+    options.lists = "1"; /* a name comes first */
+    options.path = write_text("v", "2,1,y,x\n3,a|b,1,c\n");
+    assert_int_equal(dp_dataset_schema(formats_open(&options))->column[1].kind, DP_COLUMN_LIST);
 }
 
 static void wrong_lists_are_refused(void **state)
@@ -160,10 +181,8 @@ static void wrong_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(entries_and_their_mean),
-        FILES_TEST(a_further_file),
-        FILES_TEST(keys_are_hashed),
-        FILES_TEST(wrong_lists_are_refused),
+        FILES_TEST(entries_and_their_mean), FILES_TEST(a_further_file),          FILES_TEST(keys_are_hashed),
+        FILES_TEST(columns_by_number),      FILES_TEST(wrong_lists_are_refused),
     };
     return cmocka_run_group_tests_name("csv lists", tests, NULL, NULL);
 }
