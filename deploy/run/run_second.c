@@ -147,6 +147,55 @@ static void tell_resume(const struct dp_folder *folder, const struct dp_cluster 
                   resume);
 }
 
+/* Whether `was` trained on rows that `now` holds out of the same file: it held out none, fewer or others. */
+static bool trained_held_out(const struct dp_cluster *was, const struct dp_cluster *now)
+{
+    const struct dp_cluster_data *a = &was->data, *b = &now->data;
+    bool others = was->training.seed != now->training.seed || strcmp(a->holdout, b->holdout) != 0;
+    return (b->holdout[0] && others) ||
+           (b->validation_share > 0 && (others || a->validation_share < b->validation_share));
+}
+
+/* dp_run_state_file's first is the training file. A run that is to be restored has no state here. */
+static bool same_rows(const struct dp_cluster *was, const struct dp_run_state *state,
+                      const struct dp_cluster *now, const struct dp_run_state *now_state)
+{
+    return state->file[0].known ? dp_fingerprint_same(&state->file[0], &now_state->file[0])
+                                : dp_path_same(was->data.train, now->data.train);
+}
+
+/* Metrics of rows that the weights have seen look too good. All runs on the store are in the directory. */
+static void warn_of_held_out(const struct dp_second *second, const struct dp_cluster *earlier,
+                             const struct dp_cluster *cluster)
+{
+    struct dp_error unheard;
+    struct dp_folder folder = *second->folder;
+    uint32_t first = second->restores ? earlier->training.run : 1;
+    if (!cluster->data.holdout[0] && cluster->data.validation_share == 0)
+        return;
+    for (uint32_t run = first; run > 0 && run <= earlier->training.run; run++) {
+        struct dp_cluster *was = NULL;
+        if (!second->restores && (dp_folder_select(&folder, run, &unheard) != DP_OK ||
+                                  dp_cluster_read(folder.conf, &was, &unheard) != DP_OK))
+            continue;
+        const struct dp_cluster *trained = was ? was : earlier;
+        const struct dp_run_state state = dp_run_state_read(&folder, run);
+        bool warns = trained_held_out(trained, cluster) && same_rows(trained, &state, cluster, second->now) &&
+                     (second->restores || state.finished || dp_run_place(&folder, trained).known);
+        dp_cluster_free(&was);
+        if (!warns)
+            continue;
+        (void)fprintf(
+            stderr,
+            "downpour: warning: run %" PRIu32
+            " trained on rows that are held out now (%s): their metrics will look too good. Give rows "
+            "that no run has seen (%s FILE), or train with --fresh\n",
+            run, cluster->data.holdout[0] ? "--holdout" : "--validation share",
+            cluster->data.holdout[0] ? "--test" : "--validation");
+        return;
+    }
+}
+
 enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
                               struct dp_cluster *cluster, struct dp_error *err)
 {
@@ -170,6 +219,7 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     cluster->id = earlier->id;
     cluster->training.run = run > second->number ? run : second->number;
     cluster->training.first_epoch = earlier->training.first_epoch + epochs;
+    warn_of_held_out(second, earlier, cluster);
     return DP_OK;
 }
 

@@ -81,9 +81,13 @@ said "nothing was trained: $dir/run still holds run 4 as it was. To train furthe
 # Another mode is no other training, but is said.
 expect 0 "Validation set: " "${run[@]}" --continue --validation "$data/digits.test.libsvm.gz" --consistency ssp:2
 said "^Other than in run 4: --consistency ssp:2 \(async then\)\. It trains on"
+unsaid "held out now"
+# Rows that were trained on are no validation set; run 1 has seen them for good.
 expect 0 "Validation set: " "${run[@]}" --continue --validation share=0.2 --consistency async
 said "^Other than in run [0-9]+: --consistency async \(ssp:2 then\)\. "
+said_text "warning: run 1 trained on rows that are held out now (--validation share)"
 expect 0 "Report:" "${run[@]}" --continue --epochs 1 --work leased --workers 3 --threads 2
+said_text "warning: run 1 trained on rows that are held out now (--validation share)"
 said "^Other than in run [0-9]+: --work leased \(fixed then\), --workers 3 \([0-9] then\), --threads 2 \(1 then\)\. It trains on"
 expect 0 "Report:" "${run[@]}" --continue --epochs 1 --work fixed --workers 1 --threads 1
 
