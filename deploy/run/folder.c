@@ -1,5 +1,7 @@
 #include "deploy/run/folder.h"
 
+#include "common/env/directory.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -130,18 +132,6 @@ uint32_t dp_folder_highest(const struct dp_folder *folder, bool complete)
 
 /* ---- opening: the lock, and which run is the current one */
 
-static enum dp_status make_directory(const char *path, struct dp_error *err)
-{
-    struct stat info;
-    if (mkdir(path, 0777) == 0)
-        return DP_OK;
-    int why = errno;
-    if (why == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return DP_OK;
-    return dp_fail(err, DP_IO, "cannot make directory '%s': %s", path,
-                   why == EEXIST ? "another file has that name" : strerror(why));
-}
-
 static enum dp_status in_use(const struct dp_folder *folder, struct dp_error *err)
 {
     return dp_fail(
@@ -233,7 +223,7 @@ enum dp_status dp_folder_open(const char *path, struct dp_folder *out, struct dp
     *out = (struct dp_folder){.lock = -1};
     enum dp_status st = dp_path_absolute(path, out->path, err);
     if (st == DP_OK)
-        st = make_directory(out->path, err);
+        st = dp_directory_make(out->path, err);
     if (st == DP_OK)
         st = dp_folder_path(out, name, err, "lock");
     if (st == DP_OK)

@@ -113,55 +113,73 @@ static enum dp_status check_asks(const struct status_asked *a, const struct dp_q
     return st;
 }
 
-/* Of a run's directory in which nothing runs: how the run ended, and what may be done with it. false: something may run. */
-static bool print_ended(const struct status_asked *a, const struct dp_status_view *view)
+/* Opens the run's directory and reads its state, where nothing runs. false: something may run. */
+static bool read_ended(const struct status_asked *a, const struct dp_status_view *view,
+                       struct dp_folder *folder, struct dp_run_state *state)
 {
-    struct dp_folder folder;
     struct dp_error unheard = {0};
-    char text[DP_RUN_PLACE_BYTES], next[DP_PATH_QUOTED + 64];
-    uint32_t run = a->cluster->training.run;
     for (uint32_t i = 0; i < view->servers; i++)
         if (view->server[i].state != DP_STATUS_DOWN)
             return false;
-    if (!a->dir || dp_folder_open_to_read(a->dir, &folder, &unheard) != DP_OK)
+    if (!a->dir || dp_folder_open_to_read(a->dir, folder, &unheard) != DP_OK)
         return false; /* a command holds its lock */
-    const struct dp_run_state state = dp_run_state_read(&folder, run);
-    if (state.finished) {
-        printf("Run %" PRIu32 " in %s is finished, and its servers are stopped.\n", run, folder.path);
-        dp_outcome_uses(a->cluster->model, folder.path, stdout);
-        printf("Contents of its store:   downpour inspect %s\n", dp_path_quote(folder.path, next));
-    } else if (state.known) {
-        const struct dp_run_place place = dp_run_place(&folder, a->cluster);
-        dp_run_place_text(&place, a->cluster, text);
-        dp_run_resume_command(&folder, next, sizeof next);
-        printf("Run %" PRIu32 " in %s is not finished (%s), and nothing is running.\nTo finish it: %s\n", run,
-               folder.path, text, next);
+    *state = dp_run_state_read(folder, a->cluster->training.run);
+    if (!state->known)
+        dp_folder_close(folder);
+    return state->known;
+}
+
+/* How the run ended, and what may be done with it. */
+static void print_ended(const struct status_asked *a, const struct dp_folder *folder,
+                        const struct dp_run_state *state)
+{
+    char text[DP_RUN_PLACE_BYTES], next[DP_PATH_QUOTED + 64];
+    uint32_t run = a->cluster->training.run;
+    if (state->finished) {
+        printf("Run %" PRIu32 " in %s is finished, and its servers are stopped.\n", run, folder->path);
+        dp_outcome_uses(a->cluster->model, folder->path, stdout);
+        printf("Contents of its store:   downpour inspect %s\n", dp_path_quote(folder->path, next));
+        return;
     }
-    dp_folder_close(&folder);
-    return state.known;
+    const struct dp_run_place place = dp_run_place(folder, a->cluster);
+    dp_run_place_text(&place, a->cluster, text);
+    dp_run_resume_command(folder, next, sizeof next);
+    printf("Run %" PRIu32 " in %s is not finished (%s), and nothing is running.\nTo finish it: %s\n", run,
+           folder->path, text, next);
 }
 
 static enum dp_status show(const struct status_asked *a, const struct dp_queries *asks,
-                           const struct dp_status_view *view, bool again, struct dp_error *err)
+                           struct dp_status_view *view, bool again, struct dp_error *err)
 {
     bool moving = a->watch_ms > 0 && isatty(STDOUT_FILENO) == 1;
+    struct dp_folder folder;
+    struct dp_run_state state;
+    enum dp_status st = DP_OK;
+    bool ended = read_ended(a, view, &folder, &state);
+    if (ended)
+        view->ended = (struct dp_status_ended){true, state.finished, a->cluster->training.run};
     if (a->json) {
         char *text = dp_status_view_json(view, a->all ? asks : NULL);
-        if (!text)
-            return dp_fail(err, DP_NOMEM, "no memory for the JSON of a status");
-        printf("%s\n", text);
+        if (text)
+            printf("%s\n", text);
+        else
+            st = dp_fail(err, DP_NOMEM, "no memory for the JSON of a status");
         free(text);
     } else {
         if (moving)
             printf("\033[H\033[J");
         else if (again)
             printf("\n");
-        if (!print_ended(a, view))
+        if (ended)
+            print_ended(a, &folder, &state);
+        else
             dp_status_view_print(view, stdout);
         if (a->all)
             print_all(a->cluster, asks);
     }
-    return fflush(stdout) == 0 ? DP_OK : dp_fail(err, DP_IO, "cannot write to standard output");
+    if (ended)
+        dp_folder_close(&folder);
+    return st != DP_OK || fflush(stdout) == 0 ? st : dp_fail(err, DP_IO, "cannot write to standard output");
 }
 
 static void wait_until(uint64_t at_ms)

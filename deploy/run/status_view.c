@@ -346,6 +346,10 @@ char *dp_status_view_json(const struct dp_status_view *view, const struct dp_que
                              (int)dp_status_view_all_serve(view), "servers", servers, "workers_known",
                              (int)view->workers_known, "workers", workers, "histograms",
                              dp_status_measures_json(&view->measures));
+    if (view->ended.known) {
+        (void)json_object_set_new(root, "run", json_integer(view->ended.run));
+        (void)json_object_set_new(root, "finished", json_boolean(view->ended.finished));
+    }
     char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
     return text;

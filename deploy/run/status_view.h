@@ -45,6 +45,11 @@ struct dp_status_view {
     bool workers_known;
     struct dp_status_worker *worker; /* by number */
     struct dp_status_measures measures;
+    struct dp_status_ended {
+        bool known; /* nothing runs in the run's directory, which says */
+        bool finished;
+        uint32_t run;
+    } ended;
 };
 
 /* at_ms: of a clock that only rises. earlier: NULL, or the view of the same cluster before; without it rates and measures are those since

@@ -95,7 +95,7 @@ static void directories(void **state)
 {
     struct dp_place *place = *state;
     const char *dir = dp_place_path(place, "dir"),
-               *words = dp_place_text(place, "%s: is not a regular file", dir);
+               *words = dp_place_text(place, "%s: is a directory: name a file in it", dir);
     assert_int_equal(mkdir(dir, 0777), 0);
     for (size_t k = 0; k < KINDS; k += 2) {
         struct dp_process *process = run(place, (enum kind)k, dir, NULL, NULL);

@@ -143,8 +143,9 @@ static enum dp_status stat_source(const char *path, struct source *out, struct d
     struct stat info;
     if (stat(path, &info) != 0)
         return dp_fail(err, DP_IO, "%s: cannot read: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) /* a device may have no end */
-        return dp_fail(err, DP_IO, "%s: is not a regular file: write the data into one", path);
+    enum dp_status st = dp_unpack_check_kind(path, info.st_mode, err);
+    if (st != DP_OK)
+        return st;
     out->size = (uint64_t)info.st_size;
     out->mtime_ns = (uint64_t)info.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)info.st_mtim.tv_nsec;
     return DP_OK;

@@ -273,6 +273,14 @@ void dp_unpack_check_text(struct dp_unpack *unpack)
     unpack->checked = !unpack->encoding.iconv;
 }
 
+enum dp_status dp_unpack_check_kind(const char *path, mode_t mode, struct dp_error *err)
+{
+    if (S_ISDIR(mode))
+        return dp_fail(err, DP_IO, "%s: is a directory: name a file in it", path);
+    return S_ISREG(mode) ? DP_OK
+                         : dp_fail(err, DP_IO, "%s: is not a regular file: write the data into one", path);
+}
+
 enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -286,9 +294,9 @@ enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct d
     unpack->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (unpack->fd < 0 || fstat(unpack->fd, &info) != 0)
         st = dp_fail(err, DP_IO, "%s: cannot open: %s", path, strerror(errno));
-    else if (!S_ISREG(info.st_mode))
-        st = dp_fail(err, DP_IO, "%s: is not a regular file: write the data into one", path);
     else
+        st = dp_unpack_check_kind(path, info.st_mode, err);
+    if (st == DP_OK)
         st = decoder_open(unpack, err);
     if (st != DP_OK)
         dp_unpack_close(&unpack);

@@ -17,6 +17,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct dp_unpack;
 
@@ -24,6 +25,8 @@ enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct d
 /* The same of a text in this encoding; NULL: as it is. */
 enum dp_status dp_unpack_open_text(const char *path, const char *encoding, struct dp_unpack **out,
                                    struct dp_error *err);
+/* DP_IO unless a file of this st_mode can be read: a device may have no end. */
+enum dp_status dp_unpack_check_kind(const char *path, mode_t mode, struct dp_error *err);
 /* From now on next refuses what is no UTF-8, by line. */
 void dp_unpack_check_text(struct dp_unpack *unpack);
 void dp_unpack_close(struct dp_unpack **unpack); /* accepts NULL inside, leaves NULL */

@@ -56,7 +56,7 @@ expect 2 "--train FILE is required" "${base[@]}" --model logistic
 expect 2 "--train: cannot read '/nonexistent'" "${base[@]}" --model logistic --train /nonexistent
 expect 2 "--test: cannot read '/nonexistent'" "${ok[@]}" --test /nonexistent
 expect 2 "--report: cannot write '/nonexistent/r.json': there is no directory '/nonexistent'" "${ok[@]}" --report /nonexistent/r.json
-expect 2 "cannot make directory '/dev/null/x'" "$downpour" run --model logistic --train "$dir/file" --dir=/dev/null/x
+expect 2 "make directory /dev/null: a file is in the way" "$downpour" run --model logistic --train "$dir/file" --dir=/dev/null/x
 expect 2 "--port" "${ok[@]}" --port 65536
 expect 2 "cannot read '/nonexistent'" "${ok[@]}" --cluster /nonexistent
 printf 'name = "x";\nmodle = "y";\n' >"$dir/bad.conf"

@@ -122,19 +122,19 @@ for pair in "ham spam spam zebra|label 'zebra': expected one of the training fil
     IFS='|' read -r texts what more <<<"$pair"
     read -r a b c d <<<"$texts"
     labelled "$a" "$b" >"$dir/labelled.csv"
-    train "$dir/labels" "$dir/labelled.csv" --fresh
+    train "$dir/made/with/parents" "$dir/labelled.csv" --fresh
     labelled "$b" "$a" >"$dir/labelled.csv" # in another order
-    train "$dir/labels" "$dir/labelled.csv" --continue
-    expect 0 "" "$downpour" predict --from "$dir/labels" --data "$dir/labelled.csv"
+    train "$dir/made/with/parents" "$dir/labelled.csv" --continue
+    expect 0 "" "$downpour" predict --from "$dir/made/with/parents" --data "$dir/labelled.csv"
     cp "$dir/out" "$dir/scores.labels"
     labelled "$c" "$d" >"$dir/other.csv"
-    expect 2 "$what" "$downpour" run --dir "$dir/labels" --model logistic --train "$dir/other.csv" --label y --batch 4 --epochs 2 \
+    expect 2 "$what" "$downpour" run --dir "$dir/made/with/parents" --model logistic --train "$dir/other.csv" --label y --batch 4 --epochs 2 \
         --journal-bytes 16MiB --continue
     said_text "$more"
-    expect 0 "" "$downpour" predict --from "$dir/labels" --data "$dir/labelled.csv"
+    expect 0 "" "$downpour" predict --from "$dir/made/with/parents" --data "$dir/labelled.csv"
     cmp -s "$dir/out" "$dir/scores.labels" || fail "other scores: a further run with other labels was refused"
 done
-train "$dir/labels" "$dir/other.csv" --continue --label-base 0
+train "$dir/made/with/parents" "$dir/other.csv" --continue --label-base 0
 
 train "$dir/moved" "$dir/train.csv" --fresh
 same "$dir/moved" "afresh"

@@ -42,6 +42,7 @@ expect 0 "Report:" "${train[@]}" --epochs 2
 expect 1 "Run 1 in $dir/run is finished" "$downpour" status --dir "$dir/run"
 said "downpour predict --from $dir/run --data FILE"
 unsaid "down: no answer"
+expect 1 '"run":1,"finished":true' "$downpour" status --dir "$dir/run" --json
 grep -q '"run": 1,' "$dir/run/report.json" && grep -q '"first_epoch": 0,' "$dir/run/report.json" || fail "the report has no number of the run"
 expect 0 "" "${predict[@]}"
 unsaid "not finished"
@@ -96,6 +97,7 @@ for how in INT ALL; do
     interrupted $how "${train[@]}" --epochs 100000 --continue
     expect 1 "--resume" "$downpour" status --dir "$dir/run"
     said "Run [0-9]+ in $dir/run is not finished \(in epoch .*\), and nothing is running"
+    expect 1 '"finished":false' "$downpour" status --dir "$dir/run" --json
     expect 2 "is not finished (in epoch" "${train[@]}"
     said "'downpour run --dir $dir/run --resume' finishes it"
     expect 0 "" "${predict[@]}"
