@@ -378,6 +378,20 @@ static void note_lists(const struct dp_tabular_header *header, const struct dp_s
     put(&text, " makes each a list of categories");
 }
 
+/* Another separator, most likely. */
+static void note_single(const struct dp_schema *schema, const struct dp_content *content,
+                        struct dp_understood *out)
+{
+    struct text text;
+    for (uint32_t i = 0; i < schema->columns; i++)
+        if (schema->column[i].kind == DP_COLUMN_LIST &&
+            dp_columns_entries(content, place_of(schema, i)).most <= 1 && new_note(out, &text))
+            put(&text,
+                "no cell of '%s' has two entries: only '|' parts them, as in Action|Drama. Write them so, or "
+                "leave --lists out",
+                name_of(&schema->column[i]).text);
+}
+
 static void note_left_out(const struct dp_tabular_header *header, const struct dp_schema *schema,
                           dp_understood_is is, const char *what, struct dp_understood *out)
 {
@@ -423,6 +437,7 @@ void dp_understood_columns(const struct dp_tabular_header *header, const struct 
         out->notes -= text.at[0] == '\0';
     }
     note_lists(header, schema, out);
+    note_single(schema, content, out);
     note_categories(header, schema, out);
     if (!options->categories)
         note_codes(header, schema, out);

@@ -148,6 +148,24 @@ static void columns_by_number(void **state)
     assert_int_equal(dp_dataset_schema(formats_open(&options))->column[1].kind, DP_COLUMN_LIST);
 }
 
+/* Columns that look like lists, all lists, and those with another separator are named. */
+static void likely_mistakes_are_noted(void **state)
+{
+    static const char rows[] = "tags,y,more,many\nx|y,1,p|q,1;2\nz|x,0,q|p,2;3\n";
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    struct dp_understood u;
+    options.path = write_text("t", rows);
+    options.lists = "tags,many";
+    dp_dataset_understood(formats_open(&options), &options, &u);
+    assert_non_null(strstr(u.line[1], "categories: more (2)"));
+    assert_string_equal(u.line[2],
+                        "lists: tags (3 values, up to 2 in a cell), many (2 values, up to 1 in a cell)");
+    assert_int_equal(u.notes, 2);
+    assert_string_equal(
+        u.note[0], "more: most values have a '|'; --lists tags,more,many makes each a list of categories");
+    assert_non_null(strstr(u.note[1], "no cell of 'many' has two entries: only '|' parts them"));
+}
+
 static void wrong_lists_are_refused(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
@@ -181,8 +199,9 @@ static void wrong_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(entries_and_their_mean), FILES_TEST(a_further_file),          FILES_TEST(keys_are_hashed),
-        FILES_TEST(columns_by_number),      FILES_TEST(wrong_lists_are_refused),
+        FILES_TEST(entries_and_their_mean),  FILES_TEST(a_further_file),
+        FILES_TEST(keys_are_hashed),         FILES_TEST(columns_by_number),
+        FILES_TEST(wrong_lists_are_refused), FILES_TEST(likely_mistakes_are_noted),
     };
     return cmocka_run_group_tests_name("csv lists", tests, NULL, NULL);
 }
