@@ -210,8 +210,6 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     dp_client_generation(job.client, &round->generation, &round->history);
     st = check_history(&before, round, err);
     bool is_known = st != DP_OK;
-    if (st == DP_OK)
-        st = dp_job_tables(&job, false, err);
     if (st == DP_OK) {
         /* Until here a signal ends the process at once: nothing was pushed. */
         dp_stop_signal_catch();

@@ -95,6 +95,10 @@ void dp_init_weights(const struct dp_table_spec *spec, uint64_t key, float *weig
     case DP_INIT_ZERO:
         memset(weights, 0, (size_t)spec->dim * 4);
         break;
+    case DP_INIT_CONSTANT:
+        for (uint32_t i = 0; i < spec->dim; i++)
+            weights[i] = init->scale;
+        break;
     case DP_INIT_NORMAL:
         normal_weights(row, (double)init->scale, spec->dim, weights);
         break;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *const INITS[] = {"zero", "normal", "uniform", "xavier", "he"};
+static const char *const INITS[] = {"zero", "normal", "uniform", "xavier", "he", "constant"};
 #define INITS_LEN (sizeof INITS / sizeof INITS[0])
 
 /* By number: a peer's message may hold one that is no kind. */

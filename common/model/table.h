@@ -15,10 +15,11 @@
 /* Initial value of a weight, a pure function of (seed, table name, key, column): init.h. */
 enum dp_init_kind {
     DP_INIT_ZERO = 0,
-    DP_INIT_NORMAL = 1,  /* mean 0, standard deviation `scale` */
-    DP_INIT_UNIFORM = 2, /* [-scale, scale) */
-    DP_INIT_XAVIER = 3,  /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16) */
-    DP_INIT_HE = 4,      /* normal, deviation sqrt(2 / fan_in) (He et al. 2015, eq. 10) */
+    DP_INIT_NORMAL = 1,   /* mean 0, standard deviation `scale` */
+    DP_INIT_UNIFORM = 2,  /* [-scale, scale) */
+    DP_INIT_XAVIER = 3,   /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16) */
+    DP_INIT_HE = 4,       /* normal, deviation sqrt(2 / fan_in) (He et al. 2015, eq. 10) */
+    DP_INIT_CONSTANT = 5, /* `scale`, in each column */
 };
 
 struct dp_init_spec {

@@ -48,7 +48,7 @@ enum dp_status dp_spec_from_wire(const Downpour__TableSpec *wire, struct dp_tabl
     if (st != DP_OK)
         return st;
     /* Here, not in dp_table_check, so that no enum ever holds a number it does not have. */
-    if (wire->init_kind > DP_INIT_HE)
+    if (wire->init_kind > DP_INIT_CONSTANT)
         return dp_fail(err, DP_INVALID, "spec.init_kind: %u is not known", wire->init_kind);
     if (!dp_optimizer_is_kind(wire->optimizer_kind))
         return dp_fail(err, DP_INVALID, "spec.optimizer_kind: %u is not known", wire->optimizer_kind);

@@ -161,6 +161,17 @@ float dp_graph_dot_l2(const struct dp_graph *graph)
     return graph->dot_l2;
 }
 
+void dp_graph_set_start(struct dp_graph *graph, float value)
+{
+    DP_ASSERT(graph->node_count > 0);
+    int at = graph->nodes[graph->node_count - 1].input[0];
+    while (graph->nodes[at].op == DP_OP_ADD)
+        at = graph->nodes[at].input[1];
+    if (graph->nodes[at].op == DP_OP_BIAS && graph->nodes[at].width == 1)
+        graph->parameters[graph->nodes[at].parameter].table.init =
+            (struct dp_init_spec){.kind = DP_INIT_CONSTANT, .scale = value};
+}
+
 void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed)
 {
     for (int i = 0; i < graph->parameter_count; i++) {

@@ -104,6 +104,8 @@ int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_
                     struct dp_init_spec init);
 int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint32_t width,
                    struct dp_init_spec init);
+/* The bias that the loss's input ends with has this initial value; without one of width 1: nothing. */
+void dp_graph_set_start(struct dp_graph *graph, float value);
 void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed);
 
 /* Declare operations. Each returns its node. */

@@ -7,6 +7,7 @@
 #include "worker/score/ranking.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -158,6 +159,20 @@ static enum dp_status check_classes(const struct dp_job *job, const struct dp_da
                    data->train, dp_dataset_examples(train), label);
 }
 
+/* A probability starts at the share of the labels 1. The bias would take thousands of steps to reach that of
+ * rare ones, and other weights would take its place. */
+static void start_at_odds(struct dp_job *job, const struct dp_dataset *train)
+{
+    double of[2] = {0, 0};
+    float label;
+    for (uint64_t i = 0; i < dp_dataset_examples(train); i++) {
+        if (job->model.labels != DP_LABELS_BINARY || !dp_dataset_label(train, i, &label))
+            return;
+        of[label > 0] += dp_dataset_weight(train, i);
+    }
+    dp_graph_set_start(job->model.graph, (float)log(fmax(of[1], 0.5) / fmax(of[0], 0.5)));
+}
+
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
                              struct dp_error *err)
 {
@@ -191,6 +206,7 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
         st = check_classes(job, out->train, err);
     if (st != DP_OK)
         return st;
+    start_at_odds(job, out->train);
     bool given = settled->batch > 0;
     dp_defaults_settle(&job->model, dp_dataset_examples(out->train), settled);
     return given ? DP_OK : dp_dataset_set_batch(out->train, settled->batch, data->train, err);

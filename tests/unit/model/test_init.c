@@ -40,6 +40,8 @@ static void values_are_pinned(void **state)
     pinned(&spec, 5, (uint32_t[]){0xbdfc0ad4, 0x3e13387a, 0xbd89d1c3});
     spec.init = (struct dp_init_spec){.kind = DP_INIT_XAVIER, .fan_in = 300, .fan_out = 100};
     pinned(&spec, 5, (uint32_t[]){0xbcb7b502, 0xbd09c72f, 0xbd920ee3});
+    spec = spec_of(DP_INIT_CONSTANT, -1.5f, 3);
+    pinned(&spec, 5, (uint32_t[]){0xbfc00000, 0xbfc00000, 0xbfc00000});
 }
 
 /* A pair of columns, as a point of the plane: its radius and its angle give back two uniform draws. */

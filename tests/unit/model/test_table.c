@@ -211,6 +211,7 @@ static void names_go_both_ways(void **state)
     assert_true(kinds > 0 && dp_optimizer_is_kind(kinds - 1) && !dp_optimizer_is_kind(kinds));
     assert_string_equal(dp_optimizer_name(DP_OPT_ADAM), "adam");
     assert_string_equal(dp_init_name(DP_INIT_HE), "he");
+    assert_string_equal(dp_init_name(DP_INIT_CONSTANT), "constant");
     struct dp_optimizer_spec spec;
     assert_false(dp_optimizer_named("", &spec));
     assert_false(dp_optimizer_named("Adam", &spec));

@@ -267,7 +267,7 @@ static void broken_fields_are_refused_by_name(void **state)
     request.spec.optimizer.beta1 = NAN;
     assert_request_refused(&request, DP_INVALID, "spec: ");
     request.spec = some_spec();
-    request.spec.init.kind = (enum dp_init_kind)5;
+    request.spec.init.kind = (enum dp_init_kind)6;
     assert_request_refused(&request, DP_INVALID, "spec.init_kind");
     request.spec = some_spec();
     request.spec.optimizer.kind = (enum dp_optimizer_kind)4;

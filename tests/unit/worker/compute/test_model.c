@@ -72,6 +72,33 @@ static void mlp_starts_by_he_and_glorot(void **state)
     dp_model_close(&m);
 }
 
+/* The last bias, and no other, starts where the caller says; classes have no single start. */
+static void one_bias_starts_elsewhere(void **state)
+{
+    static const struct {
+        const char *model, *bias; /* NULL: none */
+    } cases[] = {{"logistic", "logistic.b"},  {"fm:4", "fm.b"},
+                 {"deepfm:4-8", "clicks.b2"}, {"wide-deep:4-8,columns=0", "clicks.b2"},
+                 {"dlrm:4", "dlrm.top.b3"},   {"mlp:3-5-1,loss=logistic", "mlp.b2"},
+                 {"mlp:3-5-2", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_model m;
+        assert_int_equal(dp_model_open(cases[i].model, &m, NULL), DP_OK);
+        dp_graph_set_start(m.graph, -3);
+        int found = 0;
+        for (int p = 0; p < dp_graph_parameters(m.graph); p++) {
+            const struct dp_table_spec *table = &dp_graph_parameter(m.graph, p)->table;
+            if (table->init.kind != DP_INIT_CONSTANT)
+                continue;
+            found++;
+            assert_string_equal(table->name, cases[i].bias);
+            assert_true(table->init.scale == -3 && table->dim == 1);
+        }
+        assert_int_equal(found, cases[i].bias != NULL);
+        dp_model_close(&m);
+    }
+}
+
 static void wrong_texts_are_answered(void **state)
 {
     static const struct {
@@ -252,10 +279,15 @@ static void a_list_counts_as_one_field(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dlrm_starts_near_0),          cmocka_unit_test(logistic_is_a_sparse_graph),
-        cmocka_unit_test(a_list_counts_as_one_field),  cmocka_unit_test(pairs_of_words_or_not),
-        cmocka_unit_test(mlp_starts_by_he_and_glorot), cmocka_unit_test(wrong_texts_are_answered),
-        cmocka_unit_test(what_the_help_says_opens),    cmocka_unit_test(help_is_printed_for_all_or_for_one),
+        cmocka_unit_test(dlrm_starts_near_0),
+        cmocka_unit_test(logistic_is_a_sparse_graph),
+        cmocka_unit_test(a_list_counts_as_one_field),
+        cmocka_unit_test(pairs_of_words_or_not),
+        cmocka_unit_test(mlp_starts_by_he_and_glorot),
+        cmocka_unit_test(one_bias_starts_elsewhere),
+        cmocka_unit_test(wrong_texts_are_answered),
+        cmocka_unit_test(what_the_help_says_opens),
+        cmocka_unit_test(help_is_printed_for_all_or_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
