@@ -56,11 +56,14 @@ static const struct dp_option options[] = {
      "examples per minibatch; default 0: 128 (skipgram: 2048 words), or fewer for little data\n(at least 4) "
      "for less than 4,096 "
      "examples"},
-    {"--rate", "X", "training.rate", "learning rate; default 0.001, for mf and skipgram 0.01"},
+    {"--rate", "X", "training.rate",
+     "learning rate; default 0.001 (fm, deepfm, wide-deep, dlrm with loss=squared: 0.002; mf and skipgram: "
+     "0.01)"},
     {"--rate warmup", "N", "training.warmup_steps",
      "minibatches (of all workers) over which the rate rises to its value; default 0"},
     {"--rate decay", "KIND", "training.decay",
-     "decay of the rate: none, linear, cosine or inverse-sqrt; default none"},
+     "decay of the rate: none, linear, cosine or inverse-sqrt; default linear, but none with a rate that is "
+     "given, with ftrl, and for mf, neumf, skipgram and lstm"},
     {"--rate end", "X", "training.rate_end", "final rate of linear and cosine decay; default 0"},
     {"--optimizer", "NAME", "training.optimizer.kind", DP_OPTIMIZER_NAMES "; default adam"},
     {"--optimizer l2", "X", "training.optimizer.l2", "L2 regularization (all optimizers); default 0"},

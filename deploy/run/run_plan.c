@@ -124,7 +124,19 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* In full from here on. A new run without a rate of its own gets the model's. */
+/* A new run without a rate of its own gets the model's. FTRL's weights are a function of the rate: with 0 they are 0.
+ */
+static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
+{
+    struct dp_cluster_training *t = &plan->cluster->training;
+    if (!plan->begins || dp_run_plan_flag(plan, "--rate"))
+        return;
+    t->rate = model->rate;
+    if (model->decays && t->optimizer.kind != DP_OPT_FTRL && !dp_run_plan_flag(plan, "--rate decay"))
+        t->decay = DP_DECAY_LINEAR;
+}
+
+/* In full from here on. */
 static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_error *err)
 {
     struct dp_model model;
@@ -135,8 +147,8 @@ static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_erro
     if (st != DP_OK)
         return st;
     st = dp_model_open(plan->cluster->model, &model, err);
-    if (st == DP_OK && plan->begins && !dp_run_plan_flag(plan, "--rate"))
-        plan->cluster->training.rate = model.rate;
+    if (st == DP_OK)
+        settle_rate(plan, &model);
     dp_model_close(&model);
     return st;
 }

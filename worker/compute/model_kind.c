@@ -101,6 +101,7 @@ enum dp_status dp_model_loss(const struct dp_model_text *text, struct dp_model *
         return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic or squared", loss);
     dp_graph_loss(model->graph, logistic ? DP_OP_LOGISTIC_LOSS : DP_OP_SQUARED_LOSS, x);
     model->labels = logistic ? DP_LABELS_BINARY : DP_LABELS_ANY;
+    model->rate = logistic ? 0 : 2 * DP_MODEL_RATE; /* numbers have further to go than log odds */
     return DP_OK;
 }
 

@@ -85,7 +85,7 @@ expect 2 "--inject straggler has \"1:0x\", but must be WORKER:FACTORx" "${digits
 expect 2 "--inject pace: '20' is not a time with a unit" "${digits[@]}" --inject pace=20
 expect 2 "--inject pace: '2h' is not a time with a unit" "${digits[@]}" --inject pace=2h
 expect 2 "lower one of them" "${digits[@]}" --workers 3 --inject pace=60s,straggler=1:100x
-expect 2 "--rate end is 0.1, but decay \"none\" does not end at a rate: give --rate decay" "${ok[@]}" --rate end=0.1
+expect 2 "--rate end is 0.1, but decay \"none\" does not end at a rate: give --rate decay" "${ok[@]}" --rate 0.2,end=0.1
 expect 2 "--precision is tf32, but the CPU computes in f32: give --device a GPU" "${ok[@]}" --precision tf32
 expect 2 "--consistency is \"bsp\", but must be async, ssp:S (S: steps that a worker may be ahead of the slowest, 0 .. 1000000), sync or sync:B (B: workers that a step does not wait for, 1 .. 1023)" \
     "${ok[@]}" --consistency bsp
