@@ -27,9 +27,12 @@ uint32_t dp_table_id(const char *name)
 static enum dp_status check_name(const char *name, struct dp_error *err)
 {
     const char *end = memchr(name, '\0', DP_TABLE_NAME_MAX + 1);
-    if (!end || end == name)
-        return dp_fail(err, DP_ARGUMENT, "table name %s; it takes 1 to %d characters",
-                       end ? "is empty" : "is too long", DP_TABLE_NAME_MAX);
+    if (!end)
+        return dp_fail(err, DP_ARGUMENT, "table name '%.*s...' is too long; it takes 1 to %d characters",
+                       DP_TABLE_NAME_MAX, name, DP_TABLE_NAME_MAX);
+    if (end == name)
+        return dp_fail(err, DP_ARGUMENT, "table name is empty; it takes 1 to %d characters",
+                       DP_TABLE_NAME_MAX);
     for (const char *at = name; *at; at++) {
         char c = *at;
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

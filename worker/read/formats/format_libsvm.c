@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define CLICK_TABS_MIN 13u /* label and integers of Criteo's logs; the rest may be empty */
+#define CLICK_TABS     39u
 
 static uint64_t bits_of(float value)
 {
@@ -203,8 +204,8 @@ static enum dp_status explain_table(const char *at, const char *end, enum dp_sta
         return dp_fail(
             err, st,
             "%s. If this is a log of clicks (Criteo): expected 40 columns, separated by tabs, found %" PRIu32
-            ": empty fields at the end need their tabs, too",
-            cause.text, tabs + 1);
+            "%s",
+            cause.text, tabs + 1, tabs < CLICK_TABS ? ": empty fields at the end need their tabs, too" : "");
     return dp_fail(err, st,
                    "%s. If this is a table (CSV): its first line must be its header, and --label NAME "
                    "(data.label) names the column of the label",

@@ -233,6 +233,7 @@ static void trimmed_lines_are_named(void **state)
                     "expected 40 columns");
     formats_refused(options, "1\t" INTS "13\ta\n", 1, DP_DATA, "expected index:value, found '");
     formats_refused(options, "1\t" INTS "13\ta\n", 1, DP_DATA, found);
+    formats_refused(options, "1\t" INTS "13\t" CATS "\tb\n", 1, DP_DATA, "separated by tabs, found 41");
     formats_refused(options, "1,2,3\n4,5,6\n", 1, DP_DATA,
                     "If this is a table (CSV): its first line must be its header, and --label NAME");
 }
