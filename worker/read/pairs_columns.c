@@ -207,6 +207,27 @@ static void by_names(struct column_search *s)
         *s->out = before;
 }
 
+/* Two columns of one name that tells, as in "user,user": which is meant is not known. */
+static enum dp_status check_twice(const struct column_search *s, struct dp_error *err)
+{
+    for (int role = DP_PAIRS_USERS; role <= DP_PAIRS_ITEMS; role++) {
+        const char *given = s->options->roles[role];
+        for (int w = 0; !(given && given[0]) && w < WORDS_MAX && words[role][w]; w++)
+            for (uint32_t i = 0, first = DP_PAIRS_NO_COLUMN; i < s->count; i++) {
+                if (tells(s->cells[i], words[role][w]) < TELLS)
+                    continue;
+                const struct dp_shown name = dp_cell_show(s->cells[i]);
+                if (first != DP_PAIRS_NO_COLUMN && strcmp(dp_cell_show(s->cells[first]).text, name.text) == 0)
+                    return dp_fail(
+                        err, DP_DATA,
+                        "two columns are named '%s': name one of them by its number (--%s, data.%s)",
+                        name.text, names[role], names[role]);
+                first = i;
+            }
+    }
+    return DP_OK;
+}
+
 static void by_training_places(struct column_search *s)
 {
     uint32_t at;
@@ -286,6 +307,8 @@ static enum dp_status settle(struct column_search *s, struct dp_error *err)
 {
     struct dp_pairs_columns *out = s->out;
     enum dp_status st = by_options(s, err);
+    if (st == DP_OK)
+        st = check_twice(s, err);
     if (st != DP_OK)
         return st;
     by_training_names(s);

@@ -90,6 +90,8 @@ static void quotes_are_those_of_csv(void **state)
          "quotes), found '\"c\\t1'"},
         {"u::i\nu::\"c\"d\n", 2, "expected '::' after a quoted field, found 'd'"},
         {"u i\nu \"c\"d\n", 2, "expected a blank after a quoted field, found 'd'"},
+        {"user,user\nu,i\n", 1, "two columns are named 'user': name one of them by its number (--user"},
+        {"item,user,item\ni,u,j\n", 1, "two columns are named 'item'"},
         {"u,i\nu,c \"d\"\n", 2, "expected quotes around a complete field only, each inside doubled"},
         {"u,i\nu,\"c\n", 2, "a field begins with a quote that is not closed"},
         {"{\"user\":1,\"item\":2}\n", 1, "expected 'user,item', not JSON: write a CSV first"},
