@@ -2,6 +2,7 @@
 
 #include "common/base/deadline.h"
 #include "common/model/row.h"
+#include "common/vocab/vocab.h"
 #include "deploy/cli/amounts.h"
 #include "deploy/cli/scratch.h"
 #include "deploy/run/spool.h"
@@ -113,17 +114,52 @@ static uint64_t dense_weights(const struct dp_graph *graph)
     return sum;
 }
 
-static void tell_weights(const struct dp_graph *graph, FILE *file)
+/* Keys that have a name are those of the data; 0: they have none, as features of libsvm. */
+static uint64_t keys_of(const struct dp_vocab *vocab, uint32_t group)
+{
+    uint64_t keys = 0;
+    for (size_t i = 0; vocab && i < dp_vocab_count(vocab); i++) {
+        const struct dp_vocab_name name = dp_vocab_at(vocab, i);
+        keys += name.group != DP_VOCAB_COLUMN && dp_vocab_key(vocab, group, name.key) == i;
+    }
+    return keys;
+}
+
+/* On the servers; 0: not known. */
+static uint64_t bytes_of(const struct dp_graph *graph, const struct dp_vocab *vocab)
+{
+    uint64_t bytes = 0;
+    for (int p = 0; p < dp_graph_parameters(graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
+        uint64_t rows = parameter->sparse ? keys_of(vocab, parameter->group)
+                                          : dp_parameter_floats(parameter) / parameter->table.dim;
+        if (rows == 0)
+            return 0;
+        bytes += rows * dp_row_bytes(&parameter->table);
+    }
+    return bytes;
+}
+
+static void tell_weights(const struct dp_graph *graph, const struct dp_vocab *vocab, FILE *file)
 {
     char number[32];
+    const uint64_t bytes = bytes_of(graph, vocab);
     fprintf(file, "Weights:   %s in dense layers",
             dp_cli_number((double)dense_weights(graph), number, sizeof number));
     for (int p = 0; p < dp_graph_parameters(graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
-        if (parameter->sparse)
-            fprintf(file, "; %s: %" PRIu32 " for each key, %zu bytes on a server", parameter->table.name,
-                    parameter->table.dim, dp_row_bytes(&parameter->table));
+        const uint64_t keys = parameter->sparse ? keys_of(vocab, parameter->group) : 0;
+        if (!parameter->sparse)
+            continue;
+        fprintf(file, "; %s: %" PRIu32 " for each ", parameter->table.name, parameter->table.dim);
+        if (keys > 0)
+            fprintf(file, "of %s keys", dp_cli_number((double)keys, number, sizeof number));
+        else
+            fprintf(file, "key");
+        fprintf(file, ", %zu bytes on a server", dp_row_bytes(&parameter->table));
     }
+    if (bytes > 0)
+        fprintf(file, "; %s in all", dp_amount_bytes(bytes, number));
     fputc('\n', file);
 }
 
@@ -166,15 +202,15 @@ static void tell_data(const json_t *root, const struct dp_cluster *cluster, FILE
 }
 
 static void tell_json(const struct dp_dry_run *dry, const json_t *root, const struct dp_graph *graph,
-                      FILE *file)
+                      const struct dp_vocab *vocab, FILE *file)
 {
     const json_t *data = json_object_get(root, "data"), *settings = json_object_get(root, "settings");
     const double seconds = estimate(dry);
-    json_t *out =
-        json_pack("{s:b, s:i, s:O, s:O, s:O, s:O, s:I}", "dry_run", 1, "exit", 0, "model",
-                  json_object_get(root, "model"), "examples", json_object_get(data, "examples"), "epochs",
-                  json_object_get(settings, "epochs"), "batch", json_object_get(settings, "batch"),
-                  "dense_weights", (json_int_t)dense_weights(graph));
+    json_t *out = json_pack("{s:b, s:i, s:O, s:O, s:O, s:O, s:I}", "dry_run", 1, "exit", 0, "model",
+                            json_object_get(root, "model"), "examples", json_object_get(data, "examples"),
+                            "epochs", json_object_get(settings, "epochs"), "batch",
+                            json_object_get(settings, "batch"), "dense_weights",
+                            (json_int_t)dense_weights(graph), "bytes", (json_int_t)bytes_of(graph, vocab));
     if (!isnan(seconds))
         (void)json_object_set_new(out, "estimated_seconds", json_real(seconds));
     if (json_object_get(root, "advice"))
@@ -193,15 +229,21 @@ enum dp_status dp_dry_run_tell(const struct dp_dry_run *dry, const char *report,
     const char *text = json_string_value(json_object_get(root, "model"));
     if (!root)
         return dp_fail(err, DP_DATA, "cannot read the trial's report '%s': %s", report, why.text);
+    struct dp_vocab *vocab = NULL;
     enum dp_status st = dp_model_open(text ? text : cluster->model, &model, err);
+    if (st == DP_OK) {
+        dp_graph_set_optimizer(model.graph, &cluster->training.optimizer, cluster->training.seed);
+        st = dp_vocab_open(cluster->data.names, cluster->training.run, &vocab, err);
+    }
     if (st == DP_OK && json) {
-        tell_json(dry, root, model.graph, file);
+        tell_json(dry, root, model.graph, vocab, file);
     } else if (st == DP_OK) {
         fprintf(file, "Model:     %s\n", text);
         tell_data(root, cluster, file);
-        tell_weights(model.graph, file);
+        tell_weights(model.graph, vocab, file);
         tell_time(dry, file);
     }
+    dp_vocab_close(&vocab);
     dp_model_close(&model);
     json_decref(root);
     return st;

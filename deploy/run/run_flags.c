@@ -109,7 +109,8 @@ static const struct dp_option options[] = {
     {"--continue", NULL, NULL,
      "train on from the weights in DIR, also with other settings\nEven if that run is not finished. Other "
      "flags change its data and settings (the model must fit); settings without a flag stay. A further "
-     "--train file is read by the model's schema, DIR/columns.csv"},
+     "--train file is read by the model's schema, DIR/current/columns.csv. The optimizer, --seed, --servers "
+     "and --shards cannot change"},
     {"--fresh", NULL, NULL,
      "start with new weights in DIR\nFiles of earlier runs, with their store, are removed once this run "
      "trains (decoded data in DIR/cache stays). Without --model, --train and --cluster it takes the "

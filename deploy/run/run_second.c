@@ -151,7 +151,7 @@ static void tell_resume(const struct dp_folder *folder, const struct dp_cluster 
 static bool trained_held_out(const struct dp_cluster *was, const struct dp_cluster *now)
 {
     const struct dp_cluster_data *a = &was->data, *b = &now->data;
-    bool others = was->training.seed != now->training.seed || strcmp(a->holdout, b->holdout) != 0;
+    bool others = strcmp(a->holdout, b->holdout) != 0; /* the seed cannot change */
     return (b->holdout[0] && others) ||
            (b->validation_share > 0 && (others || a->validation_share < b->validation_share));
 }

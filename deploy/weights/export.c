@@ -48,9 +48,8 @@ static const struct dp_command command = {
     .summary =
         "Writes the weights of a run, whose directory may have been moved, copied or made read-only, or of a "
         "checkpoint (with names\nwhere it was made beside the run's directory).\nnpy: a matrix of f32 for "
-        "NumPy; FILE.names.tsv has "
-        "the name, key and further "
-        "names of each row; in a directory TABLE.keys.npy\nhas the keys alone, and with --slots there is one "
+        "NumPy; next to M.npy M.names.tsv has the name, key and further names of each row; in a directory "
+        "TABLE.keys.npy\nhas the keys alone, and with --slots there is one "
         "file for each of the arrays below ('downpour import' takes it back).\ntext: lines 'NAME WEIGHT "
         "WEIGHT ...'; for skipgram in word2vec's form, "
         "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nsafetensors: all tables in one "

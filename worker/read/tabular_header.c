@@ -386,12 +386,16 @@ void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char 
     const struct dp_tabular_header_by *by = &header->by[first];
     const struct dp_shown name = dp_cell_show(dp_cell_of(header->schema.column[first].name));
     list_others(header, others, sizeof others);
+    const char *cell = by->cell.text;
+    char missing[120] = "";
+    if (!strpbrk(cell, "0123456789',")) /* "-", "inf", "?" */
+        (void)snprintf(missing, sizeof missing, " (as a missing number: --missing '%s')", cell);
     (void)snprintf(
         out, size,
         "%s:%" PRIu64 ": '%s' is no number, so column '%s' became categories, though %" PRIu32
         " of the %" PRIu32 " cells looked at are numbers. If that is a typo, correct the cell or "
-        "leave it empty, and run again with --fresh; if not, keep the column as it is (--categories "
+        "leave it empty%s, and run again with --fresh; if not, keep the column as it is (--categories "
         "'%s%s%s' says so from the start)",
-        path, by->line, by->cell.text, name.text, by->numbers, by->numbers + by->texts, others,
+        path, by->line, cell, name.text, by->numbers, by->numbers + by->texts, missing, others,
         others[0] ? "," : "", name.text);
 }

@@ -83,7 +83,7 @@ expect 2 "cannot read '$dir/missing'" "$downpour" run --config "$dir/missing"
 expect 0 "Time:      about " "${run[@]}" --dir "$dir/A" --epochs 40 --inject pace=2ms --dry-run
 said "Data: .*: 400 examples to train on"
 said "Epochs:    40, each of 13 minibatches of 32"
-said "Weights:   1 in dense layers; logistic.w: 1 for each key"
+said "Weights:   1 in dense layers; logistic.w: 1 for each key, 28 bytes on a server$"
 said "an estimate for this machine: a trial trained "
 (cd "$dir" && find A -type f -exec cksum {} + | sort) | cmp - "$dir/before" || fail "a dry run changed the directory"
 expect 0 "" "${run[@]}" --dir "$dir/none" --epochs 2 --dry-run --json --quiet
@@ -97,6 +97,9 @@ expect 2 "$dir/bad" "$downpour" run --model logistic --train "$dir/bad" --dry-ru
 # The next day's file is read by the model's schema, with new weights.
 awk 'BEGIN { print "a,b,late"; for (i = 0; i < 60; i++) print i % 7 ",s" i % 3 "," (i % 2 ? "yes" : "no") }' >"$dir/day1.csv"
 awk -F, '{ print $3 "," $1 "," NR }' "$dir/day1.csv" >"$dir/day2.csv"
+# Its numbers and categories are keys: a, and s0 to s2 of b.
+expect 0 "" "$downpour" run --model logistic --train "$dir/day1.csv" --label late --epochs 1 --dry-run
+said "Weights:   1 in dense layers; logistic.w: 1 for each of 4 keys, 28 bytes on a server; 140 bytes in all"
 expect 0 "" "$downpour" run --dir "$dir/D" --model logistic --train "$dir/day1.csv" --label late --epochs 1
 (cd "$dir" && find D -type f -exec cksum {} + | sort) >"$dir/before"
 expect 2 "columns of the training file are missing: 'b'" "$downpour" run --dir "$dir/D" --continue --train "$dir/day2.csv" --dry-run

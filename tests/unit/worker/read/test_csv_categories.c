@@ -105,6 +105,10 @@ static void a_typo_is_doubted(void **state)
                                "If that is a typo, correct the cell or leave it empty, and run again with "
                                "--fresh; if not, keep the column as it is (--categories 'b,a' "));
     }
+    options.path = write_text("t", "y,a\n1,2\n0,-\n0,5\n");
+    dp_dataset_understood(formats_open(&options), &options, &u);
+    assert_non_null(strstr(u.note[0], "leave it empty (as a missing number: --missing '-'), and run again"));
+    options.path = write_text("t", text);
     options.categories = "b,a";
     struct dp_dataset *dataset = formats_open(&options);
     dp_dataset_understood(dataset, &options, &u);
