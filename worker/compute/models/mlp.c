@@ -93,6 +93,12 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
             " columns of lists (--lists), but the model takes numbers only: choose deepfm, wide-deep, dlrm, "
             "fm or logistic, or leave them out (--ignore)",
             has->lists);
+    if (has->categories > 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "the file has %" PRIu64
+                       " column%s of categories, but the model takes numbers only: choose deepfm, wide-deep, "
+                       "dlrm, fm or logistic, or leave out what is no number (--ignore)",
+                       has->categories, has->categories == 1 ? "" : "s");
     bool in = count > 2 && widths[1] == has->numbers, last = count > 2 && widths[count - 1] == outputs;
     bool more = has->classes && widths[count - 1] > outputs;
     if (in && (last || more))
