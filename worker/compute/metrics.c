@@ -50,7 +50,7 @@ enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, uint32_t 
     *out = NULL;
     if (lists > 0 && labels == DP_LABELS_CLASS)
         return dp_fail(err, DP_ARGUMENT, "metrics: a model of classes cannot rank lists");
-    if (labels != DP_LABELS_ANY && labels != DP_LABELS_BINARY && labels != DP_LABELS_CLASS)
+    if ((unsigned)labels > DP_LABELS_NONE)
         return dp_fail(err, DP_ARGUMENT, "metrics: labels of kind %d are not known", (int)labels);
     if (labels == DP_LABELS_CLASS && classes < 2)
         return dp_fail(err, DP_ARGUMENT, "metrics: %" PRIu32 " classes, needs 2 or more", classes);
@@ -431,7 +431,7 @@ enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_fi
     out->loss = metrics->loss_sum / n;
     if (metrics->labels == DP_LABELS_ANY)
         out->rmse = sqrt(out->loss);
-    else
+    else if (metrics->labels != DP_LABELS_NONE)
         out->accuracy = (double)metrics->correct / n;
     enum dp_status st = metrics->labels == DP_LABELS_BINARY ? auc(metrics, &out->auc, err) : DP_OK;
     return st == DP_OK && metrics->lists ? ranking(metrics, out, err) : st;

@@ -2,6 +2,7 @@
  *     none: the mean of the outputs, which are losses
  *     binary: logloss, accuracy (logit > 0), exact AUC (area under ROC; ties count half)
  *     class:  cross-entropy, accuracy (argmax)        regression: mean squared error, RMSE
+ *     none:   the mean of the losses
  *     ranked: HR@10 and NDCG@10 of lists that have one example labelled 1, as in He et al. 2017 (Neural
  *     Collaborative
  *             Filtering): its rank is the number of others in the list with an equal or a higher score, so

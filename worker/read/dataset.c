@@ -139,12 +139,17 @@ static struct dp_schema_inputs inputs_of(const struct dp_dataset_options *o)
                                      .hash_bits = o->hash_bits ? o->hash_bits : 63,
                                      .index_base = o->index_base,
                                      .scale = o->scale,
-                                     .normalize = o->normalize};
+                                     .normalize = o->normalize,
+                                     .words = o->form == DP_FORM_WORDS ? 1 + (uint32_t)o->word_rule : 0};
 }
 
-static void show_setting(double value, bool yes_no, char out[32])
+enum shown_as { NUMBER, YES_NO, RULE };
+
+static void show_setting(double value, enum shown_as as, char out[32])
 {
-    if (yes_no)
+    if (as == RULE)
+        (void)snprintf(out, 32, "%s", value == 1 + (double)DP_WORD_PLAIN ? "plain" : "simple");
+    else if (as == YES_NO)
         (void)snprintf(out, 32, "%s", value != 0 ? "yes" : "no");
     else
         (void)snprintf(out, 32, "%.9g", value);
@@ -167,19 +172,20 @@ static enum dp_status check_inputs(const struct dp_dataset_options *o, struct dp
     const struct {
         const char *flag, *key;
         double before, now;
-        bool yes_no;
-    } setting[] = {{"--hash-bits", "data.hash_bits", was.hash_bits, is.hash_bits, false},
-                   {"--index-base", "data.index_base", was.index_base, is.index_base, false},
-                   {"--scale", "data.scale", was.scale, is.scale, false},
-                   {"--normalize", "data.normalize", was.normalize, is.normalize, true},
+        enum shown_as as;
+    } setting[] = {{"--hash-bits", "data.hash_bits", was.hash_bits, is.hash_bits, NUMBER},
+                   {"--index-base", "data.index_base", was.index_base, is.index_base, NUMBER},
+                   {"--scale", "data.scale", was.scale, is.scale, NUMBER},
+                   {"--normalize", "data.normalize", was.normalize, is.normalize, YES_NO},
                    {"--standardize", "data.standardize", columns ? like->standardized : o->standardize,
-                    o->standardize, true}};
+                    o->standardize, YES_NO},
+                   {"--words", "data.words", was.words ? was.words : is.words, is.words, RULE}};
     for (size_t i = 0; i < sizeof setting / sizeof setting[0]; i++) {
         char before[32], now[32];
         if (setting[i].before == setting[i].now)
             continue;
-        show_setting(setting[i].before, setting[i].yes_no, before);
-        show_setting(setting[i].now, setting[i].yes_no, now);
+        show_setting(setting[i].before, setting[i].as, before);
+        show_setting(setting[i].now, setting[i].as, now);
         return dp_fail(err, DP_ARGUMENT,
                        "%s: %s (%s) is %s, but was %s when the weights were trained: their inputs would "
                        "change their meaning. Omit it, or train with --fresh or in another --dir",

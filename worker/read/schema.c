@@ -159,12 +159,13 @@ static enum dp_status take_number(struct dp_schema *schema, enum key key, const 
 static enum dp_status take_inputs(struct dp_schema *schema, enum key key, const struct dp_cell *cells,
                                   size_t count, struct dp_error *err)
 {
-    uint64_t number[3] = {0};
+    uint64_t number[4] = {0};
     double scale = 0;
     (void)key;
-    bool good = count == 4 && dp_number_f64(cells[2].at, cells[2].end, &scale) == cells[2].end;
-    for (int i = 0; good && i < 3; i++) {
-        const struct dp_cell cell = cells[i + (i == 2)];
+    bool good =
+        (count == 4 || count == 5) && dp_number_f64(cells[2].at, cells[2].end, &scale) == cells[2].end;
+    for (size_t i = 0; good && i + 1 < count; i++) {
+        const struct dp_cell cell = cells[i + (i >= 2)];
         good = dp_number_index(cell.at, cell.end, &number[i]) == cell.end && number[i] <= 63;
     }
     if (!good)
@@ -173,7 +174,8 @@ static enum dp_status take_inputs(struct dp_schema *schema, enum key key, const 
                                                .hash_bits = (uint32_t)number[0],
                                                .index_base = (uint32_t)number[1],
                                                .scale = scale,
-                                               .normalize = number[2] != 0};
+                                               .normalize = number[2] != 0,
+                                               .words = (uint32_t)number[3]};
     return DP_OK;
 }
 
@@ -449,8 +451,12 @@ static void put(const struct dp_schema *schema, FILE *stream)
         (void)fprintf(stream, "label_scale,%.17g,%.17g\n", schema->label_scale.mean,
                       schema->label_scale.deviation);
     if (schema->inputs.known)
-        (void)fprintf(stream, "inputs,%" PRIu32 ",%" PRIu32 ",%.17g,%d\n", schema->inputs.hash_bits,
+        (void)fprintf(stream, "inputs,%" PRIu32 ",%" PRIu32 ",%.17g,%d", schema->inputs.hash_bits,
                       schema->inputs.index_base, schema->inputs.scale, schema->inputs.normalize);
+    if (schema->inputs.words > 0)
+        (void)fprintf(stream, ",%" PRIu32, schema->inputs.words);
+    if (schema->inputs.known)
+        (void)fputc('\n', stream);
 }
 
 enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err)

@@ -11,7 +11,7 @@
  *           label_base
  *           (absent: 0), missing (texts; absent: none), values and cells (counts; absent: not known),
  *           label_scale (mean, deviation; absent: labels are not standardized), inputs (hash
- *           bits, index base, scale, and 1 if examples are normalized), end (a checksum of the lines above
+ *           bits, index base, scale, 1 if examples are normalized, and for words 1 + their rule), end (a checksum of the lines above
  *           it).
  *           Names, kinds, means and deviations have a cell for each column; names and classes are quoted.
  *           Version 2
@@ -65,6 +65,7 @@ struct dp_schema_inputs {
     uint32_t hash_bits, index_base;
     double scale;
     bool normalize;
+    uint32_t words; /* text: 1 + how it is cut into words (enum dp_word_rule); 0: not known, or no words */
 };
 
 /* How the labels of a regression are standardized: a model is trained on (label - mean) / deviation. Its

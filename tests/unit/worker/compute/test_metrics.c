@@ -104,6 +104,11 @@ static void classes_and_values(void **state)
     f = figures(m);
     assert_true(f.loss == 8.5 && fabs(f.rmse - sqrt(8.5)) < 1e-12 && isnan(f.accuracy) && isnan(f.auc));
     dp_metrics_free(&m);
+    m = fresh(DP_LABELS_NONE, 0);
+    assert_int_equal(dp_metrics_add(m, values, targets, NULL, 2, NULL), DP_OK);
+    f = figures(m);
+    assert_true(f.loss == -0.5 && isnan(f.rmse) && isnan(f.accuracy) && isnan(f.auc));
+    dp_metrics_free(&m);
     m = fresh(DP_LABELS_ANY, 0);
     dp_metrics_set_unit(m, 1e30);
     assert_int_equal(dp_metrics_add(m, values, targets, NULL, 2, NULL), DP_OK);

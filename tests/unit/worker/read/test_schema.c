@@ -91,7 +91,7 @@ static void what_is_written_is_read(void **state)
 }
 
 static const struct dp_schema_inputs inputs = {
-    .known = true, .hash_bits = 18, .index_base = 1, .scale = 1.0 / 255, .normalize = true};
+    .known = true, .hash_bits = 18, .index_base = 1, .scale = 1.0 / 255, .normalize = true, .words = 2};
 
 static char *with_inputs(void)
 {
@@ -113,6 +113,7 @@ static void inputs_are_read_as_written(void **state)
     assert_true(schema.inputs.known && schema.inputs.normalize && schema.inputs.scale == inputs.scale);
     assert_int_equal(schema.inputs.hash_bits, 18);
     assert_int_equal(schema.inputs.index_base, 1);
+    assert_int_equal(schema.inputs.words, 2);
     written(&schema, text);
     dp_schema_clear(&schema);
     free(text);
@@ -204,6 +205,7 @@ static void damage_is_named(void **state)
         {HEAD "end,0123456789abcdef\n", "its checksum is not that of its lines"},
         {HEAD "inputs,63,1,1,0\nend\n", "its checksum is not that of its lines"},
         {HEAD "inputs,64,1,1,0\n", "expected hash bits, index base, scale"},
+        {HEAD "inputs,63,1,1,0,2,1\n", "expected hash bits, index base, scale"},
         {HEAD "inputs,63,1,1\n", "expected hash bits, index base, scale"},
         {HEAD "end\nmeans,,1\n", "'means' after 'end'"},
         {HEAD "", "ends before its last line"},
