@@ -104,21 +104,16 @@ static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *tra
     return rank(job, *out, train, test && options.holdout == DP_HOLDOUT_ONE, data->train, err);
 }
 
-/* How earlier processes of this run, or the run whose weights it trains on, standardized labels: outputs keep
- * their unit. *out: NULL: there is no earlier one. */
-static enum dp_status earlier_scale(const struct dp_job *job, struct dp_label_scale *scale,
-                                    const struct dp_label_scale **out, struct dp_error *err)
+enum dp_status dp_sets_label_scale(const struct dp_job *job, struct dp_label_scale *scale, bool *known,
+                                   struct dp_error *err)
 {
     const char *path = job->cluster->data.columns;
     struct dp_schema schema;
-    *out = NULL;
-    if (!dp_job_is_regression(job) || !path[0] || access(path, F_OK) != 0)
-        return DP_OK;
-    enum dp_status st = dp_schema_read_file(path, &schema, err);
-    if (st != DP_OK)
+    *known = dp_job_is_regression(job) && path[0] && access(path, F_OK) == 0;
+    enum dp_status st = *known ? dp_schema_read_file(path, &schema, err) : DP_OK;
+    if (st != DP_OK || !*known)
         return st;
     *scale = schema.label_scale;
-    *out = scale;
     dp_schema_clear(&schema);
     return DP_OK;
 }
@@ -195,9 +190,11 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
             "ratings)",
             job->cluster->model);
     struct dp_label_scale scale;
+    bool known = false;
     enum dp_status st = check_weights(job, err);
     if (st == DP_OK)
-        st = earlier_scale(job, &scale, &options.label_scale, err);
+        st = dp_sets_label_scale(job, &scale, &known, err);
+    options.label_scale = known ? &scale : NULL;
     if (st == DP_OK)
         st = dp_dataset_open(&options, &out->train, err);
     if (st == DP_OK && dp_dataset_examples(out->train) == 0)

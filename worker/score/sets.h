@@ -19,6 +19,10 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
                              struct dp_error *err);
 /* Opens the other sets, with the settled minibatch size. */
 enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *sets, struct dp_error *err);
+/* How earlier processes of this run, or the run whose weights it trains on, standardized labels: outputs keep
+ * their unit. *known: there was one; else *scale is not changed. */
+enum dp_status dp_sets_label_scale(const struct dp_job *job, struct dp_label_scale *scale, bool *known,
+                                   struct dp_error *err);
 void dp_sets_close(struct dp_sets *sets); /* accepts {0} */
 
 #endif

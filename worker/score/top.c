@@ -9,6 +9,7 @@
 #include "worker/score/fold_in.h"
 #include "worker/score/predict.h"
 #include "worker/score/scan.h"
+#include "worker/score/sets.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -178,21 +179,6 @@ static enum dp_status open_interactions(struct top *t, struct dp_error *err)
     return st == DP_OK ? st : dp_wrap(err, st, "the items of each user (--with-seen ranks all)");
 }
 
-/* How the ratings of the training file were standardized. */
-static enum dp_status read_scale(struct top *t, struct dp_error *err)
-{
-    const char *path = t->job->cluster->data.columns;
-    struct dp_schema schema;
-    if (!dp_job_is_regression(t->job) || !path[0] || access(path, F_OK) != 0)
-        return DP_OK;
-    enum dp_status st = dp_schema_read_file(path, &schema, err);
-    if (st == DP_OK) {
-        t->scale = schema.label_scale;
-        dp_schema_clear(&schema);
-    }
-    return st;
-}
-
 /* ---- the best of each user */
 
 static void take_seen(void *context, uint64_t item)
@@ -315,7 +301,7 @@ enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, 
 {
     const struct dp_cluster *cluster = job->cluster;
     struct top t = {.job = job, .options = options};
-    bool pairs = job->model.form == DP_FORM_PAIRS;
+    bool pairs = job->model.form == DP_FORM_PAIRS, scaled = false;
     if (!pairs && job->model.form != DP_FORM_TRIPLES)
         return dp_fail(err, DP_ARGUMENT, "--top: %s is not a model of users and items (mf and neumf are)",
                        cluster->model);
@@ -332,7 +318,7 @@ enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, 
     if (st == DP_OK)
         st = open_interactions(&t, err);
     if (st == DP_OK)
-        st = read_scale(&t, err);
+        st = dp_sets_label_scale(t.job, &t.scale, &scaled, err);
     if (st == DP_OK)
         st = score(&t, err);
     clear(&t);
