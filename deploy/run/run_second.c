@@ -38,6 +38,20 @@ static void show(const struct dp_second *second, const struct dp_difference *dif
         (void)fprintf(stderr, "    and %zu more\n", count - shown);
 }
 
+/* Weights of ftrl are no state of their own: each push computes them from its sums and the rate. */
+static enum dp_status check_rate(const struct dp_cluster_training *before,
+                                 const struct dp_cluster_training *now, struct dp_error *err)
+{
+    if (before->optimizer.kind != DP_OPT_FTRL || now->rate == before->rate)
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "--rate %g: with --optimizer ftrl the rate is a part of the weights, which run %" PRIu32
+        " made at %g: they would change at once, by a factor of up to %.3g. Leave --rate out, or start "
+        "with new weights (--fresh)",
+        now->rate, before->run, before->rate, now->rate / before->rate);
+}
+
 static enum dp_status check_fits(const struct dp_folder *folder, const struct dp_cluster *earlier,
                                  const struct dp_cluster *c, struct dp_error *err)
 {
@@ -60,7 +74,7 @@ static enum dp_status check_fits(const struct dp_folder *folder, const struct dp
             err, DP_EXISTS,
             "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
             earlier->model, c->model);
-    return DP_OK;
+    return check_rate(&earlier->training, &c->training, err);
 }
 
 static bool has_inside(const struct dp_folder *folder, const char *name)

@@ -37,6 +37,14 @@ expect 2 "to use its settings give --cluster" "${train[@]}" --fresh
 [ "$(cat "$dir/run/cluster.conf")" = 'name = "mine";' ] || fail "a cluster file of the user's was written over"
 rm -rf "$dir/run"
 
+# --- with ftrl the rate is a part of the weights
+printf '1 1:1\n0 2:1\n%.0s' {1..50} >"$dir/two.svm"
+expect 0 "" "$downpour" run --dir "$dir/ftrl" --model logistic --train "$dir/two.svm" --optimizer ftrl --rate 0.1 --epochs 1 \
+    --journal-bytes 16MiB --cache-bytes 64MiB
+expect 2 "by a factor of up to 0.1. Leave --rate out" "$downpour" run --dir "$dir/ftrl" --continue --rate 0.01
+expect 0 "" "$downpour" run --dir "$dir/ftrl" --continue --rate 0.1 --epochs 1
+rm -rf "$dir/ftrl"
+
 # --- a finished run, and others behind it
 expect 0 "Report:" "${train[@]}" --epochs 2
 expect 1 "Run 1 in $dir/run is finished" "$downpour" status --dir "$dir/run"
