@@ -1,5 +1,6 @@
 #include "deploy/run/diverged.h"
 
+#include "common/config/consistency.h"
 #include "deploy/run/restored.h"
 #include "deploy/run/run_best.h"
 #include "server/store/store_view.h"
@@ -71,22 +72,23 @@ static bool tell_from(const char *path, const struct dp_folder *folder, const st
     return helps;
 }
 
-static void tell_checkpoint(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,
+/* false: there is none. */
+static bool tell_checkpoint(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,
                             uint32_t best, FILE *to)
 {
     char path[DP_PATH_MAX + 16], found[DP_PATH_MAX + 1];
     double rate = dp_cluster_lower_rate(&cluster->training);
     (void)snprintf(path, sizeof path, "%s/" DP_FOLDER_BEST, folder->path);
     if (best > 0 && tell_from(path, folder, cluster, epoch, rate, to))
-        return;
+        return true;
     find_checkpoint(folder, found);
-    if (found[0])
-        (void)tell_from(found, folder, cluster, epoch, rate, to);
+    return found[0] && tell_from(found, folder, cluster, epoch, rate, to);
 }
 
 void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *cluster, uint32_t epoch,
                       FILE *to)
 {
+    const struct dp_cluster_training *t = &cluster->training;
     uint32_t best = dp_run_best_find(folder, cluster);
     char quoted[DP_PATH_QUOTED];
     fprintf(to, "downpour: run %" PRIu32 " has diverged in epoch %" PRIu32 " at --rate %g: ",
@@ -102,7 +104,16 @@ void dp_diverged_tell(const struct dp_folder *folder, const struct dp_cluster *c
     fprintf(to, "Instead:\n");
     fprintf(to, "downpour:   downpour run --dir %s --fresh --rate %.3g    (the same from the start)\n",
             dp_path_quote(folder->path, quoted), dp_cluster_lower_rate(&cluster->training));
-    tell_checkpoint(folder, cluster, epoch, best, to);
+    if (t->workers > 1 && !dp_cluster_rule_by_step(dp_cluster_rule_of(t)))
+        fprintf(
+            to,
+            "downpour:   downpour run --dir %s --fresh --consistency sync    (if stale gradients of %" PRIu32
+            " workers are the cause)\n",
+            quoted, t->workers);
+    if (!tell_checkpoint(folder, cluster, epoch, best, to) && t->first_epoch > 0)
+        fprintf(to,
+                "downpour: The weights that it continued from are not kept. To keep them for such a case, "
+                "make a checkpoint (downpour checkpoint) or copy the directory before a further run.\n");
 }
 
 enum dp_status dp_diverged_check(const struct dp_folder *folder, const struct dp_cluster *cluster,

@@ -1,6 +1,7 @@
 #include "worker/loop/step_inner.h"
 
 #include "common/base/log.h"
+#include "common/config/consistency.h"
 #include "worker/loop/pull_wait.h"
 #include "worker/schedule/shares.h"
 #include "worker/telemetry/advice.h"
@@ -111,8 +112,12 @@ static enum dp_status explain(const struct dp_loop *loop, uint64_t number, enum 
     return dp_wrap(
         err, st,
         "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-        " (try a lower --rate than %g%s%s%s)",
+        " (try a lower --rate than %g%s%s%s%s)",
         dp_loop_shown_epoch(loop), number, t->rate, t->warmup_steps ? "" : ", --rate warmup=N", loop->scale,
+        t->workers > 1 && !dp_cluster_rule_by_step(dp_cluster_rule_of(t))
+            ? "; if one worker does not diverge, stale gradients are the cause: --consistency sync, or "
+              "--rate-by-staleness"
+            : "",
         begins ? "; if that does not help, the weights that it continued from are the cause: --fresh "
                  "starts with new ones"
                : "");

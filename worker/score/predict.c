@@ -43,7 +43,7 @@ enum dp_status dp_predict_not_finite(const struct dp_job *job, const char *what,
                    "the score of %s is %g: the training has diverged, or numbers of the data are far larger "
                    "than those that it saw. Train again with a lower rate (downpour run --dir DIR --fresh "
                    "--rate %.3g; it was %g), or correct the data",
-                   what, (double)score, rate / 10, rate);
+                   what, (double)score, dp_cluster_lower_rate(&job->cluster->training), rate);
 }
 
 struct lines {

@@ -139,7 +139,8 @@ static int rose(const struct dp_report *report, char text[DP_ADVICE_BYTES])
     double loss = dp_losses_at(&c, end);
     bool wide = is_stale(report) && rise_of(&c) > RISEN_WIDE;
     bool small = !wide && report->constant.known && loss < report->constant.figures.loss / 2; /* it wavers */
-    if (dp_losses_stays(&c) < end || small || fits(&c) || !(rise_of(&c) > RISEN_FAR))
+    /* (Where earlier weights stay, only what noise does not explain is said.) */
+    if ((dp_losses_stays(&c) < end && !wide) || small || fits(&c) || !(rise_of(&c) > RISEN_FAR))
         return 0;
     return snprintf(text, DP_ADVICE_BYTES,
                     "The %s loss was best after epoch %" PRIu32

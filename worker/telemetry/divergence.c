@@ -60,7 +60,8 @@ static bool is_no_better(const struct dp_report *report, const struct dp_losses 
     uint32_t stays = dp_losses_stays(c);
     double loss = dp_losses_at(c, stays), constant = report->constant.figures.loss;
     double train = dp_report_train_loss(report, stays);
-    if (!report->constant.known || !(loss > NO_BETTER * constant))
+    /* Labels that are all alike: a constant is right, and says nothing of a training. */
+    if (!report->constant.known || !(constant > DBL_EPSILON) || !(loss > NO_BETTER * constant))
         return false;
     if (was_far(report, stays))
         return true;

@@ -36,6 +36,7 @@ for workers in 1 4; do
     expect 2 "has diverged in epoch 1 at --rate 0.01" "${train[@]}" --dir "$dir/$workers" --workers "$workers" --rate 0.01 --epochs 3
     unsaid "To finish it"
     said_text "downpour run --dir $dir/$workers --fresh --rate 0.001 "
+    if [ "$workers" = 1 ]; then unsaid "--consistency"; else said_text "--fresh --consistency sync    (if stale gradients of 4 workers"; fi
     unsaid "--from"
     if [ "$workers" = 1 ] || [ -e "$dir/$workers/report.json" ]; then
         [ "$(report "$dir/$workers" diverged why)" = not_finite ] || fail "the report does not say that it diverged"
@@ -70,6 +71,10 @@ works "$(advised "--dir $dir/1 --fresh --rate 0.0001 ")" 0
 [ "$(report "$dir/1" settings epochs) $(report "$dir/1" first_epoch) $(report "$dir/1" settings rate)" = "3 0 0.0001" ] ||
     fail "--fresh alone is not the same run from its start"
 expect 0 "" "$downpour" predict --from "$dir/1" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+
+# --- a further run that diverges: where its weights came from is not kept
+cp -a "$dir/1" "$dir/further"
+expect 2 "The weights that it continued from are not kept" "$downpour" run --dir "$dir/further" --continue --rate 0.1 --epochs 1
 
 # --- weights that are finite, and of no use: a command to train again, which does not diverge
 awk 'BEGIN { srand(1); for (n = 0; n < 4000; n++) { t = ""; s = rand() - 0.5

@@ -99,6 +99,9 @@ static const struct run runs[] = {
     {{900, 5, 2e5}, {9e5, 8e5, 7e5}, 1, true, 8, 0, 0, 8, DP_DIVERGED_NO_BETTER, 1},
     {{1e21, 1e20, 1e19}, {1e21, 1e20, 1e19}, 0.6, true, 4, 0, 0, 6.5, DP_DIVERGED_NO_BETTER, 1},
     {{0.5, HUGE_VAL}, {0.5, 0.4}, 0.6, false, 1, 0, 0, 1, DP_DIVERGED_NOT_FINITE, 2},
+    /* labels all alike */
+    {{0.02, 0.01, 0.01}, {0.02, 0.01, 0.01}, 1e-300, true, 1, 0, 1, 1, DP_DIVERGED_NO, 0},
+    {{0.02, 0.03, 0.03}, {0.02, 0.03, 0.03}, 1e-300, false, 1, 0, 1, 1, DP_DIVERGED_NO, 0},
 };
 
 static void only_what_diverged_is_said_to_have(void **state)
@@ -134,6 +137,10 @@ static void stale_ones_are_told_of_asynchrony(void **state)
     m.cluster.training.overlap = false;
     assert_int_equal(dp_advice_of(&m.report, text), 1);
     assert_non_null(strstr(text[0], "(it was 0.2), --consistency ssp:1 or sync."));
+    make(&runs[8], &m); /* the best epoch's weights stay: it was instable all the same */
+    assert_int_equal(dp_advice_of(&m.report, text), 1);
+    assert_non_null(strstr(text[0], "The test loss was best after epoch 2 (0.3) and ended at 9"));
+    assert_non_null(strstr(text[0], "asynchrony at this rate: weights had changed by 6.5 pushes"));
     grown.staleness = 1; /* of its own */
     grown.workers = 1;
     make(&grown, &m);
