@@ -34,6 +34,7 @@ struct dp_model {
     uint32_t batch_max;
     uint64_t examples_max;
     double rate;
+    bool starts_at_half; /* a probability, not at the odds of the label */
     bool decays; /* that rate falls to 0 over a run, in a line: else small data is fitted too closely */
     /* Whether a pair's score is the product of its user's and its item's vectors, plus biases: the
      * parameters, or -1. */

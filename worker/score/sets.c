@@ -161,7 +161,8 @@ static void start_at_odds(struct dp_job *job, const struct dp_dataset *train)
     double of[2] = {0, 0};
     float label;
     for (uint64_t i = 0; i < dp_dataset_examples(train); i++) {
-        if (job->model.labels != DP_LABELS_BINARY || !dp_dataset_label(train, i, &label))
+        if (job->model.labels != DP_LABELS_BINARY || job->model.starts_at_half ||
+            !dp_dataset_label(train, i, &label))
             return;
         of[label > 0] += dp_dataset_weight(train, i);
     }
