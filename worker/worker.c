@@ -251,6 +251,11 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
         return st;
     if (!cluster->data.train[0])
         return dp_fail(err, DP_ARGUMENT, "the cluster file names no data.train to train on");
+    if (cluster->data.by_columns && !cluster->data.columns[0])
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "data.by_columns is true, but data.columns names no file that says how the data of the "
+            "weights was read: name the one of the earlier run");
     char name[32];
     (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
     dp_log_start(name, DP_LOG_INFO);

@@ -44,8 +44,8 @@ struct dp_report {
 
 /* Of all workers (report_sums.c): */
 double dp_report_train_loss(const struct dp_report *report, uint32_t epoch); /* NaN: no examples */
-/* Wall-clock time in which at least one worker trained the epoch. Where clocks of machines differ, it is still
- * at least the slowest worker's time, and at most the sum of all. */
+/* Wall-clock time in which at least one worker trained the epoch. Where clocks of machines differ, it is
+ * still at least the slowest worker's time, and at most the sum of all. */
 enum dp_status dp_report_seconds(const struct dp_report *report, uint32_t epoch, double *out,
                                  struct dp_error *err);
 /* Of an ended epoch. Examples that were applied; with leased work those of the training set. */

@@ -82,8 +82,8 @@ rm "$kept"
 sed -i -e "s|\"columns.csv\"|\"$dir/moved/current/columns.csv\"|" "$dir/B/current/cluster.conf"
 refused "$dir/B" "puts the columns (data.columns) in"
 
-# A run of an older build is refused. If nothing was kept, as in a cluster that was started manually, the training file says it
-# again: the same scores, or none.
+# A run of an older build is refused. If nothing was kept, as in a cluster that was started manually, the
+# training file says it again: the same scores, or none.
 rows Rome Oslo 7 >"$dir/train.csv"
 train "$dir/old" "$dir/train.csv"
 expect 0 "" "$downpour" predict --from "$dir/old" --data "$dir/test.csv"
@@ -92,6 +92,8 @@ printf '"y","a, b","city","code"\nlabel,number,category,number\n' >"$dir/old/cur
 refused "$dir/old" "version 1 of the file, without keys: an older build wrote it"
 sed -i -e '/^ *columns = /d' "$dir/old/current/cluster.conf"
 same "$dir/old" "no schema"
+sed -e 's/by_columns = false;/by_columns = true;/' "$dir/old/current/cluster.conf" >"$dir/by.conf"
+expect 2 "data.columns names no file" "$(dirname "$downpour")/downpour-worker" --cluster "$dir/by.conf" --worker 0
 sed -i -e 's/standardize = true;/standardize = false;/' "$dir/old/current/cluster.conf"
 refused "$dir/old" "run 1 was not trained with 'standardize 0': use the cluster file of the training"
 sed -i -e 's/standardize = false;/standardize = true;/' "$dir/old/current/cluster.conf"
