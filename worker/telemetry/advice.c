@@ -9,14 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORSE      1e-4 /* relative: ignores rounding */
-#define RISEN      1.05
-#define FALLING    0.02
-#define FEW_PUSHES 100u /* in the whole training */
-#define RISEN_FAR  1.1
-#define FEW_EPOCHS 3u  /* too few to show a trend of the loss */
-#define STALE      1.0 /* one worker that pulls ahead has as much of its own */
-#define RISEN_WIDE 3.0 /* more than a small loss wavers */
+#define WORSE          1e-4 /* relative: ignores rounding */
+#define RISEN          1.05
+#define RISEN_LITTLE   1.01
+#define AUC_FALLEN     0.01
+#define FALLING        0.02
+#define FALLING_SLOWLY 0.005
+#define FEW_PUSHES     100u /* in the whole training */
+#define RISEN_FAR      1.1
+#define FEW_EPOCHS     3u  /* too few to show a trend of the loss */
+#define STALE          1.0 /* one worker that pulls ahead has as much of its own */
+#define RISEN_WIDE     3.0 /* more than a small loss wavers */
 
 static double staleness_of(const struct dp_report *report)
 {
@@ -124,7 +127,8 @@ static int came_to_nothing(const struct dp_report *report, char text[DP_ADVICE_B
     const struct dp_losses c = dp_losses_of_constant(report);
     double loss = dp_losses_at(&c, dp_losses_stays(&c)), constant = report->constant.figures.loss;
     bool learns = dp_losses_fall(&c) >= FALLING || falls_since(report, 0) || c.epochs < FEW_EPOCHS;
-    if (!is_stale(report) || !report->constant.known || !(loss > constant * (1 + WORSE)) || learns)
+    if (!is_stale(report) || !report->constant.known || !(loss > constant * (1 + WORSE)) || learns ||
+        fits(&c))
         return 0;
     return snprintf(text, DP_ADVICE_BYTES,
                     "The %s loss of %.5g is worse than the %.5g of a constant, and does not fall.", c.name,
@@ -170,24 +174,41 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
     double loss = dp_losses_at(c, stays), constant = report->constant.figures.loss;
     const char *help = dp_advice_scale(&report->cluster->data, report->format);
     double rate = report->cluster->training.rate;
+    bool ranks = figures && figures->auc > 0.6;
+    bool fitted = dp_report_train_loss(report, stays) < constant && dp_losses_fall(c) < FALLING_SLOWLY;
     if (!report->constant.known || !(loss > constant * (1 + WORSE)))
         return false;
     int n = snprintf(text, DP_ADVICE_BYTES,
                      "The %s loss of %.5g is worse than the %.5g of a constant: ", c->name, loss, constant);
-    if (figures && isfinite(figures->auc) && figures->auc > 0.6)
+    if (fitted && ranks)
+        n += snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
+                      "the model ranks examples well (AUC %.3f), but its probabilities are far too extreme.",
+                      figures->auc);
+    else if (fitted)
+        n += snprintf(text + n, DP_ADVICE_BYTES - (size_t)n, "the model fits the training examples only.");
+    if (fitted)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
-                       "the model ranks examples well (AUC %.3f), but its probabilities are far too extreme. "
-                       "Try fewer --epochs, --optimizer l2=X, --validation share=0.1 --patience 2%s.",
-                       figures->auc, help);
+                       " Try fewer --epochs, --optimizer l2=X, --validation share=0.1 --patience 2%s.", help);
     else if (dp_losses_fall(c) >= FALLING || c->epochs < FEW_EPOCHS)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model has learned too little so far. Try more --epochs%s.", help);
+    else if (ranks || dp_losses_fall(c) >= FALLING_SLOWLY)
+        (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
+                       "the model learns slowly. Try more --epochs, or another --rate (it was %g)%s.", rate,
+                       help);
     else
         (void)snprintf(
             text + n, DP_ADVICE_BYTES - (size_t)n,
             "the model has learned nothing useful. Try another --rate (it was %g)%s, --optimizer l2=X.", rate,
             help);
     return true;
+}
+
+/* Both the loss and the order of the examples are worse than in the best epoch: chance seldom does both. */
+static bool ranks_worse(const struct dp_losses *c)
+{
+    double best = c->tested[dp_losses_best(c)].figures.auc, last = c->tested[c->epochs - 1].figures.auc;
+    return rise_of(c) > RISEN_LITTLE && last < best - AUC_FALLEN;
 }
 
 static bool fits_noise(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
@@ -197,7 +218,7 @@ static bool fits_noise(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
     double least = dp_losses_at(c, best), last = dp_losses_at(c, c->epochs - 1);
     bool kept = report->left > 0 && report->left < c->epochs; /* weights of before the noise stay */
     bool stopped = report->stop && report->stop->why != DP_EARLY_STOP_NO; /* early, as asked */
-    if (kept || stopped || !c->tested || !fits(c) || !(rise_of(c) > RISEN))
+    if (kept || stopped || !c->tested || !fits(c) || !(rise_of(c) > RISEN || ranks_worse(c)))
         return false;
     (void)snprintf(text, DP_ADVICE_BYTES,
                    "The %s loss was best after epoch %" PRIu32
@@ -216,8 +237,8 @@ static bool falls(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
         return false;
     (void)snprintf(text, DP_ADVICE_BYTES,
                    "The %s loss was still falling by %.1f%% an epoch when the training ended: more epochs "
-                   "may help. It had "
-                   "%" PRIu32 "; --continue --epochs %" PRIu32 " trains %" PRIu32 " more.",
+                   "may help. It had %" PRIu32 "; the same command with --continue --epochs %" PRIu32
+                   " trains %" PRIu32 " more.",
                    c->name, 100 * fall, c->epochs, c->epochs, c->epochs);
     return true;
 }

@@ -63,12 +63,16 @@ static void each_course_has_its_words(void **state)
          {28, 40, 205},
          0.55,
          0.4,
-         {"worse than the 0.55 of a constant: the model has learned nothing", "best after epoch 1"}},
+         {"worse than the 0.55 of a constant: the model fits the training examples only. Try fewer",
+          "best after epoch 1"}},
         {"test",
          {0.7, 0.9, 1.5},
          0.69,
          0.93,
-         {"ranks examples well (AUC 0.930)", "best after epoch 1 (0.7) and ended at 1.5"}},
+         {"far too extreme. Try fewer --epochs", "best after epoch 1 (0.7) and ended at 1.5"}},
+        {"test", {0.7, 0.6, 0.5, 0.45}, 0.05, 0.8, {"has learned too little so far", "more epochs"}},
+        {"test", {0.7, 0.692, 0.684, 0.676}, 0.05, 0.5, {"learns slowly. Try more --epochs"}},
+        {"test", {0.7, 0.6999, 0.6998, 0.6997}, 0.05, 0.783, {"learns slowly"}},
         {"test", {0.8, 0.75, 0.71}, 0.69, 0.55, {"too little so far", "falling by"}},
         {"test",
          {0.5, (double)NAN},
@@ -92,7 +96,7 @@ static void each_course_has_its_words(void **state)
          0.8,
          {"test loss was still falling by 9.1% an epoch when the training ended: more epochs may help. It "
           "had 5; "
-          "--continue --epochs 5 trains 5 more."}},
+          "the same command with --continue --epochs 5 trains 5 more."}},
         {"test", {0.9, 0.6, 0.50, 0.51, 0.45}, 0.69, 0.8, {"falling by 5.1%"}},
         {"test", {0.9, 0.45, 0.46, 0.44, 0.445}, 0.69, 0.8, {NULL}}, /* noise */
         {"test", {0.6, 0.5}, 0.69, 0.8, {"falling by 16.7%"}},
@@ -110,6 +114,31 @@ static void each_course_has_its_words(void **state)
             if ((a < n) != (wanted != NULL) || (wanted && !strstr(text[a], wanted)))
                 fail_msg("course %zu, advice %u: '%s'", i, a, a < n ? text[a] : "none");
         }
+    }
+}
+
+/* The loss rose little, but the examples are in a worse order as well. Planted: a bound for the loss only. */
+static void a_worse_order_shows_noise(void **state)
+{
+    static const struct {
+        double last_auc, last_loss;
+        uint32_t advice;
+    } cases[] = {{0.604, 0.61456, 1}, {0.625, 0.61456, 0}, {0.604, 0.603, 0}, {(double)NAN, 0.61456, 0}};
+    struct dp_cluster cluster;
+    dp_cluster_defaults(&cluster);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+        struct dp_epoch_stats epoch[] = {{.examples = 1, .loss_sum = 0.66}, {.examples = 1, .loss_sum = 0.5}};
+        struct dp_tested tested[] = {
+            {.known = true, .figures = {.examples = 1, .loss = 0.60165, .auc = 0.628}},
+            {.known = true,
+             .figures = {.examples = 1, .loss = cases[i].last_loss, .auc = cases[i].last_auc}}};
+        const struct dp_worker_stats worker = {.epochs = 2, .epoch = epoch};
+        const struct dp_report report = {
+            .cluster = &cluster, .workers = &worker, .tested = tested, .epochs = 2, .finished = true};
+        assert_int_equal(dp_advice_of(&report, text), cases[i].advice);
+        if (cases[i].advice)
+            assert_non_null(strstr(text[0], "fitted noise"));
     }
 }
 
@@ -271,6 +300,16 @@ static const struct cause causes[] = {
      "(--normalize or --scale X).",
      "standardize"},
     {{1, 60, 900}, {1, 70, 800}, 1, 0, 1, "async", "text", false, "--rate warmup=N.", "size"},
+    {{.4, .006, .007},
+     {9, 20, 21},
+     2,
+     0,
+     12,
+     "async",
+     "csv",
+     true,
+     "fits the training examples only. Try fewer --epochs",
+     "asynchrony"}, /* though the training loss rose at the end */
     {{9e8, 6e8, 4e8},
      {90, 70, 50},
      8,
@@ -299,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_course_has_its_words),
+        cmocka_unit_test(a_worse_order_shows_noise),
         cmocka_unit_test(one_label_is_all_there_is_to_say),
         cmocka_unit_test(a_stop_is_no_early_end),
         cmocka_unit_test(few_pushes_of_threads_are_told),
