@@ -142,8 +142,8 @@ static const struct dp_option options[] = {
      "the "
      "more often; default 0.001\n0: none"},
     {"--categories", "NAMES", "data.categories",
-     "CSV: columns that are not numbers, a,b,..., by name or number from 1; default: detected from the first "
-     "1,000 lines"},
+     "CSV: further columns of categories, such as codes that are numbers, a,b,..., by name or number from 1\n"
+     "Columns with a text in the first 1,000 lines are categories without it"},
     {"--lists", "NAMES", "data.lists",
      "CSV: columns whose cells are lists of categories, as Action|Drama: a,b,..., by name or number from 1"},
     {"--missing", "TEXTS", "data.missing",

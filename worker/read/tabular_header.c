@@ -13,6 +13,7 @@
 
 #define LOOK_LINES  1000u
 #define COLUMNS_MAX 65536u
+#define CODE_DIGITS 5u  /* years have fewer */
 #define RISES_MIN   20u /* of fewer rows it may be chance */
 
 static enum dp_status no_such(const struct dp_schema *schema, const char *what, struct dp_cell name,
@@ -190,6 +191,16 @@ static const char *after_number(const char *at, const char *end, bool *thousands
     return to;
 }
 
+/* A word and a whole number are a code: "district 7", "Room-12". "EUR 7.5" is an amount, and so is "US$7". */
+static bool is_named(struct dp_cell cell, size_t before)
+{
+    const unsigned char first = before > 0 ? (unsigned char)cell.at[0] : 0;
+    bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') ||
+                  (first >= 0xc3 && first != 0xe2); /* 0xe2: of most currencies' signs */
+    return letter && !memchr(cell.at, '$', before) &&
+           !memchr(cell.at + before, '.', (size_t)(cell.end - cell.at) - before);
+}
+
 /* A sign ("$", "US$", "EUR ") ends in no letter and no digit; a unit ("%", " km", "kg") has no digit. What is
  * not so is a text. */
 static bool split_unit(struct dp_cell cell, struct dp_tabular_unit *out)
@@ -202,7 +213,7 @@ static bool split_unit(struct dp_cell cell, struct dp_tabular_unit *out)
     size_t after = (size_t)(cell.end - to);
     if (at == cell.end || before >= sizeof out->before || after >= sizeof out->after ||
         (before > 0 && ((from[before - 1] | 32) >= 'a' && (from[before - 1] | 32) <= 'z')) ||
-        (after > 0 && strchr("-/:.,_", *to)))
+        (after > 0 && strchr("-/:.,_", *to)) || is_named((struct dp_cell){from, cell.end}, before))
         return false;
     for (const char *rest = to; rest < cell.end; rest++)
         if (*rest >= '0' && *rest <= '9')
@@ -229,6 +240,15 @@ static void see_text(struct dp_tabular_header_by *by, struct dp_cell cell)
     by->units++;
 }
 
+/* 0: it has other characters. */
+static size_t digits_of(struct dp_cell cell)
+{
+    for (const char *at = cell.at; at < cell.end; at++)
+        if (*at < '0' || *at > '9')
+            return 0;
+    return (size_t)(cell.end - cell.at);
+}
+
 /* Standardized numbers are read as f64, others as f32. */
 static void see_number(struct dp_tabular_header_by *by, struct dp_cell cell, bool standardize)
 {
@@ -237,6 +257,9 @@ static void see_number(struct dp_tabular_header_by *by, struct dp_cell cell, boo
         return;
     by->rises += by->numbers > 1 && x > by->last;
     by->last = x;
+    size_t digits = digits_of(cell);
+    by->codes += digits >= CODE_DIGITS && (by->codes == 0 || digits == by->digits);
+    by->digits = digits;
     by->rounded += x == floor(x) && (standardize ? fabs(x) >= DP_NUMBER_WHOLE_MAX : (double)(float)x != x);
 }
 
@@ -252,7 +275,8 @@ const struct dp_tabular_unit *dp_tabular_header_units(const struct dp_tabular_he
 bool dp_tabular_header_lists(const struct dp_tabular_header *header, uint32_t i)
 {
     const struct dp_tabular_header_by *by = &header->by[i];
-    return header->schema.column[i].kind == DP_COLUMN_CATEGORY && by->lists > (by->numbers + by->texts) / 2;
+    return header->schema.column[i].kind == DP_COLUMN_CATEGORY && by->line > 0 &&
+           by->lists > (by->numbers + by->texts) / 2;
 }
 
 bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i)
@@ -269,11 +293,17 @@ bool dp_tabular_header_rounds(const struct dp_tabular_header *header, uint32_t i
            by->rounded > by->numbers / 2;
 }
 
+bool dp_tabular_header_codes(const struct dp_tabular_header *header, uint32_t i)
+{
+    const struct dp_tabular_header_by *by = &header->by[i];
+    return by->numbers > 0 && by->codes == by->numbers;
+}
+
 /* What the first records say; DP_STOPPING: enough is seen. */
 static enum dp_status look(void *self, const struct dp_tabular_record *record, struct dp_error *err)
 {
     struct dp_tabular_header *header = self;
-    if (header->options->categories || header->looked++ == LOOK_LINES)
+    if (header->looked++ == LOOK_LINES)
         return dp_fail(err, DP_STOPPING, "enough");
     for (uint32_t i = 0; i < header->schema.columns; i++) {
         struct dp_cell cell = dp_cell_trim(record->cells[i]);
@@ -297,7 +327,7 @@ static enum dp_status look(void *self, const struct dp_tabular_record *record, s
             return dp_fail(
                 err, DP_DATA,
                 "column '%s': '%s' is a number with a comma: write a point for the decimals and nothing "
-                "between thousands (1234.5), or, if it is text, name all such columns in --categories "
+                "between thousands (1234.5), or, if it is text, name the column in --categories "
                 "(data.categories)",
                 dp_cell_show(dp_cell_of(column->name)).text, dp_cell_show(cell).text);
         column->kind = DP_COLUMN_CATEGORY;
@@ -323,7 +353,7 @@ enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, 
     }
     if (out->schema.columns == 0)
         return dp_fail(err, DP_DATA, "%s: has no header", path);
-    if (!options->categories && out->looked == 0)
+    if (out->looked == 0)
         return dp_fail(err, DP_DATA, "%s: holds no examples, only a header", path);
     memcpy(out->schema.format, "csv", sizeof "csv");
     return DP_OK;
@@ -363,20 +393,8 @@ static bool is_doubtful(const struct dp_tabular_header_by *by)
     return by->line > 0 && by->numbers > by->texts;
 }
 
-/* "a,b": the columns that are categories beyond doubt. */
-static void list_others(const struct dp_tabular_header *header, char *out, size_t size)
-{
-    size_t len = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < header->schema.columns && len + 50 < size; i++)
-        if (header->by[i].line > 0 && !is_doubtful(&header->by[i]))
-            len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? "," : "",
-                                    dp_cell_show(dp_cell_of(header->schema.column[i].name)).text);
-}
-
 void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out, size_t size)
 {
-    char others[200];
     uint32_t first = 0, columns = header->schema.columns;
     while (first < columns && !is_doubtful(&header->by[first]))
         first++;
@@ -385,7 +403,6 @@ void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char 
         return;
     const struct dp_tabular_header_by *by = &header->by[first];
     const struct dp_shown name = dp_cell_show(dp_cell_of(header->schema.column[first].name));
-    list_others(header, others, sizeof others);
     const char *cell = by->cell.text;
     char missing[120] = "";
     if (!strpbrk(cell, "0123456789',")) /* "-", "inf", "?" */
@@ -395,7 +412,6 @@ void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char 
         "%s:%" PRIu64 ": '%s' is no number, so column '%s' became categories, though %" PRIu32
         " of the %" PRIu32 " cells looked at are numbers. If that is a typo, correct the cell or "
         "leave it empty%s, and run again with --fresh; if not, keep the column as it is (--categories "
-        "'%s%s%s' says so from the start)",
-        path, by->line, cell, name.text, by->numbers, by->numbers + by->texts, missing, others,
-        others[0] ? "," : "", name.text);
+        "'%s' says so from the start)",
+        path, by->line, cell, name.text, by->numbers, by->numbers + by->texts, missing, name.text);
 }

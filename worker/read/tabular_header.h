@@ -1,5 +1,5 @@
 /* Tabular header: names and kinds of the columns of a tabular training file. The file gives the names.
- * options.categories or the first records give the kinds. Private to this room.
+ * The first records give the kinds, and options.categories names more categories. Private to this room.
  *     look -> schema, list -> clear
  * Thread    One at a time.
  * Memory    The names.
@@ -30,6 +30,8 @@ struct dp_tabular_header {
         uint32_t rises;   /* numbers that are above the one before */
         uint32_t rounded; /* whole numbers that lose digits */
         double last;
+        uint32_t codes;       /* whole numbers without a sign, of five digits or more and all of one length */
+        size_t digits;        /* of the last number */
     } * by;                   /* [schema.columns] */
     struct dp_name_set names; /* of columns; their keys are the places */
     uint64_t looked;          /* records */
@@ -51,6 +53,8 @@ bool dp_tabular_header_lists(const struct dp_tabular_header *header, uint32_t i)
 bool dp_tabular_header_rises(const struct dp_tabular_header *header, uint32_t i);
 /* Whether most of a column's first cells are whole numbers that lose digits, as only ids have them. */
 bool dp_tabular_header_rounds(const struct dp_tabular_header *header, uint32_t i);
+/* Whether a column's first cells look like codes by their digits, as zip codes do: 10115, 20095. */
+bool dp_tabular_header_codes(const struct dp_tabular_header *header, uint32_t i);
 /* Of the first column that became categories although most of its cells are numbers: the cell that did it,
  * and what to do. "": there is none. */
 void dp_tabular_header_doubt(const struct dp_tabular_header *header, const char *path, char *out,

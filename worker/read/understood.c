@@ -13,6 +13,7 @@
 
 #define DIFFERENT_CELLS_MIN  20 /* of fewer rows a hint would be a guess */
 #define CODES_MIN            3  /* values of a number that may be a code: of two, both ways are the same */
+#define CODES_FEW            64 /* more are amounts, such as years, unless their digits are those of codes */
 #define CODES_EACH           10 /* cells of each value, on average */
 #define CODES_COLUMNS_MAX    12 /* more such columns are measurements, as pixels are */
 #define CATEGORIES_NOTED_MAX 3  /* one by one */
@@ -204,15 +205,9 @@ static bool is_constant(const struct dp_tabular_header *header, const struct dp_
 static bool is_code(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
 {
     const struct dp_schema_column *column = &schema->column[i];
-    (void)header;
     return column->kind == DP_COLUMN_NUMBER && column->values >= CODES_MIN &&
+           (column->values <= CODES_FEW || dp_tabular_header_codes(header, i)) &&
            column->cells >= CODES_EACH * column->values;
-}
-
-static bool is_category(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
-{
-    return (schema->column[i].kind == DP_COLUMN_CATEGORY && !dp_tabular_header_lists(header, i)) ||
-           is_code(header, schema, i);
 }
 
 static bool is_list(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
@@ -347,7 +342,6 @@ static void note_categories(const struct dp_tabular_header *header, const struct
     put_names(&text, ", ", header, schema, is_text);
 }
 
-/* --categories replaces what was found out, so it needs all of them. */
 static void note_codes(const struct dp_tabular_header *header, const struct dp_schema *schema,
                        struct dp_understood *out)
 {
@@ -361,7 +355,7 @@ static void note_codes(const struct dp_tabular_header *header, const struct dp_s
             put(&text, "%s%s has %s", shown++ ? ", " : "", name_of(&schema->column[i]).text,
                 dp_text_grouped(schema->column[i].values, of));
     put(&text, " whole values: if they are codes, not amounts, --categories ");
-    put_names(&text, ",", header, schema, is_category);
+    put_names(&text, ",", header, schema, is_code);
     put(&text, " makes them categories");
 }
 

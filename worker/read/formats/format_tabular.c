@@ -443,13 +443,14 @@ static enum dp_status check_kinds(const struct dp_dataset_options *options, stru
     for (size_t g = 0; g < sizeof given / sizeof given[0]; g++)
         for (uint32_t i = 0; given[g].names && i < options->like->columns; i++) {
             const struct dp_schema_column *column = &options->like->column[i];
-            bool is = column->kind == given[g].kind;
+            bool is = column->kind == given[g].kind,
+                 more = given[g].kind == DP_COLUMN_CATEGORY; /* than flags name */
             bool one = given[g].kind == DP_COLUMN_ID || given[g].kind == DP_COLUMN_WEIGHT;
             bool named =
                 one ? strcmp(given[g].names, column->name) == 0 : is_meant(given[g].names, options->like, i);
             if (given[g].kind == DP_COLUMN_WEIGHT && is && is_number(given[g].names))
                 continue; /* of a column of the first file */
-            if (named != is)
+            if (named != is && !(is && more))
                 return dp_fail(
                     err, DP_ARGUMENT,
                     "%s: by %s column '%s' is %s%s, but it was %s%s when the model was trained: omit the "

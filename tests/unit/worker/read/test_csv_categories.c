@@ -103,13 +103,13 @@ static void a_typo_is_doubted(void **state)
         assert_non_null(strstr(u.note[0], "though 3 of the 4 cells looked at are numbers"));
         assert_non_null(strstr(u.note[0],
                                "If that is a typo, correct the cell or leave it empty, and run again with "
-                               "--fresh; if not, keep the column as it is (--categories 'b,a' "));
+                               "--fresh; if not, keep the column as it is (--categories 'a' "));
     }
     options.path = write_text("t", "y,a\n1,2\n0,-\n0,5\n");
     dp_dataset_understood(formats_open(&options), &options, &u);
     assert_non_null(strstr(u.note[0], "leave it empty (as a missing number: --missing '-'), and run again"));
     options.path = write_text("t", text);
-    options.categories = "b,a";
+    options.categories = "a";
     struct dp_dataset *dataset = formats_open(&options);
     dp_dataset_understood(dataset, &options, &u);
     assert_int_equal(u.notes, 0);

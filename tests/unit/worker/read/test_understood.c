@@ -77,12 +77,12 @@ static void a_table_in_five_lines(void **state)
         line_is(&u, 3, "ignored: note; id: key");
         line_is(&u, 4, "label: y (yes 25%)");
         assert_int_equal(u.notes, 2);
-        noted(&u, "month has 12 whole values: if they are codes, not amounts, --categories month,carrier");
+        noted(&u, "month has 12 whole values: if they are codes, not amounts, --categories month makes");
         noted(&u,
               "zero: one value, or none, in all rows, which teaches nothing; to leave it out: --ignore zero");
     }
     options.cache = NULL;
-    options.categories = "month,carrier"; /* the hint was followed */
+    options.categories = "month"; /* the hint was followed */
     options.ignore = "note,zero";
     const struct dp_understood u = understood(&options);
     line_is(&u, 1, "numbers: distance");
@@ -157,6 +157,10 @@ static void units_and_texts(void **state)
         {"5kg", "6.25kg", "'kg' after it"},
         {"$5 m", "$6 m", "'$' before it and ' m' after it"},
         {"A5", "A6", NULL},
+        {"district 7", "district 12", NULL},
+        {"Room-7", "Room-8", NULL},
+        {"район 7", "район 8", NULL},
+        {"EUR 7.50", "EUR 8.25", "'EUR ' before it"},
         {"$5", "€5", NULL},
         {"$5", "none", NULL},
         {"2020-01-01", "2021-01-01", NULL},
