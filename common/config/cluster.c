@@ -277,14 +277,15 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
     if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
         data->validation_share == 0 && !data->test[0] && !(data->holdout[0] && data->holdout_evaluated))
         st = dp_fail(err, DP_ARGUMENT,
-                     "%s needs a metric, but there is nothing to evaluate: give %s a file or %s a share",
+                     "%s needs a metric, but there is nothing to evaluate: give %s a file, or set %s=0.1; a "
+                     "test file serves, too",
                      dp_setting_name(names, t->stop_at[0] ? "training.stop_at" : "training.patience", name),
                      dp_setting_name(names, "data.validation", other),
                      dp_setting_name(names, "data.validation_share", third));
     if (st == DP_OK && t->keep == DP_KEEP_BEST && !dp_cluster_has_best(cluster))
         st = dp_fail(err, DP_ARGUMENT,
-                     "%s is \"best\", but no metric decides which epoch is the best: give %s a file or %s a "
-                     "share, or leave it out",
+                     "%s is \"best\", but no metric decides which epoch is the best: give %s a file, or set "
+                     "%s=0.1, or leave it out",
                      dp_setting_name(names, "training.keep", name),
                      dp_setting_name(names, "data.validation", other),
                      dp_setting_name(names, "data.validation_share", third));

@@ -70,12 +70,26 @@ static enum dp_status set_servers(struct dp_run_plan *plan, struct dp_error *err
     return DP_OK;
 }
 
+/* "0.2" or "share=0.2", where a file is expected. */
+static bool is_share(const char *path)
+{
+    const char *number = strncmp(path, "share=", 6) == 0 ? path + 6 : path;
+    char *end;
+    double share = strtod(number, &end);
+    return end > number && *end == '\0' && share > 0 && share < 1;
+}
+
 /* A file of the data: absolute, as servers and a later predict may stand elsewhere, and readable. */
 static enum dp_status settle_file(const char *name, bool given, char *path, struct dp_error *err)
 {
     char absolute[DP_PATH_MAX + 1];
     if (!path[0] || dp_spool_is_stream(path))
         return DP_OK;
+    if (access(path, R_OK) != 0 && is_share(path))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s names a file, and '%.20s' is none: a share of --train is held out by --validation share=0.1",
+            name, path);
     if (access(path, R_OK) != 0)
         return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s%s%s%s", name, path, strerror(errno),
                        given ? "" : " (if it was moved, give its present place with ", given ? "" : name,

@@ -220,12 +220,16 @@ static bool fits_noise(const struct dp_losses *c, char text[DP_ADVICE_BYTES])
     bool stopped = report->stop && report->stop->why != DP_EARLY_STOP_NO; /* early, as asked */
     if (kept || stopped || !c->tested || !fits(c) || !(rise_of(c) > RISEN || ranks_worse(c)))
         return false;
+    const struct dp_figures *figures = &c->tested[best].figures;
+    char metric[32] = ""; /* of rankings: the best loss comes long before the best ranks */
+    if (figures->ranked_users > 0)
+        (void)snprintf(metric, sizeof metric, ",metric=recall@%" PRIu32, report->cluster->training.top_k);
     (void)snprintf(text, DP_ADVICE_BYTES,
                    "The %s loss was best after epoch %" PRIu32
                    " (%.5g) and ended at %.5g: the model has fitted noise since then. --validation share=0.1 "
-                   "--patience 2 "
+                   "--patience 2%s "
                    "stops soon after the best epoch; --optimizer l2=X may help.",
-                   c->name, report->cluster->training.first_epoch + best + 1, least, last);
+                   c->name, report->cluster->training.first_epoch + best + 1, least, last, metric);
     return true;
 }
 

@@ -76,7 +76,9 @@ expect 2 "loss is never 0 or below" "${digits[@]}" "${tested[@]}" --stop-at loss
 expect 2 "this model does not have two classes, so no auc" "${digits[@]}" "${tested[@]}" --stop-at auc:0.5
 expect 2 "hr@10 needs ranked lists" "${digits[@]}" --stop-at hr@10:0.5 --validation share=0.1
 expect 2 "gives no number of epochs" "${digits[@]}" "${tested[@]}" --patience metric=auc
-expect 2 "there is nothing to evaluate" "${digits[@]}" --patience 2
+expect 2 "there is nothing to evaluate: give --validation a file, or set --validation share=0.1" "${digits[@]}" --patience 2
+expect 2 "--validation names a file, and '0.2' is none: a share of --train is held out by --validation share=0.1" "${digits[@]}" --validation 0.2
+expect 2 "--test names a file, and 'share=0.2' is none" "${digits[@]}" --test share=0.2
 expect 2 "--validation share" "${digits[@]}" --validation share=1
 expect 2 "--validation: cannot read '/nonexistent/file'" "${digits[@]}" --validation /nonexistent/file
 expect 2 "--inject jitter is exp, which multiplies the time of a minibatch, but --inject pace gives no time: give one" "${digits[@]}" --inject jitter=exp

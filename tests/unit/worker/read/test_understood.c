@@ -90,6 +90,23 @@ static void a_table_in_five_lines(void **state)
     assert_int_equal(u.notes, 0);
 }
 
+/* Years and months of a contract are amounts. Planted: a bound for the cells of a value only. */
+static void codes_are_few_or_alike(void **state)
+{
+    char *text;
+    size_t len;
+    FILE *file = begin(&text, &len, "y,zip,year,few");
+    for (int i = 0; i < 2000; i++)
+        (void)fprintf(file, "%d,%d,%d,%d\n", i % 2, 10115 + i * 7 % 100 * 801, 1890 + i * 7 % 134,
+                      i * 7 % 64);
+    struct dp_dataset_options options = options_of();
+    options.path = written(file, &text);
+    const struct dp_understood u = understood(&options);
+    noted(&u,
+          "zip has 100, few has 64 whole values: if they are codes, not amounts, --categories zip,few makes");
+    assert_int_equal(u.notes, 1);
+}
+
 /* "1st" and "2nd" in 40 rows are ranks. */
 static void several_units(void **state)
 {
@@ -267,7 +284,7 @@ int main(void)
         FILES_TEST(a_table_in_five_lines), FILES_TEST(columns_that_teach_nothing),
         FILES_TEST(units_and_texts),       FILES_TEST(long_lists_are_cut),
         FILES_TEST(labels_of_all_kinds),   FILES_TEST(digits_are_lost),
-        FILES_TEST(several_units),
+        FILES_TEST(several_units),         FILES_TEST(codes_are_few_or_alike),
     };
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
 }

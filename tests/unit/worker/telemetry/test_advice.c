@@ -137,8 +137,13 @@ static void a_worse_order_shows_noise(void **state)
         const struct dp_report report = {
             .cluster = &cluster, .workers = &worker, .tested = tested, .epochs = 2, .finished = true};
         assert_int_equal(dp_advice_of(&report, text), cases[i].advice);
-        if (cases[i].advice)
-            assert_non_null(strstr(text[0], "fitted noise"));
+        if (!cases[i].advice)
+            continue;
+        assert_non_null(
+            strstr(text[0], "fitted noise since then. --validation share=0.1 --patience 2 stops"));
+        tested[0].figures.ranked_users = 1;
+        assert_int_equal(dp_advice_of(&report, text), 1);
+        assert_non_null(strstr(text[0], "--patience 2,metric=recall@20 stops"));
     }
 }
 
