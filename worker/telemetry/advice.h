@@ -3,9 +3,9 @@
  *     it has diverged (divergence.h); of stale gradients nothing was learned; or the loss rose by 10% or more and not for noise
  *                                         asynchrony at this rate, where gradients were stale, else the rate. The next three are not
  *                                         given then: more epochs would not help
- *     the loss is above the best constant's                 nothing was learned, or outputs are too extreme
- *     the evaluated loss rose by 5% or more from its best, or by 1% and AUC fell by 0.01, and the training loss falls
- *                                         the model fits noise
+ *     the loss is above the best constant's                 nothing or little was learned, or noise
+ *     the evaluated loss rose by 5% or more from its best, or by 1% where AUC fell by 0.01,
+ *     while the training loss falls                         the model fits noise
  *     the loss was falling by 2% an epoch or more at the end      more epochs may help
  *     --threads made fewer than 100 pushes in all           fewer minibatches in a push, or a higher rate
  *     no example was trained                                nothing was left to train, and nothing else is said
