@@ -16,8 +16,8 @@
 
 /* A connection ends when the peer's kernel has acknowledged nothing for so long. TCP itself would double its
  * pauses up to minutes, and after a cut that has healed go on only when the next one is over. An idle
- * connection has probes to acknowledge (keepalive), not ZMTP's pings: libzmq 4.3.4 aborts where a ping meets a
- * socket that closes ("!_io_error"). */
+ * connection has probes to acknowledge (keepalive), not ZMTP's pings: libzmq 4.3.4 aborts where a ping meets
+ * a socket that closes ("!_io_error"). */
 #define UNACKNOWLEDGED_MS 3000
 
 struct option {
@@ -25,21 +25,11 @@ struct option {
 };
 
 static const struct option common[] = {
-    {ZMQ_LINGER, DP_LINGER_MS},
-    {ZMQ_SNDHWM, QUEUE_LEN_MAX},
-    {ZMQ_RCVHWM, QUEUE_LEN_MAX},
-    {ZMQ_SNDBUF, 4 << 20},
-    {ZMQ_RCVBUF, 4 << 20},
-    {ZMQ_HANDSHAKE_IVL, 10000},
-    {ZMQ_CONNECT_TIMEOUT, 2000},
-    {ZMQ_RECONNECT_IVL, 50},
-    {ZMQ_RECONNECT_IVL_MAX, 500},
-    {ZMQ_BACKLOG, 512},
-    {ZMQ_TCP_KEEPALIVE, 1},
-    {ZMQ_TCP_KEEPALIVE_IDLE, 1},
-    {ZMQ_TCP_KEEPALIVE_INTVL, 1},
-    {ZMQ_TCP_KEEPALIVE_CNT, 3},
-    {ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS},
+    {ZMQ_LINGER, DP_LINGER_MS},   {ZMQ_SNDHWM, QUEUE_LEN_MAX}, {ZMQ_RCVHWM, QUEUE_LEN_MAX},
+    {ZMQ_SNDBUF, 4 << 20},        {ZMQ_RCVBUF, 4 << 20},       {ZMQ_HANDSHAKE_IVL, 10000},
+    {ZMQ_CONNECT_TIMEOUT, 2000},  {ZMQ_RECONNECT_IVL, 50},     {ZMQ_RECONNECT_IVL_MAX, 500},
+    {ZMQ_BACKLOG, 512},           {ZMQ_TCP_KEEPALIVE, 1},      {ZMQ_TCP_KEEPALIVE_IDLE, 1},
+    {ZMQ_TCP_KEEPALIVE_INTVL, 1}, {ZMQ_TCP_KEEPALIVE_CNT, 3},  {ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS},
 };
 
 static int set_options(void *socket, int type)

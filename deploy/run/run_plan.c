@@ -138,8 +138,8 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A new run without a rate of its own gets the model's. FTRL's weights are a function of the rate: with 0 they are 0.
- */
+/* A new run without a rate of its own gets the model's. FTRL's weights are a function of the rate: with 0 they
+ * are 0. */
 static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;

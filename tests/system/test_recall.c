@@ -37,8 +37,8 @@ static double normal(void)
     return radius * cos(2 * acos(-1) * draw());
 }
 
-/* A user meets the items with the highest of interest + Gumbel noise: draws without replacement, in proportion to
- * exp(interest). */
+/* A user meets the items with the highest of interest + Gumbel noise: draws without replacement, in proportion
+ * to exp(interest). */
 static void meet(struct set *set, unsigned u, const double *popular, double taste_of[ITEMS][TASTE])
 {
     double taste[TASTE], drawn[ITEMS];

@@ -11,11 +11,10 @@
  *           label_base
  *           (absent: 0), missing (texts; absent: none), values and cells (counts; absent: not known),
  *           label_scale (mean, deviation; absent: labels are not standardized), inputs (hash
- *           bits, index base, scale, 1 if examples are normalized, and for words 1 + their rule), end (a checksum of the lines above
- *           it).
+ *           bits, index base, scale, 1 if examples are normalized, and for words 1 + their rule), end (a
+ *           checksum of the lines above it).
  *           Names, kinds, means and deviations have a cell for each column; names and classes are quoted.
- *           Version 2
- *           has neither inputs nor a checksum. Files of older builds, without `trimmed` or of version 1, are
+ *           Version 2 has neither inputs nor a checksum. Files of older builds, without `trimmed` or of version 1, are
  *           refused.
  * Promise   parse gives the schema that was written, bit for bit.
  * Thread    Any: constant after parse.
@@ -100,8 +99,8 @@ enum dp_status dp_schema_add_missing(struct dp_schema *schema, struct dp_cell te
 /* Whether a cell without blanks around it is one of missing_text; or that, or dp_cell_is_missing. */
 bool dp_schema_says_missing(const struct dp_schema *schema, struct dp_cell cell);
 bool dp_schema_is_missing(const struct dp_schema *schema, struct dp_cell cell);
-/* Takes the next category out of what is left of a list's cell, without blanks around it. Texts that are empty
- * or missing are left out. False: there is none. */
+/* Takes the next category out of what is left of a list's cell, without blanks around it. Texts that are
+ * empty or missing are left out. False: there is none. */
 bool dp_schema_next_entry(const struct dp_schema *schema, struct dp_cell *rest, struct dp_cell *entry);
 /* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)", or how they are standardized;
  * "" when they are numbers from 0 (or -1). classes: how many there may be; binary: two, the second

@@ -91,7 +91,7 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     x = dp_model_small_layer(g, "dlrm.top", x, parts.top_count, parts.top[parts.top_count - 1]);
     model->form = parts.per_field ? DP_FORM_TABLES : DP_FORM_FIELDS;
     model->fields = parts.fields;
-    /* The first steps towards the odds make the vectors grow: without them it learned less in as many steps. */
+    /* The first steps towards the odds make the vectors grow; without them it learns less in as many steps. */
     model->starts_at_half = true;
     model->pooled = parts.lists;
     model->width = parts.columns;

@@ -27,8 +27,8 @@
 #include <string.h>
 
 /* Facts: the numbers of users and items, whether the file is of lists, the digest of all its pairs, and the
- * bits of its lowest and highest rating (f32), the number of users that are left out, and of the file's pairs:
- * the examples after those are rehearsed. */
+ * bits of its lowest and highest rating (f32), the number of users that are left out, and of the file's
+ * pairs: the examples after those are rehearsed. */
 enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH, LEFT_OUT, OWN };
 
 #define REHEARSED 2u /* for each pair of the file, at most */

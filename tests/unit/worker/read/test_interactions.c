@@ -79,8 +79,8 @@ static void a_second_day_adds_its_own(void **state)
     }
 }
 
-/* The digest and the names are those of the day; the sampled items are those of both. Each epoch has the day's
- * pairs and as many earlier ones as there are, at most two for each. */
+/* The digest and the names are those of the day; the sampled items are those of both. Each epoch has the
+ * day's pairs and as many earlier ones as there are, at most two for each. */
 static void earlier_items_are_sampled(void **state)
 {
     struct dp_dataset_options day = options_of("monday", MONDAY);
