@@ -219,11 +219,20 @@ enum dp_status dp_columns_entry(struct dp_columns *c, uint64_t salt, const char 
     return DP_OK;
 }
 
+static int order_keys(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorted, so that equal ones are together. */
 void dp_columns_list_end(struct dp_columns *c, uint32_t list)
 {
     uint32_t *begin = c->content->codes + (c->content->examples - 1) * c->lists + list;
     begin[0] = c->content->examples == 1 && list == 0 ? 0 : begin[0];
     begin[1] = (uint32_t)c->entries_len;
+    if (begin[1] - begin[0] > 1)
+        qsort(c->entries + begin[0], begin[1] - begin[0], sizeof *c->entries, order_keys);
     c->content->digest = dp_content_digest(c->content->digest, begin[1] - begin[0]);
 }
 
@@ -368,7 +377,8 @@ enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const 
     out->width = (uint32_t)content->facts[COLUMNS];
     if (options->form == DP_FORM_DENSE)
         return DP_OK;
-    DP_ASSERT(content->facts[LISTS] < DP_BATCH_LISTS_MAX); /* the model has as many */
+    DP_ASSERT(options->form == DP_FORM_SPARSE ||
+              content->facts[LISTS] < DP_BATCH_LISTS_MAX); /* as the model */
     if (groups <= DP_BATCH_GROUPS_MAX)
         entries = options->form == DP_FORM_SPARSE ? shape_sparse(content, take, out)
                                                   : shape_fields(content, tables, take, out);
@@ -402,25 +412,45 @@ static void fill_dense(const struct dp_format_fill *what, struct dp_batch *batch
     }
 }
 
+static const uint64_t *cell_of(const struct dp_content *content, uint64_t example, uint32_t list)
+{
+    return content->keys + content->examples * content->facts[FIELDS] + content->facts[COLUMNS] +
+           content->codes[example * content->facts[LISTS] + list];
+}
+
+/* How often the first of `count` entries is there. */
+static uint64_t times_of(const uint64_t *entries, uint64_t count)
+{
+    uint64_t times = 1;
+    while (times < count && entries[times] == entries[0])
+        times++;
+    return times;
+}
+
 /* Of the values of an example's lists. */
 static double squares_of(const struct dp_content *content, uint64_t example)
 {
     double squares = 0;
-    for (uint32_t l = 0; l < content->facts[LISTS]; l++)
-        squares += 1 / (double)entries_of(content, example, l);
+    for (uint32_t l = 0; l < content->facts[LISTS]; l++) {
+        const uint64_t *entries = cell_of(content, example, l), count = entries_of(content, example, l);
+        for (uint64_t e = 0, times; e < count; e += times) {
+            times = times_of(entries + e, count - e);
+            squares += (double)times * (double)times / ((double)count * (double)count);
+        }
+    }
     return squares;
 }
 
-/* The sum of its entries is their mean. */
+/* The sum of its entries is their mean. One that is there twice is one of twice the value. */
 static void fill_cell(const struct dp_content *content, uint64_t example, uint32_t list, double norm,
                       struct dp_batch *batch)
 {
-    const uint64_t *keys = content->keys + content->examples * content->facts[FIELDS] +
-                           content->facts[COLUMNS] + content->codes[example * content->facts[LISTS] + list];
-    uint64_t count = entries_of(content, example, list);
-    float value = (float)(1 / ((double)count * norm));
-    for (uint64_t e = 0; e < count; e++)
-        dp_batch_fill_entries(batch, &keys[e], &value, 1);
+    const uint64_t *entries = cell_of(content, example, list), count = entries_of(content, example, list);
+    for (uint64_t e = 0, times; e < count; e += times) {
+        times = times_of(entries + e, count - e);
+        float value = (float)((double)times / ((double)count * norm));
+        dp_batch_fill_entries(batch, &entries[e], &value, 1);
+    }
 }
 
 /* First the columns that are not empty, then the categories and lists. */
