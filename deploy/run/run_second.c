@@ -6,6 +6,7 @@
 #include "deploy/run/run_differs.h"
 #include "server/control/register_file.h"
 #include "server/layout.h"
+#include "worker/compute/models/model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -178,6 +179,18 @@ static bool same_rows(const struct dp_cluster *was, const struct dp_run_state *s
                                 : dp_path_same(was->data.train, now->data.train);
 }
 
+/* Whether pairs that were trained on are left out of its test sets. */
+static bool ranks_others(const struct dp_cluster *cluster)
+{
+    struct dp_error unheard;
+    struct dp_model model;
+    bool opens = dp_model_open(cluster->model, &model, &unheard) == DP_OK;
+    bool ranks = opens && (model.form == DP_FORM_TRIPLES || (model.form == DP_FORM_PAIRS && !model.rated));
+    if (opens)
+        dp_model_close(&model);
+    return ranks;
+}
+
 /* Metrics of rows that the weights have seen look too good. All runs on the store are in the directory. */
 static void warn_of_held_out(const struct dp_second *second, const struct dp_cluster *earlier,
                              const struct dp_cluster *cluster)
@@ -185,7 +198,7 @@ static void warn_of_held_out(const struct dp_second *second, const struct dp_clu
     struct dp_error unheard;
     struct dp_folder folder = *second->folder;
     uint32_t first = second->restores ? earlier->training.run : 1;
-    if (!cluster->data.holdout[0] && cluster->data.validation_share == 0)
+    if ((!cluster->data.holdout[0] && cluster->data.validation_share == 0) || ranks_others(cluster))
         return;
     for (uint32_t run = first; run > 0 && run <= earlier->training.run; run++) {
         struct dp_cluster *was = NULL;

@@ -59,7 +59,7 @@ static enum dp_status find_class(const struct dp_dataset_options *o, const struc
     return st;
 }
 
-/* "yes=5" */
+/* "yes=5". The class has no weight yet: a negative one. */
 static enum dp_status take_one(const struct dp_dataset_options *o, const struct dp_schema *schema,
                                struct dp_cell item, double *weight, struct dp_error *err)
 {
@@ -75,6 +75,10 @@ static enum dp_status take_one(const struct dp_dataset_options *o, const struct 
     enum dp_status st = find_class(o, schema, (struct dp_cell){item.at, after - 1}, &class, err);
     if (st == DP_OK)
         st = number_of((struct dp_cell){after, item.end}, 0, "weight", &value, err);
+    if (st == DP_OK && weight[class] >= 0)
+        return dp_fail(err, DP_ARGUMENT, "class '%s' has two weights, %g and %g: leave one",
+                       dp_cell_show(dp_cell_trim((struct dp_cell){item.at, after - 1})).text, weight[class],
+                       value);
     if (st == DP_OK)
         weight[class] = value;
     return st;
@@ -95,7 +99,7 @@ static enum dp_status class_weights(const struct dp_dataset_options *o, const st
         return dp_fail(err, DP_NOMEM, "no memory for the weights of %" PRIu32 " classes", classes);
     enum dp_status st = DP_OK;
     for (uint32_t c = 0; c < classes; c++)
-        weight[c] = 1;
+        weight[c] = -1;
     if (strcmp(o->class_weight, "balanced") == 0)
         st = balance(content, classes, weight, err);
     else
@@ -104,6 +108,8 @@ static enum dp_status class_weights(const struct dp_dataset_options *o, const st
             st = take_one(o, schema, (struct dp_cell){at, at + len}, weight, err);
             at += len + (at[len] == ',');
         }
+    for (uint32_t c = 0; c < classes; c++)
+        weight[c] = weight[c] < 0 ? 1 : weight[c];
     if (st == DP_OK)
         *out = weight;
     else

@@ -38,6 +38,9 @@ expect 0 "u1"$'\t'"i" "$downpour" predict --from "$dir/order" --top 1 --user u1
 train "$dir/named" "$dir/order.csv" --user user_id --item=2 --time stars
 said_text "user: 'user_id' (column 3), item: 'item_id' (column 2), time: 'stars' (column 4)"
 unsaid "is not used"
+# Pairs that were trained on are in no test set: none of them looks too good.
+expect 2 "were trained on" "$downpour" run --dir "$dir/named" --continue --train "$dir/order.csv" --validation share=0.2 --epochs 1
+unsaid "held out now"
 train "$dir/part" "$dir/order.csv,user=3,item=item_id"
 said_text "user: 'user_id' (column 3), item: 'item_id' (column 2)"
 expect 2 "order.csv:1: --user (data.user) is 'uid', which is no column of this file: expected a name of its first line (when, item_id, user_id, stars)" \

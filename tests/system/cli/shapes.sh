@@ -42,6 +42,9 @@ for model in deepfm:4-8 wide-deep:4-8; do
 done
 alike dlrm:4 dlrm:4,columns=2,fields=2,bottom=64-32,top=64-32 "${csv[@]}" "$dir/adult.csv"
 alike dlrm:4,fields=2,top=8 dlrm:4,fields=2,top=8,columns=2,bottom=64-32 "${csv[@]}" "$dir/adult.csv"
+cut -d, -f2,4,5 "$dir/adult.csv" >"$dir/lands.csv"
+expect 2 "the training file has no column of numbers, but dlrm takes 1 at least: add one, or take deepfm" \
+    "$downpour" run --dir "$dir/bad" --model dlrm:4 "${csv[@]}" "$dir/lands.csv"
 expect 0 "" "$downpour" generate clicks --rows 300 --seed 1 --out "$dir/clicks.tsv"
 alike deepfm:4-8 deepfm:4-8 --train "$dir/clicks.tsv"
 alike dlrm:4,bottom=8,top=8 dlrm:4,bottom=8,top=8 --train "$dir/clicks.tsv"

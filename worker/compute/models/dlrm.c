@@ -103,6 +103,11 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
                                struct dp_model_full *out, struct dp_error *err)
 {
     uint32_t wide = 32;
+    if (has->format[0] && has->numbers == 0 && !dp_model_has_option(text, "columns"))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "the training file has no column of numbers, but dlrm takes 1 at least: add one, or take "
+            "deepfm");
     enum dp_status st = dp_model_complete_fields(text, has, out, err);
     if (st != DP_OK)
         return st;

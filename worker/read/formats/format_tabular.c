@@ -446,10 +446,9 @@ static enum dp_status check_kinds(const struct dp_dataset_options *options, stru
             bool is = column->kind == given[g].kind,
                  more = given[g].kind == DP_COLUMN_CATEGORY; /* than flags name */
             bool one = given[g].kind == DP_COLUMN_ID || given[g].kind == DP_COLUMN_WEIGHT;
-            bool named =
-                one ? strcmp(given[g].names, column->name) == 0 : is_meant(given[g].names, options->like, i);
-            if (given[g].kind == DP_COLUMN_WEIGHT && is && is_number(given[g].names))
-                continue; /* of a column of the first file */
+            bool number = given[g].kind == DP_COLUMN_WEIGHT && is_number(given[g].names);
+            bool named = one && !number ? strcmp(given[g].names, column->name) == 0
+                                        : is_meant(given[g].names, options->like, i);
             if (named != is && !(is && more))
                 return dp_fail(
                     err, DP_ARGUMENT,

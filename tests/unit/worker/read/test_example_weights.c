@@ -213,6 +213,7 @@ static void bad_class_weights_are_refused(void **state)
                {"yes=", "weight: '' is not a number"},
                {"yes", "'yes': expected 'balanced', or classes with their weights"},
                {"yes=nan", "weight: 'nan' is not a number"},
+               {"yes=5,no=2,Yes=1", "class 'Yes' has two weights, 5 and 1: leave one"},
                {"yes=0,no=0", "--class-weight (data.class_weight): the weights of all examples are 0"}};
     struct dp_dataset_options options = options_of();
     options.weight = NULL;
@@ -245,9 +246,11 @@ static void further_files_need_the_column(void **state)
         options.path = write_text("further", "y,a,w\n0,1,6\n1,2,2\n");
         weights_are(&options, expected, "weight: w (2 to 6)");
     }
-    options.weight = "a";
-    formats_refused(options, "y,a,w\n0,1,6\n", 0, DP_ARGUMENT,
-                    "column 'w' is not a weight, but it was a weight");
+    for (int other = 0; other < 3; other++) { /* by number: of the first file */
+        options.weight = (const char *[]){"a", "3", "9"}[other];
+        formats_refused(options, "y,a,w\n0,1,6\n", 0, DP_ARGUMENT,
+                        "column 'w' is not a weight, but it was a weight");
+    }
     options.weight = NULL;
     options.weighs = false;
     options.path = write_text("test", "y,a\n0,1\n1,2\n");
