@@ -519,13 +519,14 @@ static enum dp_status take_columns(const struct dp_run_plan *plan, struct dp_err
                           : earlier->columns[0] && access(earlier->columns, F_OK) == 0;
     bool trained =
         plan->trial_of || c->training.first_epoch > 0 || dp_run_place(&plan->was, plan->earlier).known;
-    if (there && !restores) {
+    c->data.by_columns = there || (earlier->columns[0] && !restores && trained);
+    if (c->data.by_columns && !restores) {
         enum dp_status st = dp_schema_read_file(earlier->columns, &schema, err);
         dp_schema_clear(&schema);
         if (st != DP_OK)
-            return dp_wrap(err, st, "how the data of the earlier run was read is not known");
+            return dp_wrap(err, st, "how the data of the earlier run was read is not known%s",
+                           there ? "" : " (restore the file)");
     }
-    c->data.by_columns = there || (earlier->columns[0] && !restores && trained);
     if (!c->data.by_columns && c->data.label[0] && trained)
         fprintf(
             stderr,

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PORTION_BYTES (8u << 20)
 #define PORTION_ROWS  65536u
@@ -32,11 +31,11 @@ static enum dp_status read_scale(struct dp_weight_tables *run, struct dp_error *
 {
     const char *path = run->served.cluster->data.columns;
     struct dp_schema schema;
-    if (run->model.labels != DP_LABELS_ANY || !path[0] || access(path, F_OK) != 0)
+    if (run->model.labels != DP_LABELS_ANY || !path[0])
         return DP_OK;
     enum dp_status st = dp_schema_read_file(path, &schema, err);
     if (st != DP_OK)
-        return st;
+        return dp_wrap(err, st, "the unit of its outputs is not known");
     run->label_scale = schema.label_scale;
     dp_schema_clear(&schema);
     return DP_OK;

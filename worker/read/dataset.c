@@ -104,7 +104,7 @@ static enum dp_status plan(struct dp_dataset *dataset, const char *path, struct 
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", path);
 }
 
-/* Reads the schema that a training kept in a file. Older builds kept one for CSV files only. */
+/* Reads the schema that a training kept in a file. */
 static enum dp_status read_like(struct dp_dataset_options *o, struct dp_schema *out, bool *absent,
                                 struct dp_error *err)
 {
@@ -254,16 +254,15 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     struct dp_schema like = {0};
     struct dp_dataset_options o = *options;
     struct dp_error kept_why = {0};
-    static const struct dp_label_scale unscaled;
     bool absent;
     enum dp_status st = dp_unpack_open_text(o.path, o.encoding, &unpack, err),
                    kept = st == DP_OK ? read_like(&o, &like, &absent, &kept_why) : DP_OK;
     if (st == DP_OK)
         st = dp_format_choose(&o, unpack, &dataset->format, err);
-    if (st == DP_OK && kept != DP_OK && !(absent && !dataset->format->schema_needed))
+    /* Scores of features need none, if they are in no unit. */
+    bool needed = dataset->format && dataset->format->schema_needed;
+    if (st == DP_OK && kept != DP_OK && (!absent || needed || !o.scored || o.scale_labels))
         st = dp_fail(err, kept, "%s", kept_why.text);
-    if (st == DP_OK && kept != DP_OK) /* of an older build, which trained on labels as they were */
-        o.label_scale = &unscaled;
     if (st == DP_OK)
         st = check_like(&o, dataset->format, err);
     if (st == DP_OK && o.like && o.label_base == DP_LABEL_BASE_AUTO)

@@ -95,8 +95,9 @@ bool dp_predict_needs_training_data(const struct dp_job *job)
 {
     const struct dp_cluster_data *data = &job->cluster->data;
     bool csv = data->label[0], regression = dp_job_is_regression(job);
-    /* Without its columns a CSV file is refused. */
-    return data->columns[0] ? regression && !csv && access(data->columns, F_OK) != 0 : csv || regression;
+    /* Without its columns a CSV file is refused, and what was trained by those of another file. */
+    return data->columns[0] ? regression && !csv && !data->by_columns && access(data->columns, F_OK) != 0
+                            : csv || regression;
 }
 
 enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels,

@@ -319,6 +319,11 @@ enum dp_status dp_top(struct dp_job *job, const struct dp_top_options *options, 
         st = open_interactions(&t, err);
     if (st == DP_OK)
         st = dp_sets_label_scale(t.job, &t.scale, &scaled, err);
+    if (st == DP_OK && !scaled && dp_job_is_regression(job))
+        st = dp_fail(err, DP_NOT_FOUND,
+                     "--top: the scale of the ratings is not known, as the file of columns (data.columns) "
+                     "'%.300s' is missing: restore it",
+                     cluster->data.columns);
     if (st == DP_OK)
         st = score(&t, err);
     clear(&t);

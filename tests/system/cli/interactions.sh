@@ -70,6 +70,9 @@ printf 'user;item\nu3;i4\n' >"$dir/asked.csv"
 expect 0 "" "$downpour" predict --from "$dir/rated" --data "$dir/asked.csv"
 near=$(awk -F';' '$2 == "i4" && $3 == "u3" {print $1}' "$dir/rated.csv")
 awk -v got="$(cat "$dir/out")" -v near="$near" 'BEGIN {exit !((got - near) ^ 2 < 2)}' || fail "u3 rates i4 as $(cat "$dir/out"), not $near"
+mv "$dir/rated/current/columns.csv" "$dir/columns.away"
+expect 2 "the scale of the ratings is not known" "$downpour" predict --from "$dir/rated" --top 3 --users <(echo u3)
+mv "$dir/columns.away" "$dir/rated/current/columns.csv"
 expect 2 "ratings are not ranked: leave out the file of negatives" "$downpour" run --dir "$dir/bad" --model mf:2,loss=squared \
     --train "$dir/rated.csv" --test "$dir/rated.csv,negatives=$dir/rated.csv"
 

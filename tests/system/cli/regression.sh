@@ -88,6 +88,13 @@ cmp -s "$dir/two/current/columns.csv" "$dir/fm/current/columns.csv" || fail "ano
 expect 0 "" "$downpour" run --dir "$dir/libsvm" --model mlp:10-32-1,loss=squared --train "$dir/homes.libsvm" --test "$dir/homes.libsvm"
 expect 0 "" "$downpour" predict --from "$dir/libsvm" --data "$dir/homes.libsvm"
 holds "$dir/libsvm" "abs(t / $(rmse "$dir/patients.train.csv") - 1) < 1e-5 and t < 70"
+# The unit of a further run is in its columns.csv alone: its own file has another mean.
+tail -n 100 "$dir/homes.libsvm" >"$dir/homes2.libsvm"
+expect 0 "Report:" "$downpour" run --dir "$dir/libsvm" --continue --train "$dir/homes2.libsvm" --epochs 1
+mv "$dir/libsvm/current/columns.csv" "$dir/columns.away"
+expect 2 "was read: restore it" "$downpour" predict --from "$dir/libsvm" --data "$dir/homes.libsvm"
+expect 2 "the unit of its outputs is not known" "$downpour" export --from "$dir/libsvm" --to "$dir/x.safetensors"
+expect 2 "is not known (restore the file)" "$downpour" run --dir "$dir/libsvm" --continue --epochs 1
 
 # The next file has other prices: outputs keep their unit, so at a rate of almost 0 predictions stay.
 expect 0 "" "$downpour" predict --from "$dir/fm" --data "$dir/homes.test.csv"
