@@ -115,7 +115,8 @@ enum dp_status dp_folder_check_store(const char *server, uint32_t shard, struct 
     (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, server, shard);
     return dp_fail(
         err, DP_NOT_FOUND,
-        "there is no store in '%.250s': was it removed, or its disk not mounted? Put it back, or go "
+        "there is no store in '%.250s': was it removed (as compare does without --keep-stores), or its disk "
+        "not mounted? Put it back, or go "
         "back to a checkpoint (downpour restore); or, with --replace-store on `downpour run`, begin shard "
         "%" PRIu32 " anew, whose rows are lost; or, with --fresh, the whole run",
         path, shard);

@@ -613,6 +613,16 @@ static int end_trial(struct cli_run *run, int code, struct dp_error *err)
     return code;
 }
 
+/* The log of a trial goes with its directory. */
+static void explain(const struct cli_run *run)
+{
+    char words[1024];
+    if (run->dry.dir[0] && dp_local_log_tail(run->local, words, sizeof words))
+        fprintf(stderr, "downpour: %s\n", words);
+    else
+        dp_local_explain(run->local, stderr);
+}
+
 static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
 {
     int code = st == DP_OK ? 0 : 2;
@@ -624,7 +634,7 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
         code = 128 + dp_local_signal(run->local);
         fprintf(stderr, "downpour: stopping, as signal %d asks\n", dp_local_signal(run->local));
     } else if (failed) {
-        dp_local_explain(run->local, stderr);
+        explain(run);
         code = 2;
     } else if (st != DP_OK) {
         fprintf(stderr, "downpour: %s\n", err->text);

@@ -81,12 +81,11 @@ static void a_server_gone_for_long_is_waited_for(void **state)
     dp_process_signal(server[1], SIGKILL);
     dp_place_ended(server[1], -SIGKILL);
     dp_place_awaits(worker, "waiting for 1");
-    dp_place_says(
-        worker, dp_place_text(
-                    place,
-                    "s, for 120 s at most (--timeout, training.timeout_ms): wait: no answer from shard 1 at "
-                    "tcp://127.0.0.1:%u in",
-                    (unsigned)(cluster.port + 3)));
+    dp_place_says(worker,
+                  dp_place_text(place,
+                                "s, for 120 s at most (training.timeout_ms): wait: no answer from shard 1 at "
+                                "tcp://127.0.0.1:%u in",
+                                (unsigned)(cluster.port + 3)));
     server[1] = dp_place_server(place, conf, 1);
     dp_place_ended(worker, 0);
     for (uint32_t i = 0; i < 2; i++)

@@ -60,8 +60,7 @@ static void tell(const struct dp_retry *retry, uint64_t waited_s, bool rule, con
     if (rule)
         dp_log(DP_LOG_WARN, "waiting for %" PRIu64 " s, without a limit: %s", waited_s, err->text);
     else
-        dp_log(DP_LOG_WARN,
-               "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (--timeout, training.timeout_ms): %s",
+        dp_log(DP_LOG_WARN, "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (training.timeout_ms): %s",
                waited_s, (until_ns(retry) - retry->first_ns) / 1000 / MS_NS, err ? err->text : "");
 }
 

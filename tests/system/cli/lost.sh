@@ -81,7 +81,7 @@ for lost in "runs/1/store/server-[01]" runs/1/store; do
     for how in "" --continue; do
         # shellcheck disable=SC2086
         expect 2 "" "${train[@]}" $how
-        said_text "there is no store in '$(in_run)/server-0/shard-0000': was it removed, or its disk not mounted? Put it back"
+        said_text "there is no store in '$(in_run)/server-0/shard-0000': was it removed (as compare does without --keep-stores), or its disk not mounted? Put it back"
         [ ! -e "$r/store/server-0" ] || fail "stores were made anew"
     done
     unread "there is no store in '$(in_run)/server-0"
