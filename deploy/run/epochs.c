@@ -51,7 +51,7 @@ static void show_notes(struct dp_epochs *epochs, const json_t *root, struct dp_c
         (void)fprintf(line->file, "%s\n", json_string_value(json_array_get(lines, i)));
     if (json_is_true(json_object_get(root, "finished"))) /* they are the summary's */
         return;
-    for (size_t i = 0; i < json_array_size(notes) && line->file; i++)
+    for (size_t i = 0; i < json_array_size(notes) && line->file && !line->quiet; i++)
         (void)fprintf(line->file, "downpour: %s\n", json_string_value(json_array_get(notes, i)));
 }
 

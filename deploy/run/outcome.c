@@ -279,6 +279,15 @@ enum dp_status dp_outcome_json(const char *report, const char *dir, FILE *file, 
     return DP_OK;
 }
 
+void dp_outcome_warn(const char *report, FILE *file)
+{
+    json_t *root = json_load_file(report, 0, NULL);
+    const char *warning = json_string_value(json_object_get(root, "warning"));
+    if (warning)
+        fprintf(file, "downpour: %s\n", warning);
+    json_decref(root);
+}
+
 void dp_outcome_again(const char *report, const char *dir, FILE *file)
 {
     json_t *root = json_load_file(report, 0, NULL);

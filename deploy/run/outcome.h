@@ -13,6 +13,8 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
  * and "advice". */
 enum dp_status dp_outcome_json(const char *report, const char *dir, FILE *file, struct dp_error *err);
 
+/* The warning in the report, not its hints; or nothing. */
+void dp_outcome_warn(const char *report, FILE *file);
 /* The command that trains again where the report advises a lower rate; else nothing. */
 void dp_outcome_again(const char *report, const char *dir, FILE *file);
 /* Which commands take what out of a run in `dir`, whose model is of this kind. */

@@ -450,6 +450,8 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
     char shown[DP_PATH_MAX + 16];
     (void)dp_epochs_end(&run->epochs);
     enum dp_status st = dp_outcome_print(report, to, err);
+    if (run->line.quiet)
+        dp_outcome_warn(report, stderr);
     if (run->plan.state.mixed > 0)
         fprintf(to,
                 "Note:      A store was replaced during this run: the figures of epochs %" PRIu32

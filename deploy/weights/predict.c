@@ -331,7 +331,7 @@ static void tell_notes(const struct predict *p)
     FILE *notes = p->notes[0] ? fopen(p->notes, "re") : NULL;
     if (!notes)
         return;
-    if (fgets(line, sizeof line, notes))
+    while (fgets(line, sizeof line, notes))
         fprintf(stderr, "downpour: %s", line);
     (void)fclose(notes);
     (void)unlink(p->notes);

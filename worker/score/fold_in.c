@@ -36,7 +36,7 @@ struct dp_fold_in {
     struct dp_pairs pairs;
     struct folded *user;
     uint32_t *items; /* of each user, ascending, each once */
-    uint64_t users, left_out, unknown;
+    uint64_t users, left_out, unknown, known;
     char named[400]; /* the first unknown items */
     char number[24];
     uint32_t width;
@@ -103,6 +103,7 @@ static void add_user(struct dp_fold_in *f, const struct interaction *of, uint64_
             f->items[(*to)++] = of[i].item;
     }
     user.count = (uint32_t)(*to - user.first);
+    f->known += user.count > 0 && dp_vocab_key(f->options.vocab, DP_FORM_USERS, user.key) != DP_VOCAB_NONE;
     if (user.count > 0)
         f->user[f->users++] = user;
     else
@@ -133,9 +134,10 @@ static enum dp_status group_users(struct dp_fold_in *f, struct dp_error *err)
     }
     free(of);
     qsort(f->user, (size_t)f->users, sizeof *f->user, by_line);
-    return f->users > 0 ? DP_OK
-                        : dp_fail(err, DP_DATA, "%s: no item of it is in the training file: %s",
-                                  f->options.history, f->named);
+    return f->users > 0
+               ? DP_OK
+               : dp_fail(err, DP_DATA, "--items or --history: no item of it is in the training file: %s",
+                         f->named);
 }
 
 static enum dp_status read_history(struct dp_fold_in *f, struct dp_error *err)
@@ -447,6 +449,11 @@ const struct dp_row_source *dp_fold_in_rows(const struct dp_fold_in *fold)
 
 void dp_fold_in_tell(const struct dp_fold_in *fold, FILE *to)
 {
+    if (fold->known > 0)
+        (void)fprintf(to,
+                      "users that are in the training file, but are scored as new ones, by these items only: "
+                      "%" PRIu64 "; --user ID takes what was trained\n",
+                      fold->known);
     if (fold->unknown == 0)
         return;
     (void)fprintf(

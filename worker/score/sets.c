@@ -190,6 +190,11 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
             "items: leave it out; --user, --item and --rating name columns (mf:16,loss=squared predicts "
             "ratings)",
             job->cluster->model);
+    if (data->label[0] && (job->model.form == DP_FORM_WORDS || job->model.form == DP_FORM_WINDOWS))
+        return dp_fail(err, DP_ARGUMENT,
+                       "'data.label' (--label) names the label of a CSV file, but model %s takes text: leave "
+                       "it out",
+                       job->cluster->model);
     struct dp_label_scale scale;
     bool known = false;
     enum dp_status st = check_weights(job, err);

@@ -312,6 +312,13 @@ uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][D
     return n;
 }
 
+bool dp_advice_warns(const struct dp_report *report)
+{
+    char text[DP_ADVICE_BYTES];
+    return dp_losses_of(report).epochs > 0 && !had_ended(report, text) &&
+           (has_one_label(report, text) || unstable(report, text) || below_constant(report, text));
+}
+
 double dp_advice_rate(const struct dp_report *report)
 {
     char text[DP_ADVICE_BYTES];

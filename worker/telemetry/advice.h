@@ -27,6 +27,8 @@ const char *dp_advice_scale(const struct dp_cluster_data *data, const char *form
 
 /* report: of a finished training. Returns the number of texts. */
 uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES]);
+/* report: as above. Whether the first of these texts is a warning, not a hint. */
+bool dp_advice_warns(const struct dp_report *report);
 /* report: as above. The rate that these texts name for a training that was unstable; 0: it was not. */
 double dp_advice_rate(const struct dp_report *report);
 

@@ -245,6 +245,8 @@ static void advice_json(const struct dp_report *report, json_t *root)
     for (uint32_t i = 0; i < n; i++)
         (void)json_array_append_new(advice, json_string(text[i]));
     (void)json_object_set_new(root, "advice", advice);
+    if (n > 0 && dp_advice_warns(report))
+        string(root, "warning", text[0]);
     double rate = report->finished ? dp_advice_rate(report) : 0;
     if (rate > 0)
         dp_json_set_real(root, "advised_rate", rate);

@@ -19,6 +19,8 @@ expect_names() {
 echo "the cat sat on the mat the cat sat" >"$dir/monday.txt"
 echo "a dog sat on the rug a dog barks" >"$dir/tuesday.txt"
 expect 0 "" "$downpour" run --dir "$dir/W" --model skipgram:4 --train "$dir/monday.txt" --min-count 1 --epochs 2
+expect 2 "'data.label' (--label) names the label of a CSV file, but model skipgram:4 takes text" \
+    "$downpour" run --dir "$dir/L" --model skipgram:4 --train "$dir/monday.txt" --min-count 1 --label x
 expect 0 "" "$downpour" export --from "$dir/W" --table skipgram.word --to "$dir/before.txt"
 expect 0 "" "$downpour" run --dir "$dir/W" --continue --train "$dir/tuesday.txt" "${still[@]}"
 expect 0 "" "$downpour" export --from "$dir/W" --table skipgram.word --to "$dir/after.txt"

@@ -49,10 +49,11 @@ for loss in logistic bpr; do
     [ "$trained" -gt 400 ] && [ "$folded" -ge $((trained * 85 / 100)) ] || fail "$loss: $folded of 1,000, and $trained"
 done
 
+expect 0 "are scored as new ones, by these items only: 30;" "$downpour" predict --from "$dir/run-all" --top 10 --history "$dir/new"
 # One user, on the command line; the films that are unknown.
 expect 0 "are left out: 2 ('film x', ''Z'')" "$downpour" predict --from "$dir/run-part" --top 3 --items "film 0,film x,film 6,'Z',"
 [ "$(cut -f 1 "$dir/out" | sort -u)" = new ] && [ "$(wc -l <"$dir/out")" = 3 ] || fail "not 3 films for one user"
-expect 2 "no item of it is in the training file: 'film x'" "$downpour" predict --from "$dir/run-part" --top 3 --items "film x"
+expect 2 "--items or --history: no item of it is in the training file: 'film x'" "$downpour" predict --from "$dir/run-part" --top 3 --items "film x"
 expect 2 "expected ids of items, separated by commas" "$downpour" predict --from "$dir/run-part" --top 3 --items ","
 expect 2 "give one of them" "$downpour" predict --from "$dir/run-part" --top 3 --items "film 0" --user "user 1"
 expect 2 "go with --top" "$downpour" predict --from "$dir/run-part" --items "film 0" --data "$dir/new"

@@ -28,6 +28,12 @@ unsaid "Staleness|Overlap" # of one worker
 # ---- quiet, and for programs
 expect 0 "" "${run[@]}" --dir "$dir/A" --epochs 2 --fresh --quiet
 [ -s "$dir/out" ] || [ -s "$dir/err" ] && fail "--quiet was not quiet"
+awk 'BEGIN { print "a,y"; for (i = 0; i < 90; i++) print i % 5 "," (i % 7 < 3) }' >"$dir/codes.csv"
+# A hint, and a warning.
+flags=(--model logistic --train "$dir/codes.csv" --label y --epochs 2 --rate 50 --dir "$dir/codes")
+expect 0 "whole values: if they are codes" "$downpour" run "${flags[@]}"
+expect 0 "The training blew up: " "$downpour" run "${flags[@]}" --fresh --quiet
+[ "$(cat "$dir/out" "$dir/err" | wc -l)" = 1 ] || fail "--quiet printed a hint"
 expect 0 "" "${run[@]}" --dir "$dir/A" --epochs 3 --fresh --json
 [ "$(json finished) $(json exit) $(json epochs) $(json dir)" = "True 0 3 $dir/A" ] || fail "not the result"
 grep -q "\"train_loss\": $(json train_loss)" "$dir/A/report.json" || fail "another loss"
@@ -94,6 +100,7 @@ sed -i "s|cache = .*|cache = \"$dir/kept\";|" "$dir/base.conf"
 expect 0 "Time:      " "$downpour" run --cluster "$dir/base.conf" --train "$dir/t,1.svm" --epochs 2 --dry-run
 [ -e "$dir/C" ] || [ -e "$dir/kept" ] && fail "a dry run wrote where the cluster file says"
 expect 2 "$dir/bad" "$downpour" run --model logistic --train "$dir/bad" --dry-run
+unsaid "its log is"
 # The next day's file is read by the model's schema, with new weights.
 awk 'BEGIN { print "a,b,late"; for (i = 0; i < 60; i++) print i % 7 ",s" i % 3 "," (i % 2 ? "yes" : "no") }' >"$dir/day1.csv"
 awk -F, '{ print $3 "," $1 "," NR }' "$dir/day1.csv" >"$dir/day2.csv"
