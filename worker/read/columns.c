@@ -141,6 +141,7 @@ enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct
     if (c->entries_len > 0)
         memcpy(c->keys + c->columns, c->entries, c->entries_len * sizeof *c->entries);
     st = dp_label_settle(&c->rule, content->labels, n, &content->label_base, err);
+    content->facts[DP_CONTENT_MINUS] = c->rule.has_minus;
     if (st != DP_OK)
         return dp_wrap(err, st, "%s", c->options->path);
     content->labels_len = n;

@@ -9,6 +9,7 @@
 #include "worker/read/dataset.h"
 
 #define DP_CONTENT_FACTS 8
+#define DP_CONTENT_MINUS (DP_CONTENT_FACTS - 1) /* a fact: class 0 has the label -1 */
 
 struct dp_content {
     uint64_t examples; /* in the file */

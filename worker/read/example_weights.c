@@ -42,9 +42,17 @@ static enum dp_status number_of(struct dp_cell cell, double min, const char *wha
     return dp_parse_f64(text, min, FLT_MAX, what, out, err);
 }
 
+/* The label of a class. */
+static int64_t number_of_class(const struct dp_content *content, const struct dp_schema *schema,
+                               uint32_t class)
+{
+    return class == 0 && content->facts[DP_CONTENT_MINUS] ? -1 : (int64_t) class + schema->label_base;
+}
+
 /* The class that a label means: one of the texts, or a number. */
-static enum dp_status find_class(const struct dp_dataset_options *o, const struct dp_schema *schema,
-                                 struct dp_cell cell, uint32_t *out, struct dp_error *err)
+static enum dp_status find_class(const struct dp_dataset_options *o, const struct dp_content *content,
+                                 const struct dp_schema *schema, struct dp_cell cell, uint32_t *out,
+                                 struct dp_error *err)
 {
     struct dp_label_rule rule = dp_label_rule_of(o);
     double number = 0;
@@ -53,6 +61,10 @@ static enum dp_status find_class(const struct dp_dataset_options *o, const struc
     enum dp_status st = schema->classes > 0
                             ? dp_label_find(schema, o->labels, dp_cell_trim(cell), &label, err)
                             : number_of(cell, -1, "label", &number, err);
+    if (st == DP_OK && schema->classes == 0 && o->labels == DP_LABELS_BINARY &&
+        number == (content->facts[DP_CONTENT_MINUS] ? 0 : -1))
+        return dp_fail(err, DP_ARGUMENT, "label %g: the file's labels are %" PRId64 " and %" PRIu32, number,
+                       number_of_class(content, schema, 0), 1 + schema->label_base);
     if (st == DP_OK && schema->classes == 0)
         st = dp_label_map(&rule, (float)number, &label, err);
     *out = (uint32_t)label;
@@ -60,8 +72,9 @@ static enum dp_status find_class(const struct dp_dataset_options *o, const struc
 }
 
 /* "yes=5". The class has no weight yet: a negative one. */
-static enum dp_status take_one(const struct dp_dataset_options *o, const struct dp_schema *schema,
-                               struct dp_cell item, double *weight, struct dp_error *err)
+static enum dp_status take_one(const struct dp_dataset_options *o, const struct dp_content *content,
+                               const struct dp_schema *schema, struct dp_cell item, double *weight,
+                               struct dp_error *err)
 {
     const char *after = item.end;
     double value = 0;
@@ -72,7 +85,7 @@ static enum dp_status take_one(const struct dp_dataset_options *o, const struct 
         return dp_fail(err, DP_ARGUMENT,
                        "'%s': expected 'balanced', or classes with their weights: 'yes=5,no=1'",
                        dp_cell_show(item).text);
-    enum dp_status st = find_class(o, schema, (struct dp_cell){item.at, after - 1}, &class, err);
+    enum dp_status st = find_class(o, content, schema, (struct dp_cell){item.at, after - 1}, &class, err);
     if (st == DP_OK)
         st = number_of((struct dp_cell){after, item.end}, 0, "weight", &value, err);
     if (st == DP_OK && weight[class] >= 0)
@@ -105,7 +118,7 @@ static enum dp_status class_weights(const struct dp_dataset_options *o, const st
     else
         for (const char *at = o->class_weight; st == DP_OK && *at;) {
             size_t len = strcspn(at, ",");
-            st = take_one(o, schema, (struct dp_cell){at, at + len}, weight, err);
+            st = take_one(o, content, schema, (struct dp_cell){at, at + len}, weight, err);
             at += len + (at[len] == ',');
         }
     for (uint32_t c = 0; c < classes; c++)
@@ -187,7 +200,7 @@ void dp_example_weights_text(const struct dp_dataset_options *options, const str
     len += (size_t)snprintf(out + len, size - len, "%sclass weights: ", len ? "; " : "");
     for (uint32_t c = 0; c < classes_of(options); c++) {
         char name[sizeof(struct dp_shown)];
-        (void)snprintf(name, sizeof name, "%" PRIu32, c + schema->label_base);
+        (void)snprintf(name, sizeof name, "%" PRId64, number_of_class(content, schema, c));
         if (schema->classes > 0)
             (void)snprintf(name, sizeof name, "%s", dp_cell_show(dp_cell_of(schema->class_text[c])).text);
         if (len + sizeof name + 20 > size) {

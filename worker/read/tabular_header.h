@@ -35,6 +35,7 @@ struct dp_tabular_header {
     } * by;                   /* [schema.columns] */
     struct dp_name_set names; /* of columns; their keys are the places */
     uint64_t looked;          /* records */
+    uint64_t rows;            /* of the file, for notes; 0 until it was read */
 };
 
 enum dp_status dp_tabular_header_look(const struct dp_dataset_options *options, const char *path,

@@ -73,9 +73,10 @@ static uint32_t place_of(const struct dp_schema *schema, uint32_t i)
     return place;
 }
 
-/* "month (12 values)", "carrier (16)", "word (65,536+)", "genres (18 values, up to 6 in a cell)". */
+/* "month (12 values)", "carrier (16)", "word (65,536+)", "genres (18 values, up to 6 in a cell)". Of a further
+ * file the values were not counted: "month", "genres (up to 6 in a cell)". */
 static void put_column(struct text *text, const struct dp_schema *schema, uint32_t i,
-                       const struct dp_content *content)
+                       const struct dp_content *content, bool further)
 {
     const struct dp_schema_column *column = &schema->column[i];
     const bool list = column->kind == DP_COLUMN_LIST, number = column->kind == DP_COLUMN_NUMBER;
@@ -83,7 +84,9 @@ static void put_column(struct text *text, const struct dp_schema *schema, uint32
                                                    : (struct dp_columns_entries){content->examples, 1};
     char of[32];
     put(text, "%s", name_of(column).text);
-    if (column->values == 0)
+    if (further && list)
+        put(text, " (up to %s in a cell)", dp_text_grouped(entries.most, of));
+    if (column->values == 0 || further)
         return;
     put(text, " (%s%s%s", dp_text_grouped(column->values, of),
         !number && column->values > 1024 && column->cells < entries.all / 2 ? "+" : "",
@@ -97,7 +100,7 @@ static void put_column(struct text *text, const struct dp_schema *schema, uint32
 
 /* As many columns of the kind as fit into the line. */
 static void put_kind(struct text *text, const char *heading, const struct dp_schema *schema,
-                     enum dp_column_kind kind, const struct dp_content *content)
+                     enum dp_column_kind kind, const struct dp_content *content, bool further)
 {
     uint32_t count = 0, shown = 0;
     for (uint32_t i = 0; i < schema->columns; i++)
@@ -109,7 +112,7 @@ static void put_kind(struct text *text, const char *heading, const struct dp_sch
         if (schema->column[i].kind != kind)
             continue;
         put(text, "%s", shown ? ", " : "");
-        put_column(text, schema, i, content);
+        put_column(text, schema, i, content, further);
         shown++;
     }
     if (shown < count)
@@ -198,8 +201,9 @@ typedef bool (*dp_understood_is)(const struct dp_tabular_header *header, const s
 static bool is_constant(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
 {
     const struct dp_schema_column *column = &schema->column[i];
-    return column->values == 1 || (column->kind == DP_COLUMN_NUMBER && schema->standardized &&
-                                   column->deviation == 0 && !dp_tabular_header_rounds(header, i));
+    const bool number = column->kind == DP_COLUMN_NUMBER; /* in others an empty cell is a value too */
+    return (column->values == 1 && (number || column->cells == header->rows)) ||
+           (number && schema->standardized && column->deviation == 0 && !dp_tabular_header_rounds(header, i));
 }
 
 static bool is_code(const struct dp_tabular_header *header, const struct dp_schema *schema, uint32_t i)
@@ -412,7 +416,7 @@ void dp_understood_lines(const struct dp_schema *schema, const struct dp_content
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         if (kinds[k].kind != DP_COLUMN_ID) /* it is on the line of those that are ignored */
             text = new_line(out);
-        put_kind(&text, kinds[k].heading, schema, kinds[k].kind, content);
+        put_kind(&text, kinds[k].heading, schema, kinds[k].kind, content, options->columns_path != NULL);
         if (text.len == 0 && kinds[k].kind != DP_COLUMN_IGNORED)
             out->lines--;
     }

@@ -61,6 +61,7 @@ scores() {
 }
 scores before
 expect 0 "Report:" "$downpour" run --dir "$dir/A" --continue --train "$dir/day.csv" --epochs 1 --rate 1e-30
+said_text "lists: genres (up to 7 in a cell)"
 scores after
 cmp -s "$dir/before" "$dir/after" || fail "a training at rate 0 changed scores"
 grep -q '^kinds,number,list,label,category$' "$dir/A/current/columns.csv" || fail "the kind of the column was not kept"

@@ -266,6 +266,7 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
         st = resize_examples(&b, out->examples, err);
     if (st == DP_OK) {
         st = dp_label_settle(&b.rule, out->labels, out->examples, &out->label_base, err);
+        out->facts[DP_CONTENT_MINUS] = b.rule.has_minus;
         st = st == DP_OK ? st : dp_wrap(err, st, "%s", options->path);
     }
     out->labels_len = out->examples;

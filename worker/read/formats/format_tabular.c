@@ -584,8 +584,10 @@ static void understood(const struct dp_dataset_options *options, const struct dp
     struct dp_tabular_header header = {0};
     struct dp_error unheard = {0}; /* it was read before */
     if (dp_tabular_header_look(options, options->path, &header, &unheard) == DP_OK &&
-        header.schema.columns == schema->columns)
+        header.schema.columns == schema->columns) {
+        header.rows = content->examples;
         dp_understood_columns(&header, schema, content, options, out);
+    }
     dp_tabular_header_clear(&header);
 }
 

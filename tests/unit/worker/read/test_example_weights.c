@@ -167,9 +167,9 @@ static void weights_have_a_mean_of_one(void **state)
     weights_are(&options, balanced, "class weights: no 0.667, yes 2");
     options.label = options.cache = NULL;
     options.path = write_text("libsvm", "1 1:2\n-1 1:3\n-1 2:3\n-1 2:4\n");
-    weights_are(&options, balanced, "class weights: 0 0.667, 1 2");
+    weights_are(&options, balanced, "class weights: -1 0.667, 1 2");
     options.class_weight = "-1=1,1=3";
-    weights_are(&options, balanced, "class weights: 0 1, 1 3");
+    weights_are(&options, balanced, "class weights: -1 1, 1 3");
 }
 
 static void bad_weights_are_refused(void **state)
@@ -223,6 +223,10 @@ static void bad_class_weights_are_refused(void **state)
     }
     options.class_weight = "3=1";
     formats_refused(options, "y,a\n1,1\n0,2\n", 0, DP_ARGUMENT, "label 3: expected 0 or 1");
+    options.class_weight = "-1=1";
+    formats_refused(options, "y,a\n1,1\n0,2\n", 0, DP_ARGUMENT, "label -1: the file's labels are 0 and 1");
+    options.class_weight = "0=1";
+    formats_refused(options, "y,a\n1,1\n-1,2\n", 0, DP_ARGUMENT, "label 0: the file's labels are -1 and 1");
     options.class_weight = "yes=1";
     formats_refused(options, "y,a\n1,1\n0,2\n", 0, DP_ARGUMENT, "label: 'yes' is not a number");
     options.labels = DP_LABELS_ANY;

@@ -107,6 +107,16 @@ static void codes_are_few_or_alike(void **state)
     assert_int_equal(u.notes, 1);
 }
 
+/* In a category an empty cell is a value of its own, which may teach something. */
+static void one_value_or_an_empty_cell(void **state)
+{
+    struct dp_dataset_options options = options_of();
+    options.path = write_text("t", "y,a,b\n1,x,x\n0,,x\n1,x,x\n");
+    const struct dp_understood u = understood(&options);
+    assert_int_equal(u.notes, 1);
+    noted(&u, "b: one value, or none, in all rows, which teaches nothing; to leave it out: --ignore b");
+}
+
 /* "1st" and "2nd" in 40 rows are ranks. */
 static void several_units(void **state)
 {
@@ -281,10 +291,11 @@ static void digits_are_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(a_table_in_five_lines), FILES_TEST(columns_that_teach_nothing),
-        FILES_TEST(units_and_texts),       FILES_TEST(long_lists_are_cut),
-        FILES_TEST(labels_of_all_kinds),   FILES_TEST(digits_are_lost),
-        FILES_TEST(several_units),         FILES_TEST(codes_are_few_or_alike),
+        FILES_TEST(a_table_in_five_lines),  FILES_TEST(columns_that_teach_nothing),
+        FILES_TEST(units_and_texts),        FILES_TEST(long_lists_are_cut),
+        FILES_TEST(labels_of_all_kinds),    FILES_TEST(digits_are_lost),
+        FILES_TEST(several_units),          FILES_TEST(one_value_or_an_empty_cell),
+        FILES_TEST(codes_are_few_or_alike),
     };
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
 }
