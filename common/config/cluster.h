@@ -171,6 +171,8 @@ struct dp_cluster_training {
               1]; /* directory of the best epoch's checkpoint (coordinate/best_epoch.h); empty: none */
     /* Epochs that earlier runs trained on the same store: shuffling and shown numbers go on from it. */
     uint32_t first_epoch;
+    /* Examples of their other files: the number of epochs is chosen as for all examples at once. */
+    uint64_t earlier_examples;
 };
 
 /* Checkpoints that the first server makes by itself. */

@@ -203,6 +203,7 @@ static const struct dp_field training[] = {
     PATH(dp_cluster_training, steps),
     PATH(dp_cluster_training, best),
     INTEGER(dp_cluster_training, first_epoch, DP_FIELD_U32, 0, INT32_MAX),
+    INTEGER(dp_cluster_training, earlier_examples, DP_FIELD_U64, 0, INT64_MAX),
 };
 static const char *const training_groups[] = {"optimizer"};
 

@@ -284,6 +284,7 @@ static enum dp_status begin_again(struct dp_run_plan *plan, struct dp_error *err
     plan->cluster->obsolete_generation = defaults.obsolete_generation;
     plan->cluster->training.run = defaults.training.run;
     plan->cluster->training.first_epoch = defaults.training.first_epoch;
+    plan->cluster->training.earlier_examples = defaults.training.earlier_examples;
     return DP_OK;
 }
 

@@ -246,6 +246,10 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     cluster->id = earlier->id;
     cluster->training.run = run > second->number ? run : second->number;
     cluster->training.first_epoch = earlier->training.first_epoch + epochs;
+    cluster->training.earlier_examples = earlier->training.earlier_examples;
+    if (!same_rows(earlier, &state, cluster, second->now))
+        cluster->training.earlier_examples +=
+            dp_run_report_read(earlier->training.report, earlier->training.run).examples;
     warn_of_held_out(second, earlier, cluster);
     return DP_OK;
 }

@@ -1,5 +1,6 @@
 #include "deploy/run/run_state.h"
 
+#include "common/base/json.h"
 #include "common/env/json_file.h"
 #include "common/model/mix.h"
 #include "worker/history/step_log.h"
@@ -197,6 +198,7 @@ struct dp_run_report dp_run_report_read(const char *report, uint32_t run)
                    *set = json_string_value(json_object_get(diverged, "set"));
         out = (struct dp_run_report){.finished = json_is_true(json_object_get(root, "finished")),
                                      .epochs = (uint32_t)json_array_size(json_object_get(root, "epochs")),
+                                     .examples = dp_json_get_u64(json_object_get(root, "data"), "examples"),
                                      .loss = json_number_value(json_object_get(diverged, "loss")),
                                      .rate = json_number_value(json_object_get(root, "advised_rate"))};
         *(out.finished ? &out.poor : &out.diverged) = epoch_of(diverged, "epoch");

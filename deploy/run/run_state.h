@@ -58,6 +58,7 @@ void dp_run_state_restored(struct dp_run_state *state, uint32_t run, bool known,
 struct dp_run_report {
     bool finished;     /* all is trained: the store then has the weights that stay */
     uint32_t epochs;   /* how many it has */
+    uint64_t examples; /* of its training file, without held-out ones */
     uint32_t kept;     /* the best one, whose weights are kept; 0: the last one's are */
     uint32_t diverged; /* since when, of a training that failed for it; 0: it did not */
     uint32_t

@@ -29,6 +29,15 @@ static uint64_t steps_of(const struct dp_model *model, uint64_t examples)
     return steps > FIT_STEPS_MIN ? steps : FIT_STEPS_MIN;
 }
 
+/* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
+ * would fit the day too closely. Pairs rehearse the earlier days instead; a word's row has only its own days. */
+static uint64_t all_examples(const struct dp_model *model, uint64_t examples, uint64_t earlier)
+{
+    bool labelled =
+        model->form != DP_FORM_PAIRS && model->form != DP_FORM_TRIPLES && model->form != DP_FORM_WORDS;
+    return labelled ? examples + earlier : examples;
+}
+
 static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint32_t batch)
 {
     uint64_t batches = examples / batch + (examples % batch != 0);
@@ -49,5 +58,6 @@ void dp_defaults_settle(const struct dp_model *model, uint64_t examples, struct 
     if (training->batch == 0)
         training->batch = batch_of(model, examples);
     if (training->epochs == 0)
-        training->epochs = epochs_of(model, examples, training->batch);
+        training->epochs =
+            epochs_of(model, all_examples(model, examples, training->earlier_examples), training->batch);
 }

@@ -2,7 +2,8 @@
  *     batch    a power of 2, at most model.batch_max, at least 4, such that an epoch has
  *              32 minibatches or more
  *     epochs   enough for model.steps_wanted minibatches, at least model.epochs_min and at most 100; fewer,
- *              but at least 1, if there would be over model.examples_max examples in all
+ *              but at least 1, if there would be over model.examples_max examples in all; of a
+ *              further file as for its examples and training.earlier_examples together
  * Why       A step moves a weight by about the rate (Adam), however small the training set is: convergence
  *           takes a number of steps, not of epochs. The upper bounds limit the time, as each epoch costs an
  *           evaluation.

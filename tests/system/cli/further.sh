@@ -204,6 +204,7 @@ check_days() { # MODEL RATE COLUMNS [OTHER ORDERS]
             train "$dir/$name.days" --model "$1" --train "$dir/day.csv" --test "$dir/test.csv" "${flags[@]}"
         else
             train "$dir/$name.days" --continue --train "$dir/day.csv"
+            grep -q "earlier_examples = $((3000 * (i - 1)))" "$dir/$name.days/current/cluster.conf" || fail "earlier days are not counted"
         fi
     done
     steps=$(sed -n 's/^Test set: .*AUC \([0-9.]*\),.*/\1/p' "$dir/out")

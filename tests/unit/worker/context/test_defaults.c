@@ -48,6 +48,26 @@ static void sizes_that_were_measured(void **state)
     }
 }
 
+/* A day of 6,000 examples after 24,000 of earlier days has the epochs of 30,000; pairs rehearse instead. */
+static void a_further_day_has_the_epochs_of_all_days(void **state)
+{
+    static const struct {
+        const char *model;
+        uint32_t alone, further;
+    } want[] = {{"deepfm:8-32-16", 18, 4}, {"mlp:3-32-16-1,loss=logistic", 100, 22}, {"mf:16", 0, 0}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        struct dp_cluster_training alone = settled(want[i].model, 6000, 0, 0),
+                                   further = {.earlier_examples = 24000};
+        struct dp_model m;
+        assert_int_equal(dp_model_open(want[i].model, &m, NULL), DP_OK);
+        dp_defaults_settle(&m, 6000, &further);
+        dp_model_close(&m);
+        assert_int_equal(further.batch, alone.batch);
+        assert_int_equal(alone.epochs, want[i].alone ? want[i].alone : alone.epochs);
+        assert_int_equal(further.epochs, want[i].further ? want[i].further : alone.epochs);
+    }
+}
+
 static void what_is_given_stays(void **state)
 {
     struct dp_cluster_training t = settled("logistic", 32561, 64, 0);
@@ -80,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_that_were_measured),
+        cmocka_unit_test(a_further_day_has_the_epochs_of_all_days),
         cmocka_unit_test(what_is_given_stays),
         cmocka_unit_test(every_size_keeps_the_bounds),
     };
