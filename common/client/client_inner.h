@@ -10,7 +10,6 @@ struct dp_client_table {
     struct dp_client *client;
     struct dp_table_spec spec;
     uint32_t id;
-    bool dropped; /* the handle of a table that this client dropped */
 };
 
 struct dp_client_place { /* in a run: member.c */

@@ -79,13 +79,6 @@ enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_s
 /* The same, but a table that is there keeps the initial values of its creation: spec->init may differ. */
 enum dp_status dp_client_table_kept(struct dp_client *client, const struct dp_table_spec *spec,
                                     uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err);
-/* Removes a table and its rows from all shards, durably, and frees its name; DP_OK also if no shard has it.
- * Its pulls and pushes are refused from then on (DP_NOT_FOUND): wait for your own first. A later table of the
- * name starts from its initial values. Handles of the dropped table are of no use any more. After DP_TIMEOUT,
- * or if a server died, some shards may still have it: call it again. DP_IN_USE: a synchronous run has an open
- * step. A checkpoint under way is waited for. */
-enum dp_status dp_client_table_drop(struct dp_client *client, const char *name, uint32_t timeout_ms,
-                                    struct dp_error *err);
 
 /* A set of keys, sorted and deduplicated once, for a pull and its push. */
 struct dp_keys;

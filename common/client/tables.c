@@ -7,7 +7,7 @@
 static struct dp_client_table *find(const struct dp_client *client, const char *name)
 {
     struct dp_client_table *table = client->tables;
-    while (table && (table->dropped || strcmp(table->spec.name, name) != 0))
+    while (table && strcmp(table->spec.name, name) != 0)
         table = table->next;
     return table;
 }
@@ -84,22 +84,4 @@ enum dp_status dp_client_table_kept(struct dp_client *client, const struct dp_ta
             kept.init = report->table[i].spec.init;
     dp_client_status_free(&report);
     return dp_client_table(client, &kept, timeout_ms, out, err);
-}
-
-enum dp_status dp_client_table_drop(struct dp_client *client, const char *name, uint32_t timeout_ms,
-                                    struct dp_error *err)
-{
-    char what[DP_TABLE_NAME_MAX + 24];
-    if (strlen(name) == 0 || strlen(name) > DP_TABLE_NAME_MAX)
-        return dp_fail(err, DP_ARGUMENT, "'%s' is no name of a table: it has 1 to %d characters", name,
-                       DP_TABLE_NAME_MAX);
-    (void)snprintf(what, sizeof what, "dropping table '%s'", name);
-    struct dp_call *call = dp_client_draft_all(client, DP_REQUEST_DROP_TABLE, DP_REPLY_NONE, timeout_ms);
-    for (uint32_t i = 0; i < client->shards && call; i++)
-        (void)snprintf(client->draft[i]->request.name, sizeof client->draft[i]->request.name, "%s", name);
-    enum dp_status st = dp_client_ask_all(client, &call, what, timeout_ms, err);
-    struct dp_client_table *table = st == DP_OK ? find(client, name) : NULL;
-    if (table)
-        table->dropped = true;
-    return st;
 }

@@ -39,7 +39,6 @@ enum dp_request_kind {
     DP_REQUEST_LEASE,
     DP_REQUEST_CHECKPOINT,
     DP_REQUEST_REGISTER_COPY,
-    DP_REQUEST_DROP_TABLE,
     DP_REQUEST_CLOSE, /* a shard's own, never on the wire: the end of a synchronous step */
 };
 
@@ -92,7 +91,7 @@ struct dp_request {
     uint32_t run, epoch; /* lease: run from 1, epoch from 0 */
 
     char name[DP_NOTE_NAME_MAX +
-              1];     /* note_put, register_get, register_set, drop_table: the name; notes_get: the prefix */
+              1];     /* note_put, register_get, register_set: the name; notes_get: the prefix */
     const void *note; /* note_put, register_set, view_put: lent */
     size_t note_bytes;
 

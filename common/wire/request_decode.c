@@ -336,7 +336,6 @@ static const struct {
     [DOWNPOUR__REQUEST__BODY_HEARTBEAT] = {DP_REQUEST_HEARTBEAT, true},
     [DOWNPOUR__REQUEST__BODY_CHECKPOINT] = {DP_REQUEST_CHECKPOINT, false},
     [DOWNPOUR__REQUEST__BODY_REGISTER_COPY] = {DP_REQUEST_REGISTER_COPY, true},
-    [DOWNPOUR__REQUEST__BODY_DROP_TABLE] = {DP_REQUEST_DROP_TABLE, true},
 };
 
 static enum dp_status take_hello(const Downpour__Hello *from, struct dp_request *to, struct dp_error *err)
@@ -396,8 +395,6 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_lease(message, wire->lease, out, err);
     case DP_REQUEST_CHECKPOINT:
         return take_checkpoint(message, wire->checkpoint, out, err);
-    case DP_REQUEST_DROP_TABLE:
-        return dp_header_name("name", wire->drop_table->name, 1, DP_TABLE_NAME_MAX, out->name, err);
     default: /* without fields */
         return DP_OK;
     }

@@ -22,7 +22,6 @@ struct request_parts {
         Downpour__Lease lease;
         Downpour__Checkpoint checkpoint;
         Downpour__RegisterCopy register_copy;
-        Downpour__DropTable drop_table;
     } body;
     Downpour__TableSpec spec;
     Downpour__Member member;
@@ -203,9 +202,6 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         return request->checkpoint.action == DP_CHECKPOINT_FINISH;
     case DP_REQUEST_REGISTER_COPY:
         (void)BODY(register_copy, REGISTER_COPY);
-        return 0;
-    case DP_REQUEST_DROP_TABLE:
-        BODY(drop_table, DROP_TABLE)->name = (char *)request->name;
         return 0;
     case DP_REQUEST_NONE:
     case DP_REQUEST_CLOSE:

@@ -7,7 +7,6 @@
 #include "common/base/status.h"
 
 int dp_command_generate(int argc, char *const *argv);
-int dp_command_drop(int argc, char *const *argv);
 int dp_command_inspect(int argc, char *const *argv);
 
 #endif

@@ -28,7 +28,6 @@ static const struct {
     {"report", dp_compare_report, "make a page (HTML) of a training: plots, numbers, settings"},
     {"generate", dp_command_generate, "write clicks from a hidden model, and print the best possible result"},
     {"inspect", dp_command_inspect, "show or verify stores or checkpoints, or print a digest of rows"},
-    {"drop", dp_command_drop, "remove tables, with all their rows, from a running cluster"},
     {"checkpoint", dp_deploy_checkpoint, "make a checkpoint of a running cluster, once or repeatedly"},
     {"restore", dp_deploy_restore, "build stores from a checkpoint, for any number of servers"},
     {"bench", dp_bench, "compare the pulls and pushes of one server on this machine with bare sockets"},

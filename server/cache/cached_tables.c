@@ -75,11 +75,11 @@ enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struc
                                     struct dp_cached_table **out, struct dp_error *err)
 {
     if (tables->count == DP_CACHED_TABLES_MAX)
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "table '%s' would be one more than the %u that a shard can have: drop one ('downpour "
-                       "drop'), or use one "
-                       "table for many features of one width, with a hash of feature and id as key",
-                       spec->name, DP_CACHED_TABLES_MAX);
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "table '%s' would be one more than the %u that a shard can have: one table can serve many "
+            "features of one width, if a key is a hash of feature and id",
+            spec->name, DP_CACHED_TABLES_MAX);
     struct dp_cached_table *table = calloc(1, sizeof *table);
     if (!table)
         return dp_fail(err, DP_NOMEM, "table '%s'", spec->name);
@@ -109,24 +109,10 @@ void dp_cached_tables_remove(struct dp_cached_tables *tables, uint32_t id)
 {
     uint32_t at = place_of(tables, id);
     DP_ASSERT(at < tables->count && tables->table[at]->id == id && !tables->table[at]->durable);
-    DP_ASSERT(tables->table[at]->dropped || tables->table[at]->cache->rows == 0);
-    DP_ASSERT(tables->table[at]->reserved == 0);
-    if (tables->table[at]->dropped) {
-        tables->dropped--;
-        memcpy(tables->left[tables->lefts++ % DP_CACHED_TABLES_LEFT], tables->table[at]->spec.name,
-               sizeof tables->left[0]);
-    }
+    DP_ASSERT(tables->table[at]->cache->rows == 0 && tables->table[at]->reserved == 0);
     table_free(tables->table[at]);
     tables->count--;
     memmove(&tables->table[at], &tables->table[at + 1], (tables->count - at) * sizeof tables->table[0]);
-}
-
-const char *dp_cached_tables_left(const struct dp_cached_tables *tables, uint32_t id)
-{
-    for (uint32_t i = 0; i < DP_CACHED_TABLES_LEFT && i < tables->lefts; i++)
-        if (dp_table_id(tables->left[i]) == id)
-            return tables->left[i];
-    return NULL;
 }
 
 void dp_cached_tables_clear(struct dp_cached_tables *tables)

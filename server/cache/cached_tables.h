@@ -1,6 +1,6 @@
 /* The tables of a shard, found by id, each with its rows in memory.
  * Holds     Ascending by id. `away` counts the stored rows of a table that the cache lacks.
- * Thread    The shard's. Memory: the tables, from add to remove; a durable one till clear, or its drop. */
+ * Thread    The shard's. Memory: the tables, from add to remove; a table that is durable stays till clear. */
 #ifndef DP_CACHE_CACHED_TABLES_H
 #define DP_CACHE_CACHED_TABLES_H
 
@@ -8,13 +8,11 @@
 #include "common/model/table.h"
 #include "server/cache/row_cache.h"
 
-#define DP_CACHED_TABLES_MAX  1024u
-#define DP_CACHED_TABLES_LEFT 16u
+#define DP_CACHED_TABLES_MAX 1024u
 
 struct dp_cached_table {
     uint32_t id;
     bool durable; /* its mark is in the store */
-    bool dropped; /* it is being dropped (server/shard/table_drop.h): nothing names it any more */
     struct dp_table_spec spec;
     struct dp_optimizer *optimizer;
     struct dp_row_cache *cache;
@@ -35,10 +33,6 @@ struct dp_cached_table {
 struct dp_cached_tables {
     struct dp_cached_table *table[DP_CACHED_TABLES_MAX];
     uint32_t count;
-    uint32_t dropped; /* of these, being dropped */
-    /* The tables that were dropped last, so that a refusal can name them. */
-    char left[DP_CACHED_TABLES_LEFT][DP_TABLE_NAME_MAX + 1];
-    uint32_t lefts; /* in all */
 };
 
 /* A key that the cache does not know may have a row in the store. */
@@ -58,8 +52,6 @@ enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struc
                                     uint64_t stored, uint64_t salt, struct dp_range range,
                                     struct dp_cached_table **out, struct dp_error *err);
 void dp_cached_tables_remove(struct dp_cached_tables *tables, uint32_t id);
-/* The name of a table that was dropped since the opening; NULL: none of that id is known. */
-const char *dp_cached_tables_left(const struct dp_cached_tables *tables, uint32_t id);
 void dp_cached_tables_clear(struct dp_cached_tables *tables);
 
 uint64_t dp_cached_tables_dirty_rows(const struct dp_cached_tables *tables);

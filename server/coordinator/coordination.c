@@ -339,25 +339,6 @@ static enum dp_status cut(struct order_under_way *c, struct dp_error *err)
 
 /* ---- the manifest */
 
-/* A table that only some shards have is being made or dropped: a restored cluster would have a part of it. */
-static enum dp_status check_tables(const struct dp_manifest *m, struct dp_error *err)
-{
-    const struct dp_manifest_tables *first = &m->shard[0].tables;
-    for (uint32_t i = 1; i < m->shards; i++) {
-        const struct dp_manifest_tables *other = &m->shard[i].tables;
-        size_t t = 0, least = first->count < other->count ? first->count : other->count;
-        while (t < least && strcmp(first->table[t].spec.name, other->table[t].spec.name) == 0)
-            t++;
-        if (t < first->count || t < other->count)
-            return dp_fail(err, DP_AGAIN,
-                           "table '%s' is not on both of shards 0 and %" PRIu32
-                           ": it is being made or dropped. Repeat that if it was interrupted "
-                           "('downpour drop'), then make the checkpoint again",
-                           t < first->count ? first->table[t].spec.name : other->table[t].spec.name, i);
-    }
-    return DP_OK;
-}
-
 static enum dp_status take_shards(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_manifest *m = &c->manifest;
@@ -373,7 +354,7 @@ static enum dp_status take_shards(struct order_under_way *c, struct dp_error *er
             return dp_fail(err, DP_INVALID, "shard %" PRIu32 " calls itself %" PRIu32 " of %" PRIu32, i,
                            m->shard[i].index, m->shard[i].shards);
     }
-    return check_tables(m, err);
+    return DP_OK;
 }
 
 static enum dp_status put_files(struct order_under_way *c, struct dp_error *err)

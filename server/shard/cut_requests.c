@@ -242,10 +242,9 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
     let_journal_go(r);
     note_made(r);
     let_go(r);
-    bool drops = r->write_back->tables->dropped > 0;
-    if (r->stage == DP_CHECKPOINT_PREPARING && !drops && dp_write_back_is_past(r->write_back, r->begin_lsn))
+    if (r->stage == DP_CHECKPOINT_PREPARING && dp_write_back_is_past(r->write_back, r->begin_lsn))
         r->stage = DP_CHECKPOINT_PREPARED;
-    if (r->stage == DP_CHECKPOINT_CUTTING && !drops)
+    if (r->stage == DP_CHECKPOINT_CUTTING)
         cut_now(r);
     if (r->stage == DP_CHECKPOINT_WAITING)
         look_for_missing(r);
@@ -254,14 +253,9 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
     check(r);
 }
 
-bool dp_cut_requests_is_under_way(const struct dp_cut_requests *r)
-{
-    return is_under_way(r) || r->cut->number > 0;
-}
-
 uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *r)
 {
-    return dp_cut_requests_is_under_way(r) ? REST_MS : UINT32_MAX;
+    return is_under_way(r) || r->cut->number > 0 ? REST_MS : UINT32_MAX;
 }
 
 void dp_cut_requests_clear(struct dp_cut_requests *r)

@@ -58,8 +58,6 @@ void dp_cut_requests_do(struct dp_cut_requests *requests, const struct dp_waitin
 void dp_cut_requests_turn(struct dp_cut_requests *requests, bool draining);
 /* Whether the copier still reads the cut: the shard cannot be closed. */
 bool dp_cut_requests_is_busy(const struct dp_cut_requests *requests);
-/* It prepares, has or copies a cut. */
-bool dp_cut_requests_is_under_way(const struct dp_cut_requests *requests);
 /* In how many ms it wants another turn; UINT32_MAX: it does not. */
 uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *requests);
 void dp_cut_requests_clear(struct dp_cut_requests *requests);

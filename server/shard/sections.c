@@ -13,9 +13,6 @@ static enum dp_status check_section(const struct dp_shard_base *base, const stru
                                     struct dp_error *err)
 {
     struct dp_cached_table *table = dp_cached_tables_find(tables, section->table);
-    const char *left = table ? NULL : dp_cached_tables_left(tables, section->table);
-    if (left || (table && table->dropped))
-        return dp_fail(err, DP_NOT_FOUND, "table '%s' was dropped", left ? left : table->spec.name);
     if (!table)
         return dp_fail(err, DP_NOT_FOUND, "table %08" PRIx32 " is not on shard %" PRIu32 ": create it first",
                        section->table, base->index);

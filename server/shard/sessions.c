@@ -104,12 +104,6 @@ uint32_t dp_sessions_count(const struct dp_sessions *sessions)
     return sessions->count;
 }
 
-struct dp_session *dp_sessions_at(const struct dp_sessions *sessions, uint32_t index)
-{
-    DP_ASSERT(index < sessions->count);
-    return sessions->session[index];
-}
-
 void dp_session_append(struct dp_session *session, struct dp_waiting *waiting)
 {
     DP_ASSERT(!waiting->next && (session->waiting == 0) == !session->first);

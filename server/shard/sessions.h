@@ -54,7 +54,6 @@ struct dp_session *dp_sessions_find(const struct dp_sessions *sessions, uint64_t
 /* NULL: none could make room, or out of memory. */
 struct dp_session *dp_sessions_add(struct dp_sessions *sessions, uint64_t id);
 uint32_t dp_sessions_count(const struct dp_sessions *sessions);
-struct dp_session *dp_sessions_at(const struct dp_sessions *sessions, uint32_t index);
 
 void dp_waiting_free(struct dp_waiting **waiting);
 void dp_session_append(struct dp_session *session, struct dp_waiting *waiting);

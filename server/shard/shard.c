@@ -145,8 +145,6 @@ static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
     struct dp_durable_marks marks;
     enum dp_status st = dp_durable_marks_load(shard->jobs.store, shard->options.salt, shard->base.range,
                                               dp_shard_now(&shard->base), &into, &marks, err);
-    if (st == DP_OK && !shard->options.read_only)
-        st = dp_table_drop_recover(shard->jobs.store, err);
     if (st != DP_OK)
         return st;
     shard->journaling.incarnation = marks.incarnation;
@@ -368,10 +366,6 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
                       shard->base.index);
     else if (kind == DP_REQUEST_VIEW_PUT)
         dp_shard_put_view(shard, waiting, &err);
-    else if (kind == DP_REQUEST_DROP_TABLE && shard->draining)
-        (void)dp_replies_stopping(&shard->replies, &err);
-    else if (kind == DP_REQUEST_DROP_TABLE)
-        dp_shard_drop_table(shard, waiting, &err);
     else if (kind == DP_REQUEST_CHECKPOINT)
         dp_cut_requests_do(&shard->cut_requests, waiting, shard->draining, &err);
     else

@@ -14,7 +14,6 @@
 #include "server/shard/schedule.h"
 #include "server/shard/shard.h"
 #include "server/shard/step_buffering.h"
-#include "server/shard/table_drop.h"
 
 #define DP_SHARD_WAITING_MAX ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
 
@@ -47,7 +46,6 @@ struct dp_shard {
     struct dp_blocked_pulls held;
     struct dp_step_buffering step_buffering;
     struct dp_close close;
-    struct dp_table_drop drop;
     struct dp_histogram histogram[DP_MEASURES]; /* of pushes, for the status */
     uint64_t reserving;                         /* streams up to this, by a job under way; 0: none is */
 

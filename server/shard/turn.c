@@ -279,7 +279,6 @@ bool dp_shard_turn(struct dp_shard *shard)
     do_requests(shard);
     dp_journaling_commit(&shard->journaling);
     journal_turn(shard);
-    dp_table_drop_turn(shard);
     dp_write_back_set_quiet(&shard->write_back, dp_shard_is_quiet(shard));
     dp_write_back_turn(&shard->write_back);
     journal_turn(shard); /* its sync may have shown progress */

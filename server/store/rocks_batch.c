@@ -49,8 +49,6 @@ static enum dp_status put_marks(struct dp_rocks_db *db, const struct dp_store_jo
 enum dp_status dp_rocks_batch_write(struct dp_rocks_db *db, const struct dp_rocks_batch *batch,
                                     struct dp_error *err)
 {
-    if (batch->job[0]->kind == DP_STORE_DROP)
-        return dp_rows_drop(db, batch->job[0]->keys[0].table, err);
     return batch->job[0]->kind == DP_STORE_WRITE ? write_rows(db, batch, err)
                                                  : put_marks(db, batch->job[0], err);
 }

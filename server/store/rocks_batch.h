@@ -1,4 +1,4 @@
-/* Rocks batch: jobs that are written together. A batch is one marks or drop job, or several write jobs
+/* Rocks batch: jobs that are written together. A batch is one marks job, or several write jobs
  * whose keys ascend from one to the next: these share one file, because each file costs its own syncs.
  * Thread    The store's writer.
  * Memory    The jobs are borrowed until they are written.
@@ -19,7 +19,7 @@ struct dp_rocks_batch {
 
 /* Adds the job; false: it cannot join, and must wait until this batch is written. */
 bool dp_rocks_batch_join(struct dp_rocks_batch *batch, const struct dp_store_job *job);
-/* Writes a batch of rows or marks, or drops. */
+/* Writes a batch of rows or marks. */
 enum dp_status dp_rocks_batch_write(struct dp_rocks_db *db, const struct dp_rocks_batch *batch,
                                     struct dp_error *err);
 

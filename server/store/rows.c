@@ -1,15 +1,11 @@
 #include "server/store/rows.h"
 
 #include "server/store/rocks_error.h"
-#include "server/store/space.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
-
-#define DELETIONS_MAX   (1u << 20) /* in one file */
-#define DELETIONS_BYTES ((uint64_t)DELETIONS_MAX * 24)
 
 enum dp_status dp_rows_key(const struct dp_rocks_db *db, const rocksdb_iterator_t *at,
                            struct dp_store_key *out, struct dp_error *err)
@@ -42,9 +38,15 @@ static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_j
     return dp_rocks_error_take(&text, db->directory, "write rows", err);
 }
 
-/* The file, which was written with this status, into the database. */
-static enum dp_status ingest_file(struct dp_rocks_db *db, enum dp_status st, struct dp_error *err)
+enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
+                             struct dp_error *err)
 {
+    uint64_t rows = 0;
+    for (uint32_t j = 0; j < count; j++)
+        rows += jobs[j]->count;
+    if (rows == 0)
+        return DP_OK; /* RocksDB refuses an empty file */
+    enum dp_status st = write_file(db, jobs, count, err);
     if (st != DP_OK) {
         (void)unlink(db->ingest_path); /* frees its blocks */
         return st;
@@ -63,85 +65,6 @@ static enum dp_status ingest_file(struct dp_rocks_db *db, enum dp_status st, str
      * database now, which the next portion would overwrite. */
     if (st == DP_OK && unlink(db->ingest_path) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "store: cannot remove %s: %s", db->ingest_path, strerror(errno));
-    return st;
-}
-
-enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
-                             struct dp_error *err)
-{
-    uint64_t rows = 0;
-    for (uint32_t j = 0; j < count; j++)
-        rows += jobs[j]->count;
-    if (rows == 0)
-        return DP_OK; /* RocksDB refuses an empty file */
-    return ingest_file(db, write_file(db, jobs, count, err), err);
-}
-
-/* ---- dropping */
-
-/* Removes the files that have rows of this table only, so that the others are few. */
-static enum dp_status drop_files(struct dp_rocks_db *db, uint32_t table, struct dp_error *err)
-{
-    char first[DP_KEY_BYTES], last[DP_KEY_BYTES], *text = NULL;
-    dp_key_put(first, (struct dp_store_key){table, 0});
-    dp_key_put(last, (struct dp_store_key){table, UINT64_MAX});
-    rocksdb_delete_file_in_range_cf(db->db, db->families[DP_ROCKS_ROWS], first, sizeof first, last,
-                                    sizeof last, &text);
-    return dp_rocks_error_take(&text, db->directory, "drop a table", err);
-}
-
-/* One file of deletions, of the table's next rows. *more: there were some. */
-static enum dp_status write_deletions(struct dp_rocks_db *db, rocksdb_iterator_t *at, uint32_t table,
-                                      bool *more, struct dp_error *err)
-{
-    char *text = NULL;
-    enum dp_status st = DP_OK;
-    uint32_t count = 0;
-    rocksdb_sstfilewriter_t *writer = rocksdb_sstfilewriter_create(db->env, db->options[DP_ROCKS_ROWS]);
-    for (; st == DP_OK && !text && count < DELETIONS_MAX && rocksdb_iter_valid(at); rocksdb_iter_next(at)) {
-        char bytes[DP_KEY_BYTES];
-        struct dp_store_key key;
-        st = dp_rows_key(db, at, &key, err);
-        if (st != DP_OK || key.table != table)
-            break;
-        if (count++ == 0)
-            rocksdb_sstfilewriter_open(writer, db->ingest_path, &text);
-        dp_key_put(bytes, key);
-        if (!text)
-            rocksdb_sstfilewriter_delete(writer, bytes, sizeof bytes, &text);
-    }
-    if (st == DP_OK)
-        st = dp_rocks_error_of(at, db->directory, "drop a table", err);
-    if (st == DP_OK && !text && count > 0)
-        rocksdb_sstfilewriter_finish(writer, &text); /* syncs the file */
-    rocksdb_sstfilewriter_destroy(writer);
-    enum dp_status wrote =
-        dp_rocks_error_take(&text, db->directory, "drop a table", st == DP_OK ? err : NULL);
-    *more = count > 0;
-    return st == DP_OK ? wrote : st;
-}
-
-/* Deletions of rows, not of ranges: with those, the iterator may miss damage (rocks_db.c). */
-enum dp_status dp_rows_drop(struct dp_rocks_db *db, uint32_t table, struct dp_error *err)
-{
-    char first[DP_KEY_BYTES];
-    bool more = true;
-    enum dp_status st = drop_files(db, table, err);
-    if (st != DP_OK)
-        return st;
-    rocksdb_readoptions_t *read = dp_rocks_db_scan_options();
-    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, read, db->families[DP_ROCKS_ROWS]);
-    dp_key_put(first, (struct dp_store_key){table, 0});
-    rocksdb_iter_seek(at, first, sizeof first);
-    while (st == DP_OK && more) {
-        st = dp_space_check(db->directory, DELETIONS_BYTES, DP_SPACE_ROWS, err);
-        if (st == DP_OK)
-            st = write_deletions(db, at, table, &more, err);
-        if (more || st != DP_OK)
-            st = ingest_file(db, st, err);
-    }
-    rocksdb_iter_destroy(at);
-    rocksdb_readoptions_destroy(read);
     return st;
 }
 

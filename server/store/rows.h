@@ -22,8 +22,6 @@ struct dp_rows_scratch {
 
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
                              struct dp_error *err);
-/* Removes the rows of a table; durable with DP_OK, else some of them may be left. Repeat it then. */
-enum dp_status dp_rows_drop(struct dp_rocks_db *db, uint32_t table, struct dp_error *err);
 /* Reads the job's keys from .. from + count - 1. */
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
                             const struct dp_store_job *job, uint32_t from, uint32_t count,

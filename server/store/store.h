@@ -56,7 +56,7 @@ typedef enum dp_status dp_store_visit_row(void *context, struct dp_store_key key
 enum dp_store_job_kind {
     DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */
     DP_STORE_WRITE, /* keys strictly ascending by (table, mixed), row[i] */
-    DP_STORE_MARKS, /* put, or removed where the value is NULL; atomically, durable when completed */
+    DP_STORE_MARKS, /* put, atomically, durable when completed */
     /* keys[i].table ascending -> counts[i]: the rows of that table when the job was submitted */
     DP_STORE_COUNT,
     /* Makes `link_name`: a hard-linked copy of the store, of its own directory, as all writes and marks submitted before
@@ -64,7 +64,6 @@ enum dp_store_job_kind {
      * store unchanged and fails no later job. */
     DP_STORE_LINK,
     DP_STORE_UNLINK, /* removes it, as far as it is there; a failure is as that of a LINK */
-    DP_STORE_DROP,   /* keys[0].table: its rows are removed, durably when completed */
 };
 
 /* With this each link's name begins; it has no '/'. */
@@ -75,20 +74,20 @@ enum dp_store_job_kind {
 static inline bool dp_store_kind_is_ordered(enum dp_store_job_kind kind)
 {
     return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS || kind == DP_STORE_LINK ||
-           kind == DP_STORE_UNLINK || kind == DP_STORE_DROP;
+           kind == DP_STORE_UNLINK;
 }
 
 /* Whether a failure of such a job, other than FULL, fails all later ones. */
 static inline bool dp_store_kind_poisons(enum dp_store_job_kind kind)
 {
-    return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS || kind == DP_STORE_DROP;
+    return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS;
 }
 
 struct dp_store_job {
     enum dp_store_job_kind kind;
     void *owner; /* for the submitter; the store leaves it alone */
     uint32_t count;
-    const struct dp_store_key *keys; /* [count]: READ, WRITE, COUNT, DROP (one) */
+    const struct dp_store_key *keys; /* [count]: READ, WRITE, COUNT */
     void *const *rows;               /* [count]: READ: filled; WRITE: read */
     /* [count]: READ, WRITE; a stored row of another length is CORRUPT */
     const uint32_t *row_bytes;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KINDS     (DP_STORE_DROP + 1)
+#define KINDS     (DP_STORE_UNLINK + 1)
 #define KEY_BYTES 12u
 
 /* A sorted array of (key, value), keys in the order of their bytes. */
@@ -97,12 +97,6 @@ static void map_put(struct map *map, const struct dp_store_mark *put)
         memcpy(entry->bytes + put->key_bytes, put->value, put->value_bytes);
     entry->key_bytes = put->key_bytes;
     entry->value_bytes = put->value_bytes;
-}
-
-static void map_remove(struct map *map, size_t at)
-{
-    free(map->entries[at].bytes);
-    memmove(&map->entries[at], &map->entries[at + 1], (--map->len - at) * sizeof map->entries[0]);
 }
 
 static struct map map_copy(const struct map *map)
@@ -229,12 +223,6 @@ static void execute(struct dp_fake_store *fake, struct dp_store_job *job)
     if (job->kind == DP_STORE_READ)
         job->status = read_rows(fake, job);
     change_links(fake, job);
-    if (job->kind == DP_STORE_DROP) {
-        for (size_t at = fake->rows.len; at-- > 0;)
-            if (dp_load_u32be(fake->rows.entries[at].bytes) == job->keys[0].table)
-                map_remove(&fake->rows, at);
-        return;
-    }
     for (uint32_t i = 0; i < job->count && changes(job); i++) {
         if (job->kind == DP_STORE_WRITE)
             dp_fake_store_put_row(fake, job->keys[i], job->rows[i], job->row_bytes[i]);
@@ -492,10 +480,7 @@ void dp_fake_store_put_row(struct dp_fake_store *fake, struct dp_store_key key, 
 
 void dp_fake_store_put_mark(struct dp_fake_store *fake, const struct dp_store_mark *mark)
 {
-    if (!mark->value && map_find(&fake->marks, mark->key, mark->key_bytes))
-        map_remove(&fake->marks, map_lower_bound(&fake->marks, mark->key, mark->key_bytes));
-    else if (mark->value)
-        map_put(&fake->marks, mark);
+    map_put(&fake->marks, mark);
 }
 
 uint32_t dp_fake_store_links(const struct dp_fake_store *fake)

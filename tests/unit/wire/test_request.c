@@ -84,9 +84,6 @@ static void short_kinds_come_back_as_they_went(void **state)
     assert_comes_back(&want, NULL, 0);
     want = request_of(DP_REQUEST_REGISTER_COPY);
     assert_comes_back(&want, NULL, 0);
-    want = request_of(DP_REQUEST_DROP_TABLE);
-    (void)snprintf(want.name, sizeof want.name, "user_factors");
-    assert_comes_back(&want, NULL, 0);
     want = request_of(DP_REQUEST_POSITIONS_GET);
     want.stream = UINT64_C(1) << 63 | 7;
     want.number = UINT64_MAX - DP_POSITIONS_MAX;

@@ -43,8 +43,8 @@ struct crash {
     bool fails_store, fails_disk, failed; /* this seed does; has done */
     bool small;                           /* the cache */
     uint64_t evicted;
-    uint32_t crashes, cuts, ends, drops; /* ends: of the journal, at clean closes; drops: of tables */
-    bool power_too;                      /* mode process, power lost all the same */
+    uint32_t crashes, cuts, ends; /* ends: of the journal, at clean closes */
+    bool power_too;               /* mode process, power lost all the same */
 };
 
 extern const char *const crash_table_names[CRASH_TABLES];

@@ -85,45 +85,6 @@ static void crash(struct crash *c)
     bed_turn(&c->bed);
 }
 
-/* The last table, with crashes in the middle, until the shard says that it is not there. When it is made
- * again, no push that named it has left anything in it. */
-static void drop_table(struct crash *c)
-{
-    struct dp_request drop = {.kind = DP_REQUEST_DROP_TABLE};
-    bool done = false;
-    if (c->tables < 2 || c->created < c->tables || c->small)
-        return;
-    for (uint32_t i = 0; i < c->issued; i++) {
-        if (c->push[i].acknowledged)
-            continue;
-        crash_push(c, i);
-        bed_turn(&c->bed);
-        if (!c->push[i].acknowledged)
-            return; /* it would be refused */
-    }
-    (void)snprintf(drop.name, sizeof drop.name, "%s", crash_table_names[--c->tables]);
-    c->created--;
-    c->create_id[c->tables] = 0;
-    for (uint32_t i = 0; i < c->issued; i++)
-        c->push[i].tables = c->push[i].tables < c->tables ? c->push[i].tables : c->tables;
-    for (uint32_t round = 0; !done; round++) {
-        if (round == 300)
-            crash_broken(c, "a table that cannot be dropped, in round", round);
-        uint64_t id = crash_send(c, &drop, NULL, 0);
-        for (uint32_t turn = 0; turn < 3; turn++) {
-            if (dp_fake_store_held(c->bed.fake) > 0)
-                dp_fake_store_release(c->bed.fake, 0);
-            bed_turn(&c->bed);
-        }
-        done = c->answered == id && c->status == DP_OK;
-        c->bed.now_ns += 1000000000u;
-        bool off = dp_sim_disk_is_off(c->bed.host.sim);
-        if (off || (!done && (round % 20 == 19 || crash_draw(c, 8) == 0)))
-            crash(c); /* what failed stays so until it is opened again */
-    }
-    c->drops++;
-}
-
 /* All is in the store, which is marked clean; then the journal is removed. Power goes anywhere in that, or the process dies, and
  * while it opens again: nothing is lost, in mode process neither. */
 static void end_cleanly(struct crash *c)
@@ -245,8 +206,6 @@ static void step(struct crash *c)
     case 12:
         if (crash_draw(c, 4) == 0)
             new_table(c);
-        else if (crash_draw(c, 3) == 0)
-            drop_table(c);
         break;
     case 13:
     case 14:
@@ -336,8 +295,7 @@ struct variant {
     bool small;
 };
 
-static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, uint64_t *evicted,
-                     uint64_t *drops)
+static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, uint64_t *evicted)
 {
     struct crash *c = crash_new(seed);
     c->durability = variant.durability;
@@ -359,7 +317,6 @@ static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, u
         step(c);
     finish(c);
     *crashes += c->crashes;
-    *drops += c->drops;
     crash_close(c);
     *evicted += c->evicted;
     crash_free(c);
@@ -374,13 +331,13 @@ static void run_seeds(struct variant variant, uint64_t usual)
     const char *one = getenv("DP_TEST_SEED"), *count = getenv("DP_TEST_SEEDS");
     uint64_t first = one ? strtoull(one, NULL, 10) : 1;
     uint64_t n = one ? 1 : count ? strtoull(count, NULL, 10) : usual;
-    uint64_t crashes = 0, evicted = 0, drops = 0;
+    uint64_t crashes = 0, evicted = 0;
     for (uint32_t i = 0; i < sizeof found / sizeof found[0] && !one && !variant.wide; i++)
-        run_seed(found[i], variant, &crashes, &evicted, &drops);
+        run_seed(found[i], variant, &crashes, &evicted);
     for (uint64_t seed = first; seed < first + n; seed++)
-        run_seed(seed, variant, &crashes, &evicted, &drops);
-    printf("%llu seeds, %llu crashes, %llu rows evicted, %llu tables dropped\n", (unsigned long long)n,
-           (unsigned long long)crashes, (unsigned long long)evicted, (unsigned long long)drops);
+        run_seed(seed, variant, &crashes, &evicted);
+    printf("%llu seeds, %llu crashes, %llu rows evicted\n", (unsigned long long)n,
+           (unsigned long long)crashes, (unsigned long long)evicted);
     assert_true(one || !variant.small || evicted > 50 * n);
 }
 

@@ -285,49 +285,6 @@ static void marks_are_visited_in_order(void **state)
     assert_int_equal(seen.len, 2);
 }
 
-/* Written before, between and after: what comes later under its id is there. */
-static void a_dropped_table_has_no_rows(void **state)
-{
-    struct form *form = *state;
-    struct batch *before = batch_new(2000, 40), *other = batch_new(500, 24), *after = batch_new(300, 56);
-    const struct dp_store_key key = {.table = 7};
-    struct dp_store_job drop = {.kind = DP_STORE_DROP, .count = 1, .keys = &key};
-    for (uint32_t version = 1; version < 4; version++) {
-        batch_fill(before, 7, version * 100, 3, version);
-        assert_int_equal(form_do(form, batch_job(before, DP_STORE_WRITE)), DP_OK);
-    }
-    for (uint32_t table = 6; table < 9; table += 2) {
-        batch_fill(other, table, 0, 1, 1);
-        assert_int_equal(form_do(form, batch_job(other, DP_STORE_WRITE)), DP_OK);
-    }
-    assert_int_equal(form_do(form, &drop), DP_OK);
-    assert_int_equal(form_do(form, &drop), DP_OK);
-    batch_fill(after, 7, 50, 3, 9);
-    assert_int_equal(form_do(form, batch_job(after, DP_STORE_WRITE)), DP_OK);
-    if (form->rocks) {
-        struct dp_error err = {0};
-        form_close(form, true);
-        assert_int_equal(form_open(form, &err), DP_OK);
-    }
-    assert_int_equal(form_do(form, batch_job(after, DP_STORE_READ)), DP_OK);
-    batch_expect(after, 9);
-    for (uint32_t table = 6; table < 9; table += 2) {
-        batch_fill(other, table, 0, 1, 1);
-        assert_int_equal(form_do(form, batch_job(other, DP_STORE_READ)), DP_OK);
-        batch_expect(other, 1);
-    }
-    const struct dp_store_key tables[] = {{.table = 6}, {.table = 7}, {.table = 8}};
-    uint64_t counts[3];
-    struct dp_store_job count = {.kind = DP_STORE_COUNT, .count = 3, .keys = tables, .counts = counts};
-    assert_int_equal(form_do(form, &count), DP_OK);
-    assert_int_equal(counts[0], 500);
-    assert_int_equal(counts[1], 300);
-    assert_int_equal(counts[2], 500);
-    batch_free(before);
-    batch_free(other);
-    batch_free(after);
-}
-
 struct rows_seen {
     struct dp_store_key last;
     uint64_t len, stop_at, wrong;
@@ -441,7 +398,6 @@ int main(void)
         ON_BOTH(writes_under_way_together_keep_their_order),
         ON_BOTH(full_is_again_and_passes),
         ON_BOTH(marks_are_visited_in_order),
-        ON_BOTH(a_dropped_table_has_no_rows),
         ON_BOTH(rows_are_visited_in_order),
         ON_BOTH(visit_of_rows_ends_when_told),
         ON_BOTH(wait_leads_to_completed_jobs),
