@@ -335,6 +335,14 @@ static enum dp_status check_rates(const struct dp_cluster_training *t, const str
                        "leave the first out",
                        dp_setting_name(names, "training.rate_end", end), t->rate_end, dp_decay_name(t->decay),
                        dp_setting_name(names, "training.decay", decay));
+    if (t->optimizer.kind == DP_OPT_FTRL && t->rate_end <= 0 &&
+        (t->decay == DP_DECAY_LINEAR || t->decay == DP_DECAY_COSINE))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s is \"%s\", and ends at 0: weights of ftrl are a function of the rate, and would be "
+            "0, too; give none, or %s above 0",
+            dp_setting_name(names, "training.decay", decay), dp_decay_name(t->decay),
+            dp_setting_name(names, "training.rate_end", end));
     return DP_OK;
 }
 

@@ -96,6 +96,8 @@ static size_t take_of_run(struct dp_option *out, size_t count)
         if (strcmp(option->name, "--test") == 0)
             out[count].help =
                 "test data (required; pairs: or --holdout), on which samples of the weights are scored";
+        else if (strcmp(option->name, "--rate decay") == 0)
+            out[count].help = "decay of the rate: none, linear, cosine or inverse-sqrt; default none";
         count++;
     }
     return count;

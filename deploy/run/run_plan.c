@@ -138,16 +138,21 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A new run without a rate of its own gets the model's. FTRL's weights are a function of the rate: with 0 they
- * are 0. */
+/* A new run without a rate of its own gets the model's. A rate that a flag gives, and FTRL, take no decay over
+ * from an earlier run. */
 static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;
-    if (!plan->begins || dp_run_plan_flag(plan, "--rate"))
-        return;
-    t->rate = model->rate;
-    if (model->decays && t->optimizer.kind != DP_OPT_FTRL && !dp_run_plan_flag(plan, "--rate decay"))
-        t->decay = DP_DECAY_LINEAR;
+    bool rate = dp_run_plan_flag(plan, "--rate"), decay = dp_run_plan_flag(plan, "--rate decay");
+    bool ftrl = dp_run_plan_flag(plan, "--optimizer") && t->optimizer.kind == DP_OPT_FTRL;
+    if (plan->begins && !rate) {
+        t->rate = model->rate;
+        if (model->decays && !ftrl && !decay)
+            t->decay = DP_DECAY_LINEAR;
+    } else if (!plan->resumes && !dp_run_plan_flag(plan, "--cluster") && (rate || ftrl) && !decay) {
+        t->decay = DP_DECAY_NONE;
+        t->rate_end = dp_run_plan_flag(plan, "--rate end") ? t->rate_end : 0;
+    }
 }
 
 /* In full from here on. */

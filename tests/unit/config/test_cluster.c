@@ -314,6 +314,7 @@ static void example_file_is_read_and_has_every_key(void **state)
     assert_int_equal(dp_cluster_read("deploy/cluster.example.conf", &c, &err), DP_OK);
     assert_int_equal(c->server_count, 2);
     assert_int_equal(dp_cluster_shards(c), 4);
+    c->training.rate_end = 1e-7; /* for ftrl */
     static const char *const kinds[] = {"sgd", "adagrad", "adam", "ftrl"};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         assert_true(dp_optimizer_named(kinds[k], &c->training.optimizer));

@@ -171,6 +171,8 @@ static const struct bad wrong_files[] = {
     {TOP SERVERS "data = { train = \"a\"; validation_share = 0.1; validation_negatives = \"b\"; };", ".conf",
      "'data.validation_negatives'"},
     {TRAIN("rate_end = 0.1;"), ".conf", "'training.rate_end' is 0.1, but decay \"none\" does not end"},
+    {TRAIN("decay = \"cosine\"; optimizer = { kind = \"ftrl\"; };"), ".conf",
+     "'training.decay' is \"cosine\", and ends at 0"},
     {TRAIN("rate_end = 0.1; decay = \"inverse-sqrt\";"), ".conf", "decay \"inverse-sqrt\""},
     {TOP SERVERS "data = { train = \"a\"; validation_share = 0.95; };", ":4: ", "'data.validation_share'"},
     /* out of range */
