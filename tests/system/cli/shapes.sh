@@ -66,6 +66,9 @@ expect 0 "mlp.w3.npy" "$downpour" export --from "$dir/run" --to "$dir/export"
 run 2 "write mlp:4-16-3, or mlp:4-5-16-3-3 if 5-16-3 are hidden layers" mlp:5-16-3 "$dir/iris.csv" --fresh
 run 2 "write mlp:4-16-3, or mlp:4-4-16-2-3 if 4-16-2 are hidden layers" mlp:4-16-2 "$dir/iris.csv" --fresh
 run 2 "write mlp:13-16-1, or mlp:13-12-16-1-1 if" mlp:12-16-1,loss=squared "$dir/wine.csv" --fresh
+awk 'BEGIN { print "a,b,y"; for (i = 1; i < 40; i++) print i "," i * i % 17 "," 200000 + 7 * i }' >"$dir/price.csv"
+run 2 "would need 200273 classes: if they are values to predict, write mlp:8-4,loss=squared" mlp:8-4 "$dir/price.csv" --fresh
+run 0 "Training mlp:2-8-4-1,loss=squared" mlp:8-4,loss=squared "$dir/price.csv" --fresh
 run 2 "add columns=2,fields=2 to the model" deepfm:4-8,columns=3,fields=2 "$dir/adult.csv" --fresh
 run 2 "the file has 2 columns of categories, but the model takes numbers only" mlp:16 "$dir/adult.csv" --fresh
 run 2 "write the model in full" mlp:16 <(cat "$dir/iris.csv") --fresh

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define WIDTHS_MAX (DP_GRAPH_PARAMETERS_MAX / 2 + 1)
+#define WIDTHS_MAX     (DP_GRAPH_PARAMETERS_MAX / 2 + 1)
+#define CLASSES_LIKELY 65536 /* more are values, such as prices */
 
 struct choice {
     const char *name;
@@ -113,6 +114,13 @@ static enum dp_status complete(const struct dp_model_text *text, const struct dp
                        has->numbers, outputs, has->numbers, (int)(end - middle), middle, outputs, full,
                        text->shape);
     }
+    if (outputs > CLASSES_LIKELY)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "labels as in the file would need %" PRIu64
+            " classes: if they are values to predict, write mlp:%s,loss=squared; else the model in "
+            "full, mlp:%s",
+            outputs, text->shape, full);
     (void)snprintf(out->shape, sizeof out->shape, "%.255s", full);
     return DP_OK;
 }
