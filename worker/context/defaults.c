@@ -30,7 +30,8 @@ static uint64_t steps_of(const struct dp_model *model, uint64_t examples)
 }
 
 /* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
- * would fit the day too closely. Pairs rehearse the earlier days instead; a word's row has only its own days. */
+ * would fit the day too closely. Pairs rehearse the earlier days instead, and words have rows
+ * of their own days. */
 static uint64_t all_examples(const struct dp_model *model, uint64_t examples, uint64_t earlier)
 {
     bool labelled =

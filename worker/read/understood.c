@@ -73,8 +73,8 @@ static uint32_t place_of(const struct dp_schema *schema, uint32_t i)
     return place;
 }
 
-/* "month (12 values)", "carrier (16)", "word (65,536+)", "genres (18 values, up to 6 in a cell)". Of a further
- * file the values were not counted: "month", "genres (up to 6 in a cell)". */
+/* "month (12 values)", "carrier (16)", "word (65,536+)", "genres (18 values, up to 6 in a cell)". Of a
+ * further file the values were not counted: "month", "genres (up to 6 in a cell)". */
 static void put_column(struct text *text, const struct dp_schema *schema, uint32_t i,
                        const struct dp_content *content, bool further)
 {

@@ -119,8 +119,8 @@ static void a_further_file(void **state)
                     "by --lists (data.lists) column 'tags' is not a list, but it was a list");
 }
 
-/* "a" and "a|a" have the same mean: the same entries and, normalized, the same norm. A model of one list for all
- * takes any number of columns. */
+/* "a" and "a|a" have the same mean: the same entries and, normalized, the same norm. A model of one list for
+ * all takes any number of columns. */
 static void equal_means_are_equal(void **state)
 {
     char rows[2048] = "y,tags", lists[1024] = "tags";
