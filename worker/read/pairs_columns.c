@@ -207,7 +207,7 @@ static void by_names(struct column_search *s)
         *s->out = before;
 }
 
-/* Two columns of one name that tells, as in "user,user": which is meant is not known. */
+/* Two columns have the same telling name, as in "user,user": the file does not say which one to take. */
 static enum dp_status check_twice(const struct column_search *s, struct dp_error *err)
 {
     for (int role = DP_PAIRS_USERS; role <= DP_PAIRS_ITEMS; role++) {

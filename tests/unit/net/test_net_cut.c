@@ -1,5 +1,5 @@
 /* A cut: the network loses everything for a while, and no end of the connection reaches either side. Method:
- * a network namespace of the test's own, whose loopback it takes down. Skipped where none can be made. */
+ * the test takes down the loopback of a network namespace of its own. Skipped where none can be made. */
 #define _GNU_SOURCE /* unshare */
 #include "tests/lib/timeouts.h"
 #include "tests/unit/net/pair.h"

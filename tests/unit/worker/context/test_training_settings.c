@@ -312,7 +312,7 @@ static void long_lines_are_cut_where_they_differ(void **state)
         char before[DP_TRAINING_SETTINGS_BYTES], text[DP_TRAINING_SETTINGS_BYTES];
         static const struct dp_training_settings_set set = {.digest = 1, .examples = 2};
         memset(now.data.categories, 'c', sizeof now.data.categories - 1);
-    memset(now.data.class_weight, 'w', sizeof now.data.class_weight - 1);
+        memset(now.data.class_weight, 'w', sizeof now.data.class_weight - 1);
         dp_training_settings_text(&now, &set, NULL, before);
         now.data.categories[at] = 'd';
         dp_training_settings_text(&now, &set, NULL, text);
