@@ -8,8 +8,8 @@
 #include "deploy/cli/path.h"
 #include "deploy/run/failure.h"
 #include "deploy/run/folder.h"
-#include "deploy/run/local.h"
-#include "deploy/run/log_tail.h"
+#include "deploy/supervise/local.h"
+#include "deploy/supervise/log_tail.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "common/env/installed.h"
 #include "common/env/json_file.h"
 #include "deploy/cli/path.h"
-#include "deploy/run/log_tail.h"
+#include "deploy/supervise/log_tail.h"
 #include "deploy/run/run_flags.h"
 #include "deploy/run/servers.h"
 #include "deploy/run/spool.h"

@@ -9,7 +9,7 @@
 #define DP_RUN_OBSERVED_H
 
 #include "common/config/cluster.h"
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 
 struct dp_folder;
 

@@ -1,7 +1,7 @@
 #include "deploy/run/restored.h"
 
 #include "deploy/cli/scratch.h"
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 #include "deploy/run/ports.h"
 #include "deploy/run/servers.h"
 

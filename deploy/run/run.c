@@ -11,7 +11,6 @@
 #include "deploy/run/dry_run.h"
 #include "deploy/run/epochs.h"
 #include "deploy/run/failure.h"
-#include "deploy/run/local.h"
 #include "deploy/run/outcome.h"
 #include "deploy/run/replaced.h"
 #include "deploy/run/run_best.h"
@@ -21,6 +20,7 @@
 #include "deploy/run/run_plan.h"
 #include "deploy/run/run_provenance.h"
 #include "deploy/run/servers.h"
+#include "deploy/supervise/local.h"
 
 #include "common/base/deadline.h"
 #include "common/base/text.h"

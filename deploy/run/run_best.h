@@ -5,7 +5,7 @@
 #ifndef DP_RUN_RUN_BEST_H
 #define DP_RUN_RUN_BEST_H
 
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 #include "deploy/run/run_state.h"
 
 /* The epoch of which there is a checkpoint of this run, counted from 1 in the run; 0: there is none. */

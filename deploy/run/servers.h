@@ -6,7 +6,7 @@
 
 #include "common/client/downpour.h"
 #include "deploy/run/folder.h"
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 
 /* conf: the cluster file they read. log: "server" makes log/server-0.log, ... flag: one more for each of them, or NULL. */
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,

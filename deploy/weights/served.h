@@ -12,7 +12,7 @@
 
 #include "common/client/downpour.h"
 #include "deploy/run/folder.h"
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 
 struct dp_served {
     struct dp_folder folder,

@@ -8,7 +8,7 @@
 #define DP_TESTS_BENCH_PROGRAM_BENCH_TRAIN_RUN_H
 
 #include "deploy/run/folder.h"
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 #include "tests/bench/program/bench_train_data.h"
 
 #define DP_BENCH_TRAIN_SETTINGS_MAX 32u

@@ -1,7 +1,7 @@
 /* local: children that end well, badly, late or never; nobody is left behind. */
 #include "tests/lib/test.h"
 
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Log tail: the end of a child's log. from: where this run's part of the log begins. A log that cannot be
  * read says nothing.
  * Thread    Any: plain functions. */
-#ifndef DP_RUN_LOG_TAIL_H
-#define DP_RUN_LOG_TAIL_H
+#ifndef DP_SUPERVISE_LOG_TAIL_H
+#define DP_SUPERVISE_LOG_TAIL_H
 
 #include <stdbool.h>
 #include <stddef.h>

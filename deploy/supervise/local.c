@@ -1,7 +1,7 @@
-#include "deploy/run/local.h"
+#include "deploy/supervise/local.h"
 
 #include "common/base/deadline.h"
-#include "deploy/run/log_tail.h"
+#include "deploy/supervise/log_tail.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,8 +12,8 @@
  *           it (fg, bg) lets all go on.
  * Thread    One; opened before any other thread is started (they inherit the blocked signals).
  * Failure   A child that could not be executed says so in its log and ends with 127. */
-#ifndef DP_RUN_LOCAL_H
-#define DP_RUN_LOCAL_H
+#ifndef DP_SUPERVISE_LOCAL_H
+#define DP_SUPERVISE_LOCAL_H
 
 #include "common/base/status.h"
 

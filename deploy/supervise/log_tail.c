@@ -1,4 +1,4 @@
-#include "deploy/run/log_tail.h"
+#include "deploy/supervise/log_tail.h"
 
 #include <signal.h>
 #include <string.h>
