@@ -2,8 +2,10 @@
 
 #include "common/base/log.h"
 #include "common/base/parse.h"
+#include "common/env/directory.h"
 #include "common/env/limits.h"
 #include "worker/context/stop_signal.h"
+#include "worker/coordinate/run_number.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/loop/train.h"
 #include "worker/observe/observe.h"
@@ -17,6 +19,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: downpour-worker --cluster FILE --worker N [--resume] [--device NAME] [--precision KIND]\n       "
@@ -194,6 +197,22 @@ static enum dp_status check_history(const struct round *before, const struct rou
     return before->why.status;
 }
 
+/* A further run on trained weights reads its files as those were read: with `dir` the schema is known. */
+static enum dp_status read_by_schema(struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &cluster->training;
+    if (!cluster->dir[0] || training->run < 2 || training->first_epoch == 0)
+        return DP_OK;
+    cluster->data.by_columns = true;
+    return access(cluster->data.columns, F_OK) == 0
+               ? DP_OK
+               : dp_fail(err, DP_NOT_FOUND,
+                         "run %" PRIu32 " trains on from the weights of %" PRIu32
+                         " epochs, and '%s' (dir), which says how their data was read, is not on this "
+                         "machine: copy it from worker 0's, or put dir where all workers reach it",
+                         training->run, training->first_epoch, cluster->data.columns);
+}
+
 static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, const struct flags *flags,
                                  bool resumes, struct round *round, struct dp_error *err)
 {
@@ -201,6 +220,7 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     const struct dp_train_options options = {.cluster_file = flags->cluster, .resumes = resumes};
     bool let_leave = false;
     struct dp_job job;
+    struct dp_cluster numbered = *cluster;
     struct round before = *round;
     (void)snprintf(name, sizeof name, "worker %" PRIu32, worker);
     *round = (struct round){0};
@@ -208,6 +228,14 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     if (st != DP_OK)
         return st;
     dp_client_generation(job.client, &round->generation, &round->history);
+    st = dp_run_number_find(&job, resumes, &numbered.training, err);
+    if (st == DP_OK)
+        st = read_by_schema(&numbered, err);
+    if (st != DP_OK) {
+        dp_job_close(&job);
+        return st;
+    }
+    job.cluster = &numbered;
     st = check_history(&before, round, err);
     bool is_known = st != DP_OK;
     if (st == DP_OK) {
@@ -259,6 +287,9 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
     char name[32];
     (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
     dp_log_start(name, DP_LOG_INFO);
+    st = cluster->dir[0] ? dp_directory_make(cluster->dir, err) : DP_OK;
+    if (st != DP_OK)
+        return dp_wrap(err, st, "dir");
     st = train_once(cluster, (uint32_t)worker, flags, flags->resume, &round, err);
     /* Each round is of one more silence, or of one more restore. */
     while (round.again != AGAIN_NOT) {
@@ -305,7 +336,11 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     st = dp_job_open(cluster, 0, "predict", dp_stop_signal(), &job, err);
     if (st != DP_OK)
         return st;
-    st = dp_job_tables(&job, true, err);
+    struct dp_cluster numbered = *cluster;
+    st = dp_run_number_last(&job, &numbered.training, err);
+    job.cluster = &numbered;
+    if (st == DP_OK)
+        st = dp_job_tables(&job, true, err);
     dp_stop_signal_catch();
     if (st == DP_OK)
         st = dp_training_plan_check_scores(&job, err);

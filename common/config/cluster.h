@@ -148,10 +148,11 @@ struct dp_cluster_training {
     uint32_t pushes_max;       /* pushes under way without an answer, 1 .. 64 */
     bool bf16_values;
     bool rate_by_staleness; /* servers divide the rate of a push by its staleness; not in sync */
-    uint32_t run;           /* number of this training run, part of its push ids: 1 .. 2^31-1 */
-    uint32_t threads;       /* of one worker, that share the weights of a fetch (worker/loop/hogwild.h) */
-    uint32_t blas_threads;  /* of one worker's matrix products */
-    char device[16];        /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
+    /* Number of this training run, part of its push ids: 1 .. 2^31-1; 0: the first server chooses it. */
+    uint32_t run;
+    uint32_t threads;      /* of one worker, that share the weights of a fetch (worker/loop/hogwild.h) */
+    uint32_t blas_threads; /* of one worker's matrix products */
+    char device[16];       /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
     enum dp_cluster_precision precision;
     char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
@@ -193,6 +194,7 @@ struct dp_cluster {
     uint32_t server_count;
     struct dp_cluster_server *server;
     char model[256];
+    char dir[DP_PATH_MAX + 1]; /* of a training's files that are not named one by one; empty: none */
     struct dp_cluster_checkpoint checkpoint;
     struct dp_cluster_data data;
     struct dp_cluster_training training;
@@ -200,7 +202,9 @@ struct dp_cluster {
 
 /* Fills in the value of every key that a file leaves out. Servers: none. */
 void dp_cluster_defaults(struct dp_cluster *out);
-/* With relative_to "file" the paths in *out are resolved against the directory of `path`, or of the file that it links to. */
+/* With relative_to "file" the paths in *out are resolved against the directory of `path`, or of the file that
+ * it links to. With `dir` the files of the training that the file does not name are in it
+ * (dp_cluster_dir_use). */
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
 /* Writes a file that reads back equal, whole or not at all (common/env/atomic_file.h). With relative_to
  * DP_CLUSTER_FILE all paths must be absolute or lie below the directory of `path`; those that lie below it
@@ -218,6 +222,11 @@ struct dp_setting_names {
 enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                                          const struct dp_setting_names *names, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
+/* Names the report, the side files, the step logs, the cache, and with a directory for checkpoints that of the
+ * best epoch, where no other name is given: as `downpour run` does in its --dir. Nothing without `dir`. */
+enum dp_status dp_cluster_dir_use(struct dp_cluster *cluster, struct dp_error *err);
+/* The opposite, for one that keeps these files itself: takes `dir`, and the names that it gave, away. */
+void dp_cluster_dir_leave(struct dp_cluster *cluster);
 
 /* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the
  * message ("--epochs"). "training.optimizer.kind" sets the kind's defaults, so it goes before its settings.

@@ -77,7 +77,7 @@ static enum dp_status change_all(struct dp_cluster *cluster, const char *file, c
         memcpy(directory, file, len);
         directory[len] = '\0';
     }
-    enum dp_status st = DP_OK;
+    enum dp_status st = change_fields(&dp_fields_top, cluster, directory, change, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
         st = change_fields(&dp_fields_server, &cluster->server[i], directory, change, err);
     if (st == DP_OK)
@@ -109,4 +109,58 @@ enum dp_status dp_cluster_paths_shorten(const struct dp_cluster *cluster, const 
     if (st != DP_OK)
         dp_cluster_free(out);
     return st;
+}
+
+/* ---- `dir` */
+
+struct dir_name {
+    char *path;
+    const char *in, *name;
+};
+
+#define DIR_NAMES 7
+
+static void list_names(struct dp_cluster *c, struct dir_name out[DIR_NAMES])
+{
+    const char *best = c->checkpoint.every > 0 && c->durability != DP_CLUSTER_NONE ? c->checkpoint.to : "";
+    const struct dir_name names[DIR_NAMES] = {
+        {c->training.report, c->dir, "report.json"},
+        {c->training.steps, c->dir, "steps"},
+        {c->training.best, best, "best"}, /* which the servers must reach, too */
+        {c->data.cache, c->dir, "cache"},
+        {c->data.names, c->dir, dp_side_files[DP_SIDE_NAMES].name},
+        {c->data.columns, c->dir, dp_side_files[DP_SIDE_COLUMNS].name},
+        {c->data.interactions, c->dir, dp_side_files[DP_SIDE_INTERACTIONS].name},
+    };
+    memcpy(out, names, sizeof names);
+}
+
+enum dp_status dp_cluster_dir_use(struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dir_name name[DIR_NAMES];
+    list_names(cluster, name);
+    for (size_t i = 0; cluster->dir[0] && i < DIR_NAMES; i++) {
+        char path[DP_PATH_MAX + 32];
+        int len = snprintf(path, sizeof path, "%s/%s", name[i].in, name[i].name);
+        if (name[i].path[0] || !name[i].in[0])
+            continue;
+        if (len > DP_PATH_MAX)
+            return dp_fail(err, DP_ARGUMENT, "'dir': the path of %s in it has over %d bytes", name[i].name,
+                           DP_PATH_MAX);
+        memcpy(name[i].path, path, (size_t)len + 1);
+    }
+    return DP_OK;
+}
+
+void dp_cluster_dir_leave(struct dp_cluster *cluster)
+{
+    struct dir_name name[DIR_NAMES];
+    list_names(cluster, name);
+    for (size_t i = 0; cluster->dir[0] && i < DIR_NAMES; i++) {
+        size_t len = strlen(name[i].in);
+        if (len > 0 && strncmp(name[i].path, name[i].in, len) == 0 && name[i].path[len] == '/' &&
+            strcmp(name[i].path + len + 1, name[i].name) == 0)
+            name[i].path[0] = '\0';
+    }
+    cluster->dir[0] = '\0';
 }

@@ -343,6 +343,8 @@ static enum dp_status read_tree(const struct cluster_reader *reader, const confi
     st = dp_cluster_check(out, reader->err);
     if (st == DP_OK && out->relative_to == DP_CLUSTER_FILE)
         st = resolve_paths(out, reader->path, reader->err);
+    if (st == DP_OK)
+        st = dp_cluster_dir_use(out, reader->err);
     return st == DP_OK ? st : dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
 }
 
@@ -385,6 +387,7 @@ enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct
         goto done;
     }
     dp_cluster_defaults(cluster);
+    cluster->training.run = 0;
     st = read_tree(&reader, config_root_setting(&config), cluster);
 done:
     config_destroy(&config);

@@ -88,6 +88,7 @@ static const struct dp_field top[] = {
     INTEGER(dp_cluster, journal_bytes, DP_FIELD_BYTES, UINT64_C(16) << 20, UINT64_C(1) << 40),
     NAMES(dp_cluster, relative_to, relatives),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
+    PATH(dp_cluster, dir),
 };
 static const char *const top_groups[] = {"servers", "checkpoint", "data", "training"};
 
@@ -180,7 +181,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, pushes_max, DP_FIELD_U32, 1, 64),
     BOOL(dp_cluster_training, bf16_values),
     BOOL(dp_cluster_training, rate_by_staleness),
-    INTEGER(dp_cluster_training, run, DP_FIELD_U32, 1, INT32_MAX),
+    INTEGER(dp_cluster_training, run, DP_FIELD_U32, 0, INT32_MAX),
     INTEGER(dp_cluster_training, threads, DP_FIELD_U32, 1, 256),
     INTEGER(dp_cluster_training, blas_threads, DP_FIELD_U32, 1, 1024),
     TEXT(dp_cluster_training, device, sizeof((struct dp_cluster_training *)0)->device - 1),

@@ -1,9 +1,9 @@
 #include "deploy/run/restored.h"
 
 #include "deploy/cli/scratch.h"
-#include "deploy/supervise/local.h"
 #include "deploy/run/ports.h"
 #include "deploy/run/servers.h"
+#include "deploy/supervise/local.h"
 
 #include "common/config/cluster_paths.h"
 #include "common/env/atomic_file.h"
@@ -116,11 +116,14 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
         st = dp_cluster_read(path.text, out, err);
     if (st != DP_OK)
         return st;
+    if ((*out)->training.run == 0)
+        (*out)->training.run = restored->manifest.position.known ? restored->manifest.position.run : 1;
     char *const kept[] = {(*out)->training.report, (*out)->training.steps,    (*out)->data.names,
                           (*out)->data.columns,    (*out)->data.interactions, (*out)->data.cache,
                           (*out)->training.best};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         kept[i][0] = '\0';
+    (*out)->dir[0] = '\0';
     return make_absolute(*out, err);
 }
 

@@ -31,10 +31,24 @@ static bool is_among(const char *key, const char *const *keys)
 /* Of paths only data files can count: the others are where runs put things. */
 static bool counts(const struct dp_fields *fields, const struct dp_field *field, bool same)
 {
-    static const char *const never[] = {
-        "name",          "id",           "generation",  "relative_to",       "cache_bytes", "durability",
-        "journal_bytes", "run",          "first_epoch", "earlier_examples",  "timeout_ms",  "worker_timeout",
-        "threads",       "blas_threads", "device",      "holdout_evaluated", NULL};
+    static const char *const never[] = {"name",
+                                        "id",
+                                        "generation",
+                                        "relative_to",
+                                        "dir",
+                                        "cache_bytes",
+                                        "durability",
+                                        "journal_bytes",
+                                        "run",
+                                        "first_epoch",
+                                        "earlier_examples",
+                                        "timeout_ms",
+                                        "worker_timeout",
+                                        "threads",
+                                        "blas_threads",
+                                        "device",
+                                        "holdout_evaluated",
+                                        NULL};
     static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
                                              "keep",   "workers", "consistency", "work",
                                              "pace",   "jitter",  "straggler",   NULL};

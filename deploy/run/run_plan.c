@@ -39,8 +39,14 @@ static enum dp_status number(const struct dp_run_plan *plan, const char *name, u
 /* The base, or one server with all defaults. */
 static enum dp_status begin_cluster(struct dp_run_plan *plan, struct dp_error *err)
 {
-    if (dp_run_plan_flag(plan, "--cluster"))
-        return dp_cluster_read(dp_run_plan_flag(plan, "--cluster"), &plan->cluster, err);
+    if (dp_run_plan_flag(plan, "--cluster")) {
+        enum dp_status st = dp_cluster_read(dp_run_plan_flag(plan, "--cluster"), &plan->cluster, err);
+        if (st != DP_OK)
+            return st;
+        dp_cluster_dir_leave(plan->cluster); /* --dir takes its place */
+        plan->cluster->training.run = plan->cluster->training.run ? plan->cluster->training.run : 1;
+        return DP_OK;
+    }
     plan->cluster = calloc(1, sizeof *plan->cluster);
     if (!plan->cluster)
         return dp_fail(err, DP_NOMEM, "no memory");

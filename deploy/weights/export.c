@@ -28,6 +28,9 @@ static const struct dp_option options[] = {
     {"--from", "DIR", NULL,
      "source (required): a run's directory (its --dir), a checkpoint (DIR/checkpoint-N), or a directory of "
      "checkpoints: its last one"},
+    {"--cluster", "FILE", NULL,
+     "source, instead of --from: a cluster file with 'checkpoint'. Its servers make a checkpoint, which is "
+     "exported; if they do not answer, the last one"},
     {"--to", "FILE", NULL,
      "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or "
      "a directory for all tables (DIR/, if its name has another ending)"},
@@ -44,7 +47,7 @@ static const struct dp_option options[] = {
 
 static const struct dp_command command = {
     .name = "export",
-    .usage = "--from DIR --to FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
+    .usage = "--from DIR | --cluster FILE --to FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
     .summary =
         "Writes the weights of a run, whose directory may have been moved, copied or made read-only, or of a "
         "checkpoint (with names\nwhere it was made beside the run's directory).\nnpy: a matrix of f32 for "
@@ -141,10 +144,12 @@ static enum dp_status parse(struct export *e, int argc, char *const *argv, bool 
     enum dp_status st = dp_options_parse(&command, argc, argv, e->values, help, err);
     if (st != DP_OK || *help)
         return st;
-    if (!flag(e, "--from") || !flag(e, "--to"))
+    if (flag(e, "--from") && flag(e, "--cluster"))
+        return dp_fail(err, DP_ARGUMENT, "give either --from DIR or --cluster FILE");
+    bool has_source = flag(e, "--from") || flag(e, "--cluster");
+    if (!has_source || !flag(e, "--to"))
         return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour export --help' lists all flags",
-                       flag(e, "--from") ? "--to FILE"
-                                         : "--from DIR, the directory of a run or a checkpoint,");
+                       has_source ? "--to FILE" : "--from DIR, the directory of a run or a checkpoint,");
     st = settle_format(e, err);
     if (st == DP_OK && strcmp(flag(e, "--to"), "-") != 0)
         st = dp_path_absolute(flag(e, "--to"), e->out, err);
@@ -445,16 +450,28 @@ static enum dp_status export(struct export *e, struct dp_error *err) {
     return st == DP_OK && !e->out[0] ? dp_file_copy(path, true, stdout, "standard output", err) : st;
 }
 
+static enum dp_status source_of(struct export *e, char from[DP_PATH_MAX + 1], struct dp_error *err)
+{
+    if (flag(e, "--cluster"))
+        return dp_served_checkpoint(flag(e, "--cluster"), &e->run.served, from, err);
+    return snprintf(from, DP_PATH_MAX + 1, "%s", flag(e, "--from")) <= DP_PATH_MAX
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "--from: the path has over %d bytes", DP_PATH_MAX);
+}
+
 int dp_weight_export(int argc, char *const *argv)
 {
     struct export e = {.run.served = {.folder.lock = -1, .scratch.lock = -1}};
     struct dp_error err = {0};
+    char from[DP_PATH_MAX + 1];
     bool help = false;
     enum dp_status st = parse(&e, argc, argv, &help, &err);
     if (st == DP_OK && help)
         return dp_options_show_help(&command);
     if (st == DP_OK)
-        st = dp_weight_tables_open(flag(&e, "--from"), !flag(&e, "--no-names") && !e.tensors, &e.run, &err);
+        st = source_of(&e, from, &err);
+    if (st == DP_OK)
+        st = dp_weight_tables_open(from, !flag(&e, "--no-names") && !e.tensors, &e.run, &err);
     if (st == DP_OK)
         st = export(&e, &err);
     int code = dp_weight_tables_end(&e.run, st, &err);

@@ -26,6 +26,9 @@ static const struct dp_option options[] = {
     {"--from", "DIR", NULL,
      "directory of the run, its --dir, or a checkpoint, or a directory of checkpoints: its last one "
      "(required)"},
+    {"--cluster", "FILE", NULL,
+     "cluster file of running servers, instead of --from: they are asked, and 'dir' has the columns and "
+     "names"},
     {"--data", "FILE", NULL, "examples in the format of the training data (required, unless --top is given)"},
     {"--data labels", "FILE", NULL, "labels of idx images; default: found by the name of the images"},
     {"--encoding", "NAME", "data.encoding",
@@ -61,7 +64,7 @@ static const struct dp_option_alias aliases[] = {{"--data-labels", "--data label
 
 static const struct dp_command command = {
     .name = "predict",
-    .usage = "--from DIR (--data FILE | --top N (--user ID | --items A,B,...)) [--out FILE]",
+    .usage = "--from DIR | --cluster FILE (--data FILE | --top N (--user ID | --items A,B,...)) [--out FILE]",
     .summary = "Writes one line of scores for each example in a file: the probability of 1, the "
                "probabilities of all\nclasses, or the value. For lstm a line has, for each window of bytes "
                "(the first begins with the first byte,\nthe next with the second), the probability that each "
@@ -87,6 +90,11 @@ struct predict {
 static const char *flag(const struct predict *p, const char *name)
 {
     return dp_options_value(&command, p->values, name);
+}
+
+static const char *from(const struct predict *p)
+{
+    return flag(p, "--from") ? flag(p, "--from") : flag(p, "--cluster");
 }
 
 static enum dp_status settle_input(const char *name, const char *path, char *out, struct dp_error *err)
@@ -131,7 +139,7 @@ static void tell_meaning(const struct predict *p)
             stderr,
             "downpour: skipgram scores each pair of near words in the file; words most similar to "
             "another: 'downpour neighbours %s WORD'; vectors: 'downpour export --from %s --to vectors.txt'\n",
-            flag(p, "--from"), flag(p, "--from"));
+            from(p), from(p));
     if (strncmp(model, "lstm", 4) == 0)
         fprintf(stderr,
                 "downpour: a line has the probability that each byte, 0 to the last, follows one window of "
@@ -196,9 +204,11 @@ static enum dp_status settle_users(struct predict *p, struct dp_error *err)
 
 static enum dp_status settle_inputs(struct predict *p, struct dp_error *err)
 {
-    if (!flag(p, "--from") || (!flag(p, "--data") && !flag(p, "--top")))
+    if (!from(p) || (!flag(p, "--data") && !flag(p, "--top")))
         return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour predict --help' lists all flags",
-                       flag(p, "--from") ? "--data FILE, or --top N with --user ID," : "--from DIR");
+                       from(p) ? "--data FILE, or --top N with --user ID," : "--from DIR");
+    if (flag(p, "--from") && flag(p, "--cluster"))
+        return dp_fail(err, DP_ARGUMENT, "give either --from DIR or --cluster FILE");
     enum dp_status st = settle_users(p, err);
     if (st == DP_OK && flag(p, "--data"))
         st = settle_input("--data", flag(p, "--data"), p->data, err);
@@ -211,7 +221,8 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
 {
     enum dp_status st = settle_inputs(p, err);
     if (st == DP_OK)
-        st = dp_served_open(flag(p, "--from"), false, &p->served, err);
+        st = flag(p, "--cluster") ? dp_served_open_live(flag(p, "--cluster"), &p->served, err)
+                                  : dp_served_open(flag(p, "--from"), false, &p->served, err);
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->served.cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", p->served.folder.path,
                      p->served.cluster->model, flag(p, "--model"));
@@ -312,7 +323,7 @@ static enum dp_status score(struct predict *p, struct dp_error *err)
         st = start_worker(p, err);
     if (st == DP_OK)
         st = dp_served_await_workers(&p->served, err);
-    if (st == DP_OK && !p->top[0])
+    if (st == DP_OK && !p->top[0] && !p->served.live)
         tell_untrained(p);
     return st;
 }

@@ -7,13 +7,20 @@
 #include "deploy/run/run_state.h"
 #include "deploy/run/servers.h"
 
+#include "common/client/checkpoint.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-#define WORKER_STOP_MS 10000u
-#define SERVER_STOP_MS 120000u
-#define LOOK_MS        500u
+#define WORKER_STOP_MS     10000u
+#define SERVER_STOP_MS     120000u
+#define LOOK_MS            500u
+#define ANSWER_MS          2000u /* of servers that somebody else has started */
+#define CHECKPOINT_WAIT_MS 10000u
 
 static void tell_poor(const struct dp_served *served, const char *report)
 {
@@ -64,14 +71,29 @@ static void tell_state(const struct dp_served *served)
             run, served->folder.path, text, resume);
 }
 
+/* The first server, which makes checkpoints, lacks those that are on worker 0's machine only. */
+static void take_side_files(struct dp_served *served)
+{
+    struct dp_cluster_data *data = &served->cluster->data;
+    char *const to[DP_SIDE_FILES] = {data->names, data->columns, data->interactions};
+    for (int i = 0; i < DP_SIDE_FILES; i++) {
+        const char *from = dp_cluster_side(&served->of->data, i);
+        if (!to[i][0] && from[0] && access(from, R_OK) == 0)
+            memcpy(to[i], from, strlen(from) + 1);
+    }
+}
+
 enum dp_status dp_served_open(const char *path, bool named, struct dp_served *out, struct dp_error *err)
 {
     bool is_checkpoint = dp_restored_is_checkpoint(path);
-    enum dp_status st = is_checkpoint ? dp_restored_scratch(path, named, out->restored, err) : DP_OK;
+    enum dp_status st =
+        is_checkpoint ? dp_restored_scratch(path, named && !out->of, out->restored, err) : DP_OK;
     if (st == DP_OK)
         st = dp_folder_open_to_read(is_checkpoint ? out->restored : path, &out->folder, err);
     if (st == DP_OK)
         st = dp_folder_cluster(&out->folder, &out->cluster, err);
+    if (st == DP_OK && out->of)
+        take_side_files(out);
     if (st == DP_OK)
         st = dp_scratch_make(out->scratch.path, err);
     out->scratch.lock = out->folder.lock;
@@ -80,9 +102,85 @@ enum dp_status dp_served_open(const char *path, bool named, struct dp_served *ou
     return st == DP_OK ? dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf") : st;
 }
 
+enum dp_status dp_served_open_live(const char *file, struct dp_served *out, struct dp_error *err)
+{
+    out->live = true;
+    enum dp_status st = dp_path_absolute(file, out->folder.conf, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(out->folder.conf, &out->cluster, err);
+    if (st == DP_OK)
+        st = dp_scratch_make(out->scratch.path, err);
+    if (st != DP_OK)
+        return st;
+    (void)snprintf(out->folder.path, sizeof out->folder.path, "%s", file);
+    out->cluster->relative_to = DP_CLUSTER_START; /* the copy is elsewhere, and is read from here */
+    out->cluster->data.cache[0] = out->cluster->training.report[0] = '\0';
+    out->cluster->training.threads = 1;
+    return dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf");
+}
+
+static enum dp_status pause_a_moment(void *context, const struct dp_checkpoint_state *state,
+                                     struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS / 5 * 1000000L};
+    (void)context, (void)state, (void)err;
+    (void)nanosleep(&pause, NULL);
+    return DP_OK;
+}
+
+enum dp_status dp_served_checkpoint(const char *file, struct dp_served *out, char from[DP_PATH_MAX + 1],
+                                    struct dp_error *err)
+{
+    struct dp_client *client = NULL;
+    const struct dp_checkpoint_watch watch = {pause_a_moment, NULL};
+    struct dp_checkpoint_made made;
+    struct dp_checkpoint_ask ask = {.wait_ms = CHECKPOINT_WAIT_MS};
+    struct dp_error why = {0};
+    enum dp_status st = dp_cluster_read(file, &out->of, err);
+    if (st == DP_OK && out->of->checkpoint.every == 0)
+        st = dp_fail(err, DP_ARGUMENT,
+                     "--cluster: '%s' names no directory for checkpoints (checkpoint.to), in which the "
+                     "servers can put their rows: add one, or make a checkpoint with 'downpour checkpoint "
+                     "--cluster %s --to DIR', and export --from DIR",
+                     file, file);
+    if (st == DP_OK)
+        st = dp_path_absolute(out->of->checkpoint.to, from, err);
+    if (st != DP_OK)
+        return st;
+    memcpy(ask.directory, from, strlen(from) + 1);
+    ask.keep = out->of->checkpoint.keep;
+    st = dp_servers_client(out->of, "export", ANSWER_MS, &client, &why);
+    if (st == DP_UNAVAILABLE || st == DP_TIMEOUT) {
+        fprintf(stderr, "downpour: the servers do not answer: the last checkpoint in %s is used\n", from);
+        return DP_OK;
+    }
+    if (st == DP_OK)
+        st = dp_client_checkpoint_make(client, &ask, &watch, &made, &why);
+    dp_client_close(&client);
+    if (st != DP_OK)
+        *err = why;
+    return st;
+}
+
+static enum dp_status connect(struct dp_served *served, struct dp_error *err)
+{
+    const struct dp_cluster *cluster = served->cluster;
+    enum dp_status st = dp_cluster_write(cluster, served->scratch.conf, err);
+    if (st == DP_OK)
+        st = dp_local_open(&served->local, err);
+    if (st == DP_OK)
+        st = dp_servers_client(cluster, "predict", ANSWER_MS, &served->client, err);
+    return st == DP_UNAVAILABLE || st == DP_TIMEOUT
+               ? dp_wrap(err, st, "start the servers of '%s', or use a checkpoint (--from)",
+                         served->folder.path)
+               : st;
+}
+
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
 {
     const struct dp_cluster *cluster = served->cluster;
+    if (served->live)
+        return connect(served, err);
     enum dp_status st = dp_ports_choose(served->cluster, 0, err);
     if (st == DP_OK)
         st = dp_cluster_write(cluster, served->scratch.conf, err);
@@ -115,7 +213,7 @@ static void explain(struct dp_served *served, enum dp_status st, const struct dp
     char words[1024];
     bool failed = served->local && dp_local_failed(served->local);
     if (!failed) {
-        served->keeps_logs = served->client == NULL && served->local != NULL;
+        served->keeps_logs = served->client == NULL && served->local != NULL && !served->live;
         fprintf(stderr, "downpour: %s\n", err->text[0] ? err->text : dp_status_text((int)st));
         if (served->keeps_logs)
             fprintf(stderr, "downpour: the logs are in %s/log\n", served->scratch.path);
@@ -158,4 +256,5 @@ void dp_served_clear(struct dp_served *served)
     dp_folder_close(&served->folder);
     dp_scratch_remove(served->restored);
     dp_cluster_free(&served->cluster);
+    dp_cluster_free(&served->of);
 }

@@ -22,11 +22,20 @@ struct dp_served {
     struct dp_client *client;
     bool keeps_logs;
     char restored[DP_PATH_MAX + 1]; /* a checkpoint, as a run's directory (restored.h); "": it is one */
+    /* Whose checkpoint that is; its side files are used where the checkpoint has none. Or NULL. */
+    struct dp_cluster *of;
+    bool live; /* of servers that somebody else has started */
 };
 
 /* {.folder.lock = -1, .scratch.lock = -1} before that. path: a run's directory, or a checkpoint, or a directory of checkpoints (its last one).
  * named: a checkpoint must have names. */
 enum dp_status dp_served_open(const char *path, bool named, struct dp_served *out, struct dp_error *err);
+/* Of a cluster file, whose servers are asked: `start` connects to them. */
+enum dp_status dp_served_open_live(const char *file, struct dp_served *out, struct dp_error *err);
+/* The last checkpoint of a cluster file: made now if its servers answer. Sets out->of, and `from` for
+ * dp_served_open. DP_ARGUMENT: the file names no directory for checkpoints. */
+enum dp_status dp_served_checkpoint(const char *file, struct dp_served *out, char from[DP_PATH_MAX + 1],
+                                    struct dp_error *err);
 /* The cluster may have been changed meanwhile. */
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err);
 /* Until all workers have ended. DP_STOPPING: a signal came, or a process ended as it should not have. */

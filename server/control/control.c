@@ -11,6 +11,7 @@
 #include "server/control/leases.h"
 #include "server/control/register_file.h"
 #include "server/control/register_service.h"
+#include "server/control/register_values.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 #define MS_NS   UINT64_C(1000000)
 /* Bound on unprocessed requests, and on replies that peers do not read: several full boards each. */
 #define WAITING_MAX     ((uint64_t)4 * DP_BOARD_BYTES_MAX)
+#define LAST_RUN        "run/0/"
 #define KEPT_BYTES_MAX  (DP_REGISTER_BYTES_MAX / 2)
 #define KEPT_VALUES_MAX (DP_REGISTER_VALUES_MAX / 2)
 #define RECEIVE_MAX     64u /* messages between two looks at `stop`: a flood must not delay it */
@@ -83,11 +85,26 @@ static void answer(struct dp_control *control, const struct dp_peer *to, const s
     send_reply(control, to, reply, frames, frame_count);
 }
 
+/* "run/0/progress/" asks for the last run, whose number the register has. */
+static const char *prefix_of(const struct dp_control *control, const char *name,
+                             char prefix[DP_NOTE_NAME_MAX + 32])
+{
+    struct dp_control_register_entry last;
+    uint32_t run = 0;
+    if (strncmp(name, LAST_RUN, strlen(LAST_RUN)) != 0)
+        return name;
+    if (control->values && dp_control_register_get(control->values, "runs", &last, NULL) == DP_OK)
+        run = dp_control_values_last_run(last.bytes, last.size);
+    (void)snprintf(prefix, DP_NOTE_NAME_MAX + 32, "run/%" PRIu32 "/%s", run, name + strlen(LAST_RUN));
+    return prefix;
+}
+
 static enum dp_status get_notes(struct dp_control *control, const struct dp_peer *to,
                                 const struct dp_request *request, struct dp_error *err)
 {
     const struct dp_board_note *note;
-    uint32_t n = dp_board_find(control->board, request->name, &note);
+    char prefix[DP_NOTE_NAME_MAX + 32];
+    uint32_t n = dp_board_find(control->board, prefix_of(control, request->name, prefix), &note);
     if (n >= DP_NOTES_MAX)
         return dp_fail(err, DP_INVALID,
                        "%" PRIu32 " notes start with '%s', but a reply holds %u: use a longer prefix", n,

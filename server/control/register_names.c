@@ -28,9 +28,32 @@ static enum dp_status check_stores(const struct dp_control_names_rules *rules,
                            set->server_shard - 1, err);
 }
 
+static enum dp_status check_run(const struct dp_control_names_rules *rules, uint64_t run,
+                                struct dp_error *err)
+{
+    uint64_t last = dp_run_last(rules->wall_s);
+    if (run <= last)
+        return DP_OK;
+    if (run <= dp_run_last(rules->wall_s + DP_RUN_SOON_S))
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_STREAMS, .subject = run},
+                            "run %" PRIu64 " cannot be chosen yet by this server's clock", run);
+    return dp_fail(err, DP_INVALID,
+                   "run %" PRIu64 ": the first server accepts new runs up to %" PRIu64
+                   ", one more each second; use a lower number",
+                   run, last);
+}
+
+static enum dp_status check_runs(const struct dp_control_names_rules *rules,
+                                 const struct dp_control_names_set *set, uint32_t run, struct dp_error *err)
+{
+    enum dp_status st = dp_control_values_check_runs(set, &run, err);
+    return st == DP_OK ? check_run(rules, run, err) : st;
+}
+
 static const struct register_name rows[] = {
     {DP_STORES_NAME, false, BY_SERVERS, check_stores},
     {DP_CONTROL_GENERATION_NAME, false, BY_ITSELF, NULL},
+    {"runs", false, BY_CLIENTS, check_runs},
     {"view", true, BY_CLIENTS, dp_control_values_check_view},
     {"plan", true, BY_CLIENTS, dp_control_values_check_plan},
     {"verdict", true, BY_CLIENTS, dp_control_values_check_verdict},
@@ -50,21 +73,6 @@ bool dp_control_names_is_kept(const char *name)
 {
     uint64_t run = dp_control_register_run_of(name);
     return run == 0 && !row_of(name, run);
-}
-
-static enum dp_status check_run(const struct dp_control_names_rules *rules, uint64_t run,
-                                struct dp_error *err)
-{
-    uint64_t last = dp_run_last(rules->wall_s);
-    if (run <= last)
-        return DP_OK;
-    if (run <= dp_run_last(rules->wall_s + DP_RUN_SOON_S))
-        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_STREAMS, .subject = run},
-                            "run %" PRIu64 " cannot be chosen yet by this server's clock", run);
-    return dp_fail(err, DP_INVALID,
-                   "run %" PRIu64 ": the first server accepts new runs up to %" PRIu64
-                   ", one more each second; use a lower number",
-                   run, last);
 }
 
 static enum dp_status check_setter(const struct register_name *row, const struct dp_control_names_set *set,

@@ -2,6 +2,7 @@
  * form of each.
  *     stores         servers, each the place of its own shards    server/control/stores.h
  *     generation     no request: the first server itself sets it  server/control/generation.h
+ *     runs           workers                                      worker/coordinate/run_number.h
  *     run/N/view     members of run N                             common/wire/view.h
  *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
  *     run/N/verdict  workers of run N                             worker/coordinate/decision.h

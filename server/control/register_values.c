@@ -294,3 +294,45 @@ enum dp_status dp_control_values_check_verdict(const struct dp_control_names_rul
                        is.best_epoch, is.from, was.best_epoch, was.from);
     return DP_OK;
 }
+
+/* ---- runs: worker/coordinate/run_number.h */
+
+struct last_run {
+    uint32_t run, first_epoch, epochs;
+    bool done;
+};
+
+static enum dp_status read_runs(const void *bytes, size_t size, struct last_run *out, struct dp_error *err)
+{
+    json_t *root = json_loadb(bytes, size, 0, NULL);
+    *out = (struct last_run){.done = json_is_true(json_object_get(root, "done"))};
+    bool good = number(root, "run", INT32_MAX, &out->run, err) &&
+                number(root, "first_epoch", INT32_MAX, &out->first_epoch, err) &&
+                number(root, "epochs", INT32_MAX - out->first_epoch, &out->epochs, err);
+    json_decref(root);
+    if (good && out->run == 0)
+        return dp_fail(err, DP_INVALID, "\"run\": 0, runs are counted from 1");
+    return good ? DP_OK : DP_INVALID;
+}
+
+uint32_t dp_control_values_last_run(const void *bytes, size_t size)
+{
+    struct last_run last;
+    return read_runs(bytes, size, &last, NULL) == DP_OK ? last.run : 0;
+}
+
+enum dp_status dp_control_values_check_runs(const struct dp_control_names_set *set, uint32_t *run,
+                                            struct dp_error *err)
+{
+    struct last_run was = {0}, is;
+    enum dp_status st = read_runs(set->bytes, set->size, &is, err);
+    *run = is.run;
+    if (st != DP_OK)
+        return st;
+    if (set->expected > 0 && read_runs(set->before, set->before_size, &was, err) != DP_OK)
+        return refuse_after(err);
+    bool ends = is.run == was.run && is.first_epoch == was.first_epoch && is.done;
+    if (is.run <= was.run && !ends)
+        return dp_fail(err, DP_INVALID, "\"run\": %" PRIu32 ", after %" PRIu32, is.run, was.run);
+    return DP_OK;
+}

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "worker/coordinate/membership.h"
+#include "worker/coordinate/run_number.h"
 #include "worker/coordinate/takeover.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/history/position.h"
@@ -524,6 +525,8 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
         st = dp_peers_collect(&t->peers, DP_PEERS_TRAINED, t->epochs, trained, err);
     if (st == DP_OK && t->job->worker == 0)
         st = write_report(t, trained, err);
+    if (st == DP_OK && t->job->worker == 0)
+        st = dp_run_number_done(t->job, t->epochs, err);
     dp_peers_clear(trained, workers);
     free(trained);
     free(text);

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# A cluster that is started by hand does what `downpour run` does on one machine: files in `dir`, numbers of runs, a further day's
+# file by the schema of the first, early stopping, the best epoch; and predict, export and report take its cluster file.
+# usage: cluster.sh PATH/TO/downpour
+. "$(dirname "$0")/lib.sh"
+
+programs=$(dirname "$downpour")
+cd "$dir" || exit 1
+awk 'BEGIN { srand(1); print "city,age,y"
+    for (i = 0; i < 800; i++) { c = substr("romeoslolima", 1 + 4 * int(3 * rand()), 4); print c "," 20 + 30 * rand() "," (rand() < (c == "rome" ? 0.9 : 0.1)) } }' >day1.csv
+# Another order of columns, a new name, other means.
+awk -F, 'NR == 1 { print "age,y,city"; next } { print $2 + 40 "," $3 "," (NR % 9 ? $1 : "kiev") }' day1.csv >day2.csv
+cat >c.conf <<END
+name = "hand"; model = "logistic"; dir = "kept"; journal_bytes = "16MiB";
+servers = ( { host = "ipc://$dir/s"; port = 1; shards = 2; store = "store/0"; }, { host = "ipc://$dir/s"; port = 11; store = "store/1"; } );
+checkpoint = { to = "ck"; every = 3600; };
+data = { train = "day1.csv"; label = "y"; validation_share = 0.2; };
+training = { workers = 2; epochs = 30; patience = 2; rate = 0.05; };
+END
+sed 's/day1/day2/; s/epochs = 30/epochs = 2/' c.conf >d.conf
+
+servers=()
+for i in 0 1; do
+    "$programs/downpour-server" --cluster c.conf --server $i 2>server-$i.log &
+    servers+=($!)
+done
+# work FILE [FLAG]: all workers, to their end
+work() {
+    local workers=() i
+    for i in 0 1; do
+        "$programs/downpour-worker" --cluster "$1" --worker $i ${2:+"$2"} 2>worker-$i.log &
+        workers+=($!)
+    done
+    for i in 0 1; do
+        wait "${workers[i]}" || { fail "worker $i of $1"; tail -n 3 worker-$i.log; }
+    done
+}
+
+work c.conf
+grep -q "run 1" worker-0.log || fail "no run 1"
+for f in report.json columns.csv names.tsv steps-0.log steps-1.log; do
+    [ -s kept/$f ] || fail "no kept/$f"
+done
+grep -q '"best_epoch"' kept/report.json || fail "no early stopping"
+[ -d ck/best/checkpoint-000001 ] || ls ck/best | grep -q checkpoint || fail "no checkpoint of the best epoch"
+epochs=$(grep -c '"epoch":' kept/report.json)
+sum=$(sed -n '/^means/p' kept/columns.csv)
+expect 0 "" "$downpour" predict --cluster c.conf --data day1.csv --out first
+[ "$(wc -l <first)" = 800 ] || fail "no scores of the running cluster"
+
+# One that is started again with --resume, and one that was killed, find their run. All others begin the next.
+work c.conf --resume
+grep -q "the run is already complete" worker-0.log || fail "--resume began another run"
+work d.conf
+grep -q "run 2" worker-0.log || fail "no run 2"
+[ "$(sed -n '/^means/p' kept/columns.csv)" = "$sum" ] || fail "another day's means"
+grep -q "city=kiev" kept/names.tsv || fail "names do not grow"
+grep -q '"first_epoch": [1-9]' kept/report.json || fail "epochs do not count on: $epochs"
+"$downpour" status --cluster c.conf >status.out || fail "status"
+grep -Eq '^ +1  done ' status.out || fail "status shows no worker of the last run"
+
+# The same, from another directory: paths in the file are relative to it.
+expect 0 "report.html" "$downpour" report --cluster c.conf
+expect 0 "" "$downpour" export --cluster c.conf --to w.txt
+grep -q '^city=kiev' w.txt || fail "no names in the export"
+expect 2 "give either --from DIR or --cluster FILE" "$downpour" export --cluster c.conf --from ck --to w.txt
+expect 2 "give either --from DIR or --cluster FILE" "$downpour" predict --cluster c.conf --from ck --data day1.csv
+sed '/^checkpoint/d; s/dir = "kept"; //' c.conf >n.conf
+expect 2 "names no directory for checkpoints" "$downpour" export --cluster n.conf --to x.txt
+expect 2 "names no 'dir'" "$downpour" report --cluster n.conf
+mkdir again elsewhere
+kill "${servers[@]}"
+wait
+expect 0 "the servers do not answer: the last checkpoint in $dir/ck is used" "$downpour" export --cluster c.conf --to again/w.txt
+cmp -s w.txt again/w.txt || fail "another export of the same checkpoint"
+expect 2 "start the servers of 'c.conf', or use a checkpoint (--from)" "$downpour" predict --cluster c.conf --data day1.csv
+cd elsewhere || exit 1
+expect 0 "" "$downpour" export --from ../ck --to w.txt
+cmp -s w.txt ../w.txt || fail "another export of a checkpoint whose cluster file is relative"
