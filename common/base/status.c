@@ -130,3 +130,10 @@ __attribute__((noreturn)) void dp_assert_failed(const char *fact, const char *fi
     (void)fprintf(stderr, "%s:%d: internal error: %s does not hold\n", file, line, fact);
     abort();
 }
+
+int dp_status_exit(enum dp_status status)
+{
+    if (status == DP_OK)
+        return DP_EXIT_DONE;
+    return dp_status_class((int)status) == DP_CLASS_RETRY ? DP_EXIT_RETRY : DP_EXIT_FAILED;
+}

@@ -74,6 +74,11 @@ enum dp_status_class dp_status_class(int status);
 enum dp_status dp_status_answered(enum dp_status status);
 /* What an answer of this error says that the client waits for: as it is, else what its status says. */
 struct dp_wait dp_wait_answered(const struct dp_error *err);
+/* How a process ends, for the launcher or supervisor that started it (deploy/docs/operations.md). */
+enum { DP_EXIT_DONE = 0, DP_EXIT_FAILED = 2, DP_EXIT_RETRY = 3 };
+/* DONE for DP_OK. RETRY where the same command may succeed later: servers are out of reach, or a signal
+ * stopped it. FAILED: it would fail in the same way again. */
+int dp_status_exit(enum dp_status status);
 /* A status read off the wire: one this build knows, else DP_INTERNAL. */
 enum dp_status dp_status_from_number(int number);
 

@@ -191,6 +191,7 @@ struct dp_cluster {
     enum dp_cluster_durability durability;
     uint64_t journal_bytes; /* budget of one shard's journal */
     enum dp_cluster_relative relative_to;
+    char log[DP_PATH_MAX + 1]; /* directory of the logs of `downpour node`; empty: standard error only */
     uint32_t server_count;
     struct dp_cluster_server *server;
     char model[256];

@@ -87,6 +87,7 @@ static const struct dp_field top[] = {
     NAMES(dp_cluster, durability, durabilities),
     INTEGER(dp_cluster, journal_bytes, DP_FIELD_BYTES, UINT64_C(16) << 20, UINT64_C(1) << 40),
     NAMES(dp_cluster, relative_to, relatives),
+    PATH(dp_cluster, log),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
     PATH(dp_cluster, dir),
 };

@@ -4,6 +4,7 @@
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/commands.h"
 #include "deploy/compare/compare_commands.h"
+#include "deploy/node/node_commands.h"
 #include "deploy/run/run_commands.h"
 #include "deploy/weights/weights_commands.h"
 
@@ -19,6 +20,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"run", dp_run_run, "train on this machine: start servers and workers, print the result"},
+    {"node", dp_node, "run one server or worker of a cluster, under mpirun, srun or another launcher"},
     {"predict", dp_weight_predict, "score the examples in a file, or list the best items of users"},
     {"export", dp_weight_export, "write the weights of a run or a checkpoint as files, with names"},
     {"import", dp_deploy_import, "make a checkpoint from a file of tensors (export, PyTorch, NumPy)"},

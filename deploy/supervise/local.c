@@ -22,6 +22,7 @@
 #define KILL_MS        10000
 #define PAUSE_FIRST_MS 100u
 #define PAUSE_MAX_MS   5000u
+#define RETRY_PAUSE_MS 3000u  /* the longest of one that found its servers out of reach */
 #define LIVED_MS       10000u /* one that lived so long begins with the first pause again */
 #define RESTARTS_IN_MS 600000u
 #define NEWS_MAX       8u
@@ -51,7 +52,8 @@ struct dp_local {
     sigset_t before;
     int asked; /* the first of SIGINT, SIGTERM, SIGHUP */
     unsigned asked_count;
-    bool ending; /* since a stop, until the next start: who dies is not started again */
+    bool ending;           /* since a stop, until the next start: who dies is not started again */
+    bool restarts_retries; /* dp_local_restart_retries */
     uint32_t restarts_max;
     uint32_t restarts;    /* ever */
     uint64_t *restart_ms; /* [restarts_max], a ring: when the last ones were */
@@ -64,6 +66,7 @@ struct dp_local {
 enum dp_status dp_local_open(struct dp_local **out, struct dp_error *err)
 {
     sigset_t set;
+    struct sigaction hangup = {0};
     struct dp_local *local = calloc(1, sizeof *local);
     *out = NULL;
     if (!local)
@@ -71,7 +74,8 @@ enum dp_status dp_local_open(struct dp_local **out, struct dp_error *err)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
+    if (sigaction(SIGHUP, NULL, &hangup) != 0 || hangup.sa_handler != SIG_IGN) /* nohup */
+        (void)sigaddset(&set, SIGHUP);
     (void)sigaddset(&set, SIGTSTP);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &set, &local->before);
@@ -239,6 +243,11 @@ void dp_local_restart_dead(struct dp_local *local, uint32_t max)
     local->restarts_max = ring ? max : 0; /* without memory none is started again */
 }
 
+void dp_local_restart_retries(struct dp_local *local)
+{
+    local->restarts_retries = true;
+}
+
 void dp_local_start_again_with(struct dp_local *local, const char *without, const char *with)
 {
     for (uint32_t i = 0; i < local->children; i++) {
@@ -304,23 +313,46 @@ static uint32_t restarts_lately(const struct dp_local *local, uint64_t now)
     return n;
 }
 
+static void start_later(struct child *child, uint64_t now, uint32_t pause_max_ms)
+{
+    bool lived = now - child->started_ms >= LIVED_MS;
+    child->pause_ms = lived || child->pause_ms == 0 ? PAUSE_FIRST_MS : child->pause_ms * 2;
+    if (child->pause_ms > pause_max_ms)
+        child->pause_ms = pause_max_ms;
+    child->due_ms = now + child->pause_ms;
+    child->waits = true;
+}
+
+/* Whether its exit code asks to be started again. */
+static bool wants_retry(const struct dp_local *local, const struct child *child)
+{
+    return local->restarts_retries && WIFEXITED(child->status) && WEXITSTATUS(child->status) == DP_EXIT_RETRY;
+}
+
 /* After its end: whether it is to be started again, and when. */
 static void consider(struct dp_local *local, struct child *child)
 {
     char text[160], line[256];
     uint64_t now = dp_now_ms();
-    if (local->restarts_max == 0 || child->stopping || local->asked || WIFEXITED(child->status) ||
-        child->role == DP_LOCAL_OBSERVER)
+    bool retry = wants_retry(local, child);
+    if (child->stopping || local->asked || child->role == DP_LOCAL_OBSERVER ||
+        (WIFEXITED(child->status) && !retry) || (local->restarts_max == 0 && !retry))
         return;
     how_it_ended(child, text, sizeof text);
+    if (retry && child->role == DP_LOCAL_WORKER) {
+        start_later(child, now, RETRY_PAUSE_MS);
+        (void)snprintf(line, sizeof line, "%s; it is started again in %.1f s", text,
+                       child->pause_ms / 1000.0);
+        tell(local, line);
+        return;
+    }
     bool lived = now - child->started_ms >= LIVED_MS;
     if (dp_last_fault_repeats(&child->fault, child->status, child->log, child->log_from) && !lived) {
         (void)snprintf(line, sizeof line, "%s, twice in the same way, and is not started again", text);
         tell(local, line);
         return;
     }
-    uint32_t lately = restarts_lately(local, now);
-    if (lately == local->restarts_max) {
+    if (restarts_lately(local, now) == local->restarts_max) {
         (void)snprintf(line, sizeof line,
                        "%s, and is not started again: %u restarts within 10 minutes are the limit "
                        "(--restarts)",
@@ -328,11 +360,7 @@ static void consider(struct dp_local *local, struct child *child)
         tell(local, line);
         return;
     }
-    child->pause_ms = lived || child->pause_ms == 0 ? PAUSE_FIRST_MS : child->pause_ms * 2;
-    if (child->pause_ms > PAUSE_MAX_MS)
-        child->pause_ms = PAUSE_MAX_MS;
-    child->due_ms = now + child->pause_ms;
-    child->waits = true;
+    start_later(child, now, PAUSE_MAX_MS);
     local->restart_ms[local->restarts++ % local->restarts_max] = now;
     (void)snprintf(line, sizeof line,
                    "%s; it is started again in %.1f s (restart %u of %u within 10 minutes)", text,
@@ -549,6 +577,21 @@ static void signal_all(struct dp_local *local, enum dp_local_role role, int sign
         /* SIGTERM to the process, which ends its own; SIGKILL to the group. */
         (void)kill(signal == SIGKILL ? -child->pid : child->pid, signal);
     }
+}
+
+int dp_local_exit_code(const struct dp_local *local)
+{
+    const struct child *child = &local->child[0];
+    if (local->children == 0 || child->running || child->waits)
+        return -1;
+    return WIFEXITED(child->status) ? WEXITSTATUS(child->status) : 128 + WTERMSIG(child->status);
+}
+
+void dp_local_ask_to_stop(struct dp_local *local, enum dp_local_role role)
+{
+    reap(local);
+    local->ending = true;
+    signal_all(local, role, SIGTERM);
 }
 
 /* Whether all of the role have ended; false when the time is over, or at a second signal if hurried. (The first one may come now.) */

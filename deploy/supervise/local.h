@@ -35,6 +35,9 @@ void dp_local_close(struct dp_local **local);
 
 /* From now on children that die are started again; max 0: none is (as before this call). */
 void dp_local_restart_dead(struct dp_local *local, uint32_t max);
+/* From now on a child that ends with DP_EXIT_RETRY is started again, too: a worker without a limit, a server
+ * as after a crash. */
+void dp_local_restart_retries(struct dp_local *local);
 /* What happened to a child since the last call, a line for a person ("server 1 was killed by signal 9 (Killed); ...");
  * false: nothing. */
 bool dp_local_news(struct dp_local *local, char *text, size_t size);
@@ -70,6 +73,12 @@ void dp_local_explain(const struct dp_local *local, FILE *file);
 /* The error that the first child that failed logged last, without time and name: why it ended with code 2.
  * false: it did not, or the log says nothing; out then has how it ended, where one failed. */
 bool dp_local_log_tail(const struct dp_local *local, char *out, size_t size);
+/* How the first child ended: its exit code, or 128 + the signal's number. -1: it runs, or is to be started
+ * again. */
+int dp_local_exit_code(const struct dp_local *local);
+/* Sends SIGTERM to those of the role, and waits for none. From then on a child that ends is not started
+ * again. */
+void dp_local_ask_to_stop(struct dp_local *local, enum dp_local_role role);
 /* grace_ms 0: SIGKILL at once. Else SIGTERM to each of the role; past grace_ms, or at a further signal to
  * this process, SIGKILL. From then on, until the next start, who dies is not started again. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */
 enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms);
