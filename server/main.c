@@ -13,6 +13,7 @@
 #include "server/discard.h"
 #include "server/first_history.h"
 #include "server/layout.h"
+#include "server/metrics/exporter.h"
 #include "server/registration.h"
 #include "server/restore/restore.h"
 #include "server/restore/restore_exchange.h"
@@ -32,6 +33,7 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SAY_MS          10000                /* between lines on how far recovery is */
@@ -57,6 +59,8 @@ struct server {
     int opened_fd;              /* a shard came to serve, or failed, or the register changed */
     struct dp_control *control;
     struct dp_coordinator *coordinator; /* NULL: not the first server, or read-only */
+    struct dp_exporter *metrics;        /* NULL: the cluster file asks for none */
+    time_t started_s;
 };
 
 static const char usage[] =
@@ -261,6 +265,52 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
     return st == DP_OK && coordinates ? dp_coordinator_start(server->coordinator, err) : st;
 }
 
+/* ---- metrics: on their thread, while control and shards are there */
+
+static void observe_shard(void *context, uint32_t at, struct dp_exporter_shard *out)
+{
+    const struct server *server = context;
+    if (at >= server->started)
+        (void)dp_fail(&out->why, DP_AGAIN, "shard %" PRIu32 " is not started yet",
+                      layout_of(server).first + at);
+    else if ((out->since_s = dp_shard_thread_observe(server->shard[at], &out->observed)) == 0)
+        dp_shard_thread_say(server->shard[at], &out->why);
+}
+
+static uint64_t control_idle_ms(void *context)
+{
+    return dp_control_idle_ms(((const struct server *)context)->control);
+}
+
+static void each_note(void *context, const char *prefix,
+                      void (*see)(void *to, const struct dp_board_note *note, uint64_t age_ns), void *to)
+{
+    dp_control_each_note(((const struct server *)context)->control, prefix, see, to);
+}
+
+static enum dp_status start_metrics(struct server *server, struct dp_error *err)
+{
+    struct dp_metrics_address address;
+    const struct dp_exporter_source source = {.cluster = server->cluster->name,
+                                              .server = server->number,
+                                              .first_shard = layout_of(server).first,
+                                              .shards = server->self->shards,
+                                              .started_s = (uint64_t)server->started_s,
+                                              .shard = observe_shard,
+                                              .control_idle_ms = control_idle_ms,
+                                              .each_note = each_note,
+                                              .context = server};
+    if (!server->cluster->metrics[0])
+        return DP_OK;
+    enum dp_status st = dp_metrics_address_of(server->cluster, server->number, &address, err);
+    if (st == DP_OK)
+        st = dp_exporter_start(&address, &source, &server->metrics, err);
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO, "metrics at %s/metrics, a page at %s/", dp_exporter_url(server->metrics),
+               dp_exporter_url(server->metrics));
+    return st;
+}
+
 static enum dp_status make_registration(struct server *server, struct dp_error *err)
 {
     char first[DP_HOST_MAX + 32];
@@ -287,6 +337,7 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
     enum dp_status first = DP_OK;
     if (server->registration)
         dp_registration_stop(server->registration);
+    dp_exporter_stop(&server->metrics);
     /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
     dp_control_stop(&server->control);
     dp_coordinator_give_up(server->coordinator); /* control asks it; it orders shards to end their part */
@@ -451,6 +502,8 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
         st = make_registration(server, err);
     if (st == DP_OK) /* before the shards: they ask the first server's for their stores */
         st = start_control(server, err);
+    if (st == DP_OK)
+        st = start_metrics(server, err);
     if (st == DP_OK && !server->read_only)
         st = dp_copier_thread_open(&server->copier, err);
     if (st == DP_OK)
@@ -507,7 +560,7 @@ static enum dp_status check_limits(const struct server *server, struct dp_error 
 
 int main(int argc, char **argv)
 {
-    struct server server = {0};
+    struct server server = {.started_s = time(NULL)};
     struct dp_error err = {0};
     int help = false;
     const uint64_t files = dp_limits_begin();

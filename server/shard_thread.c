@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WAIT_MS     1000u
@@ -29,6 +30,7 @@ struct dp_shard_thread {
     atomic_bool drain;
     atomic_bool parts_done; /* the opening has ended */
     atomic_int state;       /* enum dp_shard_thread_state */
+    uint64_t opened_s;      /* since 1970; set before it serves */
     /* The handshake of start, and the end. */
     pthread_mutex_t lock;
     pthread_cond_t started_changed;
@@ -72,6 +74,7 @@ static void say_started(struct dp_shard_thread *thread, enum dp_status st)
 
 static void say_opened(struct dp_shard_thread *thread, enum dp_status st)
 {
+    thread->opened_s = (uint64_t)time(NULL);
     atomic_store(&thread->state, st == DP_OK ? DP_SHARD_THREAD_SERVES : DP_SHARD_THREAD_FAILED);
     thread->options.opened(thread->options.opened_context);
 }
@@ -378,4 +381,16 @@ uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread, struct dp_coun
         n = dp_shard_counters(thread->parts.shard, counters);
     DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
     return n;
+}
+
+uint64_t dp_shard_thread_observe(struct dp_shard_thread *thread, struct dp_shard_observed *out)
+{
+    uint64_t since_s = 0;
+    DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
+    if (dp_shard_thread_state(thread) == DP_SHARD_THREAD_SERVES) {
+        dp_shard_observe(thread->parts.shard, out);
+        since_s = thread->opened_s;
+    }
+    DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
+    return since_s;
 }

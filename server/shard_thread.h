@@ -1,7 +1,7 @@
 /* Shard thread: one shard with its socket, its store and the loop that turns it.
  *     start: socket bound -> (every request: AGAIN, how far it is) store opened, journal replayed -> opened ->
  *     turns ... -> drain -> rows written back -> store marked clean -> journal closed -> join
- * Thread    Functions: the server's main thread. counters, state: any, before the drain.
+ * Thread    Functions: the server's main thread. counters, observe, say, state: any, before the drain.
  * Failure   start gives why the socket could not be bound. A disk without room for the opening is waited
  *           for: the opening is tried again, and requests get the missing resource. A shard that could not
  *           be opened for another reason has ended, its state is not OK, and join gives why. After that the
@@ -12,6 +12,7 @@
 #include "common/net/net.h"
 #include "common/wire/reply.h"
 #include "server/checkpoint/copier_thread.h"
+#include "server/shard/observed.h"
 #include "server/store/store_id.h"
 
 /* The journal of a shard (server/journal/journal.h); not journaled: durability none. */
@@ -51,5 +52,8 @@ enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_e
 /* None while it opens. */
 uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread,
                                   struct dp_counter counters[DP_COUNTERS_MAX]);
+/* What it counted since it opened. Returns when that was, in seconds since 1970 by this machine's clock; 0: it
+ * does not serve, and *out is not set. */
+uint64_t dp_shard_thread_observe(struct dp_shard_thread *thread, struct dp_shard_observed *out);
 
 #endif

@@ -36,7 +36,20 @@ void dp_histogram_add(struct dp_histogram *histogram, double value)
     DP_ASSERT(histogram->buckets > 0 && histogram->buckets <= DP_HISTOGRAM_BUCKETS_MAX);
     while (at + 1 < histogram->buckets && value > histogram->upper[at])
         at++;
-    histogram->count[at]++;
+    /* One writer: relaxed stores suffice for a thread that copies. */
+    double sum = histogram->sum + value;
+    __atomic_store(&histogram->sum, &sum, __ATOMIC_RELAXED);
+    __atomic_store_n(&histogram->count[at], histogram->count[at] + 1, __ATOMIC_RELAXED);
+}
+
+void dp_histogram_copy(const struct dp_histogram *from, struct dp_histogram *to)
+{
+    memcpy(to->name, from->name, sizeof to->name);
+    memcpy(to->upper, from->upper, sizeof to->upper);
+    to->buckets = from->buckets;
+    __atomic_load(&from->sum, &to->sum, __ATOMIC_RELAXED);
+    for (uint32_t b = 0; b < DP_HISTOGRAM_BUCKETS_MAX; b++)
+        to->count[b] = __atomic_load_n(&from->count[b], __ATOMIC_RELAXED);
 }
 
 bool dp_histogram_alike(const struct dp_histogram *a, const struct dp_histogram *b)

@@ -1,7 +1,7 @@
 /* Histogram: the counts of measured values in a few buckets, with the buckets' bounds, in the form of the
  * wire.
  * Promise   Of the same kind, histograms of several shards, workers or times add up without loss.
- * Thread    One at a time.
+ * Thread    One at a time; dp_histogram_copy: any, while another one adds.
  * Failure   None; a value beyond all bounds counts in the last bucket. */
 #ifndef DP_BASE_HISTOGRAM_H
 #define DP_BASE_HISTOGRAM_H
@@ -18,6 +18,7 @@ struct dp_histogram {
     uint32_t buckets;
     double upper[DP_HISTOGRAM_BUCKETS_MAX];
     uint64_t count[DP_HISTOGRAM_BUCKETS_MAX];
+    double sum; /* of the values that were added here; not on the wire */
 };
 
 /* Of whole numbers: 0, 1, 2 to 3, 4 to 7, ... 2^14 to 2^15 - 1, 2^15 and more. */
@@ -25,6 +26,8 @@ void dp_histogram_init_numbers(struct dp_histogram *histogram, const char *name)
 /* Of shares: 0, up to 1%, 5%, 10%, 20%, ... 100%. */
 void dp_histogram_init_shares(struct dp_histogram *histogram, const char *name);
 void dp_histogram_add(struct dp_histogram *histogram, double value);
+/* A copy, whose counts may be of different moments. */
+void dp_histogram_copy(const struct dp_histogram *from, struct dp_histogram *to);
 /* Whether both have the same name and bounds: only such can be merged, or subtracted. */
 bool dp_histogram_alike(const struct dp_histogram *a, const struct dp_histogram *b);
 void dp_histogram_merge(struct dp_histogram *into, const struct dp_histogram *from);

@@ -6,6 +6,7 @@
 #include "common/config/goal.h"
 #include "common/config/holdout_spec.h"
 #include "common/config/injection.h"
+#include "common/config/metrics_address.h"
 #include "common/model/optimizer_kinds.h"
 
 #include <iconv.h>
@@ -410,6 +411,7 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                                          const struct dp_setting_names *names, struct dp_error *err)
 {
     char name[DP_SETTING_NAME_BYTES], fetch[DP_SETTING_NAME_BYTES], push[DP_SETTING_NAME_BYTES];
+    struct dp_metrics_address metrics;
     enum dp_status st = dp_fields_check(&dp_fields_top, cluster, names, err);
     if (st == DP_OK)
         st = check_name(cluster, err);
@@ -427,6 +429,9 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
             dp_setting_name(names, "durability", name));
     if (st == DP_OK)
         st = check_label_base(&cluster->data, names, err);
+    if (st == DP_OK && cluster->metrics[0])
+        st = dp_metrics_address_parse(cluster->metrics, dp_setting_name(names, "metrics", name), &metrics,
+                                      err);
     if (st == DP_OK && cluster->data.encoding[0])
         st = check_encoding(&cluster->data, names, err);
     if (st == DP_OK)
@@ -460,9 +465,12 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
     if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
         return dp_fail(err, DP_ARGUMENT, "'servers' has %" PRIu32 " entries, but must have 1 .. %d",
                        cluster->server_count, DP_SERVERS_MAX);
+    struct dp_metrics_address metrics;
     enum dp_status st = dp_cluster_check_settings(cluster, NULL, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
         st = check_server(cluster, i, err);
+    for (uint32_t i = 0; st == DP_OK && cluster->metrics[0] && i < cluster->server_count; i++)
+        st = dp_metrics_address_of(cluster, i, &metrics, err);
     return st;
 }
 

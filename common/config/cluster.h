@@ -21,6 +21,7 @@
 #define DP_SERVERS_MAX  256
 #define DP_RATE_DEFAULT 0.001
 #define DP_SHARDS_MAX   64 /* of one server */
+#define DP_METRICS_TEXT_MAX 63
 
 struct dp_cluster_server {
     /* The address that the server listens on and that others use. If all processes are on one machine it may
@@ -194,6 +195,7 @@ struct dp_cluster {
     char log[DP_PATH_MAX + 1]; /* directory of the logs of `downpour node`; empty: standard error only */
     uint32_t server_count;
     struct dp_cluster_server *server;
+    char metrics[DP_METRICS_TEXT_MAX + 1]; /* metrics_address.h; empty: no server answers HTTP */
     char model[256];
     char dir[DP_PATH_MAX + 1]; /* of a training's files that are not named one by one; empty: none */
     struct dp_cluster_checkpoint checkpoint;

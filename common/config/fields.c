@@ -88,6 +88,7 @@ static const struct dp_field top[] = {
     INTEGER(dp_cluster, journal_bytes, DP_FIELD_BYTES, UINT64_C(16) << 20, UINT64_C(1) << 40),
     NAMES(dp_cluster, relative_to, relatives),
     PATH(dp_cluster, log),
+    TEXT(dp_cluster, metrics, DP_METRICS_TEXT_MAX),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
     PATH(dp_cluster, dir),
 };

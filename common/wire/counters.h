@@ -48,7 +48,7 @@ enum dp_counter_kind {
     X(rows_evicted, TOTAL, "rows evicted from the cache")                                                    \
     X(requests_parked, TOTAL, "requests that waited for space in the cache")                                 \
     X(rows_written_back, TOTAL, "rows written to the store")                                                 \
-    X(rows_dirty, NOW, "rows that the store does not have yet, at the last status")                          \
+    X(rows_dirty, NOW, "rows that the store does not have yet")                                              \
     X(write_back_cycles, TOTAL, "write-back cycles")                                                         \
     X(writes_full, TOTAL, "writes to the store that found no space on disk and are retried")                 \
     X(pushes_no_segment, TOTAL, "pushes postponed for want of space on the journal's disk")                  \
@@ -62,6 +62,7 @@ enum dp_counter_kind {
     X(journal_bytes, TOTAL, "bytes appended to the journal")                                                 \
     X(answers_held, NOW, "answers that wait for the journal")                                                \
     X(sessions, NOW, "client sessions")                                                                      \
+    X(reconnects, TOTAL, "sessions that went on over another connection")                                    \
     X(turns, TOTAL, "turns")                                                                                 \
     X(turns_over_1ms, TOTAL, "turns over 1 ms")                                                              \
     X(turns_over_2ms, TOTAL, "turns over 2 ms")                                                              \
@@ -86,6 +87,16 @@ enum dp_counter_kind {
     X(reader_bytes, NOW, "bytes of indexes and filters of open files")                                       \
     X(rows_about, NOW, "rows in the store, estimated")                                                       \
     X(disk_free_bytes, MOST, "free bytes of the store's disk")
+
+/* Causes of refusals: what the request would have had to wait for, else the status. */
+#define DP_REFUSAL_REASONS 40u /* the first number of a dp_wait_reason; below it, of a dp_status */
+#define DP_REFUSALS        64u
+
+static inline uint32_t dp_refusal_cause(enum dp_status answered, enum dp_wait_reason reason)
+{
+    uint32_t cause = reason != DP_WAIT_NONE ? DP_REFUSAL_REASONS + (uint32_t)reason : (uint32_t)answered;
+    return cause < DP_REFUSALS ? cause : (uint32_t)DP_INTERNAL;
+}
 
 struct dp_counter_text {
     const char *name;

@@ -48,6 +48,7 @@ static bool counts(const struct dp_fields *fields, const struct dp_field *field,
                                         "blas_threads",
                                         "device",
                                         "holdout_evaluated",
+                                        "metrics",
                                         NULL};
     static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
                                              "keep",   "workers", "consistency", "work",

@@ -212,6 +212,10 @@ static const struct dp_option options[] = {
     {"--journal-bytes", "BYTES", "journal_bytes", "disk space for the journal of each shard; default 1GiB"},
     {"--cache-bytes", "BYTES", "cache_bytes", "memory for the rows of each shard (\"512MiB\"); default 1GiB"},
     {"--port", "N", NULL, "control port of the first server, the next ports follow; default: free ports"},
+    {"--port metrics", "[ADDRESS:]PORT", "metrics",
+     "serve a page and metrics for Prometheus over HTTP: the first server there, the next ones on the next "
+     "ports; "
+     "default none\nWithout ADDRESS on loopback; port 0: free ports, which log/server-N.log names"},
     {"--timeout", "SECONDS", NULL, "longest wait for a server without progress, 1 .. 600; default 30"},
     {"--worker-timeout", "SECONDS", "training.worker_timeout",
      "with ssp and sync: remove a worker after so many seconds of silence (longer than a restart takes). "

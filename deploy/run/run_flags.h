@@ -5,7 +5,7 @@
 #include "deploy/cli/options.h"
 
 #define DP_RUN_DIR   "downpour-run" /* without --dir */
-#define DP_RUN_FLAGS 116            /* with headings and suboptions */
+#define DP_RUN_FLAGS 117            /* with headings and suboptions */
 
 extern const struct dp_command dp_run_command;
 

@@ -35,6 +35,7 @@ struct dp_shard_base {
     struct dp_range range;
     struct dp_clock clock;
     struct dp_counters counters;
+    _Atomic uint64_t refusals[DP_REFUSALS]; /* by dp_refusal_cause */
     uint64_t damage_ns; /* when damage of the store was logged last; 0: never (damage.h) */
 };
 

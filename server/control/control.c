@@ -39,7 +39,9 @@ struct dp_control {
     struct dp_control_options options;
     char first_server[320];
     struct dp_listener *listener;
-    struct dp_board *board;
+    struct dp_board *board; /* changed under board_lock; the thread itself reads it without */
+    pthread_mutex_t board_lock;
+    _Atomic uint64_t round_ns; /* when the thread last came round */
     struct dp_leases *leases;
     struct dp_disk disk; /* the register's; without functions: this server has no register */
     int register_lock;   /* locked descriptor of its directory; -1: none */
@@ -225,8 +227,10 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
     case DP_REQUEST_NOTES_GET:
         return get_notes(control, from, request, err);
     case DP_REQUEST_NOTE_PUT:
+        DP_ASSERT(pthread_mutex_lock(&control->board_lock) == 0);
         st = dp_board_put(control->board, dp_clock_ns(&control->clock), request->name, request->note,
                           request->note_bytes, err);
+        DP_ASSERT(pthread_mutex_unlock(&control->board_lock) == 0);
         reply.kind = DP_REPLY_NONE;
         if (st == DP_OK)
             answer(control, from, request, &reply, NULL, 0);
@@ -420,6 +424,7 @@ static void *serve(void *arg)
         struct dp_peer from;
         struct dp_message *message = NULL;
         uint32_t n = 0;
+        atomic_store(&control->round_ns, dp_clock_ns(&control->clock));
         if (control->generation.number == 0)
             settle_generation(control);
         while (n++ < RECEIVE_MAX && dp_listener_receive(control->listener, &from, &message)) {
@@ -448,6 +453,7 @@ static void control_free(struct dp_control **control)
         (void)close((*control)->wake_fd);
     (void)pthread_cond_destroy(&(*control)->started_changed);
     (void)pthread_mutex_destroy(&(*control)->lock);
+    (void)pthread_mutex_destroy(&(*control)->board_lock);
     free(*control);
     *control = NULL;
 }
@@ -466,7 +472,9 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
         (void)snprintf(control->first_server, sizeof control->first_server, "%s", options->first_server);
     control->clock = dp_clock_real();
     control->wall = dp_clock_wall();
+    atomic_store(&control->round_ns, dp_clock_ns(&control->clock));
     DP_ASSERT(pthread_mutex_init(&control->lock, NULL) == 0 &&
+              pthread_mutex_init(&control->board_lock, NULL) == 0 &&
               pthread_cond_init(&control->started_changed, NULL) == 0);
     control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     enum dp_status st =
@@ -503,4 +511,23 @@ void dp_control_stop(struct dp_control **control)
     DP_ASSERT(write((*control)->wake_fd, &one, sizeof one) == sizeof one);
     DP_ASSERT(pthread_join((*control)->thread, NULL) == 0);
     control_free(control);
+}
+
+uint64_t dp_control_idle_ms(const struct dp_control *control)
+{
+    uint64_t round_ns = atomic_load(&control->round_ns), now_ns = dp_clock_ns(&control->clock);
+    return now_ns > round_ns ? (now_ns - round_ns) / MS_NS : 0;
+}
+
+void dp_control_each_note(struct dp_control *control, const char *prefix,
+                          void (*see)(void *context, const struct dp_board_note *note, uint64_t age_ns),
+                          void *context)
+{
+    const struct dp_board_note *note;
+    DP_ASSERT(pthread_mutex_lock(&control->board_lock) == 0);
+    uint64_t now_ns = dp_clock_ns(&control->clock);
+    uint32_t n = dp_board_find(control->board, prefix, &note);
+    for (uint32_t i = 0; i < n; i++)
+        see(context, &note[i], now_ns > note[i].put_ns ? now_ns - note[i].put_ns : 0);
+    DP_ASSERT(pthread_mutex_unlock(&control->board_lock) == 0);
 }

@@ -4,13 +4,14 @@
  *           server, checkpoint; refuses anything else with a reason. It never touches a shard's rows, so no request to
  *           it delays a push. A server that is not the first refuses register requests, heartbeats and leases and names
  *           the first server.
- * Thread    The server's main thread calls start and stop. One thread inside owns the socket, the board, the
- *           register and the leases. */
+ * Thread    The server's main thread calls start and stop; idle_ms and each_note: any, in between. One thread
+ *           inside owns the socket, the board, the register and the leases. */
 #ifndef DP_CONTROL_CONTROL_H
 #define DP_CONTROL_CONTROL_H
 
 #include "common/net/net.h"
 #include "common/wire/reply.h"
+#include "server/control/board.h"
 
 /* The strings are borrowed until start returns. */
 struct dp_control_options {
@@ -42,5 +43,13 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
  * first one). Once, from any thread; not if the options had it. */
 void dp_control_set_generation(struct dp_control *control, uint64_t generation, uint64_t history);
 void dp_control_stop(struct dp_control **control); /* accepts NULL inside */
+
+/* How long its thread has not come round; about a second at most while it is well. */
+uint64_t dp_control_idle_ms(const struct dp_control *control);
+/* Calls `see` for each note whose name starts with the prefix, in name order, with its age. The control thread
+ * waits that long before it puts a note: `see` only copies. */
+void dp_control_each_note(struct dp_control *control, const char *prefix,
+                          void (*see)(void *context, const struct dp_board_note *note, uint64_t age_ns),
+                          void *context);
 
 #endif

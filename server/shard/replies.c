@@ -23,8 +23,11 @@ void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to
     replies->reply(replies->context, &to->peer, &message);
 }
 
-static void count_refusal(struct dp_shard_base *base, enum dp_status status)
+static void count_refusal(struct dp_shard_base *base, enum dp_status status, enum dp_wait_reason reason)
 {
+    _Atomic uint64_t *by_cause = &base->refusals[dp_refusal_cause(status, reason)];
+    atomic_store_explicit(by_cause, atomic_load_explicit(by_cause, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     if (status == DP_AGAIN || status == DP_ORDER || status == DP_SESSION || status == DP_STOPPING)
         DP_COUNT(&base->counters, requests_postponed, 1);
     else if (status == DP_TIMEOUT)
@@ -38,9 +41,9 @@ void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *
 {
     enum dp_status answered = dp_status_answered(err->status);
     DP_ASSERT(answered != DP_OK && answered != DP_BEHIND);
-    count_refusal(replies->base, answered);
     struct dp_reply reply = {
         .kind = DP_REPLY_NONE, .status = answered, .wait = dp_wait_answered(err), .sequence = to->sequence};
+    count_refusal(replies->base, answered, reply.wait.reason);
     DP_ASSERT(reply.wait.reason != DP_WAIT_NONE ||
               (answered != DP_AGAIN && answered != DP_STOPPING && answered != DP_TIMEOUT));
     if (answered == DP_TOO_OLD)

@@ -32,6 +32,7 @@ struct dp_waiting {
 
 struct dp_session {
     uint64_t id, stream, heard_ns;
+    struct dp_peer peer; /* of its last request: the connection */
     uint64_t expected; /* sequence number of the next new request */
     uint64_t done;     /* requests up to this sequence number were answered for good */
     struct dp_waiting *first, *last;

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define REQUESTS_MAX 1024u
 #define TURN_ROWS    8192u /* of reads that are done, in one turn */
@@ -378,6 +379,18 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
     dp_waiting_free(&waiting);
 }
 
+/* A connection has a routing id of its own, which the socket draws. */
+static void heard(struct dp_shard *shard, struct dp_session *session, const struct dp_peer *from,
+                  uint64_t now)
+{
+    session->heard_ns = now;
+    if (session->peer.size == from->size && memcmp(session->peer.id, from->id, from->size) == 0)
+        return;
+    if (session->peer.size > 0)
+        DP_COUNT(&shard->base.counters, reconnects, 1);
+    session->peer = *from;
+}
+
 void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct dp_message **message)
 {
     DP_COUNT(&shard->base.counters, requests_received, 1);
@@ -389,7 +402,7 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
     waiting->deadline_ns = now + (uint64_t)request->timeout_ms * 1000000u;
     struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
     if (session)
-        session->heard_ns = now;
+        heard(shard, session, from, now);
     bool sequenced = is_sequenced(waiting);
     struct dp_error err =
         waiting->broken.status != DP_OK && !sequenced ? waiting->broken : (struct dp_error){0};

@@ -21,6 +21,7 @@
 #include "common/wire/reply.h"
 #include "server/checkpoint/copier.h"
 #include "server/journal/journal.h"
+#include "server/shard/observed.h"
 #include "server/store/store.h"
 
 struct dp_shard_options {
@@ -89,5 +90,7 @@ enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err
 /* Counters, by name, as metrics have them (counters.h); any thread. Returns how many were filled, at most
  * DP_COUNTERS_MAX. */
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX]);
+/* Those, the histograms and the refusals; any thread. */
+void dp_shard_observe(const struct dp_shard *shard, struct dp_shard_observed *out);
 
 #endif

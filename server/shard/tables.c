@@ -84,11 +84,20 @@ uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter count
     return n;
 }
 
+void dp_shard_observe(const struct dp_shard *shard, struct dp_shard_observed *out)
+{
+    out->counters = dp_shard_counters(shard, out->counter);
+    out->histograms = DP_MEASURES;
+    for (uint32_t i = 0; i < DP_MEASURES; i++)
+        dp_histogram_copy(&shard->histogram[i], &out->histogram[i]);
+    for (uint32_t i = 0; i < DP_REFUSALS; i++)
+        out->refusals[i] = atomic_load_explicit(&shard->base.refusals[i], memory_order_relaxed);
+}
+
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
 {
     struct dp_table_status tables[DP_CACHED_TABLES_MAX];
     struct dp_counter counters[DP_COUNTERS_MAX];
-    DP_COUNT_SET(&shard->base.counters, rows_dirty, dp_cached_tables_dirty_rows(&shard->tables));
     for (uint32_t i = 0; i < shard->tables.count; i++)
         tables[i] = (struct dp_table_status){.spec = shard->tables.table[i]->spec,
                                              .rows = dp_cached_table_rows(shard->tables.table[i]),

@@ -160,6 +160,16 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
 
 /* ---- turns */
 
+/* Once a ms, since a shard may have many tables. */
+static void count_state(struct dp_shard *shard, uint64_t up_ms)
+{
+    struct dp_counters *c = &shard->base.counters;
+    if (up_ms == atomic_load_explicit(&c->up_ms, memory_order_relaxed))
+        return;
+    DP_COUNT_SET(c, up_ms, up_ms);
+    DP_COUNT_SET(c, rows_dirty, dp_cached_tables_dirty_rows(&shard->tables));
+}
+
 static void count_turn(struct dp_counters *c, uint64_t ns)
 {
     _Atomic uint64_t *const over[] = {&c->turns_over_1ms,   &c->turns_over_2ms,   &c->turns_over_5ms,
@@ -289,7 +299,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     check(shard);
     (void)dp_blocking_set(before);
     dp_journaling_count(&shard->journaling, shard->write_back.marked_lsn);
-    DP_COUNT_SET(&shard->base.counters, up_ms, (start - shard->opened_ns) / 1000000u);
+    count_state(shard, (start - shard->opened_ns) / 1000000u);
     count_turn(&shard->base.counters, dp_shard_now(&shard->base) - start);
     /* Where nothing can change any more from here on, the last cycle begins: the answers of just now may have been the last. */
     dp_write_back_set_quiet(&shard->write_back, dp_shard_is_quiet(shard));

@@ -268,7 +268,7 @@ def find_prefixes(tree, defined, out):
 
 
 # The vendor libraries that one room alone sees (sodium: the two that hash files and rows).
-WALLS = {"zmq": "common/net", "rocksdb/": "server/store server/store/repair", "protobuf-c/": "common/wire", "libconfig": "common/config", "mpi.h": "worker/allreduce",
+WALLS = {"zmq": "common/net", "rocksdb/": "server/store server/store/repair", "protobuf-c/": "common/wire", "libconfig": "common/config", "mpi.h": "worker/allreduce", "microhttpd": "server/metrics",
          "cuda": "worker/compute/cuda", "cublas": "worker/compute/cuda",
          "sodium": "server/inspect server/checkpoint", "zlib": "worker/read", "archive": "worker/read"}
 

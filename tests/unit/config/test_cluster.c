@@ -2,6 +2,7 @@
  * wrong in a file is refused by file, line and key. */
 #include "tests/unit/config/cluster_text.h"
 
+#include "common/config/metrics_address.h"
 #include "common/model/optimizer_kinds.h"
 
 static void least_file_has_the_defaults(void **state)
@@ -206,6 +207,43 @@ static void written_reads_back_equal(void **state)
         assert_same(c, back);
         dp_cluster_free(&c);
         dp_cluster_free(&back);
+    }
+}
+
+/* Servers on one host take the next ports, each host from the first on. */
+static void metrics_have_an_address_for_each_server(void **state)
+{
+    static const struct {
+        const char *text, *host;
+        uint16_t port[4];
+    } cases[] = {{"9600", "127.0.0.1", {9600, 9600, 9601, 9602}},
+                 {":9600", "127.0.0.1", {9600, 9600, 9601, 9602}},
+                 {"localhost:9600", "127.0.0.1", {9600, 9600, 9601, 9602}},
+                 {"0.0.0.0:65533", "0.0.0.0", {65533, 65533, 65534, 65535}},
+                 {"[::1]:9600", "::1", {9600, 9600, 9601, 9602}},
+                 {"127.0.0.1:0", "127.0.0.1", {0, 0, 0, 0}}};
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    struct dp_metrics_address at;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        (void)snprintf(
+            text, sizeof text,
+            TOP DATA
+            "metrics = \"%s\"; servers = ({ host = \"a\"; port = 1; store = \"s\"; }, { host = \"b\"; "
+            "port = 1; store = \"s\"; }, { host = \"b\"; port = 5; store = \"t\"; }, { host = \"b\"; "
+            "port = 9; store = \"u\"; });\n",
+            cases[i].text);
+        assert_int_equal(read_text(text, &c, &err), DP_OK);
+        for (uint32_t server = 0; server < 4; server++) {
+            assert_int_equal(dp_metrics_address_of(c, server, &at, &err), DP_OK);
+            assert_string_equal(at.host, cases[i].host);
+            assert_int_equal(at.port, cases[i].port[server]);
+        }
+        (void)snprintf(c->metrics, sizeof c->metrics, "65534");
+        assert_int_equal(dp_cluster_check(c, &err), DP_ARGUMENT);
+        assert_non_null(strstr(err.text, "server 3 would get 65536"));
+        dp_cluster_free(&c);
     }
 }
 
@@ -428,6 +466,7 @@ int main(void)
         cmocka_unit_test(written_reads_back_equal),
         cmocka_unit_test(categories_may_be_an_array),
         cmocka_unit_test(struct_without_an_id_gets_that_of_its_name),
+        cmocka_unit_test(metrics_have_an_address_for_each_server),
         cmocka_unit_test(paths_below_the_file_move_with_it),
         cmocka_unit_test(example_file_is_read_and_has_every_key),
         cmocka_unit_test(threads_fetch_and_push_together),
