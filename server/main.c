@@ -50,6 +50,7 @@ struct server {
     struct dp_net *net;
     int read_only, replaces, discards, existing, overwrite, exchanges; /* flags */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
+    const char *without;            /* tables that the restore leaves out; NULL: none */
     struct dp_registration *registration;
     struct dp_copier_thread *copier; /* NULL: read-only */
     atomic_uint started;             /* read by control */
@@ -88,6 +89,8 @@ static const char usage[] =
     "  --history WORD  with --restore, the same for all servers: another one for each restore, so that no "
     "worker\n"
     "                  and no store of before is taken for one of it\n"
+    "  --without TABLE[,TABLE...]  with --restore, the same for all servers and with --exchange: leave these "
+    "tables out\n"
     "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
     "exits.\n";
 
@@ -98,6 +101,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"server", required_argument, NULL, 's'},
                                    {"restore", required_argument, NULL, 'R'},
                                    {"history", required_argument, NULL, 'H'},
+                                   {"without", required_argument, NULL, 'W'},
                                    {"read-only", no_argument, &server->read_only, 1},
                                    {"replace-store", no_argument, &server->replaces, 1},
                                    {"discard", no_argument, &server->discards, 1},
@@ -118,6 +122,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
             server->restores = optarg;
         else if (c == 'H')
             server->history = optarg;
+        else if (c == 'W')
+            server->without = optarg;
         else if (c != 0)
             return dp_fail(err, DP_ARGUMENT, "flag '%s' is unknown or has no value; see --help",
                            argv[optind - 1]);
@@ -137,9 +143,10 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
         return dp_fail(
             err, DP_ARGUMENT,
             "--restore builds a store and serves nothing: of the other flags it takes only --overwrite, "
-            "--history and --exchange");
-    if ((server->overwrite || server->history || server->exchanges) && !server->restores)
-        return dp_fail(err, DP_ARGUMENT, "--overwrite, --history and --exchange go with --restore");
+            "--history, --without and --exchange");
+    if ((server->overwrite || server->history || server->without || server->exchanges) && !server->restores)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--overwrite, --history, --without and --exchange go with --restore");
     server->file = path;
     enum dp_status st = dp_cluster_read(path, &server->cluster, err);
     if (st == DP_OK)
@@ -582,7 +589,8 @@ int main(int argc, char **argv)
                                                    .server = server.number,
                                                    .overwrite = server.overwrite,
                                                    .exchanges = server.exchanges,
-                                                   .history = server.history};
+                                                   .history = server.history,
+                                                   .without = server.without};
         st = check_limits(&server, &err);
         if (st == DP_OK)
             st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);

@@ -9,6 +9,8 @@
 #include "deploy/run/run_state.h"
 
 #include "common/base/deadline.h"
+#include "server/restore/left_out.h"
+#include "worker/compute/models/model.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,12 +27,14 @@ static const struct dp_option options[] = {
     {"--overwrite", NULL, NULL,
      "replace stores that are there; without it they are refused, and those of another training are in any "
      "case"},
+    {"--without", "TABLE[,TABLE...]", NULL,
+     "leave these tables out, with their rows: so a table is removed. No table that the run's model needs"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "restore",
-    .usage = "--from DIR --cluster FILE | --dir RUN [--overwrite]",
+    .usage = "--from DIR --cluster FILE | --dir RUN [--overwrite] [--without TABLE,...]",
     .summary = "Builds the stores of a cluster from a checkpoint. The servers must be stopped. The stores of "
                "servers on this machine are "
                "built\nat once; for others it prints the commands that are to be run there. A store that was "
@@ -41,7 +45,7 @@ static const struct dp_command command = {
 };
 
 struct restore_asked {
-    const char *file;
+    const char *file, *without;
     struct dp_folder folder; /* --dir */
     bool has_folder, overwrite;
     struct dp_cluster *cluster;
@@ -51,9 +55,11 @@ struct restore_asked {
 static void show_build(const struct restore_asked *a, uint32_t server, const char *flag)
 {
     char path[DP_PATH_QUOTED], file[DP_PATH_QUOTED];
-    printf("On %s, run:\n    downpour-server --cluster %s --server %" PRIu32 " --restore %s --history %s%s\n",
+    printf("On %s, run:\n    downpour-server --cluster %s --server %" PRIu32
+           " --restore %s --history %s%s%s%s\n",
            a->cluster->server[server].host, dp_path_quote(a->file, file), server,
-           dp_path_quote(a->from.checkpoint.text, path), a->from.history, flag);
+           dp_path_quote(a->from.checkpoint.text, path), a->from.history, a->without ? " --without " : "",
+           a->without ? a->without : "", flag);
 }
 
 static void show_others(const struct restore_asked *a)
@@ -89,6 +95,7 @@ static enum dp_status restore(struct restore_asked *a, struct dp_error *err)
     const struct dp_restored_stores stores = {.file = a->file,
                                               .cluster = a->cluster,
                                               .overwrite = a->overwrite,
+                                              .without = a->without,
                                               .lock = a->has_folder ? a->folder.lock : -1,
                                               .before_exchange = a->has_folder ? reopen_run : NULL,
                                               .context = a};
@@ -100,8 +107,9 @@ static enum dp_status restore(struct restore_asked *a, struct dp_error *err)
     if (position->known)
         (void)snprintf(at, sizeof at, " (run %" PRIu32 ", epoch %" PRIu32 ", made %s)", position->run,
                        position->epoch + 1, a->from.manifest.made);
-    printf("%s checkpoint %" PRIu32 "%s: %" PRIu32 " of %" PRIu32 " servers, in %.1f s\n",
-           is_all ? "restored" : "built", a->from.number, at, done, a->cluster->server_count,
+    printf("%s checkpoint %" PRIu32 "%s%s%s: %" PRIu32 " of %" PRIu32 " servers, in %.1f s\n",
+           is_all ? "restored" : "built", a->from.number, at, a->without ? " without " : "",
+           a->without ? a->without : "", done, a->cluster->server_count,
            (double)(dp_now_ms() - began_ms) / 1000);
     if (!is_all)
         show_others(a);
@@ -148,6 +156,39 @@ static enum dp_status check_run(const struct restore_asked *a, struct dp_error *
                    a->from.number, a->folder.path, dp_path_quote(a->from.checkpoint.text, from));
 }
 
+/* A run cannot continue without a table of its model. Other programs make theirs again. */
+static enum dp_status check_table(const struct restore_asked *a, const char *name, struct dp_error *err)
+{
+    if (a->has_folder)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--without: the run in %.200s needs table '%s' for its model, %.64s. For another model, "
+            "begin another run: downpour run --dir NEW",
+            a->folder.path, name, a->cluster->model);
+    fprintf(
+        stderr,
+        "downpour: warning: table '%s' is one of the model %.64s in %s: its workers will begin it again\n",
+        name, a->cluster->model, a->file);
+    return DP_OK;
+}
+
+static enum dp_status check_needed(const struct restore_asked *a, struct dp_error *err)
+{
+    struct dp_model model = {0};
+    const struct dp_manifest_tables *tables = &a->from.manifest.tables;
+    enum dp_status st = dp_model_open(a->cluster->model, &model, err);
+    if (st != DP_OK && !a->has_folder)
+        return DP_OK; /* a name alone */
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(model.graph); p++) {
+        const char *needed = dp_graph_parameter(model.graph, p)->table.name;
+        for (size_t t = 0; st == DP_OK && t < tables->count; t++)
+            if (tables->table[t].left_out && strcmp(tables->table[t].spec.name, needed) == 0)
+                st = check_table(a, needed, err);
+    }
+    dp_model_close(&model);
+    return st;
+}
+
 /* Stores of a cluster file that lies in a checkpoint would be built in the checkpoint. */
 static enum dp_status check_place(const char *file, struct dp_error *err)
 {
@@ -177,14 +218,19 @@ static enum dp_status take_flags(const char *const *values, struct restore_asked
                        "--from DIR is required: a checkpoint, or the directory of checkpoints");
     a->overwrite = dp_options_value(&command, values, "--overwrite") != NULL;
     a->file = file;
+    a->without = dp_options_value(&command, values, "--without");
     enum dp_status st = dp_restored_find(from, &a->from, err);
+    if (st == DP_OK && a->without)
+        st = dp_restore_leave_out(&a->from.manifest, a->without, err);
     if (st == DP_OK && file)
         st = check_place(file, err);
     if (st == DP_OK && dir)
         st = open_run(dir, a, err);
     if (st == DP_OK)
         st = dp_cluster_read(a->file, &a->cluster, err);
-    return st == DP_OK ? check_run(a, err) : st;
+    if (st == DP_OK)
+        st = check_run(a, err);
+    return st == DP_OK && a->without ? check_needed(a, err) : st;
 }
 
 int dp_deploy_restore(int argc, char *const *argv)

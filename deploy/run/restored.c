@@ -163,17 +163,22 @@ static enum dp_status start_one(const struct restored_order *order, struct dp_lo
     (void)snprintf(name, sizeof name, "server %" PRIu32,
                    server); /* as in its log, which has its last words */
     (void)snprintf(log, sizeof log, "%s/log/server-%" PRIu32 ".log", order->logs, server);
-    const char *const argv[] = {program,
-                                "--cluster",
-                                order->o->file,
-                                "--server",
-                                number,
-                                "--restore",
-                                order->of->checkpoint.text,
-                                "--history",
-                                order->of->history,
-                                order->o->overwrite ? "--overwrite" : NULL,
-                                NULL};
+    const char *argv[13] = {program,
+                            "--cluster",
+                            order->o->file,
+                            "--server",
+                            number,
+                            "--restore",
+                            order->of->checkpoint.text,
+                            "--history",
+                            order->of->history};
+    size_t n = 9; /* the rest is NULL */
+    if (order->o->overwrite)
+        argv[n++] = "--overwrite";
+    if (order->o->without) {
+        argv[n++] = "--without";
+        argv[n++] = order->o->without;
+    }
     return st == DP_OK ? dp_local_start(local, DP_LOCAL_WORKER, name, argv, log, order->o->lock, err) : st;
 }
 

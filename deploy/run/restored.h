@@ -33,7 +33,9 @@ struct dp_restored_stores {
     const char *file; /* cluster file of `cluster` */
     const struct dp_cluster *cluster;
     bool overwrite;
-    int lock; /* for the processes to hold; -1: none */
+    const char
+        *without; /* tables, which the manifest leaves out, too (server/restore/left_out.h); NULL: none */
+    int lock;     /* for the processes to hold; -1: none */
     /* All stores are built, and none is replaced yet: a failure leaves it so. NULL: nothing is to be done then. */
     enum dp_status (*before_exchange)(void *context, struct dp_error *err);
     void *context;

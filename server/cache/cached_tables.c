@@ -78,7 +78,8 @@ enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struc
         return dp_fail(
             err, DP_UNSUPPORTED,
             "table '%s' would be one more than the %u that a shard can have: one table can serve many "
-            "features of one width, if a key is a hash of feature and id",
+            "features of one width, if a key is a hash of feature and id; 'downpour restore --without TABLE' "
+            "removes a table",
             spec->name, DP_CACHED_TABLES_MAX);
     struct dp_cached_table *table = calloc(1, sizeof *table);
     if (!table)

@@ -37,6 +37,7 @@ struct dp_manifest_tail {
 struct dp_manifest_table {
     struct dp_table_spec spec;
     uint64_t rows; /* DP_TABLE_ROWS_UNKNOWN: they were not counted */
+    bool left_out; /* by a restore (server/restore/left_out.h); not kept */
 };
 
 struct dp_manifest_tables {

@@ -121,7 +121,8 @@ static enum dp_status write_rows(struct importing *m, struct dp_store *store, ui
     if (!tables)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " tables", m->o->tables);
     for (uint32_t i = 0; i < m->o->tables; i++)
-        tables[i] = (struct dp_restore_table){dp_table_id(m->table[i]->spec.name), m->table[i]->spec};
+        tables[i] =
+            (struct dp_restore_table){.id = dp_table_id(m->table[i]->spec.name), .spec = m->table[i]->spec};
     const struct dp_restore_rows_options options = {
         .target = &target, .targets = 1, .table = tables, .tables = m->o->tables, .lsn_max = LSN};
     enum dp_status st = dp_restore_rows_new(&options, &rows, err);
@@ -164,7 +165,7 @@ static enum dp_status list_tables(struct importing *m, const uint64_t *counts, s
     if (!tables->table)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " tables", m->o->tables);
     for (uint32_t i = 0; i < m->o->tables; i++)
-        tables->table[i] = (struct dp_manifest_table){m->table[i]->spec, counts[i]};
+        tables->table[i] = (struct dp_manifest_table){.spec = m->table[i]->spec, .rows = counts[i]};
     tables->count = m->o->tables;
     qsort(tables->table, tables->count, sizeof *tables->table, by_name);
     return DP_OK;

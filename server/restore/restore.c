@@ -3,9 +3,11 @@
 #include "common/base/bytes.h"
 #include "common/base/log.h"
 #include "common/env/clock.h"
+#include "common/model/row.h"
 #include "server/checkpoint/checksum.h"
 #include "server/control/register_file.h"
 #include "server/control/stores.h"
+#include "server/durable/table_mark.h"
 #include "server/layout.h"
 #include "server/restore/restore_copy.h"
 #include "server/restore/restore_exchange.h"
@@ -41,11 +43,12 @@ static struct dp_layout layout_of(const struct dp_restore_options *o)
     return layout;
 }
 
-/* Else rows are written by range into stores that are clean: of another layout, and without a journal, which would have to be
- * replayed once. */
+/* Else rows are written by range into stores that are clean: of another layout; without a journal, which would
+ * have to be replayed once; or without some tables, which no record of a journal may name then. */
 static bool copies_shards(const struct restoring *r)
 {
-    return r->layout.total == r->from.manifest.shards && r->o->cluster->durability != DP_CLUSTER_NONE;
+    return r->layout.total == r->from.manifest.shards && r->o->cluster->durability != DP_CLUSTER_NONE &&
+           !r->o->without;
 }
 
 /* ---- before anything is made */
@@ -127,6 +130,14 @@ uint64_t dp_restore_history(const struct dp_manifest *manifest, const char *word
     dp_checksum_begin(&sum);
     dp_checksum_put(&sum, order, sizeof order);
     dp_checksum_put(&sum, word, strlen(word));
+    /* And of its tables: a server that has one which another lacks must not serve with that one. */
+    for (size_t i = 0; i < manifest->tables.count; i++) {
+        const struct dp_manifest_table *table = &manifest->tables.table[i];
+        if (!table->left_out)
+            continue;
+        dp_checksum_put(&sum, "", 1);
+        dp_checksum_put(&sum, table->spec.name, strlen(table->spec.name));
+    }
     dp_checksum_end(&sum, text);
     uint64_t history = number_of(text);
     return history + (history == 0); /* 0: never restored */
@@ -146,6 +157,21 @@ static bool on_one_disk(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
 }
 
+/* Of the rows' bytes, that which is not left out; 1 where rows were not counted. */
+static double kept_share(const struct dp_manifest_tables *tables)
+{
+    double all = 0, kept = 0;
+    for (size_t i = 0; i < tables->count; i++) {
+        const struct dp_manifest_table *table = &tables->table[i];
+        if (table->rows == DP_TABLE_ROWS_UNKNOWN)
+            return 1;
+        double bytes = (double)table->rows * (double)dp_row_bytes(&table->spec);
+        all += bytes;
+        kept += table->left_out ? 0 : bytes;
+    }
+    return all > 0 ? kept / all : 1;
+}
+
 /* An estimate, from above but for rows that merge badly. Checked before hours of copying. */
 static uint64_t bytes_needed(const struct restoring *r)
 {
@@ -161,6 +187,7 @@ static uint64_t bytes_needed(const struct restoring *r)
         all += rows + tail;
     }
     /* The new rows, and one old shard at a time. */
+    all = (uint64_t)((double)all * kept_share(&m->tables));
     return same ? bytes : bytes + most + all / r->layout.total * r->layout.count;
 }
 
@@ -293,7 +320,7 @@ static enum dp_status restore(struct restoring *r, struct dp_error *err)
     char shards[DP_LAYOUT_NAME_BYTES];
     enum dp_status st = check_exchange(o, err);
     if (st == DP_OK)
-        st = dp_restore_from_open(&r->from, o->checkpoint, err);
+        st = dp_restore_from_open(&r->from, o->checkpoint, o->without, err);
     if (st == DP_OK)
         st = check(r, err);
     if (st == DP_OK)
@@ -301,9 +328,9 @@ static enum dp_status restore(struct restoring *r, struct dp_error *err)
     if (st != DP_OK || o->exchanges)
         return st;
     dp_layout_name(&r->layout, shards);
-    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s", r->from.checkpoint.text,
+    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s%s%s", r->from.checkpoint.text,
            r->from.manifest.made ? r->from.manifest.made : "", r->from.manifest.shards, shards,
-           o->cluster->server[o->server].store);
+           o->cluster->server[o->server].store, o->without ? ", without " : "", o->without ? o->without : "");
     st = dp_restore_exchange_settle(o->cluster->server[o->server].store, err);
     if (st == DP_OK)
         st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);

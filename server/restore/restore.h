@@ -2,7 +2,8 @@
  *     checkpoint read and checked -> STORE.restoring: shards, register (first server), layout -> built
  *     all servers have built -> all exchange (restore_exchange.h); a cluster of one server does so at once
  * Same number of shards: each shard's files are linked or copied, and its next opening replays the tail, as after a crash.
- * Another number: the old shards are recovered here, and their rows written into new stores by range (restore_split.h).
+ * Another number, or tables that are left out: the old shards are recovered here, and their rows written into
+ * new stores by range (restore_split.h).
  * All servers of one restore get one history (server/store/store_id.h): a worker or a store of another one is refused.
  * Promise   The servers that start after the exchange have the checkpoint's rows, push ids, steps and register. Until then the old
  *           store is as it was, and the restore can be run again. The checkpoint is only read. Each server of the cluster must build.
@@ -25,11 +26,12 @@ struct dp_restore_options {
     /* A word, from which and the checkpoint the history of all servers of this restore is derived. NULL: one is drawn, which only a
      * cluster of one server allows. The generation is the checkpoint's + 1. */
     const char *history;
+    const char *without; /* TABLE[,TABLE...]: left out, with their rows (left_out.h); NULL: none */
 };
 
 enum dp_status dp_restore(const struct dp_restore_options *options, struct dp_error *err);
 
-/* The history of that word's restore of this checkpoint. */
+/* The history of that word's restore of this checkpoint, without the tables that are left out. */
 uint64_t dp_restore_history(const struct dp_manifest *manifest, const char *word);
 
 #endif

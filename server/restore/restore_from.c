@@ -2,6 +2,7 @@
 
 #include "server/checkpoint/listing.h"
 #include "server/ids/push_ids.h"
+#include "server/restore/left_out.h"
 #include "server/steps/steps_mark.h"
 
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static enum dp_status list_tables(struct dp_restore_from *from, struct dp_error 
         return dp_fail(err, DP_NOMEM, "the tables of %s", from->checkpoint.text);
     for (size_t i = 0; i < tables->count; i++)
         from->table[i] = (struct dp_restore_table){.id = dp_table_id(tables->table[i].spec.name),
-                                                   .spec = tables->table[i].spec};
+                                                   .spec = tables->table[i].spec,
+                                                   .left_out = tables->table[i].left_out};
     from->tables = (uint32_t)tables->count;
     qsort(from->table, from->tables, sizeof from->table[0], by_id);
     return DP_OK;
@@ -83,11 +85,13 @@ enum dp_status dp_restore_from_complete(struct dp_restore_from *from, struct dp_
     return list_tables(from, err);
 }
 
-enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
+enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint, const char *without,
                                     struct dp_error *err)
 {
     *from = (struct dp_restore_from){0};
     enum dp_status st = read_manifest(from, checkpoint, err);
+    if (st == DP_OK && without)
+        st = dp_restore_leave_out(&from->manifest, without, err);
     if (st == DP_OK)
         st = read_ids(from, err);
     if (st == DP_OK)

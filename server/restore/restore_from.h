@@ -20,8 +20,8 @@ struct dp_restore_from {
     uint64_t lsn_max; /* no shard of it has a greater one */
 };
 
-/* checkpoint: DIR/checkpoint-N, or DIR: its last one. */
-enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
+/* checkpoint: DIR/checkpoint-N, or DIR: its last one. without: as in restore.h. */
+enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint, const char *without,
                                     struct dp_error *err);
 /* What follows from its manifest: tables, lsn_max. */
 enum dp_status dp_restore_from_complete(struct dp_restore_from *from, struct dp_error *err);

@@ -118,6 +118,8 @@ static void put_tables(struct dp_restore_marks *marks, const struct dp_restore_f
 {
     for (uint32_t i = 0; i < from->tables; i++) {
         char bytes[DP_TABLE_MARK_BYTES];
+        if (from->table[i].left_out)
+            continue;
         const struct dp_store_mark mark =
             dp_table_mark_encode(&from->table[i].spec, dp_restore_rows_count(rows, target, i), bytes);
         dp_restore_marks_put(marks, &mark);

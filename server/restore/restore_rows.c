@@ -33,6 +33,7 @@ struct restore_filling {
 struct dp_restore_rows {
     struct dp_restore_rows_options o;
     struct dp_range from; /* of the store that is read */
+    uint32_t last;        /* table of the last row: rows of one table follow each other */
     uint64_t seen;        /* rows, of all stores */
     uint64_t said_ns;
     struct restore_filling filling[];
@@ -141,12 +142,20 @@ static enum dp_status add(const struct dp_store *store, struct restore_filling *
 
 /* ---- rows */
 
-static enum dp_status check(const struct dp_restore_rows *rows, struct dp_store_key key, const void *row,
+/* Rows come by table, ascending, from each store. o.tables: none. */
+static uint32_t table_of(struct dp_restore_rows *rows, uint32_t id)
+{
+    uint32_t at = rows->last < rows->o.tables && rows->o.table[rows->last].id <= id ? rows->last : 0;
+    while (at < rows->o.tables && rows->o.table[at].id != id)
+        at++;
+    rows->last = at;
+    return at;
+}
+
+static enum dp_status check(struct dp_restore_rows *rows, struct dp_store_key key, const void *row,
                             size_t row_bytes, uint32_t *table, struct dp_error *err)
 {
-    uint32_t at = 0;
-    while (at < rows->o.tables && rows->o.table[at].id != key.table)
-        at++;
+    uint32_t at = table_of(rows, key.table);
     *table = at;
     if (at == rows->o.tables || row_bytes != dp_row_bytes(&rows->o.table[at].spec))
         return dp_fail(err, DP_CORRUPT, "a row of %zu bytes for table %08" PRIx32 ", which %s", row_bytes,
@@ -197,7 +206,9 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     struct dp_restore_rows *rows = context;
     uint32_t table, target;
     enum dp_status st = check(rows, key, row, row_bytes, &table, err);
-    struct restore_filling *f = st == DP_OK ? filling_of(rows, key.mixed, &target) : NULL;
+    struct restore_filling *f = NULL;
+    if (st == DP_OK && !rows->o.table[table].left_out)
+        f = filling_of(rows, key.mixed, &target);
     if (!f)
         return st;
     f->count[table]++;

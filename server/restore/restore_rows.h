@@ -3,7 +3,7 @@
  * A row is copied as it is, lsn included: the new shards' journals begin after all of the old ones (restore.c).
  * Promise   These rows end it with DP_CORRUPT: a damaged row, a row of an unknown table or outside of its
  *           shard's range, a row of a push after the checkpoint. Rows of ranges that no target has are
- *           passed over.
+ *           passed over, and so are those of tables that are left out.
  * Thread    One, which waits for the stores.
  * Memory    Two portions of 4 MB for each target.
  * Failure   That of the stores. DP_FULL is one: nothing is tried again. free is allowed. */
@@ -22,6 +22,7 @@ struct dp_restore_target {
 struct dp_restore_table {
     uint32_t id;
     struct dp_table_spec spec;
+    bool left_out; /* its rows are passed over */
 };
 
 struct dp_restore_rows_options {

@@ -1,7 +1,9 @@
 /* Restores of a working cluster that cannot end well. Goal: afterwards its servers start, all with their old stores or all with the
  * restored ones; a refusal leaves the old ones, and nothing else. Method: the checkpoint of tests/data/format-1, restored over stores that
  * were restored before, onto 2 and 3 servers: (a) with one bit of each of its files flipped, the file cut to a half, and missing; (b) with a
- * full disk on one server, or a store that is a mount point; (c) not exchanged; (d) killed at drawn moments. Servers of two restores do not start together, so a mixture shows.
+ * full disk on one server, or a store that is a mount point; (c) not exchanged; (d) killed at drawn moments;
+ * (e) without tables that the journals' tails name, and built by servers that differ in that. Servers of two
+ * restores do not start together, so a mixture shows.
  * Every seventh case; with DP_LONG=1 each, and 100 kills. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
@@ -209,6 +211,66 @@ static struct dp_process *of_server(const struct cluster *c, int code, const cha
                         "--restore", c->from, "--history", "again", flag);
 }
 
+#define WITHOUT "fm.w,fm.b"
+
+static void of_server_without(const struct cluster *c, const char *server, const char *flag)
+{
+    (void)dp_place_try(c->place, 0, "downpour-server", "--cluster", c->conf, "--server", server, "--restore",
+                       c->from, "--history", "again", "--without", WITHOUT, flag);
+}
+
+static struct dp_process *restore_without(const struct cluster *c)
+{
+    return dp_place_start(c->place, "downpour", "restore", "--from", c->from, "--cluster", c->conf,
+                          "--overwrite", "--without", WITHOUT, NULL);
+}
+
+/* The digest of the rows that are left. */
+static const char *leave_out(const struct cluster *c)
+{
+    struct dp_process *command = restore_without(c);
+    dp_place_ended(command, 0);
+    dp_place_says(command, "without " WITHOUT);
+    dp_place_says(command, "table 'fm.w' is one of the model fm:3");
+    start_and_stop(c);
+    const char *left = digest(c);
+    assert_null(strstr(left, "fm.w"));
+    assert_null(strstr(left, "fm.b"));
+    const char *kept = strstr(c->digest, " fm.v ");
+    assert_non_null(kept); /* "digest NUMBER fm.v", in both */
+    const char *line = kept - strlen("digest ") - 32;
+    assert_memory_equal(left + 1, line, strcspn(line, "\n"));
+    return left;
+}
+
+static void without_a_table(void **state)
+{
+    struct cluster c = working(state, 2);
+    const char *left = leave_out(&c);
+    (void)restore(&c, 0); /* the checkpoint has all of them still */
+    expect_whole(&c);
+    /* Built, and not exchanged. */
+    of_server_without(&c, "0", "--overwrite");
+    of_server_without(&c, "1", "--overwrite");
+    start_and_stop(&c);
+    expect_nothing_left(&c);
+    expect_whole(&c);
+    /* One was built with the tables: it neither follows the first one's exchange nor serves with it. */
+    of_server_without(&c, "0", "--overwrite");
+    (void)of_server(&c, 0, "1", "--overwrite");
+    (void)of_server(&c, 2, "0", "--exchange");
+    of_server_without(&c, "0", "--exchange");
+    struct dp_process *first = dp_place_server(c.place, c.conf, 0);
+    dp_place_says(dp_place_try(c.place, 2, "downpour-server", "--cluster", c.conf, "--server", "1"),
+                  "a restore did not reach all servers");
+    /* It is built like the others, and follows. */
+    of_server_without(&c, "1", "--overwrite");
+    struct dp_process *second = dp_place_server(c.place, c.conf, 1);
+    dp_place_stops_cleanly(first);
+    dp_place_stops_cleanly(second);
+    assert_string_equal(digest(&c), left);
+}
+
 /* What was built and never exchanged is taken back when the servers start. */
 static void built_and_not_exchanged(void **state)
 {
@@ -231,19 +293,24 @@ static void built_and_not_exchanged(void **state)
 static void killed(void **state)
 {
     struct cluster c = working(state, 3);
+    const char *left = leave_out(&c);
     uint64_t random = (uint64_t)time(NULL);
     uint32_t rounds = getenv("DP_LONG") ? 100 : 4;
     print_message("seed %llu\n", (unsigned long long)random);
     for (uint32_t round = 0; round < rounds; round++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         struct timespec nap = {.tv_nsec = (long)((random >> 33) % 300) * 1000000};
-        struct dp_process *command = dp_place_start(c.place, "downpour", "restore", "--from", c.from,
-                                                    "--cluster", c.conf, "--overwrite", NULL);
+        struct dp_process *command = round % 2
+                                         ? restore_without(&c)
+                                         : dp_place_start(c.place, "downpour", "restore", "--from", c.from,
+                                                          "--cluster", c.conf, "--overwrite", NULL);
         (void)nanosleep(&nap, NULL); /* the moment is drawn: nothing is awaited */
         dp_process_signal(command, SIGKILL);
         (void)dp_process_wait(command, DP_SOON_MS);
         dp_place_drop(c.place, &command); /* with the processes that it started */
-        expect_whole(&c);
+        start_and_stop(&c);
+        const char *now = digest(&c);
+        assert_true(strcmp(now, c.digest) == 0 || strcmp(now, left) == 0);
     }
     (void)restore(&c, 0);
     expect_nothing_left(&c);
@@ -254,11 +321,9 @@ int main(void)
 {
 #define PLACE_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        PLACE_TEST(damaged),
-        PLACE_TEST(full_on_the_last),
-        PLACE_TEST(mounted_on_itself),
-        PLACE_TEST(built_and_not_exchanged),
-        PLACE_TEST(killed),
+        PLACE_TEST(damaged),           PLACE_TEST(full_on_the_last),
+        PLACE_TEST(mounted_on_itself), PLACE_TEST(built_and_not_exchanged),
+        PLACE_TEST(without_a_table),   PLACE_TEST(killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

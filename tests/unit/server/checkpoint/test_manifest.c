@@ -47,8 +47,9 @@ static void fill_shard(struct dp_manifest_shard *shard, uint32_t index, uint32_t
         dp_manifest_files_add(&shard->tail.files, "journal-0000000000000001", 65536, SUM_A, &err), DP_OK);
     shard->tables.table = calloc(2, sizeof shard->tables.table[0]);
     shard->tables.count = index == 0 ? 2 : 1; /* b: its first push came to shard 1 behind the cut */
-    shard->tables.table[0] = (struct dp_manifest_table){spec_of("a", 16), 5};
-    shard->tables.table[1] = (struct dp_manifest_table){spec_of("b", 8), DP_TABLE_ROWS_UNKNOWN};
+    shard->tables.table[0] = (struct dp_manifest_table){.spec = spec_of("a", 16), .rows = 5};
+    shard->tables.table[1] =
+        (struct dp_manifest_table){.spec = spec_of("b", 8), .rows = DP_TABLE_ROWS_UNKNOWN};
 }
 
 static const struct dp_copy_push partial[] = {{1000, 7}, {1000, UINT64_MAX}, {UINT64_MAX, 0}};

@@ -166,8 +166,19 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-bool live_push(struct live *live, const struct dp_table_spec *spec, uint64_t first, uint32_t count,
-               uint64_t number, float gradient)
+static void fill_section(struct dp_frame frames[2], const struct dp_table_spec *spec, const uint64_t *keys,
+                         uint32_t n, float gradient)
+{
+    frames[0] = dp_frame_copy(keys, n * sizeof *keys);
+    frames[1] = dp_frame_new((size_t)n * spec->dim * 4);
+    for (size_t i = 0; i < (size_t)n * spec->dim; i++) { /* others for each row */
+        float value = gradient + (float)(keys[i / spec->dim] % 97) / 97;
+        memcpy((char *)frames[1].data + i * 4, &value, 4);
+    }
+}
+
+bool live_push_tables(struct live *live, const struct dp_table_spec *const *specs, uint64_t first,
+                      uint32_t count, uint64_t number, float gradient)
 {
     uint64_t *keys = calloc(count + 1, sizeof keys[0]);
     uint32_t n = 0;
@@ -179,21 +190,23 @@ bool live_push(struct live *live, const struct dp_table_spec *spec, uint64_t fir
                                  .sequence = ++live->sequence,
                                  .stream = LIVE_STREAM,
                                  .number = number,
-                                 .rate = 1,
-                                 .sections = n > 0,
-                                 .section = {{.table = dp_table_id(spec->name), .rows = n}}};
-    struct dp_frame frames[2];
-    if (n > 0) {
-        frames[0] = dp_frame_copy(keys, n * sizeof *keys);
-        frames[1] = dp_frame_new((size_t)n * spec->dim * 4);
-        for (size_t i = 0; i < (size_t)n * spec->dim; i++) { /* others for each row */
-            float value = gradient + (float)(keys[i / spec->dim] % 97) / 97;
-            memcpy((char *)frames[1].data + i * 4, &value, 4);
-        }
+                                 .rate = 1};
+    struct dp_frame frames[2 * DP_SECTIONS_MAX];
+    for (; n > 0 && specs[request.sections]; request.sections++) {
+        const struct dp_table_spec *spec = specs[request.sections];
+        request.section[request.sections] = (struct dp_section){.table = dp_table_id(spec->name), .rows = n};
+        fill_section(&frames[(size_t)2 * request.sections], spec, keys, n, gradient);
     }
-    ask(live, &request, frames, n > 0 ? 2 : 0);
+    ask(live, &request, frames, 2 * request.sections);
     free(keys);
     return live->reply.repeated;
+}
+
+bool live_push(struct live *live, const struct dp_table_spec *spec, uint64_t first, uint32_t count,
+               uint64_t number, float gradient)
+{
+    const struct dp_table_spec *const one[] = {spec, NULL};
+    return live_push_tables(live, one, first, count, number, gradient);
 }
 
 float live_value(struct live *live, const struct dp_table_spec *spec, uint64_t key)

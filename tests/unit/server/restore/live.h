@@ -34,6 +34,9 @@ void live_table(struct live *live, const struct dp_table_spec *spec);
  * none. Returns whether it was applied before. */
 bool live_push(struct live *live, const struct dp_table_spec *spec, uint64_t first, uint32_t count,
                uint64_t number, float gradient);
+/* The same to several tables at once, up to a NULL. */
+bool live_push_tables(struct live *live, const struct dp_table_spec *const *specs, uint64_t first,
+                      uint32_t count, uint64_t number, float gradient);
 /* The first weight of a key that is of this shard. */
 float live_value(struct live *live, const struct dp_table_spec *spec, uint64_t key);
 

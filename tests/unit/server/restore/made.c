@@ -235,7 +235,7 @@ static void make_shard(const struct made *made, const char *checkpoint, uint32_t
         size_t at = out->tables.count++; /* ascending by name */
         for (; at > 0 && strcmp(out->tables.table[at - 1].spec.name, view.table[i].spec.name) > 0; at--)
             out->tables.table[at] = out->tables.table[at - 1];
-        out->tables.table[at] = (struct dp_manifest_table){view.table[i].spec, UINT64_MAX};
+        out->tables.table[at] = (struct dp_manifest_table){.spec = view.table[i].spec, .rows = UINT64_MAX};
     }
     pool_files(made, link, out->store, &out->files);
     now.rows_lsn = view.rows_lsn;

@@ -22,10 +22,13 @@ struct world {
     struct made made;
     char checkpoint[512];
     const char *history;       /* that is given */
+    const char *without;       /* likewise; world_cluster clears it */
     struct dp_cluster cluster; /* as what it was restored last */
     struct dp_cluster_server server[4];
     char digest[DP_DIGEST_TEXT]; /* of the rows at the checkpoint */
-    uint64_t rows;               /* of the last digest */
+    uint64_t rows;               /* of the last digest, as are: */
+    size_t tables;
+    char items[DP_DIGEST_TEXT]; /* of the table "items" alone, which is the first by name */
 };
 
 struct dp_table_spec world_table(const char *name, uint32_t dim, enum dp_optimizer_kind kind);

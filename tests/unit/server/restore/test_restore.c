@@ -6,6 +6,7 @@
 #include "common/model/row.h"
 #include "server/control/register_file.h"
 #include "server/layout.h"
+#include "server/restore/restore_exchange.h"
 #include "server/restore/restore_place.h"
 #include "server/store/rocks_store.h"
 #include "server/store/store_view.h"
@@ -268,6 +269,125 @@ static void the_history_is_one_for_all_servers(void **state)
     assert_true(id_of(world, 0).history != 0 && id_of(world, 0).history != before);
 }
 
+/* ---- tables that are left out */
+
+/* The tail of each shard has a push to both tables. */
+static void a_table_is_left_out(void **state)
+{
+    struct world *world = *state;
+    char items[DP_DIGEST_TEXT], digest[DP_DIGEST_TEXT];
+    struct dp_error err = {0};
+    memcpy(items, world->items, sizeof items);
+    static const uint32_t as[][4] = {{2, 0}, {1, 1, 0}, {1, 2, 0}, {1, 0}};
+    for (size_t i = 0; i < sizeof as / sizeof as[0]; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "out%zu", i);
+        world_cluster(world, name, as[i]);
+        for (uint32_t s = 0; s < world->cluster.server_count; s++) {
+            world->without = "weights,weights";
+            if (world_restore_one(world, s, false, &err) != DP_OK)
+                fail_msg("%s", err.text);
+        }
+        world_exchange(world);
+        world_digest(world, digest);
+        assert_int_equal(world->tables, 1);
+        assert_string_equal(world->items, items);
+        uint32_t shards = dp_cluster_shards(&world->cluster);
+        for (uint32_t s = 0; s < shards; s++) {
+            struct live *live = world_live(world, s);
+            const struct dp_table_spec *const both[] = {&world->sgd, &world->adam, NULL};
+            assert_true(live_push(live, &world->adam, 0, WORLD_KEYS, WORLD_PUSHES - 1, 1)); /* known */
+            assert_true(live_push(live, &world->adam, 0, WORLD_KEYS, WORLD_ELSEWHERE, 1));
+            live_table(live, &world->sgd); /* made again: it has no row of before */
+            for (uint64_t key = 0; key < WORLD_KEYS; key++)
+                if (dp_range_has(live->range, dp_mix(key)))
+                    assert_true(live_value(live, &world->sgd, key) == 0);
+            assert_false(live_push_tables(live, both, 0, WORLD_KEYS, WORLD_PUSHES, 1));
+            live_close(&live, LIVE_KILLED);
+            live = world_live(world, s);
+            for (uint64_t key = 0; key < WORLD_KEYS; key++)
+                if (dp_range_has(live->range, dp_mix(key)))
+                    assert_in_range((int)(-1000 * live_value(live, &world->sgd, key)), 1000, 2000);
+            live_close(&live, LIVE_CLEAN);
+        }
+    }
+    world_restore(world, "again", WORLD_AS(2)); /* the checkpoint has it still */
+    world_expect_restored(world);
+    expect_push_counts(world, 3, WORLD_PUSHES);
+}
+
+static void all_tables_are_left_out(void **state)
+{
+    struct world *world = *state;
+    char digest[DP_DIGEST_TEXT];
+    struct dp_error err = {0};
+    world_cluster(world, "empty", WORLD_AS(2));
+    world->without = "weights,items";
+    assert_int_equal(world_restore_one(world, 0, false, &err), DP_OK);
+    world_digest(world, digest);
+    assert_int_equal(world->tables, 0);
+    struct live *live = world_live(world, 0);
+    live_table(live, &world->sgd);
+    assert_true(live_push(live, &world->sgd, 3, 1, WORLD_PUSHES - 1, 1));
+    assert_false(live_push(live, &world->sgd, 3, 1, WORLD_PUSHES, 1));
+    live_close(&live, LIVE_CLEAN);
+}
+
+/* One server has a table that another lacks: they are of two histories, and are not exchanged together. */
+static void servers_that_differ_are_of_two_histories(void **state)
+{
+    struct world *world = *state;
+    struct dp_error err = {0};
+    static const char *const lists[] = {NULL, "items", "weights", "items,weights", "weights,items,weights"};
+    uint64_t history[5];
+    world_cluster(world, "differ", WORLD_AS(1, 1));
+    for (size_t i = 0; i < 5; i++) {
+        char building[700];
+        world->without = lists[i];
+        (void)snprintf(building, sizeof building, "%.600s.restoring", world->server[1].store);
+        assert_int_equal(world_restore_one(world, 1, true, &err), DP_OK);
+        history[i] = dp_restore_place_history(building);
+        for (size_t k = 0; k < i; k++)
+            assert_true((history[i] == history[k]) == (i == 4 && k == 3));
+    }
+    world->without = "items";
+    assert_int_equal(world_restore_one(world, 0, true, &err), DP_OK);
+    const char *const store[] = {world->server[0].store, world->server[1].store};
+    assert_int_equal(dp_restore_exchange_all(store, 2, history[1], &err), DP_NOT_FOUND);
+    assert_int_equal(access(store[0], F_OK), -1);
+    const struct dp_restore_options exchange = {.checkpoint = world->checkpoint,
+                                                .cluster = &world->cluster,
+                                                .exchanges = true,
+                                                .history = world->history,
+                                                .without = "weights"};
+    assert_int_equal(dp_restore(&exchange, &err), DP_NOT_FOUND); /* not what server 0 built */
+    assert_int_equal(world_restore_one(world, 1, true, &err), DP_OK);
+    world_exchange(world);
+    assert_true(dp_restore_place_history(store[1]) == history[1]);
+}
+
+static void a_table_that_the_checkpoint_lacks_is_refused(void **state)
+{
+    struct world *world = *state;
+    static const char *const lists[] = {
+        "item",
+        "weights,item",
+        "",
+        "items,",
+        ",items",
+        "items,,weights",
+        "items,weights,this-name-is-longer-than-any-table-can-have-in-a-shard"};
+    world_cluster(world, "lacks", WORLD_AS(2));
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        struct dp_error err = {0};
+        world->without = lists[i];
+        assert_int_equal(world_restore_one(world, 0, false, &err), DP_ARGUMENT);
+        assert_non_null(strstr(err.text, "items, weights"));
+        assert_true(!!strstr(err.text, "did you mean 'items'?") == (i < 2));
+        assert_int_equal(access(world->server[0].store, F_OK), -1);
+    }
+}
+
 /* ---- what is there */
 
 static void expect_refused(struct world *world, bool overwrite, enum dp_status why, const char *text)
@@ -333,6 +453,10 @@ int main(void)
         RESTORE_TEST(a_table_that_a_link_lacks),
         RESTORE_TEST(the_stores_are_others),
         RESTORE_TEST(the_history_is_one_for_all_servers),
+        RESTORE_TEST(a_table_is_left_out),
+        RESTORE_TEST(all_tables_are_left_out),
+        RESTORE_TEST(servers_that_differ_are_of_two_histories),
+        RESTORE_TEST(a_table_that_the_checkpoint_lacks_is_refused),
         RESTORE_TEST(a_directory_that_is_none_is_refused),
         RESTORE_TEST(another_number_than_its_own_is_refused),
     };
