@@ -101,6 +101,7 @@ enum dp_status dp_call_keep(struct dp_call *call, uint32_t server, const struct 
     /* The heap parts are the call's now: the caller, which clears the reply, must not have them too. */
     reply->report = (struct dp_status_report){0};
     reply->note = NULL;
+    reply->age_ms = NULL;
     return DP_OK;
 }
 

@@ -16,8 +16,10 @@ struct dp_client_session {
     uint32_t generation_from;     /* by this shard, first; shards: by control */
     uint64_t stream;              /* 0: shard 0 has not given it yet */
     uint64_t stream_above;        /* what a shard refuses as too old: another is wanted, above it */
-    bool stream_used;  /* shards know it: what they say at a greeting of others means nothing for it */
-    uint64_t too_old;  /* of the last answer TOO_OLD: streams up to this one are */
+    bool stream_used; /* shards know it: what they say at a greeting of others means nothing for it */
+    uint64_t too_old; /* of the last answer TOO_OLD: streams up to this one are */
+    /* The first server's clock, as it greeted; when that was (monotonic), and how long it took. 0: unknown */
+    uint64_t clock_ms, clock_ns, clock_took_ns;
     uint32_t last_run; /* the greatest run that a shard knows members of, as it greeted; 0: none */
     uint64_t last_request;
     uint64_t random; /* of jitter; not 0 */

@@ -264,6 +264,7 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     bool wants = link->server == 0 && dp_client_session_lacks_stream(session);
     if (link->hello_id == 0 || link->hello_sequence != oldest_sequence(link) || link->hello_wants != wants) {
         link->hello_id = dp_client_session_next_id(session);
+        link->hello_since_ns = now_ns;
         link->hello_sequence = oldest_sequence(link);
         link->hello_wants = wants;
     }

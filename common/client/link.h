@@ -37,10 +37,10 @@ struct dp_link {
     uint64_t next_sequence;
     uint64_t largest; /* bytes: at least those of each shard request that is under way, in order */
 
-    uint64_t hello_id, hello_sequence; /* of the greeting now under way */
-    bool hello_wants;                  /* a stream */
-    bool hello_asks;                   /* for the generation */
-    uint64_t hello_due_ns;
+    uint64_t hello_id, hello_sequence;     /* of the greeting now under way */
+    bool hello_wants;                      /* a stream */
+    bool hello_asks;                       /* for the generation */
+    uint64_t hello_due_ns, hello_since_ns; /* since: sent first */
     uint64_t boot;
     uint64_t store; /* id of the shard's store; 0: not known */
 

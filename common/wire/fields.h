@@ -22,6 +22,6 @@
 #define DP_WIRE_PUSHED(X)   X(staleness) X(repeated) X(dropped) X(gap) X(rows) X(changed_rows) X(rate)
 #define DP_WIRE_REGISTER(X) X(version) X(register_id) X(won) X(whole)
 #define DP_WIRE_WELCOME(X)                                                                                   \
-    X(first) X(last) X(boot) X(stream) X(window) X(too_old) X(register_id) X(store) X(run)
+    X(first) X(last) X(boot) X(stream) X(window) X(too_old) X(register_id) X(store) X(run) X(clock_ms)
 
 #endif

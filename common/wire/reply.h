@@ -73,6 +73,7 @@ struct dp_reply {
     uint64_t gap;                /* pushed: steps ahead of the slowest member */
     uint64_t rows, changed_rows; /* pushed: of its rows, those changed since the pull; 0, 0: not measured */
     float rate;                  /* pushed: at which it was applied; 0: it was not, or not yet */
+    uint64_t clock_ms;           /* welcome of shard 0: since 1970, by its clock; 0: not given */
     uint32_t run;                /* welcome of a shard: of the members that it knows; 0: none */
     uint64_t version;            /* register: 0: never set; view: the number the shard acts on */
     bool begun;                  /* view: of a member that returns (downpour.proto) */
@@ -86,6 +87,7 @@ struct dp_reply {
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */
+    uint64_t *age_ms;                   /* [notes], heap, since each came to the server; NULL: not given */
 };
 
 enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply *out, struct dp_error *err);

@@ -17,8 +17,10 @@ void dp_reply_clear(struct dp_reply *reply)
     free(reply->report.counter);
     free(reply->report.histogram);
     free(reply->note);
+    free(reply->age_ms);
     reply->report = (struct dp_status_report){0};
     reply->note = NULL;
+    reply->age_ms = NULL;
     reply->notes = 0;
 }
 
@@ -97,6 +99,11 @@ static enum dp_status take_notes(const Downpour__Notes *wire, struct dp_reply *o
     out->note = calloc(wire->n_names + 1, sizeof out->note[0]);
     if (!out->note)
         return dp_fail(err, DP_NOMEM, "out of memory for %zu notes", wire->n_names);
+    if (wire->n_ages_ms > 0 && wire->n_ages_ms != wire->n_names)
+        return dp_fail(err, DP_INVALID, "notes: %zu ages of %zu notes", wire->n_ages_ms, wire->n_names);
+    out->age_ms = wire->n_ages_ms > 0 ? calloc(wire->n_ages_ms, sizeof *out->age_ms) : NULL;
+    if (out->age_ms)
+        memcpy(out->age_ms, wire->ages_ms, wire->n_ages_ms * sizeof *out->age_ms);
     out->notes = (uint32_t)wire->n_names;
     for (size_t i = 0; i < wire->n_names; i++) {
         enum dp_status st =

@@ -91,6 +91,8 @@ static void put_notes(const struct dp_reply *reply, struct reply_parts *parts)
         parts->lists->names[i] = reply->note[i];
     to->names = parts->lists->names;
     to->n_names = reply->notes;
+    to->ages_ms = reply->age_ms;
+    to->n_ages_ms = reply->age_ms ? reply->notes : 0;
 }
 
 static void put_view(const struct dp_reply *reply, struct reply_parts *parts)

@@ -74,6 +74,7 @@ static void take_notes(struct dp_queries *asks, const struct dp_message *message
             return;
         memcpy(note->text, message->frame[n + 1].data, note->bytes);
         note->text[note->bytes] = '\0';
+        note->age_ms = reply->age_ms ? reply->age_ms[n] : 0;
         (void)snprintf(note->name, sizeof note->name, "%s", reply->note[n]);
         asks->notes++;
     }

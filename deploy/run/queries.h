@@ -28,6 +28,7 @@ struct dp_queries_note {
     char name[DP_NOTE_NAME_MAX + 1];
     char *text;
     size_t bytes;
+    uint64_t age_ms; /* since the first server received it */
 };
 
 struct dp_queries {

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define INDENT   8 /* behind a server's number */
 #define SILENT_S 10.0
@@ -78,14 +77,13 @@ static void gather_server(const struct dp_cluster *cluster, const struct dp_quer
 }
 
 /* One that works puts a note twice a second, but for one that reads its data. */
-static double silence_of(const json_t *note, const char *state)
+static double silence_of(uint64_t age_ms, const char *state)
 {
     static const char *const quiet[] = {"reading", "done", "failed", "stopped"};
-    const json_t *at = json_object_get(note, "at");
-    bool works = json_is_number(at) && state;
+    bool works = state != NULL;
     for (size_t i = 0; works && i < sizeof quiet / sizeof quiet[0]; i++)
         works = strcmp(state, quiet[i]) != 0;
-    double s = works ? (double)time(NULL) - json_number_value(at) : 0;
+    double s = works ? (double)age_ms / 1e3 : 0;
     return s > SILENT_S ? s : 0;
 }
 
@@ -105,7 +103,7 @@ static bool gather_worker(const struct dp_queries_note *note, struct dp_status_w
         .dropped = dp_json_get_u64(root, "dropped"),
         .loss = dp_json_get_real(root, "loss"),
         .staleness = dp_json_get_real(root, "staleness_mean"),
-        .silent_s = silence_of(root, state)};
+        .silent_s = silence_of(note->age_ms, state)};
     (void)snprintf(w->name, sizeof w->name, "%.31s", slash ? slash + 1 : note->name);
     w->name[strcspn(w->name, ".")] = '\0'; /* it ends the number */
     (void)snprintf(w->state, sizeof w->state, "%.23s", state ? state : "");
@@ -245,7 +243,7 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
             trains ? short_number(w->examples_per_s, 1000, "", rate) : "-",
             short_number(w->staleness, 1000, "", stale), loss);
     if (silent)
-        fprintf(to, "%*slast heard %.0f s ago, by its clock: %s\n", INDENT, "", w->silent_s,
+        fprintf(to, "%*slast heard %.0f s ago: %s\n", INDENT, "", w->silent_s,
                 w->awaited[0] ? "waiting" : w->state);
     else if (w->awaited[0])
         print_why(w->awaited, (size_t)fprintf(to, "%*s", INDENT, ""), to);

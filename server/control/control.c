@@ -119,21 +119,28 @@ static enum dp_status get_notes(struct dp_control *control, const struct dp_peer
                             "peers have not read too many earlier replies");
     struct dp_frame frames[DP_NOTES_MAX];
     char(*names)[DP_NOTE_NAME_MAX + 1] = calloc(n + 1, sizeof *names);
-    if (!names)
+    uint64_t *ages = calloc(n + 1, sizeof *ages), now_ns = dp_clock_ns(&control->clock);
+    if (!names || !ages) {
+        free(names);
+        free(ages);
         return dp_fail(err, DP_NOMEM, "no memory for the names of %" PRIu32 " notes", n);
+    }
     for (uint32_t i = 0; i < n; i++) {
         (void)snprintf(names[i], sizeof names[i], "%s", note[i].name);
+        ages[i] = (now_ns - note[i].put_ns) / MS_NS;
         frames[i] = dp_frame_copy(note[i].bytes, note[i].size);
         if (!frames[i].data) {
             while (i > 0)
                 dp_frame_release(&frames[--i]);
             free(names);
+            free(ages);
             return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " notes", n);
         }
     }
-    struct dp_reply reply = {.kind = DP_REPLY_NOTES, .notes = n, .note = names};
+    struct dp_reply reply = {.kind = DP_REPLY_NOTES, .notes = n, .note = names, .age_ms = ages};
     answer(control, to, request, &reply, frames, n);
     free(names);
+    free(ages);
     return DP_OK;
 }
 

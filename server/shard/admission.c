@@ -19,10 +19,14 @@
 #define SLACK_S DP_RUN_SLACK_S
 #define SOON_S  DP_RUN_SOON_S
 
+uint64_t dp_admission_clock_ms(const struct dp_admission *a)
+{
+    return a->wall->now_ns ? dp_clock_ns(a->wall) / UINT64_C(1000000) : 0;
+}
+
 static uint64_t wall_s(const struct dp_admission *a)
 {
-    const struct dp_clock *wall = a->wall;
-    return wall->now_ns ? dp_clock_ns(wall) / UINT64_C(1000000000) : 0;
+    return dp_admission_clock_ms(a) / 1000;
 }
 
 /* The greatest client stream that can have been given out by then. */

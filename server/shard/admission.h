@@ -28,6 +28,8 @@ enum dp_status dp_admission_check(const struct dp_admission *admission, uint64_t
 /* Fails with DP_TOO_OLD; the answer's field says from where on streams are taken. */
 enum dp_status dp_admission_too_old(const struct dp_admission *admission, uint64_t stream,
                                     struct dp_error *err);
+/* Since 1970, by this server's clock; 0: it has none. */
+uint64_t dp_admission_clock_ms(const struct dp_admission *admission);
 /* Whether a client gets a stream above `floor`, which it says that a shard refuses. DP_AGAIN: soon. DP_INVALID: none refuses
  * that. */
 enum dp_status dp_admission_check_above(const struct dp_admission *admission, uint64_t floor,

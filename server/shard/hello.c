@@ -69,7 +69,9 @@ static void welcome(struct dp_shard *shard, const struct dp_waiting *hello)
                              .stream = request->want_stream ? session->stream : 0,
                              .too_old = dp_push_ids_too_old(shard->ids, 1),
                              .run = shard->steps.view.run,
-                             .window = DP_SESSION_WINDOW};
+                             .window = DP_SESSION_WINDOW,
+                             .clock_ms =
+                                 shard->base.range.first == 0 ? dp_admission_clock_ms(&shard->admission) : 0};
     struct dp_asker to = dp_asker_of(hello);
     dp_replies_send(&shard->replies, &to, &reply, NULL, 0);
 }

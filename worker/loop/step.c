@@ -474,7 +474,6 @@ static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
 
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
 {
-    const struct dp_clock wall = dp_clock_wall(); /* to compare with other machines */
     struct dp_epoch_stats *stats = &loop->stats->epoch[epoch];
     loop->begun_ns = dp_clock_ns(&loop->job->clock);
     loop->watch = dp_step_timer_start(&loop->job->clock, &loop->stats->times);
@@ -482,8 +481,8 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     loop->examples = loop->passed = 0; /* drops those of a push that was never made */
     loop->loss_sum = 0;
     loop->seconds_before = stats->seconds;
-    stats->begun =
-        (double)dp_clock_ns(&wall) / 1e9 - stats->seconds; /* as if the epoch had run without interruption */
+    /* To compare with other machines; as if the epoch had run without interruption. */
+    stats->begun = dp_client_clock(loop->job->client) - stats->seconds;
     dp_progress_epoch(loop->progress, epoch + 1, stats->loss_sum, stats->examples);
     enum dp_status st = loop->leases  ? train_leased(loop, err)
                         : loop->flies ? train_flying(loop, err)

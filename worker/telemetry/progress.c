@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define EVERY_NS      UINT64_C(500000000)
 #define AFTER_FAIL_NS UINT64_C(10000000000)
@@ -23,23 +22,16 @@ void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t
                                      .reported_ns = dp_clock_ns(&job->clock)};
 }
 
-static double unix_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 char *dp_progress_text(const struct dp_progress *progress, double seconds)
 {
-    json_t *root = json_pack(
-        "{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I,s:I,s:f}", "state", progress->state, "first_epoch",
-        (json_int_t)progress->job->cluster->training.first_epoch, "epoch", (json_int_t)progress->epoch,
-        "epochs", (json_int_t)progress->epochs, "examples", (json_int_t)progress->examples, "examples_total",
-        (json_int_t)progress->examples_total, "examples_per_s",
-        seconds > 0 ? (double)progress->fresh / seconds : 0.0, "staleness_mean", progress->staleness_mean,
-        "dropped", (json_int_t)progress->dropped, "beat", (json_int_t)progress->beat, "process",
-        (json_int_t)progress->job->process, "at", unix_seconds());
+    json_t *root =
+        json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I,s:I}", "state", progress->state, "first_epoch",
+                  (json_int_t)progress->job->cluster->training.first_epoch, "epoch",
+                  (json_int_t)progress->epoch, "epochs", (json_int_t)progress->epochs, "examples",
+                  (json_int_t)progress->examples, "examples_total", (json_int_t)progress->examples_total,
+                  "examples_per_s", seconds > 0 ? (double)progress->fresh / seconds : 0.0, "staleness_mean",
+                  progress->staleness_mean, "dropped", (json_int_t)progress->dropped, "beat",
+                  (json_int_t)progress->beat, "process", (json_int_t)progress->job->process);
     /* JSON has no number for a value that is not finite: the key is left out. */
     json_t *loss =
         progress->loss_examples ? json_real(progress->loss_sum / (double)progress->loss_examples) : NULL;

@@ -1,13 +1,13 @@
 /* Progress: a worker's progress, put as the note run/<run>/progress/<worker>. on the first server at most
  * twice a second:
  *     {"state":"training","first_epoch":0,"epoch":2,"epochs":10,"examples":..,"examples_total":..,"loss":..,
- *      "loss_examples":..,"examples_per_s":..,"staleness_mean":..,"dropped":..,"beat":17,"process":..,"at":..}
+ *      "loss_examples":..,"examples_per_s":..,"staleness_mean":..,"dropped":..,"beat":17,"process":..}
  * epoch and epochs count those of this run, first_epoch those of earlier runs on the same store. examples
  * are this worker's, dropped those of them that no server used (sync:B). loss is the mean over loss_examples
  * of the epoch so far, as the report has it at the end. diverged: the epoch, counted as `epoch`, in which
  * the worker ended since a loss, gradient or output was not finite; else left out. awaited: the worker or
  * server that it waits for, in words, once that takes 2 s; else left out.
- * at: when, in seconds since 1970, by this machine's clock. The rate is the mean since the previous note.
+ * The rate is the mean since the previous note. How old a note is, the first server says.
  * `beat` counts the notes, so a waiting worker sees that this one is alive. `process` differs from that of
  * every earlier process of the worker.
  * Promise   A failed note never stops the training: it is logged, and the next one is tried later.

@@ -44,8 +44,7 @@ struct dp_report {
 
 /* Of all workers (report_sums.c): */
 double dp_report_train_loss(const struct dp_report *report, uint32_t epoch); /* NaN: no examples */
-/* Wall-clock time in which at least one worker trained the epoch. Where clocks of machines differ, it is
- * still at least the slowest worker's time, and at most the sum of all. */
+/* Wall-clock time in which at least one worker trained the epoch, by the first server's clock. */
 enum dp_status dp_report_seconds(const struct dp_report *report, uint32_t epoch, double *out,
                                  struct dp_error *err);
 /* Of an ended epoch. Examples that were applied; with leased work those of the training set. */
@@ -56,8 +55,7 @@ uint64_t dp_report_done_twice(const struct dp_report *report, uint32_t epoch);
 uint64_t dp_report_applied(const struct dp_report *report);
 /* Speed of the whole training: the examples whose pushes were new, over the wall-clock time in which at least
  * one worker was training; evaluation and waiting count while another worker trains. So the figure is right
- * for workers that start one after another, too. The clocks of several machines must agree to well under the
- * length of the training. */
+ * for workers that start one after another, too. */
 struct dp_speed {
     uint64_t examples;
     double seconds, examples_per_s; /* NaN: nothing was trained */

@@ -11,7 +11,7 @@
 struct dp_epoch_stats {
     double loss_sum; /* over examples, of the loss before the step */
     uint64_t examples;
-    double begun;   /* seconds since 1970, by this machine's clock */
+    double begun;   /* seconds since 1970, by the first server's clock */
     double seconds; /* training, without evaluation */
 };
 
