@@ -101,26 +101,46 @@ static float rate_of(const struct dp_loop *loop, uint64_t step, uint64_t number)
     return dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + rated);
 }
 
+/* What helps where gradients are stale, or may be; "" where a step has one state of the weights. */
+static void explain_staleness(const struct dp_loop *loop, char *text, size_t size)
+{
+    const struct dp_cluster_training *t = loop->training;
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(t);
+    double stale = dp_staleness_mean(&loop->stats->staleness);
+    text[0] = '\0';
+    if (t->workers == 1 || dp_cluster_rule_by_step(rule))
+        return;
+    if (stale > DP_ADVICE_STALE)
+        (void)snprintf(
+            text, size,
+            "; a likely cause is asynchrony: weights had changed by %.1f pushes between a pull and "
+            "its push: %s--consistency %ssync",
+            stale, t->rate_by_staleness ? "" : "--rate-by-staleness, ",
+            dp_cluster_rule_waits(rule) ? "" : "ssp:1 or ");
+    else
+        (void)snprintf(text, size,
+                       "; if one worker does not diverge, stale gradients are the cause: --consistency sync, "
+                       "or --rate-by-staleness");
+}
+
 /* Adds the place and a remedy to the error of a step. */
 static enum dp_status explain(const struct dp_loop *loop, uint64_t number, enum dp_status st,
                               struct dp_error *err)
 {
     const struct dp_cluster_training *t = loop->training;
     bool begins = loop->epoch == 0 && t->first_epoch > 0;
+    char stale[200];
     if (st != DP_NOT_FINITE)
         return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop), number);
-    return dp_wrap(
-        err, st,
-        "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-        " (try a lower --rate than %g%s%s%s%s)",
-        dp_loop_shown_epoch(loop), number, t->rate, t->warmup_steps ? "" : ", --rate warmup=N", loop->scale,
-        t->workers > 1 && !dp_cluster_rule_by_step(dp_cluster_rule_of(t))
-            ? "; if one worker does not diverge, stale gradients are the cause: --consistency sync, or "
-              "--rate-by-staleness"
-            : "",
-        begins ? "; if that does not help, the weights that it continued from are the cause: --fresh "
-                 "starts with new ones"
-               : "");
+    explain_staleness(loop, stale, sizeof stale);
+    return dp_wrap(err, st,
+                   "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
+                   " (try a lower --rate than %g%s%s%s%s)",
+                   dp_loop_shown_epoch(loop), number, t->rate, t->warmup_steps ? "" : ", --rate warmup=N",
+                   loop->scale, stale,
+                   begins ? "; if that does not help, the weights that it continued from are the cause: "
+                            "--fresh starts with new ones"
+                          : "");
 }
 
 /* The round at the end of the epoch in which this worker has no minibatch; of an exchange all such rounds. */

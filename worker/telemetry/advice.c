@@ -18,7 +18,6 @@
 #define FEW_PUSHES     100u /* in the whole training */
 #define RISEN_FAR      1.1
 #define FEW_EPOCHS     3u  /* too few to show a trend of the loss */
-#define STALE          1.0 /* one worker that pulls ahead has as much of its own */
 #define RISEN_WIDE     3.0 /* more than a small loss wavers */
 
 static double staleness_of(const struct dp_report *report)
@@ -31,7 +30,7 @@ static double staleness_of(const struct dp_report *report)
 
 static bool is_stale(const struct dp_report *report)
 {
-    return report->cluster->training.workers > 1 && staleness_of(report) > STALE;
+    return report->cluster->training.workers > 1 && staleness_of(report) > DP_ADVICE_STALE;
 }
 
 /* The training loss falls in each epoch after this one. */

@@ -19,6 +19,9 @@
 #define DP_ADVICE_MAX   4
 #define DP_ADVICE_BYTES 400
 
+/* Staleness above this may make a training unstable; a worker that pulls ahead has as much of its own. */
+#define DP_ADVICE_STALE 1.0
+
 /* A remedy for a loss that is not finite or far too high, for errors and advice: a flag that brings the
  * numbers
  * of this format (dp_dataset_format; or NULL) to like size, ", numbers of like size (--standardize yes)". "":

@@ -60,6 +60,10 @@ for workers in 1 4; do
     [ -e "$dir/scores" ] && fail "scores that are no numbers were written"
 done
 
+# --- where staleness was measured, it is named as a cause; the workers of ssp begin together
+expect 2 "a likely cause is asynchrony" "${train[@]}" --dir "$dir/stale" --workers 4 --consistency ssp:2 --rate 0.01 --epochs 3
+said "changed by [0-9.]+ pushes between a pull and its push: --rate-by-staleness, --consistency sync\):"
+
 # --- a tenth of a rate out of all proportion would diverge, too
 advised=$("${train[@]}" --dir "$dir/far" --rate 1e5 --epochs 1 2>&1 | grep -o -e "--fresh --rate [0-9.e+]*")
 [ "$advised" = "--fresh --rate 0.1" ] || fail "advised: $advised"
