@@ -105,6 +105,8 @@ struct growing {
         char what[44];
         uint64_t names, found;
     } kind; /* of the last name; those of a kind come together */
+    char fresh
+        [DP_UNDERSTOOD_WIDTH]; /* "words 1 of 2, ...": how many names of which kinds were in no earlier file */
 };
 
 static enum dp_status two_names(const struct growing *g, const char *was, const struct dp_vocab_name *now,
@@ -151,11 +153,35 @@ static void kind_of(const struct growing *g, const struct dp_vocab_name *name, c
     dp_text_clean(out);
 }
 
+static void count_fresh(struct growing *g)
+{
+    const struct name_kind *k = &g->kind;
+    size_t len = strlen(g->fresh);
+    if (!g->earlier || k->found == k->names)
+        return;
+    if (len + sizeof k->what + 48 < sizeof g->fresh)
+        (void)snprintf(g->fresh + len, sizeof g->fresh - len, "%s%s %" PRIu64 " of %" PRIu64, len ? ", " : "",
+                       k->what, k->names - k->found, k->names);
+    else if (len + 6 < sizeof g->fresh && g->fresh[len - 1] != '.')
+        memcpy(g->fresh + len, ", ...", 6);
+}
+
+static void tell_fresh(const struct growing *g)
+{
+    struct dp_understood *notes = g->source->notes;
+    if (!g->fresh[0] || !notes || notes->lines == DP_UNDERSTOOD_LINES)
+        return;
+    char *line = notes->line[notes->lines++];
+    (void)snprintf(line, sizeof notes->line[0], "new: %s", g->fresh);
+    dp_log(DP_LOG_INFO, "%s", line);
+}
+
 /* A file of another thing has columns of these names, too. */
 static void end_kind(struct growing *g)
 {
     const struct name_kind *k = &g->kind;
     struct dp_understood *notes = g->source->notes;
+    count_fresh(g);
     if (!g->earlier || k->names < 2 || k->found > 0 || !notes || notes->notes == DP_UNDERSTOOD_NOTES)
         return;
     char *note = notes->note[notes->notes++];
@@ -220,6 +246,8 @@ enum dp_status dp_run_files_put_names(const void *of, const char *path, struct d
         end_kind(&g);
     if (st == DP_OK)
         st = dp_vocab_commit(&g.writer, g.limit.cut, err);
+    if (st == DP_OK)
+        tell_fresh(&g);
     dp_vocab_drop(&g.writer);
     dp_vocab_close(&g.earlier);
     if (st == DP_OK && g.limit.cut)

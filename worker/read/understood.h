@@ -5,13 +5,14 @@
  *     ignored: title; id: key
  *     label: late (yes 22%)
  *     weight: w (0.1 to 12); class weights: no 0.6, yes 3.1
+ *     new: values of 'carrier' 2 of 9, ...      (of a further file, by worker/history/run_files.h)
  * Promise   Lines are at most DP_UNDERSTOOD_WIDTH characters; longer lists are cut, and say how many there
  *           are. Texts are UTF-8 without control characters.
  * Thread    Any. */
 #ifndef DP_READ_UNDERSTOOD_H
 #define DP_READ_UNDERSTOOD_H
 
-#define DP_UNDERSTOOD_LINES 9   /* with lists, ignored columns, weights, and what a further file lacks */
+#define DP_UNDERSTOOD_LINES 10  /* with lists, ignored columns, weights, what a further file lacks, and its new names */
 #define DP_UNDERSTOOD_WIDTH 200 /* bytes */
 #define DP_UNDERSTOOD_NOTES 8
 

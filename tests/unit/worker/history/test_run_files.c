@@ -138,10 +138,16 @@ static void names_of_earlier_data_stay(void **state)
     ino_t first = put_names(3, "b a d c");
     assert_true(put_names(3, "b a d c") == first);
     write_data("e a\n");
+    notes.lines = 0;
     (void)put_names(4, "b a d c e");
     assert_int_equal(notes.notes, 0);
+    assert_int_equal(notes.lines, 1);
+    assert_string_equal(notes.line[0], "new: words 1 of 2");
+    write_data("a b\n");
+    (void)put_names(5, "b a d c e");
+    assert_int_equal(notes.lines, 1); /* none is new */
     write_data("g h\n"); /* all new, as in a file of another thing */
-    (void)put_names(5, "b a d c e g h");
+    (void)put_names(6, "b a d c e g h");
     assert_int_equal(notes.notes, 1);
     assert_non_null(strstr(notes.note[0], "none of the 2 words was in an earlier file"));
     assert_int_equal(unlink(was), 0);
