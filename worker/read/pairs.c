@@ -202,14 +202,21 @@ static enum dp_status take_id(struct dp_pairs *p, int side, struct dp_cell f, ui
 
 /* ---- the header */
 
-/* The message when the first line is not a pair: the file may be of another kind. */
-static enum dp_status explain_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
+/* The message when the first line is not a pair: the file may be of another kind, or lack columns. */
+static enum dp_status explain_shape(const struct pairs_reader *r, enum dp_status st, struct dp_error *err)
 {
     const struct dp_error cause = err ? *err : (struct dp_error){0};
+    const struct dp_schema *like = r->options->like;
+    char columns[200] = "";
+    if (like && !r->pairs->columns.header)
+        dp_pairs_columns_text(like, columns, sizeof columns);
+    if (columns[0])
+        return dp_fail(err, st, "%s: a file without a header has its columns where the training file has: %s",
+                       cause.text, columns);
     return dp_fail(
         err, st,
         "%s%s: pairs are lines 'user item' or 'user,item', with or without a rating and a time after them",
-        cause.text, p->columns.header ? " (the line before was taken for a header)" : "");
+        cause.text, r->pairs->columns.header ? " (the line before was taken for a header)" : "");
 }
 
 /* Finds out which column is what, and whether the line is a header. */
@@ -355,7 +362,7 @@ static enum dp_status add_names(struct pairs_reader *r, const char *at, const ch
         return st;
     st = read_fields(p, &pair, &whole, &named, err);
     if (st != DP_OK)
-        return p->count == 0 ? explain_shape(p, st, err) : st;
+        return p->count == 0 ? explain_shape(r, st, err) : st;
     if (p->first_line && (whole || (p->first_texts & columns_of(p, true)))) {
         st = drop_header(r, err);
         return st == DP_OK ? add_pair(r, at, end, line, err) : st;

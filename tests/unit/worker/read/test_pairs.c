@@ -223,6 +223,9 @@ static void other_files_have_the_training_columns(void **state)
         expect_columns(&options, others[i], pairs, NULL);
     options.roles[DP_PAIRS_USERS] = "1", options.roles[DP_PAIRS_ITEMS] = "2"; /* other than in training */
     expect_columns(&options, "u1,i1,good\nu2,i2,bad\n", pairs, NULL);
+    options.roles[DP_PAIRS_USERS] = options.roles[DP_PAIRS_ITEMS] = "";
+    formats_refused(options, "i1,u1\n", 1, DP_DATA,
+                    "where the training file has: user: 'y' (column 3), item: 'x' (column 1); 1 other");
 }
 
 /* Ratings that differ, and are no times, are reported with their range. */
