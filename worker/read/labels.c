@@ -126,23 +126,33 @@ static struct dp_cell canonical(enum dp_labels kind, struct dp_cell cell)
     return pair ? dp_cell_of(pair[which]) : cell;
 }
 
-static int compare(struct dp_cell cell, const char *text)
+struct sought {
+    enum dp_labels kind;
+    struct dp_cell cell; /* canonical */
+};
+
+/* By canonical texts, so that 'No' is class 0 next to 'yes'. */
+static int compare(const struct sought *sought, const char *text)
 {
-    size_t len = (size_t)(cell.end - cell.at), other = strlen(text), both = len < other ? len : other;
-    int order = both ? memcmp(cell.at, text, both) : 0;
+    const struct dp_cell cell = sought->cell, with = canonical(sought->kind, dp_cell_of(text));
+    size_t len = (size_t)(cell.end - cell.at), other = (size_t)(with.end - with.at),
+           both = len < other ? len : other;
+    int order = both ? memcmp(cell.at, with.at, both) : 0;
     return order ? order : (len > other) - (len < other);
 }
 
-static bool is_below(const void *at, const void *cell)
+static bool is_below(const void *at, const void *sought)
 {
-    return compare(*(const struct dp_cell *)cell, *(char *const *)at) > 0;
+    return compare(sought, *(char *const *)at) > 0;
 }
 
 /* Finds the place of the text, or the place where it belongs. */
-static uint32_t place_of(char *const *text, uint32_t count, struct dp_cell cell, bool *there)
+static uint32_t place_of(char *const *text, uint32_t count, enum dp_labels kind, struct dp_cell cell,
+                         bool *there)
 {
-    uint32_t place = (uint32_t)dp_lower_bound(text, count, sizeof *text, &cell, is_below);
-    *there = place < count && compare(cell, text[place]) == 0;
+    const struct sought sought = {kind, canonical(kind, cell)};
+    uint32_t place = (uint32_t)dp_lower_bound(text, count, sizeof *text, &sought, is_below);
+    *there = place < count && compare(&sought, text[place]) == 0;
     return place;
 }
 
@@ -192,13 +202,12 @@ enum dp_status dp_label_see(struct dp_label_texts *texts, enum dp_labels kind, s
 {
     bool there;
     char before[LIST_BYTES] = "";
-    const struct dp_cell same = canonical(kind, cell);
-    uint32_t place = place_of(texts->text, texts->count, same, &there);
+    uint32_t place = place_of(texts->text, texts->count, kind, cell, &there);
     if (there)
         return DP_OK;
     max = max < TEXTS_MAX ? max : TEXTS_MAX;
     if (texts->count < max)
-        return add(texts, same, line, place, err);
+        return add(texts, cell, line, place, err);
     list(texts->text, texts->line, texts->count, before);
     return dp_fail(err, DP_DATA, "label '%s' is one more than the %" PRIu32 " %s, after %s%s",
                    dp_cell_show(cell).text, max,
@@ -228,7 +237,7 @@ enum dp_status dp_label_find(const struct dp_schema *schema, enum dp_labels kind
 {
     bool there;
     char known[LIST_BYTES] = "";
-    uint32_t place = place_of(schema->class_text, schema->classes, canonical(kind, cell), &there);
+    uint32_t place = place_of(schema->class_text, schema->classes, kind, cell, &there);
     *out = (float)place;
     if (there)
         return DP_OK;

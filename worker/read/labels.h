@@ -25,7 +25,8 @@ enum dp_status dp_label_settle(const struct dp_label_rule *rule, float *labels, 
                                uint32_t *base, struct dp_error *err);
 
 /* Texts of labels, each once, in ascending order of their bytes, class 0 first; of two the second is the
- * positive one. yes and no, true and false, t and f, y and n are case-insensitive, and kept in lower case. */
+ * positive one. yes and no, true and false, t and f, y and n are case-insensitive, and ordered
+ * in lower case. A text is kept as the file first writes it. */
 struct dp_label_texts {
     char **text;    /* [count] */
     uint64_t *line; /* [count], where each was first */

@@ -56,12 +56,12 @@ static void two_texts(void **state)
 {
     meaning(DP_LABELS_BINARY, 0, "y,a\n>50K,1\n<=50K,2\n>50K,3\n", "101",
             "'<=50K' is 0, '>50K' is 1 (positive)", "a,y\n3,\">50K\"\n", "1");
-    meaning(DP_LABELS_BINARY, 0, "y,a\nYES,1\n no ,2\nYes,3\n", "101", "'no' is 0, 'yes' is 1 (positive)",
+    meaning(DP_LABELS_BINARY, 0, "y,a\nYES,1\n no ,2\nYes,3\n", "101", "'no' is 0, 'YES' is 1 (positive)",
             "y,a\nNo,1\nyes,2\n", "01");
-    meaning(DP_LABELS_BINARY, 0, "y,a\nTrue,1\nFalse,2\n", "10", "'false' is 0, 'true' is 1 (positive)",
+    meaning(DP_LABELS_BINARY, 0, "y,a\nTrue,1\nFalse,2\n", "10", "'False' is 0, 'True' is 1 (positive)",
             "y,a\ntrue,1\n", "1");
     meaning(DP_LABELS_BINARY, 0, "y,a\nt,1\nf,2\n", "10", "'f' is 0, 't' is 1 (positive)", "y,a\nF,1\n", "0");
-    meaning(DP_LABELS_BINARY, 0, "y,a\nn,1\nY,2\n", "01", "'n' is 0, 'y' is 1 (positive)", "y,a\ny,1\n", "1");
+    meaning(DP_LABELS_BINARY, 0, "y,a\nn,1\nY,2\n", "01", "'n' is 0, 'Y' is 1 (positive)", "y,a\ny,1\n", "1");
     meaning(DP_LABELS_BINARY, 0, "y,a\n1,1\nx,2\n", "01", "'1' is 0, 'x' is 1 (positive)", "y,a\nx,1\n", "1");
     /* Numbers are numbers, however they are written. */
     meaning(DP_LABELS_BINARY, 0, "y,a\n1,1\n1.0,2\n0,3\n0.0,3\n1e0,4\n", "11001", "", "y,a\n1.00,1\n", "1");
