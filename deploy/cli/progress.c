@@ -82,6 +82,13 @@ const char *dp_cli_number(double value, char *out, size_t size)
     return out;
 }
 
+int dp_cli_digits(double value, int most)
+{
+    for (double v = fabs(value); v >= 100 && most > 0; v /= 10)
+        most--;
+    return most;
+}
+
 double dp_cli_pace_left(struct dp_cli_pace *pace, uint64_t examples, uint64_t total, uint64_t now_ms)
 {
     bool begins = pace->since_ms == 0 || examples < pace->since; /* a worker that comes back counts anew */

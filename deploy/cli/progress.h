@@ -78,5 +78,7 @@ struct dp_cli_progress dp_cli_progress_watch(struct dp_client *client, uint32_t 
                                              struct dp_cli_line *line);
 /* 81234567 as "81,234,567". out: 32 bytes at least. */
 const char *dp_cli_number(double value, char *out, size_t size);
+/* Digits after the point of a metric: at most `most`, fewer for 100 or more, none for ten million. */
+int dp_cli_digits(double value, int most);
 
 #endif

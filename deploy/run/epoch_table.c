@@ -2,12 +2,10 @@
 
 #include "deploy/cli/progress.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH     11  /* behind a space; of a longer name its length */
-#define FIXED_MAX 1e5 /* with five digits behind the point a larger one would be wider */
+#define WIDTH 11 /* behind a space; of a longer name its length */
 
 /* In this order, where an epoch has them. */
 static const struct epoch_column {
@@ -102,6 +100,21 @@ void dp_epoch_table_head(const struct dp_epoch_table *table)
     fputc('\n', table->file);
 }
 
+/* A value of another size than the column's first: one that is too wide as a power of 10, a far smaller one
+ * with its own digits. */
+static void put_metric(struct dp_epoch_table *table, size_t c, double value)
+{
+    char text[400]; /* of any double */
+    int own = dp_cli_digits(value, columns[c].digits), *digits = &table->digits[c];
+    if (*digits == 0)
+        *digits = own + 1;
+    (void)snprintf(text, sizeof text, "%.*f", own > *digits + 2 ? own : *digits - 1, value);
+    if (strlen(text) <= WIDTH)
+        fprintf(table->file, " %*s", width_of(table, c), text);
+    else
+        fprintf(table->file, " %*.5g", width_of(table, c), value);
+}
+
 void dp_epoch_table_add(struct dp_epoch_table *table, const json_t *epoch)
 {
     char number[32];
@@ -118,10 +131,8 @@ void dp_epoch_table_add(struct dp_epoch_table *table, const json_t *epoch)
         else if (columns[c].digits < 0)
             fprintf(table->file, " %*s", width_of(table, c),
                     dp_cli_number(json_number_value(value), number, sizeof number));
-        else if (fabs(json_number_value(value)) >= FIXED_MAX)
-            fprintf(table->file, " %*.5g", width_of(table, c), json_number_value(value));
         else
-            fprintf(table->file, " %*.*f", width_of(table, c), columns[c].digits, json_number_value(value));
+            put_metric(table, c, json_number_value(value));
     }
     fputc('\n', table->file);
 }

@@ -1,7 +1,7 @@
 /* Epoch table: epochs of a report, a line each, under a header that names its columns.
  *     {.file} -> add, add, ...
  * A metric that no epoch has had so far has no column. When it first appears, the header is printed again.
- * With a validation set the test set has no columns.
+ * With a validation set the test set has no columns. A column has the digits that suit its first value.
  * Memory    Epochs are lent for the call. */
 #ifndef DP_RUN_EPOCH_TABLE_H
 #define DP_RUN_EPOCH_TABLE_H
@@ -17,6 +17,7 @@ struct dp_epoch_table {
     FILE *file;
     uint32_t columns; /* bits: those seen; 0: there was no epoch yet */
     char name[DP_EPOCH_COLUMNS_MAX][24];
+    int digits[DP_EPOCH_COLUMNS_MAX]; /* after the point, plus 1; 0: the column had no value yet */
 };
 
 /* Takes in the columns that an epoch needs, without a line; false: none is new. Then the header. */

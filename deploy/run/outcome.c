@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FIXED_MAX 1e5 /* as in the table */
+#define FIXED_MAX 1e11 /* as in the table */
 
 static void print_of_all(const json_t *all, const char *heading, FILE *file)
 {
@@ -41,8 +41,9 @@ static void print_metrics(const json_t *of, const char *heading, FILE *file)
         if (!json_is_number(value))
             continue;
         double number = json_number_value(value);
-        fprintf(file, fabs(number) < FIXED_MAX ? "%s%s %.*f" : "%s%s %.*g", first ? heading : ", ",
-                metrics[i].name, metrics[i].digits, number);
+        bool fixed = fabs(number) < FIXED_MAX;
+        fprintf(file, fixed ? "%s%s %.*f" : "%s%s %.*g", first ? heading : ", ", metrics[i].name,
+                fixed ? dp_cli_digits(number, metrics[i].digits) : metrics[i].digits, number);
         first = false;
     }
     if (!first)

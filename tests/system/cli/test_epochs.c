@@ -103,9 +103,9 @@ static void columns_never_touch(void **state)
                                 "\"validation\": {\"loss\": 2.5e30, \"rmse\": 99999.123456, \"all_items\": "
                                 "{\"recall@1000\": 0.5, \"ndcg@1000\": 0.25}}}";
     static const char *const words[] = {
-        "epoch",   "train loss",   "v. loss",    "v. RMSE",         "v. recall@1000", "v. ndcg@1000",
-        "seconds", "examples/s\n", "1",          "-99999.12346",    "2.5e+30",        "99999.12346",
-        "0.5000",  "0.2500",       "1.2346e+05", "12,345,678,901\n"};
+        "epoch",   "train loss",   "v. loss", "v. RMSE",         "v. recall@1000", "v. ndcg@1000",
+        "seconds", "examples/s\n", "1",       "-99999.12",       "2.5e+30",        "99999.12",
+        "0.5000",  "0.2500",       "123456",  "12,345,678,901\n"};
     char *text = NULL, *at;
     size_t size = 0;
     struct dp_epoch_table table = {.file = open_memstream(&text, &size)};
@@ -122,6 +122,27 @@ static void columns_never_touch(void **state)
         at += strlen(words[i]);
     }
     json_decref(root);
+    free(text);
+}
+
+/* Planted: digits by each value alone. */
+static void a_column_has_one_format(void **state)
+{
+    static const double rmse[] = {140120.5, 4101.234567, 400.5, 0.25, 1e12};
+    static const char *const shown[] = {" 140120.5\n", " 4101.2\n", " 400.5\n", " 0.25000\n", " 1e+12\n"};
+    char *text = NULL, *at;
+    size_t size = 0;
+    struct dp_epoch_table table = {.file = open_memstream(&text, &size)};
+    for (size_t i = 0; i < sizeof rmse / sizeof rmse[0]; i++) {
+        json_t *epoch = json_pack("{s:i, s:{s:f}}", "epoch", (int)i + 1, "test", "rmse", rmse[i]);
+        dp_epoch_table_add(&table, epoch);
+        json_decref(epoch);
+    }
+    assert_int_equal(fclose(table.file), 0);
+    at = text;
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
+        if (!(at = strstr(at, shown[i])))
+            fail_msg("no '%s' in: %s", shown[i], text);
     free(text);
 }
 
@@ -354,6 +375,7 @@ static void the_time_left_is_not_guessed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(columns_never_touch),
+                                       cmocka_unit_test(a_column_has_one_format),
                                        cmocka_unit_test(each_epoch_has_one_line),
                                        cmocka_unit_test(a_checkpoints_epochs_are_not_shown_again),
                                        cmocka_unit_test(notes_are_shown_once),
