@@ -82,6 +82,7 @@ struct dp_model_kind {
                                struct dp_model_full *out, struct dp_error *err);
     /* For dp_model. Rows of users, items and categories fit noise when they are trained on too often. */
     uint32_t steps_wanted, epochs_min;
+    bool decays; /* with two classes at most: columns of several classes were not fitted too closely */
 };
 
 extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, dp_model_mf, dp_model_neumf,

@@ -128,7 +128,8 @@ const struct dp_model_kind dp_model_wide_deep = {
     declare,
     complete,
     800,
-    2};
+    2,
+    true};
 
 const struct dp_model_kind dp_model_deepfm = {
     "deepfm",
@@ -141,4 +142,5 @@ const struct dp_model_kind dp_model_deepfm = {
     declare,
     complete,
     800,
-    2};
+    2,
+    true};

@@ -140,4 +140,5 @@ const struct dp_model_kind dp_model_dlrm = {
     declare,
     complete,
     800,
-    2};
+    2,
+    true};

@@ -40,4 +40,5 @@ const struct dp_model_kind dp_model_fm = {
     declare,
     NULL,
     2500,
-    3};
+    3,
+    true};

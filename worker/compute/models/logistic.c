@@ -21,4 +21,4 @@ const struct dp_model_kind dp_model_logistic = {
     NULL,       "features (libsvm), clicks and CSV of any columns; labels 0 and 1",
     {{0}},      declare,
     NULL,       10000,
-    3};
+    3,          true};

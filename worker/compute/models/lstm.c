@@ -98,4 +98,5 @@ const struct dp_model_kind dp_model_lstm = {
     declare,
     NULL,
     5000,
-    3};
+    3,
+    false};

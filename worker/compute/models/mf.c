@@ -82,4 +82,5 @@ const struct dp_model_kind dp_model_mf = {
     declare,
     NULL,
     12000,
-    10};
+    10,
+    false};

@@ -140,4 +140,5 @@ const struct dp_model_kind dp_model_mlp = {
     declare,
     complete,
     5000,
-    5};
+    5,
+    true};

@@ -110,9 +110,7 @@ enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_e
         out->batch_max = out->batch_max ? out->batch_max : DP_MODEL_BATCH_MAX;
         out->examples_max = out->examples_max ? out->examples_max : DP_MODEL_EXAMPLES_MAX;
         out->rate = out->rate > 0 ? out->rate : DP_MODEL_RATE;
-        /* Several classes of columns alone were not fitted too closely: there it only took steps away. */
-        out->decays = out->form == DP_FORM_SPARSE || out->form == DP_FORM_FIELDS ||
-                      out->form == DP_FORM_TABLES || (out->form == DP_FORM_DENSE && out->classes <= 2);
+        out->decays = known->decays && out->classes <= 2;
     }
     if (st != DP_OK) {
         dp_model_close(out);

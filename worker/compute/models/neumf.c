@@ -47,4 +47,5 @@ const struct dp_model_kind dp_model_neumf = {
     declare,
     NULL,
     5000,
-    10};
+    10,
+    false};

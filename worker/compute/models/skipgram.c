@@ -36,4 +36,5 @@ const struct dp_model_kind dp_model_skipgram = {
     declare,
     NULL,
     1000,
-    5};
+    5,
+    false};
