@@ -144,18 +144,21 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A new run without a rate of its own gets the model's. A rate that a flag gives, and FTRL, take no decay over
- * from an earlier run. */
+/* A new run without a rate of its own gets the model's, and the default decay. A rate that a flag gives takes no
+ * default decay over from an earlier run, and FTRL no decay at all. */
 static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;
     bool rate = dp_run_plan_flag(plan, "--rate"), decay = dp_run_plan_flag(plan, "--rate decay");
     bool ftrl = dp_run_plan_flag(plan, "--optimizer") && t->optimizer.kind == DP_OPT_FTRL;
+    bool by_default = model->decays && plan->rate_before == model->rate && t->decay == DP_DECAY_LINEAR &&
+                      (t->rate_end == 0 || dp_run_plan_flag(plan, "--rate end"));
     if (plan->begins && !rate) {
         t->rate = model->rate;
         if (model->decays && !ftrl && !decay)
             t->decay = DP_DECAY_LINEAR;
-    } else if (!plan->resumes && !dp_run_plan_flag(plan, "--cluster") && (rate || ftrl) && !decay) {
+    } else if (!plan->resumes && !dp_run_plan_flag(plan, "--cluster") && ((rate && by_default) || ftrl) &&
+               !decay) {
         t->decay = DP_DECAY_NONE;
         t->rate_end = dp_run_plan_flag(plan, "--rate end") ? t->rate_end : 0;
     }
@@ -350,6 +353,7 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
     enum dp_status st = check_ways(plan, err);
     if (st == DP_OK)
         st = begin(plan, err);
+    plan->rate_before = st == DP_OK ? plan->cluster->training.rate : 0;
     if (st == DP_OK)
         st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
     if (st == DP_OK && plan->begins)

@@ -30,6 +30,7 @@ struct dp_run_plan {
     bool continues;             /* on an earlier run's store */
     bool resumes;               /* it is the earlier run */
     bool begins;                /* its settings are flags and defaults alone */
+    double rate_before;         /* without its flags */
     struct dp_restored from;    /* --from: what its stores are restored of; else {0} */
     bool replaces;              /* that, after a store of it was lost: some of it is trained again */
 };

@@ -66,7 +66,7 @@ holds "$dir/own" "r['settings']['rate'] == 0.001 and r['settings']['decay'] == '
 flights "$dir/ftrl" logistic --epochs 1 --optimizer ftrl
 holds "$dir/ftrl" "r['settings']['decay'] == 'none'"
 expect 2 "weights of ftrl are a function of the rate" "$downpour" run --dir "$dir/ftrl" --continue --rate decay=linear
-# The default's decay is no part of a rate, or of an optimizer, that a later command gives.
+# A later command's rate, or optimizer, does not take the default's decay over, but one that was given.
 again() { # DECAY FLAGS...
     expect 0 "Report:" "$downpour" run --dir "$dir/odds" --epochs 1 "${@:2}"
     holds "$dir/odds" "r['settings']['decay'] == '$1'"
@@ -75,6 +75,6 @@ flights "$dir/odds" logistic --epochs 1 --fresh
 again linear --continue
 again none --continue --rate 0.05
 again linear --fresh --rate decay=linear
-again none --fresh --rate 0.05
-again linear --fresh --rate decay=linear
+again linear --continue --rate 0.04
+again linear --fresh --rate 0.05
 again none --fresh --optimizer ftrl
