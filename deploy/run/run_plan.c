@@ -625,6 +625,23 @@ static void settle_mixed(struct dp_run_plan *plan)
     plan->state.mixed = plan->replaces && begun > before ? begun : before;
 }
 
+/* The epochs of a trial are those of the run that it is a trial of. */
+static enum dp_status settle_trial(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_folder there = {.lock = -1};
+    if (strcmp(plan->earlier->model, plan->cluster->model) != 0)
+        return dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", plan->trial_of,
+                       plan->earlier->model, plan->cluster->model);
+    enum dp_status st = dp_folder_open_to_read(plan->trial_of, &there, err);
+    if (st == DP_OK) {
+        const struct dp_run_state state = dp_run_state_read(&there, plan->earlier->training.run);
+        plan->cluster->training.earlier_examples =
+            dp_second_examples(plan->earlier, &state, plan->cluster, &plan->state);
+    }
+    dp_folder_close(&there);
+    return st;
+}
+
 /* What is there already stays until this run has trained, is trained on, or refuses it. */
 static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *err)
 {
@@ -636,9 +653,8 @@ static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *
                                      .replaces = gives_up_stores(plan)};
     if (dp_run_plan_flag(plan, "--from"))
         return dp_run_from_settle(plan, err);
-    if (plan->trial_of && strcmp(plan->earlier->model, plan->cluster->model) != 0)
-        return dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", plan->trial_of,
-                       plan->earlier->model, plan->cluster->model);
+    if (plan->trial_of)
+        return settle_trial(plan, err);
     if (dp_run_plan_flag(plan, "--discard") && (!plan->resumes || dp_run_plan_flag(plan, "--replace-store")))
         return dp_fail(err, DP_ARGUMENT, "--discard goes with --resume, and without --replace-store");
     if (plan->resumes)

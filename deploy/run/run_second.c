@@ -223,6 +223,15 @@ static void warn_of_held_out(const struct dp_second *second, const struct dp_clu
     }
 }
 
+uint64_t dp_second_examples(const struct dp_cluster *earlier, const struct dp_run_state *was,
+                            const struct dp_cluster *cluster, const struct dp_run_state *now)
+{
+    const struct dp_cluster_training *t = &earlier->training;
+    uint64_t last =
+        same_rows(earlier, was, cluster, now) ? 0 : dp_run_report_read(t->report, t->run).examples;
+    return t->earlier_examples + last;
+}
+
 enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
                               struct dp_cluster *cluster, struct dp_error *err)
 {
@@ -246,10 +255,7 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     cluster->id = earlier->id;
     cluster->training.run = run > second->number ? run : second->number;
     cluster->training.first_epoch = earlier->training.first_epoch + epochs;
-    cluster->training.earlier_examples = earlier->training.earlier_examples;
-    if (!same_rows(earlier, &state, cluster, second->now))
-        cluster->training.earlier_examples +=
-            dp_run_report_read(earlier->training.report, earlier->training.run).examples;
+    cluster->training.earlier_examples = dp_second_examples(earlier, &state, cluster, second->now);
     warn_of_held_out(second, earlier, cluster);
     return DP_OK;
 }

@@ -26,6 +26,9 @@ struct dp_second {
 /* Makes `cluster` the next run on the store that lies there: its name, id, number, and how many epochs were trained before. */
 enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
                               struct dp_cluster *cluster, struct dp_error *err);
+/* The examples of all files before this run's: its earlier_examples. was: the state of the earlier run. */
+uint64_t dp_second_examples(const struct dp_cluster *earlier, const struct dp_run_state *was,
+                            const struct dp_cluster *cluster, const struct dp_run_state *now);
 /* The run there can be finished; *cluster: its own. */
 enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_cluster **cluster,
                                    struct dp_error *err);

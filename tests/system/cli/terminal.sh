@@ -114,6 +114,10 @@ expect 0 "60 examples to train on" "$downpour" run --dir "$dir/D" --continue --t
     --missing-columns empty --new-columns ignore
 said_text "numbers: a"
 said_text "taken as empty, as the file has no such column: 'b'"
+# Its epochs are those of the run that it is a trial of.
+expect 0 "" "$downpour" run --dir "$dir/E" --model deepfm:2-2 --train "$dir/day1.csv" --label late --batch 1
+sed 's/^0,/1,/' "$dir/day1.csv" >"$dir/day3.csv"
+expect 0 "Epochs:    7 (chosen by size)" "$downpour" run --dir "$dir/E" --continue --train "$dir/day3.csv" --dry-run
 expect 2 "has the model 'logistic', not 'fm:4'" "$downpour" run --dir "$dir/D" --continue --model fm:4 --dry-run
 expect 2 "'downpour status' shows how far it is" "$downpour" run --dir "$dir/D" --resume --dry-run
 (cd "$dir" && find D -type f -exec cksum {} + | sort) | cmp - "$dir/before" || fail "a dry run changed the directory"
