@@ -10,6 +10,8 @@ enum dp_identity dp_identity_judge(const struct dp_identity_case *it)
     if (found->register_id != 0 && found->register_id != it->stores->register_id)
         return DP_IDENTITY_REGISTER_OTHER;
     /* A store that was registered once is unknown only to an older copy of the register; one that never was ended before it could be. */
+    if (id == 0 && it->is_new && it->is_restored)
+        return DP_IDENTITY_LOST;
     if (id == 0)
         return found->before != 0 ? DP_IDENTITY_REGISTER_OLDER : DP_IDENTITY_JOINS;
     if (it->is_new)
@@ -42,6 +44,13 @@ enum dp_status dp_identity_refuse(const struct dp_identity_case *it, enum dp_ide
     const char *loss = dp_identity_loss(verdict);
     switch (verdict) {
     case DP_IDENTITY_LOST:
+        if (known == 0)
+            return dp_fail(
+                err, DP_GENERATION,
+                "shard %" PRIu32 ": there is no store in %.200s, and the cluster was restored from a "
+                "checkpoint: the restore did not reach this server. Restore it like the others, with "
+                "the same checkpoint, --history and --without; " OR_REPLACE "start this shard empty: %s",
+                it->shard, directory, loss);
         return dp_fail(err, DP_GENERATION,
                        "shard %" PRIu32 ": there is no store in %.200s, and the cluster has one for it "
                        "(%08" PRIx32

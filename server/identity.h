@@ -6,7 +6,8 @@
  *           model missing.
  * Promise   A store is recognised if its id is the register's, and the last registered opening is its last
  *           one or the one before. Once a store was opened, an older copy of it is refused. If the register
- *           has no store for a shard, the shard's store joins.
+ *           has no store for a shard, the shard's store joins; a new, empty one does only if the cluster was never
+ *           restored: a restore builds the stores of all servers.
  * Thread    Any. Memory: the caller's. */
 #ifndef DP_SERVER_IDENTITY_H
 #define DP_SERVER_IDENTITY_H
@@ -17,7 +18,7 @@
 enum dp_identity {
     DP_IDENTITY_KNOWN,
     DP_IDENTITY_JOINS,          /* the register has none for this shard */
-    DP_IDENTITY_LOST,           /* it has one, and here is none */
+    DP_IDENTITY_LOST,           /* it has one, or a restore built one, and here is none */
     DP_IDENTITY_OTHER,          /* it has another one */
     DP_IDENTITY_OLDER,          /* another copy of it was opened since; or the register is an older copy */
     DP_IDENTITY_REGISTER_OLDER, /* the register is an older copy: this store was registered there, and is not */
@@ -26,7 +27,8 @@ enum dp_identity {
 
 struct dp_identity_case {
     struct dp_store_id found;
-    bool is_new; /* there is no store */
+    bool is_new;      /* there is no store */
+    bool is_restored; /* the first server's store is a restored one */
     uint32_t shard;
     const struct dp_stores *stores;
 };

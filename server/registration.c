@@ -293,6 +293,7 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
     if (st != DP_OK)
         return st;
     struct dp_identity_case it = case_of(place, found, is_new);
+    it.is_restored = put->history != 0;
     enum dp_identity verdict = judge(place, &it);
     bool unregistered = is_new || found->opening != place->stores->shard[place->shard].opening;
     if (unregistered && !o->read_only && !dp_identity_is_refused(verdict)) {

@@ -135,6 +135,22 @@ static void each_case(void **state)
     free(stores);
 }
 
+/* A server that the restore did not reach has no store, or an earlier one. It must not begin empty. */
+static void a_restored_cluster(void **state)
+{
+    struct dp_stores *stores = calloc(1, sizeof *stores);
+    struct dp_error err = {0};
+    assert_non_null(stores);
+    *stores = (struct dp_stores){.register_id = REGISTER, .shards = SHARDS};
+    struct dp_identity_case it = {.is_new = true, .is_restored = true, .shard = SHARD, .stores = stores};
+    assert_int_equal(dp_identity_judge(&it), DP_IDENTITY_LOST);
+    assert_int_equal(dp_identity_refuse(&it, DP_IDENTITY_LOST, "/stores/shard-0001", &err), DP_GENERATION);
+    assert_non_null(strstr(err.text, "the restore did not reach this server"));
+    it.is_new = false;
+    assert_int_equal(dp_identity_judge(&it), DP_IDENTITY_JOINS);
+    free(stores);
+}
+
 /* ---- lives of a store: openings that end anywhere, and copies of any moment */
 
 enum { COPIES = 4, STEPS = 4000 };
@@ -243,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_case),
+        cmocka_unit_test(a_restored_cluster),
         cmocka_unit_test(of_copies_one_goes_on),
         cmocka_unit_test(the_value_comes_back),
     };

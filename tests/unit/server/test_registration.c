@@ -35,6 +35,7 @@ static uint32_t count(void *context, struct dp_counter counters[DP_COUNTERS_MAX]
     return 0;
 }
 
+static uint64_t history; /* of the first server's stores; 0: never restored */
 static atomic_int short_of_memory, watched, lost;
 static struct {
     int times;
@@ -46,11 +47,11 @@ static void hears_lost(void *context)
     atomic_fetch_add(&lost, 1);
 }
 
-static void hears_generation(void *context, uint64_t generation, uint64_t history)
+static void hears_generation(void *context, uint64_t generation, uint64_t its_history)
 {
     known.times++;
     known.generation = generation;
-    known.history = history;
+    known.history = its_history;
 }
 
 static void start_first_server(struct bed *bed)
@@ -60,7 +61,7 @@ static void start_first_server(struct bed *bed)
                                                .endpoint = bed->endpoint,
                                                .cluster = CLUSTER,
                                                .generation = GENERATION,
-                                               .history = HISTORY,
+                                               .history = history,
                                                .boot = 77,
                                                .counters = count,
                                                .register_directory = bed->directory,
@@ -138,6 +139,7 @@ static void plant(struct bed *bed, const void *bytes, size_t size)
 
 static int open_bed(void **state)
 {
+    history = 0;
     struct bed *bed = calloc(1, sizeof *bed);
     struct dp_error err = {0};
     assert_non_null(bed);
@@ -170,7 +172,7 @@ static struct dp_store_id admitted(struct bed *bed, struct dp_store_id found, bo
 {
     if (!is_new && found.generation == 0) {
         found.generation = GENERATION;
-        found.history = HISTORY;
+        found.history = history;
     }
     struct dp_store_id put = found;
     struct dp_error err = {0};
@@ -404,7 +406,7 @@ static void a_shard_waits_while_the_value_cannot_be_read(void **state)
         for (int stops = 0; stops < 2; stops++) {
             struct opener opener = {.bed = bed, .found = id};
             opener.found.generation = GENERATION;
-            opener.found.history = HISTORY;
+            opener.found.history = history;
             plant(bed, bytes, bad_value(which, bytes));
             begin(bed, 32);
             assert_int_equal(pthread_create(&thread, NULL, open_gate, &opener), 0);
@@ -468,10 +470,10 @@ static void a_watch_of_a_value_that_cannot_be_read(void **state)
     }
 }
 
-static void assert_known(uint64_t generation, uint64_t history)
+static void assert_known(uint64_t generation, uint64_t its_history)
 {
     assert_int_equal(known.times, 1);
-    assert_true(known.generation == generation && known.history == history);
+    assert_true(known.generation == generation && known.history == its_history);
 }
 
 /* What a server tells its control, and what a new store gets. */
@@ -481,18 +483,41 @@ static void new_stores_get_the_first_servers_generation(void **state)
     for (uint32_t first = 0; first < SHARDS; first++) {
         begin_at(bed, 31, first, 1, false);
         struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
-        assert_true(id.generation == GENERATION && id.history == HISTORY);
+        assert_true(id.generation == GENERATION && id.history == history);
         if (first == 0)
             assert_known(0, 0); /* its control knows best */
         else
-            assert_known(GENERATION, HISTORY);
+            assert_known(GENERATION, history);
         assert_int_equal(dp_registration_generation(bed->process), GENERATION);
     }
     /* One beside it is there: that one says it, without the first server. */
     begin_at(bed, 32, 0, 2, false);
     bed->gate = dp_registration_gate(bed->process, 1, "/stores/shard-0001");
     (void)admitted(bed, (struct dp_store_id){0}, true);
-    assert_known(GENERATION, HISTORY);
+    assert_known(GENERATION, history);
+}
+
+static void restore_first_server(struct bed *bed)
+{
+    history = HISTORY;
+    stop_first_server(bed);
+    start_again(bed);
+}
+
+/* The restore did not reach a server that has no store. */
+static void no_store_begins_in_a_restored_cluster(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    const struct dp_store_id none = {0};
+    struct dp_store_id put = none;
+    restore_first_server(bed);
+    begin_at(bed, 31, 1, 1, false);
+    assert_int_equal(bed->gate->admit(bed->gate->context, &none, true, &put, &err), DP_GENERATION);
+    assert_non_null(strstr(err.text, "the restore did not reach this server"));
+    begin_at(bed, 32, 1, 1, true);
+    put = admitted(bed, none, true);
+    assert_true(put.id != 0 && put.generation == GENERATION && put.history == HISTORY);
 }
 
 /* A restore that missed a store of this server, or the whole server. */
@@ -500,6 +525,7 @@ static void stores_of_two_restores_do_not_mix(void **state)
 {
     struct bed *bed = *state;
     struct dp_error err = {0};
+    restore_first_server(bed);
     const struct dp_store_id missed = {.id = 9, .generation = GENERATION, .history = 1};
     struct dp_store_id put = missed;
     begin_at(bed, 31, 1, 1, false);
@@ -507,7 +533,7 @@ static void stores_of_two_restores_do_not_mix(void **state)
     assert_non_null(strstr(err.text, "a restore did not reach all servers"));
     assert_int_equal(known.times, 0);
     begin_at(bed, 31, 0, 2, false);
-    put = (struct dp_store_id){.generation = GENERATION, .history = HISTORY};
+    put = (struct dp_store_id){.generation = GENERATION, .history = history};
     (void)admitted(bed, put, false);
     bed->gate = dp_registration_gate(bed->process, 1, "/stores/shard-0001");
     assert_int_equal(bed->gate->admit(bed->gate->context, &missed, false, &put, &err), DP_GENERATION);
@@ -515,8 +541,8 @@ static void stores_of_two_restores_do_not_mix(void **state)
     /* Where the first server lost all that it had, its stores begin anew, and others may follow. */
     begin_at(bed, 32, 1, 1, true);
     struct dp_store_id id = admitted(bed, missed, false);
-    assert_true(id.generation == GENERATION && id.history == HISTORY);
-    assert_known(GENERATION, HISTORY);
+    assert_true(id.generation == GENERATION && id.history == history);
+    assert_known(GENERATION, history);
 }
 
 /* Whom it would tell is gone. */
@@ -524,7 +550,7 @@ static void stopped_it_tells_nobody(void **state)
 {
     struct bed *bed = *state;
     struct dp_error err = {0};
-    const struct dp_store_id id = {.generation = GENERATION, .history = HISTORY};
+    const struct dp_store_id id = {.generation = GENERATION, .history = history};
     struct dp_store_id put = id;
     begin_at(bed, 31, 0, 2, false);
     dp_registration_stop(bed->process);
@@ -543,6 +569,7 @@ int main(void)
         TEST(another_register_while_it_opens),
         TEST(a_watch_that_is_short_of_memory),
         TEST(new_stores_get_the_first_servers_generation),
+        TEST(no_store_begins_in_a_restored_cluster),
         TEST(stores_of_two_restores_do_not_mix),
         TEST(stopped_it_tells_nobody),
         TEST(a_shard_waits_while_the_value_cannot_be_read),
