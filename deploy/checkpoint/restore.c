@@ -91,7 +91,7 @@ static enum dp_status restore(struct restore_asked *a, struct dp_error *err)
 {
     uint64_t began_ms = dp_now_ms();
     uint32_t done = 0;
-    char at[64] = "", next[DP_PATH_QUOTED + 64];
+    char at[64] = "", without[64], next[DP_PATH_QUOTED + 64];
     const struct dp_restored_stores stores = {.file = a->file,
                                               .cluster = a->cluster,
                                               .overwrite = a->overwrite,
@@ -107,9 +107,9 @@ static enum dp_status restore(struct restore_asked *a, struct dp_error *err)
     if (position->known)
         (void)snprintf(at, sizeof at, " (run %" PRIu32 ", epoch %" PRIu32 ", made %s)", position->run,
                        position->epoch + 1, a->from.manifest.made);
-    printf("%s checkpoint %" PRIu32 "%s%s%s: %" PRIu32 " of %" PRIu32 " servers, in %.1f s\n",
-           is_all ? "restored" : "built", a->from.number, at, a->without ? " without " : "",
-           a->without ? a->without : "", done, a->cluster->server_count,
+    printf("%s checkpoint %" PRIu32 "%s%s: %" PRIu32 " of %" PRIu32 " servers, in %.1f s\n",
+           is_all ? "restored" : "built", a->from.number, at,
+           dp_restore_left_out_text(&a->from.manifest, without), done, a->cluster->server_count,
            (double)(dp_now_ms() - began_ms) / 1000);
     if (!is_all)
         show_others(a);

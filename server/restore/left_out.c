@@ -49,3 +49,14 @@ enum dp_status dp_restore_leave_out(struct dp_manifest *manifest, const char *na
             return DP_OK;
     }
 }
+
+const char *dp_restore_left_out_text(const struct dp_manifest *manifest, char text[64])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < manifest->tables.count; i++)
+        count += manifest->tables.table[i].left_out;
+    text[0] = '\0';
+    if (count > 0)
+        (void)snprintf(text, 64, " without %zu of %zu tables", count, manifest->tables.count);
+    return text;
+}

@@ -13,5 +13,7 @@
 
 /* names: TABLE[,TABLE...], in any order. DP_ARGUMENT: the checkpoint lacks one; the text has those that it has. */
 enum dp_status dp_restore_leave_out(struct dp_manifest *manifest, const char *names, struct dp_error *err);
+/* " without 2 of 5 tables"; "": none is left out. */
+const char *dp_restore_left_out_text(const struct dp_manifest *manifest, char text[64]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "server/control/stores.h"
 #include "server/durable/table_mark.h"
 #include "server/layout.h"
+#include "server/restore/left_out.h"
 #include "server/restore/restore_copy.h"
 #include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
@@ -317,7 +318,7 @@ static enum dp_status check_exchange(const struct dp_restore_options *o, struct 
 static enum dp_status restore(struct restoring *r, struct dp_error *err)
 {
     const struct dp_restore_options *o = r->o;
-    char shards[DP_LAYOUT_NAME_BYTES];
+    char shards[DP_LAYOUT_NAME_BYTES], without[64];
     enum dp_status st = check_exchange(o, err);
     if (st == DP_OK)
         st = dp_restore_from_open(&r->from, o->checkpoint, o->without, err);
@@ -328,9 +329,9 @@ static enum dp_status restore(struct restoring *r, struct dp_error *err)
     if (st != DP_OK || o->exchanges)
         return st;
     dp_layout_name(&r->layout, shards);
-    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s%s%s", r->from.checkpoint.text,
+    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s%s", r->from.checkpoint.text,
            r->from.manifest.made ? r->from.manifest.made : "", r->from.manifest.shards, shards,
-           o->cluster->server[o->server].store, o->without ? ", without " : "", o->without ? o->without : "");
+           o->cluster->server[o->server].store, dp_restore_left_out_text(&r->from.manifest, without));
     st = dp_restore_exchange_settle(o->cluster->server[o->server].store, err);
     if (st == DP_OK)
         st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);

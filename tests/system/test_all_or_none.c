@@ -230,7 +230,7 @@ static const char *leave_out(const struct cluster *c)
 {
     struct dp_process *command = restore_without(c);
     dp_place_ended(command, 0);
-    dp_place_says(command, "without " WITHOUT);
+    dp_place_says(command, "without 2 of 3 tables");
     dp_place_says(command, "table 'fm.w' is one of the model fm:3");
     start_and_stop(c);
     const char *left = digest(c);
@@ -269,6 +269,17 @@ static void without_a_table(void **state)
     dp_place_stops_cleanly(first);
     dp_place_stops_cleanly(second);
     assert_string_equal(digest(&c), left);
+    /* A server that has no store, and that the restore does not reach, does not serve an empty one. */
+    (void)dp_place_try(c.place, 0, "/bin/rm", "-r", store(&c, 0), store(&c, 1),
+                       dp_place_text(c.place, "%s.before", store(&c, 0)),
+                       dp_place_text(c.place, "%s.before", store(&c, 1)));
+    of_server_without(&c, "0", "--overwrite");
+    of_server_without(&c, "0", "--exchange");
+    first = dp_place_server(c.place, c.conf, 0);
+    dp_place_says(dp_place_try(c.place, 2, "downpour-server", "--cluster", c.conf, "--server", "1"),
+                  "the restore did not reach this server");
+    assert_int_equal(access(dp_place_text(c.place, "%s/shard-0001/CURRENT", store(&c, 1)), F_OK), -1);
+    dp_place_stops_cleanly(first);
 }
 
 /* What was built and never exchanged is taken back when the servers start. */

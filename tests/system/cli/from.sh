@@ -37,6 +37,13 @@ epoch=$("$downpour" inspect "$dir/C" | awk '$1 == 1 { print $4 }')
 cp -a "$dir/R" "$dir/back"
 expect 0 "restored checkpoint 1 (run 1, epoch $epoch, " "$downpour" restore --from "$dir/C" --dir "$dir/back" --overwrite
 cp "$dir/R/current/steps-0.log" "$dir/back/current/steps-0.log"
+# Without a table: not one that the run needs, and not one that is not there. Other hosts get the list.
+table=$(sed -n '/"tables"/,$s/.*"name": "\(.*\)",/\1/p' "$dir/C/checkpoint-000001/manifest.json" | head -1)
+expect 2 "needs table '$table' for its model, mlp:64-33-10" "$downpour" restore --from "$dir/C" --dir "$dir/back" --overwrite --without "$table"
+expect 2 "has no table '${table}x' (did you mean '$table'?)" "$downpour" restore --from "$dir/C" --dir "$dir/back" --overwrite --without "${table}x"
+sed "s|127.0.0.1|192.0.2.7|; s|store = \"|&$dir/there-|" "$dir/C/checkpoint-000001/cluster.conf" >"$dir/there.conf"
+expect 0 "without 1 of " "$downpour" restore --from "$dir/C" --cluster "$dir/there.conf" --without "$table"
+[ "$(grep -c "^    downpour-server .* --without $table" "$dir/out")" = 3 ] || fail "the commands for other hosts lack the list"
 expect 0 "is not finished: in epoch $epoch of 40" "$downpour" export --from "$dir/back" --to "$dir/back.safetensors"
 "$downpour" status --dir "$dir/back" | grep -q "is not finished (in epoch $epoch of 40" || fail "status tells another epoch than $epoch"
 # A file of the data may have been moved.

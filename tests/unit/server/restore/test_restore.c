@@ -4,6 +4,7 @@
 #include "common/base/bytes.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
+#include "server/cache/cached_tables.h"
 #include "server/control/register_file.h"
 #include "server/layout.h"
 #include "server/restore/restore_exchange.h"
@@ -333,6 +334,35 @@ static void all_tables_are_left_out(void **state)
     live_close(&live, LIVE_CLEAN);
 }
 
+/* As many tables as a shard can have, of which another shard's link lacks nearly all. */
+static void many_tables(void **state)
+{
+    struct world *world = *state;
+    char digest[DP_DIGEST_TEXT], name[32];
+    world_cluster(world, "many", WORLD_AS(2));
+    for (uint32_t i = 0; i < 2; i++) {
+        char path[700];
+        (void)snprintf(world->made.shard[i], sizeof world->made.shard[i], "%.480s",
+                       world_shard(world, i, path));
+        struct live *live = world_live(world, i);
+        for (uint32_t t = 0; t < (i == 0 ? DP_CACHED_TABLES_MAX : 2); t++) {
+            (void)snprintf(name, sizeof name, "t%u", (unsigned)t);
+            const struct dp_table_spec spec = world_table(name, 2, DP_OPT_SGD);
+            live_table(live, &spec);
+        }
+        live_close(&live, LIVE_CLEAN);
+    }
+    world->made.number = 2;
+    made_checkpoint(&world->made);
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%.400s/checkpoint-000002", world->directory);
+    world_restore(world, "many2", WORLD_AS(2));
+    world_digest(world, digest);
+    assert_int_equal(world->tables, DP_CACHED_TABLES_MAX);
+    world_restore(world, "many1", WORLD_AS(1));
+    world_digest(world, digest);
+    assert_int_equal(world->tables, DP_CACHED_TABLES_MAX);
+}
+
 /* One server has a table that another lacks: they are of two histories, and are not exchanged together. */
 static void servers_that_differ_are_of_two_histories(void **state)
 {
@@ -455,6 +485,7 @@ int main(void)
         RESTORE_TEST(the_history_is_one_for_all_servers),
         RESTORE_TEST(a_table_is_left_out),
         RESTORE_TEST(all_tables_are_left_out),
+        RESTORE_TEST(many_tables),
         RESTORE_TEST(servers_that_differ_are_of_two_histories),
         RESTORE_TEST(a_table_that_the_checkpoint_lacks_is_refused),
         RESTORE_TEST(a_directory_that_is_none_is_refused),
