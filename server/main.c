@@ -1,7 +1,9 @@
 /* downpour-server: one server of a cluster.
  *     read the cluster file -> a thread for each shard, one for control -> wait for SIGTERM -> drain,
  *     write back, exit 0
- * Exit      0: closed cleanly. 2: it could not start, or could not write its rows back; why is on stderr. */
+ * Exit      0: closed cleanly. 2: it could not start, or could not write its rows back; why is on stderr.
+ *           3: the same command may succeed later: with --until-done, a signal stopped it before the run was
+ *           done. */
 #define _GNU_SOURCE
 #include "common/base/log.h"
 #include "common/base/parse.h"
@@ -17,6 +19,7 @@
 #include "server/registration.h"
 #include "server/restore/restore.h"
 #include "server/restore/restore_exchange.h"
+#include "server/run_end.h"
 #include "server/shard_parts.h"
 #include "server/shard_thread.h"
 
@@ -48,7 +51,7 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    int read_only, replaces, discards, existing, overwrite, exchanges; /* flags */
+    int read_only, replaces, discards, existing, overwrite, exchanges, until_done; /* flags */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     const char *without;            /* tables that the restore leaves out; NULL: none */
     struct dp_registration *registration;
@@ -62,6 +65,7 @@ struct server {
     struct dp_coordinator *coordinator; /* NULL: not the first server, or read-only */
     struct dp_exporter *metrics;        /* NULL: the cluster file asks for none */
     time_t started_s;
+    struct dp_run_end *run_end; /* --until-done */
 };
 
 static const char usage[] =
@@ -91,6 +95,11 @@ static const char usage[] =
     "                  and no store of before is taken for one of it\n"
     "  --without TABLE[,TABLE...]  with --restore, the same for all servers and with --exchange: leave these "
     "tables out\n"
+    "  --until-done    close, with exit code 0, when the run of the cluster file is done and its workers "
+    "have left; "
+    "on SIGTERM\n"
+    "                  answer until they have, 10 s at most, and end with exit code 3: downpour node gives "
+    "it\n"
     "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
     "exits.\n";
 
@@ -108,6 +117,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"existing-store", no_argument, &server->existing, 1},
                                    {"overwrite", no_argument, &server->overwrite, 1},
                                    {"exchange", no_argument, &server->exchanges, 1},
+                                   {"until-done", no_argument, &server->until_done, 1},
                                    {"help", no_argument, help, 1},
                                    {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
@@ -139,7 +149,11 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
     if (server->discards && server->existing)
         return dp_fail(err, DP_ARGUMENT,
                        "--discard starts empty, which --existing-store forbids: leave one of them out");
-    if (server->restores && (server->read_only || server->replaces || server->discards || server->existing))
+    if (server->until_done && server->read_only)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--until-done waits for a run, and with --read-only none can be trained");
+    if (server->restores &&
+        (server->read_only || server->replaces || server->discards || server->existing || server->until_done))
         return dp_fail(
             err, DP_ARGUMENT,
             "--restore builds a store and serves nothing: of the other flags it takes only --overwrite, "
@@ -420,7 +434,7 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
     return DP_OK;
 }
 
-/* Returns at a signal to stop (*received), or when a shard could not be opened (0). */
+/* Returns at a signal to stop (*received), when the run is over, or when a shard could not be opened (0). */
 static enum dp_status serve_until_stopped(struct server *server, int signal_fd, int *received,
                                           struct dp_error *err)
 {
@@ -448,6 +462,8 @@ static enum dp_status serve_until_stopped(struct server *server, int signal_fd, 
                    err->text);
         reported = st == DP_FULL;
         ready = ready || (all && st == DP_OK);
+        if (ready && dp_run_end_is_over(server->run_end))
+            break;
     }
     return st == DP_FULL ? DP_OK : st; /* stopped: the next start puts them */
 }
@@ -474,6 +490,13 @@ static enum dp_status settle_restore(struct server *server, int signal_fd, struc
                                            .ask = dp_first_history_ask,
                                            .context = &ask};
     return dp_restore_exchange_start(&start, err);
+}
+
+static enum dp_status await_run_end(struct server *server, struct dp_error *err)
+{
+    const struct dp_run_end_options options = {
+        .cluster = server->cluster, .server = server->number, .ended = wake, .context = server};
+    return dp_run_end_start(&options, &server->run_end, err);
 }
 
 static enum dp_status serve(struct server *server, struct dp_error *err)
@@ -515,13 +538,22 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
         st = dp_copier_thread_open(&server->copier, err);
     if (st == DP_OK)
         st = start_shards(server, err);
+    if (st == DP_OK && server->until_done)
+        st = await_run_end(server, err);
     if (st == DP_OK)
         st = serve_until_stopped(server, signal_fd, &received, err);
-    if (received)
-        dp_log(DP_LOG_INFO, "%s: closing", received == SIGTERM ? "SIGTERM" : "SIGINT");
+    const bool over = dp_run_end_is_over(server->run_end);
+    if (received && server->run_end && !over)
+        dp_run_end_leave(server->run_end);
+    if (received || over)
+        dp_log(DP_LOG_INFO, "%s: closing",
+               over                  ? "the run is done"
+               : received == SIGTERM ? "SIGTERM"
+                                     : "SIGINT");
     struct dp_error closing = {0};
     bool all_clean = true;
     enum dp_status closed = stop(server, &all_clean, st == DP_OK ? err : &closing);
+    dp_run_end_stop(&server->run_end, closed == DP_OK);
     if (st != DP_OK && closed != DP_OK) /* main logs err */
         dp_log(DP_LOG_ERROR, "%s", closing.text);
     if (st == DP_OK && closed == DP_OK)
@@ -530,6 +562,8 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
         (void)close(signal_fd);
     if (server->opened_fd >= 0)
         (void)close(server->opened_fd);
+    if (st == DP_OK && closed == DP_OK && received && server->until_done && !over)
+        return dp_fail(err, DP_STOPPING, "stopped by a signal before the run was done");
     return st == DP_OK ? closed : st;
 }
 
@@ -596,7 +630,7 @@ int main(int argc, char **argv)
             st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);
     }
     if (st != DP_OK)
-        dp_log(DP_LOG_ERROR, "%s", err.text);
+        dp_log(st == DP_STOPPING ? DP_LOG_INFO : DP_LOG_ERROR, "%s", err.text);
     dp_cluster_free(&server.cluster);
-    return st == DP_OK ? 0 : 2;
+    return dp_status_exit(st);
 }

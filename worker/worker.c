@@ -217,7 +217,9 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
                                  bool resumes, struct round *round, struct dp_error *err)
 {
     char name[32];
-    const struct dp_train_options options = {.cluster_file = flags->cluster, .resumes = resumes};
+    /* A run that the first server chose is not complete: an earlier process may have begun it. */
+    const struct dp_train_options options = {.cluster_file = flags->cluster,
+                                             .resumes = resumes || cluster->training.run == 0};
     bool let_leave = false;
     struct dp_job job;
     struct dp_cluster numbered = *cluster;
@@ -404,7 +406,6 @@ int dp_worker_main(int argc, char **argv)
     dp_cluster_free(&cluster);
     if (st == DP_OK)
         return 0;
-    int signal_number = atomic_load(dp_stop_signal());
     dp_log(DP_LOG_ERROR, "%s", err.text[0] ? err.text : dp_status_text((int)st));
-    return st == DP_STOPPING && signal_number ? 128 + signal_number : 2;
+    return dp_status_exit(st);
 }

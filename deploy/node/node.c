@@ -125,9 +125,11 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     (void)snprintf(log, sizeof log, "%s-%s", worker ? "worker" : "server", number);
     enum dp_status st =
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
-    const char *const server[] = {program, "--cluster", node->file, "--server", number, NULL};
-    /* An earlier process in this place may have begun the run. */
-    const char *const resumed[] = {program, "--cluster", node->file, "--worker", number, "--resume", NULL};
+    const char *const server[] = {program, "--cluster", node->file, "--server", number, "--until-done", NULL};
+    /* A run with a number may have been begun by an earlier process. Without one, the first server says which
+     * run it is. */
+    const char *const resume = node->cluster->training.run > 0 ? "--resume" : NULL;
+    const char *const client[] = {program, "--cluster", node->file, "--worker", number, resume, NULL};
     if (st == DP_OK)
         st = dp_local_open(&node->local, err);
     if (st == DP_OK)
@@ -137,13 +139,12 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     dp_local_restart_dead(node->local, (uint32_t)node->restarts);
     if (!node->gives_up)
         dp_local_restart_retries(node->local);
-    if (node->log.is_kept) {
-        char title[32];
-        (void)snprintf(title, sizeof title, "run %" PRIu32, node->cluster->training.run);
-        dp_local_title(node->local, title);
-    }
-    return dp_local_start(node->local, role_of(node), name, worker ? resumed : server, node->log.path, -1,
-                          err);
+    if (node->log.is_kept)
+        dp_local_title(node->local, name);
+    st = dp_local_start(node->local, role_of(node), name, worker ? client : server, node->log.path, -1, err);
+    if (st == DP_OK && worker)
+        dp_local_start_again_with(node->local, "--resume", "--resume");
+    return st;
 }
 
 static void tell_news(struct node *node)

@@ -295,9 +295,6 @@ static void how_it_ended(const struct child *child, char *text, size_t size)
     if (WIFSIGNALED(child->status))
         (void)snprintf(text, size, "%s was killed by signal %d (%s)", child->name, WTERMSIG(child->status),
                        strsignal(WTERMSIG(child->status)));
-    else if (!child->stopping && WEXITSTATUS(child->status) == 128 + SIGTERM)
-        (void)snprintf(text, size, "%s was ended by a SIGTERM from another program (status 143)",
-                       child->name);
     else if (!child->stopping && child->role == DP_LOCAL_SERVER && WEXITSTATUS(child->status) == 0)
         (void)snprintf(text, size, "%s was ended by a SIGTERM from another program, and closed its store",
                        child->name);
@@ -529,10 +526,11 @@ bool dp_local_server_failed(const struct dp_local *local)
     return child && child->role == DP_LOCAL_SERVER; /* servers were started first, and so stand first */
 }
 
-/* In which a child that ended by itself, with code 2, said why; false: how it ended. */
+/* In which a child that ended by itself said why; false: how it ended. */
 static bool last_words(const struct child *child, char *out, size_t size)
 {
-    bool by_itself = WIFEXITED(child->status) && WEXITSTATUS(child->status) == 2;
+    bool by_itself = WIFEXITED(child->status) && (WEXITSTATUS(child->status) == DP_EXIT_FAILED ||
+                                                  WEXITSTATUS(child->status) == DP_EXIT_RETRY);
     if (by_itself && dp_end_of_log(child->log, child->log_from, child->name, out, size))
         return true;
     how_it_ended(child, out, size);
@@ -634,6 +632,8 @@ enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, ui
         child->told = true;
         if (WIFSIGNALED(child->status) && WTERMSIG(child->status) == SIGTERM)
             continue; /* asked before it could close its store, and so before it opened one */
+        if (WIFEXITED(child->status) && WEXITSTATUS(child->status) == DP_EXIT_RETRY)
+            continue; /* it says so of the signal, too */
         if (!WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0) {
             explain_one(child, stderr);
             st = DP_IO;

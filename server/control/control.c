@@ -96,7 +96,7 @@ static const char *prefix_of(const struct dp_control *control, const char *name,
     if (strncmp(name, LAST_RUN, strlen(LAST_RUN)) != 0)
         return name;
     if (control->values && dp_control_register_get(control->values, "runs", &last, NULL) == DP_OK)
-        run = dp_control_values_last_run(last.bytes, last.size);
+        run = dp_control_values_last_run(last.bytes, last.size, NULL);
     (void)snprintf(prefix, DP_NOTE_NAME_MAX + 32, "run/%" PRIu32 "/%s", run, name + strlen(LAST_RUN));
     return prefix;
 }

@@ -315,10 +315,13 @@ static enum dp_status read_runs(const void *bytes, size_t size, struct last_run 
     return good ? DP_OK : DP_INVALID;
 }
 
-uint32_t dp_control_values_last_run(const void *bytes, size_t size)
+uint32_t dp_control_values_last_run(const void *bytes, size_t size, bool *done)
 {
     struct last_run last;
-    return read_runs(bytes, size, &last, NULL) == DP_OK ? last.run : 0;
+    bool good = read_runs(bytes, size, &last, NULL) == DP_OK;
+    if (done)
+        *done = good && last.done;
+    return good ? last.run : 0;
 }
 
 enum dp_status dp_control_values_check_runs(const struct dp_control_names_set *set, uint32_t *run,

@@ -20,8 +20,9 @@ enum dp_status dp_control_values_check_plan(const struct dp_control_names_rules 
 /* The last run: a higher number, or that it is done. *run: its number, for the caller to check. */
 enum dp_status dp_control_values_check_runs(const struct dp_control_names_set *set, uint32_t *run,
                                             struct dp_error *err);
-/* The number of the last run in a value of that name; 0: it is none. */
-uint32_t dp_control_values_last_run(const void *bytes, size_t size);
+/* The number of the last run in a value of that name; 0: it is none. done: NULL, or whether that run is
+ * complete. */
+uint32_t dp_control_values_last_run(const void *bytes, size_t size, bool *done);
 /* The next step of an epoch barrier. */
 enum dp_status dp_control_values_check_verdict(const struct dp_control_names_rules *rules,
                                                const struct dp_control_names_set *set, uint32_t run,

@@ -42,12 +42,12 @@ static void servers_that_are_not_there(void **state)
     struct dp_process *server = dp_place_server(place, conf, 0);
     uint64_t begun = dp_process_now_ms();
     struct dp_process *worker = dp_place_worker(place, conf, 0);
-    dp_place_ended(worker, 2);
+    dp_place_ended(worker, 3);
     dp_place_says(worker, second);
     struct dp_process *status =
         dp_place_try(place, 1, "downpour", "status", "--cluster", conf, "--timeout", "1");
     dp_place_says(status, second);
-    struct dp_process *predict = dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--predict",
+    struct dp_process *predict = dp_place_try(place, 3, "downpour-worker", "--cluster", conf, "--predict",
                                               DP_DIGITS_TEST, "--out", dp_place_path(place, "scores"));
     dp_place_says(predict, second);
     /* A second each, not the 30 of a default. */

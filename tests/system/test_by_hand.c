@@ -113,7 +113,7 @@ static void one_run_has_one_model(void **state)
     dp_place_ended(worker[1], 2);
     dp_place_says(worker[1],
                   "worker 0 trains run 1 with 'model wide-deep:4-8', this one with 'model deepfm:4-8'");
-    dp_place_ended(worker[0], 2); /* it waits for the other's part */
+    dp_place_ended(worker[0], 3); /* it waits for the other's part */
     cluster.model = "wide-deep:4-8";
     (void)dp_place_conf(place, &cluster);
     worker[0] = resumed(place, conf, "0");

@@ -25,9 +25,9 @@ static struct dp_process *resumed(struct dp_place *place, const char *conf, uint
                           dp_place_text(place, "%u", (unsigned)worker), "--resume", NULL);
 }
 
-static void ends_refused(struct dp_process *worker, const char *says)
+static void ends_refused(struct dp_process *worker, int code, const char *says)
 {
-    dp_place_ended(worker, 2);
+    dp_place_ended(worker, code);
     dp_place_says(worker, says);
 }
 
@@ -55,12 +55,12 @@ static void who_was_stopped_comes_back_later(void **state)
         worker[w] = dp_place_worker(place, conf, w);
     dp_place_awaits(worker[1], "epoch 3 of");
     dp_process_signal(worker[1], SIGTERM);
-    dp_place_ended(worker[1], 143);
-    ends_refused(worker[0], "worker 1 was stopped before the e");
+    dp_place_ended(worker[1], 3);
+    ends_refused(worker[0], 3, "worker 1 was stopped before the e");
     /* With another patience its end is not that of before. */
     cluster.training = "stop_at = \"loss:0.000001\"; patience = 36;";
     (void)dp_place_conf(place, &cluster);
-    ends_refused(resumed(place, conf, 0),
+    ends_refused(resumed(place, conf, 0), 2,
                  "run 1 was begun with 'patience 35 epochs of loss', this is 'patience 36");
     cluster.training = "stop_at = \"loss:0.000001\"; patience = 35;";
     (void)dp_place_conf(place, &cluster);
@@ -89,7 +89,7 @@ static void only_a_set_is_rested_for(void **state)
         const char *conf = dp_place_conf(place, &cluster);
         struct dp_process *server = dp_place_server(place, conf, 0),
                           *worker = dp_place_worker(place, conf, 0);
-        dp_place_ended(worker, 2);
+        dp_place_ended(worker, 3);
         dp_place_says(worker, kinds[k].missing);
         dp_place_says(worker, "epoch 1 of 3, own share");
         assert_true(kinds[k].goes_on == (strstr(dp_process_err(worker), "epoch 2 of 3, own share") != NULL));
@@ -118,7 +118,7 @@ static void what_was_decided_survives_everybody(void **state)
     /* So does the plan. */
     cluster.training = "stop_at = \"loss:0.000002\"; patience = 35; keep = \"last\";";
     (void)dp_place_conf(place, &cluster);
-    ends_refused(resumed(place, conf, 1),
+    ends_refused(resumed(place, conf, 1), 2,
                  "run 1 was begun with 'stop_at loss:1e-06', this is 'stop_at loss:2e-06'");
     cluster.training = "stop_at = \"loss:0.000001\"; patience = 35; keep = \"last\";";
     (void)dp_place_conf(place, &cluster);

@@ -76,7 +76,7 @@ static void all_is_well(struct live *live)
     assert_true(now >= pushes + 20);
     assert_int_equal(dp_process_wait(live->worker, 0), DP_PROCESS_RUNS);
     dp_process_signal(live->worker, SIGTERM);
-    dp_place_ended(live->worker, 143);
+    dp_place_ended(live->worker, 3);
     live->cluster.run = 2;
     live->cluster.epochs = 1;
     dp_place_ended(dp_place_worker(place, dp_place_conf(place, &live->cluster), 0), 0);

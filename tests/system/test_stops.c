@@ -40,7 +40,7 @@ static void a_server_stops_and_training_goes_on_later(void **state)
     busy_start(place, &busy);
     dp_place_stops_cleanly(busy.server[1]);
     for (uint32_t i = 0; i < 2; i++) {
-        dp_place_ended(busy.worker[i], 2);
+        dp_place_ended(busy.worker[i], 3);
         dp_place_says(busy.worker[i], shard_of(place, &busy, 1));
     }
     /* It starts again; a further run begins where the rows are. */
@@ -102,7 +102,7 @@ static void both_servers_stop_at_once(void **state)
         dp_place_says(busy.server[i], "closed cleanly");
     }
     for (uint32_t i = 0; i < 2; i++)
-        dp_place_ended(busy.worker[i], 2);
+        dp_place_ended(busy.worker[i], 3);
 }
 
 static struct dp_process *endless_run(struct dp_place *place)

@@ -39,6 +39,7 @@ struct training {
     struct dp_loop *loop;
     bool resumed; /* an earlier process of this worker began the run */
     bool over;    /* and finished it */
+    bool left;    /* and has said that it needs no server any more */
     struct dp_share share;
     struct dp_rounds rounds;
     struct dp_seat seat; /* as known when `position` was asked for */
@@ -63,6 +64,7 @@ static enum dp_status look_back(struct training *t, struct dp_error *err)
     enum dp_status st = dp_shared_one(job, "progress", job->worker, &progress, err);
     dp_progress_read(&progress, &seen);
     t->over = seen.done;
+    t->left = seen.left;
     if (st == DP_OK && t->over && !t->options->resumes)
         st = dp_fail(err, DP_EXISTS,
                      "worker %" PRIu32 " has already finished run %" PRIu32
@@ -547,6 +549,10 @@ enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *optio
     if (st != DP_OK || t.over) { /* leaves the progress note of the earlier process in place */
         if (st == DP_OK)
             dp_log(DP_LOG_INFO, "the run is already complete: nothing to do");
+        if (st == DP_OK && !t.left) {
+            dp_progress_init(&t.progress, job, 0);
+            dp_progress_leave(&t.progress);
+        }
         dp_job_disconnect(job);
         dp_peers_close(&t.peers);
         job->cluster = t.given;
@@ -560,13 +566,15 @@ enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *optio
     if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
     *let_leave = st == DP_REPLACED && dp_membership_was_let_leave(job, &t.rounds);
-    if (st == DP_OK || t.over)
+    if (st == DP_OK && job->worker == 0) { /* the others wait for this note */
         dp_progress_enter(&t.progress, "done");
-    if (st == DP_OK)
         dp_evaluation_tidy(&t.evaluation);
-    else if (t.over)
+    }
+    if (st == DP_OK || t.over)
+        dp_progress_leave(&t.progress);
+    if (t.over)
         dp_job_disconnect(job);
-    else
+    else if (st != DP_OK)
         dp_progress_end(&t.progress, job,
                         st); /* before the buffers are freed that a pull may still write into */
     training_close(&t);

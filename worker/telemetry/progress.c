@@ -42,6 +42,8 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
     json_decref(loss);
     if (root && progress->diverged)
         (void)json_object_set_new(root, "diverged", json_integer((json_int_t)progress->diverged));
+    if (root && progress->left)
+        (void)json_object_set_new(root, "left", json_true());
     if (root && progress->awaited[0])
         (void)json_object_set_new(root, "awaited", json_string(progress->awaited));
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
@@ -78,6 +80,12 @@ void dp_progress_enter(struct dp_progress *progress, const char *state)
     report(progress);
 }
 
+void dp_progress_leave(struct dp_progress *progress)
+{
+    progress->left = true;
+    dp_progress_enter(progress, "done");
+}
+
 void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples)
 {
     progress->state = "training";
@@ -103,6 +111,7 @@ void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen
     (void)snprintf(out->state, sizeof out->state, "%s", state ? state : "none");
     out->process = process > 0 ? (uint64_t)process : 0;
     out->done = strcmp(out->state, "done") == 0;
+    out->left = json_is_true(json_object_get(root, "left"));
     out->ended_early = strcmp(out->state, "failed") == 0 || strcmp(out->state, "stopped") == 0;
     json_decref(root);
 }
@@ -143,6 +152,8 @@ void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_s
     bool deaf = why == DP_TIMEOUT || why == DP_UNAVAILABLE;
     if (progress && why == DP_NOT_FINITE)
         progress->diverged = progress->epoch;
+    if (progress)
+        progress->left = true;
     if (progress && !deaf && why != DP_REPLACED) /* the note is that of the process that took the place */
         dp_progress_enter(progress, why == DP_STOPPING ? "stopped" : "failed");
     dp_job_disconnect(job);

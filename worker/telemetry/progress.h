@@ -6,7 +6,8 @@
  * are this worker's, dropped those of them that no server used (sync:B). loss is the mean over loss_examples
  * of the epoch so far, as the report has it at the end. diverged: the epoch, counted as `epoch`, in which
  * the worker ended since a loss, gradient or output was not finite; else left out. awaited: the worker or
- * server that it waits for, in words, once that takes 2 s; else left out.
+ * server that it waits for, in words, once that takes 2 s; else left out. left: true where the note is the
+ * worker's last and it needs no server any more; else left out.
  * The rate is the mean since the previous note. How old a note is, the first server says.
  * `beat` counts the notes, so a waiting worker sees that this one is alive. `process` differs from that of
  * every earlier process of the worker.
@@ -28,6 +29,7 @@ struct dp_progress {
     uint64_t loss_examples;
     uint64_t fresh; /* examples since the last note */
     uint64_t reported_ns, next_ns, beat;
+    bool left;           /* this note is the last: the worker needs no server any more */
     uint32_t diverged;   /* 0: it has not */
     char awaited[256];   /* what it has waited for 2 s and more; "": nothing */
     uint64_t awaited_ns; /* when a line in the log last said so */
@@ -40,6 +42,8 @@ void dp_progress_enter(struct dp_progress *progress, const char *state);
  * examples. */
 void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples);
 void dp_progress_add(struct dp_progress *progress, double loss, uint32_t examples);
+/* Puts the last note, "done". */
+void dp_progress_leave(struct dp_progress *progress);
 /* Puts a note if one is due. */
 void dp_progress_tick(struct dp_progress *progress);
 
@@ -58,6 +62,7 @@ struct dp_progress_seen {
     char state[16];         /* "training", ...; "none": there is no note */
     uint64_t process;       /* 0: there is no note */
     bool done, ended_early; /* ended_early: failed or was stopped */
+    bool left;
 };
 void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen *out);
 

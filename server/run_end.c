@@ -1,0 +1,336 @@
+#include "server/run_end.h"
+
+#include "common/base/deadline.h"
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/client/downpour.h"
+#include "server/control/register_values.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TRY_MS     1000u /* one question to the first server */
+#define WATCH_MS   5000u /* the register keeps a question so long */
+#define LOOK_MS    50u
+#define ALONE_MS   2000u  /* no worker leaves: they were not asked to */
+#define SAY_MS     10000u /* between lines on what it waits for */
+#define READING    10u    /* times the timeout, as the workers wait for one that reads */
+#define NAME_BYTES 96
+
+enum run_end_mode { WATCHES, LEAVES, STOPS };
+
+struct seen_worker {
+    bool left;     /* it needs no server */
+    bool finished; /* and does not come back */
+    bool noted;    /* it has put a note */
+    bool reads;
+    uint64_t hash;     /* of its note */
+    uint64_t since_ms; /* it is the same */
+};
+
+struct dp_run_end {
+    struct dp_run_end_options options;
+    pthread_t thread;
+    bool joined;
+    atomic_int mode;
+    atomic_bool over;
+    struct dp_client *client;
+    uint64_t version;  /* of the value "runs" */
+    uint32_t last_run; /* as it was read; 0: none */
+    bool last_done;
+    bool was_open;    /* this process has seen the run before its end */
+    uint64_t done_ms; /* when it saw the end; 0: not yet */
+    uint64_t said_ms;
+    uint32_t closed; /* other servers, by their notes */
+    struct seen_worker worker[];
+};
+
+static bool gives_up(void *context)
+{
+    const struct dp_run_end *end = context;
+    return atomic_load(&end->mode) == STOPS;
+}
+
+static bool gives_up_to_leave(void *context)
+{
+    const struct dp_run_end *end = context;
+    return atomic_load(&end->mode) != WATCHES;
+}
+
+static enum dp_status connect_to(struct dp_run_end *end, bool (*gives_up_if)(void *context))
+{
+    char control[DP_HOST_MAX + 32];
+    dp_cluster_control_endpoint(end->options.cluster, 0, control, sizeof control);
+    const struct dp_client_options options = {.name = "server",
+                                              .cluster = end->options.cluster->id,
+                                              .control = control,
+                                              .gives_up = gives_up_if,
+                                              .gives_up_context = end};
+    return end->client ? DP_OK : dp_client_open(&options, &end->client, NULL);
+}
+
+static void pause_ms(uint32_t ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* The run of this cluster file; 0: none has begun. */
+static uint32_t run_of(const struct dp_run_end *end)
+{
+    uint32_t given = end->options.cluster->training.run;
+    return given > 0 ? given : end->last_run;
+}
+
+static bool is_done(const struct dp_run_end *end)
+{
+    return run_of(end) > 0 &&
+           (end->last_run > run_of(end) || (end->last_run == run_of(end) && end->last_done));
+}
+
+/* ---- the workers' notes */
+
+struct note_seen {
+    const char *name;
+    struct seen_worker *worker;
+};
+
+static void see_note(void *context, const char *name, const void *bytes, size_t size)
+{
+    const struct note_seen *seen = context;
+    struct seen_worker *worker = seen->worker;
+    uint64_t hash = dp_hash_bytes(DP_HASH_BEGIN, bytes, size);
+    if (strcmp(name, seen->name) != 0)
+        return;
+    if (!worker->noted || hash != worker->hash)
+        worker->since_ms = dp_now_ms();
+    worker->noted = true;
+    worker->hash = hash;
+    json_t *root = json_loadb(bytes, size, 0, NULL);
+    const char *state = json_string_value(json_object_get(root, "state"));
+    worker->left = json_is_true(json_object_get(root, "left"));
+    worker->finished = worker->left && state && strcmp(state, "done") == 0;
+    worker->reads = state && strcmp(state, "reading") == 0;
+    json_decref(root);
+}
+
+/* Of those that had not finished. How many have left by now. */
+static enum dp_status look_at_workers(struct dp_run_end *end, uint32_t *left)
+{
+    enum dp_status st = DP_OK;
+    *left = 0;
+    for (uint32_t w = 0; st == DP_OK && w < end->options.cluster->training.workers; w++) {
+        char name[NAME_BYTES];
+        struct note_seen seen = {.name = name, .worker = &end->worker[w]};
+        (void)snprintf(name, sizeof name, "run/%" PRIu32 "/progress/%" PRIu32 ".", run_of(end), w);
+        if (!end->worker[w].finished)
+            st = dp_client_notes(end->client, name, see_note, &seen, TRY_MS, NULL);
+        *left += end->worker[w].left;
+    }
+    return st;
+}
+
+static bool is_awaited(const struct dp_run_end *end, const struct seen_worker *worker, uint64_t now)
+{
+    uint64_t timeout_ms = end->options.cluster->training.timeout_ms;
+    if (worker->finished)
+        return false;
+    if (!worker->noted)
+        return now - end->done_ms < (end->was_open ? timeout_ms : DP_RUN_END_LATE_MS);
+    uint64_t since = worker->since_ms > end->done_ms ? worker->since_ms : end->done_ms;
+    return now - since < timeout_ms * (worker->reads ? READING : 1);
+}
+
+/* Whether a worker still needs this server; says which, now and then. */
+static bool awaits_worker(struct dp_run_end *end)
+{
+    uint64_t now = dp_now_ms();
+    uint32_t workers = end->options.cluster->training.workers, w = 0;
+    while (w < workers && !is_awaited(end, &end->worker[w], now))
+        w++;
+    if (w < workers && now - end->said_ms >= SAY_MS) {
+        dp_log(DP_LOG_INFO, "run %" PRIu32 " is done: waiting for worker %" PRIu32 " to leave", run_of(end),
+               w);
+        end->said_ms = now;
+    }
+    return w < workers;
+}
+
+/* ---- the other servers' notes */
+
+static void count_closed(void *context, const char *name, const void *bytes, size_t size)
+{
+    uint32_t *closed = context;
+    (void)name;
+    (void)bytes;
+    (void)size;
+    (*closed)++;
+}
+
+static bool awaits_server(struct dp_run_end *end)
+{
+    uint32_t others = end->options.cluster->server_count - 1;
+    uint64_t now = dp_now_ms();
+    end->closed = 0;
+    for (uint32_t s = 1; end->options.server == 0 && s <= others; s++) {
+        char name[NAME_BYTES];
+        (void)snprintf(name, sizeof name, "run/%" PRIu32 "/closed/%" PRIu32 ".", run_of(end), s);
+        (void)dp_client_notes(end->client, name, count_closed, &end->closed, TRY_MS, NULL);
+    }
+    if (end->options.server != 0 || end->closed >= others)
+        return false;
+    if (now - end->done_ms >= DP_RUN_END_CLOSE_MS) {
+        dp_log(DP_LOG_WARN, "run %" PRIu32 " is done, and %" PRIu32 " servers have not closed their stores",
+               run_of(end), others - end->closed);
+        return false;
+    }
+    if (now - end->said_ms >= SAY_MS) {
+        dp_log(DP_LOG_INFO, "run %" PRIu32 " is done: waiting for %" PRIu32 " servers to close their stores",
+               run_of(end), others - end->closed);
+        end->said_ms = now;
+    }
+    return true;
+}
+
+/* ---- the thread */
+
+/* Reads the value "runs", once it has changed or after wait_ms. */
+static enum dp_status read_last(struct dp_run_end *end, uint32_t wait_ms, bool (*gives_up_if)(void *context))
+{
+    struct dp_register_value value = {0};
+    uint32_t run = run_of(end);
+    enum dp_status st = connect_to(end, gives_up_if);
+    if (st == DP_OK)
+        st = dp_client_register_get(end->client, "runs", end->version, wait_ms, TRY_MS, &value, NULL);
+    if (st == DP_OK && value.version != end->version) {
+        end->version = value.version;
+        end->last_run = dp_control_values_last_run(value.bytes, value.size, &end->last_done);
+    }
+    dp_register_value_clear(&value);
+    if (run_of(end) != run)
+        memset(end->worker, 0, end->options.cluster->training.workers * sizeof end->worker[0]);
+    return st;
+}
+
+static bool ends(struct dp_run_end *end)
+{
+    uint32_t left;
+    if (!is_done(end)) {
+        end->was_open = true;
+        end->done_ms = 0;
+        return false;
+    }
+    end->done_ms = end->done_ms ? end->done_ms : dp_now_ms();
+    if (look_at_workers(end, &left) != DP_OK || awaits_worker(end))
+        return false;
+    return !awaits_server(end);
+}
+
+/* Until it is over, or main wants something else. */
+static void watch(struct dp_run_end *end)
+{
+    bool first = true;
+    while (atomic_load(&end->mode) == WATCHES) {
+        bool done = is_done(end);
+        enum dp_status st = read_last(end, done || first ? 0 : WATCH_MS, gives_up_to_leave);
+        first = first && st != DP_OK;
+        if (st == DP_OK && ends(end)) {
+            atomic_store(&end->over, true);
+            end->options.ended(end->options.context);
+            return;
+        }
+        if (st != DP_OK || done)
+            pause_ms(LOOK_MS);
+    }
+}
+
+static void leave(struct dp_run_end *end)
+{
+    const uint64_t begun = dp_now_ms();
+    uint32_t at_first = 0, left = 0;
+    bool first = true;
+    dp_client_close(&end->client);
+    /* A first server that does not answer has closed, after the workers left; or it serves none of them. */
+    while (atomic_load(&end->mode) == LEAVES && dp_now_ms() - begun < DP_RUN_END_LEAVE_MS &&
+           read_last(end, 0, gives_up) == DP_OK && run_of(end) > 0 && look_at_workers(end, &left) == DP_OK) {
+        bool some = false;
+        for (uint32_t w = 0; w < end->options.cluster->training.workers; w++)
+            some = some || (end->worker[w].noted && !end->worker[w].left);
+        at_first = first ? left : at_first;
+        first = false;
+        if (!some || (left == at_first && dp_now_ms() - begun >= ALONE_MS))
+            return;
+        pause_ms(LOOK_MS);
+    }
+}
+
+static void *main_of(void *context)
+{
+    struct dp_run_end *end = context;
+    watch(end);
+    if (atomic_load(&end->mode) == LEAVES)
+        leave(end);
+    return NULL;
+}
+
+enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct dp_run_end **out,
+                                struct dp_error *err)
+{
+    struct dp_run_end *end =
+        calloc(1, sizeof *end + options->cluster->training.workers * sizeof end->worker[0]);
+    *out = NULL;
+    if (!end)
+        return dp_fail(err, DP_NOMEM, "waiting for the end of the run");
+    end->options = *options;
+    end->said_ms = dp_now_ms();
+    if (pthread_create(&end->thread, NULL, main_of, end) != 0) {
+        free(end);
+        return dp_fail(err, DP_NOMEM, "starting the thread that waits for the end of the run");
+    }
+    *out = end;
+    return DP_OK;
+}
+
+bool dp_run_end_is_over(const struct dp_run_end *end)
+{
+    return end && atomic_load(&end->over);
+}
+
+static void join(struct dp_run_end *end)
+{
+    if (!end->joined)
+        DP_ASSERT(pthread_join(end->thread, NULL) == 0);
+    end->joined = true;
+}
+
+void dp_run_end_leave(struct dp_run_end *end)
+{
+    atomic_store(&end->mode, LEAVES);
+    join(end);
+}
+
+void dp_run_end_stop(struct dp_run_end **end, bool closed)
+{
+    struct dp_run_end *e = *end;
+    char name[NAME_BYTES];
+    if (!e)
+        return;
+    *end = NULL;
+    int mode = WATCHES;
+    (void)atomic_compare_exchange_strong(&e->mode, &mode, STOPS);
+    join(e);
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/closed/%" PRIu32 ".", run_of(e), e->options.server);
+    dp_client_close(&e->client);
+    if (closed && atomic_load(&e->over) && e->options.server != 0) {
+        atomic_store(&e->mode, WATCHES);
+        if (connect_to(e, gives_up) == DP_OK)
+            (void)dp_client_note_put(e->client, name, "", 0, 2 * TRY_MS, NULL);
+    }
+    dp_client_close(&e->client);
+    free(e);
+}

@@ -1,0 +1,40 @@
+/* Run end: when the servers of a run are no longer needed (--until-done), and when its workers have left.
+ *     watch the register's "runs" -> worker 0 has recorded the end -> each worker's note says that it left
+ *     -> the first server: the others have closed -> over
+ * Promise   Over means that no process of the run needs a server: all workers left, or some were silent for
+ *           so long that the others would not wait for them (training.timeout_ms, ten times that while one
+ *           reads its data). The first server keeps the register until the others have closed, so one that
+ *           is restarted at the end can open. A run that was complete when this server started is over as
+ *           soon as its workers have looked: they have DP_RUN_END_LATE_MS to come.
+ *           After `leave` (a signal) it waits for the workers DP_RUN_END_LEAVE_MS at most, and 2 s if none of
+ *           them leaves: then this server alone is stopped.
+ * Thread    A thread of its own, with a client of the first server. The functions: main's.
+ * Failure   While the first server does not answer, nothing is over. */
+#ifndef DP_SERVER_RUN_END_H
+#define DP_SERVER_RUN_END_H
+
+#include "common/config/cluster.h"
+
+#define DP_RUN_END_LEAVE_MS 10000u
+#define DP_RUN_END_LATE_MS  300000u
+#define DP_RUN_END_CLOSE_MS 600000u /* the first server waits so long for the others */
+
+struct dp_run_end_options {
+    const struct dp_cluster *cluster; /* lent */
+    uint32_t server;
+    void (*ended)(void *context); /* from the thread: it is over */
+    void *context;
+};
+
+struct dp_run_end;
+
+enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct dp_run_end **out,
+                                struct dp_error *err);
+bool dp_run_end_is_over(const struct dp_run_end *end);
+/* Returns when the workers have left, or the time is over. */
+void dp_run_end_leave(struct dp_run_end *end);
+/* closed: this server's stores are, and the first server need not wait for it. Accepts NULL inside, leaves
+ * NULL. */
+void dp_run_end_stop(struct dp_run_end **end, bool closed);
+
+#endif
