@@ -569,10 +569,17 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
 
 /* All files of the stores' rows (64 MB each) stay open, and each client is a connection to each shard: the usual 1,024 are
  * soon used up. */
-static void say_files(uint64_t files)
+static void say_files(const struct server *server, uint64_t files)
 {
-    bool few = files < FILES_FEW;
-    dp_log(few ? DP_LOG_WARN : DP_LOG_INFO, "%" PRIu64 " files and connections can be open at once%s", files,
+    /* A worker has one to each shard, and one to the first server's control. */
+    const uint64_t workers = server->cluster->training.workers,
+                   connections = workers * (server->self->shards + (server->number == 0));
+    bool few = files < FILES_FEW + connections;
+    char need[96] = "";
+    if (few)
+        (void)snprintf(need, sizeof need, "; %" PRIu64 " workers need %" PRIu64, workers, connections);
+    dp_log(few ? DP_LOG_WARN : DP_LOG_INFO, "%" PRIu64 " files and connections can be open at once%s%s",
+           files, need,
            few ? ": few for large stores and many clients, raise its hard limit (ulimit -Hn)" : "");
 }
 
@@ -617,7 +624,7 @@ int main(int argc, char **argv)
         char who[32];
         (void)snprintf(who, sizeof who, "server %" PRIu32, server.number);
         dp_log_start(who, DP_LOG_INFO);
-        say_files(files);
+        say_files(&server, files);
         const struct dp_restore_options restore = {.checkpoint = server.restores,
                                                    .cluster = server.cluster,
                                                    .server = server.number,

@@ -1,6 +1,7 @@
 #include "common/config/fields.h"
 
 #include "common/model/optimizer_kinds.h"
+#include "common/model/stream.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -165,7 +166,7 @@ static const struct dp_field data[] = {
 };
 
 static const struct dp_field training[] = {
-    INTEGER(dp_cluster_training, workers, DP_FIELD_U32, 1, 4096),
+    INTEGER(dp_cluster_training, workers, DP_FIELD_U32, 1, DP_WORKERS_MAX),
     INTEGER(dp_cluster_training, batch, DP_FIELD_U32, 0, 1 << 20),
     INTEGER(dp_cluster_training, epochs, DP_FIELD_U32, 0, 1000000),
     INTEGER(dp_cluster_training, seed, DP_FIELD_U64, 0, UINT64_MAX),

@@ -10,6 +10,7 @@
 
 #define DP_STREAM_TRAINING ((uint64_t)1 << 63)
 #define DP_RUN_MAX         INT32_MAX
+#define DP_WORKERS_MAX     4096u /* of a run */
 /* A shard takes no push of a stream that is so far, or further, above the lowest number that is missing (push_ids.h). */
 #define DP_PUSH_WINDOW 65536u
 

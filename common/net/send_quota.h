@@ -9,9 +9,10 @@
 #ifndef DP_NET_SEND_QUOTA_H
 #define DP_NET_SEND_QUOTA_H
 
+#include "common/model/stream.h"
 #include "common/wire/message.h"
 
-#define DP_SEND_QUOTAS_MAX 4096u
+#define DP_SEND_QUOTAS_MAX (2 * DP_WORKERS_MAX) /* of a run, and those that replace them */
 
 struct dp_send_quotas;
 struct dp_send_quota;

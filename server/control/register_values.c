@@ -2,13 +2,14 @@
 
 #include "common/base/bytes.h"
 #include "common/base/json.h"
+#include "common/model/stream.h"
 #include "common/wire/view.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* What a cluster file allows (common/config/fields.c). */
-#define WORKERS_MAX 4096u
+#define WORKERS_MAX DP_WORKERS_MAX
 #define EPOCHS_MAX  1000000u
 
 /* A version that an older build accepted and that no reader understands: nothing can follow from it. */

@@ -5,11 +5,12 @@
 #ifndef DP_SHARD_SESSIONS_H
 #define DP_SHARD_SESSIONS_H
 
+#include "common/model/stream.h"
 #include "common/wire/request.h"
 #include "server/cache/lookup.h"
 
-#define DP_SESSIONS_MAX   2048u /* members of a run that all wait, and the processes that replace them */
-#define DP_SESSION_WINDOW 64u   /* requests of one session that wait at most */
+#define DP_SESSIONS_MAX   (2 * DP_WORKERS_MAX) /* all of a run, and the processes that replace them */
+#define DP_SESSION_WINDOW 64u                  /* requests of one session that wait at most */
 
 /* A request that was received and is not answered yet. */
 struct dp_waiting {
@@ -33,8 +34,8 @@ struct dp_waiting {
 struct dp_session {
     uint64_t id, stream, heard_ns;
     struct dp_peer peer; /* of its last request: the connection */
-    uint64_t expected; /* sequence number of the next new request */
-    uint64_t done;     /* requests up to this sequence number were answered for good */
+    uint64_t expected;   /* sequence number of the next new request */
+    uint64_t done;       /* requests up to this sequence number were answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
     uint32_t held;             /* its pulls that a rule holds, outside its order (blocked_pulls.h) */
