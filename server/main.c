@@ -47,11 +47,12 @@
 struct server {
     const char *file; /* of the cluster */
     struct dp_cluster *cluster;
-    const struct dp_cluster_server *self;
+    struct dp_cluster_server *self; /* in it */
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
     int read_only, replaces, discards, existing, overwrite, exchanges, until_done; /* flags */
+    const char *first;                                                             /* --first, or NULL */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     const char *without;            /* tables that the restore leaves out; NULL: none */
     struct dp_registration *registration;
@@ -72,7 +73,8 @@ static const char usage[] =
     "usage: downpour-server --cluster FILE --server N [--read-only | --replace-store | --discard]\n  "
     "--cluster FILE  "
     "cluster file that all servers and workers read\n  --server N      number of this server, counted from "
-    "0\n  --read-only     answer pulls only, and change nothing in the store's directory\n  --replace-store "
+    "0\n  --first HOST[:PORT]  the first server, where the file only counts the servers\n  --read-only     "
+    "answer pulls only, and change nothing in the store's directory\n  --replace-store "
     "start without a store that was lost: its shard starts empty, and the log says what is lost; or\n        "
     "          accept another store, or register, in place of the one that the cluster knew; or go on where "
     "the register's\n"
@@ -103,11 +105,33 @@ static const char usage[] =
     "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
     "exits.\n";
 
+static enum dp_status read_cluster(struct server *server, const char *number, struct dp_error *err)
+{
+    uint64_t n = 0;
+    enum dp_status st = dp_cluster_read(server->file, &server->cluster, err);
+    if (st == DP_OK)
+        st = dp_parse_u64(number, 0, server->cluster->server_count - 1, "--server", &n, err);
+    if (st == DP_OK && server->first)
+        st = dp_cluster_set_first(server->cluster, server->first, "--first", err);
+    if (st == DP_OK)
+        st = dp_cluster_settle(server->cluster, (uint32_t)n, err);
+    if (st == DP_OK && server->read_only && server->cluster->counted.count > 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--read-only: a server that changes nothing gives its address to none, so 'servers' "
+                       "must be a list, not a count");
+    if (st == DP_OK) {
+        server->number = (uint32_t)n;
+        server->self = &server->cluster->server[n];
+    }
+    return st;
+}
+
 static enum dp_status read_flags(int argc, char **argv, struct server *server, int *help,
                                  struct dp_error *err)
 {
     const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
                                    {"server", required_argument, NULL, 's'},
+                                   {"first", required_argument, NULL, 'F'},
                                    {"restore", required_argument, NULL, 'R'},
                                    {"history", required_argument, NULL, 'H'},
                                    {"without", required_argument, NULL, 'W'},
@@ -121,13 +145,14 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"help", no_argument, help, 1},
                                    {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
-    uint64_t n = 0;
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
         if (c == 'c')
             path = optarg;
         else if (c == 's')
             number = optarg;
+        else if (c == 'F')
+            server->first = optarg;
         else if (c == 'R')
             server->restores = optarg;
         else if (c == 'H')
@@ -162,14 +187,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
         return dp_fail(err, DP_ARGUMENT,
                        "--overwrite, --history, --without and --exchange go with --restore");
     server->file = path;
-    enum dp_status st = dp_cluster_read(path, &server->cluster, err);
-    if (st == DP_OK)
-        st = dp_parse_u64(number, 0, server->cluster->server_count - 1, "--server", &n, err);
-    if (st == DP_OK) {
-        server->number = (uint32_t)n;
-        server->self = &server->cluster->server[n];
-    }
-    return st;
+    return read_cluster(server, number, err);
 }
 
 /* The server's counters: those of its shards that serve. */
@@ -214,10 +232,9 @@ static struct dp_layout layout_of(const struct server *server)
 }
 
 static void name_shard(const struct server *server, uint32_t at, uint32_t *index,
-                       char endpoint[DP_HOST_MAX + 32], char directory[DP_PATH_MAX + 32])
+                       char directory[DP_PATH_MAX + 32])
 {
     *index = layout_of(server).first + at;
-    dp_cluster_shard_endpoint(server->cluster, *index, endpoint, DP_HOST_MAX + 32);
     (void)snprintf(directory, DP_PATH_MAX + 32, "%s/shard-%04" PRIu32, server->self->store, *index);
 }
 
@@ -226,7 +243,9 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
     for (; server->started < server->self->shards; atomic_fetch_add(&server->started, 1)) {
         char endpoint[DP_HOST_MAX + 32], directory[DP_PATH_MAX + 32];
         uint32_t index;
-        name_shard(server, server->started, &index, endpoint, directory);
+        name_shard(server, server->started, &index, directory);
+        dp_cluster_listen_endpoint(server->cluster, server->number, 1 + server->started, endpoint,
+                                   sizeof endpoint);
         struct dp_shard_thread_options options = {
             .net = server->net,
             .endpoint = endpoint,
@@ -263,7 +282,7 @@ static enum dp_status take_checkpoint(void *context, const struct dp_checkpoint_
 static enum dp_status start_control(struct server *server, struct dp_error *err)
 {
     char endpoint[DP_HOST_MAX + 32], first[DP_HOST_MAX + 32];
-    dp_cluster_control_endpoint(server->cluster, server->number, endpoint, sizeof endpoint);
+    dp_cluster_listen_endpoint(server->cluster, server->number, 0, endpoint, sizeof endpoint);
     dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
     struct dp_control_options options = {.net = server->net,
                                          .endpoint = endpoint,
@@ -390,7 +409,7 @@ static bool all_serve(struct server *server, bool *failed)
 {
     bool all = true;
     for (uint32_t i = 0; i < server->started; i++) {
-        char endpoint[DP_HOST_MAX + 32], directory[DP_PATH_MAX + 32];
+        char directory[DP_PATH_MAX + 32];
         uint32_t index;
         enum dp_shard_thread_state state = dp_shard_thread_state(server->shard[i]);
         all = all && state == DP_SHARD_THREAD_SERVES;
@@ -398,9 +417,9 @@ static bool all_serve(struct server *server, bool *failed)
         if (state != DP_SHARD_THREAD_SERVES || server->serves[i])
             continue;
         server->serves[i] = true;
-        name_shard(server, i, &index, endpoint, directory);
+        name_shard(server, i, &index, directory);
         dp_log(DP_LOG_INFO, "shard %" PRIu32 " of %" PRIu32 " serves at %s, store %s", index,
-               dp_cluster_shards(server->cluster), endpoint, directory);
+               dp_cluster_shards(server->cluster), dp_shard_thread_endpoint(server->shard[i]), directory);
     }
     return all;
 }
@@ -416,6 +435,22 @@ static void say_opening(const struct server *server)
     }
 }
 
+static uint16_t port_of(const char *endpoint)
+{
+    return (uint16_t)strtoul(strrchr(endpoint, ':') + 1, NULL, 10);
+}
+
+/* Where the others find it: its own host, and the ports that its sockets are bound to. */
+static struct dp_address address_of(const struct server *server)
+{
+    struct dp_address address = {.ports = 1 + server->started};
+    (void)snprintf(address.host, sizeof address.host, "%s", server->self->host);
+    address.port[0] = port_of(dp_control_endpoint(server->control));
+    for (uint32_t i = 0; i < server->started; i++)
+        address.port[1 + i] = port_of(dp_shard_thread_endpoint(server->shard[i]));
+    return address;
+}
+
 /* All shards serve. */
 static enum dp_status get_ready(struct server *server, struct dp_error *err)
 {
@@ -425,7 +460,9 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
         if (st != DP_OK)
             return st;
     }
-    enum dp_status st = dp_registration_watch(server->registration, err);
+    const struct dp_address address = address_of(server);
+    enum dp_status st = dp_registration_watch(server->registration,
+                                              server->cluster->counted.count > 0 ? &address : NULL, err);
     if (st != DP_OK)
         return st;
     dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64 "%s",
@@ -478,6 +515,28 @@ static enum dp_status open_fds(struct server *server, const sigset_t *signals, i
     return DP_OK;
 }
 
+/* A server that is only counted is at the address of its route to the first one, unless the file says another. It waits for
+ * the route: at the start of a machine there may be none. */
+static enum dp_status find_host(struct server *server, int signal_fd, struct dp_error *err)
+{
+    char first[DP_HOST_MAX + 32];
+    enum dp_status st = dp_cluster_has_first(server->cluster, err);
+    if (st != DP_OK || server->self->host[0])
+        return st;
+    dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
+    for (uint32_t tries = 0;; tries++) {
+        struct pollfd signal = {.fd = signal_fd, .events = POLLIN};
+        st = dp_net_route(server->net, first, AGAIN_MS, server->self->host, sizeof server->self->host, err);
+        if (st != DP_UNAVAILABLE)
+            return st;
+        if (tries % 10 == 0)
+            dp_log(DP_LOG_INFO, "waits for a route to the first server, %s (of %s): %s", first,
+                   server->cluster->first.from, err->text);
+        if (poll(&signal, 1, AGAIN_MS) > 0)
+            return dp_fail(err, DP_STOPPING, "stopped while it waited for a route to the first server");
+    }
+}
+
 /* A restore that was interrupted has taken place on all servers, or on none (restore_exchange.h). */
 static enum dp_status settle_restore(struct server *server, int signal_fd, struct dp_error *err)
 {
@@ -515,6 +574,8 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     enum dp_status st = open_fds(server, &signals, &signal_fd, err);
     if (st == DP_OK)
         st = dp_net_open(1, &server->net, err);
+    if (st == DP_OK && server->cluster->counted.count > 0)
+        st = find_host(server, signal_fd, err);
     if (st == DP_OK)
         st = settle_restore(server, signal_fd, err);
     if (st == DP_OK)

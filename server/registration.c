@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,7 +46,9 @@ struct dp_registration {
     atomic_bool stops;
     uint64_t register_id; /* when all have entered */
     pthread_t watcher;
-    struct dp_stores *watched; /* the watcher's */
+    struct dp_stores *watched; /* the watcher's, as are these two */
+    struct dp_address address; /* without ports: the cluster file has it */
+    bool told;                 /* it was logged */
     bool watches;
     pthread_mutex_t lock;
     struct dp_error lost;         /* under the lock, as what follows */
@@ -395,6 +398,28 @@ static bool passes(enum dp_status st)
     return class == DP_CLASS_NONE || class == DP_CLASS_RETRY || class == DP_CLASS_LOCAL;
 }
 
+/* The register has where this server is, or gets it. */
+static enum dp_status keep_address(struct dp_registration *r, struct dp_client *client, struct dp_error *err)
+{
+    char bytes[DP_ADDRESS_BYTES_MAX], name[DP_ADDRESS_NAME_BYTES];
+    size_t size = dp_address_encode(&r->address, bytes);
+    struct dp_register_value value = {0};
+    bool same, won = false;
+    dp_address_name(r->options.first, name);
+    enum dp_status st = dp_client_register_get(client, name, 0, 0, TRY_MS, &value, err);
+    same = st == DP_OK && value.size == size && memcmp(value.bytes, bytes, size) == 0;
+    if (st == DP_OK && !same)
+        st = dp_client_register_store(client, r->options.first, name, value.version, bytes, size, TRY_MS,
+                                      &won, NULL, err);
+    dp_register_value_clear(&value);
+    if (st == DP_OK && (same || won) && !r->told) {
+        dp_log(DP_LOG_INFO, "the first server has this server's address: %s, control port %u",
+               r->address.host, (unsigned)r->address.port[0]);
+        r->told = true;
+    }
+    return st;
+}
+
 static void *watch(void *context)
 {
     static const struct timespec short_of_memory = {.tv_nsec = 100000000};
@@ -421,6 +446,8 @@ static void *watch(void *context)
                 st = check_places(r, stores, &err);
             }
         }
+        if (st == DP_OK && r->address.ports > 0)
+            st = keep_address(r, client, &err);
         dp_register_value_clear(&value);
         if (dp_status_class((int)st) != DP_CLASS_LOCAL)
             continue;
@@ -436,11 +463,14 @@ static void *watch(void *context)
     return NULL;
 }
 
-enum dp_status dp_registration_watch(struct dp_registration *r, struct dp_error *err)
+enum dp_status dp_registration_watch(struct dp_registration *r, const struct dp_address *address,
+                                     struct dp_error *err)
 {
     DP_ASSERT(!r->watches);
     if (r->options.read_only)
         return DP_OK;
+    if (address)
+        r->address = *address;
     r->register_id = r->place[0].stores->register_id;
     r->watched = calloc(1, sizeof *r->watched);
     if (!r->watched)

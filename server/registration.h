@@ -17,6 +17,7 @@
 #ifndef DP_SERVER_REGISTRATION_H
 #define DP_SERVER_REGISTRATION_H
 
+#include "common/wire/address.h"
 #include "server/store/store_id.h"
 
 struct dp_registration_options {
@@ -47,8 +48,9 @@ const struct dp_store_gate *dp_registration_gate(struct dp_registration *registr
                                                  const char *directory);
 /* Of its stores, once one has entered. */
 uint64_t dp_registration_generation(struct dp_registration *registration);
-/* All have entered. */
-enum dp_status dp_registration_watch(struct dp_registration *registration, struct dp_error *err);
+/* All have entered. address: is put into the register, and again where it is missing there; NULL: the cluster file has it. */
+enum dp_status dp_registration_watch(struct dp_registration *registration, const struct dp_address *address,
+                                     struct dp_error *err);
 /* DP_OK, or why this server is to stop. */
 enum dp_status dp_registration_check(struct dp_registration *registration, struct dp_error *err);
 /* A waiting caller gives up soon. `known` is not called any more when it returns. */

@@ -201,6 +201,9 @@ static enum dp_status open_all(struct dp_shard_thread *thread)
     pthread_t opening;
     enum dp_status st =
         dp_listener_open(thread->options.net, thread->endpoint, &thread->listener, &thread->error);
+    if (st == DP_OK) /* a port that the kernel chose */
+        (void)snprintf(thread->endpoint, sizeof thread->endpoint, "%s",
+                       dp_listener_endpoint(thread->listener));
     if (st == DP_OK)
         st = start_opening(thread, &opening);
     say_started(thread, st);
@@ -337,6 +340,11 @@ enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *optio
         return dp_shard_thread_join(&thread, err);
     *out = thread;
     return DP_OK;
+}
+
+const char *dp_shard_thread_endpoint(const struct dp_shard_thread *thread)
+{
+    return thread->endpoint;
 }
 
 void dp_shard_thread_drain(struct dp_shard_thread *thread)

@@ -44,6 +44,8 @@ enum dp_shard_thread_state { DP_SHARD_THREAD_OPENS, DP_SHARD_THREAD_SERVES, DP_S
 enum dp_shard_thread_state dp_shard_thread_state(const struct dp_shard_thread *thread);
 /* While it opens: how far it is, or what it lacks to open. Any thread. */
 void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text);
+/* The one that its socket is bound to. */
+const char *dp_shard_thread_endpoint(const struct dp_shard_thread *thread);
 /* Orders it to drain; a shard that still opens gives up soon. dp_shard_thread_join waits for the end. */
 void dp_shard_thread_drain(struct dp_shard_thread *thread);
 /* DP_OK: every row is in the store, which is marked clean. DP_STOPPING: it was asked to drain before it had opened; the

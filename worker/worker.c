@@ -31,7 +31,8 @@ static const char usage[] =
     "     downpour-worker --cluster FILE --score-samples SAMPLES [--keys KEYS] --out FILE\n\n  --cluster "
     "FILE   "
     "cluster file that all servers and workers read\n  --worker N       train as worker N: 0 .. "
-    "training.workers - 1\n  --resume         this worker was killed or stopped before: finish its run; a "
+    "training.workers - 1\n  --first HOST[:PORT]  the first server, where the file only counts the servers\n "
+    " --resume         this worker was killed or stopped before: finish its run; a "
     "run "
     "that is already complete is\n                   no error\n  --device NAME    cpu, cuda:N, cuda:each or "
     "auto, instead of training.device\n  --precision KIND f32, tf32 or bf16, instead of training.precision\n "
@@ -57,7 +58,7 @@ static const char usage[] =
 
 struct flags {
     const char *top, *users, *history, *notes;
-    const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
+    const char *cluster, *first, *worker, *predict, *labels, *out, *device, *precision;
     const char *score_keys, *observe, *keys, *every, *score_samples;
     bool help, resume, with_seen;
 };
@@ -108,6 +109,7 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
 {
     static const struct option options[] = {
         {"cluster", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},
         {"worker", required_argument, NULL, 'w'},
         {"predict", required_argument, NULL, 'p'},
         {"labels", required_argument, NULL, 'l'},
@@ -130,10 +132,11 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
     };
     *out = (struct flags){0};
     const char **const value_of[] = {
-        ['c'] = &out->cluster, ['w'] = &out->worker,     ['p'] = &out->predict, ['l'] = &out->labels,
-        ['o'] = &out->out,     ['t'] = &out->top,        ['u'] = &out->users,   ['P'] = &out->precision,
-        ['d'] = &out->device,  ['K'] = &out->score_keys, ['O'] = &out->observe, ['k'] = &out->keys,
-        ['H'] = &out->history, ['n'] = &out->notes,      ['e'] = &out->every,   ['S'] = &out->score_samples};
+        ['f'] = &out->first,        ['c'] = &out->cluster, ['w'] = &out->worker,     ['p'] = &out->predict,
+        ['l'] = &out->labels,       ['o'] = &out->out,     ['t'] = &out->top,        ['u'] = &out->users,
+        ['P'] = &out->precision,    ['d'] = &out->device,  ['K'] = &out->score_keys, ['O'] = &out->observe,
+        ['k'] = &out->keys,         ['H'] = &out->history, ['n'] = &out->notes,      ['e'] = &out->every,
+        ['S'] = &out->score_samples};
     bool *const switch_of[] = {['W'] = &out->with_seen, ['r'] = &out->resume, ['h'] = &out->help};
     opterr = 0;
     for (int c; !out->help && (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
@@ -395,6 +398,8 @@ int dp_worker_main(int argc, char **argv)
         return fputs(usage, stdout) < 0 ? 2 : 0;
     if (st == DP_OK)
         st = dp_cluster_read(flags.cluster, &cluster, &err);
+    if (st == DP_OK && flags.first)
+        st = dp_cluster_set_first(cluster, flags.first, "--first", &err);
     if (st == DP_OK)
         st = check_limits(&err);
     if (st == DP_OK)

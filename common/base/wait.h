@@ -24,6 +24,8 @@
  *               a request that would show a step commit that is not durable yet
  *   VIEW        a pull or push: its view, which the shard does not have yet;  subject: run; the shard's view, and the one named
  *               next to REPLACED: a view that has the member again, which left
+ *   PLACE       a request: it is meant for another shard, which was at this     subject: the shard that is here
+ *               address before
  *   UNREAD      a pull: earlier answers that its client, or all clients,      total: bytes of its answer
  *               have not read yet */
 #ifndef DP_BASE_WAIT_H
@@ -48,7 +50,8 @@
     X(FAULT, 13, NEVER, "memory, or a disk that works")                                                      \
     X(STEP, 14, ALWAYS, "another member of the run to come as far")                                          \
     X(VIEW, 15, NEVER, "the list of the run's members")                                                      \
-    X(UNREAD, 16, NEVER, "earlier answers to be read")
+    X(UNREAD, 16, NEVER, "earlier answers to be read")                                                       \
+    X(PLACE, 17, NEVER, "the shard's address")
 
 enum dp_wait_reason {
 #define DP_WAIT_ENUM(name, number, sign, text) DP_WAIT_##name = number,

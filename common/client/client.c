@@ -1,26 +1,15 @@
-#include "common/client/client_over.h"
-
 #include "common/client/client_inner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
-#define MS_NS                   UINT64_C(1000000)
-#define DEFAULT_WINDOW          16u
-#define DEFAULT_RETRY_MS        1000u
-#define DEFAULT_OPEN_TIMEOUT_MS 10000u
-#define WINDOW_MAX              65536u
-#define SHARDS_MAX              65536u
-/* Between two looks at the clock by a call that waits; of what is longer, no more counts: this process did
- * not run. */
-#define LOOK_NS     (250 * MS_NS)
+#define MS_NS       UINT64_C(1000000)
 #define RECEIVE_MAX 1024u /* messages taken in before what is due is sent */
 
 /* ---- calls ---- */
 
-static uint64_t deadline_in(struct dp_client *client, uint32_t timeout_ms)
+uint64_t dp_client_deadline(struct dp_client *client, uint32_t timeout_ms)
 {
     return dp_awake_ns(&client->session.clock) + timeout_ms * MS_NS;
 }
@@ -31,7 +20,7 @@ struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t t
     if (!call)
         return NULL;
     call->id = ++client->last_call;
-    call->deadline_ns = deadline_in(client, timeout_ms);
+    call->deadline_ns = dp_client_deadline(client, timeout_ms);
     call->parts = parts;
     return call;
 }
@@ -115,18 +104,19 @@ void dp_client_progress(struct dp_client *client)
     take_in(client, now_ns);
     if (client->watch.look)
         client->watch.look(client, now_ns);
+    if (client->addresses.look)
+        client->addresses.look(client, now_ns);
     if (client->heartbeats.look)
         client->heartbeats.look(client, now_ns);
     pump(client, now_ns);
 }
 
-/* Waits for a message, for what is due, or for until_ns; false: it is over. Call progress first. */
-static bool idle(struct dp_client *client, uint64_t until_ns)
+bool dp_client_idle(struct dp_client *client, uint64_t until_ns)
 {
     uint64_t now_ns = dp_awake_ns(&client->session.clock);
     if (now_ns >= until_ns || (client->gives_up && client->gives_up(client->gives_up_context)))
         return false;
-    uint64_t due = until_ns - now_ns > LOOK_NS ? now_ns + LOOK_NS : until_ns;
+    uint64_t due = until_ns - now_ns > DP_CLIENT_LOOK_NS ? now_ns + DP_CLIENT_LOOK_NS : until_ns;
     for (uint32_t i = 0; i <= client->shards; i++) {
         uint64_t link_due = dp_link_due_ns(&client->link[i]);
         due = link_due < due ? link_due : due;
@@ -151,14 +141,14 @@ static struct dp_link *link_without_room(const struct dp_client *client)
 enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                     struct dp_error *err)
 {
-    uint64_t until_ns = deadline_in(client, timeout_ms);
+    uint64_t until_ns = dp_client_deadline(client, timeout_ms);
     const struct dp_link *full;
     char text[96];
     if (client->shards == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: this client was opened without shards", what);
     dp_client_progress(client);
     while ((full = link_without_room(client))) {
-        if (!idle(client, until_ns)) {
+        if (!dp_client_idle(client, until_ns)) {
             (void)snprintf(text, sizeof text, "%s: window of %" PRIu32 " requests is full", what,
                            full->window);
             return dp_link_silence(full, NULL, DP_TIMEOUT, text, timeout_ms, err);
@@ -181,11 +171,11 @@ const struct dp_link *dp_client_pushing(const struct dp_client *client)
 
 enum dp_status dp_client_await_pushes(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err)
 {
-    uint64_t until_ns = deadline_in(client, timeout_ms);
+    uint64_t until_ns = dp_client_deadline(client, timeout_ms);
     const struct dp_link *pushing;
     dp_client_progress(client);
     while ((pushing = dp_client_pushing(client))) {
-        if (!idle(client, until_ns))
+        if (!dp_client_idle(client, until_ns))
             return dp_link_silence(pushing, NULL, DP_TIMEOUT, "push: the one of the step before", timeout_ms,
                                    err);
         dp_client_progress(client);
@@ -214,6 +204,24 @@ void dp_client_drop_draft(struct dp_client *client)
         dp_shard_request_free(&client->draft[i]);
 }
 
+enum dp_status dp_client_silence(const struct dp_client *client, const struct dp_link *link,
+                                 const struct dp_call *call, enum dp_status why, const char *what,
+                                 uint32_t timeout_ms, struct dp_error *err)
+{
+    const struct dp_link *control = &client->link[client->shards];
+    if (!link->control && link->endpoint)
+        return dp_link_silence(link, call, why, what, timeout_ms, err);
+    if (!link->control && control->heard_ns != 0 && control->breaks == 0)
+        return dp_fail(
+            err, why,
+            "%s: the server of shard %" PRIu32
+            " has not given its address to the first one, at %s, in %" PRIu32 " ms: is it running?%s",
+            what, link->server, control->endpoint, timeout_ms,
+            client->addresses.of[link->server / (client->shards / client->addresses.servers)].trouble);
+    enum dp_status st = dp_link_silence(control, NULL, why, what, timeout_ms, err);
+    return client->control_from ? dp_wrap(err, st, "the first server, of %s", client->control_from) : st;
+}
+
 static enum dp_status time_is_over(const struct dp_client *client, const struct dp_call *call,
                                    const char *what, uint32_t timeout_ms, struct dp_error *err)
 {
@@ -227,20 +235,20 @@ static enum dp_status time_is_over(const struct dp_client *client, const struct 
     }
     if (!named)
         return dp_fail(err, DP_INTERNAL, "%s: waits for no server", what);
-    return dp_link_silence(named, call, DP_TIMEOUT, what, timeout_ms, err);
+    return dp_client_silence(client, named, call, DP_TIMEOUT, what, timeout_ms, err);
 }
 
 enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, const char *what,
                                uint32_t timeout_ms, struct dp_error *err)
 {
-    uint64_t until_ns = deadline_in(client, timeout_ms);
+    uint64_t until_ns = dp_client_deadline(client, timeout_ms);
     if (call->deadline_ns < until_ns)
         call->deadline_ns = until_ns;
     dp_client_progress(client);
     while (!dp_call_done(call)) {
         if (call->member && client->session.replaced.status != DP_OK)
             return dp_client_session_check_place(&client->session, what, err);
-        if (!idle(client, until_ns))
+        if (!dp_client_idle(client, until_ns))
             return time_is_over(client, call, what, timeout_ms, err);
         dp_client_progress(client);
     }
@@ -285,71 +293,10 @@ enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket
     return st;
 }
 
-/* ---- open and close ---- */
-
-static enum dp_status check_options(const struct dp_client_options *options, struct dp_error *err)
-{
-    uint32_t least = options->control ? 0 : 1, shards = options->shards ? options->shard_count : 0;
-    if (shards != options->shard_count || shards < least || shards > SHARDS_MAX)
-        return dp_fail(err, DP_ARGUMENT,
-                       "a client needs the endpoints of all shards: 1 to %u of them, not %" PRIu32,
-                       SHARDS_MAX, shards);
-    for (uint32_t i = 0; i < options->shard_count; i++) {
-        if (!options->shards[i] || !options->shards[i][0])
-            return dp_fail(err, DP_ARGUMENT, "endpoint of shard %" PRIu32 " is empty", i);
-    }
-    if (options->window > WINDOW_MAX)
-        return dp_fail(err, DP_ARGUMENT, "window of %" PRIu32 " requests: at most %u are allowed",
-                       options->window, WINDOW_MAX);
-    return DP_OK;
-}
-
-static enum dp_status draw_session(uint64_t *session, struct dp_error *err)
-{
-    while (*session == 0) {
-        if (getrandom(session, sizeof *session, 0) != (ssize_t)sizeof *session)
-            return dp_fail(err, DP_IO, "cannot create a session number: getrandom failed");
-    }
-    return DP_OK;
-}
-
-static enum dp_status fill(struct dp_client *client, const struct dp_client_options *options,
-                           uint64_t session, struct dp_error *err)
-{
-    struct dp_client_session *s = &client->session;
-    uint32_t retry_ms = options->retry_ms ? options->retry_ms : DEFAULT_RETRY_MS;
-    enum dp_status st = draw_session(&session, err);
-    if (st != DP_OK)
-        return st;
-    s->id = session;
-    s->random = session;
-    s->cluster = options->cluster;
-    s->wants = options->generation;
-    s->retry_ns = retry_ms * MS_NS;
-    s->shards = options->shard_count;
-    (void)snprintf(s->name, sizeof s->name, "%s", options->name ? options->name : "client");
-    client->has_control = options->control != NULL;
-    client->gives_up = options->gives_up;
-    client->gives_up_context = options->gives_up_context;
-    client->type = options->bf16_values ? DP_BF16 : DP_F32;
-    client->link = calloc(options->shard_count + 1, sizeof *client->link);
-    client->draft = calloc(options->shard_count + 1, sizeof(struct dp_shard_request *));
-    if (!client->link || !client->draft)
-        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " shards", options->shard_count);
-    client->shards = options->shard_count;
-    for (uint32_t i = 0; i <= client->shards && st == DP_OK; i++) {
-        bool control = i == client->shards;
-        const char *endpoint = control ? options->control : options->shards[i];
-        st = dp_link_open(&client->link[i], s, i, control, endpoint ? endpoint : "(none)",
-                          options->window ? options->window : DEFAULT_WINDOW, err);
-    }
-    return st == DP_OK ? dp_keys_new(&client->keys, err) : st;
-}
-
 enum dp_status dp_client_await_stream(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                       struct dp_error *err)
 {
-    uint64_t until_ns = deadline_in(client, timeout_ms);
+    uint64_t until_ns = dp_client_deadline(client, timeout_ms);
     struct dp_link *link = &client->link[0];
     /* An earlier greeting was refused: what refused it may have passed. */
     if (dp_client_session_lacks_stream(&client->session) && link->state == DP_LINK_REFUSED)
@@ -359,88 +306,14 @@ enum dp_status dp_client_await_stream(struct dp_client *client, const char *what
             return dp_fail(err, link->refused.status, "%s: %s", what, link->refused.text);
         if (link->state == DP_LINK_OPEN)
             dp_link_greet(link, dp_awake_ns(&client->session.clock));
-        if (!idle(client, until_ns))
+        if (!dp_client_idle(client, until_ns))
             return dp_link_silence(link, NULL, DP_TIMEOUT, what, timeout_ms, err);
         dp_client_progress(client);
     }
     return DP_OK;
 }
 
-/* Until every shard has welcomed us. */
-static enum dp_status shake_hands(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err)
-{
-    uint64_t until_ns = deadline_in(client, timeout_ms);
-    for (;;) {
-        const struct dp_link *missing = NULL;
-        dp_client_progress(client);
-        for (uint32_t i = 0; i < client->shards; i++) {
-            const struct dp_link *link = &client->link[i];
-            if (link->state == DP_LINK_REFUSED)
-                return dp_fail(err, link->refused.status, "%s", link->refused.text);
-            if (link->state != DP_LINK_OPEN && !missing)
-                missing = link;
-        }
-        if (!missing && (client->shards == 0 || !dp_client_session_lacks_stream(&client->session)))
-            return DP_OK;
-        if (!missing) { /* a shard refuses the one that was given */
-            missing = &client->link[0];
-            dp_link_greet(&client->link[0], dp_awake_ns(&client->session.clock));
-        }
-        if (!idle(client, until_ns))
-            return dp_link_silence(missing, NULL, DP_UNAVAILABLE, "handshake", timeout_ms, err);
-    }
-}
-
-enum dp_status dp_client_open_over(const struct dp_client_options *options,
-                                   const struct dp_transport *transport, const struct dp_clock *clock,
-                                   uint64_t session, struct dp_client **out, struct dp_error *err)
-{
-    uint32_t timeout_ms = options->open_timeout_ms ? options->open_timeout_ms : DEFAULT_OPEN_TIMEOUT_MS;
-    struct dp_client *client = calloc(1, sizeof *client);
-    *out = NULL;
-    if (!client) {
-        transport->close(transport->self);
-        return dp_fail(err, DP_NOMEM, "no memory for a client");
-    }
-    client->session.transport = *transport;
-    client->session.clock = dp_awake_over(clock, LOOK_NS);
-    enum dp_status st = check_options(options, err);
-    if (st != DP_OK)
-        goto done;
-    st = fill(client, options, session, err);
-    if (st != DP_OK)
-        goto done;
-    st = shake_hands(client, timeout_ms, err);
-done:
-    if (st != DP_OK)
-        dp_client_close(&client);
-    *out = client;
-    return st != DP_OK ? dp_wrap(err, st, "opening the client") : DP_OK;
-}
-
-enum dp_status dp_client_open(const struct dp_client_options *options, struct dp_client **out,
-                              struct dp_error *err)
-{
-    *out = NULL;
-    enum dp_status st = check_options(options, err);
-    if (st != DP_OK)
-        return dp_wrap(err, st, "opening the client");
-    struct dp_transport transport;
-    struct dp_clock clock = dp_clock_real();
-    uint32_t n = options->shard_count + (options->control ? 1 : 0);
-    const char **endpoints = calloc(n, sizeof *endpoints);
-    if (!endpoints)
-        return dp_fail(err, DP_NOMEM, "opening the client: no memory for %" PRIu32 " endpoints", n);
-    for (uint32_t i = 0; i < options->shard_count; i++)
-        endpoints[i] = options->shards[i];
-    if (options->control)
-        endpoints[n - 1] = options->control;
-    st = dp_transport_open(endpoints, n, &transport, err);
-    free(endpoints);
-    if (st != DP_OK)
-        return dp_wrap(err, st, "opening the client");
-    return dp_client_open_over(options, &transport, &clock, 0, out, err);
-}
+/* ---- close ---- */
 
 void dp_client_close(struct dp_client **client)
 {
@@ -464,6 +337,7 @@ void dp_client_close(struct dp_client **client)
     }
     dp_keys_free(&c->keys);
     dp_block_drop(&c->session.view);
+    free(c->addresses.of);
     free(c->draft);
     free(c->link);
     free(c);

@@ -1,4 +1,4 @@
-/* Client, from inside: shared by its files. One file a verb: client (open, progress, wait, close), pull,
+/* Client, from inside: shared by its files. One file a verb: open, client (progress, wait, close), pull,
  * push, tables, notes, register, status; member (join, leave). */
 #ifndef DP_CLIENT_CLIENT_INNER_H
 #define DP_CLIENT_CLIENT_INNER_H
@@ -25,12 +25,16 @@ struct dp_client_place { /* in a run: member.c */
 };
 
 struct dp_client;
+struct dp_register_watch { /* register_watch.c */
+    struct dp_call *asked; /* NULL: nothing is asked */
+};
+
 struct dp_client_watch { /* of the view, while pulls are held: view_watch.c */
     void (*look)(struct dp_client *client, uint64_t now_ns); /* NULL: this client is no member */
     void (*news)(struct dp_client *client, const struct dp_view *view);
     uint64_t since_ns; /* pulls are held; 0: none is */
     uint64_t due_ns;   /* the register is not asked again before */
-    struct dp_call *asked;
+    struct dp_register_watch question;
 };
 
 struct dp_client_heartbeats {                                /* of a member: heartbeats.c */
@@ -39,13 +43,28 @@ struct dp_client_heartbeats {                                /* of a member: hea
     struct dp_call *sent;
 };
 
+struct dp_client_address { /* of one server */
+    uint64_t version;      /* of the value that its links follow; 0: there is none yet */
+    uint64_t due_ns;       /* it is not asked for again before */
+    struct dp_register_watch question;
+    char trouble[300]; /* why the last answer was of no use */
+};
+
+struct dp_client_addresses {                                 /* where the register knows them: addresses.c */
+    void (*look)(struct dp_client *client, uint64_t now_ns); /* NULL: the options had them */
+    uint32_t servers;
+    struct dp_client_address *of; /* [servers] */
+};
+
 struct dp_client {
     struct dp_client_session session;
     struct dp_client_place place;
     struct dp_client_watch watch;
     struct dp_client_heartbeats heartbeats;
+    struct dp_client_addresses addresses;
     uint32_t shards;
     bool has_control;
+    const char *control_from;
     bool (*gives_up)(void *context);
     void *gives_up_context;
     enum dp_value_type type;         /* of values on the wire */
@@ -58,6 +77,18 @@ struct dp_client {
     uint64_t last_call;
 };
 
+/* Between two looks at the clock by a call that waits; of what is longer, no more counts: this process did
+ * not run. */
+#define DP_CLIENT_LOOK_NS (UINT64_C(250) * 1000000)
+
+/* On the client's clock. */
+uint64_t dp_client_deadline(struct dp_client *client, uint32_t timeout_ms);
+/* Waits for a message, for what is due, or for until_ns; false: it is over. Call progress first. */
+bool dp_client_idle(struct dp_client *client, uint64_t until_ns);
+/* dp_link_silence. Of a shard without an address the first server has heard nothing, or is silent itself. */
+enum dp_status dp_client_silence(const struct dp_client *client, const struct dp_link *link,
+                                 const struct dp_call *call, enum dp_status why, const char *what,
+                                 uint32_t timeout_ms, struct dp_error *err);
 /* A call without shard requests, not among the client's yet: dp_call_free, or dp_client_issue. */
 struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms);
 void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */

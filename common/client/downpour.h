@@ -44,9 +44,14 @@ struct dp_client_options {
     /* endpoints of all the cluster's shards, in shard order: "tcp://10.0.0.5:5701" */
     const char *const *shards;
     uint32_t shard_count; /* 0: the client uses only the control endpoint */
-    const char *control;  /* the first server's control endpoint; NULL: notes and register are unavailable */
-    uint32_t window;      /* most requests under way to one shard; 0: 16 */
-    uint32_t retry_ms;    /* time without a reply after which a request is resent; 0: 1,000 */
+    /* Instead of `shards`: the number of servers, all with as many shards, whose addresses the first server's register
+     * has. The client asks there, and again when a server is silent. */
+    uint32_t servers;
+    const char *control; /* the first server's control endpoint; NULL: notes and register are unavailable */
+    const char
+        *control_from; /* what names that endpoint, for messages; NULL, or lives as long as the client */
+    uint32_t window;   /* most requests under way to one shard; 0: 16 */
+    uint32_t retry_ms; /* time without a reply after which a request is resent; 0: 1,000 */
     uint32_t open_timeout_ms; /* for the handshakes with all shards; 0: 10,000 */
     bool bf16_values;         /* send values as bf16 (half the bytes, 8 bits of precision); rows stay f32 */
     /* Called several times a second while a call waits. Return true to end the call as if its deadline had

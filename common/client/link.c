@@ -21,17 +21,15 @@ static uint64_t transfer_ns(const struct dp_link *link)
 enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *session, uint32_t server,
                             bool control, const char *endpoint, uint32_t window, struct dp_error *err)
 {
-    size_t size = strlen(endpoint) + 1;
     *link = (struct dp_link){.session = session,
                              .server = server,
                              .control = control,
-                             .endpoint = malloc(size),
+                             .endpoint = endpoint ? strdup(endpoint) : NULL,
                              .state = DP_LINK_GREETING,
                              .window = window,
                              .next_sequence = 1};
-    if (!link->endpoint)
+    if (endpoint && !link->endpoint)
         return dp_fail(err, DP_NOMEM, "no memory for an endpoint");
-    memcpy(link->endpoint, endpoint, size);
     link->pause_ns = dp_link_first_pause(link);
     return DP_OK;
 }
@@ -53,12 +51,42 @@ void dp_link_close(struct dp_link *link)
     *link = (struct dp_link){0};
 }
 
+void dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns)
+{
+    const struct dp_transport *t = &link->session->transport;
+    struct dp_error err = {0};
+    if (link->endpoint && strcmp(link->endpoint, endpoint) == 0)
+        return;
+    char *own = strdup(endpoint); /* NULL: it is asked for again */
+    if (!own || !t->move || t->move(t->self, link->server, endpoint, &err) != DP_OK) {
+        free(own);
+        (void)snprintf(link->reason, sizeof link->reason, "its new address: %.300s", err.text);
+        return;
+    }
+    free(link->endpoint);
+    link->endpoint = own;
+    link->misplaced = false;
+    link->silences = 0;
+    link->breaks = 0; /* no pause */
+    link->pause_ns = dp_link_first_pause(link);
+    dp_link_forget_reason(link);
+    dp_link_broke(link, now_ns);
+    link->breaks = 0;
+}
+
+bool dp_link_is_lost(const struct dp_link *link)
+{
+    return !link->endpoint || link->misplaced || link->breaks > 0 || link->silences > 0 ||
+           (link->state == DP_LINK_GREETING && link->hello_id != 0);
+}
+
 void dp_link_name(const struct dp_link *link, char *text, size_t size)
 {
+    const char *endpoint = link->endpoint ? link->endpoint : "(no address)";
     if (link->control)
-        (void)snprintf(text, size, "control at %s", link->endpoint);
+        (void)snprintf(text, size, "control at %s", endpoint);
     else
-        (void)snprintf(text, size, "shard %" PRIu32 " at %s", link->server, link->endpoint);
+        (void)snprintf(text, size, "shard %" PRIu32 " at %s", link->server, endpoint);
 }
 
 /* What a server that answers no more said last is no sign of life: it is not handed on for ever. */
@@ -233,6 +261,7 @@ static bool send_to_shard(struct dp_link *link, struct dp_shard_request *to_shar
     struct dp_message *message = NULL;
     struct dp_error err = {0};
     to_shard->request.timeout_ms = timeout_of(link, to_shard, now_ns);
+    to_shard->request.shard = link->session->addressed && !link->control ? link->server + 1 : 0;
     to_shard->request.generation = link->session->generation;
     to_shard->request.history = link->session->history;
     if (to_shard->wait_until_ns)
@@ -366,6 +395,8 @@ static bool may_ask(const struct dp_link *link)
 
 void dp_link_pump(struct dp_link *link, uint64_t now_ns)
 {
+    if (!link->endpoint)
+        return;
     pump_loose(link, now_ns);
     if (link->control)
         return;
@@ -393,6 +424,8 @@ void dp_link_pump(struct dp_link *link, uint64_t now_ns)
 uint64_t dp_link_due_ns(const struct dp_link *link)
 {
     uint64_t due = UINT64_MAX;
+    if (!link->endpoint)
+        return due;
     for (const struct dp_shard_request *p = link->loose; p; p = p->next)
         due = dp_link_sooner(due, p->due_ns);
     if (link->control || link->state == DP_LINK_REFUSED)

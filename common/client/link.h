@@ -25,7 +25,7 @@ struct dp_link {
     struct dp_client_session *session;
     uint32_t server;
     bool control;   /* takes loose shard requests only, needs no greeting */
-    char *endpoint; /* own copy */
+    char *endpoint; /* own copy; NULL: not known yet, nothing is sent */
     enum dp_link_state state;
     struct dp_error refused; /* why, in REFUSED */
     char reason[360];        /* why the server is making us wait, if it said so; "" after an answer */
@@ -56,10 +56,15 @@ struct dp_link {
     uint64_t rewound_ns;
     uint32_t silences;
     uint32_t breaks; /* connections that ended since the last answer */
+    bool misplaced;  /* something else answered at its endpoint */
 };
 
 enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *session, uint32_t server,
                             bool control, const char *endpoint, uint32_t window, struct dp_error *err);
+/* The server is at this endpoint from now on: what is under way is sent again there, at once. */
+void dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns);
+/* Whether it has no endpoint, or gets no answer at the one that it has. */
+bool dp_link_is_lost(const struct dp_link *link);
 void dp_link_close(struct dp_link *link); /* drops what is under way; accepts a zeroed link */
 
 /* Pulls that the shard holds leave their places to what they may wait for: this member's own pushes. To further pulls they do not:

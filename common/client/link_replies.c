@@ -275,6 +275,12 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         link->heard_ns = now_ns;
         link->silences = 0;
     }
+    if (link->session->addressed && !link->control) {
+        bool other = reply->cluster != link->session->cluster;
+        link->misplaced = other || reply->wait.reason == DP_WAIT_PLACE;
+        if (other)
+            return;
+    }
     if (link->state == DP_LINK_GREETING && link->hello_id != 0 && reply->id == link->hello_id) {
         take_welcome(link, reply, now_ns);
         return;

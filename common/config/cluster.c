@@ -1,6 +1,7 @@
 #include "common/config/cluster.h"
 
 #include "common/base/parse.h"
+#include "common/config/cluster_counted.h"
 #include "common/config/consistency.h"
 #include "common/config/fields.h"
 #include "common/config/goal.h"
@@ -94,10 +95,13 @@ static enum dp_status check_server(const struct dp_cluster *cluster, uint32_t at
     if (path && strlen(s->host) > IPC_PATH_MAX)
         return dp_fail(err, DP_ARGUMENT, "'servers.host' is \"%s\": a path of a socket has at most %u bytes",
                        s->host, IPC_PATH_MAX - 6u);
-    for (const char *p = s->host; *p && !path; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-:[]%", *p))
-            return dp_fail(err, DP_ARGUMENT, "'servers.host' is \"%s\": no name or address of a machine",
-                           s->host);
+    if (!path && !dp_cluster_is_host(s->host))
+        return dp_fail(err, DP_ARGUMENT, "'servers.host' is \"%s\": no name or address of a machine",
+                       s->host);
+    if (s->listen[0] && (path || !dp_cluster_is_host(s->listen)))
+        return dp_fail(err, DP_ARGUMENT, "'servers.listen' is \"%s\": %s", s->listen,
+                       path ? "a host that is a path of sockets has none"
+                            : "no name or address of a machine");
     if (s->port + s->shards > 65535)
         return dp_fail(err, DP_ARGUMENT,
                        "'servers.port' is %" PRIu32 ": its %" PRIu32 " shards would need ports up to %" PRIu32
@@ -467,46 +471,18 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
                        cluster->server_count, DP_SERVERS_MAX);
     struct dp_metrics_address metrics;
     enum dp_status st = dp_cluster_check_settings(cluster, NULL, err);
+    if (st == DP_OK && cluster->counted.count > 0) {
+        st = dp_fields_check(&dp_fields_counted, &cluster->counted, NULL, err);
+        return st == DP_OK ? dp_cluster_check_counted(cluster, err) : st;
+    }
+    if (st == DP_OK && cluster->first_text[0])
+        st = dp_fail(err, DP_ARGUMENT,
+                     "'first' goes with servers = { count = N; ... }: a list of servers names its first one");
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
         st = check_server(cluster, i, err);
     for (uint32_t i = 0; st == DP_OK && cluster->metrics[0] && i < cluster->server_count; i++)
         st = dp_metrics_address_of(cluster, i, &metrics, err);
     return st;
-}
-
-uint32_t dp_cluster_shards(const struct dp_cluster *cluster)
-{
-    uint32_t shards = 0;
-    for (uint32_t i = 0; i < cluster->server_count; i++)
-        shards += cluster->server[i].shards;
-    return shards;
-}
-
-static void endpoint(const struct dp_cluster_server *server, uint32_t port, char *out, size_t size)
-{
-    /* An IPv6 address stands in brackets before a port. */
-    bool path = strncmp(server->host, "ipc:///", 7) == 0;
-    bool bare_ipv6 = !path && strchr(server->host, ':') && server->host[0] != '[';
-    (void)snprintf(out, size,
-                   path        ? "%s-%" PRIu32
-                   : bare_ipv6 ? "tcp://[%s]:%" PRIu32
-                               : "tcp://%s:%" PRIu32,
-                   server->host, port);
-}
-
-void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size)
-{
-    uint32_t server = 0;
-    DP_ASSERT(shard < dp_cluster_shards(cluster));
-    while (shard >= cluster->server[server].shards)
-        shard -= cluster->server[server++].shards;
-    endpoint(&cluster->server[server], cluster->server[server].port + 1 + shard, out, size);
-}
-
-void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t server, char *out, size_t size)
-{
-    DP_ASSERT(server < cluster->server_count);
-    endpoint(&cluster->server[server], cluster->server[server].port, out, size);
 }
 
 enum dp_status dp_cluster_step_log(const char *prefix, uint32_t worker, char *out, size_t size,

@@ -24,13 +24,31 @@
 #define DP_METRICS_TEXT_MAX 63
 
 struct dp_cluster_server {
-    /* The address that the server listens on and that others use. If all processes are on one machine it may
-     * be ipc:///PATH: the server's sockets are then the files PATH-PORT. */
+    /* The address that others use. If all processes are on one machine it may be ipc:///PATH: the server's
+     * sockets are then the files PATH-PORT. "": not known yet (dp_cluster_find). */
     char host[DP_HOST_MAX + 1];
-    uint32_t port;               /* control; its shards listen on port + 1, port + 2, ... */
-    uint32_t shards;             /* 1 .. DP_SHARDS_MAX */
-    char store[DP_PATH_MAX + 1]; /* directory; each shard has one inside */
+    char listen[DP_HOST_MAX + 1];       /* on which it listens; "": host */
+    uint32_t port;                      /* control; 0: the kernel chooses */
+    uint16_t shard_port[DP_SHARDS_MAX]; /* 0: its shards listen on port + 1, port + 2, ... */
+    uint32_t shards;                    /* 1 .. DP_SHARDS_MAX */
+    char store[DP_PATH_MAX + 1];        /* directory; each shard has one inside */
 };
+
+/* `servers` as a count: servers that are alike, whose addresses the first one's register knows. */
+struct dp_cluster_counted {
+    uint32_t count; /* 0: the file lists the servers */
+    uint32_t shards;
+    uint32_t port; /* control, on every host; its shards' follow; 0: the kernel chooses */
+    char store[DP_PATH_MAX + 1], host[DP_HOST_MAX + 1], listen[DP_HOST_MAX + 1]; /* patterns */
+};
+
+/* The first server's address, where the servers are counted. */
+struct dp_cluster_first {
+    char host[DP_HOST_MAX + 1];
+    uint32_t port;
+    const char *from; /* "'first'", "DOWNPOUR_FIRST", "MASTER_ADDR", "--first"; NULL: nothing names it */
+};
+#define DP_FIRST_PORT 5700u /* where neither it nor servers.port gives one */
 
 enum dp_decay { DP_DECAY_NONE, DP_DECAY_LINEAR, DP_DECAY_COSINE, DP_DECAY_INVERSE_SQRT };
 
@@ -193,6 +211,9 @@ struct dp_cluster {
     uint64_t journal_bytes; /* budget of one shard's journal */
     enum dp_cluster_relative relative_to;
     char log[DP_PATH_MAX + 1]; /* directory of the logs of `downpour node`; empty: standard error only */
+    char first_text[DP_HOST_MAX + 8 + 1]; /* the key `first` */
+    struct dp_cluster_counted counted;
+    struct dp_cluster_first first; /* not in the file: of the process */
     uint32_t server_count;
     struct dp_cluster_server *server;
     char metrics[DP_METRICS_TEXT_MAX + 1]; /* metrics_address.h; empty: no server answers HTTP */
@@ -213,6 +234,17 @@ enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct
  * DP_CLUSTER_FILE all paths must be absolute or lie below the directory of `path`; those that lie below it
  * are written relative to it. */
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err);
+/* Where the servers are counted: names the first one, in place of the file and the environment; from: as in
+ * dp_cluster_first. DP_ARGUMENT: not HOST[:PORT], or the file lists the servers. */
+enum dp_status dp_cluster_set_first(struct dp_cluster *cluster, const char *text, const char *from,
+                                    struct dp_error *err);
+/* Servers that were counted are listed from now on; their hosts and stores are the caller's to set. */
+void dp_cluster_uncount(struct dp_cluster *cluster);
+/* DP_ARGUMENT: the file counts its servers, and nothing names the first one. */
+enum dp_status dp_cluster_has_first(const struct dp_cluster *cluster, struct dp_error *err);
+/* For a process of server `server`: its patterns are filled in, with this machine's name and job. Nothing changes
+ * where the file lists the servers. DP_ARGUMENT: a pattern that is not known, or has no value here. */
+enum dp_status dp_cluster_settle(struct dp_cluster *cluster, uint32_t server, struct dp_error *err);
 /* Makes the checks of read for a struct that was filled in another way. */
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
 /* How messages name a setting: by the flag that the user gave, or by its key. */
@@ -271,9 +303,12 @@ const char *dp_cluster_durability_name(enum dp_cluster_durability durability);
 
 uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers */
 /* Endpoint of shard 0 .. shards-1, counted over the servers in the order of the file. size >= DP_HOST_MAX
- * + 32. */
+ * + 32. "": not known. */
 void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size);
 void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t server, char *out, size_t size);
+/* On which the server's own process listens; socket 0: control, 1 + k: its shard k. */
+void dp_cluster_listen_endpoint(const struct dp_cluster *cluster, uint32_t server, uint32_t socket, char *out,
+                                size_t size);
 /* Worker N's step log: PREFIX-N.log. prefix: training.steps. DP_ARGUMENT: too long. */
 enum dp_status dp_cluster_step_log(const char *prefix, uint32_t worker, char *out, size_t size,
                                    struct dp_error *err);

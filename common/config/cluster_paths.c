@@ -81,6 +81,8 @@ static enum dp_status change_all(struct dp_cluster *cluster, const char *file, c
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
         st = change_fields(&dp_fields_server, &cluster->server[i], directory, change, err);
     if (st == DP_OK)
+        st = change_fields(&dp_fields_counted, &cluster->counted, directory, change, err);
+    if (st == DP_OK)
         st = change_fields(&dp_fields_checkpoint, &cluster->checkpoint, directory, change, err);
     if (st == DP_OK)
         st = change_fields(&dp_fields_data, &cluster->data, directory, change, err);

@@ -4,7 +4,9 @@
 #ifndef DP_CONFIG_CLUSTER_PATHS_H
 #define DP_CONFIG_CLUSTER_PATHS_H
 
-#include "common/config/cluster.h"
+#include "common/base/status.h"
+
+struct dp_cluster;
 
 /* Puts the directory of `file` in front of every path that does not start with /. */
 enum dp_status dp_cluster_paths_resolve(struct dp_cluster *cluster, const char *file, struct dp_error *err);

@@ -6,6 +6,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/log.h"
+#include "common/config/cluster_counted.h"
 #include "common/config/cluster_paths.h"
 #include "common/config/cluster_text.h"
 #include "common/config/nearest.h"
@@ -262,34 +263,55 @@ static enum dp_status read_optimizer(const struct cluster_reader *reader, const 
     return st;
 }
 
+static enum dp_status make_servers(const struct cluster_reader *reader, uint32_t count,
+                                   struct dp_cluster *out)
+{
+    out->server = calloc(count, sizeof *out->server);
+    if (!out->server)
+        return dp_fail(reader->err, DP_NOMEM, "%s: no memory for %" PRIu32 " servers", reader->path, count);
+    out->server_count = count;
+    return DP_OK;
+}
+
+static enum dp_status read_counted(const struct cluster_reader *reader, const config_setting_t *group,
+                                   struct dp_cluster *out)
+{
+    out->counted.shards = 1;
+    enum dp_status st = read_fields(reader, &dp_fields_counted, group, &out->counted);
+    if (st == DP_OK)
+        st = make_servers(reader, out->counted.count, out);
+    for (uint32_t i = 0; st == DP_OK && i < out->server_count; i++)
+        out->server[i].shards = out->counted.shards;
+    return st;
+}
+
 static enum dp_status read_servers(const struct cluster_reader *reader, const config_setting_t *root,
                                    struct dp_cluster *out)
 {
     const config_setting_t *list = config_setting_get_member(root, "servers");
     if (!list)
         return dp_fail(reader->err, DP_ARGUMENT, "%s: missing key 'servers'", reader->path);
+    bool one = config_setting_type(list) == CONFIG_TYPE_GROUP && config_setting_get_member(list, "host") &&
+               !config_setting_get_member(list, "count"); /* a list without its brackets */
+    if (config_setting_type(list) == CONFIG_TYPE_GROUP && !one)
+        return read_counted(reader, list, out);
     if (config_setting_type(list) != CONFIG_TYPE_LIST)
-        return wrong_type(reader, &dp_fields_top, list, "a list ( { }, ... )");
+        return wrong_type(reader, &dp_fields_top, list, "a list ( { }, ... ), or a group { count = N; ... }");
     int n = config_setting_length(list);
     if (n < 1 || n > DP_SERVERS_MAX) {
         (void)dp_fail(reader->err, DP_ARGUMENT, "'servers' has %d entries, but must have 1 .. %d", n,
                       DP_SERVERS_MAX);
         return at_line(reader, list);
     }
-    out->server = calloc((size_t)n, sizeof *out->server);
-    if (!out->server)
-        return dp_fail(reader->err, DP_NOMEM, "%s: no memory for %d servers", reader->path, n);
-    out->server_count = (uint32_t)n;
-    for (int i = 0; i < n; i++) {
+    enum dp_status st = make_servers(reader, (uint32_t)n, out);
+    for (int i = 0; st == DP_OK && i < n; i++) {
         const config_setting_t *entry = config_setting_get_elem(list, (unsigned)i);
         if (config_setting_type(entry) != CONFIG_TYPE_GROUP)
             return wrong_type(reader, &dp_fields_server, entry, "a group { }");
         out->server[i].shards = 1;
-        enum dp_status st = read_fields(reader, &dp_fields_server, entry, &out->server[i]);
-        if (st != DP_OK)
-            return st;
+        st = read_fields(reader, &dp_fields_server, entry, &out->server[i]);
     }
-    return DP_OK;
+    return st;
 }
 
 /* A link's are those of the file that it leads to. */
@@ -345,6 +367,8 @@ static enum dp_status read_tree(const struct cluster_reader *reader, const confi
         st = resolve_paths(out, reader->path, reader->err);
     if (st == DP_OK)
         st = dp_cluster_dir_use(out, reader->err);
+    if (st == DP_OK)
+        st = dp_cluster_count_out(out, reader->err);
     return st == DP_OK ? st : dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
 }
 

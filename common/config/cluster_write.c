@@ -81,6 +81,23 @@ static void put_fields(FILE *file, const char *indent, const struct dp_fields *f
         put_field(file, indent, &fields->field[i], base);
 }
 
+static void put_servers(FILE *file, const struct dp_cluster *cluster)
+{
+    if (cluster->counted.count > 0) {
+        fputs("servers = {\n", file);
+        put_fields(file, "    ", &dp_fields_counted, &cluster->counted);
+        fputs("};\n", file);
+        return;
+    }
+    fputs("servers = (\n", file);
+    for (uint32_t i = 0; i < cluster->server_count; i++) {
+        fputs("    {\n", file);
+        put_fields(file, "        ", &dp_fields_server, &cluster->server[i]);
+        fprintf(file, "    }%s\n", i + 1 < cluster->server_count ? "," : "");
+    }
+    fputs(");\n", file);
+}
+
 static void put_cluster(FILE *file, const struct dp_cluster *cluster)
 {
     const struct dp_optimizer_spec *optimizer = &cluster->training.optimizer;
@@ -89,13 +106,7 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
         if (!dp_fields_top.field[i].obsolete &&
             (dp_fields_top.field[i].offset != offsetof(struct dp_cluster, id) || cluster->id != 0))
             put_field(file, "", &dp_fields_top.field[i], cluster);
-    fputs("servers = (\n", file);
-    for (uint32_t i = 0; i < cluster->server_count; i++) {
-        fputs("    {\n", file);
-        put_fields(file, "        ", &dp_fields_server, &cluster->server[i]);
-        fprintf(file, "    }%s\n", i + 1 < cluster->server_count ? "," : "");
-    }
-    fputs(");\n", file);
+    put_servers(file, cluster);
     if (cluster->checkpoint.every > 0) {
         fputs("checkpoint = {\n", file);
         put_fields(file, "    ", &dp_fields_checkpoint, &cluster->checkpoint);

@@ -92,6 +92,10 @@ static const struct dp_field top[] = {
     TEXT(dp_cluster, metrics, DP_METRICS_TEXT_MAX),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
     PATH(dp_cluster, dir),
+    {.key = "first",
+     .type = DP_FIELD_TEXT,
+     .offset = offsetof(struct dp_cluster, first_text),
+     .max = sizeof((struct dp_cluster *)0)->first_text - 1},
 };
 static const char *const top_groups[] = {"servers", "checkpoint", "data", "training"};
 
@@ -108,6 +112,7 @@ static const struct dp_field checkpoint[] = {
 
 static const struct dp_field server[] = {
     TEXT_REQUIRED(dp_cluster_server, host, DP_HOST_MAX),
+    TEXT(dp_cluster_server, listen, DP_HOST_MAX),
     {.key = "port",
      .type = DP_FIELD_U32,
      .offset = offsetof(struct dp_cluster_server, port),
@@ -116,6 +121,20 @@ static const struct dp_field server[] = {
      .max = 65535},
     INTEGER(dp_cluster_server, shards, DP_FIELD_U32, 1, DP_SHARDS_MAX),
     PATH_REQUIRED(dp_cluster_server, store),
+};
+
+static const struct dp_field counted[] = {
+    {.key = "count",
+     .type = DP_FIELD_U32,
+     .offset = offsetof(struct dp_cluster_counted, count),
+     .required = true,
+     .min = 1,
+     .max = DP_SERVERS_MAX},
+    INTEGER(dp_cluster_counted, shards, DP_FIELD_U32, 1, DP_SHARDS_MAX),
+    INTEGER(dp_cluster_counted, port, DP_FIELD_U32, 0, 65535),
+    PATH_REQUIRED(dp_cluster_counted, store),
+    TEXT(dp_cluster_counted, host, DP_HOST_MAX),
+    TEXT(dp_cluster_counted, listen, DP_HOST_MAX),
 };
 
 static const struct dp_field data[] = {
@@ -227,6 +246,7 @@ static const char *const optimizer_groups[] = {"kind"};
 
 const struct dp_fields dp_fields_top = {"", top, COUNT(top), top_groups, COUNT(top_groups)};
 const struct dp_fields dp_fields_server = {"servers.", server, COUNT(server), NULL, 0};
+const struct dp_fields dp_fields_counted = {"servers.", counted, COUNT(counted), NULL, 0};
 const struct dp_fields dp_fields_checkpoint = {"checkpoint.", checkpoint, COUNT(checkpoint), NULL, 0};
 const struct dp_fields dp_fields_data = {"data.", data, COUNT(data), NULL, 0};
 const struct dp_fields dp_fields_training = {"training.", training, COUNT(training), training_groups,

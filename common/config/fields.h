@@ -38,8 +38,8 @@ struct dp_fields {
     size_t group_count;
 };
 
-extern const struct dp_fields dp_fields_top, dp_fields_server, dp_fields_checkpoint, dp_fields_data,
-    dp_fields_training, dp_fields_optimizer;
+extern const struct dp_fields dp_fields_top, dp_fields_server, dp_fields_counted, dp_fields_checkpoint,
+    dp_fields_data, dp_fields_training, dp_fields_optimizer;
 
 /* DP_ARGUMENT with name and range unless the value in `base` is within the field's range. what: NULL, or how
  * the message names it instead of by its key. */

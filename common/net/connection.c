@@ -19,10 +19,12 @@ struct dp_connection {
     void *monitor; /* reports the end of a connection */
     int monitor_fd;
     bool has_events;
+    char endpoint[320]; /* "": not known yet */
+    char current[320];  /* the endpoint with an address, connected to; "": not yet */
+    struct dp_names *all;
     /* A host that is a name: */
     struct dp_names *names; /* NULL: it is an address */
-    char endpoint[320], host[256];
-    char current[320]; /* the endpoint with an address, connected to; "": not yet */
+    char host[256];
     bool asks, lost;   /* a lookup runs; another one is due */
     uint64_t lookups;  /* ended when it was asked */
     uint64_t asked_ns; /* the last time */
@@ -112,6 +114,40 @@ const char *dp_connection_trouble(const struct dp_connection *connection)
     return connection->trouble[0] ? connection->trouble : NULL;
 }
 
+static enum dp_status connect_to(struct dp_connection *connection, const char *endpoint, struct dp_error *err)
+{
+    size_t size = strlen(endpoint) + 1;
+    if (size > sizeof connection->endpoint)
+        return dp_socket_failed(ENAMETOOLONG, "connecting to", endpoint, err);
+    bool named = dp_names_is_one(endpoint, connection->host, sizeof connection->host);
+    connection->names = named ? connection->all : NULL;
+    memcpy(connection->endpoint, endpoint, size);
+    if (named) {
+        ask(connection);
+        return DP_OK;
+    }
+    int number = dp_socket_attach(connection->socket, zmq_connect, endpoint);
+    if (number != 0)
+        return dp_socket_failed(number, "connecting to", endpoint, err);
+    memcpy(connection->current, endpoint, size);
+    return DP_OK;
+}
+
+enum dp_status dp_connection_move(struct dp_connection *connection, const char *endpoint,
+                                  struct dp_error *err)
+{
+    if (strcmp(endpoint, connection->endpoint) == 0)
+        return DP_OK;
+    if (!dp_socket_is_endpoint(endpoint, false))
+        return dp_socket_failed(EINVAL, "endpoint", endpoint, err);
+    if (connection->current[0]) /* with what waits to be sent there: the caller sends it again */
+        (void)zmq_disconnect(connection->socket, connection->current);
+    connection->current[0] = connection->trouble[0] = '\0';
+    connection->asks = connection->lost = false;
+    connection->turn = 0;
+    return connect_to(connection, endpoint, err);
+}
+
 enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
                                   struct dp_error *err)
 {
@@ -122,14 +158,9 @@ enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, stru
     enum dp_status st = dp_socket_new(net, ZMQ_DEALER, endpoint, &connection->socket, err);
     if (st == DP_OK)
         st = monitor(connection, net, endpoint, err);
-    if (st == DP_OK && dp_names_is_one(endpoint, connection->host, sizeof connection->host)) {
-        connection->names = net->names;
-        (void)snprintf(connection->endpoint, sizeof connection->endpoint, "%s", endpoint);
-        ask(connection);
-    } else if (st == DP_OK) {
-        int number = dp_socket_attach(connection->socket, zmq_connect, endpoint);
-        st = number == 0 ? DP_OK : dp_socket_failed(number, "connecting to", endpoint, err);
-    }
+    connection->all = net->names;
+    if (st == DP_OK && endpoint[0])
+        st = connect_to(connection, endpoint, err);
     if (st != DP_OK)
         dp_connection_close(&connection);
     *out = connection;

@@ -45,8 +45,8 @@ static int set_options(void *socket, int type)
     return failed;
 }
 
-/* ZeroMQ takes ports modulo 65,536: a typing error would listen somewhere. `any`: port * is allowed. */
-static bool is_endpoint(const char *endpoint, bool any)
+/* ZeroMQ takes ports modulo 65,536: a typing error would listen somewhere. */
+bool dp_socket_is_endpoint(const char *endpoint, bool any)
 {
     if (strncmp(endpoint, "ipc://", 6) == 0)
         return endpoint[6] != '\0';
@@ -62,7 +62,7 @@ enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint,
                              struct dp_error *err)
 {
     *out = NULL;
-    if (!is_endpoint(endpoint, type == ZMQ_ROUTER))
+    if (!dp_socket_is_endpoint(endpoint, type == ZMQ_ROUTER) && (type == ZMQ_ROUTER || endpoint[0]))
         return dp_socket_failed(EINVAL, "endpoint", endpoint, err);
     void *socket = zmq_socket(net->context, type);
     if (!socket)

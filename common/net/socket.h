@@ -14,7 +14,9 @@ struct dp_net {
 
 #define DP_LINGER_MS 1000
 
-/* type: ZMQ_ROUTER or ZMQ_DEALER. The endpoint's form is checked here. */
+/* any: port * is allowed. */
+bool dp_socket_is_endpoint(const char *endpoint, bool any);
+/* type: ZMQ_ROUTER or ZMQ_DEALER, whose endpoint may be "". The endpoint's form is checked here. */
 enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint, void **out,
                              struct dp_error *err);
 /* zmq_bind or zmq_connect. Its errno; 0: done. */

@@ -39,6 +39,13 @@ static bool sockets_broke(void *self, uint32_t *server)
     return false;
 }
 
+static enum dp_status sockets_move(void *self, uint32_t server, const char *endpoint, struct dp_error *err)
+{
+    struct sockets *sockets = self;
+    DP_ASSERT(server < sockets->n);
+    return dp_connection_move(sockets->connection[server], endpoint, err);
+}
+
 static void sockets_wait(void *self, uint32_t timeout_ms)
 {
     struct sockets *sockets = self;
@@ -84,6 +91,7 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
     *out = (struct dp_transport){.send = sockets_send,
                                  .receive = sockets_receive,
                                  .broke = sockets_broke,
+                                 .move = sockets_move,
                                  .wait = sockets_wait,
                                  .trouble = sockets_trouble,
                                  .close = sockets_close,

@@ -14,6 +14,8 @@ struct dp_transport {
     /* A server whose connection has ended since the last call, so that what was under way may be lost; false: none. NULL: the transport cannot
      * say. Ask it after receive: what came before the end is to be taken first. */
     bool (*broke)(void *self, uint32_t *server);
+    /* The server is at another endpoint from now on; what was sent to it may be lost. May be NULL. */
+    enum dp_status (*move)(void *self, uint32_t server, const char *endpoint, struct dp_error *err);
     void (*wait)(void *self, uint32_t timeout_ms);
     /* Why the server cannot be reached, for people; NULL: not known. May be NULL. */
     const char *(*trouble)(void *self, uint32_t server);
@@ -21,7 +23,7 @@ struct dp_transport {
     void *self;
 };
 
-/* The sockets' form: a context of its own and one connection an endpoint. */
+/* The sockets' form: a context of its own and one connection an endpoint; "": not known yet (move). */
 enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struct dp_transport *out,
                                  struct dp_error *err);
 

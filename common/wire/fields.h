@@ -7,7 +7,7 @@
 #define DP_WIRE_COPY(field) to->field = from->field;
 
 /* requests */
-#define DP_WIRE_REQUEST(X)  X(id) X(cluster) X(generation) X(history) X(session) X(sequence)
+#define DP_WIRE_REQUEST(X)  X(id) X(cluster) X(generation) X(history) X(session) X(sequence) X(shard)
 #define DP_WIRE_HELLO(X)    X(want_stream) X(next_sequence) X(stream_above)
 #define DP_WIRE_MEMBER(X)   X(run) X(rank) X(view) X(incarnation) X(step) X(examples)
 #define DP_WIRE_VIEW_PUT(X) X(returns) X(rank)

@@ -70,6 +70,7 @@ struct dp_request {
     uint64_t id, cluster, session, sequence;
     uint64_t generation, history; /* of the servers' stores; 0, 0: not known yet */
     uint32_t timeout_ms;          /* 1 .. DP_TIMEOUT_MS_MAX */
+    uint32_t shard; /* that it is meant for, from 1; 0: not said, its address cannot be another's */
 
     char client[DP_CLIENT_NAME_MAX + 1]; /* hello */
     bool want_stream;

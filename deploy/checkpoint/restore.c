@@ -55,9 +55,10 @@ struct restore_asked {
 static void show_build(const struct restore_asked *a, uint32_t server, const char *flag)
 {
     char path[DP_PATH_QUOTED], file[DP_PATH_QUOTED];
+    const char *host = a->cluster->server[server].host;
     printf("On %s, run:\n    downpour-server --cluster %s --server %" PRIu32
            " --restore %s --history %s%s%s%s\n",
-           a->cluster->server[server].host, dp_path_quote(a->file, file), server,
+           host[0] ? host : "the server's machine", dp_path_quote(a->file, file), server,
            dp_path_quote(a->from.checkpoint.text, path), a->from.history, a->without ? " --without " : "",
            a->without ? a->without : "", flag);
 }
@@ -65,7 +66,7 @@ static void show_build(const struct restore_asked *a, uint32_t server, const cha
 static void show_others(const struct restore_asked *a)
 {
     for (uint32_t i = 0; i < a->cluster->server_count; i++)
-        if (!dp_restored_is_local(a->cluster->server[i].host))
+        if (!dp_restored_is_local(a->cluster, i))
             show_build(a, i, a->overwrite ? " --overwrite" : "");
     printf("Every store is still as it was. When each of these commands has ended with 'built', replace them "
            "all:\n");
@@ -228,6 +229,9 @@ static enum dp_status take_flags(const char *const *values, struct restore_asked
         st = open_run(dir, a, err);
     if (st == DP_OK)
         st = dp_cluster_read(a->file, &a->cluster, err);
+    for (uint32_t i = 0; st == DP_OK && i < a->cluster->server_count; i++)
+        if (dp_restored_is_local(a->cluster, i))
+            st = dp_cluster_settle(a->cluster, i, err);
     if (st == DP_OK)
         st = check_run(a, err);
     return st == DP_OK && a->without ? check_needed(a, err) : st;

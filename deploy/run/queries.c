@@ -52,6 +52,7 @@ static enum dp_status prepare(struct asking *a, uint32_t i, uint32_t timeout_ms,
     request->id = i + 1;
     request->session = SESSION;
     request->cluster = a->cluster->id;
+    request->shard = a->cluster->counted.count > 0 && !control ? i + 1 : 0;
     request->timeout_ms = timeout_ms;
     (void)snprintf(request->name, sizeof request->name, "%s", control ? a->prefix : "");
     enum dp_status st = dp_request_encode(request, NULL, 0, &a->message[i], err);

@@ -130,7 +130,7 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
 /* ---- the stores */
 
 /* Then, and only then, a socket can be bound to it. */
-bool dp_restored_is_local(const char *host)
+static bool is_local(const char *host)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
@@ -145,6 +145,14 @@ bool dp_restored_is_local(const char *host)
     }
     freeaddrinfo(found);
     return local;
+}
+
+bool dp_restored_is_local(const struct dp_cluster *cluster, uint32_t server)
+{
+    const char *first = cluster->first.host;
+    bool alone = strncmp(first, "127.", 4) == 0 || strcmp(first, "localhost") == 0 ||
+                 strcmp(first, "::1") == 0 || strcmp(first, "[::1]") == 0;
+    return alone || (cluster->server[server].host[0] && is_local(cluster->server[server].host));
 }
 
 struct restored_order {
@@ -275,7 +283,7 @@ static enum dp_status build(const struct restored_order *order, struct dp_local 
     const struct dp_cluster *cluster = order->o->cluster;
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
-        if (!dp_restored_is_local(cluster->server[i].host))
+        if (!dp_restored_is_local(cluster, i))
             continue;
         st = start_one(order, local, i, err);
         *done += st == DP_OK;
@@ -287,7 +295,7 @@ static enum dp_status build(const struct restored_order *order, struct dp_local 
 static void list_stores(const struct dp_cluster *cluster, const char **store)
 {
     for (uint32_t i = 0; i < cluster->server_count; i++)
-        store[i] = dp_restored_is_local(cluster->server[i].host) ? cluster->server[i].store : NULL;
+        store[i] = dp_restored_is_local(cluster, i) ? cluster->server[i].store : NULL;
 }
 
 enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_error *err)
@@ -380,6 +388,7 @@ static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_re
     free(cluster->server);
     cluster->server = server;
     cluster->server_count = 1;
+    dp_cluster_uncount(cluster);
     cluster->relative_to = DP_CLUSTER_FILE;
     server->shards = restored->manifest.shards == 1 ? 2 : 1;
     (void)snprintf(server->host, sizeof server->host, "127.0.0.1");

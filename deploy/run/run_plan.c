@@ -60,6 +60,7 @@ static enum dp_status set_servers(struct dp_run_plan *plan, struct dp_error *err
 {
     struct dp_cluster *c = plan->cluster;
     uint32_t count = c->server_count ? c->server_count : 1, shards = 0;
+    dp_cluster_uncount(c);
     enum dp_status st = number(plan, "--servers", 1, DP_SERVERS_MAX, &count, err);
     if (st == DP_OK)
         st = number(plan, "--shards", 1, DP_SHARDS_MAX, &shards, err);

@@ -11,6 +11,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/parse.h"
+#include "common/config/cluster_client.h"
 #include "common/wire/counters.h"
 
 #include <inttypes.h>
@@ -199,10 +200,12 @@ static enum dp_status watch(const struct status_asked *a, bool *serve, struct dp
     char prefix[64];
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", a->cluster->training.run);
     for (bool again = false; st == DP_OK && !(again && stopped); again = true) {
-        struct dp_queries asks;
+        struct dp_queries asks = {0};
         struct dp_status_view view = {0};
         uint64_t begun = dp_now_ms();
-        st = dp_queries_send(a->cluster, prefix, a->timeout_ms, &asks, err);
+        st = dp_cluster_find(a->cluster, a->timeout_ms, err);
+        if (st == DP_OK || dp_status_class((int)st) == DP_CLASS_RETRY) /* those that are not found are down */
+            st = dp_queries_send(a->cluster, prefix, a->timeout_ms, &asks, err);
         if (st == DP_OK)
             st = check_asks(a, &asks, err);
         if (st == DP_OK)

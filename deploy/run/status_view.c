@@ -67,7 +67,12 @@ static void gather_server(const struct dp_cluster *cluster, const struct dp_quer
             continue;
         s->state = state;
         dp_cluster_shard_endpoint(cluster, first + k, s->endpoint, sizeof s->endpoint);
-        if (state == DP_STATUS_DOWN)
+        if (!s->endpoint[0]) {
+            dp_cluster_control_endpoint(cluster, 0, s->endpoint, sizeof s->endpoint);
+            (void)snprintf(s->why, sizeof s->why, "no address: the first server, at %.200s (of %s), %s",
+                           s->endpoint, cluster->first.from,
+                           asks->notes_known ? "has none for it" : "does not answer");
+        } else if (state == DP_STATUS_DOWN)
             (void)snprintf(s->why, sizeof s->why, "no answer in %.1f s from %.200s%s%.200s",
                            asks->tried_ms / 1000.0, s->endpoint, ask->reason[0] ? ": " : "", ask->reason);
         else

@@ -37,7 +37,7 @@
 
 struct dp_control {
     struct dp_control_options options;
-    char first_server[320];
+    char first_server[320], endpoint[320];
     struct dp_listener *listener;
     struct dp_board *board; /* changed under board_lock; the thread itself reads it without */
     pthread_mutex_t board_lock;
@@ -400,6 +400,11 @@ static void settle_generation(struct dp_control *control)
         return; /* nothing there: the options had it */
 }
 
+const char *dp_control_endpoint(const struct dp_control *control)
+{
+    return control->endpoint;
+}
+
 void dp_control_set_generation(struct dp_control *control, uint64_t generation, uint64_t history)
 {
     uint64_t one = 1;
@@ -426,6 +431,9 @@ static void *serve(void *arg)
     /* after the socket, so that a second server on the same port does not touch the register */
     if (st == DP_OK)
         st = open_register(control, &err);
+    if (st == DP_OK)
+        (void)snprintf(control->endpoint, sizeof control->endpoint, "%s",
+                       dp_listener_endpoint(control->listener));
     report_started(control, st, &err);
     while (st == DP_OK && !atomic_load(&control->stop)) {
         struct dp_peer from;

@@ -39,6 +39,8 @@ struct dp_control;
  * DP_IN_USE: another server holds the register. */
 enum dp_status dp_control_start(const struct dp_control_options *options, struct dp_control **out,
                                 struct dp_error *err);
+/* The endpoint that its socket is bound to. */
+const char *dp_control_endpoint(const struct dp_control *control);
 /* What the server's stores say of their generation; 0, 0: all of them are new (the register may know it, or it is the
  * first one). Once, from any thread; not if the options had it. */
 void dp_control_set_generation(struct dp_control *control, uint64_t generation, uint64_t history);

@@ -1,6 +1,7 @@
 #include "server/control/register_names.h"
 
 #include "common/model/stream.h"
+#include "common/wire/address.h"
 #include "server/control/generation.h"
 #include "server/control/register.h"
 #include "server/control/register_values.h"
@@ -50,6 +51,24 @@ static enum dp_status check_runs(const struct dp_control_names_rules *rules,
     return st == DP_OK ? check_run(rules, run, err) : st;
 }
 
+/* Whose it is: the name has the number of its first shard. */
+static enum dp_status check_address(const struct dp_control_names_rules *rules,
+                                    const struct dp_control_names_set *set, uint32_t run,
+                                    struct dp_error *err)
+{
+    struct dp_address address;
+    char name[DP_ADDRESS_NAME_BYTES];
+    (void)rules;
+    (void)run;
+    dp_address_name(set->server_shard - 1, name);
+    if (strcmp(name, set->name) != 0)
+        return dp_fail(err, DP_INVALID, "the server of shard %" PRIu32 " sets '%s' only",
+                       set->server_shard - 1, name);
+    return dp_address_decode(set->bytes, set->size, &address, err);
+}
+
+static const struct register_name address_row = {DP_ADDRESS_PREFIX, false, BY_SERVERS, check_address};
+
 static const struct register_name rows[] = {
     {DP_STORES_NAME, false, BY_SERVERS, check_stores},
     {DP_CONTROL_GENERATION_NAME, false, BY_ITSELF, NULL},
@@ -66,7 +85,7 @@ static const struct register_name *row_of(const char *name, uint64_t run)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].of_run == (run > 0) && strcmp(rows[i].name, rest) == 0)
             return &rows[i];
-    return NULL;
+    return run == 0 && strncmp(name, DP_ADDRESS_PREFIX, strlen(DP_ADDRESS_PREFIX)) == 0 ? &address_row : NULL;
 }
 
 bool dp_control_names_is_kept(const char *name)
@@ -82,10 +101,9 @@ static enum dp_status check_setter(const struct register_name *row, const struct
     if (row && row->setter == BY_ITSELF)
         return dp_fail(err, DP_INVALID, "only the first server itself sets this value");
     if (row && row->setter == BY_SERVERS && !by_server)
-        return dp_fail(
-            err, DP_INVALID,
-            "only servers set this value, each for the stores of its own shards (if this is a server, "
-            "its release is older than the first server's: use the same release on all)");
+        return dp_fail(err, DP_INVALID,
+                       "only servers set this value, each for its own shards (if this is a server, "
+                       "its release is older than the first server's: use the same release on all)");
     if (by_server && !(row && row->setter == BY_SERVERS))
         return dp_fail(err, DP_INVALID, "server_shard: %" PRIu32 ", but servers do not set this value",
                        set->server_shard);

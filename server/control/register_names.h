@@ -1,6 +1,7 @@
 /* Register names: the values that the product keeps in the register, the client that may set each, and the
  * form of each.
  *     stores         servers, each the place of its own shards    server/control/stores.h
+ *     address/N      the server whose first shard is N            common/wire/address.h
  *     generation     no request: the first server itself sets it  server/control/generation.h
  *     runs           workers                                      worker/coordinate/run_number.h
  *     run/N/view     members of run N                             common/wire/view.h

@@ -259,6 +259,11 @@ static enum dp_status check_cluster(const struct dp_shard *shard, const struct d
                        "this server belongs to cluster %016" PRIx64 ", the request names %016" PRIx64
                        ": the two read different cluster files",
                        shard->options.cluster, request->cluster);
+    if (request->shard != 0 && request->shard != shard->base.index + 1)
+        return dp_fail_wait(
+            err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_PLACE, .subject = shard->base.index},
+            "this is shard %" PRIu32 ", the request is for shard %" PRIu32 ", which was here before",
+            shard->base.index, request->shard - 1);
     /* A client that does not know the generation yet may ask for it, and for what changes nothing. */
     bool asks = request->generation == 0 && request->history == 0 &&
                 (request->kind == DP_REQUEST_HELLO || request->kind == DP_REQUEST_STATUS);

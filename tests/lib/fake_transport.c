@@ -474,13 +474,33 @@ static enum dp_status check_generation(const struct dp_fake_net *net, const stru
     return DP_GENERATION;
 }
 
+/* The shard at the other end of a connection; more than there are: nothing is. */
+static uint32_t other_end(const struct dp_fake_net *net, uint32_t index)
+{
+    uint32_t at = 0;
+    if (!net->lives[index][0])
+        return index;
+    while (at <= net->shards && strcmp(net->lives[at], net->leads[index]) != 0)
+        at++;
+    return at;
+}
+
 static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *message)
 {
     struct dp_request r;
     struct dp_reply reply;
     struct dp_frame frames[DP_SECTIONS_MAX];
-    uint32_t frame_count = 0;
+    uint32_t frame_count = 0, there = other_end(net, index);
     read_request(net, index, message, &r, &reply);
+    if (there != index) {
+        DP_ASSERT(r.shard == index + 1);
+        reply.status = DP_AGAIN;
+        reply.wait = (struct dp_wait){.reason = DP_WAIT_PLACE, .subject = there};
+        net->misplaced++;
+        if (there <= net->shards)
+            answer(net, index, &reply, frames, 0);
+        return;
+    }
     reply.status = net->refuse
                        ? net->refuse(&(struct dp_fake_turn){net->context, index, &r, &reply, NULL, NULL})
                        : DP_OK;
@@ -566,6 +586,14 @@ static bool fake_broke(void *self, uint32_t *server)
     return false;
 }
 
+static enum dp_status fake_move(void *self, uint32_t server, const char *endpoint, struct dp_error *err)
+{
+    struct dp_fake_net *net = self;
+    (void)err;
+    (void)snprintf(net->leads[server], sizeof net->leads[server], "%s", endpoint);
+    return DP_OK;
+}
+
 static void fake_wait(void *self, uint32_t timeout_ms)
 {
     struct dp_fake_net *net = self;
@@ -586,6 +614,7 @@ struct dp_transport dp_fake_net_transport(struct dp_fake_net *net)
     return (struct dp_transport){.send = fake_send,
                                  .receive = fake_receive,
                                  .broke = fake_broke,
+                                 .move = fake_move,
                                  .wait = fake_wait,
                                  .close = fake_close,
                                  .self = net};

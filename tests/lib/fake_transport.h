@@ -71,6 +71,8 @@ struct dp_fake_net {
     struct dp_fake_faults faults;
     bool dead[DP_FAKE_SHARDS_MAX + 1];  /* takes messages and says nothing */
     bool broke[DP_FAKE_SHARDS_MAX + 1]; /* its connection has ended, and nobody was told yet */
+    /* Endpoints: where the client's connection leads, and where the shard is; "": the two meet. */
+    char leads[DP_FAKE_SHARDS_MAX + 1][64], lives[DP_FAKE_SHARDS_MAX + 1][64];
     uint64_t cluster, generation, history;
     bool is_old;     /* of a version that takes no greeting without its generation, and knows no history */
     uint32_t window; /* in welcomes; 0: none */
@@ -98,6 +100,7 @@ struct dp_fake_net {
         size_t size;
         uint32_t gets, sets;
     } value;
+    uint32_t misplaced;  /* requests that came to another shard, or to none */
     uint32_t heartbeats; /* the silence of rank r is r seconds */
     bool closed;
 };

@@ -337,7 +337,7 @@ static void a_watch_that_is_short_of_memory(void **state)
     entered(bed, admitted(bed, (struct dp_store_id){0}, true));
     atomic_store(&short_of_memory, 3);
     atomic_store(&watched, 0);
-    assert_int_equal(dp_registration_watch(bed->process, &err), DP_OK);
+    assert_int_equal(dp_registration_watch(bed->process, NULL, &err), DP_OK);
     await(&watched, &lost);
     assert_int_equal(atomic_load(&lost), 0);
     assert_int_equal(dp_registration_check(bed->process, &err), DP_OK);
@@ -458,7 +458,7 @@ static void a_watch_of_a_value_that_cannot_be_read(void **state)
         plant(bed, bytes, bad_value(which, bytes));
         atomic_store(&watched, 0);
         atomic_store(&lost, 0);
-        assert_int_equal(dp_registration_watch(bed->process, &err), DP_OK);
+        assert_int_equal(dp_registration_watch(bed->process, NULL, &err), DP_OK);
         await(&watched, &lost);
         plant(bed, bed->value.bytes, bed->value.size);
         read_value(bed);

@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.h"
 #include "common/model/stream.h"
+#include "common/wire/address.h"
 #include "common/wire/view.h"
 #include "server/control/stores.h"
 
@@ -95,6 +96,23 @@ static struct value stores_value(uint32_t shards, uint64_t id0, uint64_t opening
     for (size_t i = 0; i < (size_t)2 * shards; i++)
         dp_store_u64le(v.bytes + 8 + 8 * i, numbers[i]);
     return v;
+}
+
+static void addresses_are_set_by_their_servers(void **state)
+{
+    const struct dp_address address = {.host = "10.0.0.2", .ports = 3, .port = {5, 6, 7}};
+    struct value v, cut;
+    v.size = dp_address_encode(&address, v.bytes);
+    takes(3, "address/2", 0, NULL, &v);
+    takes(3, "address/2", 1, &v, &v);
+    refuses(0, "address/2", 0, NULL, &v, "only servers set this value");
+    refuses(1, "address/2", 1, &v, &v, "the server of shard 0 sets 'address/0' only");
+    refuses(3, "address/02", 0, NULL, &v, "sets 'address/2' only");
+    refuses(3, "address/", 0, NULL, &v, "sets 'address/2' only");
+    cut = v;
+    cut.size = 14;
+    refuses(3, "address/2", 1, &v, &cut, "expected a host");
+    assert_false(dp_control_names_is_kept("address/2"));
 }
 
 static void stores_are_set_by_their_servers(void **state)
@@ -498,6 +516,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_are_set_by_their_servers),
+        cmocka_unit_test(addresses_are_set_by_their_servers),
         cmocka_unit_test(unreadable_stores_are_written_anew),
         cmocka_unit_test(run_numbers_are_those_that_can_be_chosen),
         cmocka_unit_test(a_view_changes_one_seat),
