@@ -80,6 +80,7 @@ double dp_client_clock(const struct dp_client *client);
 
 /* Opens a table of the cluster. Each shard creates the table if it is missing, and otherwise checks it
  * against the spec. DP_EXISTS names the field that differs: use the table's settings, or another name.
+ * A shard has at most 1,024 tables. 'downpour restore --without TABLE' removes one.
  * Handles live as long as the client. */
 struct dp_client_table;
 enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_spec *spec,

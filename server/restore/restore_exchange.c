@@ -297,10 +297,18 @@ static enum dp_status start_other(const struct dp_restore_start *start, struct e
         return exchange(e, err);
     if (st != DP_OK)
         return st;
-    dp_log(DP_LOG_WARN,
-           "a restore was interrupted before the first server's store was replaced: it is taken back (%s is "
-           "removed)",
-           e->place.building);
+    if (history != e->current)
+        dp_log(DP_LOG_WARN,
+               "the first server's store is of another restore (history %016" PRIx64
+               ") than what was built here (%016" PRIx64
+               ": another checkpoint, --history or --without): %s is removed",
+               history, e->built, e->place.building);
+    else
+        dp_log(
+            DP_LOG_WARN,
+            "a restore was interrupted before the first server's store was replaced: it is taken back (%s is "
+            "removed)",
+            e->place.building);
     return take_back(e, err);
 }
 
