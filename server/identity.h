@@ -6,8 +6,8 @@
  *           model missing.
  * Promise   A store is recognised if its id is the register's, and the last registered opening is its last
  *           one or the one before. Once a store was opened, an older copy of it is refused. If the register
- *           has no store for a shard, the shard's store joins; a new, empty one does only if the cluster was never
- *           restored: a restore builds the stores of all servers.
+ *           has no store for a shard, the shard's store joins. A new, empty one joins only if the cluster was
+ *           never restored: a restore builds the stores of all servers.
  * Thread    Any. Memory: the caller's. */
 #ifndef DP_SERVER_IDENTITY_H
 #define DP_SERVER_IDENTITY_H
