@@ -243,11 +243,14 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
     print_chosen(root, file);
     print_stop(root, file);
     print_kept(root, file);
-    const char *labels = json_string_value(json_object_get(json_object_get(root, "data"), "labels"));
+    const json_t *data = json_object_get(root, "data");
+    const char *labels = json_string_value(json_object_get(data, "labels"));
+    bool weighted = json_object_get(data, "weight") || json_object_get(data, "class_weight");
     if (labels)
         fprintf(file, "Labels:    %s\n", labels);
-    print_final(root, "validation", "Validation set: ", file);
-    print_final(root, "test", "Test set: ", file);
+    print_final(root, "validation",
+                weighted ? "Validation set, without weights: " : "Validation set: ", file);
+    print_final(root, "test", weighted ? "Test set, without weights: " : "Test set: ", file);
     print_constant(root, file);
     print_throughput(root, file);
     print_advice(root, file);

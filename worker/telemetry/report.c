@@ -78,6 +78,8 @@ static void data_json(const struct dp_report *report, json_t *root)
         dp_json_set_u64(out, "holdout_negatives", data->holdout_negatives);
     if (data->validation_share > 0)
         dp_json_set_real(out, "validation_share", data->validation_share);
+    string(out, "weight", data->weight);
+    string(out, "class_weight", data->class_weight);
     dp_json_set_u64(out, "examples", report->examples);
     string(out, "digest", digest);
     dp_json_set_real(out, "scale", data->scale);

@@ -46,6 +46,8 @@ plain=$(recall "$dir/plain")
 run "$dir/balanced" "$dir/train.csv" --test "$dir/test.csv" --rate 0.02 --epochs 15 --class-weight balanced --workers 2 --consistency sync \
     --validation share=0.2
 said 'class weights: no 0\.5[0-9]*, yes [0-9]'
+said "^Validation set, without weights: "
+said "^Test set, without weights: "
 # The constant is that of the weighted training.
 said "A constant would reach, on the test set: accuracy 0\.[0-9]*, AUC 0\.50000, loss 0\.[67]"
 balanced=$(recall "$dir/balanced")
