@@ -145,7 +145,9 @@ static const struct dp_option options[] = {
      "CSV: further columns of categories, such as codes that are numbers, a,b,..., by name or number from 1\n"
      "Columns with a text in the first 1,000 lines are categories without it"},
     {"--lists", "NAMES", "data.lists",
-     "CSV: columns whose cells are lists of categories, as Action|Drama: a,b,..., by name or number from 1"},
+     "CSV: columns, a,b,..., that hold several categories in a cell, separated by |: Action|Drama; by name "
+     "or "
+     "number from 1"},
     {"--missing", "TEXTS", "data.missing",
      "CSV: further texts that say that a cell is missing, '?,-,n.a.'; an empty cell, NA, NaN and null do"},
     {"--weight", "COLUMN", "data.weight",

@@ -54,7 +54,7 @@ struct dp_dataset_options {
     uint32_t label_base;
     enum dp_data_form form;
     uint32_t fields;     /* FIELDS, TABLES: categories; WINDOWS: tokens */
-    uint32_t pooled;     /* FIELDS, TABLES: lists of categories */
+    uint32_t pooled;     /* FIELDS, TABLES: columns with several categories in a cell */
     uint32_t width;      /* DP_FORM_DENSE: columns that the model takes; idx: pixels of an image */
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (libsvm: 1; libfm: 0) */
     /* ANY: labels are standardized: as in the file that this one is read like, else by `label_scale` if
@@ -75,8 +75,7 @@ struct dp_dataset_options {
     const char *label;           /* csv: name of the label's column */
     /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers. */
     const char *categories;
-    const char
-        *lists; /* csv: names of columns whose cells are lists of categories ("a|b"), "a,b"; NULL: none */
+    const char *lists; /* csv: names of columns with several categories in a cell ("x|y"), "a,b"; NULL: none */
     const char *ignore;  /* csv: names of columns that are left out, "a,b"; NULL: none */
     const char *id;      /* csv: a column that is left out too; or NULL */
     bool keeps_ids;      /* with `scored`: for dp_dataset_id */
@@ -135,8 +134,8 @@ enum dp_status dp_dataset_set_batch(struct dp_dataset *dataset, uint32_t batch, 
                                     struct dp_error *err);
 /* The example at position `at` (0 .. examples-1) of an epoch: a permutation. */
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
-/* The number of lists whose examples are ranked among each other (pairs with negatives_path), one of each
- * labelled 1; 0: none. Not for shuffled data. list_of: the list of an example; ascending. */
+/* Pairs with negatives_path: the number of lists. The examples of a list are ranked among each other, and one
+ * of them is labelled 1. 0: there are no lists. Not for shuffled data. list_of: an example's list; ascending. */
 uint32_t dp_dataset_lists(const struct dp_dataset *dataset);
 uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
 /* Makes a data set of pairs (opened with options.scored) a rank set (rank_set.h): its items are ranked among
