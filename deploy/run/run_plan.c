@@ -145,8 +145,8 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A new run without a rate of its own gets the model's, and the default decay. A rate that a flag gives takes no
- * default decay over from an earlier run, and FTRL no decay at all. */
+/* A new run without a rate of its own gets the model's, and the default decay. A rate that a flag gives takes
+ * no default decay over from an earlier run, and FTRL no decay at all. */
 static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;

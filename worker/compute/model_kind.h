@@ -30,8 +30,8 @@ struct dp_model {
     /* NULL, or "key=value,...": settings of a cluster file with which `downpour run` begins a new training of
      * this model, where no flag gives them. */
     const char *settings;
-    /* The same, as numbers, since rules compute with them (worker/context/defaults.h, deploy/compare): its largest
-     * minibatch, the most examples in all, and the rate. 0 in declare: usual. */
+    /* The same, as numbers, since rules compute with them (worker/context/defaults.h, deploy/compare): its
+     * largest minibatch, the most examples in all, and the rate. 0 in declare: usual. */
     uint32_t batch_max;
     uint64_t examples_max;
     double rate;

@@ -104,9 +104,8 @@ struct growing {
     struct name_kind {
         char what[44];
         uint64_t names, found;
-    } kind; /* of the last name; those of a kind come together */
-    char fresh
-        [DP_UNDERSTOOD_WIDTH]; /* "words 1 of 2, ...": how many names of which kinds were in no earlier file */
+    } kind;                          /* of the last name; those of a kind come together */
+    char fresh[DP_UNDERSTOOD_WIDTH]; /* "words 1 of 2, ...": names that were in no earlier file */
 };
 
 static enum dp_status two_names(const struct growing *g, const char *was, const struct dp_vocab_name *now,

@@ -75,7 +75,7 @@ struct dp_dataset_options {
     const char *label;           /* csv: name of the label's column */
     /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers. */
     const char *categories;
-    const char *lists; /* csv: names of columns with several categories in a cell ("x|y"), "a,b"; NULL: none */
+    const char *lists;   /* csv: names of columns with several categories in a cell, "a,b"; NULL: none */
     const char *ignore;  /* csv: names of columns that are left out, "a,b"; NULL: none */
     const char *id;      /* csv: a column that is left out too; or NULL */
     bool keeps_ids;      /* with `scored`: for dp_dataset_id */
@@ -135,7 +135,8 @@ enum dp_status dp_dataset_set_batch(struct dp_dataset *dataset, uint32_t batch, 
 /* The example at position `at` (0 .. examples-1) of an epoch: a permutation. */
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
 /* Pairs with negatives_path: the number of lists. The examples of a list are ranked among each other, and one
- * of them is labelled 1. 0: there are no lists. Not for shuffled data. list_of: an example's list; ascending. */
+ * of them is labelled 1. 0: there are no lists. Not for shuffled data. list_of: an example's list;
+ * ascending. */
 uint32_t dp_dataset_lists(const struct dp_dataset *dataset);
 uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
 /* Makes a data set of pairs (opened with options.scored) a rank set (rank_set.h): its items are ranked among

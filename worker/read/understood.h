@@ -12,7 +12,8 @@
 #ifndef DP_READ_UNDERSTOOD_H
 #define DP_READ_UNDERSTOOD_H
 
-#define DP_UNDERSTOOD_LINES 10  /* with lists, ignored columns, weights, what a further file lacks, and its new names */
+#define DP_UNDERSTOOD_LINES                                                                                  \
+    10 /* with lists, ignored columns, weights, what a further file lacks, new names */
 #define DP_UNDERSTOOD_WIDTH 200 /* bytes */
 #define DP_UNDERSTOOD_NOTES 8
 

@@ -13,8 +13,8 @@ struct dp_sets {
     struct dp_dataset *train, *test, *valid; /* test, valid: NULL without one */
 };
 
-/* Opens the training set only. Then its size decides the settings that the cluster file leaves open. settled: of
- * the job's cluster. */
+/* Opens the training set only. Then its size decides the settings that the cluster file leaves open.
+ * settled: of the job's cluster. */
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
                              struct dp_error *err);
 /* Opens the other sets, with the settled minibatch size. */

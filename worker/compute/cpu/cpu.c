@@ -372,7 +372,7 @@ static void cpu_multiply_back(void *self, const float *y, const float *dout, siz
     }
 }
 
-/* Eight running sums, in one type: of an array of eight, gcc 12 makes shuffles and stores. The order is fixed. */
+/* Eight running sums, in one type: gcc 12 makes shuffles and stores of an array. The order is fixed. */
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 
 static inline float product(const float *x, const float *y, uint32_t width)
@@ -413,7 +413,7 @@ static void prefetch(const float *row, uint32_t width)
         __builtin_prefetch(row + c);
 }
 
-/* The logarithms of an example's losses are taken together, of a product, while their weights are the same. */
+/* The factors 1 + e^-|dot| of entries of the same weight are multiplied, so that they take one logarithm. */
 static void cpu_near(void *self, const struct dp_entries *e, const float *x, const float *p, uint32_t width,
                      float *saved, float *out)
 {

@@ -1,6 +1,6 @@
 /* Goal: a cell like 'x|y|z' becomes one entry for each category. Each category has a key and a name.
- * The values of a cell's entries add up to 1, so that the model takes their mean. Method: a table written here.
- * Each entry of a minibatch is compared, in each form, also when it is read from the cache. */
+ * The values of a cell's entries add up to 1, so that the model takes their mean. Method: a table written
+ * here. Each entry of a minibatch is compared, in each form, also when it is read from the cache. */
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
