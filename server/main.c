@@ -48,6 +48,7 @@ struct server {
     const char *file; /* of the cluster */
     struct dp_cluster *cluster;
     struct dp_cluster_server *self; /* in it */
+    bool routed;                    /* its host is the address of its route to the first server */
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
@@ -471,6 +472,22 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
     return DP_OK;
 }
 
+/* Its machine may have another address now, at which nothing listens: the next start takes that one. Without any, it may come
+ * back. */
+static enum dp_status check_host(const struct server *server, struct dp_error *err)
+{
+    char first[DP_HOST_MAX + 32], host[DP_HOST_MAX + 1];
+    dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
+    if (dp_net_is_own(server->self->host) ||
+        dp_net_route(server->net, first, AGAIN_MS, host, sizeof host, NULL) != DP_OK)
+        return DP_OK;
+    return dp_fail(
+        err, DP_UNAVAILABLE,
+        "this machine's address was %s and is %s now: start this server again, and it gives that one "
+        "to the first server",
+        server->self->host, host);
+}
+
 /* Returns at a signal to stop (*received), when the run is over, or when a shard could not be opened (0). */
 static enum dp_status serve_until_stopped(struct server *server, int signal_fd, int *received,
                                           struct dp_error *err)
@@ -482,7 +499,7 @@ static enum dp_status serve_until_stopped(struct server *server, int signal_fd, 
                                 {.fd = server->opened_fd, .events = POLLIN}};
         struct signalfd_siginfo signal;
         uint64_t count;
-        int n = poll(fds, 2, ready ? -1 : st == DP_FULL ? AGAIN_MS : SAY_MS);
+        int n = poll(fds, 2, ready && !server->routed ? -1 : ready || st == DP_FULL ? AGAIN_MS : SAY_MS);
         if (n == 0)
             say_opening(server);
         if (fds[1].revents && read(server->opened_fd, &count, sizeof count) != sizeof count)
@@ -492,6 +509,8 @@ static enum dp_status serve_until_stopped(struct server *server, int signal_fd, 
         bool all = all_serve(server, &failed);
         if (ready)
             st = dp_registration_check(server->registration, err);
+        if (ready && st == DP_OK && server->routed)
+            st = check_host(server, err);
         if (all && !ready && *received == 0)
             st = get_ready(server, err);
         if (st == DP_FULL && !reported)
@@ -524,6 +543,7 @@ static enum dp_status find_host(struct server *server, int signal_fd, struct dp_
     if (st != DP_OK || server->self->host[0])
         return st;
     dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
+    server->routed = true;
     for (uint32_t tries = 0;; tries++) {
         struct pollfd signal = {.fd = signal_fd, .events = POLLIN};
         st = dp_net_route(server->net, first, AGAIN_MS, server->self->host, sizeof server->self->host, err);

@@ -73,6 +73,8 @@ void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, ui
  * DP_UNAVAILABLE: there is no route now, or the name has no address within the timeout; it may come. */
 enum dp_status dp_net_route(struct dp_net *net, const char *endpoint, uint32_t timeout_ms, char *out,
                             size_t size, struct dp_error *err);
+/* False: this machine does not have the address (of dp_net_route) any more. */
+bool dp_net_is_own(const char *address);
 
 /* Connects in the background. A host that is a name is looked up again after each lost connection. After an
  * address that failed comes the next. Endpoint "": it is not known yet, and send answers DP_AGAIN until move. */

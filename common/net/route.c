@@ -9,17 +9,37 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* NULL: it is no address. */
+static struct addrinfo *parse(const char *address)
+{
+    struct addrinfo *to = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST};
+    char plain[64];
+    size_t skip = address[0] == '[', len = strcspn(address + skip, "]");
+    (void)snprintf(plain, sizeof plain, "%.*s", (int)len, address + skip);
+    return getaddrinfo(plain, "0", &hints, &to) == 0 ? to : NULL;
+}
+
+bool dp_net_is_own(const char *address)
+{
+    struct addrinfo *own = parse(address);
+    int fd = own ? socket(own->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    bool yes = fd < 0 || bind(fd, own->ai_addr, own->ai_addrlen) == 0 || errno != EADDRNOTAVAIL;
+    if (fd >= 0)
+        (void)close(fd);
+    if (own)
+        freeaddrinfo(own);
+    return yes;
+}
+
 /* A connected UDP socket has the address that the kernel would send from; nothing is sent. errno, or 0. */
 static int ask_kernel(const char *address, char *out, size_t size)
 {
     struct sockaddr_storage own;
     socklen_t own_size = sizeof own;
-    struct addrinfo *to = NULL;
-    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST};
-    char plain[64], text[INET6_ADDRSTRLEN + 32];
-    size_t skip = address[0] == '[', len = strcspn(address + skip, "]");
-    (void)snprintf(plain, sizeof plain, "%.*s", (int)len, address + skip);
-    if (getaddrinfo(plain, "9", &hints, &to) != 0)
+    struct addrinfo *to = parse(address);
+    char text[INET6_ADDRSTRLEN + 32];
+    if (!to)
         return EADDRNOTAVAIL;
     int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int number = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&

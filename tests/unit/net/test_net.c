@@ -284,9 +284,27 @@ static void too_few_open_files_are_named_at_once(void **state)
     assert_int_equal(enough, DP_OK);
 }
 
+static void route_has_an_address_of_this_machine(void **state)
+{
+    struct dp_net *net;
+    struct dp_error err = {0};
+    char out[64];
+    assert_int_equal(dp_net_open(1, &net, &err), DP_OK);
+    assert_int_equal(dp_net_route(net, "tcp://127.0.0.1:5700", 1000, out, sizeof out, &err), DP_OK);
+    assert_string_equal(out, "127.0.0.1");
+    assert_true(dp_net_is_own(out));
+    assert_int_equal(dp_net_route(net, "tcp://localhost:5700", 10000, out, sizeof out, &err), DP_OK);
+    assert_true(dp_net_is_own(out));
+    if (dp_net_route(net, "tcp://[::1]:5700", 1000, out, sizeof out, &err) == DP_OK)
+        assert_string_equal(out, "[::1]");
+    assert_false(dp_net_is_own("192.0.2.1"));
+    dp_net_close(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(route_has_an_address_of_this_machine),
         cmocka_unit_test(messages_come_back_in_order_over_tcp),
         cmocka_unit_test(messages_come_back_in_order_over_ipc),
         cmocka_unit_test(large_frames_are_not_copied_on_send),
