@@ -18,6 +18,7 @@
 #define WATCH_MS   5000u /* the register keeps a question so long */
 #define LOOK_MS    50u
 #define ALONE_MS   2000u  /* no worker leaves: they were not asked to */
+#define SILENT_MS  3000u  /* a worker was killed: it would put a note each half second */
 #define SAY_MS     10000u /* between lines on what it waits for */
 #define READING    10u    /* times the timeout, as the workers wait for one that reads */
 #define NAME_BYTES 96
@@ -260,7 +261,8 @@ static void leave(struct dp_run_end *end)
            read_last(end, 0, gives_up) == DP_OK && run_of(end) > 0 && look_at_workers(end, &left) == DP_OK) {
         bool some = false;
         for (uint32_t w = 0; w < end->options.cluster->training.workers; w++)
-            some = some || (end->worker[w].noted && !end->worker[w].left);
+            some = some || (end->worker[w].noted && !end->worker[w].left &&
+                            dp_now_ms() - end->worker[w].since_ms < SILENT_MS);
         at_first = first ? left : at_first;
         first = false;
         if (!some || (left == at_first && dp_now_ms() - begun >= ALONE_MS))

@@ -6,8 +6,8 @@
  *           reads its data). The first server keeps the register until the others have closed, so one that
  *           is restarted at the end can open. A run that was complete when this server started is over as
  *           soon as its workers have looked: they have DP_RUN_END_LATE_MS to come.
- *           After `leave` (a signal) it waits for the workers DP_RUN_END_LEAVE_MS at most, and 2 s if none of
- *           them leaves: then this server alone is stopped.
+ *           After `leave` (a signal) it waits for the workers DP_RUN_END_LEAVE_MS at most, 3 s for one that
+ *           is silent, and 2 s if none of them leaves: then this server alone is stopped.
  * Thread    A thread of its own, with a client of the first server. The functions: main's.
  * Failure   While the first server does not answer, nothing is over. */
 #ifndef DP_SERVER_RUN_END_H
