@@ -29,6 +29,9 @@ static const struct dp_option options[] = {
      "JOB_COMPLETION_INDEX, RANK)"},
     {"--role", "ROLE", NULL, "server or worker: the rank then is its number, from 0"},
     {"--number", "N", NULL, "with --role: its number, in place of the rank"},
+    {"--first", "HOST[:PORT]", NULL,
+     "the first server, where the cluster file only counts the servers; default: 'first' of the file, "
+     "DOWNPOUR_FIRST or MASTER_ADDR"},
     {"--restarts", "N", NULL,
      "restart the process if it crashes or is killed, up to N times within 10 minutes, 0 .. 10000; default "
      "20"},
@@ -125,11 +128,17 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     (void)snprintf(log, sizeof log, "%s-%s", worker ? "worker" : "server", number);
     enum dp_status st =
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
-    const char *const server[] = {program, "--cluster", node->file, "--server", number, "--until-done", NULL};
-    /* A run with a number may have been begun by an earlier process. Without one, the first server says which
-     * run it is. */
-    const char *const resume = node->cluster->training.run > 0 ? "--resume" : NULL;
-    const char *const client[] = {program, "--cluster", node->file, "--worker", number, resume, NULL};
+    const char *argv[9] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
+    size_t n = 5;
+    if (!worker)
+        argv[n++] = "--until-done";
+    else if (node->cluster->training.run > 0)
+        argv[n++] =
+            "--resume"; /* an earlier process may have begun it; else the first server says which it is */
+    if (value(node, "--first")) {
+        argv[n++] = "--first";
+        argv[n++] = value(node, "--first");
+    }
     if (st == DP_OK)
         st = dp_local_open(&node->local, err);
     if (st == DP_OK)
@@ -141,7 +150,7 @@ static enum dp_status start(struct node *node, struct dp_error *err)
         dp_local_restart_retries(node->local);
     if (node->log.is_kept)
         dp_local_title(node->local, name);
-    st = dp_local_start(node->local, role_of(node), name, worker ? client : server, node->log.path, -1, err);
+    st = dp_local_start(node->local, role_of(node), name, argv, node->log.path, -1, err);
     if (st == DP_OK && worker)
         dp_local_start_again_with(node->local, "--resume", "--resume");
     return st;
@@ -221,6 +230,10 @@ int dp_node(int argc, char *const *argv)
     }
     if (st == DP_OK)
         st = dp_cluster_read(node.file, &node.cluster, &err);
+    if (st == DP_OK && value(&node, "--first")) /* here, too, so that it is refused once */
+        st = dp_cluster_set_first(node.cluster, value(&node, "--first"), "--first", &err);
+    if (st == DP_OK)
+        st = dp_cluster_has_first(node.cluster, &err);
     if (st == DP_OK)
         st = find_place(&node, &err);
     code = st == DP_OK ? run(&node, &err) : dp_status_exit(st);

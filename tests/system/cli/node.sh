@@ -73,6 +73,15 @@ launch_all
 ends 0
 grep -q "run 2" "$dir/node-2" || fail "the second run is no run of its own"
 
+# ---- servers that are only counted
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+sed 's|^servers.*|servers = { count = 2; store = "counted/%n"; port = 0; };|; s|"kept"|"counted"|' "$dir/c.conf" >"$dir/counted.conf"
+cp "$dir/counted.conf" "$dir/c.conf"
+expect 2 "nothing names the first one" "$downpour" node "$dir/c.conf" --rank 0
+rm -f "$dir"/node-*
+for rank in 0 1 2 3; do launch $rank --first "127.0.0.1:$port"; done
+ends 0
+
 # ---- killed processes are started again, and the run ends
 cluster 30 'pace = "4ms";'
 launch_all
