@@ -472,8 +472,8 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
     return DP_OK;
 }
 
-/* Its machine may have another address now, at which nothing listens: the next start takes that one. Without any, it may come
- * back. */
+/* Its machine may have another address now, at which nothing listens: the next start takes that one.
+ * Without any, it may come back. */
 static enum dp_status check_host(const struct server *server, struct dp_error *err)
 {
     char first[DP_HOST_MAX + 32], host[DP_HOST_MAX + 1];
@@ -534,8 +534,8 @@ static enum dp_status open_fds(struct server *server, const sigset_t *signals, i
     return DP_OK;
 }
 
-/* A server that is only counted is at the address of its route to the first one, unless the file says another. It waits for
- * the route: at the start of a machine there may be none. */
+/* A server that is only counted is at the address of its route to the first one, unless the file says
+ * another. It waits for the route: at the start of a machine there may be none. */
 static enum dp_status find_host(struct server *server, int signal_fd, struct dp_error *err)
 {
     char first[DP_HOST_MAX + 32];

@@ -48,7 +48,8 @@ const struct dp_store_gate *dp_registration_gate(struct dp_registration *registr
                                                  const char *directory);
 /* Of its stores, once one has entered. */
 uint64_t dp_registration_generation(struct dp_registration *registration);
-/* All have entered. address: is put into the register, and again where it is missing there; NULL: the cluster file has it. */
+/* All have entered. address: is put into the register, and again where it is missing there; NULL: the
+ * cluster file has it. */
 enum dp_status dp_registration_watch(struct dp_registration *registration, const struct dp_address *address,
                                      struct dp_error *err);
 /* DP_OK, or why this server is to stop. */

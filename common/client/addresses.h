@@ -1,6 +1,6 @@
 /* Addresses: where a client's servers are, as the first server's register has it (common/wire/address.h).
- *     no address, or a connection that ended, or silence -> register_get, answered when there is a newer one ->
- *     the links of that server move there and send again
+ *     no address, or a connection that ended, or silence -> register_get, answered when there is a newer
+ *     one -> the links of that server move there and send again
  * Why       A server may come back elsewhere with its store: another port, another machine.
  * Promise   One request for each server at a time, which waits at the first server. It never waits itself. An
  *           address that cannot be read is as good as none: it is asked for again.

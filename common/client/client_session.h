@@ -25,8 +25,8 @@ struct dp_client_session {
     uint64_t random; /* of jitter; not 0 */
     uint64_t retry_ns;
     uint32_t shards;
-    bool
-        addressed; /* the register has the shards' addresses: a link may meet another shard, or another cluster */
+    /* The register has the shards' addresses: a link may meet another shard, or another cluster. */
+    bool addressed;
     uint64_t register_id;   /* that the shards' stores are registered with; 0: none is known */
     uint32_t register_from; /* by this shard, first */
     struct dp_block *view;  /* of a member of a run, packed: for shards that lack it; NULL: none */

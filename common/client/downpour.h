@@ -44,8 +44,8 @@ struct dp_client_options {
     /* endpoints of all the cluster's shards, in shard order: "tcp://10.0.0.5:5701" */
     const char *const *shards;
     uint32_t shard_count; /* 0: the client uses only the control endpoint */
-    /* Instead of `shards`: the number of servers, all with as many shards, whose addresses the first server's register
-     * has. The client asks there, and again when a server is silent. */
+    /* Instead of `shards`: the number of servers, all with as many shards, whose addresses the first
+     * server's register has. The client asks there, and again when a server is silent. */
     uint32_t servers;
     const char *control; /* the first server's control endpoint; NULL: notes and register are unavailable */
     const char

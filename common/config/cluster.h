@@ -16,11 +16,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define DP_PATH_MAX     1023
-#define DP_HOST_MAX     255
-#define DP_SERVERS_MAX  256
-#define DP_RATE_DEFAULT 0.001
-#define DP_SHARDS_MAX   64 /* of one server */
+#define DP_PATH_MAX         1023
+#define DP_HOST_MAX         255
+#define DP_SERVERS_MAX      256
+#define DP_RATE_DEFAULT     0.001
+#define DP_SHARDS_MAX       64 /* of one server */
 #define DP_METRICS_TEXT_MAX 63
 
 struct dp_cluster_server {
@@ -242,8 +242,9 @@ enum dp_status dp_cluster_set_first(struct dp_cluster *cluster, const char *text
 void dp_cluster_uncount(struct dp_cluster *cluster);
 /* DP_ARGUMENT: the file counts its servers, and nothing names the first one. */
 enum dp_status dp_cluster_has_first(const struct dp_cluster *cluster, struct dp_error *err);
-/* For a process of server `server`: its patterns are filled in, with this machine's name and job. Nothing changes
- * where the file lists the servers. DP_ARGUMENT: a pattern that is not known, or has no value here. */
+/* For a process of server `server`: its patterns are filled in, with this machine's name and job. Nothing
+ * changes where the file lists the servers. DP_ARGUMENT: a pattern that is not known, or has no value
+ * here. */
 enum dp_status dp_cluster_settle(struct dp_cluster *cluster, uint32_t server, struct dp_error *err);
 /* Makes the checks of read for a struct that was filled in another way. */
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);

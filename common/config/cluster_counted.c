@@ -61,8 +61,8 @@ enum dp_status dp_cluster_set_first(struct dp_cluster *cluster, const char *text
     return st;
 }
 
-/* A file that does not say it leaves it to the environment. A platform may set MASTER_ADDR for others, so it comes
- * last. */
+/* A file that does not say it leaves it to the environment. A platform may set MASTER_ADDR for others, so
+ * it comes last. */
 static enum dp_status find_first(struct dp_cluster *cluster, struct dp_error *err)
 {
     static const char *const names[] = {"DOWNPOUR_FIRST", "MASTER_ADDR"};

@@ -13,8 +13,8 @@ struct dp_cluster;
 bool dp_cluster_is_host(const char *text);
 /* The checks of `counted` and `first_text`, but for the ranges of fields.h. */
 enum dp_status dp_cluster_check_counted(const struct dp_cluster *cluster, struct dp_error *err);
-/* After the paths are resolved: gives each counted server its pattern of a store, and names the first server, by
- * the file or the environment. */
+/* After the paths are resolved: gives each counted server its pattern of a store, and names the first
+ * server, by the file or the environment. */
 enum dp_status dp_cluster_count_out(struct dp_cluster *cluster, struct dp_error *err);
 
 #endif

@@ -69,18 +69,21 @@ void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeou
 /* Dropped so far: messages refused on receipt, including dropped connections, and undeliverable messages. */
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable);
 
-/* The address of this machine from which the endpoint "tcp://HOST:PORT" is reached, as a host for endpoints: "10.0.0.2".
- * DP_UNAVAILABLE: there is no route now, or the name has no address within the timeout; it may come. */
+/* The address of this machine from which the endpoint "tcp://HOST:PORT" is reached, as a host for
+ * endpoints: "10.0.0.2". DP_UNAVAILABLE: there is no route now, or the name has no address within the
+ * timeout; it may come. */
 enum dp_status dp_net_route(struct dp_net *net, const char *endpoint, uint32_t timeout_ms, char *out,
                             size_t size, struct dp_error *err);
 /* False: this machine does not have the address (of dp_net_route) any more. */
 bool dp_net_is_own(const char *address);
 
-/* Connects in the background. A host that is a name is looked up again after each lost connection. After an
- * address that failed comes the next. Endpoint "": it is not known yet, and send answers DP_AGAIN until move. */
+/* Connects in the background. A host that is a name is looked up again after each lost connection. After
+ * an address that failed comes the next. Endpoint "": it is not known yet, and send answers DP_AGAIN
+ * until move. */
 enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
                                   struct dp_error *err);
-/* To another endpoint; what was sent to the one before may be lost. DP_ARGUMENT, DP_IO: it is connected to none. */
+/* To another endpoint; what was sent to the one before may be lost. DP_ARGUMENT, DP_IO: it is connected
+ * to none. */
 enum dp_status dp_connection_move(struct dp_connection *connection, const char *endpoint,
                                   struct dp_error *err);
 void dp_connection_close(struct dp_connection **connection);

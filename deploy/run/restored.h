@@ -47,8 +47,8 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const struct dp_
                                   uint32_t *done, struct dp_error *err);
 /* Completes a restore of these servers that was interrupted after it was decided; one that was interrupted before is said on stderr. */
 enum dp_status dp_restored_complete(const struct dp_cluster *cluster, struct dp_error *err);
-/* Whether the server is on this machine. Of servers that are only counted the first one is known, and all where that is at
- * a loopback address. */
+/* Whether the server is on this machine. Of servers that are only counted the first one is known, and all
+ * where that is at a loopback address. */
 bool dp_restored_is_local(const struct dp_cluster *cluster, uint32_t server);
 void dp_restored_clear(struct dp_restored *restored); /* accepts {0} */
 

@@ -115,6 +115,35 @@ static void strangers_are_refused(void **state)
     bed_close(&bed);
 }
 
+/* It came to the address that the other shard had before, under a session and a number that are expected here, too. */
+static void a_request_for_another_shard_changes_nothing(void **state)
+{
+    struct bed bed;
+    uint64_t key;
+    bed_open(&bed, 1, 2);
+    bed_meet(&bed, 1);
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 10, 1, &key);
+    struct dp_request other = {.kind = DP_REQUEST_PUSH,
+                               .session = 1,
+                               .sequence = 2,
+                               .stream = T,
+                               .number = 1,
+                               .rate = 1,
+                               .timeout_ms = 1000,
+                               .shard = 1};
+    uint64_t id = bed_send(&bed, &other, NULL, 0);
+    bed_turn(&bed);
+    bed_expect_wait(&bed, id, DP_AGAIN, PLACE);
+    other = (struct dp_request){.kind = DP_REQUEST_STATUS, .session = 1, .shard = 1};
+    bed_expect_wait(&bed, bed_send(&bed, &other, NULL, 0), DP_AGAIN, PLACE);
+    id = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 1);
+    bed_turn(&bed);
+    assert_false(bed_expect(&bed, id, DP_OK)->reply.repeated);
+    bed_close(&bed);
+}
+
 /* Every wrong push and pull: its status, and no row changes. */
 static void wrong_requests_change_nothing(void **state)
 {
@@ -555,6 +584,7 @@ int main(void)
         cmocka_unit_test(staleness_counts_the_pushes_between),
         cmocka_unit_test(requests_of_a_session_keep_their_order),
         cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(a_request_for_another_shard_changes_nothing),
         cmocka_unit_test(wrong_requests_change_nothing),
         cmocka_unit_test(a_row_stays_finite),
         cmocka_unit_test(a_pull_too_large_to_answer_is_refused),
