@@ -25,7 +25,8 @@ struct dp_model {
     uint32_t pooled;        /* lists of categories */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
-    /* For a training whose number of epochs is not given (worker/context/defaults.h). */
+    /* For a training whose number of epochs is not given (worker/context/defaults.h). 0 in declare: the
+     * kind's. */
     uint32_t steps_wanted, epochs_min;
     /* NULL, or "key=value,...": settings of a cluster file with which `downpour run` begins a new training of
      * this model, where no flag gives them. */
@@ -83,7 +84,7 @@ struct dp_model_kind {
                                struct dp_model_full *out, struct dp_error *err);
     /* For dp_model. Rows of users, items and categories fit noise when they are trained on too often. */
     uint32_t steps_wanted, epochs_min;
-    bool decays; /* with two classes at most: columns of several classes were not fitted too closely */
+    bool decays; /* with two classes at most, not of ratings or triples: their constant rate was not worse */
 };
 
 extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, dp_model_mf, dp_model_neumf,

@@ -29,16 +29,6 @@ static uint64_t steps_of(const struct dp_model *model, uint64_t examples)
     return steps > FIT_STEPS_MIN ? steps : FIT_STEPS_MIN;
 }
 
-/* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
- * would fit the day too closely. Pairs rehearse the earlier days instead, and words have rows
- * of their own days. */
-static uint64_t all_examples(const struct dp_model *model, uint64_t examples, uint64_t earlier)
-{
-    bool labelled =
-        model->form != DP_FORM_PAIRS && model->form != DP_FORM_TRIPLES && model->form != DP_FORM_WORDS;
-    return labelled ? examples + earlier : examples;
-}
-
 static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint32_t batch)
 {
     uint64_t batches = examples / batch + (examples % batch != 0);
@@ -53,12 +43,26 @@ static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint3
     return epochs > 0 ? (uint32_t)epochs : 1;
 }
 
-void dp_defaults_settle(const struct dp_model *model, uint64_t examples, struct dp_cluster_training *training)
+/* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
+ * would fit the day too closely. Where it rehearses, its steps are those of its own examples: earlier ones had
+ * theirs. Words have rows of their own days. */
+static uint32_t further_epochs(const struct dp_model *model, const struct dp_defaults_data *data,
+                               const struct dp_cluster_training *training)
 {
-    DP_ASSERT(examples > 0 && model->steps_wanted > 0);
+    bool labelled =
+        model->form != DP_FORM_PAIRS && model->form != DP_FORM_TRIPLES && model->form != DP_FORM_WORDS;
+    uint64_t epochs =
+        epochs_of(model, data->all + (labelled ? training->earlier_examples : 0), training->batch);
+    return (uint32_t)((epochs * data->own + data->examples - 1) / data->examples);
+}
+
+void dp_defaults_settle(const struct dp_model *model, const struct dp_defaults_data *data,
+                        struct dp_cluster_training *training)
+{
+    DP_ASSERT(data->own > 0 && data->own <= data->examples && data->examples <= data->all);
+    DP_ASSERT(model->steps_wanted > 0);
     if (training->batch == 0)
-        training->batch = batch_of(model, examples);
+        training->batch = batch_of(model, data->examples);
     if (training->epochs == 0)
-        training->epochs =
-            epochs_of(model, all_examples(model, examples, training->earlier_examples), training->batch);
+        training->epochs = further_epochs(model, data, training);
 }

@@ -3,7 +3,8 @@
  *              32 minibatches or more
  *     epochs   enough for model.steps_wanted minibatches, at least model.epochs_min and at most 100; fewer,
  *              but at least 1, if there would be over model.examples_max examples in all; of a
- *              further file as for its examples and training.earlier_examples together
+ *              further file as for its examples and the earlier ones together, and fewer
+ *              if epochs also rehearse: own examples / examples of that
  * Why       A step moves a weight by about the rate (Adam), however small the training set is: convergence
  *           takes a number of steps, not of epochs. The upper bounds limit the time, as each epoch costs an
  *           evaluation.
@@ -16,9 +17,14 @@
 #include "common/config/cluster.h"
 #include "worker/compute/models/model.h"
 
-/* examples: size of the training set without the held-out examples, > 0. Sets training->batch and epochs if
- * they are 0. */
-void dp_defaults_settle(const struct dp_model *model, uint64_t examples,
+/* Sizes of the training set without the held-out examples, > 0: an epoch, of it the file's own, and those
+ * with all earlier ones that it could rehearse (dp_dataset_own). */
+struct dp_defaults_data {
+    uint64_t examples, own, all;
+};
+
+/* Sets training->batch and epochs if they are 0. */
+void dp_defaults_settle(const struct dp_model *model, const struct dp_defaults_data *data,
                         struct dp_cluster_training *training);
 
 #endif

@@ -478,6 +478,17 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
     return st;
 }
 
+uint64_t dp_dataset_own(const struct dp_dataset *dataset, uint64_t *all)
+{
+    *all = dataset->examples;
+    if (!dataset->format->own || dataset->examples == 0)
+        return dataset->examples;
+    const uint64_t each = dataset->examples / dataset->content.examples;
+    const uint64_t own = each * dataset->format->own(&dataset->content, all);
+    *all *= each;
+    return own;
+}
+
 bool dp_dataset_leaves_out(const struct dp_dataset *dataset)
 {
     return dataset->format->left_out && dataset->format->left_out(&dataset->content) > 0;

@@ -126,6 +126,9 @@ void dp_dataset_close(struct dp_dataset **dataset);
 const char *dp_dataset_format(const struct dp_dataset *dataset);
 uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
 uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
+/* The examples of an epoch that are the file's, and not rehearsed. *all: if none were left out, with those of
+ * all earlier interactions. */
+uint64_t dp_dataset_own(const struct dp_dataset *dataset, uint64_t *all);
 /* The shape of the worst batch of all epochs: a list's entries are the sum of the `batch` largest examples.
  * Lent. */
 const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset);

@@ -45,6 +45,8 @@ struct dp_format {
     /* NULL, or dp_dataset_interactions; keys are mixed. */
     bool (*interactions)(const struct dp_content *content, uint64_t user,
                          void (*visit)(void *context, uint64_t item), void *context);
+    /* NULL, or dp_dataset_own, counted in content->examples. */
+    uint64_t (*own)(const struct dp_content *content, uint64_t *all);
     /* The examples of an epoch: NULL: those of the content; more when some are sampled. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */

@@ -211,7 +211,9 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
         return st;
     start_at_odds(job, out->train);
     bool given = settled->batch > 0;
-    dp_defaults_settle(&job->model, dp_dataset_examples(out->train), settled);
+    struct dp_defaults_data sizes = {.examples = dp_dataset_examples(out->train)};
+    sizes.own = dp_dataset_own(out->train, &sizes.all);
+    dp_defaults_settle(&job->model, &sizes, settled);
     return given ? DP_OK : dp_dataset_set_batch(out->train, settled->batch, data->train, err);
 }
 

@@ -4,21 +4,24 @@
 # usage: five_days.sh PATH/TO/downpour
 . "$(dirname "$0")/lib.sh"
 
-# Users and items are of 6 kinds. Each day has 6 items of a kind, of which 3 are new; a user meets 3 of its kind. One of
-# a first day is not in the file, but in test.csv.
-awk -v dir="$dir" 'BEGIN {
-    for (d = 1; d <= 5; d++) for (u = 0; u < 120; u++) for (t = n = 0; t < 6 && n < 3 && u % 5 < d; t++) {
-        k = 3 * (d - 1) + (u + t * 5) % 6
+# Users and items are of 6 kinds. Each day has 12 more items, few of them met often, and 80 more users; a user meets 3
+# items, 4 of 5 of its kind. One of a first day is not in the file, but in test.csv.
+awk -v dir="$dir" 'function draw() { r = (r * 1103515245 + 12345) % 2147483648; return r / 2147483648 }
+BEGIN {
+    r = 1
+    for (d = 1; d <= 5; d++) for (u = 0; u < 400; u++) for (n = 0; n < 3 && u % 5 < d; ) {
+        k = int(12 * (d + 1) * draw() * draw())
+        if (draw() < 0.8) k = k - k % 6 + u % 6
         if ((u, k) in met) continue
         met[u, k] = 1
         n++
         file = d == 1 + u % 5 && n == 2 && d < 5 ? "test" : "day" d
-        print "u" u ",i" k * 6 + u % 6 >dir "/" file ".csv"
-        if (file != "test") print "u" u ",i" k * 6 + u % 6 >dir "/all.csv"
+        print "u" u ",i" k >dir "/" file ".csv"
+        if (file != "test") print "u" u ",i" k >dir "/all.csv"
     }
     for (d = 1; d <= 5; d++) for (s = 0; s < 150; s++) {
         line = ""
-        for (w = 0; w < 8; w++) { r = (r * 1103515245 + 12345) % 2147483648; line = line " k" s % 6 "w" int(r / 65536) % (4 * d) }
+        for (w = 0; w < 8; w++) line = line " k" s % 6 "w" int(draw() * 32768) % (4 * d)
         print line >dir "/day" d ".txt"
         print line >dir "/all.txt"
     }
@@ -32,9 +35,10 @@ days() {
     for d in 2 3 4 5; do expect 0 "" "$downpour" run --dir "$to" --continue --train "$dir/day$d.$ending" "$@"; done
 }
 
-# within_a_hundredth WHAT DAYS WHOLE: two shares
-within_a_hundredth() {
-    awk -v a="$2" -v b="$3" 'BEGIN { exit !(b > 0.8 && a >= b - 0.01) }' || fail "$1: $2 after five days, $3 in one run"
+# within OFF LEAST WHAT DAYS ALL: two shares
+within() {
+    awk -v off="$1" -v least="$2" -v a="$4" -v b="$5" 'BEGIN { exit !(b > least && a >= b - off) }' ||
+        fail "$3: $4 after five days, $5 in one run"
 }
 
 # recall DIR: of the test pairs, one a user: HR@10; by a run that changes no score
@@ -46,7 +50,8 @@ recall() {
 flags=(--model mf:8)
 days "$dir/D" csv "${flags[@]}"
 expect 0 "" "$downpour" run --dir "$dir/A" --train "$dir/all.csv" "${flags[@]}"
-within_a_hundredth HR@10 "$(recall "$dir/D")" "$(recall "$dir/A")"
+# 320 test pairs; a constant rate of 62 to 100 epochs: 0.759, 0.828
+within 0.02 0.84 HR@10 "$(recall "$dir/D")" "$(recall "$dir/A")"
 
 # purity DIR: how many of the 5 nearest words of each word are of its kind
 purity() {
@@ -57,4 +62,4 @@ purity() {
 flags=(--model skipgram:8 --epochs 20 --batch 64 --rate 0.02)
 days "$dir/W" txt "${flags[@]}"
 expect 0 "" "$downpour" run --dir "$dir/T" --train "$dir/all.txt" "${flags[@]}"
-within_a_hundredth purity "$(purity "$dir/W")" "$(purity "$dir/T")"
+within 0.01 0.8 purity "$(purity "$dir/W")" "$(purity "$dir/T")"

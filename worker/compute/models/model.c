@@ -105,12 +105,12 @@ enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_e
     if (st == DP_OK)
         st = dp_graph_check(out->graph, err);
     if (st == DP_OK) {
-        out->steps_wanted = known->steps_wanted;
-        out->epochs_min = known->epochs_min;
+        out->steps_wanted = out->steps_wanted ? out->steps_wanted : known->steps_wanted;
+        out->epochs_min = out->epochs_min ? out->epochs_min : known->epochs_min;
         out->batch_max = out->batch_max ? out->batch_max : DP_MODEL_BATCH_MAX;
         out->examples_max = out->examples_max ? out->examples_max : DP_MODEL_EXAMPLES_MAX;
         out->rate = out->rate > 0 ? out->rate : DP_MODEL_RATE;
-        out->decays = known->decays && out->classes <= 2;
+        out->decays = known->decays && out->classes <= 2 && !out->rated && out->form != DP_FORM_TRIPLES;
     }
     if (st != DP_OK) {
         dp_model_close(out);

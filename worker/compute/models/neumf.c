@@ -48,4 +48,4 @@ const struct dp_model_kind dp_model_neumf = {
     NULL,
     5000,
     10,
-    false};
+    true};

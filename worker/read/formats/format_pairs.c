@@ -298,6 +298,13 @@ static uint64_t earlier_pairs(const struct dp_content *content)
     return content->offsets[0] / 2 - content->facts[OWN];
 }
 
+static uint64_t own(const struct dp_content *content, uint64_t *all)
+{
+    const bool rehearses = content->examples > content->facts[OWN];
+    *all = content->facts[OWN] + (rehearses ? earlier_pairs(content) : 0);
+    return content->facts[OWN];
+}
+
 static enum dp_status load_as(const struct dp_dataset_options *options, bool lists, struct dp_unpack *unpack,
                               struct dp_content *out, struct dp_error *err)
 {
@@ -592,6 +599,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .names = names,
                                           .interactions = interactions,
                                           .left_out = left_out,
+                                          .own = own,
                                           .examples = examples,
                                           .shape = dp_format_pairs_shape,
                                           .fill = fill};
@@ -607,6 +615,7 @@ const struct dp_format dp_format_lists = {.name = "lists",
                                           .names = names,
                                           .interactions = interactions,
                                           .left_out = left_out,
+                                          .own = own,
                                           .examples = examples,
                                           .shape = dp_format_pairs_shape,
                                           .fill = fill};

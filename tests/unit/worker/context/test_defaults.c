@@ -9,7 +9,7 @@ static struct dp_cluster_training settled(const char *model, uint64_t examples, 
     struct dp_cluster_training training = {.batch = batch, .epochs = epochs};
     struct dp_model m;
     assert_int_equal(dp_model_open(model, &m, NULL), DP_OK);
-    dp_defaults_settle(&m, examples, &training);
+    dp_defaults_settle(&m, &(struct dp_defaults_data){examples, examples, examples}, &training);
     dp_model_close(&m);
     return training;
 }
@@ -28,8 +28,9 @@ static void sizes_that_were_measured(void **state)
                 {"dlrm:16", 100000, 128, 2},
                 {"dlrm:16", 1000000, 128, 2},
                 {"deepfm:8-64-32", 40000, 128, 3},
+                {"mf:16", 28000, 512, 37},
                 {"mf:16", 400020, 512, 16},
-                {"mf:16", 4085720, 512, 10},
+                {"mf:16", 4085720, 512, 14},
                 {"dlrm:16", 45000000, 128, 1},
                 {"logistic", 1, 4, 100},
                 {"skipgram:64", 700000, 2048, 5},
@@ -48,23 +49,30 @@ static void sizes_that_were_measured(void **state)
     }
 }
 
-/* A day of 6,000 examples after 24,000 of earlier days has the epochs of 30,000; pairs rehearse instead. */
+/* A day of 6,000 examples after 24,000 of earlier days has the epochs of 30,000. One that rehearses 12,000 of
+ * these has a third: as many steps as its own examples would have. */
 static void a_further_day_has_the_epochs_of_all_days(void **state)
 {
     static const struct {
         const char *model;
+        struct dp_defaults_data day;
+        uint64_t earlier;
         uint32_t alone, further;
-    } want[] = {{"deepfm:8-32-16", 18, 4}, {"mlp:3-32-16-1,loss=logistic", 100, 22}, {"mf:16", 0, 0}};
+    } want[] = {{"deepfm:8-32-16", {6000, 6000, 6000}, 24000, 18, 4},
+                {"mlp:3-32-16-1,loss=logistic", {6000, 6000, 6000}, 24000, 100, 22},
+                {"mf:16,loss=squared", {6000, 6000, 6000}, 24000, 100, 100},
+                {"mf:16", {90000, 30000, 150000}, 240000, 34, 6},
+                {"mf:16", {9000000, 3000000, 15000000}, 24000000, 16, 2}};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-        struct dp_cluster_training alone = settled(want[i].model, 6000, 0, 0),
-                                   further = {.earlier_examples = 24000};
+        struct dp_cluster_training alone = settled(want[i].model, want[i].day.own, 0, 0),
+                                   further = {.earlier_examples = want[i].earlier};
         struct dp_model m;
         assert_int_equal(dp_model_open(want[i].model, &m, NULL), DP_OK);
-        dp_defaults_settle(&m, 6000, &further);
+        dp_defaults_settle(&m, &want[i].day, &further);
         dp_model_close(&m);
         assert_int_equal(further.batch, alone.batch);
-        assert_int_equal(alone.epochs, want[i].alone ? want[i].alone : alone.epochs);
-        assert_int_equal(further.epochs, want[i].further ? want[i].further : alone.epochs);
+        assert_int_equal(alone.epochs, want[i].alone);
+        assert_int_equal(further.epochs, want[i].further);
     }
 }
 
