@@ -10,6 +10,7 @@
 #include "common/config/cluster.h"
 #include "common/env/limits.h"
 #include "common/wire/counters.h"
+#include "server/beginning.h"
 #include "server/control/control.h"
 #include "server/coordinator/coordinator.h"
 #include "server/discard.h"
@@ -17,6 +18,7 @@
 #include "server/layout.h"
 #include "server/metrics/exporter.h"
 #include "server/registration.h"
+#include "server/restore/auto_restore.h"
 #include "server/restore/restore.h"
 #include "server/restore/restore_exchange.h"
 #include "server/run_end.h"
@@ -52,8 +54,8 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    int read_only, replaces, discards, existing, overwrite, exchanges, until_done; /* flags */
-    const char *first;                                                             /* --first, or NULL */
+    int read_only, replaces, discards, existing, overwrite, exchanges, until_done, is_new; /* flags */
+    const char *first;              /* --first, or NULL */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     const char *without;            /* tables that the restore leaves out; NULL: none */
     struct dp_registration *registration;
@@ -68,6 +70,7 @@ struct server {
     struct dp_exporter *metrics;        /* NULL: the cluster file asks for none */
     time_t started_s;
     struct dp_run_end *run_end; /* --until-done */
+    struct dp_beginning beginning;
 };
 
 static const char usage[] =
@@ -80,6 +83,9 @@ static const char usage[] =
     "          accept another store, or register, in place of the one that the cluster knew; or go on where "
     "the register's\n"
     "                  list of stores cannot be read\n"
+    "  --new           begin a new cluster, where server 0 has no store and no checkpoint says that there "
+    "was one; "
+    "of no\n                  effect where there is a store\n"
     "  --discard       start empty where a store was not closed cleanly and has no journal (durability "
     "none), or is missing\n"
     "  --existing-store  refuse to start where a shard has no store, also on the very first start\n"
@@ -127,6 +133,33 @@ static enum dp_status read_cluster(struct server *server, const char *number, st
     return st;
 }
 
+/* Which go with which. */
+static enum dp_status check_flags(const struct server *server, struct dp_error *err)
+{
+    if (server->read_only + server->replaces + server->discards > 1)
+        return dp_fail(err, DP_ARGUMENT, "--read-only, --replace-store, --discard: give one of them");
+    if (server->discards && server->existing)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--discard starts empty, which --existing-store forbids: leave one of them out");
+    if (server->is_new && server->existing)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--new begins with empty stores, which --existing-store forbids: leave one of them out");
+    if (server->until_done && server->read_only)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--until-done waits for a run, and with --read-only none can be trained");
+    if (server->restores && (server->read_only || server->replaces || server->discards || server->existing ||
+                             server->until_done || server->is_new))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--restore builds a store and serves nothing: of the other flags it takes only --overwrite, "
+            "--history, --without and --exchange");
+    if ((server->overwrite || server->history || server->without || server->exchanges) && !server->restores)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--overwrite, --history, --without and --exchange go with --restore");
+    return DP_OK;
+}
+
 static enum dp_status read_flags(int argc, char **argv, struct server *server, int *help,
                                  struct dp_error *err)
 {
@@ -139,6 +172,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"read-only", no_argument, &server->read_only, 1},
                                    {"replace-store", no_argument, &server->replaces, 1},
                                    {"discard", no_argument, &server->discards, 1},
+                                   {"new", no_argument, &server->is_new, 1},
                                    {"existing-store", no_argument, &server->existing, 1},
                                    {"overwrite", no_argument, &server->overwrite, 1},
                                    {"exchange", no_argument, &server->exchanges, 1},
@@ -170,23 +204,9 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
         return dp_fail(err, DP_ARGUMENT, "'%s' is not a flag; see --help", argv[optind]);
     if (!path || !number)
         return dp_fail(err, DP_ARGUMENT, "--cluster and --server are required; see --help");
-    if (server->read_only + server->replaces + server->discards > 1)
-        return dp_fail(err, DP_ARGUMENT, "--read-only, --replace-store, --discard: give one of them");
-    if (server->discards && server->existing)
-        return dp_fail(err, DP_ARGUMENT,
-                       "--discard starts empty, which --existing-store forbids: leave one of them out");
-    if (server->until_done && server->read_only)
-        return dp_fail(err, DP_ARGUMENT,
-                       "--until-done waits for a run, and with --read-only none can be trained");
-    if (server->restores &&
-        (server->read_only || server->replaces || server->discards || server->existing || server->until_done))
-        return dp_fail(
-            err, DP_ARGUMENT,
-            "--restore builds a store and serves nothing: of the other flags it takes only --overwrite, "
-            "--history, --without and --exchange");
-    if ((server->overwrite || server->history || server->without || server->exchanges) && !server->restores)
-        return dp_fail(err, DP_ARGUMENT,
-                       "--overwrite, --history, --without and --exchange go with --restore");
+    enum dp_status st = check_flags(server, err);
+    if (st != DP_OK)
+        return st;
     server->file = path;
     return read_cluster(server, number, err);
 }
@@ -280,6 +300,24 @@ static enum dp_status take_checkpoint(void *context, const struct dp_checkpoint_
     return dp_coordinator_take(server->coordinator, ask, state, made, err);
 }
 
+static enum dp_status prove(void *context, struct dp_control_register *values, struct dp_error *err)
+{
+    const struct server *server = context;
+    return dp_beginning_prove(&server->beginning, values, err);
+}
+
+static enum dp_status compare(void *context, struct dp_client *client, struct dp_error *err)
+{
+    const struct server *server = context;
+    return dp_beginning_compare(&server->beginning, client, err);
+}
+
+static void object(void *context)
+{
+    const struct server *server = context;
+    dp_auto_restore_object(server->cluster, server->number);
+}
+
 static enum dp_status start_control(struct server *server, struct dp_error *err)
 {
     char endpoint[DP_HOST_MAX + 32], first[DP_HOST_MAX + 32];
@@ -300,6 +338,7 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
         .cluster = server->cluster, .file = server->file, .directory = server->self->store};
     const bool coordinates = server->number == 0 && !server->read_only;
     options.checkpoint = coordinates ? take_checkpoint : NULL;
+    options.prove = coordinates ? prove : NULL;
     enum dp_status st = coordinates ? dp_coordinator_new(&coordinator, &server->coordinator, err) : DP_OK;
     if (st == DP_OK)
         st = dp_control_start(&options, &server->control, err);
@@ -352,6 +391,12 @@ static enum dp_status start_metrics(struct server *server, struct dp_error *err)
     return st;
 }
 
+/* With the others, from the directory of checkpoints. */
+static bool restores_itself(const struct server *server)
+{
+    return server->cluster->checkpoint.every > 0 && !server->read_only && server->number > 0;
+}
+
 static enum dp_status make_registration(struct server *server, struct dp_error *err)
 {
     char first[DP_HOST_MAX + 32];
@@ -368,6 +413,8 @@ static enum dp_status make_registration(struct server *server, struct dp_error *
                                                     .discards = server->discards,
                                                     .known = know_generation,
                                                     .lost = wake,
+                                                    .compare = server->read_only ? NULL : compare,
+                                                    .silent = restores_itself(server) ? object : NULL,
                                                     .context = server};
     return dp_registration_new(&options, &server->registration, err);
 }
@@ -604,8 +651,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK && server->existing)
         st = dp_layout_check_stores(server->self->store, &layout, err);
     if (st == DP_OK && server->number == 0 && !server->read_only)
-        st = dp_registration_may_begin(server->self->store, layout.count, layout.count < layout.total,
-                                       server->replaces, err);
+        st = dp_registration_may_begin(server->self->store, layout.count, server->replaces, err);
     /* Last: a register that is missed is missed by what the stores say of it. */
     if (st == DP_OK && server->discards)
         st = dp_discard(server->self->store, &layout, server->cluster->id, err);
@@ -713,7 +759,13 @@ int main(int argc, char **argv)
                                                    .exchanges = server.exchanges,
                                                    .history = server.history,
                                                    .without = server.without};
+        server.beginning = (struct dp_beginning){.cluster = server.cluster,
+                                                 .server = server.number,
+                                                 .is_new = server.is_new,
+                                                 .accepts = server.replaces || server.discards};
         st = check_limits(&server, &err);
+        if (st == DP_OK && !server.restores && !server.read_only && !server.existing)
+            st = dp_beginning_settle(&server.beginning, &err);
         if (st == DP_OK)
             st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);
     }

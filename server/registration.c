@@ -90,6 +90,8 @@ static bool asks_again(struct registration_place *place, enum dp_status st, stru
     bool stops = atomic_load(&place->all->stops);
     if (dp_status_class((int)st) != DP_CLASS_RETRY)
         return false;
+    if (place->all->options.silent && !stops)
+        place->all->options.silent(place->all->options.context);
     if (stops) {
         (void)dp_fail(err, DP_STOPPING, "stopped while it waited for the first server");
         return false;
@@ -159,6 +161,22 @@ static enum dp_status read_stores(struct registration_place *place, struct dp_er
     dp_unread_stores_put(&place->unread, NULL);
     if (st == DP_OK && why.status != DP_OK)
         begin_stores(place, &why);
+    return st;
+}
+
+static enum dp_status compare_files(struct registration_place *place, struct dp_error *err)
+{
+    const struct dp_registration_options *o = &place->all->options;
+    enum dp_status st = DP_OK;
+    if (!o->compare || o->first == 0)
+        return DP_OK;
+    do {
+        st = connect_to(place->all, &place->client, err);
+        if (st == DP_OK)
+            st = o->compare(o->context, place->client, err);
+    } while (st != DP_OK && asks_again(place, st, err));
+    if (st != DP_OK && atomic_load(&place->all->stops))
+        return dp_fail(err, DP_STOPPING, "stopped while it opened");
     return st;
 }
 
@@ -289,6 +307,8 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
     /* The first server's control answers once its own stores are open. */
     enum dp_status st =
         o->first == 0 ? report_generation(place, is_new ? 0 : found->generation, found->history, err) : DP_OK;
+    if (st == DP_OK)
+        st = compare_files(place, err);
     if (st == DP_OK)
         st = read_stores(place, err);
     if (st == DP_OK)
@@ -449,6 +469,8 @@ static void *watch(void *context)
         if (st == DP_OK && r->address.ports > 0)
             st = keep_address(r, client, &err);
         dp_register_value_clear(&value);
+        if (dp_status_class((int)st) == DP_CLASS_RETRY && r->options.silent)
+            r->options.silent(r->options.context);
         if (dp_status_class((int)st) != DP_CLASS_LOCAL)
             continue;
         if (clock_ns() - said_ns >= SAY_NS) {
@@ -515,8 +537,8 @@ static uint64_t remembered(const char *directory, uint32_t count)
     return known_to;
 }
 
-enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool has_others,
-                                         bool replaces, struct dp_error *err)
+enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool replaces,
+                                         struct dp_error *err)
 {
     char path[DIRECTORY_MAX + 16];
     (void)snprintf(path, sizeof path, "%s/%s", directory, DP_REGISTER_FILE);
@@ -535,12 +557,8 @@ enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, 
                "there is no file '%s': another one is begun (--replace-store): %s; there is no "
                "way back",
                path, loss);
-    else if (has_others)
-        dp_log(
-            DP_LOG_WARN,
-            "there is no file '%s': a new cluster is begun. If this one was trained before, stop this server "
-            "and put its directory back (is its disk mounted?); with --existing-store it is never begun",
-            path);
+    else
+        dp_log(DP_LOG_INFO, "there is no file '%s': a new cluster is begun", path);
     return DP_OK;
 }
 

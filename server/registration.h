@@ -17,6 +17,7 @@
 #ifndef DP_SERVER_REGISTRATION_H
 #define DP_SERVER_REGISTRATION_H
 
+#include "common/client/downpour.h"
 #include "common/wire/address.h"
 #include "server/store/store_id.h"
 
@@ -32,15 +33,21 @@ struct dp_registration_options {
     bool discards; /* a missing store starts empty: --discard threw it away */
     bool replaces; /* a store that would be refused takes the place, and it is said what is lost */
     void (*lost)(void *context); /* from the watching thread */
+    /* Not of the first server; NULL: nothing is compared. Before a shard's store is judged: what the first
+     * server's register says of the cluster. */
+    enum dp_status (*compare)(void *context, struct dp_client *client, struct dp_error *err);
+    void (*silent)(
+        void *
+            context); /* the first server did not answer; NULL: nothing is to be done. From any of the threads */
     void *context;
 };
 
 struct dp_registration;
 
 /* Before the first server makes a register in this directory: none of the stores there (shard-0000 .. count - 1) may remember one,
- * unless it replaces. has_others: the cluster has more servers: a new register is warned of. */
-enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool has_others,
-                                         bool replaces, struct dp_error *err);
+ * unless it replaces. */
+enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool replaces,
+                                         struct dp_error *err);
 enum dp_status dp_registration_new(const struct dp_registration_options *options,
                                    struct dp_registration **out, struct dp_error *err);
 /* Of the shard first + at, whose store is there; directory: copied. Lives as long as the registration. */

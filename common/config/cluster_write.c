@@ -1,6 +1,8 @@
 /* libconfig's own writer rounds numbers to 15 digits. Numbers that are written here read back equal, bit
  * for bit. */
+#include "common/base/hash.h"
 #include "common/config/cluster_paths.h"
+#include "common/config/cluster_shared.h"
 #include "common/config/fields.h"
 #include "common/env/atomic_file.h"
 #include "common/model/optimizer_kinds.h"
@@ -44,10 +46,9 @@ static void put_real(FILE *file, double value, bool single)
     fprintf(file, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-static void put_field(FILE *file, const char *indent, const struct dp_field *field, const void *base)
+static void put_value(FILE *file, const struct dp_field *field, const void *base)
 {
     const void *at = (const char *)base + field->offset;
-    fprintf(file, "%s%s = ", indent, field->key);
     switch (field->type) {
     case DP_FIELD_U32:
         put_u64(file, *(const uint32_t *)at);
@@ -72,6 +73,12 @@ static void put_field(FILE *file, const char *indent, const struct dp_field *fie
         put_text(file, field->names[*(const uint32_t *)at]);
         break;
     }
+}
+
+static void put_field(FILE *file, const char *indent, const struct dp_field *field, const void *base)
+{
+    fprintf(file, "%s%s = ", indent, field->key);
+    put_value(file, field, base);
     fputs(";\n", file);
 }
 
@@ -142,4 +149,57 @@ enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *pa
     }
     dp_cluster_free(&shortened);
     return st;
+}
+
+/* ---- what hosts share (cluster_shared.h) */
+
+static bool is_shared(const char *key)
+{
+    static const char *const own[] = {"generation", "relative_to", "cache_bytes", "journal_bytes",
+                                      "model",      "store",       "log",         "dir",
+                                      "metrics",    "first",       "listen"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(key, own[i]) == 0)
+            return false;
+    return true;
+}
+
+static void put_shared(FILE *file, const char *prefix, const struct dp_fields *fields, const void *base)
+{
+    for (size_t i = 0; i < fields->count; i++)
+        if (is_shared(fields->field[i].key)) {
+            fprintf(file, "%s%s = ", prefix, fields->field[i].key);
+            put_value(file, &fields->field[i], base);
+            fputc('\n', file);
+        }
+}
+
+enum dp_status dp_cluster_shared_text(const struct dp_cluster *cluster, char **out, struct dp_error *err)
+{
+    char prefix[32];
+    size_t size = 0;
+    *out = NULL;
+    FILE *file = open_memstream(out, &size);
+    if (!file)
+        return dp_fail(err, DP_NOMEM, "no memory for the cluster's settings");
+    put_shared(file, "", &dp_fields_top, cluster);
+    fprintf(file, "servers = %" PRIu32 "\n", cluster->server_count);
+    if (cluster->counted.count > 0) /* their addresses are the register's */
+        fprintf(file, "servers.shards = %" PRIu32 "\n", cluster->counted.shards);
+    for (uint32_t i = 0; i < cluster->server_count && cluster->counted.count == 0; i++) {
+        (void)snprintf(prefix, sizeof prefix, "servers[%" PRIu32 "].", i);
+        put_shared(file, prefix, &dp_fields_server, &cluster->server[i]);
+    }
+    if (cluster->checkpoint.every > 0)
+        put_shared(file, dp_fields_checkpoint.prefix, &dp_fields_checkpoint, &cluster->checkpoint);
+    bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed) {
+        free(*out);
+        *out = NULL;
+        return dp_fail(err, DP_NOMEM, "no memory for the cluster's settings");
+    }
+    if (size > DP_CLUSTER_SHARED_BYTES)
+        (void)snprintf(*out, size, "servers = %" PRIu32 " of hash %016" PRIx64 "\n", cluster->server_count,
+                       dp_hash_bytes(DP_HASH_BEGIN, *out, size));
+    return DP_OK;
 }

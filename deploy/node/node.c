@@ -32,6 +32,9 @@ static const struct dp_option options[] = {
     {"--first", "HOST[:PORT]", NULL,
      "the first server, where the cluster file only counts the servers; default: 'first' of the file, "
      "DOWNPOUR_FIRST or MASTER_ADDR"},
+    {"--new", NULL, NULL,
+     "at the first start: begin a new cluster where server 0 has no store and the cluster file has no "
+     "'checkpoint' that says so; of no effect where there is a store"},
     {"--restarts", "N", NULL,
      "restart the process if it crashes or is killed, up to N times within 10 minutes, 0 .. 10000; default "
      "20"},
@@ -128,13 +131,15 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     (void)snprintf(log, sizeof log, "%s-%s", worker ? "worker" : "server", number);
     enum dp_status st =
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
-    const char *argv[9] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
+    const char *argv[10] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
     size_t n = 5;
     if (!worker)
         argv[n++] = "--until-done";
     else if (node->cluster->training.run > 0)
         argv[n++] =
             "--resume"; /* an earlier process may have begun it; else the first server says which it is */
+    if (!worker && value(node, "--new"))
+        argv[n++] = "--new";
     if (value(node, "--first")) {
         argv[n++] = "--first";
         argv[n++] = value(node, "--first");

@@ -262,7 +262,7 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
     /* All stores are there now: one that is lost from now on is made by nobody, whatever was said of them at the start. */
     run->served = st == DP_OK;
     if (st == DP_OK)
-        dp_local_start_again_with(run->local, gives_up ? gives_up : "", "--existing-store");
+        dp_local_start_again_with(run->local, gives_up ? gives_up : DP_SERVERS_NEW, "--existing-store");
     if (st == DP_OK)
         st = choose_run(run, err);
     if (st == DP_OK)

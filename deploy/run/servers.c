@@ -31,7 +31,8 @@ enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
         (void)snprintf(number, sizeof number, "%" PRIu32, i);
         (void)snprintf(name, sizeof name, "server %" PRIu32, i);
-        const char *const argv[] = {program, "--cluster", conf, "--server", number, flag, NULL};
+        const char *const argv[] = {
+            program, "--cluster", conf, "--server", number, flag ? flag : DP_SERVERS_NEW, NULL};
         st = dp_folder_path(folder, path, err, "log/%s-%" PRIu32 ".log", log, i);
         if (st == DP_OK) /* it holds the directory's lock for as long as it may write to its store */
             st = dp_local_start(local, DP_LOCAL_SERVER, name, argv, path, folder->lock, err);

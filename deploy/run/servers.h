@@ -8,7 +8,10 @@
 #include "deploy/run/folder.h"
 #include "deploy/supervise/local.h"
 
-/* conf: the cluster file they read. log: "server" makes log/server-0.log, ... flag: one more for each of them, or NULL. */
+/* The command knows whether stores are to be there, and checks it. */
+#define DP_SERVERS_NEW "--new"
+/* conf: the cluster file they read. log: "server" makes log/server-0.log, ... flag: one more for each of
+ * them; NULL: DP_SERVERS_NEW. */
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
                                 const struct dp_cluster *cluster, const char *conf, const char *log,
                                 const char *flag, struct dp_error *err);

@@ -366,6 +366,8 @@ static enum dp_status open_register(struct dp_control *control, struct dp_error 
     if (st == DP_OK && !control->heartbeats)
         st = dp_fail(err, DP_NOMEM, "no memory for the members' heartbeats");
     control->awake = dp_awake_over(&control->clock, DP_HEARTBEATS_LOOK_MS * MS_NS);
+    if (st == DP_OK && control->options.prove)
+        return control->options.prove(control->options.context, control->values, err);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", directory);
 }
 

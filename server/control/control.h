@@ -13,6 +13,8 @@
 #include "common/wire/reply.h"
 #include "server/control/board.h"
 
+struct dp_control_register;
+
 /* The strings are borrowed until start returns. */
 struct dp_control_options {
     struct dp_net *net;
@@ -26,6 +28,9 @@ struct dp_control_options {
     enum dp_status (*checkpoint)(void *context, const struct dp_checkpoint_ask *ask,
                                  struct dp_checkpoint_state *state, struct dp_checkpoint_made *made,
                                  struct dp_error *err);
+    /* On the control thread, before start returns: the register is open, and no request was answered. NULL:
+     * nothing is to be done. */
+    enum dp_status (*prove)(void *context, struct dp_control_register *values, struct dp_error *err);
     void *context;
     const char *register_directory; /* directory of the register's file; NULL: this is not the first server */
     /* its control endpoint, named in refusals if register_directory is NULL */

@@ -72,6 +72,7 @@ static const struct register_name address_row = {DP_ADDRESS_PREFIX, false, BY_SE
 static const struct register_name rows[] = {
     {DP_STORES_NAME, false, BY_SERVERS, check_stores},
     {DP_CONTROL_GENERATION_NAME, false, BY_ITSELF, NULL},
+    {DP_CONTROL_CLUSTER_NAME, false, BY_ITSELF, NULL},
     {"runs", false, BY_CLIENTS, check_runs},
     {"view", true, BY_CLIENTS, dp_control_values_check_view},
     {"plan", true, BY_CLIENTS, dp_control_values_check_plan},

@@ -3,6 +3,7 @@
  *     stores         servers, each the place of its own shards    server/control/stores.h
  *     address/N      the server whose first shard is N            common/wire/address.h
  *     generation     no request: the first server itself sets it  server/control/generation.h
+ *     cluster        no request: the first server itself sets it  server/beginning.h
  *     runs           workers                                      worker/coordinate/run_number.h
  *     run/N/view     members of run N                             common/wire/view.h
  *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
@@ -25,6 +26,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define DP_CONTROL_CLUSTER_NAME "cluster"
 
 struct dp_control_names_set {
     const char *name;

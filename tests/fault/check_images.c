@@ -113,7 +113,7 @@ static enum dp_status choose_cuts(struct check *check, struct dp_error *err)
 
 static enum dp_status start(struct check *check, struct dp_process **out, struct dp_error *err)
 {
-    const char *const argv[] = {check->server, "--cluster", check->conf, "--server", "0", NULL};
+    const char *const argv[] = {check->server, "--cluster", check->conf, "--server", "0", "--new", NULL};
     struct dp_process_options options = {.argv = argv, .prefix = check->prefix};
     *out = dp_process_start(&options);
     if (dp_process_await(*out, "ready:", READY_MS))

@@ -50,7 +50,8 @@ struct recording {
 
 static void start_life(struct recording *r)
 {
-    const char *const argv[] = {DP_BIN "/downpour-server", "--cluster", r->conf, "--server", "0", NULL};
+    const char *const argv[] = {
+        DP_BIN "/downpour-server", "--cluster", r->conf, "--server", "0", "--new", NULL};
     (void)snprintf(r->environment[0], sizeof r->environment[0], "LD_PRELOAD=%s", DP_RECORDER);
     (void)snprintf(r->environment[1], sizeof r->environment[1], DP_RECORD_ROOT "=%s", r->root);
     (void)snprintf(r->environment[2], sizeof r->environment[2], DP_RECORD_LOG "=%s", r->log);

@@ -46,7 +46,8 @@ struct sweep {
 
 static void start_server(struct sweep *s, const struct dp_failing_plan *plan)
 {
-    const char *const argv[] = {DP_BIN "/downpour-server", "--cluster", s->conf, "--server", "0", NULL};
+    const char *const argv[] = {
+        DP_BIN "/downpour-server", "--cluster", s->conf, "--server", "0", "--new", NULL};
     const char *const environment[] = {
         "LD_PRELOAD=" DP_FAILING_LIBRARY, dp_place_text(s->place, DP_FAILING_ROOT "=%s", s->store),
         dp_place_text(s->place, DP_FAILING_COUNTS "=%s", s->counts_path),
@@ -117,7 +118,8 @@ static bool end_life(struct sweep *s, bool stops)
 
 static void check_sound(struct sweep *s, const struct dp_failing_plan *plan, bool stops)
 {
-    const char *const argv[] = {DP_BIN "/downpour-server", "--cluster", s->conf, "--server", "0", NULL};
+    const char *const argv[] = {
+        DP_BIN "/downpour-server", "--cluster", s->conf, "--server", "0", "--new", NULL};
     const struct dp_process_options options = {.argv = argv, .prefix = dp_place_path(s->place, "sound")};
     struct dp_process *sound = dp_process_start(&options);
     struct dp_error err = {0};

@@ -123,7 +123,7 @@ static void start(struct dp_chaos *chaos, uint32_t i)
     if (is_server(chaos, i))
         actor->process =
             dp_place_start(chaos->place, "downpour-server", "--cluster",
-                           chaos->options.conf[draw(chaos, chaos->confs)], "--server", number, NULL);
+                           chaos->options.conf[draw(chaos, chaos->confs)], "--server", number, "--new", NULL);
     else
         actor->process = start_client(chaos, i - chaos->options.servers, actor->life++);
     actor->started_at = chaos->now;

@@ -278,7 +278,7 @@ const char *dp_place_conf(struct dp_place *place, struct dp_place_cluster *c)
 struct dp_process *dp_place_server(struct dp_place *place, const char *conf, uint32_t server)
 {
     struct dp_process *process = dp_place_start(place, "downpour-server", "--cluster", conf, "--server",
-                                                dp_place_text(place, "%" PRIu32, server), NULL);
+                                                dp_place_text(place, "%" PRIu32, server), "--new", NULL);
     dp_place_awaits(process, "ready:");
     return process;
 }

@@ -71,7 +71,7 @@ struct dp_place_cluster {
 /* Writes FILE.conf, with reports to FILE.json and stores in FILE-0, FILE-1, ...; fills in the defaults. Its
  * path. */
 const char *dp_place_conf(struct dp_place *place, struct dp_place_cluster *cluster);
-/* Starts server N of a cluster file and waits until it is ready. */
+/* Starts server N of a cluster file, which may be a new cluster's, and waits until it is ready. */
 struct dp_process *dp_place_server(struct dp_place *place, const char *conf, uint32_t server);
 struct dp_process *dp_place_worker(struct dp_place *place, const char *conf, uint32_t worker);
 /* SIGTERM, exit 0, "closed cleanly". */

@@ -75,7 +75,7 @@ static void ports_in_use(void **state)
     for (uint32_t offset = 0; offset < 3; offset += 2) {
         int taken = take_port(cluster.port + offset);
         struct dp_process *server =
-            dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0");
+            dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0", "--new");
         dp_place_says(server, dp_place_text(place, "127.0.0.1:%u", (unsigned)(cluster.port + offset)));
         dp_place_says(server, "in use");
         struct dp_process *run =

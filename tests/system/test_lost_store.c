@@ -117,7 +117,7 @@ static void the_second_servers(void **state)
     all_is_as_it_was(&bed);
 }
 
-/* It starts as a new one, as it cannot know better: everybody else does. */
+/* It starts as a new one only where the user says so: all others refuse that. */
 static void the_first_servers(void **state)
 {
     struct bed bed = trained(state);
@@ -135,8 +135,10 @@ static void the_first_servers(void **state)
     dp_place_awaits(worker, "epoch 2 of");
     stop(&bed, 0);
     move(store(&bed, 0), kept);
+    refused(&bed, bed.conf, 0, store(&bed, 0), "start server 0 once with --new");
+    assert_int_not_equal(access(store(&bed, 0), F_OK), 0);
     start(&bed, 0);
-    dp_place_says(bed.server[0], "a new cluster is begun. If this one was trained before, stop this server");
+    dp_place_says(bed.server[0], "a new cluster is begun");
     dp_place_ended(worker, 2);
     const char *why = dp_process_err(worker); /* whichever comes first: of its rows, or of its decisions */
     assert_true(strstr(why, "its store is another one now") || strstr(why, "was its store replaced?") ||
@@ -178,6 +180,8 @@ static void a_copy_of_one_that_runs(void **state)
     dp_process_signal(bed.server[1], SIGSTOP);
     copy(&bed, store(&bed, 1), copied);
     dp_process_signal(bed.server[1], SIGCONT);
+    stop(&bed, 0);
+    bed.server[0] = dp_place_server(bed.place, conf, 0); /* by the file in which the copy has its place */
     struct dp_process *second = dp_place_server(bed.place, conf, 1);
     assert_int_equal(dp_process_wait(bed.server[1], STOPS_MS * DP_PATIENCE), 2);
     dp_place_says(bed.server[1], "another copy is used in its place");

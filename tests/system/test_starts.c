@@ -72,7 +72,7 @@ static void of_two_that_start_at_once_one_serves(void **state)
         int serves = -1;
         for (int i = 0; i < 2; i++)
             server[i] = dp_place_start(place, "downpour-server", "--cluster", conf[round % 2 ? i : 0],
-                                       "--server", "0", NULL);
+                                       "--server", "0", "--new", NULL);
         uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
         for (; serves < 0 && dp_process_now_ms() < deadline; dp_process_pause())
             for (int i = 0; i < 2; i++)

@@ -20,7 +20,7 @@ export DOWNPOUR_FIRST=127.0.0.1:$port JOB_ID=7
 declare -A server
 # serve N: starts it, and waits until it says that it is ready
 serve() {
-    "$programs/downpour-server" --cluster c.conf --server "$1" 2>>"server-$1.log" &
+    "$programs/downpour-server" --cluster c.conf --server "$1" --new 2>>"server-$1.log" &
     server[$1]=$!
 }
 ready() { # N TIMES
@@ -51,7 +51,7 @@ epoch() { # waits until it has ended epoch N
 # Nothing names the first server, or it is nobody's, or something else is there.
 expect 2 "set DOWNPOUR_FIRST" env -u DOWNPOUR_FIRST "$programs/downpour-worker" --cluster c.conf --worker 0
 expect 2 "set DOWNPOUR_FIRST" env -u DOWNPOUR_FIRST "$downpour" status --cluster c.conf
-expect 2 "no such address on this machine" env DOWNPOUR_FIRST=192.0.2.1 "$programs/downpour-server" --cluster c.conf --server 0
+expect 2 "no such address on this machine" env DOWNPOUR_FIRST=192.0.2.1 "$programs/downpour-server" --cluster c.conf --server 0 --new
 expect 2 "SLURM_JOB_ID" env -u JOB_ID "$programs/downpour-server" --cluster c.conf --server 1
 expect 1 "does not answer" env -u DOWNPOUR_FIRST MASTER_ADDR=127.0.0.1 "$downpour" status --cluster c.conf --timeout 1
 said "of MASTER_ADDR"

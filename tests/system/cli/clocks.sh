@@ -22,7 +22,7 @@ servers = ( { host = "ipc://$dir/s"; port = 1; store = "$dir/store/0"; }, { host
 data = { train = "$data/digits.train.libsvm.gz"; };
 training = { workers = 2; epochs = 2; batch = 32; pace = "60ms"; };
 END
-"$programs/downpour-server" --cluster "$dir/c.conf" --server 0 2>"$dir/server-0.log" &
+"$programs/downpour-server" --cluster "$dir/c.conf" --server 0 --new 2>"$dir/server-0.log" &
 servers=($!)
 (at +2d "$programs/downpour-server" --cluster "$dir/c.conf" --server 1 2>"$dir/server-1.log") &
 servers+=($!)

@@ -21,7 +21,7 @@ sed 's/day1/day2/; s/epochs = 30/epochs = 2/' c.conf >d.conf
 
 servers=()
 for i in 0 1; do
-    "$programs/downpour-server" --cluster c.conf --server $i 2>server-$i.log &
+    "$programs/downpour-server" --cluster c.conf --server $i --new 2>server-$i.log &
     servers+=($!)
 done
 # work FILE [FLAG]: all workers, to their end

@@ -19,7 +19,7 @@ node=()
 launch() {
     local rank=$1
     shift
-    DOWNPOUR_RANK=$rank "$downpour" node "$dir/c.conf" "$@" >"$dir/node-$rank" 2>&1 &
+    DOWNPOUR_RANK=$rank "$downpour" node "$dir/c.conf" --new "$@" >"$dir/node-$rank" 2>&1 &
     node[rank]=$!
 }
 launch_all() {
@@ -117,7 +117,7 @@ ends 3
 [ $((SECONDS - since)) -le 20 ] || fail "all ended $((SECONDS - since)) s after SIGTERM"
 gone "SIGTERM"
 cat >"$dir/launcher" <<'END'
-for r in 0 1 2 3; do DOWNPOUR_RANK=$r "$1" node "$2/c.conf" >"$2/node-$r" 2>&1 & done
+for r in 0 1 2 3; do DOWNPOUR_RANK=$r "$1" node "$2/c.conf" --new >"$2/node-$r" 2>&1 & done
 wait
 END
 rm "$dir"/node-*

@@ -1,0 +1,325 @@
+/* Volumes that are lost: three servers, whose cluster file names a directory of checkpoints or none. Never
+ * does a cluster that was
+ * begun start from nothing without a word: it resumes, is restored from its last checkpoint by all servers or
+ * by none, or is refused by name. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SERVERS 3u
+
+struct bed {
+    struct dp_place *place;
+    struct dp_place_cluster cluster;
+    const char *conf, *to; /* NULL: the file names no checkpoints */
+    struct dp_process *server[SERVERS];
+    const char *scores;
+};
+
+static const char *number(const struct bed *bed, uint32_t i)
+{
+    return dp_place_text(bed->place, "%u", (unsigned)i);
+}
+
+static const char *store(const struct bed *bed, uint32_t i)
+{
+    return dp_place_path(bed->place, "c-%u", (unsigned)i);
+}
+
+/* Without --new, and without waiting. */
+static struct dp_process *begin(const struct bed *bed, uint32_t i)
+{
+    return dp_place_start(bed->place, "downpour-server", "--cluster", bed->conf, "--server", number(bed, i),
+                          NULL);
+}
+
+static void begin_all(struct bed *bed)
+{
+    for (uint32_t i = 0; i < SERVERS; i++)
+        bed->server[i] = begin(bed, i);
+}
+
+static void await_all(struct bed *bed)
+{
+    for (uint32_t i = 0; i < SERVERS; i++)
+        dp_place_awaits(bed->server[i], "ready:");
+}
+
+static void stop_all(struct bed *bed)
+{
+    for (uint32_t i = 0; i < SERVERS; i++)
+        dp_process_signal(bed->server[i], SIGTERM);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        dp_place_ended(bed->server[i], 0);
+}
+
+static void kill_it(struct dp_process *process)
+{
+    dp_process_signal(process, SIGKILL);
+    assert_int_equal(dp_process_end(process, DP_SOON_MS), -SIGKILL);
+    while (dp_process_left(process) > 0) /* its child, which the kernel ends */
+        dp_process_pause();
+}
+
+static void kill_all(struct bed *bed)
+{
+    for (uint32_t i = 0; i < SERVERS; i++)
+        kill_it(bed->server[i]);
+}
+
+static void refused(const struct bed *bed, uint32_t i, const char *cause)
+{
+    dp_place_says(
+        dp_place_try(bed->place, 2, "downpour-server", "--cluster", bed->conf, "--server", number(bed, i)),
+        cause);
+}
+
+static const char *scores_of(const struct bed *bed)
+{
+    const char *out = dp_place_path(bed->place, "scores");
+    (void)dp_place_try(bed->place, 0, "downpour-worker", "--cluster", bed->conf, "--predict", DP_DIGITS_TEST,
+                       "--out", out);
+    return dp_place_read(bed->place, out, NULL);
+}
+
+static void lose(const struct bed *bed, uint32_t i)
+{
+    (void)dp_place_try(bed->place, 0, "/bin/rm", "-r", store(bed, i));
+}
+
+static struct bed bed_of(void **state, bool has_checkpoints)
+{
+    struct bed bed = {.place = *state, .cluster = {.servers = SERVERS, .epochs = 1, .model = "mlp:64-10"}};
+    if (has_checkpoints) {
+        bed.to = dp_place_path(bed.place, "shared");
+        bed.cluster.top = dp_place_text(bed.place, "checkpoint = { to = \"%s\"; every = 3600; };", bed.to);
+        assert_int_equal(mkdir(bed.to, 0777), 0);
+    }
+    bed.conf = dp_place_conf(bed.place, &bed.cluster);
+    return bed;
+}
+
+static struct bed trained(void **state)
+{
+    struct bed bed = bed_of(state, true);
+    begin_all(&bed);
+    await_all(&bed);
+    dp_place_ended(dp_place_worker(bed.place, bed.conf, 0), 0);
+    bed.scores = scores_of(&bed);
+    return bed;
+}
+
+static void checkpoint(const struct bed *bed)
+{
+    (void)dp_place_try(bed->place, 0, "downpour", "checkpoint", "--cluster", bed->conf, "--to", bed->to);
+}
+
+/* ---- no checkpoints in the cluster file: one word, once */
+
+static void the_first_start(void **state)
+{
+    struct bed bed = bed_of(state, false);
+    refused(&bed, 0, "start server 0 once with --new");
+    assert_int_not_equal(access(store(&bed, 0), F_OK), 0);
+    bed.server[0] = dp_place_server(bed.place, bed.conf, 0);
+    dp_place_stops_cleanly(bed.server[0]);
+    begin_all(&bed);
+    await_all(&bed);
+    stop_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    refused(&bed, 0, "nothing says whether this cluster was ever begun");
+}
+
+/* ---- all are lost */
+
+static void all_without_a_checkpoint(void **state)
+{
+    struct bed bed = trained(state);
+    kill_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    refused(&bed, 0, "says that cluster 'c' was begun");
+    refused(&bed, 0, "--new");
+    assert_int_not_equal(access(store(&bed, 0), F_OK), 0);
+    bed.server[0] = dp_place_server(bed.place, bed.conf, 0); /* --new */
+    dp_place_stops_cleanly(bed.server[0]);
+}
+
+static void all_with_a_checkpoint(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    kill_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    dp_place_says(
+        dp_place_try(bed.place, 2, "downpour-server", "--cluster", bed.conf, "--server", "0", "--new"),
+        "has checkpoint 1 of this cluster");
+    begin_all(&bed);
+    await_all(&bed);
+    dp_place_says(bed.server[0], "it is built from checkpoint 1");
+    dp_place_says(bed.server[2], "it is built from checkpoint 1");
+    assert_string_equal(scores_of(&bed), bed.scores);
+    stop_all(&bed);
+    begin_all(&bed);
+    await_all(&bed);
+    assert_string_equal(scores_of(&bed), bed.scores);
+    stop_all(&bed);
+}
+
+/* Server 0 and another one are killed when their parts are built, and not exchanged. */
+static void killed_between_build_and_exchange(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    kill_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    struct dp_process *first = begin(&bed, 0), *other = begin(&bed, 1);
+    dp_place_awaits(first, "waits for server 1");
+    dp_place_awaits(other, "built in");
+    kill_it(first);
+    kill_it(other);
+    assert_int_equal(access(dp_place_path(bed.place, "c-0.restoring/restored"), F_OK), 0);
+    assert_int_not_equal(access(store(&bed, 0), F_OK), 0);
+    begin_all(&bed);
+    await_all(&bed);
+    assert_string_equal(scores_of(&bed), bed.scores);
+    stop_all(&bed);
+}
+
+/* ---- some are lost */
+
+static void one_of_the_others(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    stop_all(&bed);
+    lose(&bed, 1);
+    struct dp_process *first = begin(&bed, 0);
+    dp_place_awaits(first, "ready:");
+    refused(&bed, 1, "was it removed, or its disk not mounted");
+    assert_int_not_equal(access(store(&bed, 1), F_OK), 0);
+    dp_place_stops_cleanly(first);
+}
+
+static void the_first_one(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    stop_all(&bed);
+    lose(&bed, 0);
+    struct dp_process *first = begin(&bed, 0);
+    dp_place_awaits(first, "waits for server 1");
+    struct dp_process *other = begin(&bed, 1);
+    dp_place_ended(first, 2);
+    dp_place_says(first, "server 1 (on ");
+    dp_place_says(first, "has its own");
+    assert_int_not_equal(access(store(&bed, 0), F_OK), 0);
+    /* It waits still, and sees the next try. */
+    first = begin(&bed, 0);
+    dp_place_ended(first, 2);
+    dp_place_says(first, "has its own");
+    kill_it(other);
+}
+
+/* ---- directories and files that differ between hosts */
+
+static const char *edited(const struct bed *bed, const char *edit)
+{
+    const char *conf = dp_place_path(bed->place, "edited.conf");
+    (void)dp_place_try(bed->place, 0, "/bin/cp", bed->conf, conf);
+    (void)dp_place_try(bed->place, 0, "/bin/sed", "-i", edit, conf);
+    return conf;
+}
+
+static void other_files(void **state)
+{
+    struct bed bed = bed_of(state, true);
+    const char *const edits[][2] = {
+        {"s|every = 3600|every = 360|", "'checkpoint.every' is 360 in this server's cluster file, and 3600"},
+        {"s|^training|durability = \"process\"; training|",
+         "'durability' is \"process\" in this server's cluster file, and \"machine\""}};
+    bed.server[0] = begin(&bed, 0);
+    dp_place_awaits(bed.server[0], "ready:");
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++)
+        dp_place_says(dp_place_try(bed.place, 2, "downpour-server", "--cluster", edited(&bed, edits[i][0]),
+                                   "--server", "1"),
+                      edits[i][1]);
+    assert_int_not_equal(access(store(&bed, 1), F_OK), 0);
+    /* Memory and paths of its own. */
+    bed.server[1] = dp_place_start(
+        bed.place, "downpour-server", "--cluster",
+        edited(&bed, "s|^training|cache_bytes = \"64MiB\"; training|; s|c-1|own-1|"), "--server", "1", NULL);
+    dp_place_awaits(bed.server[1], "ready:");
+    dp_place_stops_cleanly(bed.server[1]);
+    dp_place_stops_cleanly(bed.server[0]);
+}
+
+static const char *proof_of(const struct bed *bed)
+{
+    const struct dirent *e;
+    const char *path = NULL;
+    DIR *d = opendir(bed->to);
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        if (strncmp(e->d_name, "begun-", 6) == 0)
+            path = dp_place_path(bed->place, "shared/%s", e->d_name);
+    (void)closedir(d);
+    assert_non_null(path);
+    return path;
+}
+
+/* As on a host on which another directory is mounted there: the file is missing, or another cluster's. */
+static void a_directory_that_is_not_shared(void **state)
+{
+    struct bed bed = bed_of(state, true);
+    bed.server[0] = begin(&bed, 0);
+    dp_place_awaits(bed.server[0], "ready:");
+    const char *proof = proof_of(&bed), *kept = dp_place_path(bed.place, "kept");
+    assert_int_equal(rename(proof, kept), 0);
+    refused(&bed, 1, "is not the one that the first server has under that name");
+    (void)dp_place_try(bed.place, 0, "/bin/sh", "-c",
+                       dp_place_text(bed.place, "sed 's/^[0-9a-f]*/00000000000000ab/' %s >%s", kept, proof));
+    refused(&bed, 1, "is of another cluster");
+    dp_place_stops_cleanly(bed.server[0]);
+    refused(&bed, 0, "is of another cluster of this name");
+    assert_int_equal(rename(kept, proof), 0);
+    bed.server[0] = begin(&bed, 0);
+    dp_place_awaits(bed.server[0], "ready:");
+    dp_place_stops_cleanly(bed.server[0]);
+}
+
+static void a_directory_that_is_missing(void **state)
+{
+    struct bed bed = bed_of(state, true);
+    assert_int_equal(rmdir(bed.to), 0);
+    refused(&bed, 0, "the directory checkpoint.to");
+    assert_int_not_equal(access(bed.to, F_OK), 0);
+    bed.server[0] = dp_place_server(bed.place, bed.conf, 0);
+    (void)proof_of(&bed);
+    dp_place_stops_cleanly(bed.server[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_start, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(all_without_a_checkpoint, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(all_with_a_checkpoint, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(killed_between_build_and_exchange, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(one_of_the_others, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(the_first_one, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(other_files, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_directory_that_is_not_shared, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_directory_that_is_missing, dp_place_setup, dp_place_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
