@@ -1,7 +1,10 @@
 #include "common/client/ask.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PAGES_MAX 1024u /* more than a server has */
 
 static enum dp_status check(const struct dp_client *client, const char *name, size_t size,
                             struct dp_error *err)
@@ -49,7 +52,7 @@ static enum dp_status keep_notes(struct dp_call *call, uint32_t server,
 /* Visits in name order, whatever order the server has. */
 static void visit_all(const struct dp_call *call, const char *prefix,
                       void (*visit)(void *context, const char *name, const void *bytes, size_t size),
-                      void *context)
+                      void *context, char last[DP_NOTE_NAME_MAX + 1])
 {
     uint32_t order[DP_NOTES_MAX], n = 0;
     for (uint32_t i = 0; i < call->kept.notes && i < DP_NOTES_MAX; i++) {
@@ -64,6 +67,8 @@ static void visit_all(const struct dp_call *call, const char *prefix,
         const struct dp_frame *frame = &call->message->frame[1 + order[i]];
         visit(context, call->kept.note[order[i]], frame->data, frame->size);
     }
+    if (n > 0)
+        (void)snprintf(last, DP_NOTE_NAME_MAX + 1, "%s", call->kept.note[order[n - 1]]);
 }
 
 enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
@@ -73,15 +78,23 @@ enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
     enum dp_status st = check(client, prefix, 0, err);
     if (st != DP_OK)
         return st;
-    struct dp_call *call;
-    struct dp_shard_request *get =
-        dp_client_draft_one(client, DP_REQUEST_NOTES_GET, DP_REPLY_NOTES, prefix, timeout_ms);
-    if (get)
-        get->call->take = keep_notes;
-    st = dp_client_ask(client, client->shards, &get, "notes", timeout_ms, &call, err);
-    if (st != DP_OK)
-        return st;
-    visit_all(call, prefix, visit, context);
-    dp_client_end(client, call);
-    return DP_OK;
+    char last[DP_NOTE_NAME_MAX + 1] = "";
+    uint32_t n = DP_NOTES_MAX - 1;
+    /* A reply that is full may not have all. */
+    for (uint32_t page = 0; st == DP_OK && n >= DP_NOTES_MAX - 1 && page < PAGES_MAX; page++) {
+        struct dp_call *call;
+        struct dp_shard_request *get =
+            dp_client_draft_one(client, DP_REQUEST_NOTES_GET, DP_REPLY_NOTES, prefix, timeout_ms);
+        if (get) {
+            get->call->take = keep_notes;
+            memcpy(get->request.after, last, sizeof last);
+        }
+        st = dp_client_ask(client, client->shards, &get, "notes", timeout_ms, &call, err);
+        if (st != DP_OK)
+            return st;
+        n = call->kept.notes;
+        visit_all(call, prefix, visit, context, last);
+        dp_client_end(client, call);
+    }
+    return st;
 }

@@ -91,9 +91,10 @@ struct dp_request {
 
     uint32_t run, epoch; /* lease: run from 1, epoch from 0 */
 
-    char name[DP_NOTE_NAME_MAX +
-              1];     /* note_put, register_get, register_set: the name; notes_get: the prefix */
-    const void *note; /* note_put, register_set, view_put: lent */
+    /* note_put, register_get, register_set: the name; notes_get: the prefix */
+    char name[DP_NOTE_NAME_MAX + 1];
+    char after[DP_NOTE_NAME_MAX + 1]; /* notes_get */
+    const void *note;                 /* note_put, register_set, view_put: lent */
     size_t note_bytes;
 
     bool returns;  /* view_put: the member asks whether it takes part from its first step on */

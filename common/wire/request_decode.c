@@ -380,7 +380,9 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
     case DP_REQUEST_NOTE_PUT:
         return take_note(message, wire->note_put->name, "note", DP_NOTE_BYTES_MAX, out, err);
     case DP_REQUEST_NOTES_GET:
-        return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
+        return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err) == DP_OK
+                   ? dp_header_name("after", wire->notes_get->after, 0, DP_NOTE_NAME_MAX, out->after, err)
+                   : err->status;
     case DP_REQUEST_POSITIONS_GET:
         return take_positions(wire->positions_get, out, err);
     case DP_REQUEST_REGISTER_GET:

@@ -178,6 +178,7 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         return 1;
     case DP_REQUEST_NOTES_GET:
         BODY(notes_get, NOTES_GET)->prefix = (char *)request->name;
+        parts->body.notes_get.after = (char *)request->after;
         return 0;
     case DP_REQUEST_POSITIONS_GET:
         put_positions_get(request, parts);

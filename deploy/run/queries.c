@@ -10,6 +10,7 @@
 #define SESSION 1u /* of no meaning: status and notes have no order */
 
 struct asking {
+    uint32_t timeout_ms;
     const struct dp_cluster *cluster;
     const char *prefix;
     struct dp_queries *asks;
@@ -55,6 +56,8 @@ static enum dp_status prepare(struct asking *a, uint32_t i, uint32_t timeout_ms,
     request->shard = a->cluster->counted.count > 0 && !control ? i + 1 : 0;
     request->timeout_ms = timeout_ms;
     (void)snprintf(request->name, sizeof request->name, "%s", control ? a->prefix : "");
+    if (control && a->asks->notes > 0) /* those after them */
+        (void)snprintf(request->after, sizeof request->after, "%s", a->asks->note[a->asks->notes - 1].name);
     enum dp_status st = dp_request_encode(request, NULL, 0, &a->message[i], err);
     free(request);
     return st;
@@ -63,9 +66,10 @@ static enum dp_status prepare(struct asking *a, uint32_t i, uint32_t timeout_ms,
 static void take_notes(struct dp_queries *asks, const struct dp_message *message,
                        const struct dp_reply *reply)
 {
-    asks->note = calloc(reply->notes + 1u, sizeof *asks->note);
-    if (!asks->note)
+    struct dp_queries_note *all = realloc(asks->note, (asks->notes + reply->notes + 1u) * sizeof *asks->note);
+    if (!all)
         return;
+    asks->note = all;
     asks->notes_known = true;
     for (uint32_t n = 0; n < reply->notes && n + 1 < message->frames; n++) {
         struct dp_queries_note *note = &asks->note[asks->notes];
@@ -97,6 +101,11 @@ static void take(struct asking *a, uint32_t i, const struct dp_message *message)
     if (i == asks->shards) {
         if (reply->kind == DP_REPLY_NOTES)
             take_notes(asks, message, reply);
+        if (reply->kind == DP_REPLY_NOTES && reply->notes >= DP_NOTES_MAX - 1 &&
+            prepare(a, i, a->timeout_ms, &err) == DP_OK) {
+            a->heard[i] = false;
+            a->left++;
+        }
     } else if (reply->kind == DP_REPLY_STATUS && reply->status == DP_OK) {
         asks->shard[i].state = DP_ASK_ANSWERED;
         asks->shard[i].report = reply->report;
@@ -144,7 +153,8 @@ enum dp_status dp_queries_send(const struct dp_cluster *cluster, const char *pre
                                struct dp_queries *out, struct dp_error *err)
 {
     uint32_t n = dp_cluster_shards(cluster) + 1;
-    struct asking a = {.cluster = cluster, .prefix = prefix, .asks = out, .left = n};
+    struct asking a = {
+        .timeout_ms = timeout_ms, .cluster = cluster, .prefix = prefix, .asks = out, .left = n};
     *out = (struct dp_queries){.shards = n - 1, .shard = calloc(n, sizeof *out->shard)};
     a.message = calloc(n, sizeof(void *));
     a.heard = calloc(n, sizeof *a.heard);

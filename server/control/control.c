@@ -107,10 +107,9 @@ static enum dp_status get_notes(struct dp_control *control, const struct dp_peer
     const struct dp_board_note *note;
     char prefix[DP_NOTE_NAME_MAX + 32];
     uint32_t n = dp_board_find(control->board, prefix_of(control, request->name, prefix), &note);
-    if (n >= DP_NOTES_MAX)
-        return dp_fail(err, DP_INVALID,
-                       "%" PRIu32 " notes start with '%s', but a reply holds %u: use a longer prefix", n,
-                       request->name, DP_NOTES_MAX - 1);
+    for (; n > 0 && strcmp(note->name, request->after) <= 0; n--)
+        note++;
+    n = n < DP_NOTES_MAX ? n : DP_NOTES_MAX - 1; /* the client asks for those after them */
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++)
         bytes += note[i].size;

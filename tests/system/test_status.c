@@ -1,10 +1,13 @@
 /* `downpour status` of a real cluster: two servers and a worker that trains; then one server is killed. */
+#include "common/client/downpour.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#define RUN_1 "{\"run\":1,\"first_epoch\":0,\"epochs\":0,\"done\":false}"
 
 static const char *json_of(struct dp_place *place, const char *conf, int code, const char *name)
 {
@@ -69,6 +72,30 @@ static void a_cluster_is_shown_with_a_server_down(void **state)
     dp_place_stops_cleanly(server[0]);
 }
 
+/* More than one reply holds. */
+static void many_workers_are_shown(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.servers = 1};
+    const char *conf = dp_place_conf(place, &cluster), note[] = "{\"state\":\"training\",\"epoch\":1}";
+    struct dp_process *server = dp_place_server(place, conf, 0);
+    struct dp_client *client = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_client_open_file(conf, NULL, &client, &err), DP_OK);
+    for (unsigned w = 0; w < 300; w++) {
+        char name[48];
+        (void)snprintf(name, sizeof name, "run/1/progress/%u.", w);
+        assert_int_equal(dp_client_note_put(client, name, note, strlen(note), 10000, &err), DP_OK);
+    }
+    assert_int_equal(
+        dp_client_register_set(client, "runs", 0, RUN_1, strlen(RUN_1), 10000, &(bool){false}, NULL, &err),
+        DP_OK);
+    dp_client_close(&client);
+    const char *json = json_of(place, conf, 0, "many.json");
+    assert_true(dp_place_number(place, json, "workers.299.epoch") == 1);
+    dp_place_stops_cleanly(server);
+}
+
 static void what_it_is_asked_is_checked(void **state)
 {
     struct dp_place *place = *state;
@@ -84,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_cluster_is_shown_with_a_server_down, dp_place_setup,
                                         dp_place_teardown),
+        cmocka_unit_test_setup_teardown(many_workers_are_shown, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_it_is_asked_is_checked, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,7 +350,7 @@ static enum dp_status notes(struct dp_client *self, const char *prefix,
     size_t found = 0;
     for (const struct note *note = world->notes; note; note = note->next)
         found += strncmp(note->name, prefix, strlen(prefix)) == 0;
-    if (found >= DP_NOTES_MAX) /* as server/control/control.c */
+    if (found >= DP_NOTES_MAX) /* more than a reply holds: no worker asks for them */
         return dp_fail(err, DP_INVALID, "%zu notes start with '%s'", found, prefix);
     for (struct note *note = world->notes; note; note = note->next) {
         if (strncmp(note->name, prefix, strlen(prefix)) != 0)
