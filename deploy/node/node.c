@@ -133,11 +133,11 @@ static enum dp_status start(struct node *node, struct dp_error *err)
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
     const char *argv[10] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
     size_t n = 5;
+    /* A run with a number may have been begun by an earlier process; else the first server says which it is. */
     if (!worker)
         argv[n++] = "--until-done";
     else if (node->cluster->training.run > 0)
-        argv[n++] =
-            "--resume"; /* an earlier process may have begun it; else the first server says which it is */
+        argv[n++] = "--resume";
     if (!worker && value(node, "--new"))
         argv[n++] = "--new";
     if (value(node, "--first")) {

@@ -126,7 +126,7 @@ gone
 mv "$dir/run.out" "$dir/out"
 mv "$dir/run.err" "$dir/err"
 said "Resuming run [0-9]+ there, in epoch"
-said "worker 0: stopped by a signal"
+said "worker 0: .*stopped by a signal"
 said "To finish it: downpour run --dir $dir/run --resume$"
 # Resumed with data that changed meanwhile.
 cp "$dir/train.gz" "$dir/keep.gz"
