@@ -1,10 +1,10 @@
 #include "common/base/wait.h"
 
 static const struct row {
-    const char *text;
+    const char *name, *text;
     enum dp_wait_sign sign;
 } rows[] = {
-#define DP_WAIT_ROW(name, number, sign, text) [number] = {text, DP_SIGN_##sign},
+#define DP_WAIT_ROW(name, number, sign, text) [number] = {#name, text, DP_SIGN_##sign},
     DP_WAIT_MAP(DP_WAIT_ROW)
 #undef DP_WAIT_ROW
 };
@@ -12,6 +12,11 @@ static const struct row {
 static const struct row *row_of(enum dp_wait_reason reason)
 {
     return &rows[dp_wait_from_number((uint32_t)reason)];
+}
+
+const char *dp_wait_name(enum dp_wait_reason reason)
+{
+    return row_of(reason)->name;
 }
 
 const char *dp_wait_text(enum dp_wait_reason reason)

@@ -66,6 +66,8 @@ struct dp_wait {
     uint64_t subject, done, total;
 };
 
+/* "ROOM", as metrics and notes have it. */
+const char *dp_wait_name(enum dp_wait_reason reason);
 /* What is waited for: "room in the row cache". */
 const char *dp_wait_text(enum dp_wait_reason reason);
 enum dp_wait_sign dp_wait_sign(enum dp_wait_reason reason);

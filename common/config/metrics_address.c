@@ -43,7 +43,7 @@ enum dp_status dp_metrics_address_of(const struct dp_cluster *cluster, uint32_t 
 {
     uint32_t before = 0;
     enum dp_status st = dp_metrics_address_parse(cluster->metrics, "'metrics'", out, err);
-    if (st != DP_OK || out->port == 0)
+    if (st != DP_OK || out->port == 0 || cluster->counted.count > 0)
         return st;
     for (uint32_t i = 0; i < server; i++)
         before += strcmp(cluster->server[i].host, cluster->server[server].host) == 0;

@@ -26,6 +26,7 @@ static const struct {
     {"import", dp_deploy_import, "make a checkpoint from a file of tensors (export, PyTorch, NumPy)"},
     {"neighbours", dp_weight_neighbours, "show the words or items most similar to a given one"},
     {"status", dp_run_status, "show the state of a running cluster, or whether a run is finished"},
+    {"top", dp_run_top, "show the state of a running cluster on the full screen, every 2 seconds"},
     {"compare", dp_compare_compare, "train a job in several modes, and make a page of the differences"},
     {"report", dp_compare_report, "make a page (HTML) of a training: plots, numbers, settings"},
     {"generate", dp_command_generate, "write clicks from a hidden model, and print the best possible result"},

@@ -212,7 +212,7 @@ static void print_server(const struct dp_status_server *s, uint32_t number, FILE
         print_why(s->why, n > 0 ? (size_t)n : 0, to);
         return;
     }
-    fprintf(to, "%6" PRIu32 "  %-8s %6" PRIu32 " %10s %10s %10s %9s %9s %9s %9s\n", number,
+    fprintf(to, "%6" PRIu32 "  %-7s %6" PRIu32 " %7s %8s %8s %6s %7s %7s %7s\n", number,
             state_names[s->state], s->tables, short_number((double)s->rows, 1000, "", rows),
             short_number(s->pulled_per_s, 1000, "", pulled), short_number(s->pushed_per_s, 1000, "", pushed),
             short_number(s->staleness, 1000, "", stale),
@@ -240,7 +240,7 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
         unsigned long n = (unsigned long)ceil(seconds);
         (void)snprintf(left, sizeof left, "%lu:%02lu:%02lu", n / 3600, n / 60 % 60, n % 60);
     }
-    fprintf(to, "%6.6s  %-12.12s %11.16s %5.0f%% %11s %13s %10s %11s\n", w->name,
+    fprintf(to, "%6.6s  %-10.10s %9.16s %4.0f%% %9s %10s %6s %10s\n", w->name,
             silent          ? "silent"
             : w->awaited[0] ? "waiting"
                             : w->state,
@@ -259,14 +259,14 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
 
 void dp_status_view_print(const struct dp_status_view *view, FILE *to)
 {
-    fprintf(to, "%6s  %-8s %6s %10s %10s %10s %9s %9s %9s %9s\n", "server", "state", "tables", "rows",
-            "pulled/s", "pushed/s", "staleness", "journal", "on disk", "free");
+    fprintf(to, "%6s  %-7s %6s %7s %8s %8s %6s %7s %7s %7s\n", "server", "state", "tables", "rows",
+            "pulled/s", "pushed/s", "stale", "journal", "on disk", "free");
     for (uint32_t i = 0; i < view->servers; i++)
         print_server(&view->server[i], i, to);
     dp_status_measures_print(&view->measures, to);
     if (view->workers > 0)
-        fprintf(to, "%6s  %-12s %11s %6s %11s %13s %10s %11s\n", "worker", "state", "epoch", "done", "left",
-                "examples/s", "staleness", "loss");
+        fprintf(to, "%6s  %-10s %9s %5s %9s %10s %6s %10s\n", "worker", "state", "epoch", "done", "left",
+                "examples/s", "stale", "loss");
     for (uint32_t i = 0; i < view->workers; i++)
         print_worker(&view->worker[i], to);
     if (view->workers == 0)

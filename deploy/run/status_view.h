@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define DP_STATUS_COLUMNS 100u /* no line is longer */
+#define DP_STATUS_COLUMNS 80u /* no line is longer */
 
 enum dp_status_state {
     DP_STATUS_SERVING,

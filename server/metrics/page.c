@@ -101,8 +101,9 @@ static void put_worker(FILE *to, const struct dp_exporter_note *note)
     dp_text_clean(awaited);
     (void)fprintf(to, "<tr><td>%" PRIu32 "</td><td>%" PRIu32 "</td><td class=\"l\">%s</td>", note->run,
                   note->worker, awaited[0] ? "waiting" : dp_exporter_note_state(note));
-    (void)fprintf(to, "<td>%" PRIu64 "/%" PRIu64 "</td>", dp_json_get_u64(note->root, "epoch"),
-                  dp_json_get_u64(note->root, "epochs"));
+    const uint64_t before = dp_json_get_u64(note->root, "first_epoch"); /* as `status` counts them */
+    (void)fprintf(to, "<td>%" PRIu64 "/%" PRIu64 "</td>", before + dp_json_get_u64(note->root, "epoch"),
+                  before + dp_json_get_u64(note->root, "epochs"));
     (void)fprintf(to, isfinite(done) ? "<td>%.0f%%</td>" : "<td>-</td>", 100 * done);
     put_number(to, dp_json_get_real(note->root, "examples_per_s"), 1000, "");
     put_number(to, dp_json_get_real(note->root, "staleness_mean"), 1000, "");

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static void put_escaped(FILE *to, const char *text, bool quotes)
 {
@@ -50,4 +51,14 @@ void dp_series_real(FILE *to, const char *name, const char *suffix, const struct
         (void)fprintf(to, "%.15g\n", value);
     else
         (void)fputs(isnan(value) ? "NaN\n" : value > 0 ? "+Inf\n" : "-Inf\n", to);
+}
+
+const char *dp_series_word(const char *text, char out[DP_SERIES_WORD])
+{
+    size_t length = text ? strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") : 0;
+    bool word = text && length < DP_SERIES_WORD && !text[length];
+    for (size_t i = 0; word && i < length; i++)
+        out[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] + ('a' - 'A') : text[i]);
+    out[word ? length : 0] = '\0';
+    return out;
 }

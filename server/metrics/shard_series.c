@@ -2,7 +2,6 @@
 
 #include "server/metrics/series.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -132,14 +131,9 @@ static void put_histogram(FILE *to, const struct dp_exporter_source *source,
  * refusal hides that one from rate(). NULL: there is no such cause. */
 static const char *cause_name(uint32_t cause)
 {
-    static const char *const reasons[] = {
-#define REASON(name, number, sign, text) [number] = #name,
-        DP_WAIT_MAP(REASON)
-#undef REASON
-    };
-    uint32_t reason = cause - DP_REFUSAL_REASONS;
+    const enum dp_wait_reason reason = dp_wait_from_number(cause - DP_REFUSAL_REASONS);
     if (cause >= DP_REFUSAL_REASONS)
-        return reason > DP_WAIT_NONE && reason < sizeof reasons / sizeof reasons[0] ? reasons[reason] : NULL;
+        return reason != DP_WAIT_NONE ? dp_wait_name(reason) : NULL;
     const enum dp_status_class class = dp_status_class((int)cause);
     bool refused =
         class == DP_CLASS_CALLER || class == DP_CLASS_FATAL || cause == DP_SESSION || cause == DP_ORDER;
@@ -159,12 +153,10 @@ static void put_refusals(FILE *to, const struct dp_exporter_source *source,
         struct shard_label l;
         init_label(&l, source, i);
         for (uint32_t c = 0; c < DP_REFUSALS; c++) {
-            char cause[24] = "";
-            const char *upper = cause_name(c);
-            for (size_t k = 0; upper && upper[k] && k + 1 < sizeof cause; k++)
-                cause[k] = (char)tolower((unsigned char)upper[k]);
-            l.label[1] = (struct dp_label){"cause", cause};
-            if (upper)
+            char word[DP_SERIES_WORD];
+            const char *cause = cause_name(c);
+            l.label[1] = (struct dp_label){"cause", dp_series_word(cause, word)};
+            if (cause)
                 dp_series_u64(to, name, "", l.label, shard[i].observed.refusals[c]);
         }
     }

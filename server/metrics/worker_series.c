@@ -13,8 +13,7 @@ static const struct number {
 } numbers[] = {
     {"epoch", "downpour_worker_epoch", "gauge", "epoch of the run that it trains, from 1"},
     {"epochs", "downpour_worker_epochs", "gauge", "epochs of the run"},
-    {"step", "downpour_worker_step", "gauge",
-     "steps that it has pushed in this run, those of earlier processes too"},
+    {"step", "downpour_worker_step", "gauge", "steps that its process has pushed in this run"},
     {"examples", "downpour_worker_examples_total", "counter", "examples that it has trained in this run"},
     {"examples_total", "downpour_worker_examples_planned", "gauge", "examples that it trains in this run"},
     {"dropped", "downpour_worker_examples_dropped_total", "counter",
@@ -75,13 +74,6 @@ static void put_states(FILE *to, const struct dp_exporter_notes *notes)
     }
 }
 
-/* Phases are words of ours; whatever else stands there is not shown. */
-static bool is_phase(const char *name)
-{
-    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz_");
-    return length > 0 && length < 24 && !name[length];
-}
-
 static void put_phases(FILE *to, const struct dp_exporter_notes *notes)
 {
     static const char name[] = "downpour_worker_phase_seconds_total";
@@ -90,14 +82,15 @@ static void put_phases(FILE *to, const struct dp_exporter_notes *notes)
     for (uint32_t i = 0; i < notes->count; i++) {
         struct worker_label l;
         const char *phase;
+        char word[DP_SERIES_WORD];
         json_t *seconds, *spent = json_object_get(notes->note[i].root, "spent_s");
         uint32_t left = 16;
         init_label(&l, &notes->note[i]);
         json_object_foreach(spent, phase, seconds)
         {
-            if (!is_phase(phase) || !json_is_number(seconds) || left-- == 0)
+            if (strcmp(dp_series_word(phase, word), phase) != 0 || !json_is_number(seconds) || left-- == 0)
                 continue;
-            l.label[2] = (struct dp_label){"phase", phase};
+            l.label[2] = (struct dp_label){"phase", word};
             dp_series_real(to, name, "", l.label, json_number_value(seconds));
         }
     }
@@ -111,15 +104,15 @@ static void put_waits(FILE *to, const struct dp_exporter_notes *notes)
                      "1, while it waits for 2 s and longer: why, and for which worker (for)");
     for (uint32_t i = 0; i < notes->count; i++) {
         struct worker_label l;
-        char awaited[24] = "";
+        char awaited[24] = "", word[DP_SERIES_WORD];
         const char *reason = json_string_value(json_object_get(notes->note[i].root, "awaited_reason"));
         double worker = dp_json_get_real(notes->note[i].root, "awaited_worker");
-        if (!reason || !is_phase(reason))
+        if (!*dp_series_word(reason, word))
             continue;
         if (isfinite(worker) && worker >= 0 && worker < 1e9)
             (void)snprintf(awaited, sizeof awaited, "%.0f", worker);
         init_label(&l, &notes->note[i]);
-        l.label[2] = (struct dp_label){"reason", reason};
+        l.label[2] = (struct dp_label){"reason", word};
         l.label[3] = (struct dp_label){"for", awaited};
         dp_series_u64(to, name, "", l.label, 1);
     }

@@ -61,8 +61,10 @@ static void hear(struct blocked *blocked, struct dp_progress *progress, uint64_t
 {
     if (blocked->begun_ns == 0)
         blocked->begun_ns = now_ns;
-    if (now_ns - blocked->begun_ns >= FIRST_NS)
+    if (now_ns - blocked->begun_ns >= FIRST_NS) {
         (void)snprintf(progress->awaited, sizeof progress->awaited, "%.255s", told->text);
+        progress->awaited_for = told->wait;
+    }
     if (told->wait.reason != DP_WAIT_STEP) {
         blocked->since_ns = 0;
         return;

@@ -263,6 +263,7 @@ static enum dp_status loop_open(struct training *t, struct dp_error *err)
                                             .stats = &t->stats,
                                             .position = &t->position,
                                             .history = &t->history};
+    t->progress.stats = &t->stats;
     return dp_loop_open(&options, &t->loop, err);
 }
 

@@ -22,6 +22,26 @@ void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t
                                      .reported_ns = dp_clock_ns(&job->clock)};
 }
 
+static void add_spent(json_t *root, const struct dp_worker_stats *stats)
+{
+    json_t *spent = json_object();
+    (void)json_object_set_new(root, "step", json_integer((json_int_t)stats->pushes));
+    for (int phase = 0; phase < DP_PHASE_KINDS; phase++)
+        if (stats->times.seconds[phase] > 0)
+            (void)json_object_set_new(spent, dp_step_phase_name(phase),
+                                      json_real(stats->times.seconds[phase]));
+    (void)json_object_set_new(root, "spent_s", spent);
+}
+
+static void add_awaited(json_t *root, const struct dp_progress *progress)
+{
+    const struct dp_wait *wait = &progress->awaited_for;
+    (void)json_object_set_new(root, "awaited", json_string(progress->awaited));
+    (void)json_object_set_new(root, "awaited_reason", json_string(dp_wait_name(wait->reason)));
+    if (wait->reason == DP_WAIT_STEP && wait->subject != progress->job->worker)
+        (void)json_object_set_new(root, "awaited_worker", json_integer((json_int_t)wait->subject));
+}
+
 char *dp_progress_text(const struct dp_progress *progress, double seconds)
 {
     json_t *root =
@@ -45,7 +65,9 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
     if (root && progress->left)
         (void)json_object_set_new(root, "left", json_true());
     if (root && progress->awaited[0])
-        (void)json_object_set_new(root, "awaited", json_string(progress->awaited));
+        add_awaited(root, progress);
+    if (root && progress->stats)
+        add_spent(root, progress->stats);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;

@@ -6,8 +6,10 @@
  * are this worker's, dropped those of them that no server used (sync:B). loss is the mean over loss_examples
  * of the epoch so far, as the report has it at the end. diverged: the epoch, counted as `epoch`, in which
  * the worker ended since a loss, gradient or output was not finite; else left out. awaited: the worker or
- * server that it waits for, in words, once that takes 2 s; else left out. left: true where the note is the
- * worker's last and it needs no server any more; else left out.
+ * server that it waits for, in words, once that takes 2 s; else left out, as are awaited_reason ("STEP") and
+ * awaited_worker, whom it waits for by that rule. step: its pushes. spent_s: {"read":1.5,...}, seconds of its
+ * steps by phase (step_timer.h); both of this process. left: true where the note is the worker's last and it
+ * needs no server any more; else left out.
  * The rate is the mean since the previous note. How old a note is, the first server says.
  * `beat` counts the notes, so a waiting worker sees that this one is alive. `process` differs from that of
  * every earlier process of the worker.
@@ -17,6 +19,7 @@
 #define DP_TELEMETRY_PROGRESS_H
 
 #include "worker/context/job.h"
+#include "worker/telemetry/worker_stats.h"
 
 struct dp_progress {
     struct dp_job *job;
@@ -29,10 +32,12 @@ struct dp_progress {
     uint64_t loss_examples;
     uint64_t fresh; /* examples since the last note */
     uint64_t reported_ns, next_ns, beat;
-    bool left;           /* this note is the last: the worker needs no server any more */
-    uint32_t diverged;   /* 0: it has not */
-    char awaited[256];   /* what it has waited for 2 s and more; "": nothing */
-    uint64_t awaited_ns; /* when a line in the log last said so */
+    bool left;                           /* this note is the last: the worker needs no server any more */
+    uint32_t diverged;                   /* 0: it has not */
+    const struct dp_worker_stats *stats; /* NULL: it trains nothing yet */
+    struct dp_wait awaited_for;          /* with `awaited` */
+    char awaited[256];                   /* what it has waited for 2 s and more; "": nothing */
+    uint64_t awaited_ns;                 /* when a line in the log last said so */
 };
 
 void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total);

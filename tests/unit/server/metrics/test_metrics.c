@@ -96,7 +96,7 @@ static void notes_of_workers_are_series(void **state)
              "{\"state\":\"training\",\"epoch\":2,\"epochs\":5,\"step\":17,\"examples\":120,\"examples_"
              "total\":900,"
              "\"examples_per_s\":12.5,\"loss\":0.25,\"spent_s\":{\"read\":1.5,\"bad name\":3,\"x\":\"y\"},"
-             "\"awaited\":\"<b>worker 3</b>\",\"awaited_reason\":\"step\",\"awaited_worker\":3}");
+             "\"awaited\":\"<b>worker 3</b>\",\"awaited_reason\":\"STEP\",\"awaited_worker\":3}");
     bed_note(&bed, "run/2/progress/9.",
              "{\"state\":\"\\\"}\\n evil\",\"loss\":\"text\",\"awaited_reason\":\"a b\"}");
     /* None of these is a worker's note. */
@@ -136,6 +136,54 @@ static void notes_of_workers_are_series(void **state)
     bed_stop(&bed);
 }
 
+/* A family of the text: "downpour_shard_pushes_total", or a histogram of "..._bucket". */
+static bool is_exported(const char *text, const char *name, size_t length)
+{
+    static const char *const parts[] = {"", "_bucket", "_sum", "_count"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char line[256];
+        size_t part = strlen(parts[i]);
+        if (length <= part || strncmp(name + length - part, parts[i], part) != 0)
+            continue;
+        (void)snprintf(line, sizeof line, "\n# TYPE %.*s ", (int)(length - part), name);
+        if (strstr(text, line))
+            return true;
+    }
+    return false;
+}
+
+/* Rules and dashboard name no series that servers do not have. */
+static void dashboards_name_what_is_exported(void **state)
+{
+    static const char *const files[] = {"deploy/dashboards/downpour.rules.yml",
+                                        "deploy/dashboards/downpour.test.yml",
+                                        "deploy/dashboards/grafana.json", "deploy/docs/operations.md"};
+    char *text, *file = malloc(1 << 20);
+    assert_non_null(file);
+    bed_start(&bed);
+    bed_note(&bed, "run/2/progress/10.", "{\"state\":\"training\"}");
+    assert_int_equal(bed_get(&bed, "/metrics", &text), 200);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        FILE *from = fopen(files[i], "r");
+        assert_non_null(from);
+        file[fread(file, 1, (1 << 20) - 1, from)] = '\0';
+        assert_int_equal(fclose(from), 0);
+        uint32_t named = 0;
+        for (const char *p = file; (p = strstr(p, "downpour_")); p++) {
+            size_t length = strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
+            if (p[length] == '*' || p[length] == '(')
+                continue;
+            named++;
+            if (!is_exported(text, p, length))
+                fail_msg("%s names %.*s", files[i], (int)length, p);
+        }
+        assert_true(named > 4);
+    }
+    free(text);
+    free(file);
+    bed_stop(&bed);
+}
+
 static void health_is_the_control_threads_and_readiness_the_shards(void **state)
 {
     char *text;
@@ -163,6 +211,7 @@ int main(void)
         cmocka_unit_test(each_shard_has_its_own_series),
         cmocka_unit_test(every_counter_is_a_family),
         cmocka_unit_test(notes_of_workers_are_series),
+        cmocka_unit_test(dashboards_name_what_is_exported),
         cmocka_unit_test(health_is_the_control_threads_and_readiness_the_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
