@@ -401,7 +401,7 @@ bool dp_cache_budget_ahead(struct dp_cache_budget *b, const struct dp_lookup *lo
 enum dp_status dp_cache_budget_make_room(struct dp_cache_budget *b, const uint64_t *rows,
                                          struct dp_error *err)
 {
-    uint32_t each[DP_CACHED_TABLES_MAX];
+    uint32_t each[DP_CACHED_TABLES_ROOM];
     for (uint32_t i = 0; i < b->tables->count; i++)
         each[i] = rows[i] < DP_ROW_MAX ? (uint32_t)rows[i] : DP_ROW_MAX;
     struct need need = {

@@ -74,13 +74,9 @@ enum dp_status dp_cached_tables_add(struct dp_cached_tables *tables, const struc
                                     uint64_t stored, uint64_t salt, struct dp_range range,
                                     struct dp_cached_table **out, struct dp_error *err)
 {
-    if (tables->count == DP_CACHED_TABLES_MAX)
-        return dp_fail(
-            err, DP_UNSUPPORTED,
-            "table '%s' would be one more than the %u that a shard can have: one table can serve many "
-            "features of one width, if a key is a hash of feature and id; 'downpour restore --without TABLE' "
-            "removes a table",
-            spec->name, DP_CACHED_TABLES_MAX);
+    if (tables->count == DP_CACHED_TABLES_ROOM)
+        return dp_fail(err, DP_UNSUPPORTED, "table '%s': the store has more than %u tables", spec->name,
+                       DP_CACHED_TABLES_ROOM);
     struct dp_cached_table *table = calloc(1, sizeof *table);
     if (!table)
         return dp_fail(err, DP_NOMEM, "table '%s'", spec->name);

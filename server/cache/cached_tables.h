@@ -8,7 +8,8 @@
 #include "common/model/table.h"
 #include "server/cache/row_cache.h"
 
-#define DP_CACHED_TABLES_MAX 1024u
+#define DP_CACHED_TABLES_MAX  1024u /* of a shard that serves */
+#define DP_CACHED_TABLES_ROOM 4096u /* of a restore's source, which has those of all shards (manifest.h) */
 
 struct dp_cached_table {
     uint32_t id;
@@ -31,7 +32,7 @@ struct dp_cached_table {
 };
 
 struct dp_cached_tables {
-    struct dp_cached_table *table[DP_CACHED_TABLES_MAX];
+    struct dp_cached_table *table[DP_CACHED_TABLES_ROOM];
     uint32_t count;
 };
 

@@ -44,7 +44,7 @@ struct recovery {
     uint32_t numbers_room;
     char *bytes; /* entries: lsn u64 | length u64 | record, filled up to 8 */
     size_t used, room, most;
-    uint64_t rows[DP_CACHED_TABLES_MAX]; /* of each table in the batch, repeated ones too */
+    uint64_t rows[DP_CACHED_TABLES_ROOM]; /* of each table in the batch, repeated ones too */
     uint64_t all_rows, cost;
     struct dp_store_key *keys; /* to be read */
     uint32_t keys_count, keys_room;

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/env/clock.h"
 #include "common/model/row.h"
+#include "server/cache/cached_tables.h"
 #include "server/checkpoint/checksum.h"
 #include "server/control/register_file.h"
 #include "server/control/stores.h"
@@ -81,6 +82,21 @@ static enum dp_status check_model(const struct restoring *r, struct dp_error *er
     return st;
 }
 
+/* Two shards may have taken another last table each, and refused the other one. */
+static enum dp_status check_tables(const struct restoring *r, struct dp_error *err)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->from.tables; i++)
+        kept += !r->from.table[i].left_out;
+    if (kept <= DP_CACHED_TABLES_MAX)
+        return DP_OK;
+    return dp_fail(
+        err, DP_UNSUPPORTED,
+        "the shards of the checkpoint %.200s have %" PRIu32
+        " tables together, and a shard can have %u: leave out %" PRIu32 " or more with --without TABLE,TABLE",
+        r->from.checkpoint.text, r->from.tables, DP_CACHED_TABLES_MAX, kept - DP_CACHED_TABLES_MAX);
+}
+
 static enum dp_status check(const struct restoring *r, struct dp_error *err)
 {
     const struct dp_manifest *m = &r->from.manifest;
@@ -92,7 +108,8 @@ static enum dp_status check(const struct restoring *r, struct dp_error *err)
                m->cluster_name ? m->cluster_name : "", m->cluster, r->o->cluster->name, r->own.cluster);
     if (r->o->server == 0 && (!m->register_file.name || strcmp(m->register_file.name, DP_REGISTER_FILE) != 0))
         return dp_fail(err, DP_CORRUPT, "the checkpoint %s has no register", r->from.checkpoint.text);
-    return check_model(r, err);
+    enum dp_status st = check_tables(r, err);
+    return st == DP_OK ? check_model(r, err) : st;
 }
 
 static uint64_t number_of(const char *digits)

@@ -10,7 +10,7 @@
 #include "server/cache/cached_tables.h"
 #include "server/restore/restore_from.h"
 
-#define DP_RESTORE_MARKS_MAX (DP_CACHED_TABLES_MAX + 16u) /* of each table, and the others */
+#define DP_RESTORE_MARKS_MAX (DP_CACHED_TABLES_ROOM + 16u) /* of each table, and the others */
 
 struct dp_restore_marks {
     struct dp_store_mark mark[DP_RESTORE_MARKS_MAX];

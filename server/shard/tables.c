@@ -42,6 +42,15 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
                            "table '%s' is being created", table->spec.name);
         return DP_DONE_REFUSED;
     }
+    if (shard->tables.count >= DP_CACHED_TABLES_MAX) {
+        (void)dp_fail(
+            err, DP_UNSUPPORTED,
+            "table '%s' would be one more than the %u that a shard can have: one table can serve many "
+            "features of one width, if a key is a hash of feature and id; 'downpour restore --without TABLE' "
+            "removes a table",
+            request->spec.name, DP_CACHED_TABLES_MAX);
+        return DP_DONE_REFUSED;
+    }
     if (dp_cached_tables_add(&shard->tables, &request->spec, 0, shard->options.salt, shard->base.range,
                              &table, err) != DP_OK)
         return DP_DONE_REFUSED;
@@ -96,9 +105,10 @@ void dp_shard_observe(const struct dp_shard *shard, struct dp_shard_observed *ou
 
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
 {
-    struct dp_table_status tables[DP_CACHED_TABLES_MAX];
+    struct dp_table_status tables[DP_STATUS_TABLES_MAX];
     struct dp_counter counters[DP_COUNTERS_MAX];
-    for (uint32_t i = 0; i < shard->tables.count; i++)
+    uint32_t shown = shard->tables.count < DP_STATUS_TABLES_MAX ? shard->tables.count : DP_STATUS_TABLES_MAX;
+    for (uint32_t i = 0; i < shown; i++)
         tables[i] = (struct dp_table_status){.spec = shard->tables.table[i]->spec,
                                              .rows = dp_cached_table_rows(shard->tables.table[i]),
                                              .bytes = shard->tables.table[i]->cache->bytes};
@@ -106,7 +116,7 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
                              .report = {.shard = shard->base.index,
                                         .shards = shard->base.shards,
                                         .store = shard->options.store_id,
-                                        .tables = shard->tables.count,
+                                        .tables = shown,
                                         .counters = dp_shard_counters(shard, counters),
                                         .histograms = DP_MEASURES,
                                         .histogram = shard->histogram,

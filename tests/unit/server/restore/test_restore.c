@@ -334,11 +334,12 @@ static void all_tables_are_left_out(void **state)
     live_close(&live, LIVE_CLEAN);
 }
 
-/* As many tables as a shard can have, of which another shard's link lacks nearly all. */
+/* As many tables as a shard can have, of which another shard lacks nearly all; and one more there. */
 static void many_tables(void **state)
 {
     struct world *world = *state;
     char digest[DP_DIGEST_TEXT], name[32];
+    struct dp_error err = {0};
     world_cluster(world, "many", WORLD_AS(2));
     for (uint32_t i = 0; i < 2; i++) {
         char path[700];
@@ -346,7 +347,7 @@ static void many_tables(void **state)
                        world_shard(world, i, path));
         struct live *live = world_live(world, i);
         for (uint32_t t = 0; t < (i == 0 ? DP_CACHED_TABLES_MAX : 2); t++) {
-            (void)snprintf(name, sizeof name, "t%u", (unsigned)t);
+            (void)snprintf(name, sizeof name, "%s%u", i == 1 && t == 1 ? "other" : "t", (unsigned)t);
             const struct dp_table_spec spec = world_table(name, 2, DP_OPT_SGD);
             live_table(live, &spec);
         }
@@ -355,12 +356,20 @@ static void many_tables(void **state)
     world->made.number = 2;
     made_checkpoint(&world->made);
     (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%.400s/checkpoint-000002", world->directory);
-    world_restore(world, "many2", WORLD_AS(2));
-    world_digest(world, digest);
-    assert_int_equal(world->tables, DP_CACHED_TABLES_MAX);
-    world_restore(world, "many1", WORLD_AS(1));
-    world_digest(world, digest);
-    assert_int_equal(world->tables, DP_CACHED_TABLES_MAX);
+    for (uint32_t shards = 2; shards > 0; shards--) {
+        (void)snprintf(name, sizeof name, "many%u", (unsigned)shards);
+        world_cluster(world, name, (const uint32_t[]){shards, 0});
+        assert_int_equal(world_restore_one(world, 0, false, &err), DP_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "have 1025 tables together"));
+        world->without = "t1"; /* each source has all of them */
+        assert_int_equal(world_restore_one(world, 0, false, &err), DP_OK);
+        world_digest(world, digest);
+        assert_int_equal(world->tables, DP_CACHED_TABLES_MAX);
+        world->without = "other1,t3";
+        assert_int_equal(world_restore_one(world, 0, true, &err), DP_OK);
+        world_digest(world, digest);
+        assert_int_equal(world->tables, DP_CACHED_TABLES_MAX - 1);
+    }
 }
 
 /* One server has a table that another lacks: they are of two histories, and are not exchanged together. */
