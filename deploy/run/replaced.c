@@ -4,6 +4,7 @@
 #include "common/env/read_only_disk.h"
 #include "server/control/register_file.h"
 #include "server/identity.h"
+#include "server/restore/restore_place.h"
 #include "server/store/store_view.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 struct replaced {
     FILE *to;
     struct dp_stores *stores;
-    bool other_register;
+    bool other_register, restored;
     uint32_t count;
 };
 
@@ -44,8 +45,8 @@ static void tell_shard(struct replaced *all, const char *server, uint32_t shard)
     struct dp_identity_case it = {.shard = shard, .stores = all->stores};
     (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, server, shard);
     enum dp_status st = dp_store_view_open(path, NULL, &view, &unheard);
-    /* Of a run that was killed while it started: the register never knew one. */
-    if (st == DP_NOT_FOUND && !all->other_register && all->stores->shard[shard].id == 0)
+    /* Of a run that was killed while it started: the register never knew one, nor had a restore built it. */
+    if (st == DP_NOT_FOUND && !all->other_register && !all->restored && all->stores->shard[shard].id == 0)
         return;
     if (st == DP_NOT_FOUND) {
         fprintf(all->to,
@@ -85,6 +86,7 @@ uint32_t dp_replaced_tell(const struct dp_folder *folder, const struct dp_cluste
     enum dp_status st = dp_folder_path(folder, server, &unheard, "store/server-0");
     if (st == DP_OK)
         st = read_stores(server, dp_cluster_shards(cluster), all.stores);
+    all.restored = dp_restore_place_history(server) != 0;
     all.other_register = st == DP_NOT_FOUND;
     for (uint32_t i = 0; (st == DP_OK || st == DP_NOT_FOUND) && i < cluster->server_count; i++) {
         bool fits = dp_folder_path(folder, server, &unheard, "store/server-%" PRIu32, i) == DP_OK;

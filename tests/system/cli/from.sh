@@ -44,6 +44,10 @@ expect 2 "has no table '${table}x' (did you mean '$table'?)" "$downpour" restore
 sed "s|127.0.0.1|192.0.2.7|; s|store = \"|&$dir/there-|" "$dir/C/checkpoint-000001/cluster.conf" >"$dir/there.conf"
 expect 0 "without 1 of " "$downpour" restore --from "$dir/C" --cluster "$dir/there.conf" --without "$table"
 [ "$(grep -c "^    downpour-server .* --without $table" "$dir/out")" = 3 ] || fail "the commands for other hosts lack the list"
+# A store that is lost before it was opened: the register does not know it, and yet its rows are lost.
+cp -a "$dir/back" "$dir/lost"
+rm -r "$dir/lost/store/server-1"
+expect 0 "shard 1 begins anew, as --replace-store says; its rows are lost" "$downpour" run --dir "$dir/lost" --continue --replace-store --epochs 1
 expect 0 "is not finished: in epoch $epoch of 40" "$downpour" export --from "$dir/back" --to "$dir/back.safetensors"
 "$downpour" status --dir "$dir/back" | grep -q "is not finished (in epoch $epoch of 40" || fail "status tells another epoch than $epoch"
 # A file of the data may have been moved.
