@@ -14,8 +14,8 @@ data = { train = "$data/digits.train.libsvm.gz"; };
 training = { workers = 1; epochs = 100000; consistency = "ssp:1"; };
 END
 }
-start() { # NUMBER: its process is server[NUMBER]
-    "$programs/downpour-server" --cluster c.conf --server "$1" 2>"server-$1.log" &
+start() { # NUMBER [FLAG]: its process is server[NUMBER]
+    "$programs/downpour-server" --cluster c.conf --server "$@" 2>"server-$1.log" &
     server[$1]=$!
 }
 # get PORT PATH: the answer in ./got, its body in ./body
@@ -42,8 +42,8 @@ pushes() { # AT_LEAST
 
 # Servers on one host take ports one after the other; here the kernel chooses them.
 cluster 127.0.0.1:0
-start 0
-start 1
+start 0 --new
+start 1 --new
 wait_until 20 ready 0 || fail "server 0 is not ready"
 wait_until 20 ready 1 || fail "server 1 is not ready"
 port=$(port_of 0)
@@ -72,7 +72,7 @@ get "$port" / && grep -q "<h2>Workers</h2>" body || fail "no page"
 # A port that another process has ends the start, with the remedy.
 sed -e "s/127.0.0.1:0/127.0.0.1:$port/" -e "s,//$dir/s,//$dir/other,; s,store/,other/,g" c.conf >taken.conf
 expect 2 "metrics cannot be served at 127.0.0.1:$port: Address already in use" \
-    "$programs/downpour-server" --cluster taken.conf --server 0
+    "$programs/downpour-server" --cluster taken.conf --server 0 --new
 
 # ---- killed and started again, on the same port, under a scraper
 cluster "127.0.0.1:$port"
