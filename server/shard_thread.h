@@ -54,8 +54,8 @@ enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_e
 /* None while it opens. */
 uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread,
                                   struct dp_counter counters[DP_COUNTERS_MAX]);
-/* What it counted since it opened. Returns when that was, in seconds since 1970 by this machine's clock; 0: it
- * does not serve, and *out is not set. */
+/* What it counted since it opened. Returns when that was, in seconds since 1970 by this machine's clock; 0:
+ * it does not serve, and *out is not set. */
 uint64_t dp_shard_thread_observe(struct dp_shard_thread *thread, struct dp_shard_observed *out);
 
 #endif

@@ -124,7 +124,7 @@ static bool learns_generation(struct dp_link *link, const struct dp_reply *reply
            reply->generation != 0 && dp_link_learn_generation(link, reply, &err) == DP_OK;
 }
 
-/* A greeting that comes while the owner is busy is read late: the one that took the least time is the best. */
+/* A greeting that comes while the owner is busy is read late: that which took the least time is best. */
 static void take_clock(const struct dp_link *link, const struct dp_reply *reply, uint64_t now_ns)
 {
     struct dp_client_session *s = link->session;

@@ -258,8 +258,9 @@ struct dp_setting_names {
 enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                                          const struct dp_setting_names *names, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
-/* Names the report, the side files, the step logs, the cache, and with a directory for checkpoints that of the
- * best epoch, where no other name is given: as `downpour run` does in its --dir. Nothing without `dir`. */
+/* Names the report, the side files, the step logs, the cache, and with a directory for checkpoints that of
+ * the best epoch, where no other name is given: as `downpour run` does in its --dir. Nothing without
+ * `dir`. */
 enum dp_status dp_cluster_dir_use(struct dp_cluster *cluster, struct dp_error *err);
 /* The opposite, for one that keeps these files itself: takes `dir`, and the names that it gave, away. */
 void dp_cluster_dir_leave(struct dp_cluster *cluster);

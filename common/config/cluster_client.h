@@ -10,8 +10,8 @@
  * first server. */
 enum dp_status dp_cluster_client(const struct dp_cluster *cluster, const struct dp_client_options *options,
                                  struct dp_client **out, struct dp_error *err);
-/* Fills in where each server is, as far as the register knows it: for messages, and for what asks each server itself.
- * Nothing where the file lists them. */
+/* Fills in where each server is, as far as the register knows it: for messages, and for what asks each server
+ * itself. Nothing where the file lists them. */
 enum dp_status dp_cluster_find(struct dp_cluster *cluster, uint32_t timeout_ms, struct dp_error *err);
 
 #endif

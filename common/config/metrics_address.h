@@ -15,8 +15,8 @@ struct dp_metrics_address {
 enum dp_status dp_metrics_address_parse(const char *text, const char *what, struct dp_metrics_address *out,
                                         struct dp_error *err);
 /* That of one server, of a cluster with `metrics`. Servers with the same host take the next ports, in the
- * order of the file. Servers that are only counted have the same port, each on its host. DP_ARGUMENT: there is no
- * such port. */
+ * order of the file. Servers that are only counted have the same port, each on its host. DP_ARGUMENT: there
+ * is no such port. */
 enum dp_status dp_metrics_address_of(const struct dp_cluster *cluster, uint32_t server,
                                      struct dp_metrics_address *out, struct dp_error *err);
 

@@ -133,7 +133,7 @@ static enum dp_status start(struct node *node, struct dp_error *err)
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
     const char *argv[10] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
     size_t n = 5;
-    /* A run with a number may have been begun by an earlier process; else the first server says which it is. */
+    /* An earlier process may have begun a run with a number; else the first server says which it is. */
     if (!worker)
         argv[n++] = "--until-done";
     else if (node->cluster->training.run > 0)

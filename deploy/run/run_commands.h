@@ -1,4 +1,5 @@
-/* Run commands: the subcommands `downpour run`, `status` and `top`. argv and result: as those of deploy/cli/commands.h. */
+/* Run commands: the subcommands `downpour run`, `status` and `top`. argv and result: as those of
+ * deploy/cli/commands.h. */
 #ifndef DP_RUN_RUN_COMMANDS_H
 #define DP_RUN_RUN_COMMANDS_H
 

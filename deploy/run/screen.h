@@ -1,7 +1,7 @@
 /* Screen: the complete terminal for a text that is drawn again and again.
  *     begin -> (draw -> wait) ... -> end
- * Promise   end leaves the terminal as begin found it, and a stop (Ctrl-Z) does so until the program goes on. A
- *           text with more lines than the terminal is cut, and its last line says so.
+ * Promise   end leaves the terminal as begin found it, and a stop (Ctrl-Z) does so until the program goes on.
+ *           A text with more lines than the terminal is cut, and its last line says so.
  * Thread    One, and one screen a process: signals change the terminal, too. */
 #ifndef DP_RUN_SCREEN_H
 #define DP_RUN_SCREEN_H

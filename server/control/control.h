@@ -53,8 +53,8 @@ void dp_control_stop(struct dp_control **control); /* accepts NULL inside */
 
 /* How long its thread has not come round; about a second at most while it is well. */
 uint64_t dp_control_idle_ms(const struct dp_control *control);
-/* Calls `see` for each note whose name starts with the prefix, in name order, with its age. The control thread
- * waits that long before it puts a note: `see` only copies. */
+/* Calls `see` for each note whose name starts with the prefix, in name order, with its age. The control
+ * thread waits that long before it puts a note: `see` only copies. */
 void dp_control_each_note(struct dp_control *control, const char *prefix,
                           void (*see)(void *context, const struct dp_board_note *note, uint64_t age_ns),
                           void *context);

@@ -16,7 +16,7 @@ struct dp_document {
     size_t size;
 };
 
-/* To write one. begin: NULL without memory. end: closes the file, and gives 503 if it could not be written. */
+/* To write one. begin: NULL without memory. end: closes the file; 503 if it could not be written. */
 FILE *dp_document_begin(struct dp_document *answer);
 void dp_document_end(struct dp_document *answer, FILE *text);
 /* [source->shards], the caller's; NULL: no memory. */

@@ -24,7 +24,8 @@ void dp_series_u64(FILE *to, const char *name, const char *suffix, const struct 
                    uint64_t value);
 void dp_series_real(FILE *to, const char *name, const char *suffix, const struct dp_label *labels,
                     double value);
-/* "STEP" as "step", for a label. Returns out, "" where the text is NULL, too long, or has other than letters and _. */
+/* "STEP" as "step", for a label. Returns out, "" where the text is NULL, too long, or has other than letters
+ * and _. */
 const char *dp_series_word(const char *text, char out[DP_SERIES_WORD]);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define NOTE_BYTES_MAX 16384u
 
-/* "12/": its number, and what follows; NULL: no such number. A number has one form, so no series comes twice. */
+/* "12/": its number, and what follows; NULL: no such number. It has one form, so no series comes twice. */
 static const char *take_number(const char *text, char end, uint32_t *out)
 {
     uint64_t value = 0;

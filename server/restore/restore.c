@@ -45,8 +45,8 @@ static struct dp_layout layout_of(const struct dp_restore_options *o)
     return layout;
 }
 
-/* Else rows are written by range into stores that are clean: of another layout; without a journal, which would
- * have to be replayed once; or without some tables, which no record of a journal may name then. */
+/* Else rows are written by range into stores that are clean: of another layout; without a journal, which
+ * would have to be replayed once; or without some tables, which no record of a journal may name then. */
 static bool copies_shards(const struct restoring *r)
 {
     return r->layout.total == r->from.manifest.shards && r->o->cluster->durability != DP_CLUSTER_NONE &&

@@ -44,8 +44,8 @@ static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint3
 }
 
 /* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
- * would fit the day too closely. Where it rehearses, its steps are those of its own examples: earlier ones had
- * theirs. Words have rows of their own days. */
+ * would fit the day too closely. Where it rehearses, its steps are those of its own examples: earlier ones
+ * had theirs. Words have rows of their own days. */
 static uint32_t further_epochs(const struct dp_model *model, const struct dp_defaults_data *data,
                                const struct dp_cluster_training *training)
 {

@@ -61,8 +61,8 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     model->batch_max = 512;
     model->examples_max = UINT64_C(60000000);
     model->rate = 0.01;
-    /* A falling rate needs few steps, and each pair has its sampled ones, too. By generated sets with 15 to 60
-     * items a user, and a part of Gowalla: more fit the noise. */
+    /* A falling rate needs few steps, and each pair has its sampled ones, too. By generated sets with 15 to
+     * 60 items a user, and a part of Gowalla: more fit the noise. */
     if (!bpr && !rated) {
         model->steps_wanted = 2000;
         model->epochs_min = 16;

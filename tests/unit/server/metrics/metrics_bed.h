@@ -1,5 +1,5 @@
-/* Metrics bed: the metrics thread on a free port of loopback, over shards, control and notes that a test sets,
- * and a plain HTTP client. */
+/* Metrics bed: the metrics thread on a free port of loopback, over shards, control and notes that a test
+ * sets, and a plain HTTP client. */
 #ifndef DP_TESTS_UNIT_SERVER_METRICS_METRICS_BED_H
 #define DP_TESTS_UNIT_SERVER_METRICS_METRICS_BED_H
 

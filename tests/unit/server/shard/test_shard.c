@@ -115,7 +115,8 @@ static void strangers_are_refused(void **state)
     bed_close(&bed);
 }
 
-/* It came to the address that the other shard had before, under a session and a number that are expected here, too. */
+/* It came to the address that the other shard had before, under a session and a number that are expected
+ * here, too. */
 static void a_request_for_another_shard_changes_nothing(void **state)
 {
     struct bed bed;

@@ -1,7 +1,7 @@
-/* Goal    All workers that start for a run find one number, each run has a number of its own, and a worker that is killed comes back to
- *         its run, also when the others have finished it.
- * Method  worker/coordinate/run_number.c over a world (world.h): four workers make three runs one after another, each as soon as it
- *         is through with the one before, in any order, and are killed at any step. */
+/* Goal    All workers that start for a run find one number, each run has a number of its own, and a worker
+ *         that is killed comes back to its run, also when the others have finished it.
+ * Method  worker/coordinate/run_number.c over a world (world.h): four workers make three runs one after
+ *         another, each as soon as it is through with the one before, in any order, and are killed at any step. */
 #include "tests/lib/test.h"
 
 #include "common/base/log.h"
