@@ -34,7 +34,7 @@ static const struct dp_option options[] = {
      "DOWNPOUR_FIRST or MASTER_ADDR"},
     {"--new", NULL, NULL,
      "at the first start: begin a new cluster where server 0 has no store and the cluster file has no "
-     "'checkpoint' that says so; of no effect where there is a store"},
+     "'checkpoint' that says so; of no effect where there is a store, and when the process is restarted"},
     {"--restarts", "N", NULL,
      "restart the process if it crashes or is killed, up to N times within 10 minutes, 0 .. 10000; default "
      "20"},
@@ -156,8 +156,8 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     if (node->log.is_kept)
         dp_local_title(node->local, name);
     st = dp_local_start(node->local, role_of(node), name, argv, node->log.path, -1, err);
-    if (st == DP_OK && worker)
-        dp_local_start_again_with(node->local, "--resume", "--resume");
+    if (st == DP_OK)
+        dp_local_start_again_with(node->local, "--new", NULL); /* it was begun */
     return st;
 }
 

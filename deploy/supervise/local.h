@@ -51,7 +51,8 @@ void dp_local_title(struct dp_local *local, const char *title);
 enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
                               const char *const *argv, const char *log, int keep_fd, struct dp_error *err);
 
-/* Who is there, and is started again from now on, is started without the one argument and with the other. Without memory: as before. */
+/* Who is there, and is started again from now on, is started without the one argument and with the other (NULL:
+ * none). Without memory: as before. */
 void dp_local_start_again_with(struct dp_local *local, const char *without, const char *with);
 
 /* Until something happened (a child ended, a signal came) or the time is over. */

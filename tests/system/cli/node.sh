@@ -33,7 +33,7 @@ ends() {
     shift
     [ $# -gt 0 ] || set -- 0 1 2 3
     for rank in "$@"; do
-        wait_until 60 has_ended "${node[rank]}" || fail "node $rank does not end"
+        wait_until 60 has_ended "${node[rank]}" || { fail "node $rank does not end"; continue; }
         wait "${node[rank]}"
         got=$?
         [ $got = "$code" ] || fail "node $rank ended with $got, not $code: $(tail -n 5 "$dir/node-$rank")"
@@ -42,6 +42,9 @@ ends() {
 # child RANK: the process of a node
 child() {
     left "downpour-$([ $1 -lt 2 ] && echo "server .*--server $1" || echo "worker .*--worker $(($1 - 2))")"
+}
+has_child() {
+    [ -n "$(child "$1")" ]
 }
 no_child() {
     [ -z "$(child "$1")" ]
@@ -69,9 +72,18 @@ gone "a run"
 grep -q '"finished": true' "$dir/kept/report.json" || fail "no report"
 grep -q "closed cleanly" "$dir/log/server-1.log" || fail "server 1 has no log in a file"
 grep -q "closed cleanly" "$dir/node-1" || fail "server 1 has no log on standard error"
-launch_all
+# Workers that were killed before the servers were there begin the next run, too; they do not finish the last one.
+rm "$dir"/node-*
+for rank in 2 3; do
+    launch $rank
+    wait_until 30 has_child $rank || fail "node $rank starts no worker"
+    child $rank | xargs kill -KILL
+    shows $rank "killed by signal 9 .*started again"
+done
+launch 0
+launch 1
 ends 0
-grep -q "run 2" "$dir/node-2" || fail "the second run is no run of its own"
+grep -q "run 2, a new one" "$dir/node-2" "$dir/node-3" || fail "the second run is no run of its own"
 
 # ---- servers that are only counted
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -128,6 +140,17 @@ kill -KILL $launcher
 wait $launcher 2>/dev/null
 gone "a launcher"
 grep -q "the process that started it has ended" "$dir/node-0" || fail "a node does not miss its launcher"
+
+# ---- a first server whose store is lost does not begin a new cluster: --new was for its first start
+launch 0
+shows 0 "ready: "
+kill -STOP "${node[0]}"
+child 0 | xargs kill -KILL
+mv "$dir/store/0" "$dir/store/lost"
+kill -CONT "${node[0]}"
+ends 2 0
+shows 0 "there is no store in .*store/0"
+mv "$dir/store/lost" "$dir/store/0"
 
 # ---- bad data ends with 2, at once
 cluster 2
