@@ -48,6 +48,18 @@ static enum dp_status read_answer(const struct dp_client *client, const struct d
     return st;
 }
 
+/* The first server is another cluster's, or of another protocol: that stays so. */
+static void refuse(struct dp_client *client, uint32_t server, const struct dp_error *why)
+{
+    struct dp_link *link = first_link(client, server);
+    for (uint32_t i = 0; i < client->shards / client->addresses.servers; i++) {
+        if (link[i].boot != 0) /* it was welcomed */
+            continue;
+        link[i].state = DP_LINK_REFUSED;
+        link[i].refused = *why;
+    }
+}
+
 static void take(struct dp_client *client, uint32_t server, const struct dp_call *call, uint64_t now_ns)
 {
     struct dp_client_address *address = &client->addresses.of[server];
@@ -57,6 +69,8 @@ static void take(struct dp_client *client, uint32_t server, const struct dp_call
     char endpoint[DP_ADDRESS_HOST_MAX + 32];
     bool is_set = call->err.status != DP_OK || call->kept.version != 0;
     address->due_ns = now_ns + PAUSE_NS;
+    if (call->err.status == DP_GENERATION || call->err.status == DP_VERSION)
+        refuse(client, server, &call->err);
     if (is_set && read_answer(client, call, &read, &err) != DP_OK) {
         (void)snprintf(address->trouble, sizeof address->trouble,
                        "; its register's value '" DP_ADDRESS_PREFIX "%" PRIu32 "' cannot be read: %.200s",

@@ -4,6 +4,7 @@
  * Why       A server may come back elsewhere with its store: another port, another machine.
  * Promise   One request for each server at a time, which waits at the first server. It never waits itself. An
  *           address that cannot be read is as good as none: it is asked for again.
+ * Failure   A first server that is another cluster's refuses the links that no server has welcomed.
  * Thread    The client's. */
 #ifndef DP_CLIENT_ADDRESSES_H
 #define DP_CLIENT_ADDRESSES_H

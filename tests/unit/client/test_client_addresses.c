@@ -92,6 +92,24 @@ static void names_what_is_missing(void **state)
     dp_fake_net_free(&b.net);
 }
 
+static enum dp_status refuse_cluster(const struct dp_fake_turn *it)
+{
+    it->reply->cluster = 6;
+    return DP_GENERATION;
+}
+
+/* That will not change: it is no server out of reach. */
+static void is_refused_by_the_first_server_of_another_cluster(void **state)
+{
+    struct bench b = made_counted();
+    b.net->refuse = refuse_cluster;
+    uint64_t begun = b.net->now_ns;
+    assert_int_equal(open_client(&b), DP_GENERATION);
+    text_has(&b, "control at tcp://control");
+    assert_true(b.net->now_ns - begun < UINT64_C(1000000000));
+    dp_fake_net_free(&b.net);
+}
+
 /* The register is mended while the client opens. */
 static uint32_t gets;
 static enum dp_status mend_later(const struct dp_fake_turn *it)
@@ -182,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_at_the_registered_address),
         cmocka_unit_test(names_what_is_missing),
+        cmocka_unit_test(is_refused_by_the_first_server_of_another_cluster),
         cmocka_unit_test(waits_for_an_address_that_can_be_read),
         cmocka_unit_test(follows_a_server_that_moved),
         cmocka_unit_test(shards_that_swap_their_places_are_told_apart),
