@@ -207,6 +207,22 @@ static enum dp_status build(const struct dp_cluster *cluster, uint32_t server,
 
 /* ---- server 0 */
 
+/* A note of before this process says nothing: its server's store may have come back since. Those that run
+ * put theirs again. */
+static enum dp_status drop_notes(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dp_checkpoint_path path;
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 1; st == DP_OK && i < cluster->server_count; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "server-%" PRIu32, i);
+        st = path_of(cluster, name, &path, err);
+        if (st == DP_OK && unlink(path.text) != 0 && errno != ENOENT)
+            st = dp_checkpoint_failed(err, "cannot remove", path.text);
+    }
+    return st;
+}
+
 static enum dp_status make_plan(const struct dp_cluster *cluster, uint32_t number, struct restore_plan *out,
                                 struct dp_error *err)
 {
@@ -286,7 +302,9 @@ enum dp_status dp_auto_restore_first(const struct dp_cluster *cluster, uint32_t 
     const uint64_t built = history_of(cluster, 0, true);
     if (built != 0 && built != read_plan(cluster).history)
         return DP_OK; /* a restore that a person began: its exchange is theirs */
-    enum dp_status st = make_plan(cluster, number, &plan, err);
+    enum dp_status st = drop_notes(cluster, err);
+    if (st == DP_OK)
+        st = make_plan(cluster, number, &plan, err);
     if (st == DP_OK)
         st = build(cluster, 0, &plan, err);
     if (st == DP_OK)
@@ -316,7 +334,7 @@ static enum dp_status ask_first(const struct dp_cluster *cluster, struct dp_erro
 
 enum dp_status dp_auto_restore_other(const struct dp_cluster *cluster, uint32_t server, struct dp_error *err)
 {
-    uint64_t noted = 0;
+    struct restore_note note;
     enum dp_status st = ask_first(cluster, err);
     for (uint32_t tries = 0; dp_status_class((int)st) == DP_CLASS_RETRY; tries++) {
         const struct restore_plan plan = read_plan(cluster);
@@ -325,13 +343,12 @@ enum dp_status dp_auto_restore_other(const struct dp_cluster *cluster, uint32_t 
             dp_log(DP_LOG_INFO, "there is no store in %s: waits for the first server, or its plan in %s: %s",
                    cluster->server[server].store, cluster->checkpoint.to, err->text);
         enum dp_status built = plan.history != 0 ? build(cluster, server, &plan, &why) : DP_OK;
-        if (built == DP_OK && plan.history != 0 && noted != plan.word)
+        if (built == DP_OK && plan.history != 0 && !read_note(cluster, server, &plan, &note))
             built = put_note(cluster, server, &plan, BUILT, &why);
         if (built != DP_OK) {
             *err = why;
             return built;
         }
-        noted = plan.word;
         pause_ms(LOOK_MS);
         st = ask_first(cluster, err);
     }

@@ -7,9 +7,9 @@
  *     the others:  plan -> build -> note "built" -> the first server answers: their start exchanges
  *     (restore_exchange.h) a server that has its store, and waits for the first one: note "store"
  * Promise   Nothing is restored while a server has a store: a note "store" ends the restore, by that server's
- *           name. A process
- *           that is killed goes on when it is started again, with the same plan. Server 0 decides by its
- *           exchange, as in any restore.
+ *           name. A process that is killed goes on when it is started again, with the same plan. Notes of
+ *           before server 0's present process do not count: their servers put them again. Server 0 decides by
+ *           its exchange, as in any restore.
  * Wait      For the other servers, without a deadline, as servers wait for the first one; the log names them
  *           every 10 s.
  * Thread    One, before the process has others. Signals end it, as a kill does. object: any.

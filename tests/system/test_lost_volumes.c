@@ -195,6 +195,40 @@ static void killed_between_build_and_exchange(void **state)
     stop_all(&bed);
 }
 
+/* They were built, and their disks came back before server 0 went on: what they said then does not count. */
+static void notes_of_before(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    kill_all(&bed);
+    lose(&bed, 0);
+    for (uint32_t i = 1; i < SERVERS; i++)
+        assert_int_equal(rename(store(&bed, i), dp_place_path(bed.place, "away-%u", (unsigned)i)), 0);
+    struct dp_process *first = begin(&bed, 0), *other[SERVERS];
+    dp_place_awaits(first, "waits for server 1");
+    kill_it(first);
+    for (uint32_t i = 1; i < SERVERS; i++)
+        other[i] = begin(&bed, i);
+    for (uint32_t i = 1; i < SERVERS; i++) {
+        const char *note = dp_place_text(bed.place, "ls %s/restoring-*/server-%u", bed.to, (unsigned)i);
+        dp_place_awaits(other[i], "built in");
+        while (dp_process_end(dp_place_start(bed.place, "/bin/sh", "-c", note, NULL), DP_SOON_MS) != 0)
+            dp_process_pause();
+    }
+    for (uint32_t i = 1; i < SERVERS; i++) {
+        kill_it(other[i]);
+        assert_int_equal(rename(dp_place_path(bed.place, "away-%u", (unsigned)i), store(&bed, i)), 0);
+    }
+    first = begin(&bed, 0);
+    dp_place_awaits(first, "waits for server 1");
+    other[1] = begin(&bed, 1);
+    dp_place_ended(first, 2);
+    dp_place_says(first, "has its own");
+    assert_int_not_equal(access(store(&bed, 0), F_OK), 0);
+    assert_int_not_equal(access(dp_place_path(bed.place, "c-1.before"), F_OK), 0);
+    kill_it(other[1]);
+}
+
 /* ---- some are lost */
 
 static void one_of_the_others(void **state)
@@ -315,6 +349,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_without_a_checkpoint, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(all_with_a_checkpoint, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(killed_between_build_and_exchange, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(notes_of_before, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(one_of_the_others, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(the_first_one, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(other_files, dp_place_setup, dp_place_teardown),
