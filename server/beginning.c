@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MARK_BYTES 22u /* "mark <16 hex digits>\n"; then the value has the shared settings */
-#define ASK_MS     2000u
-#define LOOKS      3u /* for a file that another host has just written */
+#define LINE_MAX_BYTES 64u /* "mark <16 hex digits> history <16>\n"; then the value has the shared settings */
+#define ASK_MS         2000u
+#define LOOKS          3u /* for a file that another host has just written */
 
 /* ---- settle */
 
@@ -80,9 +80,10 @@ static enum dp_status check_new(const struct dp_beginning *b, uint32_t number, s
 {
     return number == 0 ? DP_OK
                        : dp_fail(err, DP_EXISTS,
-                                 "--new: %.250s has checkpoint %" PRIu32
-                                 " of this cluster: start without --new to restore it; or give "
+                                 "%s: %.250s has checkpoint %" PRIu32
+                                 " of this cluster: start without that flag to restore it; or give "
                                  "checkpoint.to another directory, or the cluster another name",
+                                 b->is_new ? "--new" : "--replace-store, --discard",
                                  b->cluster->checkpoint.to, number);
 }
 
@@ -152,13 +153,21 @@ enum dp_status dp_beginning_settle(const struct dp_beginning *b, struct dp_error
 
 /* ---- prove */
 
-static uint64_t mark_of(const void *bytes, size_t size)
+/* What the register's value "cluster" says. history: of the stores with which server 0 last began. */
+struct beginning_value {
+    uint64_t mark, history; /* 0: none */
+    size_t size;            /* of its line */
+};
+
+static struct beginning_value value_of(const void *bytes, size_t size)
 {
-    char text[MARK_BYTES] = "";
-    if (size < MARK_BYTES || memcmp(bytes, "mark ", 5) != 0)
-        return 0;
-    memcpy(text, (const char *)bytes + 5, 16);
-    return strtoull(text, NULL, 16);
+    char text[LINE_MAX_BYTES + 1] = "";
+    struct beginning_value value = {0};
+    memcpy(text, bytes ? bytes : "", bytes ? (size < LINE_MAX_BYTES ? size : LINE_MAX_BYTES) : 0);
+    const char *end = strchr(text, '\n');
+    if (end && sscanf(text, "mark %16" SCNx64 " history %16" SCNx64, &value.mark, &value.history) >= 1)
+        value.size = (size_t)(end - text) + 1;
+    return value;
 }
 
 static enum dp_status refuse_foreign(const struct dp_beginning *b, const struct dp_proof *proof,
@@ -190,31 +199,36 @@ static void look_at_generation(const struct dp_beginning *b, struct dp_proof *ou
     dp_store_view_close(&view);
 }
 
+/* A restored store may be of an earlier generation: a person may go back to an older checkpoint. */
 static enum dp_status check_proof(const struct dp_beginning *b, const struct dp_proof *found,
-                                  const struct dp_proof *own, struct dp_error *err)
+                                  const struct dp_proof *own, bool is_restored, struct dp_error *err)
 {
     if (found->mark != own->mark && !(b->is_new && own->mark == 0))
         return refuse_foreign(b, found, own->mark, err);
-    if (found->mark != own->mark || found->generation <= own->generation)
+    if (found->mark != own->mark || is_restored || b->accepts || found->generation < own->generation ||
+        (found->generation == own->generation && found->history == own->history))
         return DP_OK;
     return dp_fail(err, DP_GENERATION,
-                   "the store in %.150s is of generation %" PRIu64
-                   ", and %.250s says that the cluster went on as "
-                   "generation %" PRIu64
-                   ": it is the store of before a restore. Put the later stores back, or restore the last "
+                   "the store in %.150s is of generation %" PRIu64 " (history %016" PRIx64
+                   "), and %.250s says that the cluster went on as generation %" PRIu64
+                   " (history %016" PRIx64
+                   "): it is the store of before a restore. Put the later stores back, or restore the last "
                    "checkpoint (downpour restore --overwrite); or, to go on from here, remove that file",
-                   b->cluster->server[0].store, own->generation, found->path.text, found->generation);
+                   b->cluster->server[0].store, own->generation, own->history, found->path.text,
+                   found->generation, found->history);
 }
 
 /* The value of the register, which the other servers compare with. */
 static enum dp_status put_value(const struct dp_beginning *b, struct dp_control_register *values,
-                                uint64_t mark, const struct dp_control_register_entry *before,
+                                const struct dp_proof *own, const struct dp_control_register_entry *before,
                                 struct dp_error *err)
 {
     char *settings = NULL, *text = NULL;
     struct dp_control_register_entry now;
     enum dp_status st = dp_cluster_shared_text(b->cluster, &settings, err);
-    int size = st == DP_OK ? asprintf(&text, "mark %016" PRIx64 "\n%s", mark, settings) : 0;
+    int size = st == DP_OK ? asprintf(&text, "mark %016" PRIx64 " history %016" PRIx64 "\n%s", own->mark,
+                                      own->history, settings)
+                           : 0;
     struct dp_control_register_change change = {
         .name = DP_CONTROL_CLUSTER_NAME, .expected = before->version, .bytes = text, .size = (size_t)size};
     if (st == DP_OK && size < 0)
@@ -237,24 +251,31 @@ enum dp_status dp_beginning_prove(const struct dp_beginning *b, struct dp_contro
     enum dp_status st = dp_control_register_get(values, DP_CONTROL_CLUSTER_NAME, &entry, err);
     if (st != DP_OK)
         return st;
-    const uint64_t mark = mark_of(entry.bytes, entry.size);
-    if (b->cluster->checkpoint.every == 0)
-        return put_value(b, values, mark, &entry, err);
+    const struct beginning_value value = value_of(entry.bytes, entry.size);
     look_at_generation(b, &own);
-    own.mark = mark;
+    own.mark = value.mark;
+    if (b->cluster->checkpoint.every == 0)
+        return put_value(b, values, &own, &entry, err);
+    /* It has not begun since: the value is the checkpoint's. */
+    const bool is_restored = own.history != 0 && own.history != value.history;
     st = dp_proof_read(b->cluster, &found, err);
-    if (st == DP_OK && mark == 0 && own.history != 0)
-        own.mark = found.mark; /* restored from a checkpoint of an earlier build */
-    if (st == DP_OK)
-        st = check_proof(b, &found, &own, err);
+    const bool is_there = st == DP_OK;
+    if (is_there && own.mark == 0 && (is_restored || b->accepts))
+        own.mark = found.mark; /* of a checkpoint of an earlier build, or of a register that was lost */
+    if (is_there)
+        st = check_proof(b, &found, &own, is_restored, err);
     else if (st == DP_NOT_FOUND)
         st = DP_OK;
     while (own.mark == 0)
         dp_store_id_draw(&own.mark);
-    if (st == DP_OK)
-        st = put_value(b, values, own.mark, &entry, err);
     bool same = found.mark == own.mark && found.generation == own.generation && found.history == own.history;
-    return st == DP_OK && !same ? dp_proof_write(b->cluster, &own, err) : st;
+    /* A proof that is there is brought up to date first: a kill in between must not leave a value that says
+     * that the store has begun, and a proof that says that another one did. */
+    if (st == DP_OK && is_there && !same)
+        st = dp_proof_write(b->cluster, &own, err);
+    if (st == DP_OK)
+        st = put_value(b, values, &own, &entry, err);
+    return st == DP_OK && !is_there ? dp_proof_write(b->cluster, &own, err) : st;
 }
 
 /* ---- compare */
@@ -283,13 +304,14 @@ enum dp_status dp_beginning_compare(const struct dp_beginning *b, struct dp_clie
 {
     struct dp_register_value value = {0};
     enum dp_status st = dp_client_register_get(client, DP_CONTROL_CLUSTER_NAME, 0, 0, ASK_MS, &value, err);
-    const uint64_t mark = st == DP_OK ? mark_of(value.bytes, value.size) : 0;
+    const struct beginning_value first =
+        st == DP_OK ? value_of(value.bytes, value.size) : (struct beginning_value){0};
     /* Size 0: the first server is of an earlier build. */
-    if (st == DP_OK && value.size >= MARK_BYTES)
-        st = dp_cluster_shared_compare(b->cluster, (const char *)value.bytes + MARK_BYTES,
-                                       value.size - MARK_BYTES, "this server's", err);
-    if (st == DP_OK && b->cluster->checkpoint.every > 0 && mark != 0)
-        st = compare_directory(b, mark, err);
+    if (st == DP_OK && first.size > 0)
+        st = dp_cluster_shared_compare(b->cluster, (const char *)value.bytes + first.size,
+                                       value.size - first.size, "this server's", err);
+    if (st == DP_OK && b->cluster->checkpoint.every > 0 && first.mark != 0)
+        st = compare_directory(b, first.mark, err);
     dp_register_value_clear(&value);
     return st == DP_OK || dp_status_class((int)st) == DP_CLASS_RETRY
                ? st

@@ -229,6 +229,57 @@ static void notes_of_before(void **state)
     kill_it(other[1]);
 }
 
+/* ---- restored by a person */
+
+static void restore(const struct bed *bed, uint32_t checkpoint_number)
+{
+    (void)dp_place_try(bed->place, 0, "downpour", "restore", "--overwrite", "--cluster", bed->conf, "--from",
+                       dp_place_text(bed->place, "%s/checkpoint-%06u", bed->to, (unsigned)checkpoint_number));
+}
+
+static void serve_once(struct bed *bed)
+{
+    begin_all(bed);
+    await_all(bed);
+    stop_all(bed);
+}
+
+/* Its generation is lower than the last one. The stores of before have the same one, and another history. */
+static void an_older_checkpoint(void **state)
+{
+    struct bed bed = trained(state);
+    const char *const away = dp_place_path(bed.place, "away");
+    checkpoint(&bed);
+    stop_all(&bed);
+    restore(&bed, 1);
+    begin_all(&bed);
+    await_all(&bed);
+    checkpoint(&bed);
+    stop_all(&bed);
+    (void)dp_place_try(bed.place, 0, "/bin/cp", "-r", store(&bed, 0), away);
+    restore(&bed, 2);
+    serve_once(&bed);
+    restore(&bed, 1);
+    serve_once(&bed);
+    serve_once(&bed);
+    lose(&bed, 0);
+    assert_int_equal(rename(away, store(&bed, 0)), 0);
+    refused(&bed, 0, "it is the store of before a restore");
+}
+
+/* Its stores go on under another register, and the proof with them. */
+static void a_lost_register(void **state)
+{
+    struct bed bed = trained(state);
+    stop_all(&bed);
+    assert_int_equal(unlink(dp_place_path(bed.place, "c-0/register")), 0);
+    refused(&bed, 0, "its file 'register' is missing");
+    bed.server[0] = dp_place_start(bed.place, "downpour-server", "--cluster", bed.conf, "--server", "0",
+                                   "--replace-store", NULL);
+    dp_place_awaits(bed.server[0], "ready:");
+    dp_place_stops_cleanly(bed.server[0]);
+}
+
 /* ---- some are lost */
 
 static void one_of_the_others(void **state)
@@ -350,6 +401,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_with_a_checkpoint, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(killed_between_build_and_exchange, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(notes_of_before, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(an_older_checkpoint, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_lost_register, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(one_of_the_others, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(the_first_one, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(other_files, dp_place_setup, dp_place_teardown),
