@@ -223,24 +223,33 @@ static enum dp_status drop_notes(const struct dp_cluster *cluster, struct dp_err
     return st;
 }
 
+/* What the plan of that word makes of the checkpoint. */
+static uint64_t plan_history(const struct restore_plan *plan, const struct dp_manifest *manifest)
+{
+    char word[17];
+    (void)snprintf(word, sizeof word, "%016" PRIx64, plan->word);
+    return dp_restore_history(manifest, word);
+}
+
 static enum dp_status make_plan(const struct dp_cluster *cluster, uint32_t number, struct restore_plan *out,
                                 struct dp_error *err)
 {
     struct dp_manifest manifest = {0};
-    char word[17], text[64];
-    *out = read_plan(cluster);
-    if (out->history != 0 && out->number == number)
-        return DP_OK;
+    char text[64];
     enum dp_status st = dp_manifest_read_numbered(cluster->checkpoint.to, number, &manifest, err);
     if (st != DP_OK)
         return st;
-    *out = (struct restore_plan){.number = number};
-    dp_store_id_draw(&out->word);
-    (void)snprintf(word, sizeof word, "%016" PRIx64, out->word);
-    out->history = dp_restore_history(&manifest, word);
+    *out = read_plan(cluster);
+    /* Another checkpoint may have taken that number since. */
+    const bool is_left = out->history != 0 && out->history == plan_history(out, &manifest);
+    if (!is_left)
+        dp_store_id_draw(&out->word);
+    out->number = number;
+    out->history = plan_history(out, &manifest);
     dp_manifest_clear(&manifest);
-    (void)snprintf(text, sizeof text, "%s %016" PRIx64 " %" PRIu32 "\n", word, out->history, number);
-    return put_file(cluster, "plan", text, err);
+    (void)snprintf(text, sizeof text, "%016" PRIx64 " %016" PRIx64 " %" PRIu32 "\n", out->word, out->history,
+                   number);
+    return is_left ? DP_OK : put_file(cluster, "plan", text, err);
 }
 
 static enum dp_status refuse_half(const struct dp_cluster *cluster, const struct restore_plan *plan,

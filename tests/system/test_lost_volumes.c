@@ -162,6 +162,12 @@ static void all_with_a_checkpoint(void **state)
     dp_place_says(
         dp_place_try(bed.place, 2, "downpour-server", "--cluster", bed.conf, "--server", "0", "--new"),
         "has checkpoint 1 of this cluster");
+    /* A plan that is left, of another checkpoint of that number. */
+    (void)dp_place_try(bed.place, 0, "/bin/sh", "-c",
+                       dp_place_text(bed.place,
+                                     "cd %s && d=restoring-$(ls | sed -n s/begun-//p) && mkdir $d && "
+                                     "echo 00000000000000aa 00000000000000bb 1 >$d/plan",
+                                     bed.to));
     begin_all(&bed);
     await_all(&bed);
     dp_place_says(bed.server[0], "it is built from checkpoint 1");
