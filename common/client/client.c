@@ -361,9 +361,9 @@ void dp_client_generation(const struct dp_client *client, uint64_t *generation, 
 
 double dp_client_clock(const struct dp_client *client)
 {
-    const struct dp_client_session *s = &client->session;
+    const struct dp_client_session *s = client ? &client->session : NULL;
     const struct dp_clock wall = dp_clock_wall();
-    if (s->clock_ms == 0)
+    if (!s || s->clock_ms == 0)
         return (double)dp_clock_ns(&wall) / 1e9;
     return (double)s->clock_ms / 1e3 + (double)(dp_clock_ns(&s->clock.clock) - s->clock_ns) / 1e9;
 }

@@ -75,7 +75,8 @@ uint32_t dp_client_shards(const struct dp_client *client);
  * change nothing; close it and open another one. 0, 0: not known yet (a client without shards). */
 void dp_client_generation(const struct dp_client *client, uint64_t *generation, uint64_t *history);
 /* Seconds since 1970 by the clock of the first server, to within a greeting's time: so times of several
- * clients can be compared, whatever their machines' clocks say. Without servers this machine's clock. */
+ * clients can be compared, whatever their machines' clocks say. client NULL, or of a cluster without
+ * servers: this machine's clock. */
 double dp_client_clock(const struct dp_client *client);
 
 /* Opens a table of the cluster. Each shard creates the table if it is missing, and otherwise checks it

@@ -89,13 +89,12 @@ static void other_settings_at_each_start(void **state)
 {
     struct dp_chaos_options options = four_clients();
     options.shards = 2;
-    const char *conf[] = {
-        conf_with(*state, &options, "1.conf", SMALL),
-        conf_with(*state, &options, "2.conf", SMALL "durability = \"process\";"),
-        conf_with(*state, &options, "3.conf", "id = 77; journal_bytes = \"64MiB\";"),
-        conf_with(*state, &options, "4.conf",
-                  "id = 77; journal_bytes = \"40000001\"; cache_bytes = \"1MiB\"; durability = \"process\";"),
-        NULL};
+    const char *conf[] = {conf_with(*state, &options, "1.conf", SMALL),
+                          conf_with(*state, &options, "2.conf", SMALL "cache_bytes = \"2MiB\";"),
+                          conf_with(*state, &options, "3.conf", "id = 77; journal_bytes = \"64MiB\";"),
+                          conf_with(*state, &options, "4.conf",
+                                    "id = 77; journal_bytes = \"40000001\"; cache_bytes = \"1MiB\";"),
+                          NULL};
     struct dp_ledger_sums sums;
     options.conf = conf;
     options.same = true;
@@ -169,7 +168,7 @@ static void one_durability_after_the_other(void **state)
 {
     struct dp_chaos_options options = {.servers = 1, .shards = 2, .clients = 2};
     const char *machine = conf_with(*state, &options, "machine.conf", SMALL);
-    const char *process = conf_with(*state, &options, "process.conf", SMALL "durability = \"process\";");
+    const char *process = conf_with(*state, &options, "process.conf", SMALL "cache_bytes = \"2MiB\";");
     const char *none = conf_with(*state, &options, "none.conf", SMALL "durability = \"none\";");
     const char *next[] = {none, process, none, none, machine, process, machine};
     const char *conf[2] = {machine, NULL};
