@@ -136,7 +136,9 @@ static enum dp_status settle_first(const struct dp_beginning *b, bool by_directo
 enum dp_status dp_beginning_settle(const struct dp_beginning *b, struct dp_error *err)
 {
     const bool by_directory = b->cluster->checkpoint.every > 0;
-    enum dp_status st = DP_OK;
+    enum dp_status st = dp_cluster_has_first(b->cluster, err);
+    if (st != DP_OK)
+        return st;
     if (!dp_auto_restore_is_empty(b->cluster, b->server)) {
         if (by_directory && b->server > 0)
             dp_auto_restore_object(b->cluster, b->server);
@@ -266,6 +268,11 @@ enum dp_status dp_beginning_prove(const struct dp_beginning *b, struct dp_contro
         st = check_proof(b, &found, &own, is_restored, err);
     else if (st == DP_NOT_FOUND)
         st = DP_OK;
+    if (st == DP_OK && !is_there && value.mark != 0 && !is_restored)
+        dp_log(DP_LOG_WARN,
+               "%.250s (checkpoint.to) lacks the file by which this cluster is known there: is another disk "
+               "mounted, or none? The file is written again",
+               b->cluster->checkpoint.to);
     while (own.mark == 0)
         dp_store_id_draw(&own.mark);
     bool same = found.mark == own.mark && found.generation == own.generation && found.history == own.history;

@@ -395,7 +395,13 @@ static void a_directory_that_is_missing(void **state)
     refused(&bed, 0, "the directory checkpoint.to");
     assert_int_not_equal(access(bed.to, F_OK), 0);
     bed.server[0] = dp_place_server(bed.place, bed.conf, 0);
-    (void)proof_of(&bed);
+    const char *proof = proof_of(&bed);
+    dp_place_stops_cleanly(bed.server[0]);
+    /* As where the disk is not mounted when the stores are there. */
+    assert_int_equal(unlink(proof), 0);
+    bed.server[0] = dp_place_server(bed.place, bed.conf, 0);
+    dp_place_says(bed.server[0], "lacks the file by which this cluster is known there");
+    assert_string_equal(proof_of(&bed), proof);
     dp_place_stops_cleanly(bed.server[0]);
 }
 

@@ -51,6 +51,8 @@ epoch() { # waits until it has ended epoch N
 # Nothing names the first server, or it is nobody's, or something else is there.
 expect 2 "set DOWNPOUR_FIRST" env -u DOWNPOUR_FIRST "$programs/downpour-worker" --cluster c.conf --worker 0
 expect 2 "set DOWNPOUR_FIRST" env -u DOWNPOUR_FIRST "$downpour" status --cluster c.conf
+sed 's/^servers/checkpoint = { to = "."; every = 60; };\n&/' c.conf >checkpointed.conf
+expect 2 "set DOWNPOUR_FIRST" env -u DOWNPOUR_FIRST "$programs/downpour-server" --cluster checkpointed.conf --server 1
 expect 2 "no such address on this machine" env DOWNPOUR_FIRST=192.0.2.1 "$programs/downpour-server" --cluster c.conf --server 0 --new
 expect 2 "SLURM_JOB_ID" env -u JOB_ID "$programs/downpour-server" --cluster c.conf --server 1
 expect 1 "does not answer" env -u DOWNPOUR_FIRST MASTER_ADDR=127.0.0.1 "$downpour" status --cluster c.conf --timeout 1
