@@ -70,18 +70,24 @@ enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_s
     return DP_OK;
 }
 
+/* Asked before any shard makes the table: one that lost its store must make it as the others have it. */
 enum dp_status dp_client_table_kept(struct dp_client *client, const struct dp_table_spec *spec,
                                     uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err)
 {
-    struct dp_status_report *report = NULL;
     struct dp_table_spec kept = *spec;
-    struct dp_error unheard = {0};
-    enum dp_status st = dp_client_table(client, spec, timeout_ms, out, err);
-    if (st != DP_EXISTS || dp_client_status(client, 0, timeout_ms, &report, &unheard) != DP_OK)
-        return st;
-    for (uint32_t i = 0; i < report->tables; i++)
-        if (strcmp(report->table[i].spec.name, spec->name) == 0)
-            kept.init = report->table[i].spec.init;
-    dp_client_status_free(&report);
+    bool is_there = false;
+    *out = NULL;
+    for (uint32_t shard = 0; shard < dp_client_shards(client) && !is_there; shard++) {
+        struct dp_status_report *report = NULL;
+        enum dp_status st = dp_client_status(client, shard, timeout_ms, &report, err);
+        if (st != DP_OK)
+            return st;
+        for (uint32_t i = 0; i < report->tables && !is_there; i++) {
+            is_there = strcmp(report->table[i].spec.name, spec->name) == 0;
+            if (is_there)
+                kept.init = report->table[i].spec.init;
+        }
+        dp_client_status_free(&report);
+    }
     return dp_client_table(client, &kept, timeout_ms, out, err);
 }

@@ -404,6 +404,23 @@ static void a_request_over_the_limits_is_not_sent(void **state)
     done(&b);
 }
 
+/* The shard that lacks it makes it as the others have it, not as this client would. */
+static void a_table_that_one_shard_lost_keeps_its_initial_values(void **state)
+{
+    struct bench b = opened(2, false);
+    struct dp_table_spec spec = {.name = "t", .dim = 4, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
+    struct dp_client_table *again = NULL;
+    (void)table(&b, "t", 4);
+    (void)snprintf(b.net->shard[0].table[0].name, 9, "lost");
+    spec.init = (struct dp_init_spec){.kind = DP_INIT_NORMAL, .scale = 1};
+    dp_client_close(&b.client);
+    assert_int_equal(open_client(&b), DP_OK);
+    assert_int_equal(dp_client_table_kept(b.client, &spec, WAIT_MS, &again, &b.err), DP_OK);
+    assert_string_equal(b.net->shard[0].table[1].name, "t");
+    assert_int_equal(b.net->shard[0].table[1].init.kind, b.net->shard[1].table[0].init.kind);
+    done(&b);
+}
+
 static void tables_are_checked_against_what_is_there(void **state)
 {
     struct bench b = opened(2, false);
@@ -556,6 +573,7 @@ int main(void)
         cmocka_unit_test(a_push_that_was_sent_again_is_not_told_as_repeated),
         cmocka_unit_test(only_pulls_carry_their_deadline),
         cmocka_unit_test(a_request_over_the_limits_is_not_sent),
+        cmocka_unit_test(a_table_that_one_shard_lost_keeps_its_initial_values),
         cmocka_unit_test(tables_are_checked_against_what_is_there),
     };
     return cmocka_run_group_tests_name("client", tests, NULL, NULL);
