@@ -204,10 +204,12 @@ static enum dp_status check_history(const struct round *before, const struct rou
 static enum dp_status read_by_schema(struct dp_cluster *cluster, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &cluster->training;
-    if (!cluster->dir[0] || training->run < 2 || training->first_epoch == 0)
+    if (!cluster->dir[0] || training->run < 2)
         return DP_OK;
-    cluster->data.by_columns = true;
-    return access(cluster->data.columns, F_OK) == 0
+    /* Of a run that the file numbers, the epochs before it are not known: the schema shows that there were some. */
+    const bool is_there = access(cluster->data.columns, F_OK) == 0;
+    cluster->data.by_columns |= is_there || training->first_epoch > 0;
+    return is_there || training->first_epoch == 0
                ? DP_OK
                : dp_fail(err, DP_NOT_FOUND,
                          "run %" PRIu32 " trains on from the weights of %" PRIu32

@@ -58,6 +58,10 @@ grep -q "city=kiev" kept/names.tsv || fail "names do not grow"
 grep -q '"first_epoch": [1-9]' kept/report.json || fail "epochs do not count on: $epochs"
 "$downpour" status --cluster c.conf >status.out || fail "status"
 grep -Eq '^ +1  done ' status.out || fail "status shows no worker of the last run"
+# A run that the file numbers is read by the schema, too.
+sed 's/training = {/& run = 7;/' d.conf >e.conf
+work e.conf
+[ "$(sed -n '/^means/p' kept/columns.csv)" = "$sum" ] || fail "another day's means in a numbered run"
 
 # The same, from another directory: paths in the file are relative to it.
 expect 0 "report.html" "$downpour" report --cluster c.conf
