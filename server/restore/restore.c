@@ -310,6 +310,12 @@ static enum dp_status check_replaced(const struct restoring *r, struct dp_error 
 {
     const struct dp_manifest *m = &r->from.manifest;
     const struct dp_cluster *cluster = r->o->cluster;
+    if (r->place.cluster != 0 && r->place.cluster != cluster->id)
+        return dp_fail(err, DP_EXISTS,
+                       "the store in %.250s is of another cluster (id %016" PRIx64
+                       ") than the cluster file (cluster '%.40s', id %016" PRIx64
+                       "): it stays. Give servers.store another directory, or move it away",
+                       r->place.store, r->place.cluster, cluster->name, cluster->id);
     if (!r->place.replaces || m->cluster == cluster->id)
         return DP_OK;
     return dp_fail(

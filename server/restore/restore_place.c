@@ -112,6 +112,16 @@ static bool is_ours(const char *name)
 
 /* ---- what is there */
 
+static void look_at_cluster(struct dp_restore_place *place, const char *store)
+{
+    struct dp_store_view *view = NULL;
+    struct dp_error unread; /* a store that is damaged may be replaced */
+    if (place->cluster == 0 && dp_store_view_is_store(store) &&
+        dp_store_view_open(store, NULL, &view, &unread) == DP_OK)
+        place->cluster = dp_store_view_own(view)->cluster;
+    dp_store_view_close(&view);
+}
+
 static enum dp_status look_at_name(void *context, const char *name, struct dp_error *err)
 {
     struct dp_restore_place *place = context;
@@ -132,6 +142,7 @@ static enum dp_status look_at_name(void *context, const char *name, struct dp_er
     if (user != 0)
         return dp_fail(err, DP_IN_USE, "%s is in use by process %ld: stop that server first", path.text,
                        (long)user);
+    look_at_cluster(place, path.text);
     return DP_OK;
 }
 
@@ -150,6 +161,7 @@ enum dp_status dp_restore_place_look(struct dp_restore_place *place, bool overwr
 {
     struct stat store;
     place->replaces = false;
+    place->cluster = 0;
     place->empty = true;
     if (stat(place->store, &store) != 0)
         return errno == ENOENT ? DP_OK : dp_checkpoint_failed(err, "cannot look at", place->store);

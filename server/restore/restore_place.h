@@ -19,7 +19,8 @@
 struct dp_restore_place {
     char store[DP_RESTORE_PLACE_BYTES]; /* links followed */
     char building[DP_RESTORE_PLACE_BYTES], before[DP_RESTORE_PLACE_BYTES], parent[DP_RESTORE_PLACE_BYTES];
-    bool replaces; /* there is a store */
+    bool replaces;    /* there is a store */
+    uint64_t cluster; /* to which it belongs; 0: none can be read */
     bool empty;    /* at most an empty directory is there */
     int lock;      /* of `building`; -1: none */
 };

@@ -52,6 +52,10 @@ expect 2 "downpour run --dir NEW --from $at" "$downpour" restore --from "$dir/C"
 unsaid "remove"
 expect 2 "downpour run --from CHECKPOINT --dir NEW" "$downpour" restore --from "$dir/C" --cluster "$dir/O/cluster.conf" --overwrite
 unsaid "remove"
+# The cluster file may be the checkpoint's, and name the directory of another cluster's store.
+sed "s/^id = .*/$(grep '^id = ' "$dir/R/cluster.conf")/" "$dir/O/cluster.conf" >"$dir/O/mixed.conf"
+expect 2 "is of another cluster" "$downpour" restore --from "$dir/C" --cluster "$dir/O/mixed.conf" --overwrite
+rm "$dir/O/mixed.conf"
 [ "$(digest "$dir/O")" = "$other" ] || fail "a refusal took the store that was there"
 rm -rf "$dir/O/runs/1/store"
 expect 2 "downpour run --dir NEW --from $at" "$downpour" restore --from "$dir/C" --dir "$dir/O"
