@@ -206,7 +206,7 @@ static enum dp_status read_by_schema(struct dp_cluster *cluster, struct dp_error
     const struct dp_cluster_training *training = &cluster->training;
     if (!cluster->dir[0] || training->run < 2)
         return DP_OK;
-    /* Of a run that the file numbers, the epochs before it are not known; the schema shows that there were. */
+    /* Of a run that the file numbers, the epochs before it are unknown; the schema shows that there were. */
     const bool is_there = access(cluster->data.columns, F_OK) == 0;
     cluster->data.by_columns |= is_there || training->first_epoch > 0;
     return is_there || training->first_epoch == 0
