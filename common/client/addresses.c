@@ -67,7 +67,7 @@ static void take(struct dp_client *client, uint32_t server, const struct dp_call
     struct dp_address read = {0};
     struct dp_error err = {0};
     char endpoint[DP_ADDRESS_HOST_MAX + 32];
-    bool is_set = call->err.status != DP_OK || call->kept.version != 0;
+    bool is_set = call->err.status != DP_OK || call->kept.version != 0, moved = true;
     address->due_ns = now_ns + PAUSE_NS;
     if (call->err.status == DP_GENERATION || call->err.status == DP_VERSION)
         refuse(client, server, &call->err);
@@ -80,10 +80,10 @@ static void take(struct dp_client *client, uint32_t server, const struct dp_call
         address->due_ns = now_ns + client->session.retry_ns; /* to answer there */
         for (uint32_t i = 1; i < read.ports; i++) {
             dp_address_endpoint(&read, i, endpoint, sizeof endpoint);
-            dp_link_move(&link[i - 1], endpoint, now_ns);
+            moved &= dp_link_move(&link[i - 1], endpoint, now_ns);
         }
     }
-    if (call->err.status == DP_OK)
+    if (call->err.status == DP_OK && moved) /* else the same one is asked for again */
         address->version = call->kept.version;
     dp_register_watch_end(client, &address->question);
 }

@@ -51,17 +51,17 @@ void dp_link_close(struct dp_link *link)
     *link = (struct dp_link){0};
 }
 
-void dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns)
+bool dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns)
 {
     const struct dp_transport *t = &link->session->transport;
     struct dp_error err = {0};
     if (link->endpoint && strcmp(link->endpoint, endpoint) == 0)
-        return;
-    char *own = strdup(endpoint); /* NULL: it is asked for again */
+        return true;
+    char *own = strdup(endpoint);
     if (!own || !t->move || t->move(t->self, link->server, endpoint, &err) != DP_OK) {
         free(own);
         (void)snprintf(link->reason, sizeof link->reason, "its new address: %.300s", err.text);
-        return;
+        return false;
     }
     free(link->endpoint);
     link->endpoint = own;
@@ -72,6 +72,7 @@ void dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns)
     dp_link_forget_reason(link);
     dp_link_broke(link, now_ns);
     link->breaks = 0;
+    return true;
 }
 
 bool dp_link_is_lost(const struct dp_link *link)

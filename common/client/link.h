@@ -61,8 +61,9 @@ struct dp_link {
 
 enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *session, uint32_t server,
                             bool control, const char *endpoint, uint32_t window, struct dp_error *err);
-/* The server is at this endpoint from now on: what is under way is sent again there, at once. */
-void dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns);
+/* The server is at this endpoint from now on: what is under way is sent again there, at once. False: there is
+ * no memory, or no such endpoint; the link stays as it was. */
+bool dp_link_move(struct dp_link *link, const char *endpoint, uint64_t now_ns);
 /* Whether it has no endpoint, or gets no answer at the one that it has. */
 bool dp_link_is_lost(const struct dp_link *link);
 void dp_link_close(struct dp_link *link); /* drops what is under way; accepts a zeroed link */
