@@ -26,7 +26,7 @@ void dp_histogram_init_numbers(struct dp_histogram *histogram, const char *name)
 /* Of shares: 0, up to 1%, 5%, 10%, 20%, ... 100%. */
 void dp_histogram_init_shares(struct dp_histogram *histogram, const char *name);
 void dp_histogram_add(struct dp_histogram *histogram, double value);
-/* A copy, whose counts may be of different moments. */
+/* A copy. Its counts may be of different moments. */
 void dp_histogram_copy(const struct dp_histogram *from, struct dp_histogram *to);
 /* Whether both have the same name and bounds: only such can be merged, or subtracted. */
 bool dp_histogram_alike(const struct dp_histogram *a, const struct dp_histogram *b);

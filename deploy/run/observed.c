@@ -5,10 +5,10 @@
 #include "common/env/installed.h"
 #include "common/env/json_file.h"
 #include "deploy/cli/path.h"
-#include "deploy/supervise/log_tail.h"
 #include "deploy/run/run_flags.h"
 #include "deploy/run/servers.h"
 #include "deploy/run/spool.h"
+#include "deploy/supervise/log_tail.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
 #ifndef DP_RUN_RUN_BEST_H
 #define DP_RUN_RUN_BEST_H
 
-#include "deploy/supervise/local.h"
 #include "deploy/run/run_state.h"
+#include "deploy/supervise/local.h"
 
 /* The epoch of which there is a checkpoint of this run, counted from 1 in the run; 0: there is none. */
 uint32_t dp_run_best_find(const struct dp_folder *folder, const struct dp_cluster *cluster);

@@ -21,8 +21,8 @@ struct dp_restore_place {
     char building[DP_RESTORE_PLACE_BYTES], before[DP_RESTORE_PLACE_BYTES], parent[DP_RESTORE_PLACE_BYTES];
     bool replaces;    /* there is a store */
     uint64_t cluster; /* to which it belongs; 0: none can be read */
-    bool empty;    /* at most an empty directory is there */
-    int lock;      /* of `building`; -1: none */
+    bool empty;       /* at most an empty directory is there */
+    int lock;         /* of `building`; -1: none */
 };
 
 enum dp_status dp_restore_place_begin(struct dp_restore_place *place, const char *store, bool overwrite,

@@ -117,8 +117,7 @@ static void states_and_figures_are_those_of_all_shards(void **state)
     assert_true(view.server[0].staleness == 2.0);
     assert_true(view.server[0].pulled_per_s == 10000 && view.server[0].pushed_per_s == 4000); /* in 10 s */
     char *text = print(&view);
-    assert_non_null(strstr(
-        text, "     0  serving      2  2.47 k   10.0 k   4.00 k      2 7.00 MB 2.50 kB"));
+    assert_non_null(strstr(text, "     0  serving      2  2.47 k   10.0 k   4.00 k      2 7.00 MB 2.50 kB"));
     assert_non_null(
         strstr(text, "     1  not serving: shard 2 is recovering: 12 of 346 MB of its journal replayed\n"));
     assert_non_null(strstr(text, "     2  down: no answer in 2.0 s from tcp://10.0.0.3:5701\n"));
@@ -299,9 +298,9 @@ static void workers_are_lines_in_their_order(void **state)
     assert_string_equal(view.worker[0].name, "2");
     char *text = print(&view);
     assert_null(strchr(text, '\033'));
-    assert_non_null(strstr(
-        text, "    10  training        7/15   43%   0:00:57         10   1.50       0.25\n"
-              "        48 of its examples came too late for their step and were dropped\n"));
+    assert_non_null(strstr(text,
+                           "    10  training        7/15   43%   0:00:57         10   1.50       0.25\n"
+                           "        48 of its examples came too late for their step and were dropped\n"));
     free(text);
     dp_status_view_clear(&view);
     free(s);

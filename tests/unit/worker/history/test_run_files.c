@@ -146,7 +146,7 @@ static void names_of_earlier_data_stay(void **state)
     write_data("a b\n");
     (void)put_names(5, "b a d c e");
     assert_int_equal(notes.lines, 1); /* none is new */
-    write_data("g h\n"); /* all new, as in a file of another thing */
+    write_data("g h\n");              /* all new, as in a file of another thing */
     (void)put_names(6, "b a d c e g h");
     assert_int_equal(notes.notes, 1);
     assert_non_null(strstr(notes.note[0], "none of the 2 words was in an earlier file"));
