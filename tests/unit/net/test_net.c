@@ -2,6 +2,7 @@
  * its own connection only; every wait ends; a server that comes back is found again. */
 #include "tests/unit/net/pair.h"
 
+#include <netdb.h>
 #include <sys/resource.h>
 
 struct echo {
@@ -293,8 +294,13 @@ static void route_has_an_address_of_this_machine(void **state)
     assert_int_equal(dp_net_route(net, "tcp://127.0.0.1:5700", 1000, out, sizeof out, &err), DP_OK);
     assert_string_equal(out, "127.0.0.1");
     assert_true(dp_net_is_own(out));
-    assert_int_equal(dp_net_route(net, "tcp://localhost:5700", 10000, out, sizeof out, &err), DP_OK);
-    assert_true(dp_net_is_own(out));
+    /* A bare system may have no /etc/hosts. */
+    struct addrinfo *found = NULL;
+    if (getaddrinfo("localhost", NULL, NULL, &found) == 0) {
+        freeaddrinfo(found);
+        assert_int_equal(dp_net_route(net, "tcp://localhost:5700", 10000, out, sizeof out, &err), DP_OK);
+        assert_true(dp_net_is_own(out));
+    }
     if (dp_net_route(net, "tcp://[::1]:5700", 1000, out, sizeof out, &err) == DP_OK)
         assert_string_equal(out, "[::1]");
     assert_false(dp_net_is_own("192.0.2.1"));
