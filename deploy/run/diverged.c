@@ -6,7 +6,6 @@
 #include "server/store/store_view.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 /* ---- what helps */
@@ -22,24 +21,19 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
     return DP_OK;
 }
 
-/* All shards of a run note the same one; "": none. Signals are blocked in the threads that the store's library
- * starts here and keeps: else one of them could take a SIGCHLD that dp_local_wait waits for. */
+/* All shards of a run note the same one; "": none. */
 static void find_checkpoint(const struct dp_folder *folder, char checkpoint[DP_PATH_MAX + 1])
 {
     char path[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
     struct dp_store_view *view = NULL;
-    sigset_t all, before;
     checkpoint[0] = '\0';
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     enum dp_status st = dp_folder_path(folder, path, &unheard, "store/server-0/shard-0000");
     if (st == DP_OK)
         st = dp_store_view_open(path, NULL, &view, &unheard);
     if (st == DP_OK)
         st = dp_store_view_marks(view, DP_STORE_MARK_CHECKPOINT, take_mark, checkpoint, &unheard);
     dp_store_view_close(&view);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (st != DP_OK)
         checkpoint[0] = '\0';
 }

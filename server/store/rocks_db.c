@@ -10,6 +10,8 @@
 #include "server/store/store_directory.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,10 +211,15 @@ static enum dp_status open_families(struct dp_rocks_db *db, struct dp_rocks_kept
     const rocksdb_options_t *const options[] = {db->options[DP_ROCKS_DEFAULT], db->options[DP_ROCKS_ROWS],
                                                 db->options[DP_ROCKS_DEFAULT]};
     rocksdb_column_family_handle_t *families[DP_ROCKS_FAMILIES + 1] = {NULL};
+    /* RocksDB's threads start at the first open of a process and stay: one that takes signals would take a SIGCHLD
+     * that a signalfd waits for. */
+    sigset_t all, before;
+    DP_ASSERT(sigfillset(&all) == 0 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     db->db = db->writes ? rocksdb_open_column_families(options[0], db->directory, count, names, options,
                                                        families, &text)
                         : rocksdb_open_for_read_only_column_families(options[0], db->directory, count, names,
                                                                      options, families, 0, &text);
+    DP_ASSERT(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
     dp_rocks_kept_find(&db->disk, text, kept);
     enum dp_status st =
         dp_rocks_error_take(&text, db->directory, db->writes ? "open" : "open read-only", err);

@@ -494,8 +494,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
     struct rocks_store *store = make(options);
     if (!store)
         return dp_fail(err, DP_NOMEM, "store %s: no memory to open it", options->directory);
-    /* Only the caller's threads take signals: the store's and RocksDB's own threads start with all of them
-     * blocked. */
+    /* Only the caller's threads take signals: the store's own start with all of them blocked. */
     sigset_t all, before;
     DP_ASSERT(sigfillset(&all) == 0 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     enum dp_status st = start(store, options, err);

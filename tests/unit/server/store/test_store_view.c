@@ -1,9 +1,13 @@
 /* Inspect: what real stores and journals hold is seen, damage is named, nothing is changed; the digest is of contents. */
 #include "server/inspect/inspect_view.h"
+#include "server/store/rocks_db.h"
 #include "tests/lib/timeouts.h"
 #include "tests/unit/server/store/view_bed.h"
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 
 #define DIM       8u
 #define FILE_ROWS 400u
@@ -417,14 +421,54 @@ static void a_pipe_in_place_of_a_file_is_refused(void **state)
     (void)alarm(0);
 }
 
+static uint64_t blocked_in(const char *task)
+{
+    char path[300], line[128];
+    uint64_t mask = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%.200s/status", task);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        (void)sscanf(line, "SigBlk: %" SCNx64, &mask);
+    (void)fclose(file);
+    return mask;
+}
+
+/* The first test, since RocksDB's threads start with the first store that a process opens. Planted: an open that blocks none. */
+static void threads_of_rocksdb_take_no_signals(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    struct dp_rocks_db db;
+    uint32_t others = 0;
+    must(dp_rocks_db_open(form->directory, &db, &err), &err);
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        if (task->d_name[0] == '.' || atoi(task->d_name) == getpid())
+            continue;
+        others++;
+        assert_true(blocked_in(task->d_name) & (UINT64_C(1) << (SIGCHLD - 1)));
+        assert_true(blocked_in(task->d_name) & (UINT64_C(1) << (SIGTERM - 1)));
+    }
+    (void)closedir(tasks);
+    assert_true(others > 0);
+    dp_rocks_db_close(&db);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(all_is_seen_and_nothing_changed),         TEST(states_are_told_apart),
-        TEST(the_digest_is_of_contents_only),          TEST(the_digest_tells_each_bit),
-        TEST(flipped_bits_in_files_of_rows_are_named), TEST(flipped_bits_in_manifest_and_marks_are_refused),
-        TEST(a_pipe_in_place_of_a_file_is_refused),    TEST(a_row_that_is_not_finite_is_named),
+        TEST(threads_of_rocksdb_take_no_signals),
+        TEST(all_is_seen_and_nothing_changed),
+        TEST(states_are_told_apart),
+        TEST(the_digest_is_of_contents_only),
+        TEST(the_digest_tells_each_bit),
+        TEST(flipped_bits_in_files_of_rows_are_named),
+        TEST(flipped_bits_in_manifest_and_marks_are_refused),
+        TEST(a_pipe_in_place_of_a_file_is_refused),
+        TEST(a_row_that_is_not_finite_is_named),
     };
     return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
 }
