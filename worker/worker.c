@@ -218,6 +218,14 @@ static enum dp_status read_by_schema(struct dp_cluster *cluster, struct dp_error
                          training->run, training->first_epoch, cluster->data.columns);
 }
 
+/* As `downpour run` does: a run's report and step logs are in a directory of its own, and stay. */
+static enum dp_status use_dir_of_run(struct dp_cluster *cluster, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
+    enum dp_status st = dp_cluster_dir_of_run(cluster, path, err);
+    return st == DP_OK && path[0] ? dp_directory_make(path, err) : st;
+}
+
 static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, const struct flags *flags,
                                  bool resumes, struct round *round, struct dp_error *err)
 {
@@ -238,6 +246,8 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
     st = dp_run_number_find(&job, resumes, &numbered.training, err);
     if (st == DP_OK)
         st = read_by_schema(&numbered, err);
+    if (st == DP_OK)
+        st = use_dir_of_run(&numbered, err);
     if (st != DP_OK) {
         dp_job_close(&job);
         return st;

@@ -262,6 +262,10 @@ void dp_cluster_free(struct dp_cluster **cluster);
  * the best epoch, where no other name is given: as `downpour run` does in its --dir. Nothing without
  * `dir`. */
 enum dp_status dp_cluster_dir_use(struct dp_cluster *cluster, struct dp_error *err);
+/* The report and the step logs that `dir` names are those of training.run from now on, in path = DIR/runs/N;
+ * path is empty where `dir` names neither. */
+enum dp_status dp_cluster_dir_of_run(struct dp_cluster *cluster, char path[DP_PATH_MAX + 1],
+                                     struct dp_error *err);
 /* The opposite, for one that keeps these files itself: takes `dir`, and the names that it gave, away. */
 void dp_cluster_dir_leave(struct dp_cluster *cluster);
 

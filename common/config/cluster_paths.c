@@ -2,6 +2,7 @@
 
 #include "common/config/fields.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,13 @@ static void list_names(struct dp_cluster *c, struct dir_name out[DIR_NAMES])
     memcpy(out, names, sizeof names);
 }
 
+static bool is_in(const struct dir_name *name)
+{
+    size_t len = strlen(name->in);
+    return len > 0 && strncmp(name->path, name->in, len) == 0 && name->path[len] == '/' &&
+           strcmp(name->path + len + 1, name->name) == 0;
+}
+
 enum dp_status dp_cluster_dir_use(struct dp_cluster *cluster, struct dp_error *err)
 {
     struct dir_name name[DIR_NAMES];
@@ -154,15 +162,34 @@ enum dp_status dp_cluster_dir_use(struct dp_cluster *cluster, struct dp_error *e
     return DP_OK;
 }
 
+enum dp_status dp_cluster_dir_of_run(struct dp_cluster *cluster, char path[DP_PATH_MAX + 1],
+                                     struct dp_error *err)
+{
+    const uint32_t run = cluster->training.run;
+    char *const of_run[] = {cluster->training.report, cluster->training.steps};
+    struct dir_name name[DIR_NAMES];
+    list_names(cluster, name);
+    path[0] = '\0';
+    for (size_t i = 0; cluster->dir[0] && i < DIR_NAMES; i++) {
+        char own[DP_PATH_MAX + 48];
+        if ((name[i].path != of_run[0] && name[i].path != of_run[1]) || !is_in(&name[i]))
+            continue;
+        int len = snprintf(own, sizeof own, "%s/runs/%" PRIu32 "/%s", cluster->dir, run, name[i].name);
+        if (len > DP_PATH_MAX)
+            return dp_fail(err, DP_ARGUMENT, "'dir': the path of run %" PRIu32 " in it has over %d bytes",
+                           run, DP_PATH_MAX);
+        memcpy(name[i].path, own, (size_t)len + 1);
+        (void)snprintf(path, DP_PATH_MAX + 1, "%.*s", len - (int)strlen(name[i].name) - 1, own);
+    }
+    return DP_OK;
+}
+
 void dp_cluster_dir_leave(struct dp_cluster *cluster)
 {
     struct dir_name name[DIR_NAMES];
     list_names(cluster, name);
-    for (size_t i = 0; cluster->dir[0] && i < DIR_NAMES; i++) {
-        size_t len = strlen(name[i].in);
-        if (len > 0 && strncmp(name[i].path, name[i].in, len) == 0 && name[i].path[len] == '/' &&
-            strcmp(name[i].path + len + 1, name[i].name) == 0)
+    for (size_t i = 0; cluster->dir[0] && i < DIR_NAMES; i++)
+        if (is_in(&name[i]))
             name[i].path[0] = '\0';
-    }
     cluster->dir[0] = '\0';
 }

@@ -8,6 +8,7 @@
 #include "worker/read/interactions.h"
 #include "worker/read/understood.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -311,4 +312,23 @@ enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress 
         st = dp_run_files_put(job, progress, put_interactions, &source, data->interactions, err);
     dp_dataset_close(&all);
     return st;
+}
+
+/* ---- report */
+
+/* A program that looks there finds the last run's; earlier ones stay in their own directories. */
+void dp_run_files_show_report(const struct dp_job *job)
+{
+    const struct dp_cluster *cluster = job->cluster;
+    char link[DP_PATH_MAX + 32], made[DP_PATH_MAX + 64];
+    size_t len = strlen(cluster->dir);
+    if (job->worker != 0 || len == 0 || strncmp(cluster->training.report, cluster->dir, len) != 0 ||
+        strncmp(cluster->training.report + len, "/runs/", 6) != 0)
+        return;
+    (void)snprintf(link, sizeof link, "%s/report.json", cluster->dir);
+    (void)snprintf(made, sizeof made, "%s.new", link);
+    (void)unlink(made);
+    if (symlink(cluster->training.report + len + 1, made) != 0 || rename(made, link) != 0)
+        dp_log(DP_LOG_WARN, "cannot make '%.300s' a link to the report of run %" PRIu32 ": %s", link,
+               cluster->training.run, strerror(errno));
 }

@@ -31,6 +31,9 @@ enum dp_status dp_run_files_names(struct dp_job *job, struct dp_progress *progre
 enum dp_status dp_run_files_interactions(struct dp_job *job, struct dp_progress *progress,
                                          const struct dp_dataset *train, struct dp_error *err);
 
+/* Worker 0, once it trains: DIR/report.json (`dir` of the cluster file) leads to the report of this run. */
+void dp_run_files_show_report(const struct dp_job *job);
+
 /* One attempt each. text: written by dp_schema_write. source: a dp_names_source. */
 enum dp_status dp_run_files_put_columns(const void *text, const char *path, struct dp_error *err);
 struct dp_names_source {

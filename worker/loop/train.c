@@ -431,6 +431,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     }
     if (st != DP_OK)
         return st;
+    dp_run_files_show_report(t->job);
     if (dp_position_begun(&t->position)) /* the stats are put before the stage that says an epoch has ended */
         dp_stats_history_put(&t->history, t->job, &t->stats, rests);
     else /* replaces the report of an earlier training */

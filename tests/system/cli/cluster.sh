@@ -38,11 +38,12 @@ work() {
 
 work c.conf
 grep -q "run 1" worker-0.log || fail "no run 1"
-for f in report.json columns.csv names.tsv steps-0.log steps-1.log; do
+for f in report.json columns.csv names.tsv runs/1/report.json runs/1/steps-0.log runs/1/steps-1.log; do
     [ -s kept/$f ] || fail "no kept/$f"
 done
 grep -q '"best_epoch"' kept/report.json || fail "no early stopping"
 [ -d ck/best/checkpoint-000001 ] || ls ck/best | grep -q checkpoint || fail "no checkpoint of the best epoch"
+cp kept/report.json first.json
 epochs=$(grep -c '"epoch":' kept/report.json)
 sum=$(sed -n '/^means/p' kept/columns.csv)
 expect 0 "" "$downpour" predict --cluster c.conf --data day1.csv --out first
@@ -53,6 +54,9 @@ work c.conf --resume
 grep -q "the run is already complete" worker-0.log || fail "--resume began another run"
 work d.conf
 grep -q "run 2" worker-0.log || fail "no run 2"
+[ "$(readlink kept/report.json)" = runs/2/report.json ] || fail "report.json leads elsewhere"
+cmp -s first.json kept/runs/1/report.json || fail "the second run changed the report of the first"
+grep -q "is of another run" worker-*.log && fail "a step log of another run is read"
 [ "$(sed -n '/^means/p' kept/columns.csv)" = "$sum" ] || fail "another day's means"
 grep -q "city=kiev" kept/names.tsv || fail "names do not grow"
 grep -q '"first_epoch": [1-9]' kept/report.json || fail "epochs do not count on: $epochs"
