@@ -4,6 +4,8 @@
 #include "common/base/parse.h"
 #include "common/env/directory.h"
 #include "common/env/limits.h"
+#include "worker/context/defaults.h"
+#include "worker/context/shape.h"
 #include "worker/context/stop_signal.h"
 #include "worker/coordinate/run_number.h"
 #include "worker/coordinate/training_plan.h"
@@ -19,6 +21,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -394,6 +397,18 @@ static enum dp_status check_limits(struct dp_error *err)
     return dp_limits_check("a worker", &need, err);
 }
 
+/* `downpour run` writes the model in full. A cluster file's must be the same for all days and processes. */
+static void tell_shape(const struct dp_cluster *cluster, enum dp_status st)
+{
+    char full[sizeof cluster->model];
+    struct dp_error unheard = {0};
+    if ((st == DP_ARGUMENT || st == DP_DATA) && !cluster->data.by_columns &&
+        dp_shape_measure(cluster, full, sizeof full, &unheard) == DP_OK && strcmp(full, cluster->model) != 0)
+        dp_log(DP_LOG_WARN,
+               "a cluster file needs the model in full: for the columns of '%s' that is model = \"%s\"",
+               cluster->data.train, full);
+}
+
 int dp_worker_main(int argc, char **argv)
 {
     struct dp_error err = {0};
@@ -413,6 +428,8 @@ int dp_worker_main(int argc, char **argv)
     if (st == DP_OK && flags.first)
         st = dp_cluster_set_first(cluster, flags.first, "--first", &err);
     if (st == DP_OK)
+        st = dp_defaults_of_file(flags.cluster, cluster, &err);
+    if (st == DP_OK)
         st = check_limits(&err);
     if (st == DP_OK)
         st = set_device(cluster, &flags, &err);
@@ -420,6 +437,8 @@ int dp_worker_main(int argc, char **argv)
         st = flags.worker                 ? train(cluster, &flags, &err)
              : flags.predict || flags.top ? predict(cluster, &flags, &err)
                                           : observe(cluster, &flags, &err);
+    if (cluster && flags.worker)
+        tell_shape(cluster, st);
     dp_cluster_free(&cluster);
     if (st == DP_OK)
         return 0;

@@ -230,6 +230,8 @@ void dp_cluster_defaults(struct dp_cluster *out);
  * it links to. With `dir` the files of the training that the file does not name are in it
  * (dp_cluster_dir_use). */
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
+/* Whether the file has the key ("training.rate"), rather than its default. */
+bool dp_cluster_file_gives(const char *path, const char *key);
 /* Writes a file that reads back equal, whole or not at all (common/env/atomic_file.h). With relative_to
  * DP_CLUSTER_FILE all paths must be absolute or lie below the directory of `path`; those that lie below it
  * are written relative to it. */

@@ -421,3 +421,15 @@ done:
     *out = cluster;
     return st;
 }
+
+bool dp_cluster_file_gives(const char *path, const char *key)
+{
+    char *text = NULL;
+    config_t config;
+    config_init(&config);
+    bool gives = dp_cluster_text(path, &text, NULL) == DP_OK && config_read_string(&config, text) &&
+                 config_lookup(&config, key) != NULL;
+    config_destroy(&config);
+    free(text);
+    return gives;
+}

@@ -8,6 +8,7 @@
 #include "deploy/run/spool.h"
 #include "worker/allreduce/allreduce.h"
 #include "worker/compute/models/model.h"
+#include "worker/context/defaults.h"
 
 #include <errno.h>
 #include <float.h>
@@ -217,6 +218,21 @@ static enum dp_status set_mode(struct dp_cluster *cluster, const struct dp_compa
     return st == DP_OK && rate ? dp_cluster_set(cluster, "training.rate", rate, "--lr-grid", err) : st;
 }
 
+/* Each run settles its rate itself. */
+static enum dp_status take_settings(const struct dp_compare_plan *plan, const char *const *values,
+                                    struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_options_given given = {dp_compare_command(), values, false};
+    const struct dp_setting_names names = dp_options_names(&given);
+    struct dp_model model;
+    struct dp_error unheard = {0}; /* check_shape names it */
+    enum dp_status st = DP_OK;
+    if (dp_model_open(dp_compare_plan_flag(plan, "--model"), &model, &unheard) == DP_OK)
+        st = dp_defaults_settings(&model, &names, cluster, err);
+    dp_model_close(&model);
+    return st;
+}
+
 enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const struct dp_compare_mode *mode,
                                        uint64_t seed, const char *rate, struct dp_cluster **out,
                                        struct dp_error *err)
@@ -237,7 +253,7 @@ enum dp_status dp_compare_plan_cluster(const struct dp_compare_plan *plan, const
     c->id = 1; /* of no server: each run draws its own */
     enum dp_status st = dp_options_apply(dp_compare_command(), values, c, err);
     if (st == DP_OK)
-        st = dp_run_flags_of_model(dp_compare_command(), values, c, err);
+        st = take_settings(plan, values, c, err);
     if (st == DP_OK)
         st = set_mode(c, mode, rate, err);
     c->training.seed = seed;

@@ -13,6 +13,7 @@
 #include "server/restore/restore.h"
 #include "server/restore/restore_exchange.h"
 #include "server/restore/restore_files.h"
+#include "worker/context/defaults.h"
 #include "worker/history/step_log.h"
 
 #include <errno.h>
@@ -114,6 +115,8 @@ enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp
     enum dp_status st = path_of(restored, file, &path, err);
     if (st == DP_OK)
         st = dp_cluster_read(path.text, out, err);
+    if (st == DP_OK)
+        st = dp_defaults_of_file(path.text, *out, err);
     if (st != DP_OK)
         return st;
     if ((*out)->training.run == 0)

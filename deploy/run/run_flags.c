@@ -315,26 +315,6 @@ const struct dp_command dp_run_command = {
     .as_flags = as_flags,
 };
 
-enum dp_status dp_run_flags_of_model(const struct dp_command *command, const char *const *values,
-                                     struct dp_cluster *cluster, struct dp_error *err)
-{
-    struct dp_model model;
-    struct dp_error unheard = {0}; /* a model that is none is refused later, with all that is wrong with it */
-    char key[64], value[64];
-    int len;
-    enum dp_status st = DP_OK;
-    const char *at =
-        dp_model_open(cluster->model, &model, &unheard) == DP_OK && model.settings ? model.settings : "";
-    for (; st == DP_OK && sscanf(at, "%63[^=]=%63[^,]%n", key, value, &len) == 2; at += *at == ',') {
-        const struct dp_option *option = dp_options_of_key(command, key);
-        if (!option || !values[option - command->options])
-            st = dp_cluster_set(cluster, key, value, key, err);
-        at += len;
-    }
-    dp_model_close(&model);
-    return st;
-}
-
 int dp_run_show_help(int argc, char *const *argv)
 {
     const char *topic[2];

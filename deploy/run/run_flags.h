@@ -9,10 +9,6 @@
 
 extern const struct dp_command dp_run_command;
 
-/* The settings with which a new training of the cluster's model begins, where no flag gives them. */
-enum dp_status dp_run_flags_of_model(const struct dp_command *command, const char *const *values,
-                                     struct dp_cluster *cluster, struct dp_error *err);
-
 /* run --help, run --help all, run --help models, run --help models fm: on standard output; the exit code. */
 int dp_run_show_help(int argc, char *const *argv);
 

@@ -10,6 +10,7 @@
 #include "deploy/run/run_shape.h"
 #include "deploy/run/spool.h"
 #include "worker/compute/models/model.h"
+#include "worker/context/defaults.h"
 #include "worker/read/schema.h"
 
 #include <errno.h>
@@ -145,21 +146,15 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A new run without a rate of its own gets the model's, and the default decay. A rate that a flag gives takes
- * no default decay over from an earlier run, and FTRL no decay at all. */
-static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
+/* A rate that a flag gives takes no default decay over from an earlier run, and FTRL no decay at all. */
+static void drop_decay(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;
     bool rate = dp_run_plan_flag(plan, "--rate"), decay = dp_run_plan_flag(plan, "--rate decay");
     bool ftrl = dp_run_plan_flag(plan, "--optimizer") && t->optimizer.kind == DP_OPT_FTRL;
     bool by_default = model->decays && plan->rate_before == model->rate && t->decay == DP_DECAY_LINEAR &&
                       (t->rate_end == 0 || dp_run_plan_flag(plan, "--rate end"));
-    if (plan->begins && !rate) {
-        t->rate = model->rate;
-        if (model->decays && !ftrl && !decay)
-            t->decay = DP_DECAY_LINEAR;
-    } else if (!plan->resumes && !dp_run_plan_flag(plan, "--cluster") && ((rate && by_default) || ftrl) &&
-               !decay) {
+    if (!plan->resumes && !dp_run_plan_flag(plan, "--cluster") && ((rate && by_default) || ftrl) && !decay) {
         t->decay = DP_DECAY_NONE;
         t->rate_end = dp_run_plan_flag(plan, "--rate end") ? t->rate_end : 0;
     }
@@ -171,13 +166,17 @@ static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_erro
     struct dp_model model;
     char conf[DP_PATH_MAX + 32];
     (void)snprintf(conf, sizeof conf, "%s/cluster.conf", plan->trial_of ? plan->trial_of : dir_of(plan));
+    const struct dp_options_given given = {&dp_run_command, plan->values, false};
+    const struct dp_setting_names names = dp_options_names(&given);
     bool continues = plan->trial_of || dp_run_plan_flag(plan, "--continue");
     enum dp_status st = dp_run_shape(plan->cluster, conf, continues, err);
     if (st != DP_OK)
         return st;
     st = dp_model_open(plan->cluster->model, &model, err);
+    if (st == DP_OK && plan->begins)
+        st = dp_defaults_of_model(&model, &names, plan->cluster, err);
     if (st == DP_OK)
-        settle_rate(plan, &model);
+        drop_decay(plan, &model);
     dp_model_close(&model);
     return st;
 }
@@ -357,8 +356,6 @@ static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *er
     plan->rate_before = st == DP_OK ? plan->cluster->training.rate : 0;
     if (st == DP_OK)
         st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
-    if (st == DP_OK && plan->begins)
-        st = dp_run_flags_of_model(&dp_run_command, plan->values, plan->cluster, err);
     if (st == DP_OK && !plan->resumes)
         plan->cluster->data.by_columns = false; /* take_columns */
     if (st == DP_OK)

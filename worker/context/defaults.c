@@ -1,5 +1,7 @@
 #include "worker/context/defaults.h"
 
+#include <stdio.h>
+
 #define BATCH_MIN   4u
 #define BATCHES_MIN 32u
 #define EPOCHS_MAX  100u
@@ -65,4 +67,55 @@ void dp_defaults_settle(const struct dp_model *model, const struct dp_defaults_d
         training->batch = batch_of(model, data->examples);
     if (training->epochs == 0)
         training->epochs = further_epochs(model, data, training);
+}
+
+static bool is_given(const struct dp_setting_names *given, const char *key)
+{
+    return given->flag(given->context, key) != NULL;
+}
+
+enum dp_status dp_defaults_settings(const struct dp_model *model, const struct dp_setting_names *given,
+                                    struct dp_cluster *cluster, struct dp_error *err)
+{
+    char key[64], value[64];
+    int len;
+    enum dp_status st = DP_OK;
+    const char *at = model->settings ? model->settings : "";
+    for (; st == DP_OK && sscanf(at, "%63[^=]=%63[^,]%n", key, value, &len) == 2; at += *at == ',') {
+        if (!is_given(given, key))
+            st = dp_cluster_set(cluster, key, value, key, err);
+        at += len;
+    }
+    return st;
+}
+
+enum dp_status dp_defaults_of_model(const struct dp_model *model, const struct dp_setting_names *given,
+                                    struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dp_cluster_training *t = &cluster->training;
+    if (!is_given(given, "training.rate")) {
+        t->rate = model->rate;
+        if (model->decays && t->optimizer.kind != DP_OPT_FTRL && !is_given(given, "training.decay"))
+            t->decay = DP_DECAY_LINEAR;
+    }
+    return dp_defaults_settings(model, given, cluster, err);
+}
+
+static const char *key_of_file(const void *path, const char *key)
+{
+    return dp_cluster_file_gives(path, key) ? key : NULL;
+}
+
+enum dp_status dp_defaults_of_file(const char *path, struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_setting_names given = {key_of_file, path};
+    struct dp_model model;
+    struct dp_error unheard = {0}; /* one that is none is refused later, with all that is wrong with it */
+    enum dp_status st = DP_OK;
+    if (!cluster->dir[0])
+        return DP_OK;
+    if (dp_model_open(cluster->model, &model, &unheard) == DP_OK)
+        st = dp_defaults_of_model(&model, &given, cluster, err);
+    dp_model_close(&model);
+    return st;
 }

@@ -10,6 +10,8 @@
  *           evaluation.
  * Promise   A pure function of the model, the number of examples and the given values: all workers find the
  *           same, before they compare their settings (training_settings.h).
+ * A new training of a model has, where nothing gives them, the model's settings (words of skipgram), its rate,
+ * and the decay that goes with it: `downpour run`, and a cluster whose file has `dir`.
  * Thread    Any. */
 #ifndef DP_CONTEXT_DEFAULTS_H
 #define DP_CONTEXT_DEFAULTS_H
@@ -26,5 +28,14 @@ struct dp_defaults_data {
 /* Sets training->batch and epochs if they are 0. */
 void dp_defaults_settle(const struct dp_model *model, const struct dp_defaults_data *data,
                         struct dp_cluster_training *training);
+
+/* Sets what the model has a value of its own for, where `given` has no flag or key. */
+enum dp_status dp_defaults_of_model(const struct dp_model *model, const struct dp_setting_names *given,
+                                    struct dp_cluster *cluster, struct dp_error *err);
+/* All of it but the rate and its decay. */
+enum dp_status dp_defaults_settings(const struct dp_model *model, const struct dp_setting_names *given,
+                                    struct dp_cluster *cluster, struct dp_error *err);
+/* The same, of a cluster that was read from a file; nothing without `dir`. */
+enum dp_status dp_defaults_of_file(const char *path, struct dp_cluster *cluster, struct dp_error *err);
 
 #endif

@@ -44,6 +44,7 @@ done
 grep -q '"best_epoch"' kept/report.json || fail "no early stopping"
 [ -d ck/best/checkpoint-000001 ] || ls ck/best | grep -q checkpoint || fail "no checkpoint of the best epoch"
 cp kept/report.json first.json
+grep -q '"rate": 0.05,' kept/report.json && grep -q '"decay": "none"' kept/report.json || fail "a rate of the file"
 epochs=$(grep -c '"epoch":' kept/report.json)
 sum=$(sed -n '/^means/p' kept/columns.csv)
 expect 0 "" "$downpour" predict --cluster c.conf --data day1.csv --out first
@@ -76,6 +77,8 @@ expect 2 "give either --from DIR or --cluster FILE" "$downpour" predict --cluste
 sed '/^checkpoint/d; s/dir = "kept"; //' c.conf >n.conf
 expect 2 "names no directory for checkpoints" "$downpour" export --cluster n.conf --to x.txt
 expect 2 "names no 'dir'" "$downpour" report --cluster n.conf
+sed 's/"logistic"/"deepfm:4-8"/; s/dir = "kept"; //' c.conf >f.conf
+expect 2 'model = "deepfm:4-8,columns=1,fields=1"' "$programs/downpour-worker" --cluster f.conf --worker 0
 mkdir again elsewhere
 kill "${servers[@]}"
 wait

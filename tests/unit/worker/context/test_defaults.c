@@ -104,6 +104,43 @@ static void every_size_keeps_the_bounds(void **state)
     }
 }
 
+static struct dp_cluster *read_file(const char *data, const char *more)
+{
+    struct dp_cluster *cluster;
+    FILE *file = fopen("defaults.conf", "w");
+    assert_non_null(file);
+    fprintf(file,
+            "servers = ( { host = \"127.0.0.1\"; port = 1; store = \"s\"; } );\n"
+            "name = \"d\"; data = { train = \"t\"; %s };\n%s\n",
+            data, more);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(dp_cluster_read("defaults.conf", &cluster, NULL), DP_OK);
+    assert_int_equal(dp_defaults_of_file("defaults.conf", cluster, NULL), DP_OK);
+    assert_int_equal(remove("defaults.conf"), 0);
+    return cluster;
+}
+
+/* What `downpour run` takes for a new run, where the file does not say it. */
+static void a_cluster_with_dir_has_the_models_settings(void **state)
+{
+    struct dp_cluster *c = read_file("min_count = 3;", "dir = \"k\"; model = \"skipgram:8\";");
+    assert_int_equal(c->data.words, DP_WORD_SIMPLE);
+    assert_int_equal(c->data.min_count, 3);
+    assert_true(c->data.subsample == 0.001 && c->training.rate == 0.01);
+    dp_cluster_free(&c);
+    c = read_file("", "dir = \"k\"; model = \"deepfm:8-16\";");
+    assert_int_equal(c->training.decay, DP_DECAY_LINEAR);
+    dp_cluster_free(&c);
+    c = read_file("", "dir = \"k\"; model = \"deepfm:8-16\"; training = { rate = 0.5; };");
+    assert_int_equal(c->training.decay, DP_DECAY_NONE);
+    assert_true(c->training.rate == 0.5);
+    dp_cluster_free(&c);
+    c = read_file("", "model = \"skipgram:8\";");
+    assert_int_equal(c->data.min_count, 1);
+    assert_int_equal(c->training.decay, DP_DECAY_NONE);
+    dp_cluster_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +148,7 @@ int main(void)
         cmocka_unit_test(a_further_day_has_the_epochs_of_all_days),
         cmocka_unit_test(what_is_given_stays),
         cmocka_unit_test(every_size_keeps_the_bounds),
+        cmocka_unit_test(a_cluster_with_dir_has_the_models_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
