@@ -167,12 +167,27 @@ static enum dp_status fail_waiting(const struct order_under_way *c, uint32_t sha
     return dp_partial_fail(&wait, err);
 }
 
-/* Where it cannot be read, what it gave up is waited for again. */
-static void read_before(struct order_under_way *c)
+/* By the shards' own positions, which a restart keeps. Ids differ where a store was replaced. */
+static bool has_all(const struct order_under_way *c, const struct dp_manifest *last)
+{
+    struct dp_checksum of;
+    char ids[DP_CHECKSUM_TEXT];
+    bool same = last->shards == c->shards;
+    for (uint32_t i = 0; same && i < c->shards; i++)
+        same = last->shard[i].lsn == c->answers[i].state.lsn;
+    dp_checksum_begin(&of);
+    dp_checksum_put(&of, c->cut_of_all.ids, c->cut_of_all.ids_bytes);
+    dp_checksum_end(&of, ids);
+    return same && strcmp(last->ids.checksum, ids) == 0;
+}
+
+/* Where the last checkpoint cannot be read, what it gave up is waited for again. */
+static enum dp_status look_before(struct order_under_way *c, struct dp_error *err)
 {
     struct dp_checkpoint_list list = {0};
     struct dp_manifest last = {0};
     uint64_t generation, history;
+    enum dp_status st = DP_OK;
     dp_client_generation(c->o->client, &generation, &history);
     if (dp_checkpoint_list_read(c->o->asked->directory, &list, NULL) == DP_OK && list.count > 0 &&
         dp_manifest_read_numbered(c->o->asked->directory, list.number[list.count - 1], &last, NULL) ==
@@ -180,9 +195,13 @@ static void read_before(struct order_under_way *c)
         last.cluster == c->o->cluster->id && last.generation == generation && last.history == history) {
         c->known.before = last.partial;
         last.partial = (struct dp_copy_pushes){0};
+        if (c->o->if_new && has_all(c, &last))
+            st = dp_fail(err, DP_EXISTS, "no push came since checkpoint %" PRIu32 " in %.300s", last.number,
+                         c->o->asked->directory);
     }
     dp_manifest_clear(&last);
     dp_checkpoint_list_clear(&list);
+    return st;
 }
 
 /* A push that has come to all shards since the cut is acknowledged, so the checkpoint must have it: those are taken off the list. */
@@ -220,7 +239,6 @@ static enum dp_status give_up(struct order_under_way *c,
 
 static enum dp_status finish(struct order_under_way *c, struct dp_error *err)
 {
-    read_before(c);
     c->known.last_run = c->cut_of_all.last_run;
     return give_up(c, dp_partial_is_over, err);
 }
@@ -517,6 +535,8 @@ static enum dp_status go(struct order_under_way *c, struct dp_checkpoint_made *o
     if (st == DP_OK)
         st = cut(c, err);
     out->cut_ms = lap(&since_ms);
+    if (st == DP_OK)
+        st = look_before(c, err);
     if (st == DP_OK)
         dp_saved_logs_read(c->o->cluster, &c->logs);
     if (st == DP_OK)

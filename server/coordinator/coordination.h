@@ -5,7 +5,7 @@
  *           they hold, and the directory is removed. If this process is killed, shards let go by themselves after 60 s.
  * Thread    One.
  * Failure   Names the shard, the cause and the remedy. DP_IN_USE: another process makes or removes checkpoints there.
- *           DP_STOPPING: `stopped` said so. DP_FULL: a disk is full, the directory's or a server's. */
+ *           DP_EXISTS: with if_new, the last checkpoint has all. DP_STOPPING: `stopped` said so. DP_FULL: a disk is full, the directory's or a server's. */
 #ifndef DP_COORDINATOR_COORDINATION_H
 #define DP_COORDINATOR_COORDINATION_H
 
@@ -18,6 +18,7 @@ struct dp_coordination_options {
     const struct dp_cluster *cluster;      /* with the settings of the run */
     const char *file;                      /* its file */
     const struct dp_checkpoint_ask *asked; /* of the first server */
+    bool if_new; /* only where a shard has journaled something since the last checkpoint in its directory */
     bool (*stopped)(void *context);
     bool (*is_watched)(void *context); /* by its client; else wait_ms is over */
     /* Several times a second: the stage, its words in `why`, and the bytes of all shards. */

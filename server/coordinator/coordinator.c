@@ -40,6 +40,8 @@ struct dp_coordinator {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct dp_checkpoint_ask ask; /* under the lock, as what follows: the last order */
+    bool by_file;                 /* the cluster file asks for it, and not a client */
+    bool said_same;               /* the thread's: the log says that no push has come since */
     struct coordinator_order {
         struct dp_checkpoint_state state; /* NONE: there was none */
         struct dp_checkpoint_made made;
@@ -81,9 +83,10 @@ static bool gives_up(void *context)
 }
 
 /* Under the lock. */
-static void begin(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask)
+static void begin(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask, bool by_file)
 {
     c->ask = *ask;
+    c->by_file = by_file;
     if (c->ask.wait_ms > DP_CHECKPOINT_WAIT_MS_MAX)
         c->ask.wait_ms = DP_CHECKPOINT_WAIT_MS_MAX;
     c->looked_ms = dp_now_ms();
@@ -107,7 +110,7 @@ enum dp_status dp_coordinator_take(struct dp_coordinator *c, const struct dp_che
         st = dp_fail(err, DP_IN_USE, "another checkpoint is being made, in %.300s; wait until it ends",
                      c->ask.directory);
     else if (ask->action == DP_CHECKPOINT_BEGIN && at == ORDERS) {
-        begin(c, ask);
+        begin(c, ask, false);
         at = c->last;
     } else if (ask->action == DP_CHECKPOINT_ABANDON && at == c->last)
         atomic_store(&c->gives_up, true);
@@ -202,11 +205,15 @@ static enum dp_status run_noted(const struct dp_coordinator *c, struct dp_coordi
     return st;
 }
 
-static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+static enum dp_status make(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask, bool by_file,
                            struct dp_checkpoint_made *made, struct dp_error *err)
 {
-    struct dp_coordination_options coordination = {
-        .asked = ask, .stopped = is_stopped, .is_watched = is_watched, .show = show, .context = c};
+    struct dp_coordination_options coordination = {.asked = ask,
+                                                   .if_new = by_file,
+                                                   .stopped = is_stopped,
+                                                   .is_watched = is_watched,
+                                                   .show = show,
+                                                   .context = c};
     struct dp_cluster *cluster = NULL;
     struct dp_prune pruned = {0}, last;
     struct dp_error why;
@@ -309,23 +316,34 @@ static void sweep(struct dp_coordinator *c, bool last)
 
 /* ---- the thread */
 
+/* Each time that one is due comes to the same one: the log says so once. */
+static void say_ended(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
+                      const struct dp_checkpoint_made *made, enum dp_status st, const struct dp_error *err)
+{
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO,
+               "checkpoint %" PRIu64 " in %s: %" PRIu64 " bytes, %" PRIu64 " new, in %" PRIu64 " ms",
+               made->number, ask->directory, made->bytes, made->bytes_new, made->took_ms);
+    else if (st != DP_EXISTS)
+        dp_log(DP_LOG_WARN, "no checkpoint in %s: %s", ask->directory, err->text);
+    else if (!c->said_same)
+        dp_log(DP_LOG_INFO, "no checkpoint is due: %s", err->text);
+    c->said_same = st == DP_EXISTS;
+}
+
 /* Under the lock; left out while it works. */
 static void make_asked(struct dp_coordinator *c)
 {
     const struct dp_checkpoint_ask ask = c->ask;
+    const bool by_file = c->by_file;
     struct dp_checkpoint_made made = {0};
     struct dp_error err = {0};
     DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
-    enum dp_status st = make(c, &ask, &made, &err);
+    enum dp_status st = make(c, &ask, by_file, &made, &err);
     if (st == DP_STOPPING) /* the client that hears it is not to stop */
         st = dp_wrap(&err, DP_UNAVAILABLE,
                      atomic_load(&c->ends_ms) ? "the first server shuts down" : "its client gave it up");
-    if (st == DP_OK)
-        dp_log(DP_LOG_INFO,
-               "checkpoint %" PRIu64 " in %s: %" PRIu64 " bytes, %" PRIu64 " new, in %" PRIu64 " ms",
-               made.number, ask.directory, made.bytes, made.bytes_new, made.took_ms);
-    else
-        dp_log(DP_LOG_WARN, "no checkpoint in %s: %s", ask.directory, err.text);
+    say_ended(c, &ask, &made, st, &err);
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     if (c->due_ms < dp_now_ms()) /* it took that long: a client may come before the next one */
         c->due_ms = dp_now_ms() + c->o.cluster->checkpoint.every * UINT64_C(1000);
@@ -348,7 +366,7 @@ static void begin_due(struct dp_coordinator *c)
     if (dp_directory_absolute(by->to, ask.directory, sizeof ask.directory, &err) != DP_OK)
         dp_log(DP_LOG_WARN, "no checkpoint: %s", err.text);
     else if (getrandom(&ask.order, sizeof ask.order, 0) == (ssize_t)sizeof ask.order && ask.order != 0)
-        begin(c, &ask);
+        begin(c, &ask, true);
 }
 
 static struct timespec to_timespec(uint64_t ms)
