@@ -127,6 +127,11 @@ enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct 
     return st;
 }
 
+struct dp_training_settings_files dp_job_files(const struct dp_job *job)
+{
+    return (struct dp_training_settings_files){.begun = job->runs.train, .mine = job->cluster->data.train};
+}
+
 /* Whether the first shard, and so each, has the table. */
 static enum dp_status table_is_there(struct dp_job *job, const char *name, struct dp_error *err)
 {

@@ -15,6 +15,7 @@
 #include "worker/compute/models/model.h"
 #include "worker/compute/program.h"
 #include "worker/context/shared.h"
+#include "worker/context/training_settings.h"
 #include "worker/read/dataset.h"
 
 #include <stdatomic.h>
@@ -38,8 +39,15 @@ struct dp_absence {
     void *of;
 };
 
+/* What the register knows of trainings (coordinate/run_number.h). */
+struct dp_job_runs {
+    char train[128];           /* name of the file that this run was begun with; empty: not known */
+    uint64_t digest, examples; /* of the data of the run before this one; 0: not known */
+};
+
 struct dp_job {
     const struct dp_cluster *cluster;
+    struct dp_job_runs runs;
     uint32_t worker;        /* predict: 0 */
     const atomic_int *stop; /* number of the signal that asks to stop, or 0 */
     struct dp_clock clock;
@@ -75,6 +83,9 @@ enum dp_status dp_job_open_alone(const struct dp_cluster *cluster, uint32_t work
                                  struct dp_job *out, struct dp_error *err);
 void dp_job_close(struct dp_job *job);
 void dp_job_disconnect(struct dp_job *job);
+
+/* For messages about other data. Lends. */
+struct dp_training_settings_files dp_job_files(const struct dp_job *job);
 
 /* What acts for another worker of the same run: this job's model, program and data over a client of its own,
  * to which its tables belong. It puts no notes. Close it by dp_job_disconnect. */

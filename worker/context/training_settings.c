@@ -165,29 +165,52 @@ static const char *hint(const struct difference *d)
                : "";
 }
 
+/* A digest says nothing to a person. */
+static enum dp_status other_data(const struct difference *d, uint32_t run,
+                                 const struct dp_training_settings_files *files, enum dp_status why,
+                                 struct dp_error *err)
+{
+    if (!files || strncmp(d->mine, "data ", 5) != 0 || strncmp(d->theirs, "data ", 5) != 0)
+        return DP_OK;
+    bool known = files->begun[0] != '\0';
+    return dp_fail(err, why,
+                   "run %" PRIu32 " is not complete, and was begun with other data%s%s%s than '%.200s': to "
+                   "finish it, train on its own file; to leave it as it is and train the next run on its "
+                   "weights, set training.run = %" PRIu32 " in the cluster file",
+                   run, known ? " ('" : "", files->begun, known ? "')" : "", files->mine, run + 1);
+}
+
 enum dp_status dp_training_settings_check(const char *text, const char *before, size_t size, uint32_t run,
+                                          const struct dp_training_settings_files *files,
                                           struct dp_error *err)
 {
     struct difference d;
     if (!differ(text, before, size, false, &d))
         return DP_OK;
-    return dp_fail(err, DP_EXISTS,
-                   "run %" PRIu32
-                   " was begun with '%s', this is '%s'%s: its pushes belong to another training; "
-                   "give training.run a higher number, or restore the old settings and data",
-                   run, d.theirs, d.mine, hint(&d));
+    enum dp_status st = other_data(&d, run, files, DP_EXISTS, err);
+    return st != DP_OK
+               ? st
+               : dp_fail(err, DP_EXISTS,
+                         "run %" PRIu32 " was begun with '%s', this is '%s'%s: its pushes belong to another "
+                         "training; give training.run a higher number, or restore the old settings "
+                         "and data",
+                         run, d.theirs, d.mine, hint(&d));
 }
 
 enum dp_status dp_training_settings_same(const char *text, const char *theirs, size_t size, uint32_t run,
-                                         uint32_t worker, struct dp_error *err)
+                                         uint32_t worker, const struct dp_training_settings_files *files,
+                                         struct dp_error *err)
 {
     struct difference d;
     if (!differ(text, theirs, size, false, &d))
         return DP_OK;
-    return dp_fail(err, DP_ARGUMENT,
-                   "worker %" PRIu32 " trains run %" PRIu32
-                   " with '%s', this one with '%s'%s: give all workers the same settings and data",
-                   worker, run, d.theirs, d.mine, hint(&d));
+    enum dp_status st = other_data(&d, run, files, DP_ARGUMENT, err);
+    return st != DP_OK ? st
+                       : dp_fail(err, DP_ARGUMENT,
+                                 "worker %" PRIu32 " trains run %" PRIu32
+                                 " with '%s', this one with '%s'%s: give all workers the same settings and "
+                                 "data",
+                                 worker, run, d.theirs, d.mine, hint(&d));
 }
 
 enum dp_status dp_training_settings_scores(const char *head, const char *trained, size_t size, uint32_t run,

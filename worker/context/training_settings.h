@@ -33,13 +33,19 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
                                char text[DP_TRAINING_SETTINGS_BYTES]);
 /* Its first lines: what an example's score depends on besides the weights and the example. */
 void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TRAINING_SETTINGS_BYTES]);
+/* The training files, for messages: the one that the run was begun with ("": not known), and this worker's. */
+struct dp_training_settings_files {
+    const char *begun, *mine;
+};
 /* Compares with the text that this run's pushes were made by. DP_EXISTS names the first difference: those
- * pushes belong to another training. */
+ * pushes belong to another training. files: or NULL. */
 enum dp_status dp_training_settings_check(const char *text, const char *before, size_t size, uint32_t run,
+                                          const struct dp_training_settings_files *files,
                                           struct dp_error *err);
 /* Compares with another worker's text. DP_ARGUMENT names the first difference. */
 enum dp_status dp_training_settings_same(const char *text, const char *theirs, size_t size, uint32_t run,
-                                         uint32_t worker, struct dp_error *err);
+                                         uint32_t worker, const struct dp_training_settings_files *files,
+                                         struct dp_error *err);
 /* Compares the head with the text that the weights were trained by. DP_ARGUMENT names the first
  * difference. */
 enum dp_status dp_training_settings_scores(const char *head, const char *trained, size_t size, uint32_t run,

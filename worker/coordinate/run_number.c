@@ -1,6 +1,7 @@
 #include "worker/coordinate/run_number.h"
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "worker/context/retry.h"
 #include "worker/telemetry/progress.h"
 
@@ -15,6 +16,8 @@ struct run_number {
     uint64_t version; /* of the value; 0: there is none */
     uint32_t run, first_epoch, epochs;
     bool done;
+    uint64_t earlier_examples;
+    struct dp_job_runs of;
 };
 
 static enum dp_status get(struct dp_job *job, const char *name, struct dp_register_value *value,
@@ -30,24 +33,39 @@ static enum dp_status get(struct dp_job *job, const char *name, struct dp_regist
     return st;
 }
 
+/* An older build kept the first line only. */
+static bool unpack(json_t *root, struct run_number *out)
+{
+    json_int_t run = 0, first = 0, epochs = 0, earlier = 0, examples = 0;
+    const char *train = "", *digest = "";
+    int done = 0;
+    if (json_unpack(root, "{s:I,s:I,s:I,s:b,s?s,s?s,s?I,s?I}", "run", &run, "first_epoch", &first, "epochs",
+                    &epochs, "done", &done, "train", &train, "digest", &digest, "earlier_examples", &earlier,
+                    "examples", &examples) != 0)
+        return false;
+    out->run = (uint32_t)run;
+    out->first_epoch = (uint32_t)first;
+    out->epochs = (uint32_t)epochs;
+    out->done = done != 0;
+    out->earlier_examples = (uint64_t)earlier;
+    out->of.examples = (uint64_t)examples;
+    out->of.digest = strtoull(digest, NULL, 16);
+    (void)snprintf(out->of.train, sizeof out->of.train, "%s", train);
+    dp_text_clean(out->of.train); /* it comes from a peer */
+    return run > 0 && run <= INT32_MAX && first >= 0 && epochs >= 0 && first + epochs <= INT32_MAX &&
+           earlier >= 0 && examples >= 0 && earlier <= INT64_MAX - examples;
+}
+
 static enum dp_status read_last(struct dp_job *job, struct run_number *out, struct dp_error *err)
 {
     struct dp_register_value value = {0};
-    json_int_t run = 0, first = 0, epochs = 0;
-    int done = 0;
     *out = (struct run_number){0};
     enum dp_status st = get(job, VALUE, &value, err);
     if (st == DP_OK && value.version > 0) {
         json_t *root = json_loadb(value.bytes, value.size, 0, NULL);
-        bool good = json_unpack(root, "{s:I,s:I,s:I,s:b}", "run", &run, "first_epoch", &first, "epochs",
-                                &epochs, "done", &done) == 0 &&
-                    run > 0 && run <= INT32_MAX && first >= 0 && epochs >= 0 && first + epochs <= INT32_MAX;
+        bool good = unpack(root, out);
         json_decref(root);
-        *out = (struct run_number){.version = value.version,
-                                   .run = (uint32_t)run,
-                                   .first_epoch = (uint32_t)first,
-                                   .epochs = (uint32_t)epochs,
-                                   .done = done != 0};
+        out->version = value.version;
         if (!good)
             st = dp_fail(err, DP_DATA,
                          "the register value '" VALUE "' cannot be read: give training.run a number");
@@ -59,17 +77,25 @@ static enum dp_status read_last(struct dp_job *job, struct run_number *out, stru
 static enum dp_status put_last(struct dp_job *job, const struct run_number *last, bool *won,
                                struct dp_error *err)
 {
-    char text[160];
-    int size =
-        snprintf(text, sizeof text,
-                 "{\"run\":%" PRIu32 ",\"first_epoch\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"done\":%s}",
-                 last->run, last->first_epoch, last->epochs, last->done ? "true" : "false");
+    char digest[24];
+    (void)snprintf(digest, sizeof digest, "%016" PRIx64, last->of.digest);
+    json_t *root = json_pack("{s:I,s:I,s:I,s:b,s:I,s:I,s:s}", "run", (json_int_t)last->run, "first_epoch",
+                             (json_int_t)last->first_epoch, "epochs", (json_int_t)last->epochs, "done",
+                             (int)last->done, "earlier_examples", (json_int_t)last->earlier_examples,
+                             "examples", (json_int_t)last->of.examples, "digest", digest);
+    (void)json_object_set_new(root, "train", json_string(last->of.train)); /* not where it is no UTF-8 */
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    *won = false;
+    if (!text)
+        return dp_fail(err, DP_NOMEM, "no memory for the number of a run");
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
     do
-        st = job->shared->set(job->client, VALUE, last->version, text, (size_t)size,
+        st = job->shared->set(job->client, VALUE, last->version, text, strlen(text),
                               dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), won, err);
     while (dp_retry_more(&retry, &st, err));
+    free(text);
     *won = *won && st == DP_OK;
     return st;
 }
@@ -119,7 +145,12 @@ static enum dp_status choose(struct dp_job *job, bool resumes, const struct run_
         st = was_killed(job, last->run, &same, err);
     if (st != DP_OK || same)
         return st;
-    *out = (struct run_number){.version = last->version, .run = last->run, .first_epoch = given->first_epoch};
+    out->first_epoch = given->first_epoch;
+    out->epochs = 0;
+    out->done = false;
+    const char *slash = strrchr(job->cluster->data.train, '/');
+    (void)snprintf(out->of.train, sizeof out->of.train, "%.127s",
+                   slash ? slash + 1 : job->cluster->data.train);
     if (given->first_epoch == 0)
         out->first_epoch = last->first_epoch + last->epochs;
     if (given->run == 0 && last->version == 0)
@@ -154,6 +185,14 @@ enum dp_status dp_run_number_find(struct dp_job *job, bool resumes, struct dp_cl
     training->run = training->run > 0 ? training->run : chosen.run;
     if (training->run == chosen.run && training->first_epoch == 0)
         training->first_epoch = chosen.first_epoch;
+    if (training->run != chosen.run)
+        return DP_OK;
+    job->runs = chosen.of;
+    /* `downpour run` numbers its runs, and counts for itself. */
+    bool counts =
+        (job->cluster->training.run == 0 || job->cluster->dir[0]) && training->earlier_examples == 0;
+    training->earlier_examples += counts ? chosen.earlier_examples : 0;
+    job->runs.examples = counts ? job->runs.examples : 0;
     return DP_OK;
 }
 
@@ -168,7 +207,8 @@ enum dp_status dp_run_number_last(struct dp_job *job, struct dp_cluster_training
     return st;
 }
 
-enum dp_status dp_run_number_done(struct dp_job *job, uint32_t epochs, struct dp_error *err)
+enum dp_status dp_run_number_done(struct dp_job *job, uint32_t epochs, uint64_t digest, uint64_t examples,
+                                  struct dp_error *err)
 {
     struct run_number last;
     bool won = false;
@@ -178,6 +218,9 @@ enum dp_status dp_run_number_done(struct dp_job *job, uint32_t epochs, struct dp
         if (st != DP_OK || last.run != job->cluster->training.run || last.done)
             break;
         last.epochs = epochs;
+        last.earlier_examples = job->cluster->training.earlier_examples;
+        last.of.digest = digest;
+        last.of.examples = examples;
         last.done = true;
         st = put_last(job, &last, &won, err);
     }

@@ -87,19 +87,20 @@ static enum dp_status join(struct dp_job *job, const char *text, bool begun, boo
                            struct dp_error *err)
 {
     const uint32_t run = job->cluster->training.run;
+    const struct dp_training_settings_files files = dp_job_files(job);
     struct dp_training_plan plan = {0};
     struct dp_error differs = {0};
     uint32_t by = 0;
     bool bound = false, same = true;
     enum dp_status st = get(job, &plan, err);
     if (st == DP_OK && plan.text)
-        same = dp_training_settings_same(text, plan.text, plan.text_bytes, run, by, &differs) == DP_OK;
+        same = dp_training_settings_same(text, plan.text, plan.text_bytes, run, by, NULL, &differs) == DP_OK;
     if (st == DP_OK && !same && begun)
-        st = dp_training_settings_check(text, plan.text, plan.text_bytes, run, err);
+        st = dp_training_settings_check(text, plan.text, plan.text_bytes, run, &files, err);
     else if (st == DP_OK && !same)
         st = binds(job, &plan, &bound, &by, err);
     if (st == DP_OK && bound)
-        st = dp_training_settings_same(text, plan.text, plan.text_bytes, run, by, err);
+        st = dp_training_settings_same(text, plan.text, plan.text_bytes, run, by, &files, err);
     if (st == DP_OK && !same)
         dp_log(DP_LOG_INFO, "replacing the earlier plan of run %" PRIu32 ": nothing was pushed by it", run);
     if (!same) {
@@ -123,13 +124,15 @@ enum dp_status dp_training_plan_join(struct dp_job *job, const char *text, bool 
 
 static enum dp_status begin(struct dp_job *job, const char *text, bool *begun, struct dp_error *err)
 {
+    const struct dp_training_settings_files files = dp_job_files(job);
     struct dp_training_plan plan = {0};
     uint32_t by = job->worker;
     enum dp_status st = get(job, &plan, err);
     for (uint32_t w = plan.joined; w-- > 0;)
         by = w != job->worker && process_of(&plan, w) ? w : by;
     if (st == DP_OK && plan.text)
-        st = dp_training_settings_same(text, plan.text, plan.text_bytes, job->cluster->training.run, by, err);
+        st = dp_training_settings_same(text, plan.text, plan.text_bytes, job->cluster->training.run, by,
+                                       &files, err);
     *begun = plan.begun;
     plan.begun = true;
     if (st == DP_OK && !*begun)

@@ -104,10 +104,12 @@ enum dp_status dp_stats_history_begin(struct dp_stats_history *history, const st
                                       const char *text, struct dp_error *err)
 {
     const char *before = history->log ? dp_step_log_settings(history->log) : NULL;
+    const struct dp_training_settings_files files = dp_job_files(job);
     const struct dp_step_log_cut cut = cut_of(position);
     enum dp_status st = DP_OK;
     if (before && strcmp(before, text) != 0 && dp_position_begun(position))
-        st = dp_training_settings_check(text, before, strlen(before), job->cluster->training.run, err);
+        st =
+            dp_training_settings_check(text, before, strlen(before), job->cluster->training.run, &files, err);
     if (!history->log || st != DP_OK)
         return st;
     struct dp_error why = {0};

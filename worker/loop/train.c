@@ -530,7 +530,8 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     if (st == DP_OK && t->job->worker == 0)
         st = write_report(t, trained, err);
     if (st == DP_OK && t->job->worker == 0)
-        st = dp_run_number_done(t->job, t->epochs, err);
+        st = dp_run_number_done(t->job, t->epochs, dp_dataset_digest(t->train), dp_dataset_examples(t->train),
+                                err);
     dp_peers_clear(trained, workers);
     free(trained);
     free(text);

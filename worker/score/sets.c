@@ -169,6 +169,19 @@ static void start_at_odds(struct dp_job *job, const struct dp_dataset *train)
     dp_graph_set_start(job->model.graph, (float)log(fmax(of[1], 0.5) / fmax(of[0], 0.5)));
 }
 
+/* A further day: what the day before had counts. */
+static void count_earlier(const struct dp_job *job, const struct dp_dataset *train,
+                          struct dp_cluster_training *settled)
+{
+    if (job->runs.examples == 0 || job->runs.digest == dp_dataset_digest(train))
+        return;
+    settled->earlier_examples += job->runs.examples;
+    dp_log(DP_LOG_INFO,
+           "trains on other data than the run before, whose weights it has: earlier files had %" PRIu64
+           " examples",
+           settled->earlier_examples);
+}
+
 enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *settled, struct dp_sets *out,
                              struct dp_error *err)
 {
@@ -212,6 +225,7 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
     start_at_odds(job, out->train);
     bool given = settled->batch > 0;
     struct dp_defaults_data sizes = {.examples = dp_dataset_examples(out->train)};
+    count_earlier(job, out->train, settled);
     sizes.own = dp_dataset_own(out->train, &sizes.all);
     dp_defaults_settle(&job->model, &sizes, settled);
     return given ? DP_OK : dp_dataset_set_batch(out->train, settled->batch, data->train, err);

@@ -60,6 +60,7 @@ cmp -s first.json kept/runs/1/report.json || fail "the second run changed the re
 grep -q "is of another run" worker-*.log && fail "a step log of another run is read"
 [ "$(sed -n '/^means/p' kept/columns.csv)" = "$sum" ] || fail "another day's means"
 grep -q "city=kiev" kept/names.tsv || fail "names do not grow"
+grep -q "earlier files had 640 examples" worker-0.log || fail "the first day's examples do not count"
 grep -q '"first_epoch": [1-9]' kept/report.json || fail "epochs do not count on: $epochs"
 "$downpour" status --cluster c.conf >status.out || fail "status"
 grep -Eq '^ +1  done ' status.out || fail "status shows no worker of the last run"

@@ -31,7 +31,7 @@ static enum dp_status second(const struct dp_cluster *now, uint64_t digest, uint
     then = usual();
     dp_training_settings_text(&then, &train, &judged, before);
     dp_training_settings_text(now, &other, &judged, text);
-    return dp_training_settings_check(text, before, strlen(before), now->training.run, err);
+    return dp_training_settings_check(text, before, strlen(before), now->training.run, NULL, err);
 }
 
 static void expect(struct dp_cluster *now, const char *then_text, const char *now_text)
@@ -57,9 +57,9 @@ static void labels_have_one_scale(void **state)
     assert_null(strstr(before, "label_scale"));
     train.label_scale = (struct dp_label_scale){4000, 1000.5};
     dp_training_settings_text(&now, &train, NULL, text);
-    assert_int_equal(dp_training_settings_check(text, before, strlen(before), 3, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, before, strlen(before), 3, NULL, &err), DP_EXISTS);
     assert_non_null(strstr(err.text, "label_scale 4000 1000.5"));
-    assert_int_equal(dp_training_settings_check(text, text, strlen(text), 3, &err), DP_OK);
+    assert_int_equal(dp_training_settings_check(text, text, strlen(text), 3, NULL, &err), DP_OK);
 }
 
 /* Planted: a setting is left out of the text. */
@@ -144,13 +144,13 @@ static void texts_of_any_kind(void **state)
     dp_training_settings_text(&now, &set, NULL, text);
     size_t whole = strlen(text);
     for (size_t size = 0; size + 1 < whole; size++)
-        assert_int_equal(dp_training_settings_check(text, text, size, 3, &err), DP_EXISTS);
-    assert_int_equal(dp_training_settings_check(text, text, whole, 3, &err), DP_OK);
-    assert_int_equal(dp_training_settings_check(text, NULL, 0, 3, &err), DP_EXISTS);
+        assert_int_equal(dp_training_settings_check(text, text, size, 3, NULL, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, text, whole, 3, NULL, &err), DP_OK);
+    assert_int_equal(dp_training_settings_check(text, NULL, 0, 3, NULL, &err), DP_EXISTS);
     (void)snprintf(more, sizeof more, "%.700smore 1\n", text);
-    assert_int_equal(dp_training_settings_check(text, more, strlen(more), 3, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, more, strlen(more), 3, NULL, &err), DP_EXISTS);
     memset(more, 'x', sizeof more);
-    assert_int_equal(dp_training_settings_check(text, more, sizeof more, 3, &err), DP_EXISTS);
+    assert_int_equal(dp_training_settings_check(text, more, sizeof more, 3, NULL, &err), DP_EXISTS);
     now.training = (struct dp_cluster_training){.batch = UINT32_MAX,
                                                 .consistency = "async",
                                                 .workers = UINT32_MAX,
@@ -191,7 +191,7 @@ static void when_it_ends_is_compared(void **state)
 #define DIFFER(evaluated, worker, theirs_text, mine_text)                                                    \
     do {                                                                                                     \
         dp_training_settings_text(&b, &train, evaluated, theirs);                                            \
-        assert_int_equal(dp_training_settings_same(mine, theirs, strlen(theirs), 3, worker, &err),           \
+        assert_int_equal(dp_training_settings_same(mine, theirs, strlen(theirs), 3, worker, NULL, &err),     \
                          DP_ARGUMENT);                                                                       \
         assert_non_null(strstr(err.text, "worker " #worker " trains run 3 with '" theirs_text                \
                                          "', this one with '" mine_text "'"));                               \
@@ -199,7 +199,7 @@ static void when_it_ends_is_compared(void **state)
         set = judged;                                                                                        \
     } while (0)
     dp_training_settings_text(&b, &train, &set, theirs);
-    assert_int_equal(dp_training_settings_same(mine, theirs, strlen(theirs), 3, 1, &err), DP_OK);
+    assert_int_equal(dp_training_settings_same(mine, theirs, strlen(theirs), 3, 1, NULL, &err), DP_OK);
     b.training.patience = 5;
     DIFFER(&set, 1, "patience 5 epochs of auc", "patience 3 epochs of auc");
     (void)strcpy(b.training.patience_metric, "loss");
@@ -316,16 +316,35 @@ static void long_lines_are_cut_where_they_differ(void **state)
         dp_training_settings_text(&now, &set, NULL, before);
         now.data.categories[at] = 'd';
         dp_training_settings_text(&now, &set, NULL, text);
-        assert_int_equal(dp_training_settings_same(text, before, strlen(before), 3, 1, &err), DP_ARGUMENT);
+        assert_int_equal(dp_training_settings_same(text, before, strlen(before), 3, 1, NULL, &err),
+                         DP_ARGUMENT);
         const char *mine = strstr(err.text, "this one with 'categories "),
                    *end = mine ? strstr(mine, "': give all") : NULL;
         assert_true(mine && end && memchr(mine + 26, 'd', (size_t)(end - mine - 26)));
     }
 }
 
+/* Names of files in place of digests, and how to go on. */
+static void other_data_is_named(void **state)
+{
+    const struct dp_training_settings_files files = {.begun = "day1.csv", .mine = "x/day2.csv"};
+    struct dp_error err;
+    (void)state;
+    assert_int_equal(
+        dp_training_settings_check("data 01\nbatch 4\n", "data 02\nbatch 8\n", 16, 3, &files, &err),
+        DP_EXISTS);
+    assert_non_null(strstr(err.text, "other data ('day1.csv') than 'x/day2.csv'"));
+    assert_non_null(strstr(err.text, "training.run = 4"));
+    assert_int_equal(dp_training_settings_same("data 01\n", "data 02\n", 8, 3, 1, &files, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "training.run = 4"));
+    assert_int_equal(dp_training_settings_check("batch 4\n", "batch 8\n", 8, 3, &files, &err), DP_EXISTS);
+    assert_non_null(strstr(err.text, "'batch 8'"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_data_is_named),
         cmocka_unit_test(what_decides_is_compared),
         cmocka_unit_test(labels_have_one_scale),
         cmocka_unit_test(when_it_ends_is_compared),

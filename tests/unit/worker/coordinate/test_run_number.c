@@ -45,6 +45,11 @@ static bool make_run(struct world_seat *seat, struct dp_job *job, struct dp_prog
         world_fail(seat->world, "worker %u finds run %u after %u: %s", w, run, over, err.text);
     if (numbered.training.first_epoch != (run - 1) * EPOCHS)
         world_fail(seat->world, "run %u begins at epoch %u", run, numbered.training.first_epoch);
+    /* As dp_sets_train counts: each run has other data. */
+    numbered.training.earlier_examples += job->runs.digest == run ? 0 : job->runs.examples;
+    if (numbered.training.earlier_examples != UINT64_C(50) * run * (run - 1))
+        world_fail(seat->world, "run %u comes after %u examples", run,
+                   (unsigned)numbered.training.earlier_examples);
     job->cluster = &numbered;
     dp_progress_init(progress, job, 0);
     dp_progress_enter(progress, "training");
@@ -55,7 +60,7 @@ static bool make_run(struct world_seat *seat, struct dp_job *job, struct dp_prog
         if (!world_step(seat, 1 + world_random(seat->world, 50)))
             return false;
     if (w == 0) {
-        st = dp_run_number_done(job, EPOCHS, &err);
+        st = dp_run_number_done(job, EPOCHS, run, 100 * run, &err);
         if (st != DP_OK && !seat->killed)
             world_fail(seat->world, "run %u is not recorded: %s", run, err.text);
         if (seat->killed)
