@@ -278,6 +278,22 @@ static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, st
     return st;
 }
 
+/* The servers of `downpour run` are stopped, and get the best weights; those of a cluster keep the last ones. */
+static void tell_best(const struct dp_evaluation *v, uint32_t epochs)
+{
+    const struct dp_cluster *cluster = v->job->cluster;
+    const uint32_t first = cluster->training.first_epoch;
+    if (v->left == epochs || !cluster->dir[0])
+        return;
+    dp_log(DP_LOG_WARN,
+           "the stores keep the weights of epoch %" PRIu32 "; those of epoch %" PRIu32
+           ", the best one, are a checkpoint in '%.300s'. To use them: downpour predict, or export, --from "
+           "there; to train on from them, with the servers stopped: downpour restore --overwrite --cluster "
+           "'%.300s' --from there, and training.run = %" PRIu32 " in the cluster file",
+           first + epochs, first + v->left, cluster->training.best, v->cluster_file,
+           cluster->training.run + 1);
+}
+
 /* Which epoch is the result; the barriers have evaluated the test set for it. */
 static void take_kept(struct dp_evaluation *v, uint32_t epochs)
 {
@@ -291,6 +307,7 @@ static void take_kept(struct dp_evaluation *v, uint32_t epochs)
                "%s has no checkpoint of epoch %" PRIu32
                ", the best one: the weights of the last epoch are the result",
                v->job->cluster->training.best, v->job->cluster->training.first_epoch + d->state.kept);
+    tell_best(v, epochs);
     const struct dp_tested *test = v->left == epochs ? &d->test_last : &d->test_kept;
     if (!test->known)
         return;

@@ -19,11 +19,14 @@ training = { workers = 2; epochs = 30; patience = 2; rate = 0.05; };
 END
 sed 's/day1/day2/; s/epochs = 30/epochs = 2/' c.conf >d.conf
 
-servers=()
-for i in 0 1; do
-    "$programs/downpour-server" --cluster c.conf --server $i --new 2>server-$i.log &
-    servers+=($!)
-done
+serve() { # [FLAG]
+    servers=()
+    for i in 0 1; do
+        "$programs/downpour-server" --cluster c.conf --server $i "$@" 2>>server-$i.log &
+        servers+=($!)
+    done
+}
+serve --new
 # work FILE [FLAG]: all workers, to their end
 work() {
     local workers=() i
@@ -43,6 +46,7 @@ for f in report.json columns.csv names.tsv runs/1/report.json runs/1/steps-0.log
 done
 grep -q '"best_epoch"' kept/report.json || fail "no early stopping"
 [ -d ck/best/checkpoint-000001 ] || ls ck/best | grep -q checkpoint || fail "no checkpoint of the best epoch"
+grep -q "the best one, are a checkpoint in .*ck/best" worker-0.log || fail "does not say where the best weights are"
 cp kept/report.json first.json
 grep -q '"rate": 0.05,' kept/report.json && grep -q '"decay": "none"' kept/report.json || fail "a rate of the file"
 epochs=$(grep -c '"epoch":' kept/report.json)
@@ -89,3 +93,13 @@ expect 2 "start the servers of 'c.conf', or use a checkpoint (--from)" "$downpou
 cd elsewhere || exit 1
 expect 0 "" "$downpour" export --from ../ck --to w.txt
 cmp -s w.txt ../w.txt || fail "another export of a checkpoint whose cluster file is relative"
+
+# The best epoch's weights into the stores, and a run on them.
+cd ..
+expect 0 "" "$downpour" restore --from ck/best --cluster c.conf --overwrite
+serve
+sed 's/training = {/& run = 9;/' d.conf >b.conf
+work b.conf
+[ "$(readlink kept/report.json)" = runs/9/report.json ] || fail "no run on the best weights"
+kill "${servers[@]}"
+wait
