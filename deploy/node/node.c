@@ -35,6 +35,9 @@ static const struct dp_option options[] = {
     {"--new", NULL, NULL,
      "at the first start: begin a new cluster where server 0 has no store and the cluster file has no "
      "'checkpoint' that says so; of no effect where there is a store, and when the process is restarted"},
+    {"--replace-store", NULL, NULL,
+     "a server: start without a store that is lost, so that its shard starts empty (downpour-server --help); "
+     "not when the process is restarted"},
     {"--restarts", "N", NULL,
      "restart the process if it crashes or is killed, up to N times within 10 minutes, 0 .. 10000; default "
      "20"},
@@ -131,7 +134,7 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     (void)snprintf(log, sizeof log, "%s-%s", worker ? "worker" : "server", number);
     enum dp_status st =
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
-    const char *argv[10] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
+    const char *argv[11] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
     size_t n = 5;
     /* An earlier process may have begun a run with a number; else the first server says which it is. */
     if (!worker)
@@ -140,6 +143,8 @@ static enum dp_status start(struct node *node, struct dp_error *err)
         argv[n++] = "--resume";
     if (!worker && value(node, "--new"))
         argv[n++] = "--new";
+    if (!worker && value(node, "--replace-store"))
+        argv[n++] = "--replace-store";
     if (value(node, "--first")) {
         argv[n++] = "--first";
         argv[n++] = value(node, "--first");
@@ -156,9 +161,11 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     if (node->log.is_kept)
         dp_local_title(node->local, name);
     st = dp_local_start(node->local, role_of(node), name, argv, node->log.path, -1, err);
-    if (st == DP_OK)
-        dp_local_start_again_with(node->local, "--new", NULL); /* it was begun */
-    return st;
+    if (st != DP_OK)
+        return st;
+    dp_local_start_again_with(node->local, "--new", NULL); /* it was begun */
+    dp_local_start_again_with(node->local, "--replace-store", NULL);
+    return DP_OK;
 }
 
 static void tell_news(struct node *node)

@@ -151,6 +151,16 @@ kill -CONT "${node[0]}"
 ends 2 0
 shows 0 "there is no store in .*store/0"
 mv "$dir/store/lost" "$dir/store/0"
+# Another one that is lost is replaced where that is said.
+mv "$dir/store/1" "$dir/store/lost"
+launch 0
+launch 1
+ends 2 1
+shows 1 "there is no store in .*store/1"
+launch 1 --replace-store
+shows 1 "ready: "
+kill -TERM "${node[0]}" "${node[1]}"
+ends 3 0 1
 
 # ---- bad data ends with 2, at once
 cluster 2
