@@ -236,6 +236,15 @@ enum dp_status dp_folder_open(const char *path, struct dp_folder *out, struct dp
 }
 
 /* With what shares it. A run's directory has a lock, but a copy need not; a file system without locks is read without. */
+/* `dir` of a cluster file has a run's files, but neither its stores nor its settings. */
+static bool is_of_cluster(const struct dp_folder *folder)
+{
+    char runs[DP_PATH_MAX + 1], report[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
+    return dp_folder_path(folder, runs, &unheard, "runs") == DP_OK && access(runs, F_OK) == 0 &&
+           dp_folder_path(folder, report, &unheard, "report.json") == DP_OK && access(report, F_OK) == 0;
+}
+
 static enum dp_status share_lock(struct dp_folder *folder, const char *path, struct dp_error *err)
 {
     folder->lock = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -262,10 +271,14 @@ enum dp_status dp_folder_open_to_read(const char *path, struct dp_folder *out, s
     if (st == DP_OK)
         st = find(out, true, err);
     if (st == DP_OK && access(out->conf, R_OK) != 0)
-        st = errno == EACCES
-                 ? dp_fail(err, DP_IO, "cannot read '%.300s': %s", out->conf, strerror(EACCES))
-                 : dp_fail(err, DP_NOT_FOUND,
-                           "'%.200s' is not the directory of a run: it has no cluster.conf", path);
+        st =
+            errno == EACCES
+                ? dp_fail(err, DP_IO, "cannot read '%.300s': %s", out->conf, strerror(EACCES))
+                : dp_fail(err, DP_NOT_FOUND,
+                          "'%.200s' is not the directory of a run: it has no cluster.conf%s", path,
+                          is_of_cluster(out) ? "; it seems to be 'dir' of a cluster: name the cluster's file "
+                                               "(--cluster FILE), or a checkpoint of it"
+                                             : "");
     if (st == DP_OK)
         st = share_lock(out, lock, err);
     if (st != DP_OK)

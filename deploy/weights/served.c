@@ -128,6 +128,26 @@ static enum dp_status pause_a_moment(void *context, const struct dp_checkpoint_s
     return DP_OK;
 }
 
+/* Servers under `downpour node` end with their run, so this is how most clusters are found. */
+static enum dp_status take_last(const char *from, const char *file, struct dp_error *err)
+{
+    struct dp_restored last;
+    char place[64] = "";
+    enum dp_status st = dp_restored_find(from, &last, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "the servers of '%.200s' do not answer", file);
+    if (last.manifest.position.known)
+        (void)snprintf(place, sizeof place, ", in epoch %" PRIu32 " of run %" PRIu32,
+                       last.manifest.position.epoch + 1, last.manifest.position.run);
+    fprintf(
+        stderr,
+        "downpour: the servers of '%s' do not answer: their last checkpoint is used, %s, made %s%s. Their "
+        "stores may have later rows: start the servers to export these\n",
+        file, last.checkpoint.text, last.manifest.made, place);
+    dp_restored_clear(&last);
+    return DP_OK;
+}
+
 enum dp_status dp_served_checkpoint(const char *file, struct dp_served *out, char from[DP_PATH_MAX + 1],
                                     struct dp_error *err)
 {
@@ -150,10 +170,8 @@ enum dp_status dp_served_checkpoint(const char *file, struct dp_served *out, cha
     memcpy(ask.directory, from, strlen(from) + 1);
     ask.keep = out->of->checkpoint.keep;
     st = dp_servers_client(out->of, "export", ANSWER_MS, &client, &why);
-    if (st == DP_UNAVAILABLE || st == DP_TIMEOUT) {
-        fprintf(stderr, "downpour: the servers do not answer: the last checkpoint in %s is used\n", from);
-        return DP_OK;
-    }
+    if (st == DP_UNAVAILABLE || st == DP_TIMEOUT)
+        return take_last(from, file, err);
     if (st == DP_OK)
         st = dp_client_checkpoint_make(client, &ask, &watch, &made, &why);
     dp_client_close(&client);

@@ -87,7 +87,8 @@ expect 2 'model = "deepfm:4-8,columns=1,fields=1"' "$programs/downpour-worker" -
 mkdir again elsewhere
 kill "${servers[@]}"
 wait
-expect 0 "the servers do not answer: the last checkpoint in $dir/ck is used" "$downpour" export --cluster c.conf --to again/w.txt
+expect 2 "name the cluster's file (--cluster FILE)" "$downpour" predict --from kept --data day1.csv
+expect 0 "ck/checkpoint-000001, made 20" "$downpour" export --cluster c.conf --to again/w.txt
 cmp -s w.txt again/w.txt || fail "another export of the same checkpoint"
 expect 2 "start the servers of 'c.conf', or use a checkpoint (--from)" "$downpour" predict --cluster c.conf --data day1.csv
 cd elsewhere || exit 1
