@@ -64,12 +64,13 @@ struct server {
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
     bool layout_known;          /* its directory says which shards are there */
     bool serves[DP_SHARDS_MAX]; /* it was logged */
+    atomic_bool ready;          /* all serve */
     int opened_fd;              /* a shard came to serve, or failed, or the register changed */
     struct dp_control *control;
     struct dp_coordinator *coordinator; /* NULL: not the first server, or read-only */
     struct dp_exporter *metrics;        /* NULL: the cluster file asks for none */
     time_t started_s;
-    struct dp_run_end *run_end; /* --until-done */
+    struct dp_run_end *run_end; /* --until-done, or the cluster file asks for checkpoints */
     struct dp_beginning beginning;
 };
 
@@ -109,8 +110,8 @@ static const char usage[] =
     "on SIGTERM\n"
     "                  answer until they have, 10 s at most, and end with exit code 3: downpour node gives "
     "it\n"
-    "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
-    "exits.\n";
+    "  --help          this text\nOn SIGTERM the first server makes a last checkpoint if the cluster file has "
+    "'checkpoint'. Then each\nserver finishes pending requests, writes its rows back and exits.\n";
 
 static enum dp_status read_cluster(struct server *server, const char *number, struct dp_error *err)
 {
@@ -565,6 +566,7 @@ static enum dp_status serve_until_stopped(struct server *server, int signal_fd, 
                    err->text);
         reported = st == DP_FULL;
         ready = ready || (all && st == DP_OK);
+        atomic_store(&server->ready, ready);
         if (ready && dp_run_end_is_over(server->run_end))
             break;
     }
@@ -618,11 +620,26 @@ static enum dp_status settle_restore(struct server *server, int signal_fd, struc
     return dp_restore_exchange_start(&start, err);
 }
 
-static enum dp_status await_run_end(struct server *server, struct dp_error *err)
+static void save(void *context, bool (*stopped)(void *of), void *of)
 {
-    const struct dp_run_end_options options = {
-        .cluster = server->cluster, .server = server->number, .ended = wake, .context = server};
-    return dp_run_end_start(&options, &server->run_end, err);
+    struct server *server = context;
+    if (!atomic_load(&server->ready) || !server->coordinator)
+        return;
+    dp_log(DP_LOG_INFO, "the cluster stops: a last checkpoint is made, if a push came since the one before");
+    dp_coordinator_take_last(server->coordinator, stopped, of);
+}
+
+static enum dp_status await_run_end(struct server *server, int signal_fd, struct dp_error *err)
+{
+    const bool saves = server->cluster->checkpoint.every > 0 && !server->read_only;
+    const struct dp_run_end_options options = {.cluster = server->cluster,
+                                               .server = server->number,
+                                               .until_done = server->until_done != 0,
+                                               .signal_fd = signal_fd,
+                                               .ended = wake,
+                                               .save = saves ? save : NULL,
+                                               .context = server};
+    return server->until_done || saves ? dp_run_end_start(&options, &server->run_end, err) : DP_OK;
 }
 
 static enum dp_status serve(struct server *server, struct dp_error *err)
@@ -665,12 +682,12 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
         st = dp_copier_thread_open(&server->copier, err);
     if (st == DP_OK)
         st = start_shards(server, err);
-    if (st == DP_OK && server->until_done)
-        st = await_run_end(server, err);
+    if (st == DP_OK)
+        st = await_run_end(server, signal_fd, err);
     if (st == DP_OK)
         st = serve_until_stopped(server, signal_fd, &received, err);
     const bool over = dp_run_end_is_over(server->run_end);
-    if (received && server->run_end && !over)
+    if (received && server->run_end && !over && (server->ready || server->until_done))
         dp_run_end_leave(server->run_end);
     if (received || over)
         dp_log(DP_LOG_INFO, "%s: closing",

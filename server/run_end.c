@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,7 +22,11 @@
 #define SILENT_MS  3000u  /* a worker was killed: it would put a note each half second */
 #define SAY_MS     10000u /* between lines on what it waits for */
 #define READING    10u    /* times the timeout, as the workers wait for one that reads */
+#define GIVE_UP_MS 3000u  /* which it takes to give a checkpoint up */
 #define NAME_BYTES 96
+#define FIRST_NOTE "server/0."
+#define STOPPING   "stopping"
+#define SAVED      "saved"
 
 enum run_end_mode { WATCHES, LEAVES, STOPS };
 
@@ -47,14 +52,21 @@ struct dp_run_end {
     bool was_open;    /* this process has seen the run before its end */
     uint64_t done_ms; /* when it saw the end; 0: not yet */
     uint64_t said_ms;
-    uint32_t closed; /* other servers, by their notes */
+    uint64_t heard_ms; /* the first server answered last */
+    uint64_t until_ms; /* of `leave` */
+    bool all_left;     /* the workers */
+    bool saved;        /* the last checkpoint is made, or cannot be */
+    uint32_t closed;   /* other servers, by their notes */
     struct seen_worker worker[];
 };
 
+/* The time is over, or a further signal asks for the end at once. */
 static bool gives_up(void *context)
 {
     const struct dp_run_end *end = context;
-    return atomic_load(&end->mode) == STOPS;
+    struct pollfd signal = {.fd = end->options.signal_fd, .events = POLLIN};
+    const int mode = atomic_load(&end->mode);
+    return mode == STOPS || (mode == LEAVES && (dp_now_ms() >= end->until_ms || poll(&signal, 1, 0) > 0));
 }
 
 static bool gives_up_to_leave(void *context)
@@ -198,6 +210,54 @@ static bool awaits_server(struct dp_run_end *end)
     return true;
 }
 
+/* ---- the last checkpoint */
+
+static void put_state(struct dp_run_end *end, const char *state)
+{
+    if (connect_to(end, gives_up) == DP_OK)
+        (void)dp_client_note_put(end->client, FIRST_NOTE, state, strlen(state), TRY_MS, NULL);
+}
+
+static void see_state(void *context, const char *name, const void *bytes, size_t size)
+{
+    const bool saved = size == strlen(SAVED) && memcmp(bytes, SAVED, size) == 0;
+    (void)name;
+    *(const char **)context = saved ? SAVED : STOPPING;
+}
+
+/* What the first server says; NULL: nothing. */
+static enum dp_status read_state(struct dp_run_end *end, const char **state)
+{
+    *state = NULL;
+    enum dp_status st = connect_to(end, gives_up);
+    return st == DP_OK ? dp_client_notes(end->client, FIRST_NOTE, see_state, state, TRY_MS, NULL) : st;
+}
+
+/* At the end of the run. */
+static bool awaits_checkpoint(struct dp_run_end *end)
+{
+    const char *state = NULL;
+    if (!end->options.save || end->saved)
+        return false;
+    if (end->options.server == 0) {
+        end->options.save(end->options.context, gives_up_to_leave, end);
+        end->saved = !gives_up_to_leave(end);
+        if (end->saved)
+            put_state(end, SAVED);
+    } else if (read_state(end, &state) == DP_OK)
+        end->saved = state && strcmp(state, SAVED) == 0;
+    return !end->saved;
+}
+
+/* At a stop, on another server: the first one is to stop, too, if it says so soon. */
+static void await_checkpoint(struct dp_run_end *end, uint64_t begun_ms)
+{
+    const char *state = NULL;
+    while (!gives_up(end) && read_state(end, &state) == DP_OK && (!state || strcmp(state, SAVED) != 0) &&
+           (state || dp_now_ms() - begun_ms < ALONE_MS))
+        pause_ms(LOOK_MS);
+}
+
 /* ---- the thread */
 
 /* Reads the value "runs", once it has changed or after wait_ms. */
@@ -208,11 +268,15 @@ static enum dp_status read_last(struct dp_run_end *end, uint32_t wait_ms, bool (
     enum dp_status st = connect_to(end, gives_up_if);
     if (st == DP_OK)
         st = dp_client_register_get(end->client, "runs", end->version, wait_ms, TRY_MS, &value, NULL);
+    if (st == DP_OK)
+        end->heard_ms = dp_now_ms();
     if (st == DP_OK && value.version != end->version) {
         end->version = value.version;
         end->last_run = dp_control_values_last_run(value.bytes, value.size, &end->last_done);
     }
     dp_register_value_clear(&value);
+    if (run_of(end) != run)
+        end->all_left = end->saved = false;
     if (run_of(end) != run)
         memset(end->worker, 0, end->options.cluster->training.workers * sizeof end->worker[0]);
     return st;
@@ -229,7 +293,21 @@ static bool ends(struct dp_run_end *end)
     end->done_ms = end->done_ms ? end->done_ms : dp_now_ms();
     if (look_at_workers(end, &left) != DP_OK || awaits_worker(end))
         return false;
-    return !awaits_server(end);
+    end->all_left = true;
+    return !awaits_checkpoint(end) && !awaits_server(end);
+}
+
+/* All workers have left, and the first server is lost: it needs this one no longer. */
+static bool ends_alone(struct dp_run_end *end)
+{
+    uint64_t silent_ms = dp_now_ms() - end->heard_ms;
+    if (!end->all_left || end->options.server == 0 || silent_ms < end->options.cluster->training.timeout_ms)
+        return false;
+    dp_log(DP_LOG_WARN,
+           "run %" PRIu32 " is done, and server 0 has not answered for %" PRIu64
+           " s: this server closes without it",
+           run_of(end), silent_ms / 1000);
+    return true;
 }
 
 /* Until it is over, or main wants something else. */
@@ -240,7 +318,7 @@ static void watch(struct dp_run_end *end)
         bool done = is_done(end);
         enum dp_status st = read_last(end, done || first ? 0 : WATCH_MS, gives_up_to_leave);
         first = first && st != DP_OK;
-        if (st == DP_OK && ends(end)) {
+        if (st == DP_OK ? ends(end) : ends_alone(end)) {
             atomic_store(&end->over, true);
             end->options.ended(end->options.context);
             return;
@@ -250,25 +328,42 @@ static void watch(struct dp_run_end *end)
     }
 }
 
-static void leave(struct dp_run_end *end)
+static void await_workers(struct dp_run_end *end, uint64_t begun_ms)
 {
-    const uint64_t begun = dp_now_ms();
     uint32_t at_first = 0, left = 0;
     bool first = true;
-    dp_client_close(&end->client);
     /* A first server that does not answer has closed, after the workers left; or it serves none of them. */
-    while (atomic_load(&end->mode) == LEAVES && dp_now_ms() - begun < DP_RUN_END_LEAVE_MS &&
-           read_last(end, 0, gives_up) == DP_OK && run_of(end) > 0 && look_at_workers(end, &left) == DP_OK) {
+    while (!gives_up(end) && read_last(end, 0, gives_up) == DP_OK && run_of(end) > 0 &&
+           look_at_workers(end, &left) == DP_OK) {
         bool some = false;
         for (uint32_t w = 0; w < end->options.cluster->training.workers; w++)
             some = some || (end->worker[w].noted && !end->worker[w].left &&
                             dp_now_ms() - end->worker[w].since_ms < SILENT_MS);
         at_first = first ? left : at_first;
         first = false;
-        if (!some || (left == at_first && dp_now_ms() - begun >= ALONE_MS))
+        if (!some || (left == at_first && dp_now_ms() - begun_ms >= ALONE_MS))
             return;
         pause_ms(LOOK_MS);
     }
+}
+
+static void leave(struct dp_run_end *end)
+{
+    const uint64_t begun_ms = dp_now_ms();
+    const bool saves = end->options.save != NULL, is_first = end->options.server == 0;
+    end->until_ms = begun_ms + DP_RUN_END_LEAVE_MS;
+    dp_client_close(&end->client);
+    if (saves && is_first)
+        put_state(end, STOPPING);
+    if (end->options.until_done)
+        await_workers(end, begun_ms);
+    end->until_ms -= saves && is_first ? GIVE_UP_MS : 0;
+    if (saves && !is_first)
+        await_checkpoint(end, begun_ms);
+    if (!saves || !is_first || gives_up(end))
+        return;
+    end->options.save(end->options.context, gives_up, end);
+    put_state(end, SAVED);
 }
 
 static void *main_of(void *context)
@@ -289,8 +384,9 @@ enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct
     if (!end)
         return dp_fail(err, DP_NOMEM, "waiting for the end of the run");
     end->options = *options;
-    end->said_ms = dp_now_ms();
-    if (pthread_create(&end->thread, NULL, main_of, end) != 0) {
+    end->said_ms = end->heard_ms = dp_now_ms();
+    end->joined = !options->until_done;
+    if (options->until_done && pthread_create(&end->thread, NULL, main_of, end) != 0) {
         free(end);
         return dp_fail(err, DP_NOMEM, "starting the thread that waits for the end of the run");
     }
@@ -314,6 +410,8 @@ void dp_run_end_leave(struct dp_run_end *end)
 {
     atomic_store(&end->mode, LEAVES);
     join(end);
+    if (!end->options.until_done)
+        leave(end);
 }
 
 void dp_run_end_stop(struct dp_run_end **end, bool closed)

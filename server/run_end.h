@@ -1,15 +1,21 @@
-/* Run end: when the servers of a run are no longer needed (--until-done), and when its workers have left.
+/* Run end: when the servers of a run are no longer needed (--until-done), when its workers have left, and
+ * the last checkpoint (the cluster file's `checkpoint`), for which all servers go on answering.
  *     watch the register's "runs" -> worker 0 has recorded the end -> each worker's note says that it left
- *     -> the first server: the others have closed -> over
+ *     -> the first server has made the last checkpoint -> it: the others have closed -> over
+ *     leave (a signal) -> the workers have left -> the first server has made the last checkpoint
  * Promise   Over means that no process of the run needs a server: all workers left, or some were silent for
  *           so long that the others would not wait for them (training.timeout_ms, ten times that while one
  *           reads its data). The first server keeps the register until the others have closed, so one that
  *           is restarted at the end can open. A run that was complete when this server started is over as
  *           soon as its workers have looked: they have DP_RUN_END_LATE_MS to come.
- *           After `leave` (a signal) it waits for the workers DP_RUN_END_LEAVE_MS at most, 3 s for one that
- *           is silent, and 2 s if none of them leaves: then this server alone is stopped.
- * Thread    A thread of its own, with a client of the first server. The functions: main's.
- * Failure   While the first server does not answer, nothing is over. */
+ *           After `leave` it waits for workers and checkpoint DP_RUN_END_LEAVE_MS at most: 3 s for a worker
+ *           that is silent, 2 s if none of them leaves, and 2 s for the first server to say that it stops,
+ *           too. Else this server alone is stopped. A further signal ends the wait. A checkpoint that would
+ *           not be in time is given up before.
+ *           The first server's note "server/0." says how far it is: stopping, saved. It dies with it.
+ * Thread    A thread of its own with until_done, with a client of the first server. The functions: main's.
+ * Failure   While the first server does not answer, nothing is over. If all workers were seen to leave, it
+ *           is not waited for longer than for a worker. */
 #ifndef DP_SERVER_RUN_END_H
 #define DP_SERVER_RUN_END_H
 
@@ -22,7 +28,12 @@
 struct dp_run_end_options {
     const struct dp_cluster *cluster; /* lent */
     uint32_t server;
+    bool until_done;              /* else it watches no run: only `leave` does something */
+    int signal_fd;                /* readable: a further signal came */
     void (*ended)(void *context); /* from the thread: it is over */
+    /* On the first server: makes the last checkpoint, unless `stopped` says so before. NULL: none is made,
+     * here or on the first server. */
+    void (*save)(void *context, bool (*stopped)(void *of), void *of);
     void *context;
 };
 
@@ -31,7 +42,7 @@ struct dp_run_end;
 enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct dp_run_end **out,
                                 struct dp_error *err);
 bool dp_run_end_is_over(const struct dp_run_end *end);
-/* Returns when the workers have left, or the time is over. */
+/* Returns when the workers have left and the last checkpoint is made, or the time is over. */
 void dp_run_end_leave(struct dp_run_end *end);
 /* closed: this server's stores are, and the first server need not wait for it. Accepts NULL inside, leaves
  * NULL. */

@@ -28,6 +28,8 @@
 #define ORDERS     8u
 #define SILENCE_MS 60000u /* of a client that is then taken for dead */
 #define WAIT_MS    10000u /* for pushes that only some shards have, where the cluster file asks */
+#define LAST_MS    2000u  /* the same, of the last one: workers have left */
+#define LOOK_MS    20u
 
 struct dp_coordinator {
     struct dp_coordinator_options o;
@@ -41,6 +43,8 @@ struct dp_coordinator {
     pthread_cond_t changed;
     struct dp_checkpoint_ask ask; /* under the lock, as what follows: the last order */
     bool by_file;                 /* the cluster file asks for it, and not a client */
+    bool wants_last;              /* take_last waits for one that begins from now on */
+    bool takes_last;              /* the order under way is it */
     bool said_same;               /* the thread's: the log says that no push has come since */
     struct coordinator_order {
         struct dp_checkpoint_state state; /* NONE: there was none */
@@ -316,6 +320,13 @@ static void sweep(struct dp_coordinator *c, bool last)
 
 /* ---- the thread */
 
+/* Under the lock. */
+static void end_last(struct dp_coordinator *c)
+{
+    c->wants_last &= !c->takes_last;
+    c->takes_last = false;
+}
+
 /* Each time that one is due comes to the same one: the log says so once. */
 static void say_ended(struct dp_coordinator *c, const struct dp_checkpoint_ask *ask,
                       const struct dp_checkpoint_made *made, enum dp_status st, const struct dp_error *err)
@@ -347,6 +358,7 @@ static void make_asked(struct dp_coordinator *c)
     DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
     if (c->due_ms < dp_now_ms()) /* it took that long: a client may come before the next one */
         c->due_ms = dp_now_ms() + c->o.cluster->checkpoint.every * UINT64_C(1000);
+    end_last(c);
     struct dp_checkpoint_state *state = &c->order[c->last].state;
     c->order[c->last].made = made;
     state->stage = st == DP_OK ? DP_CHECKPOINT_COPIED : DP_CHECKPOINT_ABANDONED;
@@ -358,15 +370,20 @@ static void make_asked(struct dp_coordinator *c)
 static void begin_due(struct dp_coordinator *c)
 {
     const struct dp_cluster_checkpoint *by = &c->o.cluster->checkpoint;
-    struct dp_checkpoint_ask ask = {.action = DP_CHECKPOINT_BEGIN, .wait_ms = WAIT_MS, .keep = by->keep};
-    if (by->every == 0 || is_under_way(c) || dp_now_ms() < c->due_ms)
+    struct dp_checkpoint_ask ask = {
+        .action = DP_CHECKPOINT_BEGIN, .wait_ms = c->wants_last ? LAST_MS : WAIT_MS, .keep = by->keep};
+    if (by->every == 0 || is_under_way(c) || (dp_now_ms() < c->due_ms && !c->wants_last))
         return;
     c->due_ms = dp_now_ms() + by->every * UINT64_C(1000);
+    c->takes_last = c->wants_last;
     struct dp_error err;
     if (dp_directory_absolute(by->to, ask.directory, sizeof ask.directory, &err) != DP_OK)
         dp_log(DP_LOG_WARN, "no checkpoint: %s", err.text);
-    else if (getrandom(&ask.order, sizeof ask.order, 0) == (ssize_t)sizeof ask.order && ask.order != 0)
+    else if (getrandom(&ask.order, sizeof ask.order, 0) == (ssize_t)sizeof ask.order && ask.order != 0) {
         begin(c, &ask, true);
+        return;
+    }
+    end_last(c);
 }
 
 static struct timespec to_timespec(uint64_t ms)
@@ -451,6 +468,20 @@ enum dp_status dp_coordinator_start(struct dp_coordinator *c, struct dp_error *e
 {
     c->started = pthread_create(&c->thread, NULL, coordinate, c) == 0;
     return c->started ? DP_OK : dp_fail(err, DP_NOMEM, "cannot start the checkpoint coordinator's thread");
+}
+
+void dp_coordinator_take_last(struct dp_coordinator *c, bool (*stopped)(void *context), void *context)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    c->wants_last = true;
+    DP_ASSERT(pthread_cond_signal(&c->changed) == 0);
+    while (c->wants_last && !c->ended && !stopped(context)) {
+        DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
+        (void)nanosleep(&pause, NULL);
+        DP_ASSERT(pthread_mutex_lock(&c->lock) == 0);
+    }
+    DP_ASSERT(pthread_mutex_unlock(&c->lock) == 0);
 }
 
 void dp_coordinator_give_up(struct dp_coordinator *c)

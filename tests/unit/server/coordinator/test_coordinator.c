@@ -226,6 +226,31 @@ static void no_wait_is_longer_than_an_hour(void **state)
     assert_int_equal(atomic_load(&waits_ms), DP_CHECKPOINT_WAIT_MS_MAX);
 }
 
+static bool at_once(void *context)
+{
+    (void)context;
+    return atomic_load(&begun) > 1;
+}
+
+/* Not one that is under way, which may lack the last pushes: one that begins after it. */
+static void a_last_one_does_not_wait_for_its_time(void **state)
+{
+    static char to[300];
+    (void)state;
+    (void)snprintf(to, sizeof to, "%s", at("to"));
+    cluster.checkpoint.every = 3600;
+    (void)snprintf(cluster.checkpoint.to, sizeof cluster.checkpoint.to, "%s", to);
+    start();
+    dp_coordinator_take_last(coordinator, at_once, NULL);
+    assert_int_equal(atomic_load(&begun), 1);
+    atomic_store(&holds, 1);
+    dp_coordinator_take_last(coordinator, at_once,
+                             NULL); /* returns with it under way, for stop to give it up */
+    assert_int_equal(atomic_load(&begun), 2);
+    dp_coordinator_stop(&coordinator);
+    assert_int_equal(access(at("checkpoint-order"), F_OK), -1);
+}
+
 /* What lies in place of a worker's step log. */
 static void a_fifo_is_not_waited_for(void **state)
 {
@@ -327,6 +352,7 @@ int main(void)
         COORDINATOR_TEST(it_is_given_up_and_says_why),
         COORDINATOR_TEST(the_note_stays_if_shards_do_not_answer),
         COORDINATOR_TEST(a_disk_that_hangs_does_not_hold_it_up),
+        COORDINATOR_TEST(a_last_one_does_not_wait_for_its_time),
         COORDINATOR_TEST(no_wait_is_longer_than_an_hour),
         COORDINATOR_TEST(a_fifo_is_not_waited_for),
         COORDINATOR_TEST(a_prune_that_fails_leaves_it_made),
