@@ -35,6 +35,7 @@ enum dp_status dp_metrics_address_parse(const char *text, const char *what, stru
             "[::1]:9600) or PORT, which is on loopback; port 0: any free one",
             what, text);
     out->port = (uint16_t)number;
+    out->more = 0;
     return DP_OK;
 }
 
@@ -43,8 +44,13 @@ enum dp_status dp_metrics_address_of(const struct dp_cluster *cluster, uint32_t 
 {
     uint32_t before = 0;
     enum dp_status st = dp_metrics_address_parse(cluster->metrics, "'metrics'", out, err);
-    if (st != DP_OK || out->port == 0 || cluster->counted.count > 0)
+    if (st != DP_OK || out->port == 0)
         return st;
+    if (cluster->counted.count > 0) {
+        uint32_t others = cluster->server_count - 1, left = 65535u - out->port;
+        out->more = (uint16_t)(others < left ? others : left);
+        return DP_OK;
+    }
     for (uint32_t i = 0; i < server; i++)
         before += strcmp(cluster->server[i].host, cluster->server[server].host) == 0;
     if (before > 65535u - out->port)

@@ -199,23 +199,42 @@ static socklen_t address_of(const struct dp_metrics_address *from, union address
     return sizeof out->v6;
 }
 
+/* *fd < 0, errno: it cannot listen there. */
+static void listen_once(union address *address, socklen_t *size, int *fd)
+{
+    int yes = 1;
+    *fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd >= 0 && setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        bind(*fd, &address->any, *size) == 0 && listen(*fd, BACKLOG) == 0 &&
+        getsockname(*fd, &address->any, size) == 0)
+        return;
+    int why = errno;
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+    errno = why;
+}
+
 static enum dp_status listen_at(struct dp_http *http, int *fd, struct dp_error *err)
 {
-    const struct dp_metrics_address *at = http->options.address;
-    const bool v6 = strchr(at->host, ':') != NULL;
+    struct dp_metrics_address at = *http->options.address;
+    const bool v6 = strchr(at.host, ':') != NULL;
     union address address;
-    socklen_t size = address_of(at, &address);
-    int yes = 1;
-    *fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*fd < 0 || setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-        bind(*fd, &address.any, size) != 0 || listen(*fd, BACKLOG) != 0 ||
-        getsockname(*fd, &address.any, &size) != 0)
+    socklen_t size = address_of(&at, &address);
+    listen_once(&address, &size, fd);
+    while (*fd < 0 && errno == EADDRINUSE && at.more > 0) {
+        at.more--;
+        at.port++;
+        size = address_of(&at, &address);
+        listen_once(&address, &size, fd);
+    }
+    if (*fd < 0)
         return dp_fail(
             err, DP_IO,
             "metrics cannot be served at %s%s%s:%u: %s; choose another address or port ('metrics'), or "
             "leave it out",
-            v6 ? "[" : "", at->host, v6 ? "]" : "", at->port, strerror(errno));
-    (void)snprintf(http->url, sizeof http->url, "http://%s%s%s:%u", v6 ? "[" : "", at->host, v6 ? "]" : "",
+            v6 ? "[" : "", at.host, v6 ? "]" : "", at.port, strerror(errno));
+    (void)snprintf(http->url, sizeof http->url, "http://%s%s%s:%u", v6 ? "[" : "", at.host, v6 ? "]" : "",
                    ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port));
     return DP_OK;
 }

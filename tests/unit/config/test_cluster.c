@@ -245,6 +245,12 @@ static void metrics_have_an_address_for_each_server(void **state)
         assert_non_null(strstr(err.text, "server 3 would get 65536"));
         dp_cluster_free(&c);
     }
+    assert_int_equal(
+        read_text(TOP DATA "metrics = \"9600\"; servers = { count = 3; store = \"s\"; };\n", &c, &err),
+        DP_OK);
+    assert_int_equal(dp_metrics_address_of(c, 2, &at, &err), DP_OK);
+    assert_true(at.port == 9600 && at.more == 2);
+    dp_cluster_free(&c);
 }
 
 /* Written below a directory, moved with it, read: what lay below lies below its new place, what lay outside stays. */

@@ -134,6 +134,12 @@ static void a_port_in_use_is_refused_with_the_remedy(void **state)
     const struct dp_exporter_source source = {.shards = 1};
     assert_int_equal(dp_exporter_start(&bed.address, &source, &second, &err), DP_IO);
     assert_non_null(strstr(err.text, "Address already in use; choose another address or port"));
+    /* A server that is only counted may have the next ones. */
+    struct dp_metrics_address counted = bed.address;
+    counted.more = 20;
+    assert_int_equal(dp_exporter_start(&counted, &source, &second, &err), DP_OK);
+    assert_string_not_equal(dp_exporter_url(second), dp_exporter_url(bed.metrics));
+    dp_exporter_stop(&second);
     assert_null(second);
     is_well();
 }
