@@ -95,7 +95,7 @@ static enum dp_status give_one(struct dp_epoch_barrier *b, enum dp_peers_kind ki
     void *bytes = NULL;
     size_t size = 0;
     enum dp_status st = b->ops.part(b->context, kind, b->peers->job->worker, epoch, &bytes, &size, err);
-    dp_progress_enter(b->peers->progress, "waiting");
+    dp_progress_pass(b->peers->progress, "waiting");
     if (st == DP_OK)
         st = dp_peers_reach(b->peers, kind, epoch, bytes, size, err);
     free(bytes);
@@ -120,7 +120,7 @@ static enum dp_status collect(struct dp_epoch_barrier *b, enum dp_peers_kind kin
     for (uint32_t w = 0; st == DP_OK && *all && w < b->peers->job->cluster->training.workers; w++)
         if (dp_job_is_gone(b->peers->job, w) && !parts[w].bytes)
             st = b->ops.part(b->context, kind, w, epoch, &parts[w].bytes, &parts[w].size, err);
-    dp_progress_enter(b->peers->progress, "waiting");
+    dp_progress_pass(b->peers->progress, "waiting");
     return st;
 }
 
@@ -204,7 +204,7 @@ enum dp_status dp_epoch_barrier_wait(struct dp_epoch_barrier *b, uint32_t epoch,
     uint32_t poll_ms = POLL_FIRST_MS;
     if (d->state.epoch >= epoch)
         return DP_OK;
-    dp_progress_enter(b->peers->progress, "waiting");
+    dp_progress_pass(b->peers->progress, "waiting");
     enum dp_status st = dp_peers_reach(b->peers, DP_PEERS_ENDED, epoch, NULL, 0, err);
     while (st == DP_OK && d->state.epoch < epoch) {
         DP_ASSERT(d->state.epoch + 1 == epoch && d->resting <= epoch);

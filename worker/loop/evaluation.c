@@ -259,7 +259,7 @@ static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, st
         parts ? dp_evaluate_part(v->job, v->peers->progress, v->job->worker, v->test, epochs, &bytes, &size,
                                  err)
               : dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
-    dp_progress_enter(v->peers->progress, "waiting");
+    dp_progress_pass(v->peers->progress, "waiting");
     if (st == DP_OK)
         st = dp_peers_reach(v->peers, DP_PEERS_TEST, epochs, bytes, size, err);
     if (st == DP_OK && v->job->worker == 0) {

@@ -91,7 +91,7 @@ enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress
                                 struct dp_error *err)
 {
     struct share share;
-    dp_progress_enter(progress, "evaluating");
+    dp_progress_pass(progress, "evaluating");
     enum dp_status st = share_open(&share, job, data, err);
     if (st != DP_OK)
         goto done;

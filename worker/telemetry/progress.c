@@ -102,6 +102,13 @@ void dp_progress_enter(struct dp_progress *progress, const char *state)
     report(progress);
 }
 
+void dp_progress_pass(struct dp_progress *progress, const char *state)
+{
+    progress->state = state;
+    progress->awaited[0] = '\0';
+    dp_progress_tick(progress);
+}
+
 void dp_progress_leave(struct dp_progress *progress)
 {
     progress->left = true;

@@ -43,6 +43,9 @@ struct dp_progress {
 void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total);
 /* Changes the state (a literal) and puts a note at once. */
 void dp_progress_enter(struct dp_progress *progress, const char *state);
+/* The same for what ends each epoch, and may last a moment only: put when the next note is due. Put at once,
+ * it would be all that is seen of short epochs. */
+void dp_progress_pass(struct dp_progress *progress, const char *state);
 /* The worker now trains `epoch`, counted from 1, in which an earlier process computed this loss over so many
  * examples. */
 void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples);

@@ -85,8 +85,25 @@ static void another_worker_says_that_it_diverged(void **state)
     assert_int_equal(dp_progress_diverged(&p.progress[0], DP_NOT_FINITE), 2); /* itself */
 }
 
+/* Of short epochs a waiting worker would be all that is ever seen. */
+static void a_moment_of_waiting_is_not_all_that_is_seen(void **state)
+{
+    static struct pair p;
+    begin(&p);
+    dp_progress_tick(&p.progress[0]);
+    assert_non_null(strstr(p.board.text, "\"training\""));
+    dp_progress_pass(&p.progress[0], "waiting");
+    assert_non_null(strstr(p.board.text, "\"training\""));
+    p.progress[0].next_ns = 0; /* it waits for longer */
+    dp_progress_tick(&p.progress[0]);
+    assert_non_null(strstr(p.board.text, "\"waiting\""));
+    dp_progress_enter(&p.progress[0], "done");
+    assert_non_null(strstr(p.board.text, "\"done\""));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(another_worker_says_that_it_diverged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(another_worker_says_that_it_diverged),
+                                       cmocka_unit_test(a_moment_of_waiting_is_not_all_that_is_seen)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
