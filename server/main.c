@@ -54,7 +54,7 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    int read_only, replaces, discards, existing, overwrite, exchanges, until_done, is_new; /* flags */
+    int read_only, replaces, discards, existing, overwrite, exchanges, until_done, is_new, again; /* flags */
     const char *first;              /* --first, or NULL */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     const char *without;            /* tables that the restore leaves out; NULL: none */
@@ -110,7 +110,11 @@ static const char usage[] =
     "on SIGTERM\n"
     "                  answer until they have, 10 s at most, and end with exit code 3: downpour node gives "
     "it\n"
-    "  --help          this text\nOn SIGTERM the first server makes a last checkpoint if the cluster file has "
+    "  --again         with --until-done, in place of a process of the same start that was killed: which "
+    "workers have left\n"
+    "                  stays known; downpour node gives it\n"
+    "  --help          this text\nOn SIGTERM the first server makes a last checkpoint if the cluster file "
+    "has "
     "'checkpoint'. Then each\nserver finishes pending requests, writes its rows back and exits.\n";
 
 static enum dp_status read_cluster(struct server *server, const char *number, struct dp_error *err)
@@ -149,6 +153,8 @@ static enum dp_status check_flags(const struct server *server, struct dp_error *
     if (server->until_done && server->read_only)
         return dp_fail(err, DP_ARGUMENT,
                        "--until-done waits for a run, and with --read-only none can be trained");
+    if (server->again && !server->until_done)
+        return dp_fail(err, DP_ARGUMENT, "--again goes with --until-done");
     if (server->restores && (server->read_only || server->replaces || server->discards || server->existing ||
                              server->until_done || server->is_new))
         return dp_fail(
@@ -178,6 +184,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"overwrite", no_argument, &server->overwrite, 1},
                                    {"exchange", no_argument, &server->exchanges, 1},
                                    {"until-done", no_argument, &server->until_done, 1},
+                                   {"again", no_argument, &server->again, 1},
                                    {"help", no_argument, help, 1},
                                    {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
@@ -304,7 +311,8 @@ static enum dp_status take_checkpoint(void *context, const struct dp_checkpoint_
 static enum dp_status prove(void *context, struct dp_control_register *values, struct dp_error *err)
 {
     const struct server *server = context;
-    return dp_beginning_prove(&server->beginning, values, err);
+    enum dp_status st = dp_beginning_prove(&server->beginning, values, err);
+    return st == DP_OK ? dp_run_end_prepare(values, server->again != 0, err) : st;
 }
 
 static enum dp_status compare(void *context, struct dp_client *client, struct dp_error *err)
@@ -567,6 +575,8 @@ static enum dp_status serve_until_stopped(struct server *server, int signal_fd, 
         reported = st == DP_FULL;
         ready = ready || (all && st == DP_OK);
         atomic_store(&server->ready, ready);
+        if (st == DP_OK)
+            st = dp_run_end_check(server->run_end, err);
         if (ready && dp_run_end_is_over(server->run_end))
             break;
     }

@@ -4,7 +4,9 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/client/downpour.h"
+#include "server/control/register_names.h"
 #include "server/control/register_values.h"
+#include "server/store/store_id.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -22,10 +24,12 @@
 #define SILENT_MS  3000u  /* a worker was killed: it would put a note each half second */
 #define SAY_MS     10000u /* between lines on what it waits for */
 #define READING    10u    /* times the timeout, as the workers wait for one that reads */
+#define CLOSED_MS  30000u /* a first server that is killed now is started again */
 #define GIVE_UP_MS 3000u  /* which it takes to give a checkpoint up */
 #define NAME_BYTES 96
 #define FIRST_NOTE "server/0."
 #define STOPPING   "stopping"
+#define NOTHING    "{}"
 #define SAVED      "saved"
 
 enum run_end_mode { WATCHES, LEAVES, STOPS };
@@ -35,6 +39,7 @@ struct seen_worker {
     bool finished; /* and does not come back */
     bool noted;    /* it has put a note */
     bool reads;
+    bool kept;         /* the register says that it has finished */
     uint64_t hash;     /* of its note */
     uint64_t since_ms; /* it is the same */
 };
@@ -56,7 +61,9 @@ struct dp_run_end {
     uint64_t until_ms; /* of `leave` */
     bool all_left;     /* the workers */
     bool saved;        /* the last checkpoint is made, or cannot be */
-    uint32_t closed;   /* other servers, by their notes */
+    bool alone;        /* it ends without the first server */
+    atomic_bool lost;  /* the first server */
+    uint32_t closed;   /* other servers, by the register */
     struct seen_worker worker[];
 };
 
@@ -174,27 +181,84 @@ static bool awaits_worker(struct dp_run_end *end)
     return w < workers;
 }
 
-/* ---- the other servers' notes */
+/* ---- what the register keeps */
 
-static void count_closed(void *context, const char *name, const void *bytes, size_t size)
+static json_t *list_of(json_t *root, const char *key)
 {
-    uint32_t *closed = context;
-    (void)name;
-    (void)bytes;
-    (void)size;
-    (*closed)++;
+    json_t *list = json_object_get(root, key);
+    if (!json_is_array(list) && json_object_set_new(root, key, json_array()) == 0)
+        list = json_object_get(root, key);
+    return list;
 }
+
+static bool has(const json_t *list, uint32_t number)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_integer_value(json_array_get(list, i)) == (json_int_t)number)
+            return true;
+    return false;
+}
+
+/* Of this run. NULL: no memory. */
+static json_t *take_kept(struct dp_run_end *end, const struct dp_register_value *value)
+{
+    json_t *root = json_loadb(value->bytes ? value->bytes : "", value->size, 0, NULL);
+    if (json_integer_value(json_object_get(root, "run")) != (json_int_t)run_of(end)) {
+        json_decref(root);
+        root = json_pack("{s:I}", "run", (json_int_t)run_of(end));
+    }
+    const json_t *left = list_of(root, "left");
+    for (size_t i = 0; i < json_array_size(left); i++) {
+        json_int_t w = json_integer_value(json_array_get(left, i));
+        if (w >= 0 && w < (json_int_t)end->options.cluster->training.workers)
+            end->worker[w].left = end->worker[w].finished = end->worker[w].kept = true;
+    }
+    end->closed = (uint32_t)json_array_size(list_of(root, "closed"));
+    return root;
+}
+
+/* Adds what this server knows: a first server that is started again then knows it, too. DP_AGAIN: another
+ * server has changed the value. */
+static enum dp_status keep(struct dp_run_end *end, bool closed)
+{
+    struct dp_register_value value = {0};
+    bool news = false, won = true;
+    enum dp_status st = connect_to(end, gives_up);
+    if (st == DP_OK)
+        st = dp_client_register_get(end->client, DP_CONTROL_ENDED_NAME, 0, 0, TRY_MS, &value, NULL);
+    json_t *root = st == DP_OK ? take_kept(end, &value) : NULL;
+    for (uint32_t w = 0; root && w < end->options.cluster->training.workers; w++)
+        if (end->worker[w].finished && !end->worker[w].kept)
+            news |= json_array_append_new(list_of(root, "left"), json_integer(w)) == 0;
+    if (root && closed && !has(list_of(root, "closed"), end->options.server))
+        news |= json_array_append_new(list_of(root, "closed"), json_integer(end->options.server)) == 0;
+    char *text = news ? json_dumps(root, JSON_COMPACT) : NULL;
+    if (text)
+        st = dp_client_register_set(end->client, DP_CONTROL_ENDED_NAME, value.version, text, strlen(text),
+                                    TRY_MS, &won, NULL, NULL);
+    free(text);
+    json_decref(root);
+    dp_register_value_clear(&value);
+    return st == DP_OK && !won ? DP_AGAIN : st;
+}
+
+static void put_closed(struct dp_run_end *end)
+{
+    const uint64_t begun_ms = dp_now_ms();
+    const uint32_t limit_ms = end->alone ? 2 * TRY_MS : CLOSED_MS;
+    enum dp_status st;
+    while ((st = keep(end, true)) != DP_OK && dp_now_ms() - begun_ms < limit_ms)
+        pause_ms(LOOK_MS);
+    if (st != DP_OK && !end->alone)
+        dp_log(DP_LOG_WARN, "server 0 does not answer, and does not know that this server has closed");
+}
+
+/* ---- the other servers */
 
 static bool awaits_server(struct dp_run_end *end)
 {
     uint32_t others = end->options.cluster->server_count - 1;
     uint64_t now = dp_now_ms();
-    end->closed = 0;
-    for (uint32_t s = 1; end->options.server == 0 && s <= others; s++) {
-        char name[NAME_BYTES];
-        (void)snprintf(name, sizeof name, "run/%" PRIu32 "/closed/%" PRIu32 ".", run_of(end), s);
-        (void)dp_client_notes(end->client, name, count_closed, &end->closed, TRY_MS, NULL);
-    }
     if (end->options.server != 0 || end->closed >= others)
         return false;
     if (now - end->done_ms >= DP_RUN_END_CLOSE_MS) {
@@ -291,7 +355,10 @@ static bool ends(struct dp_run_end *end)
         return false;
     }
     end->done_ms = end->done_ms ? end->done_ms : dp_now_ms();
-    if (look_at_workers(end, &left) != DP_OK || awaits_worker(end))
+    if (look_at_workers(end, &left) != DP_OK)
+        return false;
+    (void)keep(end, false);
+    if (awaits_worker(end))
         return false;
     end->all_left = true;
     return !awaits_checkpoint(end) && !awaits_server(end);
@@ -307,7 +374,14 @@ static bool ends_alone(struct dp_run_end *end)
            "run %" PRIu32 " is done, and server 0 has not answered for %" PRIu64
            " s: this server closes without it",
            run_of(end), silent_ms / 1000);
+    end->alone = true;
     return true;
+}
+
+static bool is_lost(const struct dp_run_end *end)
+{
+    uint64_t limit_ms = end->options.cluster->training.timeout_ms * (uint64_t)DP_RUN_END_LOST;
+    return end->options.server != 0 && dp_now_ms() - end->heard_ms >= limit_ms;
 }
 
 /* Until it is over, or main wants something else. */
@@ -320,6 +394,11 @@ static void watch(struct dp_run_end *end)
         first = first && st != DP_OK;
         if (st == DP_OK ? ends(end) : ends_alone(end)) {
             atomic_store(&end->over, true);
+            end->options.ended(end->options.context);
+            return;
+        }
+        if (st != DP_OK && is_lost(end)) {
+            atomic_store(&end->lost, true);
             end->options.ended(end->options.context);
             return;
         }
@@ -399,6 +478,32 @@ bool dp_run_end_is_over(const struct dp_run_end *end)
     return end && atomic_load(&end->over);
 }
 
+enum dp_status dp_run_end_check(const struct dp_run_end *end, struct dp_error *err)
+{
+    if (!end || !atomic_load(&end->lost))
+        return DP_OK;
+    return dp_fail(err, DP_UNAVAILABLE,
+                   "server 0 has not answered for %" PRIu64
+                   " s (%u times training.timeout_ms): this server closes; start it again once server 0 is "
+                   "back",
+                   (uint64_t)end->options.cluster->training.timeout_ms * DP_RUN_END_LOST / 1000,
+                   DP_RUN_END_LOST);
+}
+
+enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool again, struct dp_error *err)
+{
+    struct dp_control_register_entry entry, now;
+    struct dp_control_register_change change = {
+        .name = DP_CONTROL_ENDED_NAME, .bytes = NOTHING, .size = strlen(NOTHING)};
+    enum dp_status st = dp_control_register_get(values, DP_CONTROL_ENDED_NAME, &entry, err);
+    change.expected = entry.version;
+    if (st != DP_OK || again || entry.version == 0 ||
+        (entry.size == change.size && memcmp(entry.bytes, NOTHING, change.size) == 0))
+        return st;
+    dp_store_id_draw(&change.nonce);
+    return dp_control_register_set(values, &change, &now, err);
+}
+
 static void join(struct dp_run_end *end)
 {
     if (!end->joined)
@@ -417,19 +522,16 @@ void dp_run_end_leave(struct dp_run_end *end)
 void dp_run_end_stop(struct dp_run_end **end, bool closed)
 {
     struct dp_run_end *e = *end;
-    char name[NAME_BYTES];
     if (!e)
         return;
     *end = NULL;
     int mode = WATCHES;
     (void)atomic_compare_exchange_strong(&e->mode, &mode, STOPS);
     join(e);
-    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/closed/%" PRIu32 ".", run_of(e), e->options.server);
     dp_client_close(&e->client);
     if (closed && atomic_load(&e->over) && e->options.server != 0) {
         atomic_store(&e->mode, WATCHES);
-        if (connect_to(e, gives_up) == DP_OK)
-            (void)dp_client_note_put(e->client, name, "", 0, 2 * TRY_MS, NULL);
+        put_closed(e);
     }
     dp_client_close(&e->client);
     free(e);

@@ -12,18 +12,24 @@
  *           that is silent, 2 s if none of them leaves, and 2 s for the first server to say that it stops,
  *           too. Else this server alone is stopped. A further signal ends the wait. A checkpoint that would
  *           not be in time is given up before.
+ *           The register's value "ended" outlives the first server's process: of the run, the workers that
+ *           have finished and the other servers that have closed, as numbers:
+ *               {"run":2,"left":[0,1],"closed":[1]}
+ *           It belongs to one start of the cluster: a further start of the first server clears it.
  *           The first server's note "server/0." says how far it is: stopping, saved. It dies with it.
  * Thread    A thread of its own with until_done, with a client of the first server. The functions: main's.
  * Failure   While the first server does not answer, nothing is over. If all workers were seen to leave, it
- *           is not waited for longer than for a worker. */
+ *           is not waited for longer than for a worker; else it is lost after DP_RUN_END_LOST times that. */
 #ifndef DP_SERVER_RUN_END_H
 #define DP_SERVER_RUN_END_H
 
 #include "common/config/cluster.h"
+#include "server/control/register.h"
 
 #define DP_RUN_END_LEAVE_MS 10000u
 #define DP_RUN_END_LATE_MS  300000u
 #define DP_RUN_END_CLOSE_MS 600000u /* the first server waits so long for the others */
+#define DP_RUN_END_LOST     40u     /* times training.timeout_ms */
 
 struct dp_run_end_options {
     const struct dp_cluster *cluster; /* lent */
@@ -39,9 +45,13 @@ struct dp_run_end_options {
 
 struct dp_run_end;
 
+/* On the first server, before anything is answered. again: in place of a process of the same start. */
+enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool again, struct dp_error *err);
 enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct dp_run_end **out,
                                 struct dp_error *err);
 bool dp_run_end_is_over(const struct dp_run_end *end);
+/* DP_UNAVAILABLE: the first server has not answered for so long that it is lost. Accepts NULL. */
+enum dp_status dp_run_end_check(const struct dp_run_end *end, struct dp_error *err);
 /* Returns when the workers have left and the last checkpoint is made, or the time is over. */
 void dp_run_end_leave(struct dp_run_end *end);
 /* closed: this server's stores are, and the first server need not wait for it. Accepts NULL inside, leaves

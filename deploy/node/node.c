@@ -43,7 +43,8 @@ static const struct dp_option options[] = {
      "20"},
     {"--give-up", NULL, NULL,
      "end with exit code 3 when a worker has found the servers out of reach for the timeout "
-     "(training.timeout_ms); by default it is started again without a limit"},
+     "(training.timeout_ms), or a server the first one for 40 times that; by default it is started again "
+     "without a limit"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -163,7 +164,7 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     st = dp_local_start(node->local, role_of(node), name, argv, node->log.path, -1, err);
     if (st != DP_OK)
         return st;
-    dp_local_start_again_with(node->local, "--new", NULL); /* it was begun */
+    dp_local_start_again_with(node->local, "--new", worker ? NULL : "--again"); /* it was begun */
     dp_local_start_again_with(node->local, "--replace-store", NULL);
     return DP_OK;
 }

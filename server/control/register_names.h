@@ -5,6 +5,7 @@
  *     generation     no request: the first server itself sets it  server/control/generation.h
  *     cluster        no request: the first server itself sets it  server/beginning.h
  *     runs           workers                                      worker/coordinate/run_number.h
+ *     ended          servers, as clients                          server/run_end.h
  *     run/N/view     members of run N                             common/wire/view.h
  *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
  *     run/N/verdict  workers of run N                             worker/coordinate/decision.h
@@ -28,6 +29,7 @@
 #include <stdint.h>
 
 #define DP_CONTROL_CLUSTER_NAME "cluster"
+#define DP_CONTROL_ENDED_NAME   "ended"
 
 struct dp_control_names_set {
     const char *name;
