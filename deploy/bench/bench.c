@@ -442,6 +442,8 @@ int dp_bench_main(int argc, char *const *argv, const struct dp_bench_store *stor
     struct bench bench = {.store = store};
     struct dp_error err = {0};
     bool help;
+    if (argc > 0 && strcmp(argv[0], "table") == 0)
+        return dp_bench_table(argc - 1, argv + 1);
     enum dp_status st = dp_options_parse(&dp_bench_command, argc, argv, bench.values, &help, &err);
     if (st == DP_OK && help)
         return dp_options_show_help(&dp_bench_command);

@@ -43,7 +43,7 @@ static_assert(OPTIONS <= FLAGS_MAX, "values have room");
 
 const struct dp_command dp_bench_command = {
     .name = "bench",
-    .usage = "[FLAGS]",
+    .usage = "[FLAGS] | table [FLAGS]",
     .summary =
         "Measures pulls and pushes (Adam) of one server process with one shard on this machine and, in turns "
         "in the same run, what\n"
@@ -52,7 +52,8 @@ const struct dp_command dp_bench_command = {
         "bytes appended and\n"
         "synced). Also the round trip of small requests, the server's memory per row, and how long recovery "
         "takes. Keys are sorted\n"
-        "outside the timing. Lists of durabilities, transports and caches are measured in turns.",
+        "outside the timing. Lists of durabilities, transports and caches are measured in turns.\n"
+        "'bench table' measures the shard's table alone, next to the least that a processor can do.",
     .options = options,
     .count = OPTIONS,
 };
@@ -103,18 +104,18 @@ static enum dp_status word(const struct bench *b, const char *name, const char *
     return no_such_word(name, *out, strlen(*out), words, err);
 }
 
-static enum dp_status parse_dims(struct bench *b, const char *text, struct dp_error *err)
+enum dp_status dp_bench_parse_dims(const char *text, uint32_t *dim, uint32_t *dims, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     while (st == DP_OK) {
         char one[32];
-        uint64_t dim = 0;
+        uint64_t value = 0;
         size_t len = strcspn(text, ",");
-        if (b->dims == DIMS_MAX)
+        if (*dims == DIMS_MAX)
             return dp_fail(err, DP_ARGUMENT, "flag '--dims' has over %u widths", DIMS_MAX);
         (void)snprintf(one, sizeof one, "%.*s", (int)(len < 31 ? len : 31), text);
-        st = dp_parse_u64(one, 1, DP_TABLE_DIM_MAX, "--dims", &dim, err);
-        b->dim[b->dims++] = (uint32_t)dim;
+        st = dp_parse_u64(one, 1, DP_TABLE_DIM_MAX, "--dims", &value, err);
+        dim[(*dims)++] = (uint32_t)value;
         if (text[len] == '\0')
             break;
         text += len + 1;
@@ -210,11 +211,11 @@ enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err)
     b->slice_ms = quick ? QUICK_SLICE_MS : SLICE_MS;
     b->sets = quick ? 64 : 512;
     b->delays = quick ? 300 : 5000;
-    enum dp_status st = parse_dims(b,
-                                   dp_bench_flag(b, "--dims") ? dp_bench_flag(b, "--dims")
-                                   : quick                    ? "16"
-                                                              : "1,16,64,256",
-                                   err);
+    const char *dims = dp_bench_flag(b, "--dims");
+    enum dp_status st = dp_bench_parse_dims(dims    ? dims
+                                            : quick ? "16"
+                                                    : "1,16,64,256",
+                                            b->dim, &b->dims, err);
     if (st == DP_OK)
         st = number(b, "--rows", 1, ROWS_MAX, &b->rows, err);
     if (st == DP_OK)

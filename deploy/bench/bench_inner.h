@@ -61,6 +61,11 @@ struct bench_place { /* all of one width */
 extern const struct dp_command dp_bench_command;
 const char *dp_bench_flag(const struct bench *b, const char *name);
 enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err);
+/* A list of widths; at most DIMS_MAX. */
+enum dp_status dp_bench_parse_dims(const char *text, uint32_t *dim, uint32_t *dims, struct dp_error *err);
+
+/* bench_table.c: 'downpour bench table'. argv: what follows "table". */
+int dp_bench_table(int argc, char *const *argv);
 
 /* bench_delay.c: round trips of small requests. */
 enum dp_status dp_bench_latency(struct bench_place *p, struct dp_error *err);

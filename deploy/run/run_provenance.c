@@ -15,28 +15,32 @@
 #define ORIGIN "origin.json"
 
 /* Of /proc/cpuinfo; arm64 has no such line. */
-static void set_processor(json_t *machine)
+bool dp_run_processor(char *name, size_t size)
 {
     char line[256];
+    bool found = false;
     FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && !found && fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) != 0 || !colon)
             continue;
         colon += 1 + strspn(colon + 1, " ");
         colon[strcspn(colon, "\n")] = '\0';
-        (void)json_object_set_new(machine, "processor", json_string(colon));
-        break;
+        (void)snprintf(name, size, "%s", colon);
+        found = true;
     }
     if (file)
         (void)fclose(file);
+    return found;
 }
 
 static json_t *machine_of(void)
 {
     struct utsname system;
+    char processor[256];
     json_t *machine = json_object();
-    set_processor(machine);
+    if (dp_run_processor(processor, sizeof processor))
+        (void)json_object_set_new(machine, "processor", json_string(processor));
     long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (cores > 0)
         dp_json_set_u64(machine, "cores", (uint64_t)cores);

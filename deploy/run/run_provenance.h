@@ -8,6 +8,7 @@
 #include "deploy/run/folder.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@ enum dp_status dp_run_provenance_write(const struct dp_folder *folder, uint32_t 
 /* The same of any command, for the caller to keep: {"version", "build", "machine", "program", "began", "command", "directory"}, the
  * caller's. argv: what follows `downpour WORD`. */
 json_t *dp_origin_of_command(const char *word, int argc, char *const *argv);
+/* The name of this machine's processor; false: not known. */
+bool dp_run_processor(char *name, size_t size);
 /* The caller's; NULL: there is none that is of this run. */
 json_t *dp_run_provenance_read(const struct dp_folder *folder, uint32_t run);
 /* The command that makes it again, in the directory DIR-again, for a shell: it runs as it stands, in any directory. malloc'd; NULL: the

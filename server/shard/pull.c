@@ -15,47 +15,9 @@
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
 
-#include "common/base/bf16.h"
-#include "common/base/bytes.h"
-#include "common/model/init.h"
-#include "common/model/mix.h"
-#include "common/model/row.h"
+#include "server/cache/gather.h"
 
 #include <inttypes.h>
-
-#define PREFETCH_AHEAD 12u
-
-static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
-{
-    if (dp_row_is_number(row))
-        dp_prefetch((const char *)dp_row_cache_row(cache, row) + DP_ROW_HEADER, bytes);
-}
-
-/* How many of them have their initial value. */
-static uint64_t gather(struct dp_shard *shard, const struct dp_cached_table *table,
-                       const struct dp_section *section, const uint32_t *rows, char *to)
-{
-    uint32_t dim = table->spec.dim;
-    uint64_t initial = 0;
-    size_t bytes = (size_t)dim * dp_value_bytes(section->type);
-    for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
-        if (i + PREFETCH_AHEAD < section->rows)
-            prefetch_weights(table->cache, rows[i + PREFETCH_AHEAD], (size_t)dim * 4);
-        const float *weights = shard->scratch;
-        initial += !dp_row_is_number(rows[i]);
-        if (dp_row_is_number(rows[i]))
-            weights = dp_row_weights_const(dp_row_cache_row(table->cache, rows[i]));
-        else
-            dp_init_weights(&table->spec,
-                            dp_unmix(dp_load_u64le((const char *)section->keys + (size_t)i * 8)),
-                            shard->scratch);
-        if (section->type == DP_F32)
-            memcpy(to, weights, bytes);
-        else
-            dp_bf16_put(weights, to, dim);
-    }
-    return initial;
-}
 
 /* What a peer asks for must fit into one answer. */
 static enum dp_status check_size(struct dp_waiting *waiting, struct dp_error *err)
@@ -172,7 +134,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting, s
             st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": answer to a pull", shard->base.index);
             break;
         }
-        initial += gather(shard, table, section, rows, frames[made].data);
+        initial += dp_gather(section, table, rows, shard->scratch, frames[made].data);
         if (verdict == DP_STEP_OLD)
             rules->at_pull(shard, table, section, frames[made].data);
         pulled += section->rows;
