@@ -85,10 +85,17 @@ static float largest_gradient(const struct dp_optimizer_spec *set)
     return most;
 }
 
-static bool apply_portable(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+static uint32_t apply_portable(const struct dp_optimizer *optimizer, void *const *rows, uint32_t n,
+                               const void *gradients, float rate)
 {
-    dp_step_next(row);
-    return optimizer->rest(optimizer, row, gradient, rate, 0);
+    uint32_t bounded = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (rows[i]) {
+            (void)dp_step_next(rows[i]);
+            bounded += optimizer->rest(optimizer, rows[i],
+                                       (const char *)gradients + (size_t)i * optimizer->dim * 4, rate, 0);
+        }
+    return bounded;
 }
 
 static dp_apply choose(const struct dp_optimizer_spec *set, enum dp_optimizer_form form)
@@ -155,5 +162,11 @@ void dp_optimizer_free(struct dp_optimizer **optimizer)
 
 bool dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
 {
-    return optimizer->apply(optimizer, row, gradient, rate);
+    return optimizer->apply(optimizer, &row, 1, gradient, rate) > 0;
+}
+
+uint32_t dp_optimizer_apply_rows(const struct dp_optimizer *optimizer, void *const *rows, uint32_t n,
+                                 const void *gradients, float rate)
+{
+    return optimizer->apply(optimizer, rows, n, gradients, rate);
 }

@@ -1,7 +1,7 @@
 /* Optimizer: apply(row, gradient, rate), a pure function of its arguments and the table's hyperparameters.
  * Promise   The AVX2+FMA form and the portable form give equal bits: every operation is a single IEEE f32
  *           (or, for Adam's corrections, f64) operation or an explicit fma, in one order; no libm pow. The
- *           gradient is summed nowhere in here: one call is one push of one row.
+ *           gradient is summed nowhere in here: a row of a call is one push of it.
  * The formulas are in table.h. Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
  * Running means (v of momentum; Adam's m, and v with it) under 2^-120 become 0, so none is ever subnormal.
  * Finite    A row that comes out is finite. A value beyond f32 stays at the largest finite number of its
@@ -31,6 +31,10 @@ void dp_optimizer_free(struct dp_optimizer **optimizer);
 /* row: a record of the spec's table (row.h). gradient: dim f32, little endian, of any alignment, no NaN. rate: finite, at
  * least FLT_MIN. Returns whether a value was beyond its bound ("Finite", above). */
 _Bool dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
+/* The same for many rows, one after the other; rows[i] NULL: left out. gradients: [n][dim]. Returns for how
+ * many a value was beyond its bound. */
+uint32_t dp_optimizer_apply_rows(const struct dp_optimizer *optimizer, void *const *rows, uint32_t n,
+                                 const void *gradients, float rate);
 
 /* Whether n f32 (any alignment) are all finite; as fast as memory. */
 _Bool dp_all_finite_f32(const void *values, size_t n);

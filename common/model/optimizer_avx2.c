@@ -1,6 +1,7 @@
-/* The AVX2 form: eight coordinates at a time, the last few under a mask, so that no byte beyond the row or
- * the gradient is read or written. Operation for operation the same as optimizer_portable.c: change both or
- * neither.
+/* The AVX2 form: eight coordinates at a time. The last few are put together from pieces of 4, 2 and 1, so
+ * that no byte beyond the row or the gradient is read or written. (Masked stores are microcoded on AMD's Zen,
+ * and masked loads reach into the next line.) Operation for operation the same as optimizer_portable.c:
+ * change both or neither.
  * Bounds    Only that file bounds values. Here a block is stored if nothing overflowed. Otherwise the
  *           portable form computes that block and the rest of the row. A block tests the weight and the sum
  *           of squares: one of them is infinite or NaN if a value is beyond its bound. The weight alone
@@ -14,41 +15,58 @@
 #define AVX2  __attribute__((target("avx2,fma")))
 #define BLOCK AVX2 static inline __attribute__((always_inline))
 
-/* Which of 8 lanes are there: `whole` is a constant after inlining, so a whole block has no mask. */
-struct avx2_lanes {
-    bool whole;
-    __m256i mask;
-};
-
-static const int32_t MASKS[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-
-BLOCK struct avx2_lanes whole_lanes(void)
+BLOCK __m128 get_one(const void *at)
 {
-    return (struct avx2_lanes){true, _mm256_setzero_si256()};
+    float value;
+    memcpy(&value, at, sizeof value);
+    return _mm_set_ss(value);
 }
 
-/* rest: 1 .. 7. */
-BLOCK struct avx2_lanes some_lanes(uint32_t rest)
+/* The first 1 .. 4 lanes, of any alignment; the others are 0. n is a constant after inlining. */
+BLOCK __m128 get_some(const void *at, uint32_t n)
 {
-    return (struct avx2_lanes){false, _mm256_loadu_si256((const __m256i *)(const void *)(MASKS + 8 - rest))};
+    if (n == 4)
+        return _mm_loadu_ps(at);
+    if (n == 1)
+        return get_one(at);
+    __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(at));
+    return n == 2 ? two : _mm_movelh_ps(two, get_one((const char *)at + 8));
 }
 
-BLOCK __m256 get(struct avx2_lanes lanes, const float *at)
+BLOCK void put_some(float *at, __m128 values, uint32_t n)
 {
-    return lanes.whole ? _mm256_loadu_ps(at) : _mm256_maskload_ps(at, lanes.mask);
+    if (n == 4)
+        _mm_storeu_ps(at, values);
+    if (n == 1 || n == 3)
+        _mm_store_ss(at + n - 1, n == 1 ? values : _mm_movehl_ps(values, values));
+    if (n == 2 || n == 3)
+        _mm_storel_epi64((__m128i *)(void *)at, _mm_castps_si128(values));
 }
 
-BLOCK __m256 get_gradient(struct avx2_lanes lanes, const void *gradient, size_t i)
+/* The first n of 8 lanes, 1 .. 8. */
+BLOCK __m256 get(uint32_t n, const void *at)
 {
-    return get(lanes, (const float *)(const void *)((const char *)gradient + i * 4));
+    if (n == 8)
+        return _mm256_loadu_ps(at);
+    if (n <= 4)
+        return _mm256_zextps128_ps256(get_some(at, n));
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)),
+                                get_some((const char *)at + 16, n - 4), 1);
 }
 
-BLOCK void put(struct avx2_lanes lanes, float *at, __m256 values)
+BLOCK __m256 get_gradient(uint32_t n, const void *gradient, size_t i)
 {
-    if (lanes.whole)
+    return get(n, (const char *)gradient + i * 4);
+}
+
+BLOCK void put(uint32_t n, float *at, __m256 values)
+{
+    if (n == 8)
         _mm256_storeu_ps(at, values);
     else
-        _mm256_maskstore_ps(at, lanes.mask, values);
+        put_some(at, _mm256_castps256_ps128(values), n < 4 ? n : 4);
+    if (n > 4 && n < 8)
+        put_some(at + 4, _mm256_extractf128_ps(values, 1), n - 4);
 }
 
 BLOCK __m256 all(float value)
@@ -75,60 +93,67 @@ BLOCK bool overflows(__m256 probe)
     return __builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(wild, wild, _CMP_UNORD_Q)) != 0, 0);
 }
 
-/* Each returns whether it stored its block. */
-BLOCK bool sgd_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
-                     const void *gradient, size_t i, float rate)
+/* What a call works with: the optimizer, and the scalars that depend on the rate and on a row's step. */
+struct avx2_call {
+    const struct dp_optimizer *o;
+    float rate;
+    struct dp_adam adam;
+    struct dp_ftrl ftrl;
+};
+
+/* Each returns whether it stored its block of n lanes. */
+BLOCK bool sgd_block(const struct avx2_call *call, uint32_t n, float *row_w, const void *gradient, size_t i)
 {
-    __m256 w = get(lanes, row_w + i);
-    __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
-    w = _mm256_fmadd_ps(all(-rate), g, w);
+    __m256 w = get(n, row_w + i);
+    __m256 g = _mm256_fmadd_ps(all(call->o->set.l2), w, get_gradient(n, gradient, i));
+    w = _mm256_fmadd_ps(all(-call->rate), g, w);
     if (overflows(w))
         return false;
-    put(lanes, row_w + i, w);
+    put(n, row_w + i, w);
     return true;
 }
 
-BLOCK bool momentum_block(const struct dp_optimizer *o, size_t dim, struct avx2_lanes lanes, float *row_w,
-                          const void *gradient, size_t i, float rate)
+BLOCK bool momentum_block(const struct avx2_call *call, uint32_t n, float *row_w, const void *gradient,
+                          size_t i)
 {
-    float *row_v = row_w + dim;
-    __m256 w = get(lanes, row_w + i);
-    __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
-    __m256 v = _mm256_fmadd_ps(all(o->set.momentum), get(lanes, row_v + i), g);
+    float *row_v = row_w + call->o->dim;
+    __m256 w = get(n, row_w + i);
+    __m256 g = _mm256_fmadd_ps(all(call->o->set.l2), w, get_gradient(n, gradient, i));
+    __m256 v = _mm256_fmadd_ps(all(call->o->set.momentum), get(n, row_v + i), g);
     v = _mm256_andnot_ps(are_tiny(v), v);
-    w = _mm256_fmadd_ps(all(-rate), v, w);
+    w = _mm256_fmadd_ps(all(-call->rate), v, w);
     if (overflows(w))
         return false;
-    put(lanes, row_v + i, v);
-    put(lanes, row_w + i, w);
+    put(n, row_v + i, v);
+    put(n, row_w + i, w);
     return true;
 }
 
-BLOCK bool adagrad_block(const struct dp_optimizer *o, size_t dim, struct avx2_lanes lanes, float *row_w,
-                         const void *gradient, size_t i, float rate)
+BLOCK bool adagrad_block(const struct avx2_call *call, uint32_t n, float *row_w, const void *gradient,
+                         size_t i)
 {
-    float *row_n = row_w + dim;
-    __m256 w = get(lanes, row_w + i);
-    __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
-    __m256 n = _mm256_fmadd_ps(g, g, get(lanes, row_n + i));
-    __m256 step = _mm256_div_ps(g, _mm256_add_ps(_mm256_sqrt_ps(n), all(o->set.epsilon)));
-    w = _mm256_fmadd_ps(all(-rate), step, w);
-    if (overflows(_mm256_add_ps(n, w)))
+    float *row_n = row_w + call->o->dim;
+    __m256 w = get(n, row_w + i);
+    __m256 g = _mm256_fmadd_ps(all(call->o->set.l2), w, get_gradient(n, gradient, i));
+    __m256 sum = _mm256_fmadd_ps(g, g, get(n, row_n + i));
+    __m256 step = _mm256_div_ps(g, _mm256_add_ps(_mm256_sqrt_ps(sum), all(call->o->set.epsilon)));
+    w = _mm256_fmadd_ps(all(-call->rate), step, w);
+    if (overflows(_mm256_add_ps(sum, w)))
         return false;
-    put(lanes, row_n + i, n);
-    put(lanes, row_w + i, w);
+    put(n, row_n + i, sum);
+    put(n, row_w + i, w);
     return true;
 }
 
-BLOCK bool adam_block(size_t dim, const struct dp_adam *at, struct avx2_lanes lanes, float *row_w,
-                      const void *gradient, size_t i)
+BLOCK bool adam_block(const struct avx2_call *call, uint32_t n, float *row_w, const void *gradient, size_t i)
 {
-    float *row_m = row_w + dim, *row_v = row_m + dim;
-    __m256 w = get(lanes, row_w + i);
-    __m256 g = _mm256_fmadd_ps(all(at->l2), w, get_gradient(lanes, gradient, i));
-    __m256 m = _mm256_fmadd_ps(all(at->beta1), get(lanes, row_m + i), _mm256_mul_ps(all(at->rest1), g));
+    const struct dp_adam *at = &call->adam;
+    float *row_m = row_w + call->o->dim, *row_v = row_m + call->o->dim;
+    __m256 w = get(n, row_w + i);
+    __m256 g = _mm256_fmadd_ps(all(at->l2), w, get_gradient(n, gradient, i));
+    __m256 m = _mm256_fmadd_ps(all(at->beta1), get(n, row_m + i), _mm256_mul_ps(all(at->rest1), g));
     __m256 square = _mm256_mul_ps(_mm256_mul_ps(all(at->rest2), g), g);
-    __m256 v = _mm256_fmadd_ps(all(at->beta2), get(lanes, row_v + i), square);
+    __m256 v = _mm256_fmadd_ps(all(at->beta2), get(n, row_v + i), square);
     __m256 gone = are_tiny(m);
     m = _mm256_andnot_ps(gone, m);
     v = _mm256_andnot_ps(_mm256_and_ps(gone, are_tiny(v)), v);
@@ -137,27 +162,27 @@ BLOCK bool adam_block(size_t dim, const struct dp_adam *at, struct avx2_lanes la
     w = _mm256_fmadd_ps(all(at->minus_rate), step, decayed);
     if (overflows(_mm256_add_ps(v, w)))
         return false;
-    put(lanes, row_m + i, m);
-    put(lanes, row_v + i, v);
-    put(lanes, row_w + i, w);
+    put(n, row_m + i, m);
+    put(n, row_v + i, v);
+    put(n, row_w + i, w);
     return true;
 }
 
-BLOCK bool ftrl_block(size_t dim, const struct dp_ftrl *at, struct avx2_lanes lanes, float *row_w,
-                      const void *gradient, size_t i)
+BLOCK bool ftrl_block(const struct avx2_call *call, uint32_t n, float *row_w, const void *gradient, size_t i)
 {
-    float *row_z = row_w + dim, *row_n = row_z + dim;
+    const struct dp_ftrl *at = &call->ftrl;
+    float *row_z = row_w + call->o->dim, *row_n = row_z + call->o->dim;
     const __m256 zero = _mm256_setzero_ps(), sign = all(-0.0f);
-    __m256 w = get(lanes, row_w + i), z = get(lanes, row_z + i), n = get(lanes, row_n + i);
-    __m256 g = get_gradient(lanes, gradient, i);
+    __m256 w = get(n, row_w + i), z = get(n, row_z + i), sums = get(n, row_n + i);
+    __m256 g = get_gradient(n, gradient, i);
     if (at->first) {
         z = _mm256_fmadd_ps(w, all(at->minus_first_den), with_sign(at->l1, _mm256_xor_ps(sign, w)));
         z = _mm256_and_ps(z, _mm256_cmp_ps(w, zero, _CMP_NEQ_UQ));
     }
     __m256 square = _mm256_mul_ps(g, g);
-    __m256 sum = _mm256_add_ps(n, square);
+    __m256 sum = _mm256_add_ps(sums, square);
     __m256 root = _mm256_sqrt_ps(sum);
-    __m256 roots = _mm256_add_ps(root, _mm256_sqrt_ps(n));
+    __m256 roots = _mm256_add_ps(root, _mm256_sqrt_ps(sums));
     __m256 minus_sigma = _mm256_mul_ps(_mm256_div_ps(square, roots), all(at->minus_per_rate));
     minus_sigma = _mm256_and_ps(minus_sigma, _mm256_cmp_ps(roots, zero, _CMP_GT_OQ));
     z = _mm256_add_ps(z, _mm256_fmadd_ps(minus_sigma, w, g));
@@ -167,80 +192,115 @@ BLOCK bool ftrl_block(size_t dim, const struct dp_ftrl *at, struct avx2_lanes la
     w = _mm256_and_ps(closed, beyond);
     if (overflows(_mm256_add_ps(sum, w)))
         return false;
-    put(lanes, row_n + i, sum);
-    put(lanes, row_z + i, z);
-    put(lanes, row_w + i, w);
+    put(n, row_n + i, sum);
+    put(n, row_z + i, z);
+    put(n, row_w + i, w);
     return true;
 }
 
-AVX2 static bool sgd(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+typedef bool (*avx2_block)(const struct avx2_call *call, uint32_t n, float *row_w, const void *gradient,
+                           size_t i);
+/* Sets the scalars of a row's step. */
+typedef void (*avx2_step)(struct avx2_call *call, uint32_t step);
+
+BLOCK void any_step(struct avx2_call *call, uint32_t step)
 {
-    (void)dp_step_next(row);
-    float *w = dp_row_weights(row);
-    const size_t dim = o->dim;
-    size_t i = 0;
-    for (; i + 8 <= dim; i += 8)
-        if (!sgd_block(o, whole_lanes(), w, gradient, i, rate))
-            return o->rest(o, row, gradient, rate, (uint32_t)i);
-    if (i < dim && !sgd_block(o, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
-        return o->rest(o, row, gradient, rate, (uint32_t)i);
-    return false;
+    (void)call;
+    (void)step;
 }
 
-AVX2 static bool momentum(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+BLOCK void adam_step(struct avx2_call *call, uint32_t step)
 {
-    (void)dp_step_next(row);
-    float *w = dp_row_weights(row);
-    const size_t dim = o->dim;
-    size_t i = 0;
-    for (; i + 8 <= dim; i += 8)
-        if (!momentum_block(o, dim, whole_lanes(), w, gradient, i, rate))
-            return o->rest(o, row, gradient, rate, (uint32_t)i);
-    if (i < dim && !momentum_block(o, dim, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
-        return o->rest(o, row, gradient, rate, (uint32_t)i);
-    return false;
+    dp_adam_correct(call->o, step, call->rate, &call->adam);
 }
 
-AVX2 static bool adagrad(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+BLOCK void ftrl_step(struct avx2_call *call, uint32_t step)
 {
-    (void)dp_step_next(row);
-    float *w = dp_row_weights(row);
-    const size_t dim = o->dim;
-    size_t i = 0;
-    for (; i + 8 <= dim; i += 8)
-        if (!adagrad_block(o, dim, whole_lanes(), w, gradient, i, rate))
-            return o->rest(o, row, gradient, rate, (uint32_t)i);
-    if (i < dim && !adagrad_block(o, dim, some_lanes((uint32_t)(dim - i)), w, gradient, i, rate))
-        return o->rest(o, row, gradient, rate, (uint32_t)i);
-    return false;
+    call->ftrl.first = step == 1;
 }
 
-AVX2 static bool adam(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+/* tail: dim % 8. Returns whether a value stayed at its bound. */
+BLOCK bool apply_row(const struct avx2_call *call, avx2_block block, uint32_t tail, void *row,
+                     const void *gradient)
 {
-    const struct dp_adam at = dp_adam_at(o, dp_step_next(row), rate);
+    const size_t whole = call->o->dim - tail;
     float *w = dp_row_weights(row);
-    const size_t dim = o->dim;
     size_t i = 0;
-    for (; i + 8 <= dim; i += 8)
-        if (!adam_block(dim, &at, whole_lanes(), w, gradient, i))
-            return o->rest(o, row, gradient, rate, (uint32_t)i);
-    if (i < dim && !adam_block(dim, &at, some_lanes((uint32_t)(dim - i)), w, gradient, i))
-        return o->rest(o, row, gradient, rate, (uint32_t)i);
-    return false;
+    while (i < whole && block(call, 8, w, gradient, i))
+        i += 8;
+    if (i == whole && (tail == 0 || block(call, tail, w, gradient, i)))
+        return false;
+    return call->o->rest(call->o, row, gradient, call->rate, (uint32_t)i);
 }
 
-AVX2 static bool ftrl(const struct dp_optimizer *o, void *row, const void *gradient, float rate)
+BLOCK uint32_t apply_rows(struct avx2_call *call, avx2_block block, avx2_step step, uint32_t tail,
+                          void *const *rows, uint32_t n, const void *gradients)
 {
-    const struct dp_ftrl at = dp_ftrl_at(o, dp_step_next(row), rate);
-    float *w = dp_row_weights(row);
-    const size_t dim = o->dim;
-    size_t i = 0;
-    for (; i + 8 <= dim; i += 8)
-        if (!ftrl_block(dim, &at, whole_lanes(), w, gradient, i))
-            return o->rest(o, row, gradient, rate, (uint32_t)i);
-    if (i < dim && !ftrl_block(dim, &at, some_lanes((uint32_t)(dim - i)), w, gradient, i))
-        return o->rest(o, row, gradient, rate, (uint32_t)i);
-    return false;
+    const size_t bytes = (size_t)call->o->dim * 4;
+    const char *gradient = gradients;
+    uint32_t bounded = 0;
+    for (uint32_t r = 0; r < n; r++, gradient += bytes)
+        if (rows[r]) {
+            step(call, dp_step_next(rows[r]));
+            bounded += apply_row(call, block, tail, rows[r], gradient);
+        }
+    return bounded;
+}
+
+/* A loop for each tail, in which it is a constant. */
+BLOCK uint32_t apply(struct avx2_call call, avx2_block block, avx2_step step, void *const *rows, uint32_t n,
+                     const void *gradients)
+{
+    switch (call.o->dim % 8) {
+    case 0:
+        return apply_rows(&call, block, step, 0, rows, n, gradients);
+    case 1:
+        return apply_rows(&call, block, step, 1, rows, n, gradients);
+    case 2:
+        return apply_rows(&call, block, step, 2, rows, n, gradients);
+    case 3:
+        return apply_rows(&call, block, step, 3, rows, n, gradients);
+    case 4:
+        return apply_rows(&call, block, step, 4, rows, n, gradients);
+    case 5:
+        return apply_rows(&call, block, step, 5, rows, n, gradients);
+    case 6:
+        return apply_rows(&call, block, step, 6, rows, n, gradients);
+    default:
+        return apply_rows(&call, block, step, 7, rows, n, gradients);
+    }
+}
+
+AVX2 static uint32_t sgd(const struct dp_optimizer *o, void *const *rows, uint32_t n, const void *gradients,
+                         float rate)
+{
+    return apply((struct avx2_call){.o = o, .rate = rate}, sgd_block, any_step, rows, n, gradients);
+}
+
+AVX2 static uint32_t momentum(const struct dp_optimizer *o, void *const *rows, uint32_t n,
+                              const void *gradients, float rate)
+{
+    return apply((struct avx2_call){.o = o, .rate = rate}, momentum_block, any_step, rows, n, gradients);
+}
+
+AVX2 static uint32_t adagrad(const struct dp_optimizer *o, void *const *rows, uint32_t n,
+                             const void *gradients, float rate)
+{
+    return apply((struct avx2_call){.o = o, .rate = rate}, adagrad_block, any_step, rows, n, gradients);
+}
+
+AVX2 static uint32_t adam(const struct dp_optimizer *o, void *const *rows, uint32_t n, const void *gradients,
+                          float rate)
+{
+    const struct avx2_call call = {.o = o, .rate = rate, .adam = dp_adam_of(o, rate)};
+    return apply(call, adam_block, adam_step, rows, n, gradients);
+}
+
+AVX2 static uint32_t ftrl(const struct dp_optimizer *o, void *const *rows, uint32_t n, const void *gradients,
+                          float rate)
+{
+    const struct avx2_call call = {.o = o, .rate = rate, .ftrl = dp_ftrl_of(o, rate)};
+    return apply(call, ftrl_block, ftrl_step, rows, n, gradients);
 }
 
 dp_apply dp_optimizer_avx2(const struct dp_optimizer_spec *spec)

@@ -20,8 +20,9 @@ struct dp_correction {
 };
 
 struct dp_optimizer;
-/* Sets the row's step, and applies. */
-typedef bool (*dp_apply)(const struct dp_optimizer *, void *row, const void *gradient, float rate);
+/* As dp_optimizer_apply_rows. */
+typedef uint32_t (*dp_apply)(const struct dp_optimizer *, void *const *rows, uint32_t n,
+                             const void *gradients, float rate);
 /* Applies from a coordinate on; the row's step is set already. */
 typedef bool (*dp_rest)(const struct dp_optimizer *, void *row, const void *gradient, float rate,
                         uint32_t from);
@@ -69,26 +70,30 @@ struct dp_adam {
     float minus_rate, minus_decay, epsilon;
 };
 
-static inline struct dp_adam dp_adam_at(const struct dp_optimizer *optimizer, uint32_t step, float rate)
+/* All but what depends on a row's step. */
+static inline struct dp_adam dp_adam_of(const struct dp_optimizer *optimizer, float rate)
 {
     const struct dp_optimizer_spec *set = &optimizer->set;
-    struct dp_correction correction;
-    if (step <= optimizer->corrections_len)
-        correction = optimizer->corrections[step - 1];
-    else if (optimizer->corrections_settled)
-        correction = (struct dp_correction){1.0, set->epsilon};
-    else
-        correction = dp_correction_at(set, step);
     return (struct dp_adam){
         .l2 = set->l2,
         .beta1 = set->beta1,
         .beta2 = set->beta2,
         .rest1 = 1.0f - set->beta1,
         .rest2 = 1.0f - set->beta2,
-        .minus_rate = dp_not_below((float)(-(double)rate * correction.scale)),
         .minus_decay = dp_not_below(-(rate * set->decay)),
-        .epsilon = correction.epsilon,
     };
+}
+
+static inline void dp_adam_correct(const struct dp_optimizer *optimizer, uint32_t step, float rate,
+                                   struct dp_adam *at)
+{
+    struct dp_correction correction = {1.0, optimizer->set.epsilon};
+    if (step <= optimizer->corrections_len)
+        correction = optimizer->corrections[step - 1];
+    else if (!optimizer->corrections_settled)
+        correction = dp_correction_at(&optimizer->set, step);
+    at->minus_rate = dp_not_below((float)(-(double)rate * correction.scale));
+    at->epsilon = correction.epsilon;
 }
 
 /* Signs are turned in these scalars, not in the lanes: to turn a NaN's would tell the forms apart. */
@@ -96,10 +101,11 @@ struct dp_ftrl {
     float l1, l2, beta;
     float per_rate, minus_per_rate; /* 1 / rate */
     float minus_first_den;          /* denominator of the closed form at n = 0 */
-    bool first;
+    bool first;                     /* the row's first step */
 };
 
-static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, uint32_t step, float rate)
+/* All but `first`. */
+static inline struct dp_ftrl dp_ftrl_of(const struct dp_optimizer *optimizer, float rate)
 {
     const struct dp_optimizer_spec *set = &optimizer->set;
     float per_rate = 1.0f / rate;
@@ -110,7 +116,6 @@ static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, ui
         .per_rate = per_rate,
         .minus_per_rate = -per_rate,
         .minus_first_den = dp_not_below(-fmaf(set->ftrl_beta, per_rate, set->l2)),
-        .first = step == 1,
     };
 }
 

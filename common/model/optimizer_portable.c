@@ -69,7 +69,8 @@ static bool adagrad(const struct dp_optimizer *optimizer, void *row, const void 
 static bool adam(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
                  uint32_t from)
 {
-    const struct dp_adam at = dp_adam_at(optimizer, dp_row_step(row), rate);
+    struct dp_adam at = dp_adam_of(optimizer, rate);
+    dp_adam_correct(optimizer, dp_row_step(row), rate, &at);
     float *w = dp_row_weights(row), *m = w + optimizer->dim, *v = m + optimizer->dim;
     bool hit = false;
     for (uint32_t i = from; i < optimizer->dim; i++) {
@@ -87,12 +88,13 @@ static bool adam(const struct dp_optimizer *optimizer, void *row, const void *gr
 static bool ftrl(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate,
                  uint32_t from)
 {
-    const struct dp_ftrl at = dp_ftrl_at(optimizer, dp_row_step(row), rate);
+    const struct dp_ftrl at = dp_ftrl_of(optimizer, rate);
+    const bool first = dp_row_step(row) == 1;
     float *w = dp_row_weights(row), *z = w + optimizer->dim, *n = z + optimizer->dim;
     bool hit = false;
     for (uint32_t i = from; i < optimizer->dim; i++) {
         float g = bounded(gradient_at(gradient, i), optimizer->gradient_max, &hit), before = z[i];
-        if (at.first)
+        if (first)
             before = w[i] != 0.0f ? fmaf(w[i], at.minus_first_den, copysignf(at.l1, -w[i])) : 0.0f;
         bool full = false;
         float square = g * g, sum = bounded(n[i] + square, FLT_MAX, &full);

@@ -7,9 +7,15 @@
 #include "common/model/mix.h"
 #include "common/model/row.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
-#define PREFETCH_AHEAD 12u
+/* Narrow rows are taken in blocks, each one call of the optimizer. A block of wide ones would ask for more
+ * lines at once than a processor can. */
+#define NARROW     512u /* bytes */
+#define BLOCK      16u
+#define AHEAD      24u /* rows asked for ahead of their use */
+#define AHEAD_WIDE 12u
 
 enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
                                   struct dp_cached_table *table, uint32_t *rows)
@@ -41,25 +47,37 @@ struct dp_applied dp_apply(const struct dp_section *section, struct dp_cached_ta
                            const uint32_t *rows, float rate, uint64_t lsn, uint64_t seen, float *scratch)
 {
     struct dp_applied applied = {0};
-    uint32_t dim = table->spec.dim;
-    size_t bytes = (size_t)dim * dp_value_bytes(section->type);
-    const char *gradient = section->values;
+    const struct dp_row_cache *cache = table->cache;
+    const bool narrow = cache->row_bytes <= NARROW;
+    const uint32_t dim = table->spec.dim, ahead = narrow ? AHEAD : AHEAD_WIDE, block = narrow ? BLOCK : 1;
+    const size_t bytes = (size_t)dim * dp_value_bytes(section->type);
+    const char *gradients = section->values;
+    static_assert(BLOCK * NARROW <= DP_TABLE_DIM_MAX * sizeof(float), "a block's gradients fit into scratch");
+    void *row[BLOCK];
     DP_ASSERT(lsn > 0 && (section->rows == 0 || section->value_bytes == section->rows * bytes));
-    for (uint32_t i = 0; i < section->rows; i++, gradient += bytes) {
-        if (i + PREFETCH_AHEAD < section->rows)
-            dp_row_cache_prefetch(table->cache, rows[i + PREFETCH_AHEAD]);
-        void *row = dp_row_cache_row(table->cache, rows[i]);
-        uint64_t before = dp_row_lsn(row);
-        if (before >= lsn)
-            continue; /* replay: the stored row has it already */
-        table->fresh += before == 0;
-        applied.changed += before > seen;
+    for (uint32_t i = 0; i < section->rows && i < ahead; i++)
+        dp_row_cache_prefetch(cache, rows[i]);
+    for (uint32_t at = 0, n; at < section->rows; at += n, gradients += n * bytes) {
+        n = section->rows - at < block ? section->rows - at : block;
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t number = rows[at + i];
+            if (at + i + ahead < section->rows)
+                dp_row_cache_prefetch(cache, rows[at + i + ahead]);
+            row[i] = dp_row_cache_row(cache, number);
+            uint64_t before = dp_row_lsn(row[i]);
+            if (before >= lsn) {
+                row[i] = NULL; /* replay: the stored row has it already */
+                continue;
+            }
+            table->fresh += before == 0;
+            applied.changed += before > seen;
+            dp_row_set_lsn(row[i], lsn);
+            dp_row_cache_set_dirty(table->cache, number);
+        }
         if (section->type == DP_BF16)
-            dp_bf16_get(gradient, scratch, dim);
-        applied.bounded += dp_optimizer_apply(
-            table->optimizer, row, section->type == DP_F32 ? (const void *)gradient : scratch, rate);
-        dp_row_set_lsn(row, lsn);
-        dp_row_cache_set_dirty(table->cache, rows[i]);
+            dp_bf16_get(gradients, scratch, (size_t)n * dim);
+        applied.bounded += dp_optimizer_apply_rows(
+            table->optimizer, row, n, section->type == DP_F32 ? (const void *)gradients : scratch, rate);
     }
     if (applied.bounded > 0)
         warn_of_bounded(table);

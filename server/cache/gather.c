@@ -6,7 +6,7 @@
 #include "common/model/mix.h"
 #include "common/model/row.h"
 
-#define PREFETCH_AHEAD 12u
+#define PREFETCH_AHEAD 24u
 
 static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
 {

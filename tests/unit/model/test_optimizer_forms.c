@@ -137,6 +137,55 @@ static void forms_of_every_optimizer_agree(void **state)
     }
 }
 
+/* A call for many rows is one for each of them, in the portable form: whatever rows it leaves out, and whether
+ * values are beyond their bound. Rows are exact blocks of the heap. */
+static void check_rows(uint64_t *seed, const struct dp_table_spec *spec, bool wild)
+{
+    enum { ROWS = 32 };
+    const size_t bytes = dp_row_bytes(spec), width = (size_t)spec->dim * 4;
+    struct dp_optimizer *portable = NULL, *best = NULL;
+    void *one[ROWS], *many[ROWS], *called[ROWS];
+    char *gradients = malloc(ROWS * width);
+    uint32_t bounded = 0;
+    float rate = fabsf(random_log(seed, -6, 1));
+    assert_int_equal(dp_optimizer_new(spec, DP_FORM_PORTABLE, &portable, NULL), DP_OK);
+    assert_int_equal(dp_optimizer_new_like(spec, DP_FORM_BEST, portable, &best, NULL), DP_OK);
+    assert_non_null(gradients);
+    for (size_t r = 0; r < ROWS; r++) {
+        one[r] = malloc(bytes);
+        many[r] = malloc(bytes);
+        assert_true(one[r] && many[r]);
+        random_row(seed, spec, one[r], wild);
+        memcpy(many[r], one[r], bytes);
+        called[r] = random_u64(seed) % 8 == 0 ? NULL : many[r];
+        for (size_t i = 0; i < spec->dim; i++) {
+            float value = random_value(seed, wild);
+            memcpy(gradients + r * width + i * 4, &value, 4);
+        }
+        bounded += called[r] && dp_optimizer_apply(portable, one[r], gradients + r * width, rate);
+    }
+    assert_int_equal(dp_optimizer_apply_rows(best, called, ROWS, gradients, rate), bounded);
+    for (size_t r = 0; r < ROWS; r++) {
+        assert_memory_equal(one[r], many[r], bytes);
+        free(one[r]);
+        free(many[r]);
+    }
+    free(gradients);
+    dp_optimizer_free(&portable);
+    dp_optimizer_free(&best);
+}
+
+static void many_rows_are_each_of_them(void **state)
+{
+    static const enum dp_optimizer_kind kinds[] = {DP_OPT_SGD, DP_OPT_ADAGRAD, DP_OPT_ADAM, DP_OPT_FTRL};
+    uint64_t seed = 7;
+    for (uint32_t dim = 1; dim <= 40; dim++)
+        for (uint32_t i = 0; i < 40; i++) { /* 51,200 rows in all */
+            struct dp_table_spec spec = random_spec(&seed, kinds[i % 4], dim);
+            check_rows(&seed, &spec, i / 4 % 2);
+        }
+}
+
 /* The table of Adam's corrections, and what stands for it behind its end, are the formula's to the last bit that an f32 rate can
  * show, at each step, whichever of the two means is the slower one. */
 static void adams_corrections_hold_at_each_step(void **state)
@@ -150,7 +199,8 @@ static void adams_corrections_hold_at_each_step(void **state)
         spec.optimizer.beta2 = betas[i][1];
         assert_int_equal(dp_optimizer_new(&spec, DP_FORM_PORTABLE, &optimizer, NULL), DP_OK);
         for (uint32_t step = 1; step < 70000; step++) {
-            struct dp_adam adam = dp_adam_at(optimizer, step, 1.0f);
+            struct dp_adam adam = dp_adam_of(optimizer, 1.0f);
+            dp_adam_correct(optimizer, step, 1.0f, &adam);
             struct dp_correction want = dp_correction_at(&spec.optimizer, step);
             double scale = fabs((double)-adam.minus_rate / want.scale - 1);
             double epsilon = fabs((double)adam.epsilon / (double)want.epsilon - 1);
@@ -166,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_of_every_optimizer_agree),
+        cmocka_unit_test(many_rows_are_each_of_them),
         cmocka_unit_test(adams_corrections_hold_at_each_step),
     };
     return cmocka_run_group_tests_name("optimizer forms", tests, NULL, NULL);
