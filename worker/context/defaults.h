@@ -10,8 +10,8 @@
  *           evaluation.
  * Promise   A pure function of the model, the number of examples and the given values: all workers find the
  *           same, before they compare their settings (training_settings.h).
- * A new training of a model has, where nothing gives them, the model's settings (words of skipgram), its rate,
- * and the decay that goes with it: `downpour run`, and a cluster whose file has `dir`.
+ * A new training of a model has, where nothing gives them, the model's settings (words of skipgram), its
+ * rate, and the decay that goes with it: `downpour run`, and a cluster whose file has `dir`.
  * Thread    Any. */
 #ifndef DP_CONTEXT_DEFAULTS_H
 #define DP_CONTEXT_DEFAULTS_H

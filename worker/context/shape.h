@@ -1,6 +1,6 @@
 /* Shape: the model in full, where its text leaves out the columns and classes of the training file.
- * Failure   DP_ARGUMENT has the model to type. A file that cannot be measured is no failure if the text can be
- *           in full.
+ * Failure   DP_ARGUMENT has the model to type. A file that cannot be measured is no failure if the text can
+ *           be in full.
  * Thread    Any. */
 #ifndef DP_CONTEXT_SHAPE_H
 #define DP_CONTEXT_SHAPE_H

@@ -33,7 +33,7 @@ void dp_training_settings_text(const struct dp_cluster *cluster, const struct dp
                                char text[DP_TRAINING_SETTINGS_BYTES]);
 /* Its first lines: what an example's score depends on besides the weights and the example. */
 void dp_training_settings_head(const struct dp_cluster *cluster, char text[DP_TRAINING_SETTINGS_BYTES]);
-/* The training files, for messages: the one that the run was begun with ("": not known), and this worker's. */
+/* The training files, for messages: the one that the run was begun with ("": not known), and the worker's. */
 struct dp_training_settings_files {
     const char *begun, *mine;
 };

@@ -3,8 +3,8 @@
  *     runs    JSON: {"run":2,"first_epoch":20,"epochs":0,"done":false,"train":"day2.csv",
  *             "earlier_examples":0,"examples":640,"digest":"00c0ffee"}, of the last run
  * epochs: how many it trained; known once it is done. train: the file that it was begun with.
- * earlier_examples, examples, digest: until it is done of the run before it, then its own. A run on other data
- * than these has had earlier_examples + examples before it.
+ * earlier_examples, examples, digest: until it is done of the run before it, then its own. A run on other
+ * data than these has had earlier_examples + examples before it.
  *     find -> (the last run is not done: that one | it is done: the next) -> train -> worker 0: done
  * Promise   Compare-and-set: all workers that start for a run find the same number, and no two runs have the
  *           same. A worker that was killed finds the run that it was killed in, also after the others have
