@@ -36,6 +36,8 @@ enum dp_status dp_cluster_client(const struct dp_cluster *cluster, const struct 
     all.control = control;
     all.control_from = cluster->first.from;
     st = dp_client_open(&all, out, err);
+    if (st == DP_GENERATION) /* the servers name ids */
+        st = dp_wrap(err, st, "cluster '%.60s' (id %016" PRIx64 ")", cluster->name, cluster->id);
 done:
     free(endpoints);
     free(endpoint);

@@ -178,7 +178,8 @@ static enum dp_status check_own(const struct dp_rocks_db *db, const struct dp_st
     if (own->cluster != options->cluster)
         return dp_fail(err, DP_GENERATION,
                        "store %s belongs to cluster 0x%016" PRIx64 ", not to 0x%016" PRIx64
-                       "; put the right one back, or use another directory",
+                       "; put the right one back, or use another directory (a cluster's id is that of its "
+                       "cluster file's `id`, else of its `name`)",
                        directory, own->cluster, options->cluster);
     if (own->range.first != options->range.first || own->range.last != options->range.last)
         return dp_fail(

@@ -79,6 +79,8 @@ expect 0 "" "$downpour" export --cluster c.conf --to w.txt
 grep -q '^city=kiev' w.txt || fail "no names in the export"
 expect 2 "give either --from DIR or --cluster FILE" "$downpour" export --cluster c.conf --from ck --to w.txt
 expect 2 "give either --from DIR or --cluster FILE" "$downpour" predict --cluster c.conf --from ck --data day1.csv
+sed 's/"hand"/"other"/' c.conf >o.conf
+expect 2 "cluster 'other' (id " "$programs/downpour-worker" --cluster o.conf --worker 0
 sed '/^checkpoint/d; s/dir = "kept"; //' c.conf >n.conf
 expect 2 "names no directory for checkpoints" "$downpour" export --cluster n.conf --to x.txt
 expect 2 "names no 'dir'" "$downpour" report --cluster n.conf
