@@ -7,6 +7,7 @@
 
 #include "common/config/cluster_paths.h"
 #include "common/env/atomic_file.h"
+#include "common/env/directory.h"
 #include "common/env/installed.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
@@ -246,9 +247,17 @@ static enum dp_status bring_log(const struct dp_restored *restored, const struct
 static void bring_logs(const struct dp_restored *restored, const struct dp_cluster *cluster)
 {
     const struct dp_manifest_files *logs = &restored->manifest.step_logs;
-    for (size_t i = 0; i < logs->count && cluster->training.steps[0]; i++) {
-        struct dp_error err = {0};
-        if (bring_log(restored, &logs->file[i], cluster->training.steps, &err) != DP_OK)
+    struct dp_cluster of = *cluster;
+    char directory[DP_PATH_MAX + 1];
+    struct dp_error why = {0};
+    if (of.training.run == 0)
+        of.training.run = restored->manifest.position.run;
+    enum dp_status st = dp_cluster_dir_of_run(&of, directory, &why);
+    if (st == DP_OK && directory[0] && logs->count > 0)
+        st = dp_directory_make(directory, &why);
+    for (size_t i = 0; i < logs->count && of.training.steps[0]; i++) {
+        struct dp_error err = why;
+        if (st != DP_OK || bring_log(restored, &logs->file[i], of.training.steps, &err) != DP_OK)
             fprintf(stderr, "downpour: warning: %s; the report will lack its figures\n", err.text);
     }
 }

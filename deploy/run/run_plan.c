@@ -44,6 +44,9 @@ static enum dp_status begin_cluster(struct dp_run_plan *plan, struct dp_error *e
         enum dp_status st = dp_cluster_read(dp_run_plan_flag(plan, "--cluster"), &plan->cluster, err);
         if (st != DP_OK)
             return st;
+        st = dp_defaults_of_file(dp_run_plan_flag(plan, "--cluster"), plan->cluster, err);
+        if (st != DP_OK)
+            return st;
         dp_cluster_dir_leave(plan->cluster); /* --dir takes its place */
         plan->cluster->training.run = plan->cluster->training.run ? plan->cluster->training.run : 1;
         return DP_OK;

@@ -538,7 +538,7 @@ static enum dp_status go(struct order_under_way *c, struct dp_checkpoint_made *o
     if (st == DP_OK)
         st = look_before(c, err);
     if (st == DP_OK)
-        dp_saved_logs_read(c->o->cluster, &c->logs);
+        dp_saved_logs_read(c->o->cluster, c->cut_of_all.last_run, &c->logs);
     if (st == DP_OK)
         st = finish(c, err);
     if (st == DP_OK)

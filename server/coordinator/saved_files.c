@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-void dp_saved_logs_read(const struct dp_cluster *cluster, struct dp_saved_logs *out)
+void dp_saved_logs_read(const struct dp_cluster *cluster, uint32_t run, struct dp_saved_logs *out)
 {
-    const struct dp_cluster_training *training = &cluster->training;
+    struct dp_cluster of = *cluster;
+    const struct dp_cluster_training *training = &of.training;
+    char directory[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
     *out = (struct dp_saved_logs){0};
-    if (!training->steps[0])
+    of.training.run = run;
+    if (dp_cluster_dir_of_run(&of, directory, &unheard) != DP_OK || !training->steps[0])
         return;
     out->log = calloc(training->workers, sizeof out->log[0]);
     out->workers = out->log ? training->workers : 0;

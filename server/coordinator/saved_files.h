@@ -23,7 +23,8 @@ struct dp_saved_logs {
     uint32_t workers;
 };
 
-void dp_saved_logs_read(const struct dp_cluster *cluster, struct dp_saved_logs *out);
+/* Those of this run. */
+void dp_saved_logs_read(const struct dp_cluster *cluster, uint32_t run, struct dp_saved_logs *out);
 void dp_saved_logs_clear(struct dp_saved_logs *logs);
 /* Into the checkpoint that is being made. file: the cluster's. */
 enum dp_status dp_saved_files_put(const struct dp_cluster *cluster, const char *file,

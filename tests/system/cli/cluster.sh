@@ -47,6 +47,7 @@ done
 grep -q '"best_epoch"' kept/report.json || fail "no early stopping"
 [ -d ck/best/checkpoint-000001 ] || ls ck/best | grep -q checkpoint || fail "no checkpoint of the best epoch"
 grep -q "the best one, are a checkpoint in .*ck/best" worker-0.log || fail "does not say where the best weights are"
+grep -A3 '"step_logs"' ck/best/checkpoint-*/manifest.json | grep -q '"name"' || fail "a checkpoint without step logs"
 cp kept/report.json first.json
 grep -q '"rate": 0.05,' kept/report.json && grep -q '"decay": "none"' kept/report.json || fail "a rate of the file"
 epochs=$(grep -c '"epoch":' kept/report.json)

@@ -261,7 +261,7 @@ static void a_fifo_is_not_waited_for(void **state)
     (void)snprintf(cluster.training.steps, sizeof cluster.training.steps, "%s", at("steps"));
     assert_int_equal(dp_cluster_step_log(cluster.training.steps, 0, path, sizeof path, NULL), DP_OK);
     assert_int_equal(mkfifo(path, 0600), 0);
-    dp_saved_logs_read(&cluster, &logs);
+    dp_saved_logs_read(&cluster, 1, &logs);
     assert_null(logs.log[0].bytes);
     dp_saved_logs_clear(&logs);
 }
