@@ -149,17 +149,21 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A rate that a flag gives takes no default decay over from an earlier run, and FTRL no decay at all. */
-static void drop_decay(const struct dp_run_plan *plan, const struct dp_model *model)
+/* A rate that a flag gives takes no default decay over from an earlier run, and FTRL no decay at all. A further
+ * run after one at the model's rate gets that of further runs. */
+static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;
     bool rate = dp_run_plan_flag(plan, "--rate"), decay = dp_run_plan_flag(plan, "--rate decay");
     bool ftrl = dp_run_plan_flag(plan, "--optimizer") && t->optimizer.kind == DP_OPT_FTRL;
-    bool by_default = model->decays && plan->rate_before == model->rate && t->decay == DP_DECAY_LINEAR &&
+    bool of_model = plan->rate_before == model->rate || plan->rate_before == model->rate_further;
+    bool by_default = model->decays && of_model && t->decay == DP_DECAY_LINEAR &&
                       (t->rate_end == 0 || dp_run_plan_flag(plan, "--rate end"));
     if (!plan->resumes && !dp_run_plan_flag(plan, "--cluster") && ((rate && by_default) || ftrl) && !decay) {
         t->decay = DP_DECAY_NONE;
         t->rate_end = dp_run_plan_flag(plan, "--rate end") ? t->rate_end : 0;
+    } else if (by_default && !rate && (plan->trial_of || dp_run_plan_flag(plan, "--continue"))) {
+        t->rate = model->rate_further;
     }
 }
 
@@ -179,7 +183,7 @@ static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_erro
     if (st == DP_OK && plan->begins)
         st = dp_defaults_of_model(&model, &names, plan->cluster, err);
     if (st == DP_OK)
-        drop_decay(plan, &model);
+        settle_rate(plan, &model);
     dp_model_close(&model);
     return st;
 }

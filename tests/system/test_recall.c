@@ -177,7 +177,7 @@ static void mf_is_level_with_als(void **state)
            other = als(&set);
     print_message("recall@20: mf %.4f, ALS %.4f\n", mf, other);
     assert_true(other > 0.35);
-    assert_true(mf >= 1.02 * other); /* by a constant rate and 60 epochs: 0.98 */
+    assert_true(mf >= 1.14 * other); /* 1.17; with l2=0.007 1.13, by a constant rate and 60 epochs 0.98 */
 }
 
 int main(void)

@@ -36,6 +36,7 @@ struct dp_model {
     uint32_t batch_max;
     uint64_t examples_max;
     double rate;
+    double rate_further; /* of a run that continues another one; 0 in declare: that rate */
     bool starts_at_half; /* a probability, not at the odds of the label */
     bool decays; /* that rate falls to 0 over a run, in a line: else small data is fitted too closely */
     /* Whether a pair's score is the product of its user's and its item's vectors, plus biases: the

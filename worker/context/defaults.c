@@ -46,16 +46,16 @@ static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint3
 }
 
 /* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
- * would fit the day too closely. Where it rehearses, its steps are those of its own examples: earlier ones
- * had theirs. Words have rows of their own days. */
+ * would fit the day too closely. Where it rehearses, they are two thirds of these: earlier examples had
+ * theirs, but new users and items have no other day. Words have rows of their own days. */
 static uint32_t further_epochs(const struct dp_model *model, const struct dp_defaults_data *data,
                                const struct dp_cluster_training *training)
 {
     bool labelled =
         model->form != DP_FORM_PAIRS && model->form != DP_FORM_TRIPLES && model->form != DP_FORM_WORDS;
-    uint64_t epochs =
+    uint32_t epochs =
         epochs_of(model, data->all + (labelled ? training->earlier_examples : 0), training->batch);
-    return (uint32_t)((epochs * data->own + data->examples - 1) / data->examples);
+    return data->own < data->examples ? (2 * epochs + 2) / 3 : epochs;
 }
 
 void dp_defaults_settle(const struct dp_model *model, const struct dp_defaults_data *data,

@@ -3,8 +3,8 @@
  *              32 minibatches or more
  *     epochs   enough for model.steps_wanted minibatches, at least model.epochs_min and at most 100; fewer,
  *              but at least 1, if there would be over model.examples_max examples in all; of a
- *              further file as for its examples and the earlier ones together, and fewer
- *              if epochs also rehearse: own examples / examples of that
+ *              further file as for its examples and the earlier ones together, and two
+ *              thirds of that if epochs also rehearse
  * Why       A step moves a weight by about the rate (Adam), however small the training set is: convergence
  *           takes a number of steps, not of epochs. The upper bounds limit the time, as each epoch costs an
  *           evaluation.

@@ -31,7 +31,7 @@
  * pairs: the examples after those are rehearsed. */
 enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE, RATING_LOW, RATING_HIGH, LEFT_OUT, OWN };
 
-#define REHEARSED 2u /* for each pair of the file, at most */
+#define REHEARSED 4u /* for each pair of the file, at most */
 
 #define TIMES 1e6f /* numbers of this size in an unnamed column are times */
 #define AHEAD 16u  /* how many examples ahead memory is prefetched */
