@@ -312,7 +312,7 @@ static enum dp_status prove(void *context, struct dp_control_register *values, s
 {
     const struct server *server = context;
     enum dp_status st = dp_beginning_prove(&server->beginning, values, err);
-    return st == DP_OK ? dp_run_end_prepare(values, server->again != 0, err) : st;
+    return st == DP_OK ? dp_run_end_prepare(values, server->until_done != 0, server->again != 0, err) : st;
 }
 
 static enum dp_status compare(void *context, struct dp_client *client, struct dp_error *err)
@@ -701,7 +701,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
         dp_run_end_leave(server->run_end);
     if (received || over)
         dp_log(DP_LOG_INFO, "%s: closing",
-               over                  ? "the run is done"
+               over                  ? st == DP_OK ? "the run is done" : "the run has failed"
                : received == SIGTERM ? "SIGTERM"
                                      : "SIGINT");
     struct dp_error closing = {0};

@@ -29,7 +29,6 @@
 #define NAME_BYTES 96
 #define FIRST_NOTE "server/0."
 #define STOPPING   "stopping"
-#define NOTHING    "{}"
 #define SAVED      "saved"
 
 enum run_end_mode { WATCHES, LEAVES, STOPS };
@@ -39,6 +38,7 @@ struct seen_worker {
     bool finished; /* and does not come back */
     bool noted;    /* it has put a note */
     bool reads;
+    bool failed;       /* ended, and would fail again */
     bool kept;         /* the register says that it has finished */
     uint64_t hash;     /* of its note */
     uint64_t since_ms; /* it is the same */
@@ -60,10 +60,12 @@ struct dp_run_end {
     uint64_t heard_ms; /* the first server answered last */
     uint64_t until_ms; /* of `leave` */
     bool all_left;     /* the workers */
-    bool saved;        /* the last checkpoint is made, or cannot be */
-    bool alone;        /* it ends without the first server */
-    atomic_bool lost;  /* the first server */
-    uint32_t closed;   /* other servers, by the register */
+    bool failed;       /* one would fail again: */
+    char why[DP_REASON_MAX + 1];
+    bool saved;       /* the last checkpoint is made, or cannot be */
+    bool alone;       /* it ends without the first server */
+    atomic_bool lost; /* the first server */
+    uint32_t closed;  /* other servers, by the register */
     struct seen_worker worker[];
 };
 
@@ -107,8 +109,11 @@ static uint32_t run_of(const struct dp_run_end *end)
     return given > 0 ? given : end->last_run;
 }
 
+/* Complete, or over for all. */
 static bool is_done(const struct dp_run_end *end)
 {
+    if (end->failed)
+        return true;
     return run_of(end) > 0 &&
            (end->last_run > run_of(end) || (end->last_run == run_of(end) && end->last_done));
 }
@@ -135,6 +140,7 @@ static void see_note(void *context, const char *name, const void *bytes, size_t 
     const char *state = json_string_value(json_object_get(root, "state"));
     worker->left = json_is_true(json_object_get(root, "left"));
     worker->finished = worker->left && state && strcmp(state, "done") == 0;
+    worker->failed = worker->left && json_integer_value(json_object_get(root, "code")) == DP_EXIT_FAILED;
     worker->reads = state && strcmp(state, "reading") == 0;
     json_decref(root);
 }
@@ -158,10 +164,10 @@ static enum dp_status look_at_workers(struct dp_run_end *end, uint32_t *left)
 static bool is_awaited(const struct dp_run_end *end, const struct seen_worker *worker, uint64_t now)
 {
     uint64_t timeout_ms = end->options.cluster->training.timeout_ms;
-    if (worker->finished)
+    if (worker->finished || (end->failed && worker->failed))
         return false;
     if (!worker->noted)
-        return now - end->done_ms < (end->was_open ? timeout_ms : DP_RUN_END_LATE_MS);
+        return now - end->done_ms < (end->was_open || end->failed ? timeout_ms : DP_RUN_END_LATE_MS);
     uint64_t since = worker->since_ms > end->done_ms ? worker->since_ms : end->done_ms;
     return now - since < timeout_ms * (worker->reads ? READING : 1);
 }
@@ -322,6 +328,28 @@ static void await_checkpoint(struct dp_run_end *end, uint64_t begun_ms)
         pause_ms(LOOK_MS);
 }
 
+/* ---- a worker that would fail again */
+
+static void look_for_failure(struct dp_run_end *end)
+{
+    struct dp_register_value value = {0};
+    if (end->failed || run_of(end) == 0 ||
+        dp_client_register_get(end->client, DP_CONTROL_FAILED_NAME, 0, 0, TRY_MS, &value, NULL) != DP_OK)
+        return;
+    json_t *root = value.bytes ? json_loadb(value.bytes, value.size, 0, NULL) : NULL;
+    const char *why = json_string_value(json_object_get(root, "why"));
+    end->failed = json_integer_value(json_object_get(root, "run")) == (json_int_t)run_of(end);
+    if (end->failed) {
+        (void)snprintf(end->why, sizeof end->why,
+                       "worker %" JSON_INTEGER_FORMAT " ended run %" PRIu32 " for all: %s",
+                       json_integer_value(json_object_get(root, "worker")), run_of(end),
+                       why ? why : "see its own message");
+        dp_log(DP_LOG_WARN, "%s", end->why);
+    }
+    json_decref(root);
+    dp_register_value_clear(&value);
+}
+
 /* ---- the thread */
 
 /* Reads the value "runs", once it has changed or after wait_ms. */
@@ -340,7 +368,7 @@ static enum dp_status read_last(struct dp_run_end *end, uint32_t wait_ms, bool (
     }
     dp_register_value_clear(&value);
     if (run_of(end) != run)
-        end->all_left = end->saved = false;
+        end->all_left = end->saved = end->failed = false;
     if (run_of(end) != run)
         memset(end->worker, 0, end->options.cluster->training.workers * sizeof end->worker[0]);
     return st;
@@ -392,6 +420,8 @@ static void watch(struct dp_run_end *end)
         bool done = is_done(end);
         enum dp_status st = read_last(end, done || first ? 0 : WATCH_MS, gives_up_to_leave);
         first = first && st != DP_OK;
+        if (st == DP_OK)
+            look_for_failure(end);
         if (st == DP_OK ? ends(end) : ends_alone(end)) {
             atomic_store(&end->over, true);
             end->options.ended(end->options.context);
@@ -480,6 +510,8 @@ bool dp_run_end_is_over(const struct dp_run_end *end)
 
 enum dp_status dp_run_end_check(const struct dp_run_end *end, struct dp_error *err)
 {
+    if (end && atomic_load(&end->over) && end->failed)
+        return dp_fail(err, DP_DATA, "%s", end->why);
     if (!end || !atomic_load(&end->lost))
         return DP_OK;
     return dp_fail(err, DP_UNAVAILABLE,
@@ -490,18 +522,28 @@ enum dp_status dp_run_end_check(const struct dp_run_end *end, struct dp_error *e
                    DP_RUN_END_LOST);
 }
 
-enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool again, struct dp_error *err)
+static enum dp_status put(struct dp_control_register *values, const char *name, const char *text, bool is_new,
+                          struct dp_error *err)
 {
     struct dp_control_register_entry entry, now;
-    struct dp_control_register_change change = {
-        .name = DP_CONTROL_ENDED_NAME, .bytes = NOTHING, .size = strlen(NOTHING)};
-    enum dp_status st = dp_control_register_get(values, DP_CONTROL_ENDED_NAME, &entry, err);
+    struct dp_control_register_change change = {.name = name, .bytes = text, .size = strlen(text)};
+    enum dp_status st = dp_control_register_get(values, name, &entry, err);
     change.expected = entry.version;
-    if (st != DP_OK || again || entry.version == 0 ||
-        (entry.size == change.size && memcmp(entry.bytes, NOTHING, change.size) == 0))
+    if (st != DP_OK || (!is_new && entry.version == 0) ||
+        (entry.size == change.size && memcmp(entry.bytes, text, change.size) == 0))
         return st;
     dp_store_id_draw(&change.nonce);
     return dp_control_register_set(values, &change, &now, err);
+}
+
+enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool until_done, bool again,
+                                  struct dp_error *err)
+{
+    if (again)
+        return DP_OK;
+    enum dp_status st = put(values, DP_CONTROL_ENDED_NAME, "{}", false, err);
+    return st == DP_OK ? put(values, DP_CONTROL_FAILED_NAME, until_done ? "{}" : "null", until_done, err)
+                       : st;
 }
 
 static void join(struct dp_run_end *end)

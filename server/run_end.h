@@ -8,6 +8,8 @@
  *           reads its data). The first server keeps the register until the others have closed, so one that
  *           is restarted at the end can open. A run that was complete when this server started is over as
  *           soon as its workers have looked: they have DP_RUN_END_LATE_MS to come.
+ *           A worker that would fail again ends the run for all (register value "failed",
+ *           worker/context/run_failure.h): over, once the other workers have ended for that, too.
  *           After `leave` it waits for workers and checkpoint DP_RUN_END_LEAVE_MS at most: 3 s for a worker
  *           that is silent, 2 s if none of them leaves, and 2 s for the first server to say that it stops,
  *           too. Else this server alone is stopped. A further signal ends the wait. A checkpoint that would
@@ -45,12 +47,15 @@ struct dp_run_end_options {
 
 struct dp_run_end;
 
-/* On the first server, before anything is answered. again: in place of a process of the same start. */
-enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool again, struct dp_error *err);
+/* On the first server, before anything is answered. again: in place of a process of the same start. Without
+ * until_done no worker's failure ends the run for all. */
+enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool until_done, bool again,
+                                  struct dp_error *err);
 enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct dp_run_end **out,
                                 struct dp_error *err);
 bool dp_run_end_is_over(const struct dp_run_end *end);
-/* DP_UNAVAILABLE: the first server has not answered for so long that it is lost. Accepts NULL. */
+/* DP_UNAVAILABLE: the first server has not answered for so long that it is lost. DP_DATA: over, as a worker
+ * would fail again. Accepts NULL. */
 enum dp_status dp_run_end_check(const struct dp_run_end *end, struct dp_error *err);
 /* Returns when the workers have left and the last checkpoint is made, or the time is over. */
 void dp_run_end_leave(struct dp_run_end *end);

@@ -5,6 +5,7 @@
 #include "common/env/directory.h"
 #include "common/env/limits.h"
 #include "worker/context/defaults.h"
+#include "worker/context/run_failure.h"
 #include "worker/context/shape.h"
 #include "worker/context/stop_signal.h"
 #include "worker/coordinate/run_number.h"
@@ -251,12 +252,15 @@ static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t work
         st = read_by_schema(&numbered, err);
     if (st == DP_OK)
         st = use_dir_of_run(&numbered, err);
+    job.cluster = &numbered;
     if (st != DP_OK) {
+        (void)dp_run_failure_settle(&job, st, true, err);
         dp_job_close(&job);
         return st;
     }
-    job.cluster = &numbered;
     st = check_history(&before, round, err);
+    if (st == DP_OK)
+        st = dp_run_failure_check(&job, err);
     bool is_known = st != DP_OK;
     if (st == DP_OK) {
         /* Until here a signal ends the process at once: nothing was pushed. */

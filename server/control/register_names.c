@@ -75,6 +75,7 @@ static const struct register_name rows[] = {
     {DP_CONTROL_CLUSTER_NAME, false, BY_ITSELF, NULL},
     {"runs", false, BY_CLIENTS, check_runs},
     {DP_CONTROL_ENDED_NAME, false, BY_CLIENTS, NULL},
+    {DP_CONTROL_FAILED_NAME, false, BY_CLIENTS, NULL},
     {"view", true, BY_CLIENTS, dp_control_values_check_view},
     {"plan", true, BY_CLIENTS, dp_control_values_check_plan},
     {"verdict", true, BY_CLIENTS, dp_control_values_check_verdict},

@@ -6,6 +6,7 @@
  *     cluster        no request: the first server itself sets it  server/beginning.h
  *     runs           workers                                      worker/coordinate/run_number.h
  *     ended          servers, as clients                          server/run_end.h
+ *     failed         workers                                      worker/context/run_failure.h
  *     run/N/view     members of run N                             common/wire/view.h
  *     run/N/plan     workers of run N                             worker/coordinate/training_plan.h
  *     run/N/verdict  workers of run N                             worker/coordinate/decision.h
@@ -30,6 +31,7 @@
 
 #define DP_CONTROL_CLUSTER_NAME "cluster"
 #define DP_CONTROL_ENDED_NAME   "ended"
+#define DP_CONTROL_FAILED_NAME  "failed"
 
 struct dp_control_names_set {
     const char *name;

@@ -65,7 +65,8 @@ struct dp_job {
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
     struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */
     const struct dp_row_source *rows; /* what evaluations pull from (row_source.h); NULL: the client */
-    bool seated; /* in async, after dp_membership_join: its pushes are those of a member of the run */
+    bool run_failed; /* another worker ended the run for all (run_failure.h): it is to stop */
+    bool seated;     /* in async, after dp_membership_join: its pushes are those of a member of the run */
 
     /* Called during a wait, so that others see that this worker lives; or NULL. */
     void (*alive)(void *of);
@@ -137,7 +138,7 @@ static inline enum dp_status dp_job_recheck_gone(const struct dp_job *job, struc
 }
 static inline bool dp_job_stopped(const struct dp_job *job)
 {
-    return atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
+    return job->run_failed || atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
 }
 /* Waits for a ticket (not at all for {0}) by the retry policy (retry.h). outcome: NULL, or filled in. looks:
  * the request may wait for another worker, and this one looks after missing ones during the wait

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "worker/context/run_failure.h"
 #include "worker/coordinate/membership.h"
 #include "worker/coordinate/run_number.h"
 #include "worker/coordinate/takeover.h"
@@ -358,7 +359,7 @@ static void report_so_far(struct training *t, const char *ended, const char *err
 static void report_end(struct training *t, enum dp_status st, const struct dp_error *err)
 {
     uint32_t diverged = t->job->worker == 0 ? dp_progress_diverged(&t->progress, st) : 0;
-    bool stopped = !diverged && (st == DP_STOPPING || dp_job_stopped(t->job));
+    bool stopped = !diverged && !t->job->run_failed && (st == DP_STOPPING || dp_job_stopped(t->job));
     char other[80];
     (void)snprintf(other, sizeof other, "training has diverged in epoch %" PRIu32 ", as another worker says",
                    t->settings->first_epoch + diverged);
@@ -566,6 +567,10 @@ enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *optio
         st = train_epochs(&t, err);
     if (st == DP_OK)
         st = finish(&t, err);
+    if (st != DP_OK && !t.over) {
+        bool ends = dp_status_exit(st) == DP_EXIT_FAILED && dp_progress_has_place(job);
+        st = dp_run_failure_settle(job, st, ends, err);
+    }
     if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
     *let_leave = st == DP_REPLACED && dp_membership_was_let_leave(job, &t.rounds);

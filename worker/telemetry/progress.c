@@ -1,6 +1,7 @@
 #include "worker/telemetry/progress.h"
 
 #include "common/base/log.h"
+#include "worker/context/run_failure.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,6 +11,7 @@
 
 #define EVERY_NS      UINT64_C(500000000)
 #define AFTER_FAIL_NS UINT64_C(10000000000)
+#define LOOK_NS       UINT64_C(2000000000)
 #define NOTE_MS       1000u
 
 void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total)
@@ -64,6 +66,8 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
         (void)json_object_set_new(root, "diverged", json_integer((json_int_t)progress->diverged));
     if (root && progress->left)
         (void)json_object_set_new(root, "left", json_true());
+    if (root && progress->left)
+        (void)json_object_set_new(root, "code", json_integer(progress->code));
     if (root && progress->awaited[0])
         add_awaited(root, progress);
     if (root && progress->stats)
@@ -93,6 +97,10 @@ static void report(struct dp_progress *progress)
     progress->reported_ns = dp_clock_ns(&job->clock);
     progress->next_ns = progress->reported_ns + (st == DP_OK ? EVERY_NS : AFTER_FAIL_NS);
     progress->fresh = 0;
+    if (st != DP_OK || progress->left || progress->reported_ns < progress->look_ns)
+        return;
+    progress->look_ns = progress->reported_ns + LOOK_NS;
+    job->run_failed = job->run_failed || dp_run_failure_check(job, NULL) != DP_OK;
 }
 
 void dp_progress_enter(struct dp_progress *progress, const char *state)
@@ -145,6 +153,17 @@ void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen
     json_decref(root);
 }
 
+bool dp_progress_has_place(struct dp_job *job)
+{
+    struct dp_shared_note note = {0};
+    struct dp_progress_seen seen;
+    if (dp_shared_one(job, "progress", job->worker, &note, NULL) != DP_OK)
+        return false;
+    dp_progress_read(&note, &seen);
+    dp_shared_note_clear(&note);
+    return seen.process == 0 || seen.process == job->process || seen.left;
+}
+
 static void see_diverged(void *context, const char *name, const void *bytes, size_t size)
 {
     uint32_t *diverged = context;
@@ -181,8 +200,10 @@ void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_s
     bool deaf = why == DP_TIMEOUT || why == DP_UNAVAILABLE;
     if (progress && why == DP_NOT_FINITE)
         progress->diverged = progress->epoch;
-    if (progress)
+    if (progress) {
         progress->left = true;
+        progress->code = dp_status_exit(why);
+    }
     if (progress && !deaf && why != DP_REPLACED) /* the note is that of the process that took the place */
         dp_progress_enter(progress, why == DP_STOPPING ? "stopped" : "failed");
     dp_job_disconnect(job);

@@ -9,7 +9,7 @@
  * server that it waits for, in words, once that takes 2 s; else left out, as are awaited_reason ("STEP") and
  * awaited_worker, whom it waits for by that rule. step: its pushes. spent_s: {"read":1.5,...}, seconds of its
  * steps by phase (step_timer.h); both of this process. left: true where the note is the worker's last and it
- * needs no server any more; else left out.
+ * needs no server any more, with code, the worker's exit code; else left out.
  * The rate is the mean since the previous note. How old a note is, the first server says.
  * `beat` counts the notes, so a waiting worker sees that this one is alive. `process` differs from that of
  * every earlier process of the worker.
@@ -32,6 +32,8 @@ struct dp_progress {
     uint64_t loss_examples;
     uint64_t fresh; /* examples since the last note */
     uint64_t reported_ns, next_ns, beat;
+    uint64_t look_ns;                    /* for another worker's failure: the next time */
+    int code;                            /* with left: the worker's exit code */
     bool left;                           /* this note is the last: the worker needs no server any more */
     uint32_t diverged;                   /* 0: it has not */
     const struct dp_worker_stats *stats; /* NULL: it trains nothing yet */
@@ -61,6 +63,8 @@ void dp_progress_tick(struct dp_progress *progress);
  * only closes. */
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why);
 
+/* Whether no other process has put this worker's note since. */
+bool dp_progress_has_place(struct dp_job *job);
 /* The epoch, counted from 1, in which the training diverged, if this worker ends for that (`why`) or
  * another one says in its note that it did; 0: none does. One try, a second at most. */
 uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why);

@@ -19,7 +19,7 @@ node=()
 launch() {
     local rank=$1
     shift
-    DOWNPOUR_RANK=$rank "$downpour" node "$dir/c.conf" --new "$@" >"$dir/node-$rank" 2>&1 &
+    DOWNPOUR_RANK=$rank "$downpour" node "${conf:-$dir/c.conf}" --new "$@" >"$dir/node-$rank" 2>&1 &
     node[rank]=$!
 }
 launch_all() {
@@ -162,14 +162,19 @@ shows 1 "ready: "
 kill -TERM "${node[0]}" "${node[1]}"
 ends 3 0 1
 
-# ---- bad data ends with 2, at once
+# ---- bad data of one worker ends all with 2, at once, over a kill of the first server; with the right file they go on
 cluster 2
-sed -i 's/digits.train/digits.none/' "$dir/c.conf"
-launch_all
-ends 2 2 3
+sed 's/digits.train/digits.none/' "$dir/c.conf" >"$dir/bad.conf"
+rm -f "$dir"/node-*
+for rank in 0 1 2; do launch $rank; done
+conf=$dir/bad.conf launch 3
+wait_until 60 grep -qsaF '"why":' "$dir/store/0/register" || fail "no failure is recorded"
+child 0 | xargs -r kill -KILL
+ends 2
 [ "$(grep -c "digits.none" "$dir/node-3")" = 1 ] || fail "bad data is tried again"
-kill -TERM "${node[0]}" "${node[1]}"
-ends 3 0 1
+for rank in 0 1 2; do shows $rank "error .*: worker 1 ended run [0-9]+ for all: .*digits.none"; done
+launch_all
+ends 0
 # Servers that are missing are waited for by --give-up only as long as the timeout.
 launch 2 --give-up
 ends 3 2
