@@ -38,12 +38,19 @@ static size_t chunk_bytes(const struct dp_row_cache *cache)
     return ((size_t)1 << cache->chunk_shift) * cache->row_bytes;
 }
 
+static void free_slots(struct dp_row_cache *cache, struct dp_row_partition *partition)
+{
+    dp_index_pages_give(&cache->index_pages, partition->slots,
+                        partition->capacity * sizeof partition->slots[0]);
+}
+
 void dp_row_cache_free(struct dp_row_cache **cache)
 {
     if (!*cache)
         return;
     for (uint32_t i = 0; i < PARTITION_COUNT; i++)
-        free((*cache)->partition[i].slots);
+        free_slots(*cache, &(*cache)->partition[i]);
+    dp_index_pages_clear(&(*cache)->index_pages);
     if ((*cache)->chunks > 0)
         free((*cache)->chunk[0]);
     for (uint32_t i = 1; i < (*cache)->chunks; i += EXTENT_CHUNKS)
@@ -131,7 +138,8 @@ static uint64_t charge_of(const struct dp_row_partition *partition)
 enum dp_status dp_row_cache_rebuild(struct dp_row_cache *cache, struct dp_row_partition *partition,
                                     uint32_t capacity, uint32_t drops)
 {
-    struct dp_row_partition next = {.capacity = capacity, .slots = malloc(capacity * sizeof next.slots[0])};
+    struct dp_row_partition next = {.capacity = capacity};
+    next.slots = dp_index_pages_take(&cache->index_pages, capacity * sizeof next.slots[0]);
     if (!next.slots)
         return DP_NOMEM;
     for (uint32_t i = 0; i < capacity; i++)
@@ -155,7 +163,7 @@ enum dp_status dp_row_cache_rebuild(struct dp_row_cache *cache, struct dp_row_pa
     cache->bytes = cache->bytes - before + bytes;
     cache->index_bytes = cache->index_bytes - before + bytes;
     cache->index_charge = cache->index_charge - charge_of(partition) + charge_of(&next);
-    free(partition->slots);
+    free_slots(cache, partition);
     *partition = next;
     return DP_OK;
 }
@@ -167,7 +175,7 @@ void dp_row_cache_drop_slots(struct dp_row_cache *cache, struct dp_row_partition
     cache->bytes -= (uint64_t)partition->capacity * sizeof partition->slots[0];
     cache->index_bytes -= (uint64_t)partition->capacity * sizeof partition->slots[0];
     cache->index_charge -= charge_of(partition);
-    free(partition->slots);
+    free_slots(cache, partition);
     *partition = (struct dp_row_partition){0};
 }
 

@@ -27,6 +27,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/model/range.h"
+#include "server/cache/index_pages.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,6 +81,7 @@ struct dp_row_cache {
         struct dp_row_slot *slots;
         uint32_t used, capacity; /* a power of two, or 0 */
     } partition[DP_ROW_PARTITIONS];
+    struct dp_index_pages index_pages;
 };
 
 struct dp_row_slot {

@@ -137,8 +137,8 @@ static void forms_of_every_optimizer_agree(void **state)
     }
 }
 
-/* A call for many rows is one for each of them, in the portable form: whatever rows it leaves out, and whether
- * values are beyond their bound. Rows are exact blocks of the heap. */
+/* A call for many rows is one for each of them, in the portable form: whatever rows it leaves out, and
+ * whether values are beyond their bound. Rows are exact blocks of the heap. */
 static void check_rows(uint64_t *seed, const struct dp_table_spec *spec, bool wild)
 {
     enum { ROWS = 32 };
