@@ -99,6 +99,12 @@ static const struct dp_row_slot *first_slot(const struct dp_row_cache *cache, ui
     return partition->capacity == 0 ? NULL : &partition->slots[home_of(hash, partition->capacity)];
 }
 
+static void prefetch_slots(const struct dp_row_slot *slot)
+{
+    __builtin_prefetch(slot);
+    __builtin_prefetch(slot + 1);
+}
+
 /* Two stages over a ring of slots: where the search begins, fetched; then, AHEAD keys later, what is there:
  * nearly always the key itself or nothing. */
 void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, uint32_t n, uint32_t *rows)
@@ -108,7 +114,7 @@ void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, 
     uint32_t ahead = n < FIND_AHEAD ? n : FIND_AHEAD;
     for (uint32_t i = 0; i < ahead; i++) {
         ring[i] = first_slot(cache, dp_load_u64le(at + (size_t)i * 8));
-        __builtin_prefetch(ring[i]);
+        prefetch_slots(ring[i]);
     }
     for (uint32_t i = 0; i < n; i++) {
         uint64_t mixed = dp_load_u64le(at + (size_t)i * 8);
@@ -116,7 +122,7 @@ void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, 
         if (i + FIND_AHEAD < n) {
             const struct dp_row_slot *next =
                 first_slot(cache, dp_load_u64le(at + (size_t)(i + FIND_AHEAD) * 8));
-            __builtin_prefetch(next);
+            prefetch_slots(next);
             ring[i % FIND_AHEAD] = next;
         }
         if (!slot)
