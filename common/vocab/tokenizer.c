@@ -62,6 +62,8 @@ static void add(struct dp_tokenizer *t, const unsigned char *bytes, uint32_t len
 {
     if (!t->begun) {
         t->begun = true;
+        t->first = !t->inside;
+        t->inside = true;
         t->hash = DP_HASH_BEGIN;
         t->len = 0;
     }
@@ -151,6 +153,8 @@ size_t dp_tokenizer_next(struct dp_tokenizer *t, const unsigned char *bytes, siz
             add(t, &c, 1);
         else
             *word = end(t);
+        if (c == '\n' || c == '\r')
+            t->inside = false;
     }
     return at;
 }

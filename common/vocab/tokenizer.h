@@ -20,8 +20,9 @@ struct dp_tokenizer {
     uint64_t hash;
     char text[DP_VOCAB_TEXT_MAX];
     size_t len;
+    bool first; /* of its line */
 
-    bool begun;
+    bool begun, inside;    /* a word, a line with a word */
     unsigned char part[4]; /* of a character that the end of a block cut */
     uint32_t parts;
 };

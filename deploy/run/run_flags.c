@@ -131,7 +131,7 @@ static const struct dp_option options[] = {
     {"--encoding", "NAME", "data.encoding",
      "encoding of texts, as latin1 or cp1252 ('iconv -l' lists them); default utf-8"},
     {"--window", "N", "data.window",
-     "text for skipgram: greatest distance of two words that form a pair; default 5"},
+     "text for skipgram: greatest distance of two words of a line that form a pair; default 5"},
     {"--words", "plain|simple", "data.words",
      "text for skipgram: what a word is; default simple\nsimple: runs of letters and digits, in lower case; "
      "plain: bytes between blanks, as they are"},

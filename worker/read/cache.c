@@ -19,7 +19,7 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Raise it when the layout of the file, or what a format decodes, changes. */
-#define VERSION     UINT64_C(13)
+#define VERSION     UINT64_C(14)
 #define SOURCES_MAX 4
 #define ARRAYS      8
 #define ALIGN       UINT64_C(64)

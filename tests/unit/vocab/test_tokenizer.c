@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The words with a '|' after each, of a text that comes in blocks which end at `cut` and at the end. */
+/* The words with a '|' after each, and a '^' before the first of a line, of a text that comes in blocks which end at `cut` and at the end. */
 static const char *words_of(enum dp_word_rule kind, const char *text, size_t len, size_t cut)
 {
     static char out[4096];
@@ -20,6 +20,8 @@ static const char *words_of(enum dp_word_rule kind, const char *text, size_t len
         else
             at += dp_tokenizer_next(&t, (const unsigned char *)text + at, (at < cut ? cut : len) - at, &word);
         if (word) {
+            if (t.first)
+                out[have++] = '^';
             memcpy(out + have, t.text, t.len);
             have += t.len;
             out[have++] = '|';
@@ -33,24 +35,24 @@ static const struct {
     enum dp_word_rule kind;
     const char *text, *words;
 } known[] = {
-    {DP_WORD_PLAIN, " The cat,\tthe\r\nCAT \n", "The|cat,|the|CAT|"},
+    {DP_WORD_PLAIN, " The cat,\tthe\r\nCAT \n", "^The|cat,|the|^CAT|"},
     {DP_WORD_SIMPLE, " The cat,\tthe\r\n\"CAT\"! new_york a-b don't 2nd",
-     "the|cat|the|cat|new_york|a|b|don|t|2nd|"},
+     "^the|cat|the|^cat|new_york|a|b|don|t|2nd|"},
     {DP_WORD_SIMPLE, "", ""},
     {DP_WORD_SIMPLE, "...!? --", ""},
     {DP_WORD_SIMPLE, "CAF\xc3\x89 caf\xc3\xa9 \xc3\x96l \xc5\xbb\xc3\xb3\xc5\x81w \xc5\xb8",
-     "caf\xc3\xa9|caf\xc3\xa9|\xc3\xb6l|\xc5\xbc\xc3\xb3\xc5\x82w|\xc3\xbf|"},
+     "^caf\xc3\xa9|caf\xc3\xa9|\xc3\xb6l|\xc5\xbc\xc3\xb3\xc5\x82w|\xc3\xbf|"},
     {DP_WORD_SIMPLE, "\xce\xa3\xce\x9f\xce\xa6\xce\x8a\xce\x91 \xd0\x9c\xd0\x98\xd0\xa0 \xd0\x81",
-     "\xcf\x83\xce\xbf\xcf\x86\xce\xaf\xce\xb1|\xd0\xbc\xd0\xb8\xd1\x80|\xd1\x91|"},
-    {DP_WORD_SIMPLE, "\xe1\xba\x9e \xc4\xb0x \xe1\xbb\xa4", "\xc3\x9f|ix|\xe1\xbb\xa5|"},
+     "^\xcf\x83\xce\xbf\xcf\x86\xce\xaf\xce\xb1|\xd0\xbc\xd0\xb8\xd1\x80|\xd1\x91|"},
+    {DP_WORD_SIMPLE, "\xe1\xba\x9e \xc4\xb0x \xe1\xbb\xa4", "^\xc3\x9f|ix|\xe1\xbb\xa5|"},
     {DP_WORD_SIMPLE,
      "a\xe2\x80\x94"
      "b \xe2\x80\x9cQuote\xe2\x80\x9d \xc2\xabx\xc2\xbb\xc2\xa0y \xf0\x9f\x98\x80z",
-     "a|b|quote|x|y|z|"},
+     "^a|b|quote|x|y|z|"},
     {DP_WORD_SIMPLE, "\xe4\xbd\xa0\xe5\xa5\xbd\xe3\x80\x82\xe4\xb8\x96 \xf0\xa0\x80\x80",
-     "\xe4\xbd\xa0\xe5\xa5\xbd|\xe4\xb8\x96|\xf0\xa0\x80\x80|"},
+     "^\xe4\xbd\xa0\xe5\xa5\xbd|\xe4\xb8\x96|\xf0\xa0\x80\x80|"},
     /* not UTF-8: letters */
-    {DP_WORD_SIMPLE, "caf\xe9 X\xc3 \xc3", "caf\xe9|x\xc3|\xc3|"},
+    {DP_WORD_SIMPLE, "caf\xe9 X\xc3 \xc3", "^caf\xe9|x\xc3|\xc3|"},
 };
 
 static void words_are_known(void **state)

@@ -1,7 +1,7 @@
 /* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words
  * near it
- * and with sampled words (Mikolov et al. 2013). The file is one sequence of words (tokenizer.h) without the
- * seldom ones.
+ * and with sampled words (Mikolov et al. 2013). The words (tokenizer.h) are those that are not seldom. A line is a
+ * sentence, as in word2vec: only words of one line are near each other.
  *     stays    frequent words are dropped at random, and are then as if they were not in the text
  *     near     the words up to b away, b drawn from 1 .. window for each word, so that closer ones count more
  *     sampled  `negatives` for each near word, by the count of a word to the power 0.75; none that is near
@@ -23,14 +23,16 @@
 #define SCAN        32 /* words that are looked at for each near one: of others nearly all are dropped */
 #define GUIDE_BITS  16
 #define GUIDE       (UINT64_C(1) << GUIDE_BITS)
-#define CHANCE_UNIT 1048576.0 /* stands for 1 in the cumulative weights */
+#define CHANCE_UNIT 1048576.0           /* stands for 1 in the cumulative weights */
+#define FIRST       0x80000000u         /* flag of a code: the word is the first of its line */
+#define FIRST_KEY   (UINT64_C(1) << 63) /* the same of a key, which has 63 bits */
 
 /* facts: different words that are kept, and all; words of the text; how often the most frequent one occurs */
 enum { WORDS, FOUND, READ, MOST };
 
 /* content, windows:  pixels  the bytes
  * content, words:    keys    mixed hashes of the distinct words, ascending by hash
- *                    codes   for each word of the text its number among those; then the guide of draws
+ *                    codes   for each word of the text its number among those, with FIRST; then the guide of draws
  *                    offsets cumulative weights: word w has offsets[w] .. offsets[w + 1]
  *                    values  the chance that each word stays */
 
@@ -99,6 +101,7 @@ static enum dp_status add_word(struct words *w, uint64_t key, struct dp_error *e
             return st;
         w->max = max;
     }
+    key |= w->tokenizer.first ? FIRST_KEY : 0;
     w->content->digest = dp_content_digest(w->content->digest, key);
     w->hashes[w->count++] = key;
     return DP_OK;
@@ -109,7 +112,8 @@ static void select_words(struct words *w, uint32_t min_count)
 {
     struct dp_content *content = w->content;
     uint64_t kept = 0, i = 0;
-    memcpy(content->keys, w->hashes, w->count * sizeof *w->hashes);
+    for (uint64_t k = 0; k < w->count; k++)
+        content->keys[k] = w->hashes[k] & ~FIRST_KEY;
     qsort(content->keys, (size_t)w->count, sizeof *content->keys, dp_compare_u64);
     while (i < w->count) {
         uint64_t key = content->keys[i], first = i;
@@ -127,6 +131,7 @@ static void select_words(struct words *w, uint32_t min_count)
 static enum dp_status number_words(struct words *w, uint32_t min_count, struct dp_error *err)
 {
     struct dp_content *content = w->content;
+    uint32_t first = 0;
     enum dp_status st = DP_CONTENT_GROW(content->keys, w->count, err);
     if (st == DP_OK)
         st = DP_CONTENT_GROW(content->codes, w->count, err);
@@ -134,10 +139,15 @@ static enum dp_status number_words(struct words *w, uint32_t min_count, struct d
         return st;
     select_words(w, min_count);
     for (uint64_t i = 0; i < w->count; i++) {
-        const uint64_t *found = bsearch(&w->hashes[i], content->keys, (size_t)content->keys_len,
-                                        sizeof *content->keys, dp_compare_u64);
-        if (found)
-            content->codes[content->codes_len++] = (uint32_t)(found - content->keys);
+        uint64_t key = w->hashes[i] & ~FIRST_KEY;
+        const uint64_t *found =
+            bsearch(&key, content->keys, (size_t)content->keys_len, sizeof key, dp_compare_u64);
+        if (w->hashes[i] & FIRST_KEY)
+            first = FIRST;
+        if (!found)
+            continue;
+        content->codes[content->codes_len++] = (uint32_t)(found - content->keys) | first;
+        first = 0;
     }
     content->facts[READ] = w->count;
     if (content->keys_len == 0)
@@ -150,6 +160,11 @@ static enum dp_status number_words(struct words *w, uint32_t min_count, struct d
 static uint64_t share_of(const struct dp_content *content, uint64_t number)
 {
     return (uint64_t)((unsigned __int128)number * content->offsets[content->facts[WORDS]] >> 64);
+}
+
+static uint32_t word_at(const struct dp_content *content, uint64_t at)
+{
+    return content->codes[at] & ~FIRST;
 }
 
 /* The chance that each word stays in an epoch (Mikolov et al. 2013, as word2vec computes it). */
@@ -178,7 +193,7 @@ static enum dp_status sum_chances(const struct dp_dataset_options *options, stru
         return st;
     memset(content->offsets, 0, (words + 1) * sizeof *content->offsets);
     for (uint64_t i = 0; i < content->codes_len; i++)
-        content->offsets[content->codes[i]]++;
+        content->offsets[word_at(content, i)]++;
     st = find_stays(options, content, content->offsets, err);
     for (uint64_t i = 0; i <= words; i++) {
         double root = sqrt((double)content->offsets[i]);
@@ -220,17 +235,30 @@ static enum dp_status too_few(const struct dp_dataset_options *options, const st
                    options->path, facts[FOUND], facts[WORDS], options->min_count, facts[MOST]);
 }
 
+static bool has_near(const struct dp_content *content)
+{
+    uint64_t at = 0;
+    while (at < content->codes_len && (content->codes[at] & FIRST))
+        at++;
+    return at < content->codes_len;
+}
+
 static enum dp_status load_words(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                  struct dp_content *out, struct dp_error *err)
 {
     struct words w = {.take = add_word, .tokenizer = {.kind = options->word_rule}, .content = out};
     enum dp_status st = read_words(&w, unpack, err);
-    if (st == DP_OK && w.count > UINT32_MAX)
-        st = dp_fail(err, DP_DATA, "%s: has over 2^32 words", options->path);
+    if (st == DP_OK && w.count > FIRST)
+        st = dp_fail(err, DP_DATA, "%s: has over 2^31 words", options->path);
     if (st == DP_OK && w.count > 0)
         st = number_words(&w, options->min_count, err);
     if (st == DP_OK && out->facts[WORDS] < 2)
         st = too_few(options, out, err);
+    if (st == DP_OK && !has_near(out))
+        st = dp_fail(err, DP_DATA,
+                     "%s: no line has two of its words, and only words of one line are near each other: join "
+                     "its lines",
+                     options->path);
     if (st == DP_OK)
         st = sum_chances(options, out, err);
     out->examples = out->codes_len;
@@ -303,7 +331,7 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     if (!w.counts)
         return dp_fail(err, DP_NOMEM, "%s: no memory for its words", options->path);
     for (uint64_t i = 0; i < content->examples; i++)
-        w.counts[content->codes[i]]++;
+        w.counts[word_at(content, i)]++;
     enum dp_status st = dp_unpack_open_text(options->path, options->encoding, &unpack, err);
     if (st == DP_OK)
         st = read_words(&w, unpack, err);
@@ -402,22 +430,23 @@ static bool stays(const struct dp_content *content, uint64_t drawn, uint32_t wor
     return (float)(drawn >> 40) * 0x1p-24f < content->values[word];
 }
 
-/* The words next to the one at `at` that stay, up to `most` on each side, in the order of the text. */
+/* The words of the line next to the one at `at` that stay, up to `most` on each side, in the order of the text. */
 static uint32_t find_near(const struct dp_content *content, uint64_t state, uint64_t at, uint32_t most,
                           uint64_t *near)
 {
     uint64_t first = at, scan = (uint64_t)most * SCAN;
     uint32_t count = 0, left = 0;
-    while (left < most && first > 0 && at - first < scan) {
+    while (left < most && !(content->codes[first] & FIRST) && at - first < scan) {
         first--;
-        left += stays(content, drawn_at(state, first), content->codes[first]);
+        left += stays(content, drawn_at(state, first), word_at(content, first));
     }
     for (uint64_t i = first; i < at; i++)
-        if (stays(content, drawn_at(state, i), content->codes[i]))
-            near[count++] = content->keys[content->codes[i]];
-    for (uint64_t i = at + 1; i < content->examples && i - at <= scan && count < left + most; i++)
-        if (stays(content, drawn_at(state, i), content->codes[i]))
-            near[count++] = content->keys[content->codes[i]];
+        if (stays(content, drawn_at(state, i), word_at(content, i)))
+            near[count++] = content->keys[word_at(content, i)];
+    for (uint64_t i = at + 1;
+         i < content->examples && !(content->codes[i] & FIRST) && i - at <= scan && count < left + most; i++)
+        if (stays(content, drawn_at(state, i), word_at(content, i)))
+            near[count++] = content->keys[word_at(content, i)];
     return count;
 }
 
@@ -456,7 +485,7 @@ static void fill_words(const struct dp_format_fill *what, struct dp_batch *batch
         dp_batch_fill_list(batch, side);
         for (uint32_t i = 0; i < what->examples; i++) {
             uint64_t at = what->order[i];
-            uint32_t word = content->codes[at];
+            uint32_t word = word_at(content, at);
             bool in = stays(content, drawn_at(state, at), word);
             if (in && side == 0)
                 dp_batch_fill_entries(batch, &content->keys[word], NULL, 1);

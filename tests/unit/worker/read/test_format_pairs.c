@@ -328,8 +328,8 @@ static void words_may_be_numbers(void **state)
 {
     struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     static const char *const texts[] = {
-        "12 7 9 4\n12 9 1 7\n", "1 2\n2 3\n",        "user,item\n1,2\n", "(1,2) 7 8\n",
-        "to be\n1 2\n",         "1984 was a year\n", "# 1 2\n"};
+        "12 7 9 4\n12 9 1 7\n", "1 2\n2 3\n", "user, item\n1, 2\n", "(1,2) 7 8\n", "to be\n1 2\n",
+        "1984 was a year\n",    "# 1 2\n"};
     options.window = 2;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         options.path = write_text("words", texts[i]);

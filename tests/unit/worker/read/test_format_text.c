@@ -42,10 +42,10 @@ static void windows_of_bytes(void **state)
     formats_check(options, text);
 }
 
-/* The words a .. e of the text, and their counts. */
+/* The words a .. e of the text, the line of each, and their counts. */
 #define WORDS 5
-static const char text[] = " a b\na\tc d\r\na a a  b e a a a a a a";
-static const char sequence[] = "abacdaaabeaaaaaa";
+static const char text[] = " a b\nc\ta d\r\n\na a a  b e a a a a a a";
+static const char sequence[] = "abcadaaabeaaaaaa", line_of[] = "0011122222222222";
 static const uint32_t counts[WORDS] = {11, 2, 1, 1, 1};
 
 static uint64_t key_of(char word)
@@ -91,7 +91,7 @@ static struct example example_of(const struct dp_batch *b, uint32_t i,
     return out;
 }
 
-/* Those up to b away on each side, with b drawn from 1 .. window, each as often. */
+/* Those of the line up to b away on each side, with b drawn from 1 .. window, each as often. */
 static void words_near_each(void **state)
 {
     enum { EPOCHS = 600, WINDOW = 3 };
@@ -106,19 +106,24 @@ static void words_near_each(void **state)
     for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
         for (size_t at = 0; at < len; at++) {
             char want[16] = "";
+            size_t left = 0, right = 0, most = 1;
             dp_dataset_fill(dataset, epoch, at / 7, b);
             struct example got = example_of(b, (uint32_t)at % 7, &options);
             assert_int_equal(got.word, sequence[at]);
-            size_t right = len - 1 - at < WINDOW ? len - 1 - at : WINDOW, near = strlen(got.near), most = 0;
-            for (most = 1; most < WINDOW && (at < most ? at : most) + (right < most ? right : most) < near;)
+            while (left < WINDOW && left < at && line_of[at - left - 1] == line_of[at])
+                left++;
+            while (right < WINDOW && line_of[at + right + 1] == line_of[at])
+                right++;
+            while (most < WINDOW &&
+                   (left < most ? left : most) + (right < most ? right : most) < strlen(got.near))
                 most++;
             for (size_t y = at < most ? 0 : at - most; y <= at + most && y < len; y++)
-                if (y != at)
+                if (y != at && line_of[y] == line_of[at])
                     strncat(want, &sequence[y], 1);
             assert_string_equal(got.near, want);
-            drawn[most] += at >= WINDOW && right == WINDOW;
+            drawn[most] += left == WINDOW && right == WINDOW;
         }
-    double each = EPOCHS * (double)(len - 2 * WINDOW) / WINDOW;
+    double each = EPOCHS * (double)(11 - 2 * WINDOW) / WINDOW; /* of the last line */
     for (uint32_t most = 1; most <= WINDOW; most++)
         assert_true(fabs(drawn[most] - each) < 6 * sqrt(each));
 }
@@ -213,7 +218,7 @@ static void seldom_words_are_left_out(void **state)
     assert_string_equal(says.line[1],
                         "words: 2 that occur at least 2 times, of 5 different ones: 13 of 16 in the text");
     options.min_count = 1;
-    options.path = write_text("kept", "a b a a a a b a a a a a a");
+    options.path = write_text("kept", "a b\na\na a a b a a a a a a");
     struct dp_dataset *kept = formats_open(&options);
     dp_dataset_understood(kept, &options, &says);
     assert_string_equal(says.line[1], "words: 2 different ones, 13 in the text");
@@ -253,11 +258,13 @@ static void words_are_runs_of_letters(void **state)
     struct dp_dataset_options options = options_of(DP_FORM_WORDS);
     uint64_t digest[2];
     for (int i = 0; i < 2; i++) {
-        options.path = write_text("text", i ? "a b c a" : "A, b.\n(C) a!");
+        options.path = write_text("text", i ? "a b\nc a" : "A, b.\n(C) a!");
         options.word_rule = i ? DP_WORD_PLAIN : DP_WORD_SIMPLE;
         digest[i] = dp_dataset_digest(formats_open(&options));
     }
     assert_true(digest[0] == digest[1]);
+    options.path = write_text("text", "a b c a");
+    assert_true(digest[0] != dp_dataset_digest(formats_open(&options)));
 }
 
 static void bad_files_are_refused(void **state)
@@ -270,6 +277,7 @@ static void bad_files_are_refused(void **state)
     options = options_of(DP_FORM_WORDS);
     formats_refused(options, "a a a", 0, DP_DATA, "has 1 different words");
     formats_refused(options, " \n", 0, DP_DATA, "has 0 different words");
+    formats_refused(options, "a\nb\na\n", 0, DP_DATA, "no line has two of its words");
     options.window = 0;
     formats_refused(options, "a b", 0, DP_ARGUMENT, "a window of 0 words: expected 1 to 1000");
 }
