@@ -105,6 +105,8 @@ static enum dp_status settle_by_directory(const struct dp_beginning *b, struct d
     if (st != DP_OK && st != DP_NOT_FOUND)
         return st;
     number = st == DP_OK ? number : 0;
+    if (b->accepts && number > 0 && b->cluster->server_count > 1)
+        return dp_auto_restore_check_others(b->cluster, number, err);
     if (b->is_new || b->accepts)
         return check_new(b, number, err);
     if (number > 0)

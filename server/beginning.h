@@ -7,7 +7,8 @@
  *     those of the first
  *     stores  checkpoint.to                         result
  *     some                                          resumed; missing ones are refused (identity.h)
- *     none    a checkpoint of this cluster          restored (restore/auto_restore.h)
+ *     none    a checkpoint of this cluster          restored (restore/auto_restore.h); if it accepts that
+ *                                                   stores are missing, a new one if others have theirs
  *     none    a proof, no checkpoint                refused; with is_new: a new cluster
  *     none    neither                               a new cluster
  *     none    missing, or not in the cluster file   refused; with is_new: a new cluster

@@ -760,6 +760,13 @@ static enum dp_status check_limits(const struct server *server, struct dp_error 
     return st;
 }
 
+/* Before it serves, a signal ends it as a kill does: what is half done the next start settles. */
+static void end_at_once(int signal)
+{
+    (void)signal;
+    _exit(DP_EXIT_RETRY);
+}
+
 int main(int argc, char **argv)
 {
     struct server server = {.started_s = time(NULL)};
@@ -790,6 +797,8 @@ int main(int argc, char **argv)
                                                  .server = server.number,
                                                  .is_new = server.is_new,
                                                  .accepts = server.replaces || server.discards};
+        for (int i = 0; server.until_done && i < 2; i++)
+            (void)signal(i == 0 ? SIGTERM : SIGINT, end_at_once);
         st = check_limits(&server, &err);
         if (st == DP_OK && !server.restores && !server.read_only && !server.existing)
             st = dp_beginning_settle(&server.beginning, &err);

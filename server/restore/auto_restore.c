@@ -149,6 +149,7 @@ bool dp_auto_restore_is_empty(const struct dp_cluster *cluster, uint32_t server)
 enum dp_status dp_auto_restore_find(const struct dp_cluster *cluster, uint32_t *number, struct dp_error *err)
 {
     struct dp_checkpoint_list list;
+    struct dp_error damage = {0};
     bool found = false;
     enum dp_status st = dp_checkpoint_list_read(cluster->checkpoint.to, &list, err);
     for (size_t i = list.count; st == DP_OK && i > 0 && !found; i--) {
@@ -157,11 +158,20 @@ enum dp_status dp_auto_restore_find(const struct dp_cluster *cluster, uint32_t *
         found = st == DP_OK && manifest.cluster == cluster->id;
         *number = list.number[i - 1];
         dp_manifest_clear(&manifest);
+        if (st == DP_CORRUPT) {
+            damage = *err;
+            dp_log(DP_LOG_WARN, "%s; the one before is looked for", err->text);
+            st = DP_OK;
+        }
     }
     dp_checkpoint_list_clear(&list);
-    return st == DP_OK && !found
-               ? dp_fail(err, DP_NOT_FOUND, "%s has no checkpoint of this cluster", cluster->checkpoint.to)
-               : st;
+    if (st != DP_OK || found)
+        return st;
+    if (damage.status != DP_OK) {
+        *err = damage;
+        return damage.status;
+    }
+    return dp_fail(err, DP_NOT_FOUND, "%s has no checkpoint of this cluster", cluster->checkpoint.to);
 }
 
 /* ---- one server's part */
@@ -259,12 +269,13 @@ static enum dp_status refuse_half(const struct dp_cluster *cluster, const struct
     const char *const own = cluster->server[0].store;
     (void)dp_auto_restore_drop(cluster, &ignored);
     dp_restore_exchange_take_back(&own, 1, plan->history);
-    return dp_fail(err, DP_GENERATION,
-                   "there is no store in %.150s, and server %" PRIu32
-                   " (on %.60s) has its own, %.150s: was this "
-                   "one lost, or its disk not mounted? Put it back; or restore the last checkpoint on all "
-                   "servers: stop them, then downpour restore --overwrite --from %.150s --cluster FILE",
-                   cluster->server[0].store, server, note->host, note->store, cluster->checkpoint.to);
+    return dp_fail(
+        err, DP_GENERATION,
+        "there is no store in %.150s, and server %" PRIu32 " (on %.60s) has its own, %.150s: was this "
+        "one lost, or its disk not mounted? Put it back; or restore the last checkpoint on all "
+        "servers: stop them, then downpour restore --overwrite --from %.150s --cluster FILE; or start "
+        "all servers once with --replace-store, without the rows of this one",
+        cluster->server[0].store, server, note->host, note->store, cluster->checkpoint.to);
 }
 
 /* DP_AGAIN: `of` has not built yet. */
@@ -321,6 +332,36 @@ enum dp_status dp_auto_restore_first(const struct dp_cluster *cluster, uint32_t 
     if (st == DP_OK)
         st = run_restore(cluster, 0, &plan, true, err);
     return st == DP_OK ? dp_auto_restore_drop(cluster, err) : st;
+}
+
+enum dp_status dp_auto_restore_check_others(const struct dp_cluster *cluster, uint32_t number,
+                                            struct dp_error *err)
+{
+    struct restore_plan plan = {.number = number};
+    struct restore_note note = {0};
+    uint32_t built = 0, looks = 0;
+    bool has = false;
+    enum dp_status st = drop_notes(cluster, err);
+    if (st == DP_OK)
+        st = make_plan(cluster, number, &plan, err);
+    while (st == DP_OK && !has && built < cluster->server_count - 1) {
+        built = 0;
+        for (uint32_t i = 1; !has && i < cluster->server_count; i++)
+            if (read_note(cluster, i, &plan, &note)) {
+                has = strcmp(note.what, STORE) == 0;
+                built += !has;
+            }
+        if (!has && looks++ % SAY == 0)
+            dp_log(DP_LOG_INFO, "--replace-store: waits for another server to say whether it has its store");
+        pause_ms(has ? 0 : LOOK_MS);
+    }
+    if (st != DP_OK)
+        return st;
+    return has ? dp_auto_restore_drop(cluster, err)
+               : dp_fail(err, DP_EXISTS,
+                         "--replace-store: no server has a store, and %.250s has checkpoint %" PRIu32
+                         " of this cluster: start without that flag to restore it",
+                         cluster->checkpoint.to, number);
 }
 
 /* ---- the others */

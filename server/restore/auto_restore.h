@@ -21,11 +21,16 @@
 
 /* No store, no register, and no exchange that was interrupted. */
 bool dp_auto_restore_is_empty(const struct dp_cluster *cluster, uint32_t server);
-/* The last checkpoint of this cluster in its directory. DP_NOT_FOUND: there is none. DP_CORRUPT,
- * DP_UNSUPPORTED: a later one cannot be read, and may be this cluster's. */
+/* The last checkpoint of this cluster in its directory whose manifest can be read; the log names later ones
+ * that are damaged. DP_NOT_FOUND: there is none. DP_CORRUPT: all are. DP_UNSUPPORTED: a later one is of
+ * another build. */
 enum dp_status dp_auto_restore_find(const struct dp_cluster *cluster, uint32_t *number, struct dp_error *err);
 /* Of server 0, which is empty. */
 enum dp_status dp_auto_restore_first(const struct dp_cluster *cluster, uint32_t number, struct dp_error *err);
+/* Of server 0, which is empty and is to begin so (--replace-store): waits until one of the others says that
+ * it has its store. DP_EXISTS: none has, so that nothing but the checkpoint is left. */
+enum dp_status dp_auto_restore_check_others(const struct dp_cluster *cluster, uint32_t number,
+                                            struct dp_error *err);
 /* Of another server, which is empty. Returns once the first server answers. */
 enum dp_status dp_auto_restore_other(const struct dp_cluster *cluster, uint32_t server, struct dp_error *err);
 /* Of a server that has a store: if the others restore themselves, they learn of it. */

@@ -180,6 +180,35 @@ static void all_with_a_checkpoint(void **state)
     stop_all(&bed);
 }
 
+/* The last one's manifest is damaged: the one before it, and the log says so. All are: refused, not begun. */
+static void a_damaged_manifest(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    checkpoint(&bed);
+    kill_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    const char *const cut = "truncate -s 100 %s/checkpoint-00000%u/manifest*";
+    (void)dp_place_try(bed.place, 0, "/bin/sh", "-c", dp_place_text(bed.place, cut, bed.to, 2u));
+    /* A stop while it waits for the others is one to try again after. */
+    bed.server[0] = dp_place_start(bed.place, "downpour-server", "--cluster", bed.conf, "--server", "0",
+                                   "--until-done", NULL);
+    dp_place_awaits(bed.server[0], "waits for server 1");
+    dp_process_signal(bed.server[0], SIGTERM);
+    assert_int_equal(dp_process_end(bed.server[0], DP_SOON_MS), 3);
+    begin_all(&bed);
+    await_all(&bed);
+    dp_place_says(bed.server[0], "checkpoint 2 is damaged");
+    dp_place_says(bed.server[1], "it is built from checkpoint 1");
+    assert_string_equal(scores_of(&bed), bed.scores);
+    kill_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    (void)dp_place_try(bed.place, 0, "/bin/sh", "-c", dp_place_text(bed.place, cut, bed.to, 1u));
+    refused(&bed, 0, "checkpoint 2 is damaged");
+}
+
 /* Server 0 and another one are killed when their parts are built, and not exchanged. */
 static void killed_between_build_and_exchange(void **state)
 {
@@ -321,6 +350,33 @@ static void the_first_one(void **state)
     kill_it(other);
 }
 
+/* With the flag it begins without its rows where another server has its store, and only there. */
+static void the_first_one_is_given_up(void **state)
+{
+    struct bed bed = trained(state);
+    checkpoint(&bed);
+    stop_all(&bed);
+    lose(&bed, 0);
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        bed.server[i] = dp_place_start(bed.place, "downpour-server", "--cluster", bed.conf, "--server",
+                                       number(&bed, i), "--replace-store", NULL);
+        if (i == 0)
+            dp_place_awaits(bed.server[0], "waits for another server to say whether it has its store");
+    }
+    await_all(&bed);
+    kill_all(&bed);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        lose(&bed, i);
+    bed.server[0] = dp_place_start(bed.place, "downpour-server", "--cluster", bed.conf, "--server", "0",
+                                   "--replace-store", NULL);
+    bed.server[1] = begin(&bed, 1);
+    bed.server[2] = begin(&bed, 2);
+    dp_place_ended(bed.server[0], 2);
+    dp_place_says(bed.server[0], "no server has a store");
+    kill_it(bed.server[1]);
+    kill_it(bed.server[2]);
+}
+
 /* ---- directories and files that differ between hosts */
 
 static const char *edited(const struct bed *bed, const char *edit)
@@ -412,6 +468,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_without_a_checkpoint, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(all_with_a_checkpoint, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(killed_between_build_and_exchange, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_manifest, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(the_first_one_is_given_up, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(notes_of_before, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(an_older_checkpoint, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_lost_register, dp_place_setup, dp_place_teardown),
