@@ -15,13 +15,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TRY_MS     1000u /* one question to the first server */
 #define WATCH_MS   5000u /* the register keeps a question so long */
 #define LOOK_MS    50u
 #define ALONE_MS   2000u  /* no worker leaves: they were not asked to */
 #define SILENT_MS  3000u  /* a worker was killed: it would put a note each half second */
+#define SAME_MS    1000u  /* two signals within that are one */
 #define SAY_MS     10000u /* between lines on what it waits for */
 #define READING    10u    /* times the timeout, as the workers wait for one that reads */
 #define CLOSED_MS  30000u /* a first server that is killed now is started again */
@@ -57,10 +60,11 @@ struct dp_run_end {
     bool was_open;    /* this process has seen the run before its end */
     uint64_t done_ms; /* when it saw the end; 0: not yet */
     uint64_t said_ms;
-    uint64_t heard_ms; /* the first server answered last */
-    uint64_t until_ms; /* of `leave` */
-    bool all_left;     /* the workers */
-    bool failed;       /* one would fail again: */
+    uint64_t heard_ms;           /* the first server answered last */
+    uint64_t asked_ms, until_ms; /* of `leave` */
+    bool hurried;                /* by a further signal */
+    bool all_left;               /* the workers */
+    bool failed;                 /* one would fail again: */
     char why[DP_REASON_MAX + 1];
     bool saved;       /* the last checkpoint is made, or cannot be */
     bool alone;       /* it ends without the first server */
@@ -69,13 +73,22 @@ struct dp_run_end {
     struct seen_worker worker[];
 };
 
+/* A launcher that signals all processes, and node that passes the signal on, come within moments: one. */
+static bool is_hurried(struct dp_run_end *end)
+{
+    struct pollfd signal = {.fd = end->options.signal_fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+    if (!end->hurried && poll(&signal, 1, 0) > 0 && read(signal.fd, &info, sizeof info) == sizeof info)
+        end->hurried = dp_now_ms() - end->asked_ms >= SAME_MS;
+    return end->hurried;
+}
+
 /* The time is over, or a further signal asks for the end at once. */
 static bool gives_up(void *context)
 {
-    const struct dp_run_end *end = context;
-    struct pollfd signal = {.fd = end->options.signal_fd, .events = POLLIN};
+    struct dp_run_end *end = context;
     const int mode = atomic_load(&end->mode);
-    return mode == STOPS || (mode == LEAVES && (dp_now_ms() >= end->until_ms || poll(&signal, 1, 0) > 0));
+    return mode == STOPS || (mode == LEAVES && (dp_now_ms() >= end->until_ms || is_hurried(end)));
 }
 
 static bool gives_up_to_leave(void *context)
@@ -460,6 +473,7 @@ static void leave(struct dp_run_end *end)
 {
     const uint64_t begun_ms = dp_now_ms();
     const bool saves = end->options.save != NULL, is_first = end->options.server == 0;
+    end->asked_ms = begun_ms;
     end->until_ms = begun_ms + DP_RUN_END_LEAVE_MS;
     dp_client_close(&end->client);
     if (saves && is_first)

@@ -20,16 +20,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define OPEN_MS    10000u
-#define ABANDON_MS 5000u
-#define STOP_MS    2000u
-#define LET_GO_MS  60000u /* shards that hear nothing let go */
-#define SWEEP_MS   1000u  /* between two tries */
-#define ORDERS     8u
-#define SILENCE_MS 60000u /* of a client that is then taken for dead */
-#define WAIT_MS    10000u /* for pushes that only some shards have, where the cluster file asks */
-#define LAST_MS    2000u  /* the same, of the last one: workers have left */
-#define LOOK_MS    20u
+#define OPEN_MS      10000u
+#define LAST_OPEN_MS 3000u /* of the last one: a server that is down is not waited for */
+#define ABANDON_MS   5000u
+#define STOP_MS      2000u
+#define LET_GO_MS    60000u /* shards that hear nothing let go */
+#define SWEEP_MS     1000u  /* between two tries */
+#define ORDERS       8u
+#define SILENCE_MS   60000u /* of a client that is then taken for dead */
+#define WAIT_MS      10000u /* for pushes that only some shards have, where the cluster file asks */
+#define LAST_MS      2000u  /* the same, of the last one: workers have left */
+#define LOOK_MS      20u
 
 struct dp_coordinator {
     struct dp_coordinator_options o;
@@ -159,7 +160,7 @@ static enum dp_status read_cluster(const struct dp_coordinator *c, const struct 
 static enum dp_status open_client(struct dp_coordinator *c, struct dp_client **out, struct dp_error *err)
 {
     const struct dp_client_options options = {.name = "checkpoint coordinator",
-                                              .open_timeout_ms = OPEN_MS,
+                                              .open_timeout_ms = c->takes_last ? LAST_OPEN_MS : OPEN_MS,
                                               .gives_up = gives_up,
                                               .gives_up_context = c};
     return dp_cluster_client(c->o.cluster, &options, out, err);

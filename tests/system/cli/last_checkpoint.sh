@@ -27,7 +27,7 @@ serve_all() {
     ready 1
 }
 ready() {
-    wait_until 60 grep -q "ready: " "server-$1.log" || fail "server $1 is not ready"
+    wait_until 60 grep -qs "ready: " "server-$1.log" || fail "server $1 is not ready"
 }
 # work: a run to its end
 work() {
@@ -45,9 +45,10 @@ stopped() {
     wait "${server[$1]}" || fail "server $1: $(tail -n 3 "server-$1.log")"
 }
 
-# ---- SIGTERM to all, the others first
+# ---- SIGTERM to all, the others first; twice, as from a launcher that signals all processes and node that passes it on
 serve_all
 work
+kill -TERM "${server[1]}" "${server[0]}"
 kill -TERM "${server[1]}" "${server[0]}"
 stopped 0
 stopped 1

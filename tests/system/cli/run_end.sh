@@ -23,7 +23,7 @@ serve() {
     shift
     "$programs/downpour-server" --cluster "$conf" --server "$i" "$@" 2>"server-$i.log" &
     server[i]=$!
-    wait_until 60 grep -q "ready: " "server-$i.log" || fail "server $i is not ready: $(tail -n 3 "server-$i.log")"
+    wait_until 60 grep -qs "ready: " "server-$i.log" || fail "server $i is not ready: $(tail -n 3 "server-$i.log")"
 }
 # ends I CODE
 ends() {
