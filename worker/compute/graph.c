@@ -161,6 +161,40 @@ float dp_graph_dot_l2(const struct dp_graph *graph)
     return graph->dot_l2;
 }
 
+void dp_graph_set_prior(struct dp_graph *graph, int parameter, float prior)
+{
+    if (graph->broken.status == DP_OK)
+        graph->parameters[parameter].prior = prior;
+}
+
+void dp_graph_set_examples(struct dp_graph *graph, uint64_t examples)
+{
+    graph->examples = examples;
+}
+
+float dp_graph_prior(const struct dp_graph *graph, int parameter)
+{
+    const struct dp_parameter *p = &graph->parameters[parameter];
+    return graph->examples > 0 && p->l2 == 0 ? p->prior / (float)graph->examples : 0;
+}
+
+bool dp_graph_has_prior(const struct dp_graph *graph)
+{
+    for (int p = 0; p < graph->parameter_count; p++)
+        if (dp_graph_prior(graph, p) > 0)
+            return true;
+    return false;
+}
+
+size_t dp_graph_shrunk(const struct dp_graph *graph, const struct dp_batch_shape *worst)
+{
+    size_t floats = graph->dot_l2 > 0 ? worst->examples : 0;
+    for (int p = 0; p < graph->parameter_count; p++)
+        if (dp_graph_prior(graph, p) > 0)
+            floats += dp_batch_distinct_max(worst, graph->parameters[p].group);
+    return floats;
+}
+
 void dp_graph_set_start(struct dp_graph *graph, float value)
 {
     DP_ASSERT(graph->node_count > 0);

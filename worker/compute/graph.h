@@ -76,6 +76,7 @@ struct dp_parameter {
     struct dp_table_spec table; /* name, dim (sparse: width; dense: block), init, optimizer, seed */
     bool sparse;
     float l2;             /* added to the optimizer's */
+    float prior;          /* sparse */
     uint32_t group;       /* sparse: the group of its keys */
     uint32_t rows, width; /* dense: [rows, width]; sparse: rows is 0 */
 };
@@ -98,6 +99,15 @@ void dp_graph_add_l2(struct dp_graph *graph, int parameter, float l2);
  * it is no setting of a table, and means the same in minibatches of any size. */
 void dp_graph_set_dot_l2(struct dp_graph *graph, float l2);
 float dp_graph_dot_l2(const struct dp_graph *graph);
+/* A Gaussian prior around 0 of a sparse parameter's weights. dp_graph_set_examples puts it in force (0: out
+ * of it): each row of a minibatch has prior / examples times itself added to its gradient, so it fades as
+ * examples become more. Like dot_l2 it is no setting of a table. */
+void dp_graph_set_prior(struct dp_graph *graph, int parameter, float prior);
+void dp_graph_set_examples(struct dp_graph *graph, uint64_t examples);
+/* The prior / examples of a parameter, and the floats that a program keeps for these and dot_l2. */
+float dp_graph_prior(const struct dp_graph *graph, int parameter);
+bool dp_graph_has_prior(const struct dp_graph *graph); /* in force */
+size_t dp_graph_shrunk(const struct dp_graph *graph, const struct dp_batch_shape *worst);
 /* Declare parameters. The returned number is >= 0 also on a broken graph. The model's caller sets optimizer
  * and seed (dp_graph_set_optimizer). Names become table names. */
 int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_t width,

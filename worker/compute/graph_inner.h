@@ -11,6 +11,7 @@ struct dp_graph {
     struct dp_graph_list lists[DP_BATCH_LISTS_MAX];
     uint64_t seed;
     float dot_l2;
+    uint64_t examples;      /* by which priors are divided; 0: none is in force */
     bool closed;            /* has its loss */
     struct dp_error broken; /* the first mistake; DP_OK while there is none */
 };

@@ -26,8 +26,8 @@ struct dp_model {
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
     /* For a training whose number of epochs is not given (worker/context/defaults.h). 0 in declare: the
-     * kind's. */
-    uint32_t steps_wanted, epochs_min;
+     * kind's. rare_steps: at most as many times the steps where a label is rare; 0: no more. */
+    uint32_t steps_wanted, epochs_min, rare_steps;
     /* NULL, or "key=value,...": settings of a cluster file with which `downpour run` begins a new training of
      * this model, where no flag gives them. */
     const char *settings;
@@ -87,6 +87,12 @@ struct dp_model_kind {
     uint32_t steps_wanted, epochs_min;
     bool decays; /* with two classes at most, not of ratings or triples: their constant rate was not worse */
 };
+
+/* The prior of a weight of a feature (dp_graph_set_prior). Without one, a feature with few labels 1 fits them
+ * exactly. 1 is scikit-learn's default; here a row shrinks only in the minibatches that have it. */
+#define DP_MODEL_PRIOR 2.0f
+/* With it, logistic and fm gain from this many times the steps. Hidden layers fit noise then. */
+#define DP_MODEL_RARE_STEPS 5
 
 extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, dp_model_mf, dp_model_neumf,
     dp_model_wide_deep, dp_model_deepfm, dp_model_dlrm, dp_model_skipgram, dp_model_lstm;

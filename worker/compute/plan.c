@@ -127,8 +127,7 @@ static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
     if (entries) {
         (void)take_floats(arena, worst->examples, 1); /* labels */
         (void)take_floats(arena, worst->examples, 1); /* weights of examples */
-        if (dp_graph_dot_l2(graph) > 0)
-            (void)take_floats(arena, worst->examples, 1);
+        (void)take_floats(arena, dp_graph_shrunk(graph, worst), 1);
         (void)take_floats(arena, worst->examples, dp_graph_columns(graph));
     }
     for (uint32_t l = 0; l < worst->lists; l++) {

@@ -144,6 +144,24 @@ static void bind_list(struct dp_program *program, const struct dp_batch *batch, 
     e->values = pack(program, list->values, count);
 }
 
+/* The share of itself by which each factor (of an example), or row (of a parameter with a prior), shrinks. */
+static void bind_shrink(struct dp_program *program, const struct dp_batch *batch)
+{
+    size_t count = 0;
+    if (!program->shrink)
+        return;
+    if (dp_graph_dot_l2(program->graph) > 0)
+        for (; count < batch->examples; count++)
+            program->shrink[count] = dp_graph_dot_l2(program->graph) / (float)batch->examples;
+    for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
+        float prior = dp_graph_prior(program->graph, p);
+        uint32_t rows = prior > 0 ? program->distinct[dp_graph_parameter(program->graph, p)->group] : 0;
+        for (uint32_t i = 0; i < rows; i++)
+            program->shrink[count++] = prior;
+    }
+    program->shrink_bound = pack(program, program->shrink, count);
+}
+
 /* The host's part, before the copies, whose time counts as the device's. */
 static void bind_batch(struct dp_program *program, const struct dp_batch *batch)
 {
@@ -157,10 +175,7 @@ static void bind_batch(struct dp_program *program, const struct dp_batch *batch)
         bind_list(program, batch, l);
     program->labels = pack(program, batch->labels, batch->examples);
     program->example_weights = batch->weighted ? pack(program, batch->weights, batch->examples) : NULL;
-    for (uint32_t i = 0; program->shrink && i < batch->examples; i++)
-        program->shrink[i] = dp_graph_dot_l2(program->graph) / (float)batch->examples;
-    if (program->shrink)
-        program->shrink_bound = pack(program, program->shrink, batch->examples);
+    bind_shrink(program, batch);
     if (program->plan.has_dense)
         program->dense = pack(program, batch->dense, (size_t)batch->examples * batch->width);
 }
@@ -221,6 +236,24 @@ static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, c
     return DP_OK;
 }
 
+/* The priors' part of the gradients, after those of the loss. */
+static void add_priors(const struct dp_program *program)
+{
+    const struct dp_backend *backend = &program->backend;
+    const float *shrink = program->shrink_bound;
+    if (shrink && dp_graph_dot_l2(program->graph) > 0)
+        shrink += program->examples;
+    for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
+        if (dp_graph_prior(program->graph, p) <= 0)
+            continue;
+        backend->ops->dot_back(backend->self, program->weights[p], shrink,
+                               program->distinct[parameter->group], parameter->width, program->gradients[p],
+                               true);
+        shrink += program->distinct[parameter->group];
+    }
+}
+
 /* The backward pass of the step that was issued last. */
 static enum dp_status issue_backward(struct dp_program *program, float *const *gradients,
                                      struct dp_error *err)
@@ -245,6 +278,7 @@ static enum dp_status issue_backward(struct dp_program *program, float *const *g
         if (program->plan.nodes[i].needs_gradient)
             dp_backward_node(program, i);
     }
+    add_priors(program);
     if (program->failed.status != DP_OK)
         return dp_fail(err, program->failed.status, "%s", program->failed.text);
     return DP_OK;

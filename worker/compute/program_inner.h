@@ -24,7 +24,7 @@ struct dp_program {
     size_t packed;                                 /* bytes of its arrays, in the slot's batch and staged */
     uint64_t dropout_seed;                         /* of the minibatch */
     const float *dense, *labels, *example_weights; /* weights: NULL: all are 1 */
-    float *shrink; /* [examples] the L2 regularisation's share of each example; NULL: there is none */
+    float *shrink; /* the L2 regularisation of examples (dot_l2) and of rows (priors); NULL: there is none */
     const float *shrink_bound; /* the same on the device */
     struct dp_entries entries[DP_BATCH_LISTS_MAX];
     uint32_t distinct[DP_BATCH_GROUPS_MAX];

@@ -49,11 +49,12 @@ enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_bac
     program->graph = graph;
     program->backend = *backend;
     program->worst = *worst;
-    if (dp_graph_dot_l2(graph) > 0)
-        program->shrink = calloc(worst->examples, sizeof *program->shrink);
-    if (dp_graph_dot_l2(graph) > 0 && !program->shrink) {
+    size_t shrunk = dp_graph_shrunk(graph, worst);
+    if (shrunk > 0)
+        program->shrink = calloc(shrunk, sizeof *program->shrink);
+    if (shrunk > 0 && !program->shrink) {
         free(program);
-        return dp_fail(err, DP_NOMEM, "program: no memory for %" PRIu32 " examples", worst->examples);
+        return dp_fail(err, DP_NOMEM, "program: no memory to regularize %zu rows", shrunk);
     }
     st = dp_plan_init(&program->plan, graph, backend, worst, err);
     if (st != DP_OK) {

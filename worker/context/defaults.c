@@ -1,5 +1,6 @@
 #include "worker/context/defaults.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define BATCH_MIN   4u
@@ -10,6 +11,12 @@
  * steps for each. One over categories takes longer than a classification to reach the noise. */
 #define FIT_STEPS_MIN UINT64_C(500)
 #define FIT_STEPS     1.6
+
+/* The rarer of two labels says most about the weights, and as many steps see less of it. */
+static double steps_for(const struct dp_model *model, double rare)
+{
+    return rare > 0 && model->rare_steps > 0 ? fmin(fmax(DP_RARE_SHARE / rare, 1), model->rare_steps) : 1;
+}
 
 static uint32_t batch_of(const struct dp_model *model, uint64_t examples)
 {
@@ -31,10 +38,11 @@ static uint64_t steps_of(const struct dp_model *model, uint64_t examples)
     return steps > FIT_STEPS_MIN ? steps : FIT_STEPS_MIN;
 }
 
-static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint32_t batch)
+static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint32_t batch, double rare)
 {
     uint64_t batches = examples / batch + (examples % batch != 0);
-    uint64_t steps = steps_of(model, examples), epochs = steps / batches + (steps % batches != 0);
+    uint64_t steps = (uint64_t)((double)steps_of(model, examples) * steps_for(model, rare));
+    uint64_t epochs = steps / batches + (steps % batches != 0);
     uint64_t most = model->examples_max / examples;
     if (epochs < model->epochs_min)
         epochs = model->epochs_min;
@@ -47,14 +55,15 @@ static uint32_t epochs_of(const struct dp_model *model, uint64_t examples, uint3
 
 /* The epochs of a further day are those that its examples would have in one run with the earlier ones: more
  * would fit the day too closely. Where it rehearses, they are two thirds of these: earlier examples had
- * theirs, but new users and items have no other day. Words have rows of their own days. */
+ * theirs, but new users and items have no other day. Words have rows of their own days. More steps for a rare
+ * label would fit the day, too. */
 static uint32_t further_epochs(const struct dp_model *model, const struct dp_defaults_data *data,
                                const struct dp_cluster_training *training)
 {
     bool labelled =
         model->form != DP_FORM_PAIRS && model->form != DP_FORM_TRIPLES && model->form != DP_FORM_WORDS;
-    uint32_t epochs =
-        epochs_of(model, data->all + (labelled ? training->earlier_examples : 0), training->batch);
+    uint32_t epochs = epochs_of(model, data->all + (labelled ? training->earlier_examples : 0),
+                                training->batch, training->earlier_examples > 0 ? 0 : data->rare);
     return data->own < data->examples ? (2 * epochs + 2) / 3 : epochs;
 }
 

@@ -19,10 +19,15 @@
 #include "common/config/cluster.h"
 #include "worker/compute/models/model.h"
 
+/* A label with a smaller share is rare. The models' steps were chosen with a fifth or more. */
+#define DP_RARE_SHARE 0.2
+
 /* Sizes of the training set without the held-out examples, > 0: an epoch, of it the file's own, and those
- * with all earlier ones that it could rehearse (dp_dataset_own). */
+ * with all earlier ones that it could rehearse (dp_dataset_own). rare: the share of the rarer of two labels,
+ * where the model has a prior that keeps more steps from fitting noise; or 0. */
 struct dp_defaults_data {
     uint64_t examples, own, all;
+    double rare;
 };
 
 /* Sets training->batch and epochs if they are 0. */

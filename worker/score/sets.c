@@ -155,18 +155,33 @@ static enum dp_status check_classes(const struct dp_job *job, const struct dp_da
 }
 
 /* A probability starts at the share of the labels 1. The bias would take thousands of steps to reach that of
- * rare ones, and other weights would take its place. */
-static void start_at_odds(struct dp_job *job, const struct dp_dataset *train)
+ * rare ones, and other weights would take its place. Returns the share of the rarer label, or 1. */
+static double start_at_odds(struct dp_job *job, const struct dp_dataset *train)
 {
     double of[2] = {0, 0};
     float label;
     for (uint64_t i = 0; i < dp_dataset_examples(train); i++) {
         if (job->model.labels != DP_LABELS_BINARY || job->model.starts_at_half ||
             !dp_dataset_label(train, i, &label))
-            return;
+            return 1;
         of[label > 0] += dp_dataset_weight(train, i);
     }
-    dp_graph_set_start(job->model.graph, (float)log(fmax(of[1], 0.5) / fmax(of[0], 0.5)));
+    of[0] = fmax(of[0], 0.5);
+    of[1] = fmax(of[1], 0.5);
+    dp_graph_set_start(job->model.graph, (float)log(of[1] / of[0]));
+    return fmin(of[0], of[1]) / (of[0] + of[1]);
+}
+
+/* A rare label is fitted too closely without a prior. An optimizer that regularizes needs none. With a fifth
+ * and more no set was better with it, and fm was up to 0.0017 worse in AUC. */
+static void set_prior(struct dp_job *job, const struct dp_cluster_training *training, double share,
+                      struct dp_defaults_data *sizes)
+{
+    const struct dp_optimizer_spec *optimizer = &training->optimizer;
+    if (share >= DP_RARE_SHARE || optimizer->l2 > 0 || optimizer->l1 > 0 || optimizer->decay > 0)
+        return;
+    dp_graph_set_examples(job->model.graph, sizes->all + training->earlier_examples);
+    sizes->rare = dp_graph_has_prior(job->model.graph) ? share : 0;
 }
 
 /* A further day: what the day before had counts. */
@@ -222,11 +237,11 @@ enum dp_status dp_sets_train(struct dp_job *job, struct dp_cluster_training *set
         st = check_classes(job, out->train, err);
     if (st != DP_OK)
         return st;
-    start_at_odds(job, out->train);
     bool given = settled->batch > 0;
     struct dp_defaults_data sizes = {.examples = dp_dataset_examples(out->train)};
     count_earlier(job, out->train, settled);
     sizes.own = dp_dataset_own(out->train, &sizes.all);
+    set_prior(job, settled, start_at_odds(job, out->train), &sizes);
     dp_defaults_settle(&job->model, &sizes, settled);
     return given ? DP_OK : dp_dataset_set_batch(out->train, settled->batch, data->train, err);
 }

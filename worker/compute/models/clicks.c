@@ -35,6 +35,9 @@ static enum dp_status read_parts(const struct dp_model_text *text, struct clicks
     return st;
 }
 
+/* By generated sets with 1% of labels 1: 30 and 300 are less. */
+#define ROWS_PRIOR 100.0f
+
 /* A model's rows: `x`, the linear part, with the products of all pairs; `deep`, the rows of fields and the
  * means of lists, one after the other. A list counts as one field: its entries have no products among each
  * other. */
@@ -48,6 +51,8 @@ static struct clicks_rows declare_rows(struct dp_graph *g, const struct clicks_p
     int group = dp_graph_group(g), list = parts->fields > 0 ? dp_graph_list(g, group, parts->fields) : -1,
         w = dp_model_rows(g, group, "clicks.w", 1, 0),
         v = dp_model_rows(g, group, "clicks.v", parts->widths[0], 0.01f), sum = -1;
+    dp_graph_set_prior(g, w, DP_MODEL_PRIOR);
+    dp_graph_set_prior(g, v, ROWS_PRIOR);
     if (list >= 0) {
         rows.x = dp_graph_gather_sum(g, w, list);
         rows.deep[rows.count++] = dp_graph_gather(g, v, list);

@@ -422,6 +422,52 @@ static void the_factors_shrink_by_example(void **state)
     }
 }
 
+/* The gradients of fm with its priors in force and without: a row of a minibatch adds its share of itself,
+ * once, and the bias nothing. */
+static void the_rows_of_a_prior_shrink(void **state)
+{
+    enum { EXAMPLES = 7, OF = 40 };
+    static const double prior[] = {2.0 / OF, 30.0 / OF, 0};
+    struct fixture f[2];
+    struct dp_model model[2];
+    for (int i = 0; i < 2; i++) {
+        struct dp_backend backend;
+        assert_int_equal(dp_backend_cpu(1, &backend, NULL), DP_OK);
+        assert_int_equal(dp_model_open("fm:4", &model[i], NULL), DP_OK);
+        dp_graph_set_examples(model[i].graph, i == 0 ? 0 : OF);
+        assert_int_equal(dp_graph_has_prior(model[i].graph), i > 0);
+        fixture_open(&f[i], model[i].graph, backend, EXAMPLES, 0.7f, 3);
+        fixture_run(&f[i]);
+    }
+    assert_true(f[0].loss == f[1].loss);
+    for (int p = 0; p < 3; p++)
+        for (size_t k = 0; k < f[1].floats[p]; k++)
+            near(&f[1], "prior", "fm:4", (double)f[1].gradients[p][k] - (double)f[0].gradients[p][k],
+                 prior[p] * (double)f[1].weights[p][k], 1e-6);
+    for (int i = 0; i < 2; i++) {
+        fixture_close(&f[i]);
+        dp_model_close(&model[i]);
+    }
+}
+
+/* An l2 that is given stands alone. */
+static void an_l2_replaces_the_prior(void **state)
+{
+    static const struct {
+        const char *model;
+        bool has;
+    } want[] = {{"logistic", true},   {"fm:4", true},         {"deepfm:4-3", true}, {"wide-deep:4-3", true},
+                {"fm:4,l2=0", false}, {"fm:4,l2=0.1", false}, {"mf:4", false},      {"mlp:4-3-2", false}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        struct dp_model model;
+        assert_int_equal(dp_model_open(want[i].model, &model, NULL), DP_OK);
+        assert_false(dp_graph_has_prior(model.graph));
+        dp_graph_set_examples(model.graph, 100);
+        assert_int_equal(dp_graph_has_prior(model.graph), want[i].has);
+        dp_model_close(&model);
+    }
+}
+
 /* Logits of 1e4: e^x would overflow f32 and f64. */
 static void huge_logits_stay_finite(void **state)
 {
@@ -441,6 +487,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_agree_with_float64),   cmocka_unit_test(models_agree_with_float64),
         cmocka_unit_test(every_model_agrees_with_float64), cmocka_unit_test(the_factors_shrink_by_example),
+        cmocka_unit_test(the_rows_of_a_prior_shrink),      cmocka_unit_test(an_l2_replaces_the_prior),
         cmocka_unit_test(huge_logits_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

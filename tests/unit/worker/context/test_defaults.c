@@ -9,7 +9,7 @@ static struct dp_cluster_training settled(const char *model, uint64_t examples, 
     struct dp_cluster_training training = {.batch = batch, .epochs = epochs};
     struct dp_model m;
     assert_int_equal(dp_model_open(model, &m, NULL), DP_OK);
-    dp_defaults_settle(&m, &(struct dp_defaults_data){examples, examples, examples}, &training);
+    dp_defaults_settle(&m, &(struct dp_defaults_data){examples, examples, examples, 0}, &training);
     dp_model_close(&m);
     return training;
 }
@@ -58,11 +58,11 @@ static void a_further_day_has_the_epochs_of_all_days(void **state)
         struct dp_defaults_data day;
         uint64_t earlier;
         uint32_t alone, further;
-    } want[] = {{"deepfm:8-32-16", {6000, 6000, 6000}, 24000, 18, 4},
-                {"mlp:3-32-16-1,loss=logistic", {6000, 6000, 6000}, 24000, 100, 22},
-                {"mf:16,loss=squared", {6000, 6000, 6000}, 24000, 100, 100},
-                {"mf:16", {90000, 30000, 150000}, 240000, 16, 11},
-                {"mf:16", {9000000, 3000000, 15000000}, 24000000, 16, 3}};
+    } want[] = {{"deepfm:8-32-16", {6000, 6000, 6000, 0}, 24000, 18, 4},
+                {"mlp:3-32-16-1,loss=logistic", {6000, 6000, 6000, 0}, 24000, 100, 22},
+                {"mf:16,loss=squared", {6000, 6000, 6000, 0}, 24000, 100, 100},
+                {"mf:16", {90000, 30000, 150000, 0}, 240000, 16, 11},
+                {"mf:16", {9000000, 3000000, 15000000, 0}, 24000000, 16, 3}};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
         struct dp_cluster_training alone = settled(want[i].model, want[i].day.own, 0, 0),
                                    further = {.earlier_examples = want[i].earlier};
@@ -73,6 +73,26 @@ static void a_further_day_has_the_epochs_of_all_days(void **state)
         assert_int_equal(further.batch, alone.batch);
         assert_int_equal(alone.epochs, want[i].alone);
         assert_int_equal(further.epochs, want[i].further);
+    }
+}
+
+/* A fifth and more are not rare. A further day has no more steps. */
+static void a_rare_label_has_more_steps(void **state)
+{
+    static const struct {
+        double rare;
+        uint32_t epochs;
+    } want[] = {{0, 11}, {0.4, 11}, {0.2, 11}, {0.1, 22}, {0.05, 43}, {0.01, 54}, {1e-9, 54}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        struct dp_cluster_training training = {0};
+        struct dp_model m;
+        assert_int_equal(dp_model_open("fm:8", &m, NULL), DP_OK);
+        dp_defaults_settle(&m, &(struct dp_defaults_data){30000, 30000, 30000, want[i].rare}, &training);
+        assert_int_equal(training.epochs, want[i].epochs);
+        training = (struct dp_cluster_training){.earlier_examples = 10};
+        dp_defaults_settle(&m, &(struct dp_defaults_data){30000, 30000, 30000, want[i].rare}, &training);
+        assert_int_equal(training.epochs, 11);
+        dp_model_close(&m);
     }
 }
 
@@ -146,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_that_were_measured),
         cmocka_unit_test(a_further_day_has_the_epochs_of_all_days),
+        cmocka_unit_test(a_rare_label_has_more_steps),
         cmocka_unit_test(what_is_given_stays),
         cmocka_unit_test(every_size_keeps_the_bounds),
         cmocka_unit_test(a_cluster_with_dir_has_the_models_settings),
