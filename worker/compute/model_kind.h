@@ -85,7 +85,7 @@ struct dp_model_kind {
                                struct dp_model_full *out, struct dp_error *err);
     /* For dp_model. Rows of users, items and categories fit noise when they are trained on too often. */
     uint32_t steps_wanted, epochs_min;
-    bool decays; /* with two classes at most, not of ratings or triples: their constant rate was not worse */
+    bool decays; /* with two classes at most */
 };
 
 /* The prior of a weight of a feature (dp_graph_set_prior). Without one, a feature with few labels 1 fits them

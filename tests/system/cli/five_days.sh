@@ -50,6 +50,7 @@ recall() {
 
 flags=(--model mf:16)
 days "$dir/D" csv "${flags[@]}"
+grep -q '"rate": 0.005,' "$dir/D/current/report.json" || fail "a further day has another rate than 0.005"
 expect 0 "" "$downpour" run --dir "$dir/A" --train "$dir/all.csv" "${flags[@]}"
 # here 0.416 and 0.400; with l2=0.007 and the full rate on each day 0.373 and 0.370
 within 0.01 0.385 recall@10 "$(recall "$dir/D")" "$(recall "$dir/A")"

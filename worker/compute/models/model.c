@@ -111,7 +111,7 @@ enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_e
         out->examples_max = out->examples_max ? out->examples_max : DP_MODEL_EXAMPLES_MAX;
         out->rate = out->rate > 0 ? out->rate : DP_MODEL_RATE;
         out->rate_further = out->rate_further > 0 ? out->rate_further : out->rate;
-        out->decays = known->decays && out->classes <= 2 && !out->rated && out->form != DP_FORM_TRIPLES;
+        out->decays = known->decays && out->classes <= 2;
     }
     if (st != DP_OK) {
         dp_model_close(out);

@@ -29,6 +29,7 @@ static void sizes_that_were_measured(void **state)
                 {"dlrm:16", 1000000, 128, 2},
                 {"deepfm:8-64-32", 40000, 128, 3},
                 {"mf:16", 28000, 512, 16},
+                {"mf:16,loss=bpr", 28000, 512, 32},
                 {"mf:16", 400020, 512, 16},
                 {"mf:16", 4085720, 512, 14},
                 {"dlrm:16", 45000000, 128, 1},
@@ -60,7 +61,7 @@ static void a_further_day_has_the_epochs_of_all_days(void **state)
         uint32_t alone, further;
     } want[] = {{"deepfm:8-32-16", {6000, 6000, 6000, 0}, 24000, 18, 4},
                 {"mlp:3-32-16-1,loss=logistic", {6000, 6000, 6000, 0}, 24000, 100, 22},
-                {"mf:16,loss=squared", {6000, 6000, 6000, 0}, 24000, 100, 100},
+                {"mf:16,loss=squared", {6000, 6000, 6000, 0}, 24000, 32, 32},
                 {"mf:16", {90000, 30000, 150000, 0}, 240000, 16, 11},
                 {"mf:16", {9000000, 3000000, 15000000, 0}, 24000000, 16, 3}};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
