@@ -7,11 +7,26 @@
 #include "common/model/row.h"
 
 #define PREFETCH_AHEAD 24u
+#define NARROW         128u /* bytes */
 
 static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
 {
     if (dp_row_is_number(row))
         dp_prefetch((const char *)dp_row_cache_row(cache, row) + DP_ROW_HEADER, bytes);
+}
+
+/* Without a call for narrow rows, which would cost more than the copy. */
+static void copy(char *to, const char *from, size_t bytes)
+{
+    if (bytes > NARROW) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    size_t at = 0;
+    for (; at + 16 <= bytes; at += 16)
+        memcpy(to + at, from + at, 16);
+    for (; at < bytes; at += 4)
+        memcpy(to + at, from + at, 4);
 }
 
 uint64_t dp_gather(const struct dp_section *section, const struct dp_cached_table *table,
@@ -31,7 +46,7 @@ uint64_t dp_gather(const struct dp_section *section, const struct dp_cached_tabl
             dp_init_weights(&table->spec,
                             dp_unmix(dp_load_u64le((const char *)section->keys + (size_t)i * 8)), scratch);
         if (section->type == DP_F32)
-            memcpy(to, weights, bytes);
+            copy(to, (const char *)weights, bytes);
         else
             dp_bf16_put(weights, to, dim);
     }
