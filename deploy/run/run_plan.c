@@ -149,8 +149,8 @@ static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *er
     return st;
 }
 
-/* A rate that a flag gives takes no default decay over from an earlier run, and FTRL no decay at all. A further
- * run after one at the model's rate gets that of further runs. */
+/* A rate that a flag gives takes no default decay over from an earlier run, and FTRL no decay at all. A
+ * further run after one at the model's rate gets that of further runs. */
 static void settle_rate(const struct dp_run_plan *plan, const struct dp_model *model)
 {
     struct dp_cluster_training *t = &plan->cluster->training;

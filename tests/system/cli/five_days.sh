@@ -4,8 +4,8 @@
 # usage: five_days.sh PATH/TO/downpour
 . "$(dirname "$0")/lib.sh"
 
-# Users and items are of 6 kinds. Each day has 30 more items, few of them met often, and 200 more users; a user meets 8
-# items, 2 of 3 of its kind. Two of these are not in the file, but in test.csv: 6,000, so that 0.01 is over the noise.
+# Users and items are of 6 kinds. Each day has 30 more items, few of them met often, and 200 more users. A user
+# meets 8 items, 2 of 3 of its kind. Two of these are in test.csv instead: 6,000, so that 0.01 is over the noise.
 awk -v dir="$dir" 'function draw() { r = (r * 1103515245 + 12345) % 2147483648; return r / 2147483648 }
 BEGIN {
     r = 1

@@ -61,9 +61,9 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     model->batch_max = 512;
     model->examples_max = UINT64_C(60000000);
     model->rate = 0.01;
-    /* A falling rate needs few epochs, the fewest where each pair has its sampled ones, too. By generated sets
-     * of 2,000 to 33,000 pairs, movielens and a part of Gowalla: more fit the noise. So does, with samples,
-     * the full rate on a further day, whose rehearsed pairs were trained on before. */
+    /* A falling rate needs few epochs, the fewest where each pair has its sampled ones, too. By generated
+     * sets of 2,000 to 33,000 pairs, movielens and a part of Gowalla: more fit the noise. So does, with
+     * samples, the full rate on a further day, whose rehearsed pairs were trained on before. */
     if (bpr || rated)
         model->epochs_min = 32;
     else

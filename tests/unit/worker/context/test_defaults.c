@@ -50,8 +50,8 @@ static void sizes_that_were_measured(void **state)
     }
 }
 
-/* A day of 6,000 examples after 24,000 of earlier days has the epochs of 30,000. One that rehearses has two thirds
- * of those of all that it could rehearse. */
+/* A day of 6,000 examples after 24,000 of earlier days has the epochs of 30,000. One that rehearses has two
+ * thirds of those of all that it could rehearse. */
 static void a_further_day_has_the_epochs_of_all_days(void **state)
 {
     static const struct {
