@@ -62,6 +62,21 @@ stopped 1
 has 1
 grep -q "no push came since checkpoint 1" server-0.log || fail "an equal checkpoint"
 
+# ---- a launcher signals each process: once itself, and once by way of `downpour node`
+serve_all
+work
+kill -STOP "${server[1]}"
+kill -TERM "${server[0]}"
+wait_until 30 grep -q "a last checkpoint is made" server-0.log || fail "no last checkpoint: $(tail -n 4 server-0.log)"
+kill -TERM "${server[0]}"
+sleep 0.2
+kill -CONT "${server[1]}"
+stopped 0
+kill -TERM "${server[1]}"
+stopped 1
+has 2
+rm -r ck/checkpoint-000002
+
 # ---- another server alone; one that does not answer: given up, at once at a further signal
 serve_all
 work
@@ -84,7 +99,7 @@ serve 0
 ready 0
 kill -STOP "${server[1]}"
 kill -TERM "${server[0]}"
-wait_until 30 grep -q "a last checkpoint is made" server-0.log || fail "no last checkpoint"
+wait_until 30 grep -q "a last checkpoint is made" server-0.log || fail "no last checkpoint: $(tail -n 4 server-0.log)"
 kill -KILL "${server[0]}"
 wait "${server[0]}" 2>/dev/null
 kill -CONT "${server[1]}"
