@@ -41,8 +41,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SAY_MS          10000                /* between lines on how far recovery is */
-#define AGAIN_MS        1000                 /* before a layout that met a full disk is put again */
+#define SAY_MS          10000 /* between lines on how far recovery is */
+#define AGAIN_MS        1000  /* before a layout that met a full disk is put again */
+#define START_MAX       32u
 #define FILES_FEW       4096u                /* below this a warning: 256 GB of rows alone */
 #define ROWS_FILE_BYTES ((uint64_t)80 << 20) /* a file of rows has 64 MB and a little */
 
@@ -54,8 +55,8 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    int read_only, replaces, discards, existing, overwrite, exchanges, until_done, is_new, again; /* flags */
-    const char *first;              /* --first, or NULL */
+    int read_only, replaces, discards, existing, overwrite, exchanges, until_done, is_new; /* flags */
+    const char *first, *start;      /* --first, --start, or NULL */
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     const char *without;            /* tables that the restore leaves out; NULL: none */
     struct dp_registration *registration;
@@ -110,9 +111,9 @@ static const char usage[] =
     "on SIGTERM\n"
     "                  answer until they have, 10 s at most, and end with exit code 3: downpour node gives "
     "it\n"
-    "  --again         with --until-done, in place of a process of the same start that was killed: which "
-    "workers have left\n"
-    "                  stays known; downpour node gives it\n"
+    "  --start DIGITS  with --until-done, another one for each start of the cluster: a server that is "
+    "restarted under it\n"
+    "                  knows which workers have left; downpour node gives it\n"
     "  --help          this text\nOn SIGTERM the first server makes a last checkpoint if the cluster file "
     "has "
     "'checkpoint'. Then each\nserver finishes pending requests, writes its rows back and exits.\n";
@@ -153,8 +154,12 @@ static enum dp_status check_flags(const struct server *server, struct dp_error *
     if (server->until_done && server->read_only)
         return dp_fail(err, DP_ARGUMENT,
                        "--until-done waits for a run, and with --read-only none can be trained");
-    if (server->again && !server->until_done)
-        return dp_fail(err, DP_ARGUMENT, "--again goes with --until-done");
+    if (server->start && !server->until_done)
+        return dp_fail(err, DP_ARGUMENT, "--start goes with --until-done");
+    const size_t digits = server->start ? strspn(server->start, "0123456789abcdef") : 1;
+    if (digits == 0 || digits > START_MAX || (server->start && server->start[digits] != '\0'))
+        return dp_fail(err, DP_ARGUMENT, "--start is '%.40s', but is 1 to %u of the digits 0 to 9 and a to f",
+                       server->start, START_MAX);
     if (server->restores && (server->read_only || server->replaces || server->discards || server->existing ||
                              server->until_done || server->is_new))
         return dp_fail(
@@ -176,6 +181,7 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"restore", required_argument, NULL, 'R'},
                                    {"history", required_argument, NULL, 'H'},
                                    {"without", required_argument, NULL, 'W'},
+                                   {"start", required_argument, NULL, 'S'},
                                    {"read-only", no_argument, &server->read_only, 1},
                                    {"replace-store", no_argument, &server->replaces, 1},
                                    {"discard", no_argument, &server->discards, 1},
@@ -184,7 +190,6 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
                                    {"overwrite", no_argument, &server->overwrite, 1},
                                    {"exchange", no_argument, &server->exchanges, 1},
                                    {"until-done", no_argument, &server->until_done, 1},
-                                   {"again", no_argument, &server->again, 1},
                                    {"help", no_argument, help, 1},
                                    {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
@@ -202,6 +207,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, i
             server->history = optarg;
         else if (c == 'W')
             server->without = optarg;
+        else if (c == 'S')
+            server->start = optarg;
         else if (c != 0)
             return dp_fail(err, DP_ARGUMENT, "flag '%s' is unknown or has no value; see --help",
                            argv[optind - 1]);
@@ -312,7 +319,7 @@ static enum dp_status prove(void *context, struct dp_control_register *values, s
 {
     const struct server *server = context;
     enum dp_status st = dp_beginning_prove(&server->beginning, values, err);
-    return st == DP_OK ? dp_run_end_prepare(values, server->until_done != 0, server->again != 0, err) : st;
+    return st == DP_OK ? dp_run_end_prepare(values, server->until_done != 0, server->start, err) : st;
 }
 
 static enum dp_status compare(void *context, struct dp_client *client, struct dp_error *err)

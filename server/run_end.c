@@ -218,13 +218,15 @@ static bool has(const json_t *list, uint32_t number)
     return false;
 }
 
-/* Of this run. NULL: no memory. */
+/* Of this run, and of this start of the cluster. NULL: no memory. */
 static json_t *take_kept(struct dp_run_end *end, const struct dp_register_value *value)
 {
     json_t *root = json_loadb(value->bytes ? value->bytes : "", value->size, 0, NULL);
     if (json_integer_value(json_object_get(root, "run")) != (json_int_t)run_of(end)) {
+        json_t *of_run =
+            json_pack("{s:I,s:O*}", "run", (json_int_t)run_of(end), "start", json_object_get(root, "start"));
         json_decref(root);
-        root = json_pack("{s:I}", "run", (json_int_t)run_of(end));
+        root = of_run;
     }
     const json_t *left = list_of(root, "left");
     for (size_t i = 0; i < json_array_size(left); i++) {
@@ -550,14 +552,29 @@ static enum dp_status put(struct dp_control_register *values, const char *name, 
     return dp_control_register_set(values, &change, &now, err);
 }
 
-enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool until_done, bool again,
+static bool is_of_start(struct dp_control_register *values, const char *start)
+{
+    struct dp_control_register_entry entry;
+    json_t *root = dp_control_register_get(values, DP_CONTROL_ENDED_NAME, &entry, NULL) == DP_OK
+                       ? json_loadb((const char *)entry.bytes, entry.size, 0, NULL)
+                       : NULL;
+    const char *was = json_string_value(json_object_get(root, "start"));
+    const bool same = was && strcmp(was, start) == 0;
+    json_decref(root);
+    return same;
+}
+
+enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool until_done, const char *start,
                                   struct dp_error *err)
 {
-    if (again)
+    char ended[64] = "{}";
+    if (start && is_of_start(values, start))
         return DP_OK;
-    enum dp_status st = put(values, DP_CONTROL_ENDED_NAME, "{}", false, err);
-    return st == DP_OK ? put(values, DP_CONTROL_FAILED_NAME, until_done ? "{}" : "null", until_done, err)
-                       : st;
+    if (start)
+        (void)snprintf(ended, sizeof ended, "{\"start\":\"%s\"}", start);
+    /* Last, as it says that this start has cleared both. */
+    enum dp_status st = put(values, DP_CONTROL_FAILED_NAME, until_done ? "{}" : "null", until_done, err);
+    return st == DP_OK ? put(values, DP_CONTROL_ENDED_NAME, ended, start != NULL, err) : st;
 }
 
 static void join(struct dp_run_end *end)

@@ -16,8 +16,8 @@
  *           not be in time is given up before.
  *           The register's value "ended" outlives the first server's process: of the run, the workers that
  *           have finished and the other servers that have closed, as numbers:
- *               {"run":2,"left":[0,1],"closed":[1]}
- *           It belongs to one start of the cluster: a further start of the first server clears it.
+ *               {"start":"6f0c","run":2,"left":[0,1],"closed":[1]}
+ *           It belongs to one start of the cluster: a first server of another start clears it.
  *           The first server's note "server/0." says how far it is: stopping, saved. It dies with it.
  * Thread    A thread of its own with until_done, with a client of the first server. The functions: main's.
  * Failure   While the first server does not answer, nothing is over. If all workers were seen to leave, it
@@ -47,9 +47,10 @@ struct dp_run_end_options {
 
 struct dp_run_end;
 
-/* On the first server, before anything is answered. again: in place of a process of the same start. Without
- * until_done no worker's failure ends the run for all. */
-enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool until_done, bool again,
+/* On the first server, before anything is answered. start: names its start of the cluster, in hex digits, of
+ * which there may have been processes before; NULL: none. Without until_done no worker's failure ends the
+ * run for all. */
+enum dp_status dp_run_end_prepare(struct dp_control_register *values, bool until_done, const char *start,
                                   struct dp_error *err);
 enum dp_status dp_run_end_start(const struct dp_run_end_options *options, struct dp_run_end **out,
                                 struct dp_error *err);

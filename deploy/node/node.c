@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define LOOK_MS          50u
 #define WORKER_STOP_MS   10000u
@@ -128,19 +129,25 @@ static enum dp_local_role role_of(const struct node *node)
 
 static enum dp_status start(struct node *node, struct dp_error *err)
 {
-    char program[DP_PATH_MAX + 1], number[16], name[32], log[32];
+    char program[DP_PATH_MAX + 1], number[16], name[32], log[32], begun[24];
+    uint64_t start = 0;
     bool worker = node->place.is_worker;
     (void)dp_cluster_place_text(&node->place, name);
     (void)snprintf(number, sizeof number, "%" PRIu32, node->place.number);
     (void)snprintf(log, sizeof log, "%s-%s", worker ? "worker" : "server", number);
     enum dp_status st =
         dp_installed_program(worker ? "downpour-worker" : "downpour-server", program, sizeof program, err);
-    const char *argv[11] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
+    if (st == DP_OK && getrandom(&start, sizeof start, 0) != (ssize_t)sizeof start)
+        st = dp_fail(err, DP_IO, "cannot draw a number for this start");
+    (void)snprintf(begun, sizeof begun, "%016" PRIx64, start);
+    const char *argv[13] = {program, "--cluster", node->file, worker ? "--worker" : "--server", number};
     size_t n = 5;
     /* An earlier process may have begun a run with a number; else the first server says which it is. */
-    if (!worker)
+    if (!worker) {
         argv[n++] = "--until-done";
-    else if (node->cluster->training.run > 0)
+        argv[n++] = "--start";
+        argv[n++] = begun;
+    } else if (node->cluster->training.run > 0)
         argv[n++] = "--resume";
     if (!worker && value(node, "--new"))
         argv[n++] = "--new";
@@ -164,7 +171,7 @@ static enum dp_status start(struct node *node, struct dp_error *err)
     st = dp_local_start(node->local, role_of(node), name, argv, node->log.path, -1, err);
     if (st != DP_OK)
         return st;
-    dp_local_start_again_with(node->local, "--new", worker ? NULL : "--again"); /* it was begun */
+    dp_local_start_again_with(node->local, "--new", NULL); /* it was begun */
     dp_local_start_again_with(node->local, "--replace-store", NULL);
     return DP_OK;
 }

@@ -42,7 +42,7 @@ kept() {
 }
 
 # ---- the first server is killed after the worker left, and after another server closed
-serve 0 --new --until-done
+serve 0 --new --until-done --start a1
 serve 1 --until-done
 serve 2 # started manually: it does not close by itself
 "$programs/downpour-worker" --cluster "$conf" --worker 0 2>worker.log || fail "worker: $(tail -n 3 worker.log)"
@@ -50,16 +50,17 @@ kept '"left":[0]'
 ends 1 0
 kept '"closed":[1]'
 ends_killed 0
-serve 0 --until-done --again
+serve 0 --until-done --start a1
 kill -TERM "${server[2]}"
 ends 2 0
 serve 2 --until-done
 ends 2 0
 ends 0 0
-# The next start of the cluster knows nothing of it.
-serve 0 --until-done
+# The next start of the cluster knows nothing of it, nor does a server that is restarted before it had the register.
+serve 0 --until-done --start a2
 grep -qa '"left"' store/0/register && fail "a further start knows the end of the last one"
-expect 2 "--again goes with --until-done" "$programs/downpour-server" --cluster "$conf" --server 0 --again
+expect 2 "--start goes with --until-done" "$programs/downpour-server" --cluster "$conf" --server 0 --start a1
+expect 2 "--start is 'x'" "$programs/downpour-server" --cluster "$conf" --server 0 --until-done --start x
 
 # ---- it is lost for good
 conf=$dir/short.conf
