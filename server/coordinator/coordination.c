@@ -167,9 +167,13 @@ static enum dp_status fail_waiting(const struct order_under_way *c, uint32_t sha
     return dp_partial_fail(&wait, err);
 }
 
-/* By the shards' own positions, which a restart keeps. Ids differ where a store was replaced. */
+/* By the shards' own positions, which a restart keeps. Ids differ where a store was replaced. The end of a run is no push.
+ * One that lacks files is none. */
 static bool has_all(const struct order_under_way *c, const struct dp_manifest *last)
 {
+    const struct dp_verify_options verify = {.directory = c->o->asked->directory, .number = last->number};
+    struct dp_verify seen;
+    struct dp_checkpoint_path at;
     struct dp_checksum of;
     char ids[DP_CHECKSUM_TEXT];
     bool same = last->shards == c->shards;
@@ -178,7 +182,10 @@ static bool has_all(const struct order_under_way *c, const struct dp_manifest *l
     dp_checksum_begin(&of);
     dp_checksum_put(&of, c->cut_of_all.ids, c->cut_of_all.ids_bytes);
     dp_checksum_end(&of, ids);
-    return same && strcmp(last->ids.checksum, ids) == 0;
+    return same && strcmp(last->ids.checksum, ids) == 0 &&
+           dp_checkpoint_path_of(verify.directory, verify.number, &at, NULL) == DP_OK &&
+           dp_saved_register_has_runs(at.text, &c->registered) &&
+           dp_checkpoint_verify(&verify, &seen, NULL) == DP_OK;
 }
 
 /* Where the last checkpoint cannot be read, what it gave up is waited for again. */

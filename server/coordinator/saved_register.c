@@ -1,5 +1,6 @@
 #include "server/coordinator/saved_register.h"
 
+#include "common/env/read_only_disk.h"
 #include "server/control/register_file.h"
 
 #include <inttypes.h>
@@ -95,4 +96,33 @@ enum dp_status dp_saved_register(const struct dp_register_value *before,
     dp_control_register_content_clear(&first);
     dp_control_register_content_clear(&then);
     return st;
+}
+
+static bool have_same(const struct dp_control_register_content *a,
+                      const struct dp_control_register_content *b, const char *name)
+{
+    const uint32_t i = find(a, name), k = find(b, name);
+    if (i == a->count || k == b->count)
+        return i == a->count && k == b->count;
+    return a->item[i]->size == b->item[k]->size &&
+           memcmp(a->item[i]->bytes, b->item[k]->bytes, a->item[i]->size) == 0;
+}
+
+bool dp_saved_register_has_runs(const char *checkpoint, const struct dp_register_value *of)
+{
+    struct dp_disk disk = {0};
+    struct dp_control_register_content saved = {0}, now = {0};
+    void *copy = malloc(of->size);
+    bool same = copy && dp_read_only_disk_open(checkpoint, &disk, NULL) == DP_OK &&
+                dp_control_register_file_read(&disk, true, &saved, NULL) == DP_OK;
+    if (same) {
+        memcpy(copy, of->bytes, of->size);
+        same = dp_control_register_file_unpack(copy, of->size, &now, NULL) == DP_OK;
+    }
+    same = same && have_same(&saved, &now, "runs");
+    dp_control_register_content_clear(&saved);
+    dp_control_register_content_clear(&now);
+    dp_disk_close(&disk);
+    free(copy);
+    return same;
 }

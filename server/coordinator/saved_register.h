@@ -20,5 +20,7 @@ enum dp_status dp_saved_register(const struct dp_register_value *before,
                                  const struct dp_register_value *after,
                                  const struct dp_saved_register_position *position, bool strict,
                                  struct dp_register_value *out, struct dp_error *err);
+/* Whether the register in a checkpoint's directory knows the same last run, and whether it is done. */
+bool dp_saved_register_has_runs(const char *checkpoint, const struct dp_register_value *of);
 
 #endif

@@ -61,6 +61,15 @@ stopped 0
 stopped 1
 has 1
 grep -q "no push came since checkpoint 1" server-0.log || fail "an equal checkpoint"
+# But where the one before lacks a file, that is put in its place.
+rm "$(find ck/files -type f | head -n 1)"
+serve_all
+kill -TERM "${server[0]}" "${server[1]}"
+stopped 0
+stopped 1
+has 2
+expect 0 "" "$downpour" inspect ck --verify
+rm -r ck/checkpoint-000002
 
 # ---- a launcher signals each process: once itself, and once by way of `downpour node`
 serve_all

@@ -1,5 +1,7 @@
 /* The register that goes with a cut. Goal: what the workers had decided before the cut, and all else from behind it; no epoch that has pushes
  * in the cut follows one that is not judged. */
+#include "common/env/directory.h"
+#include "common/env/disk.h"
 #include "server/control/register_file.h"
 #include "server/coordinator/saved_register.h"
 #include "tests/lib/test.h"
@@ -112,6 +114,38 @@ static void other_runs_decisions_are_as_any_value(void **state)
     expect(&before, &behind, 9, false, "a", "{\"epoch\":4}");
 }
 
+/* A run that begins or ends is no push, and is in no checkpoint from before. */
+static void a_checkpoint_knows_the_last_run(void **state)
+{
+    char at[] = "/tmp/saved-register-XXXXXX";
+    const char *const runs[] = {NULL, "{\"run\":1,\"done\":false}", "{\"run\":1,\"done\":true}"};
+    struct dp_disk disk;
+    struct dp_error err = {0};
+    (void)state;
+    assert_non_null(mkdtemp(at));
+    assert_int_equal(dp_disk_open(at, &disk, &err), DP_OK);
+    for (size_t saved = 0; saved < 3; saved++)
+        for (size_t now = 0; now < 3; now++) {
+            struct dp_control_register_item *was = item("runs", runs[saved] ? runs[saved] : "", 1),
+                                            *is = item("runs", runs[now] ? runs[now] : "", 2);
+            struct dp_control_register_content content = {
+                .id = 5, .count = runs[saved] != NULL, .item = &was};
+            assert_int_equal(dp_control_register_file_write(&disk, &content, &err), DP_OK);
+            content.count = runs[now] != NULL;
+            content.item = &is;
+            struct dp_register_value copy = {.size = dp_control_register_file_bytes(&content),
+                                             .bytes = dp_control_register_file_pack(&content)};
+            assert_non_null(copy.bytes);
+            assert_int_equal(dp_saved_register_has_runs(at, &copy), saved == now);
+            assert_int_equal(dp_saved_register_has_runs("/nothing", &copy), false);
+            free(copy.bytes);
+            free(was);
+            free(is);
+        }
+    dp_disk_close(&disk);
+    assert_int_equal(dp_directory_remove(at, true, 1, &err), DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +153,7 @@ int main(void)
         cmocka_unit_test(an_epoch_that_began_is_cut_anew),
         cmocka_unit_test(members_are_of_behind),
         cmocka_unit_test(other_runs_decisions_are_as_any_value),
+        cmocka_unit_test(a_checkpoint_knows_the_last_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
