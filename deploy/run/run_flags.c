@@ -57,13 +57,13 @@ static const struct dp_option options[] = {
      "for less than 4,096 "
      "examples"},
     {"--rate", "X", "training.rate",
-     "learning rate; default 0.001 (fm, deepfm, wide-deep, dlrm with loss=squared: 0.002; mf and skipgram: "
-     "0.01)"},
+     "learning rate; default 0.001 (fm, deepfm, wide-deep, dlrm with loss=squared: 0.002; mf: 0.01; "
+     "skipgram: 0.1)"},
     {"--rate warmup", "N", "training.warmup_steps",
      "minibatches (of all workers) over which the rate rises to its value; default 0"},
     {"--rate decay", "KIND", "training.decay",
      "decay of the rate: none, linear, cosine or inverse-sqrt; default linear, but none with a rate that is "
-     "given, with ftrl, and for mf, neumf, skipgram and lstm"},
+     "given, with ftrl, and for mf, neumf and lstm"},
     {"--rate end", "X", "training.rate_end", "final rate of linear and cosine decay; default 0"},
     {"--optimizer", "NAME", "training.optimizer.kind", DP_OPTIMIZER_NAMES "; default adam"},
     {"--optimizer l2", "X", "training.optimizer.l2", "L2 regularization (all optimizers); default 0"},
@@ -72,11 +72,12 @@ static const struct dp_option options[] = {
      "decoupled weight decay, of optimizers that have it; default 0, of adamw 0.01"},
     {"--optimizer momentum", "X", "training.optimizer.momentum",
      "momentum of sgd; default 0, of momentum 0.9"},
-    {"--optimizer beta1", "X", "training.optimizer.beta1", "beta1, of optimizers that have it; default 0.9"},
+    {"--optimizer beta1", "X", "training.optimizer.beta1",
+     "beta1, of optimizers that have it; default 0.9, for skipgram 0"},
     {"--optimizer beta2", "X", "training.optimizer.beta2",
      "beta2, of optimizers that have it; adam's default 0.999"},
     {"--optimizer epsilon", "X", "training.optimizer.epsilon",
-     "epsilon, of optimizers that have it; default of adam 1e-8, of adagrad 1e-10"},
+     "epsilon, of optimizers that have it; default of adam 1e-8 (skipgram: 5e-5), of adagrad 1e-10"},
     {"--consistency", "MODE", "training.consistency",
      "async, ssp:S, sync or sync:B: who waits for whom; default async\nHow far workers may be "
      "apart: " DP_MODE_HELP},

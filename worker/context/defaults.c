@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define BATCH_MIN   4u
 #define BATCHES_MIN 32u
@@ -90,8 +91,10 @@ enum dp_status dp_defaults_settings(const struct dp_model *model, const struct d
     int len;
     enum dp_status st = DP_OK;
     const char *at = model->settings ? model->settings : "";
+    static const char optimizer[] = "training.optimizer.";
+    bool named = is_given(given, "training.optimizer.kind"); /* then it has its own */
     for (; st == DP_OK && sscanf(at, "%63[^=]=%63[^,]%n", key, value, &len) == 2; at += *at == ',') {
-        if (!is_given(given, key))
+        if (!is_given(given, key) && !(named && strncmp(key, optimizer, sizeof optimizer - 1) == 0))
             st = dp_cluster_set(cluster, key, value, key, err);
         at += len;
     }

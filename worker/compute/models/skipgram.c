@@ -1,7 +1,9 @@
 /* Word vectors (Mikolov et al. 2013): a word's vector times those of near words, against words drawn at
  * random. The first kind starts at random, the second at 0, as in word2vec.
  * Why       A minibatch has many words: they share rows, so that a pull and a push cost little for each.
- *           Adam's rate is larger than that of other models, as a seldom word is in few minibatches. */
+ *           Adam has no first mean, and an epsilon above most of a seldom word's gradients: its step is then a
+ *           share of the gradient, as word2vec's is, and that of a frequent word stays bounded. With the usual
+ *           epsilon a seldom word moves as far as a frequent one, and analogies are lost. */
 #include "worker/compute/model_kind.h"
 
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
@@ -18,10 +20,11 @@ static enum dp_status declare(const struct dp_model_text *text, struct dp_model 
     dp_graph_loss(g, DP_OP_MEAN_LOSS,
                   dp_graph_near(g, v, dp_model_rows(g, near, "skipgram.near", width, 0), others));
     model->form = DP_FORM_WORDS;
-    model->settings = "data.words=simple,data.min_count=5,data.subsample=0.001";
+    model->settings = "data.words=simple,data.min_count=5,data.subsample=0.001,"
+                      "training.optimizer.beta1=0,training.optimizer.epsilon=5e-5";
     model->labels = DP_LABELS_NONE;
     model->batch_max = 2048;
-    model->rate = 0.01;
+    model->rate = 0.1;
     return DP_OK;
 }
 
@@ -37,4 +40,4 @@ const struct dp_model_kind dp_model_skipgram = {
     NULL,
     1000,
     5,
-    false};
+    true};

@@ -147,7 +147,13 @@ static void a_cluster_with_dir_has_the_models_settings(void **state)
     struct dp_cluster *c = read_file("min_count = 3;", "dir = \"k\"; model = \"skipgram:8\";");
     assert_int_equal(c->data.words, DP_WORD_SIMPLE);
     assert_int_equal(c->data.min_count, 3);
-    assert_true(c->data.subsample == 0.001 && c->training.rate == 0.01);
+    assert_true(c->data.subsample == 0.001 && c->training.rate == 0.1);
+    assert_true(c->training.optimizer.beta1 == 0 && c->training.optimizer.epsilon == 5e-5f);
+    assert_int_equal(c->training.decay, DP_DECAY_LINEAR);
+    dp_cluster_free(&c);
+    c = read_file(
+        "", "dir = \"k\"; model = \"skipgram:8\"; training = { optimizer = { kind = \"adagrad\"; }; };");
+    assert_true(c->training.optimizer.epsilon == 1e-10f);
     dp_cluster_free(&c);
     c = read_file("", "dir = \"k\"; model = \"deepfm:8-16\";");
     assert_int_equal(c->training.decay, DP_DECAY_LINEAR);
