@@ -10,6 +10,10 @@
 #define OVERTAKEN_FACTOR 8u /* waits after which an overtaken request is sent again, whatever else is heard */
 /* Transfers slower than this are taken for lost ones: about a tenth of what a gigabit carries. */
 #define SLOWEST_BYTES_S (12u << 20)
+/* Unless they move: so many bytes between two looks at the connection. Small ones are sent again at once. */
+#define MOVES_BYTES (16u << 10)
+#define LOOK_NS     (1000 * MS_NS)
+#define LARGE_BYTES (1u << 20)
 
 /* What the largest transfer under way may take. Answers come in order, or nearly: since the last one, one
  * request and its answer at most had to pass, whatever waits after them. */
@@ -324,12 +328,28 @@ static uint64_t silent_ns(const struct dp_link *link)
     const struct dp_shard_request *oldest = dp_link_oldest(link);
     if (!oldest || !is_sent(link, oldest))
         return UINT64_MAX;
-    uint64_t quiet = dp_link_later(link->heard_ns, oldest->sent_ns) + silence_ns(link);
+    uint64_t since = dp_link_later(link->heard_ns, oldest->sent_ns), quiet = since + silence_ns(link);
+    if (link->carried_ns > since)
+        quiet = dp_link_later(quiet, link->carried_ns + LOOK_NS);
     if (oldest->overtaken_ns == 0)
         return quiet;
     /* Others' answers may go on for ever while this one's is lost. */
     return dp_link_sooner(quiet, oldest->overtaken_ns + OVERTAKEN_FACTOR * link->session->retry_ns +
                                      transfer_ns(link));
+}
+
+/* Looks at the connection of a silent shard; false: nothing moved since the last look. The first one only counts. */
+static bool moves(struct dp_link *link, uint64_t now_ns)
+{
+    const struct dp_transport *transport = &link->session->transport;
+    const struct dp_shard_request *oldest = dp_link_oldest(link);
+    if (!transport->carried || link->largest < LARGE_BYTES)
+        return false;
+    bool first = link->carried_ns <= dp_link_later(link->heard_ns, oldest->sent_ns);
+    uint64_t before = link->carried;
+    link->carried = transport->carried(transport->self, link->server);
+    link->carried_ns = now_ns;
+    return link->carried != 0 && (first || link->carried >= before + MOVES_BYTES);
 }
 
 /* When what the shard holds is sent again if it is not heard to be held any more. */
@@ -405,7 +425,7 @@ void dp_link_pump(struct dp_link *link, uint64_t now_ns)
         send_hello(link, now_ns);
     if (link->state != DP_LINK_OPEN)
         return;
-    if (now_ns >= silent_ns(link)) {
+    if (now_ns >= silent_ns(link) && !moves(link, now_ns)) {
         link->cursor = dp_link_oldest(link);
         link->rewound_ns = now_ns;
         if (link->silences < SILENCES_MAX)

@@ -54,6 +54,7 @@ struct dp_link {
     uint64_t heard_ns;          /* last reply that fitted the session, but for HELD */
     uint64_t hold_ns, pause_ns; /* nothing is sent in order before hold; next pause, doubling */
     uint64_t rewound_ns;
+    uint64_t carried, carried_ns; /* bytes, at the last look at a silent connection */
     uint32_t silences;
     uint32_t breaks; /* connections that ended since the last answer */
     bool misplaced;  /* something else answered at its endpoint */

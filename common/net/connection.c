@@ -5,9 +5,13 @@
 #include "common/net/socket.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <zmq.h>
 
@@ -18,6 +22,7 @@ struct dp_connection {
     void *socket;
     void *monitor; /* reports the end of a connection */
     int monitor_fd;
+    int fd; /* of the established connection, ZeroMQ's own; -1: none is known */
     bool has_events;
     char endpoint[320]; /* "": not known yet */
     char current[320];  /* the endpoint with an address, connected to; "": not yet */
@@ -37,9 +42,9 @@ static enum dp_status monitor(struct dp_connection *connection, struct dp_net *n
                               struct dp_error *err)
 {
     size_t size = sizeof connection->monitor_fd;
-    enum dp_status st =
-        dp_socket_monitor(net, connection->socket, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED, false,
-                          endpoint, &connection->monitor, err);
+    enum dp_status st = dp_socket_monitor(
+        net, connection->socket, ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED,
+        false, endpoint, &connection->monitor, err);
     if (st == DP_OK && zmq_getsockopt(connection->monitor, ZMQ_FD, &connection->monitor_fd, &size) != 0)
         st = dp_socket_failed(errno, "watching", endpoint, err);
     connection->has_events =
@@ -155,6 +160,7 @@ enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, stru
     struct dp_connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return dp_fail(err, DP_NOMEM, "out of memory for a connection to '%s'", endpoint);
+    connection->fd = -1;
     enum dp_status st = dp_socket_new(net, ZMQ_DEALER, endpoint, &connection->socket, err);
     if (st == DP_OK)
         st = monitor(connection, net, endpoint, err);
@@ -210,6 +216,13 @@ static uint16_t event_of(const unsigned char *frame, int size)
     return event;
 }
 
+static int fd_of(const unsigned char *frame)
+{
+    uint32_t value;
+    memcpy(&value, frame + 2, sizeof value);
+    return (int)value;
+}
+
 bool dp_connection_broke(struct dp_connection *connection)
 {
     unsigned char frame[64];
@@ -221,10 +234,23 @@ bool dp_connection_broke(struct dp_connection *connection)
     while ((size = zmq_recv(connection->monitor, frame, sizeof frame, ZMQ_DONTWAIT)) >= 0 || errno == EINTR) {
         uint16_t event = event_of(frame, size);
         broke |= event == ZMQ_EVENT_DISCONNECTED;
-        connection->lost |= event != 0;
+        connection->lost |= event == ZMQ_EVENT_DISCONNECTED || event == ZMQ_EVENT_CONNECT_RETRIED;
+        if (event == ZMQ_EVENT_CONNECTED || event == ZMQ_EVENT_DISCONNECTED)
+            connection->fd = event == ZMQ_EVENT_CONNECTED ? fd_of(frame) : -1;
         connection->turn += event == ZMQ_EVENT_CONNECT_RETRIED;
     }
     return broke;
+}
+
+/* ZeroMQ may have closed the descriptor, and another connection may have it: then the count is that one's. */
+uint64_t dp_connection_carried(const struct dp_connection *connection)
+{
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    if (connection->fd < 0 || getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
+        bytes < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
+        return 0;
+    return info.tcpi_bytes_acked + info.tcpi_bytes_received;
 }
 
 void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms)

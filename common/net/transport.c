@@ -46,6 +46,13 @@ static enum dp_status sockets_move(void *self, uint32_t server, const char *endp
     return dp_connection_move(sockets->connection[server], endpoint, err);
 }
 
+static uint64_t sockets_carried(void *self, uint32_t server)
+{
+    const struct sockets *sockets = self;
+    DP_ASSERT(server < sockets->n);
+    return dp_connection_carried(sockets->connection[server]);
+}
+
 static void sockets_wait(void *self, uint32_t timeout_ms)
 {
     struct sockets *sockets = self;
@@ -92,6 +99,7 @@ enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struc
                                  .receive = sockets_receive,
                                  .broke = sockets_broke,
                                  .move = sockets_move,
+                                 .carried = sockets_carried,
                                  .wait = sockets_wait,
                                  .trouble = sockets_trouble,
                                  .close = sockets_close,

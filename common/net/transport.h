@@ -16,6 +16,8 @@ struct dp_transport {
     bool (*broke)(void *self, uint32_t *server);
     /* The server is at another endpoint from now on; what was sent to it may be lost. May be NULL. */
     enum dp_status (*move)(void *self, uint32_t server, const char *endpoint, struct dp_error *err);
+    /* Bytes that have arrived on the server's connection, at either end; 0: not known. May be NULL. */
+    uint64_t (*carried)(void *self, uint32_t server);
     void (*wait)(void *self, uint32_t timeout_ms);
     /* Why the server cannot be reached, for people; NULL: not known. May be NULL. */
     const char *(*trouble)(void *self, uint32_t server);

@@ -101,6 +101,53 @@ static void a_slow_transfer_is_not_asked_for_twice(void **state)
     free(weights);
 }
 
+/* ---- links that are slower than the slowest that the retry timer expects ---- */
+
+static uint64_t carried;
+
+static uint64_t carried_now(void *self, uint32_t server)
+{
+    const struct dp_fake_net *net = self;
+    return carried ? carried : 1 + net->now_ns / 10000; /* 100 KB/s */
+}
+
+/* Seen to fail without the look, and with one that does not compare. */
+static void what_moves_is_not_sent_again(void **state)
+{
+    struct bench b = made(1);
+    struct dp_transport transport = dp_fake_net_transport(b.net);
+    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct dp_ticket ticket;
+    struct dp_keys *keys;
+    uint64_t *key = calloc(MANY, sizeof *key);
+    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
+    assert_true(key && weights);
+    for (uint64_t i = 0; i < MANY; i++)
+        key[i] = i;
+    carried = 0;
+    transport.carried = carried_now;
+    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 43, &b.client, &b.err), DP_OK);
+    struct dp_client_table *t = table(&b, "t", WIDE);
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
+    uint32_t before = b.net->sent_to[0];
+    b.net->dead[0] = true; /* nothing of it has arrived completely */
+    ticket = pull_many(&b, t, keys, weights);
+    for (int i = 0; i < 30; i++)
+        advance(&b, 1000);
+    assert_int_equal(b.net->sent_to[0] - before, 1);
+    carried = 7; /* nothing moves any more: it is lost */
+    advance(&b, 1000);
+    advance(&b, 1100);
+    b.net->dead[0] = false;
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_true(b.net->sent_to[0] - before >= 2);
+    dp_keys_free(&keys);
+    done(&b);
+    free(key);
+    free(weights);
+}
+
 /* ---- answers that are no good ---- */
 
 enum lie {
@@ -327,6 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_transfer_is_not_asked_for_twice),
+        cmocka_unit_test(what_moves_is_not_sent_again),
         cmocka_unit_test(lies_fail_their_ticket_and_nothing_else),
         cmocka_unit_test(rubbish_breaks_nothing),
         cmocka_unit_test(a_lost_request_is_mended_at_once_and_once),
