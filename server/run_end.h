@@ -12,8 +12,8 @@
  *           worker/context/run_failure.h): over, once the other workers have ended for that, too.
  *           After `leave` it waits for workers and checkpoint DP_RUN_END_LEAVE_MS at most: 3 s for a worker
  *           that is silent, 2 s if none of them leaves, and 2 s for the first server to say that it stops,
- *           too. Else this server alone is stopped. A signal a second later or more ends the wait. A checkpoint that would
- *           not be in time is given up before.
+ *           too. Else this server alone is stopped. A signal a second later or more ends the wait. A checkpoint
+ *           that would not be in time is given up before.
  *           The register's value "ended" outlives the first server's process: of the run, the workers that
  *           have finished and the other servers that have closed, as numbers:
  *               {"start":"6f0c","run":2,"left":[0,1],"closed":[1]}

@@ -338,7 +338,7 @@ static uint64_t silent_ns(const struct dp_link *link)
                                      transfer_ns(link));
 }
 
-/* Looks at the connection of a silent shard; false: nothing moved since the last look. The first one only counts. */
+/* Looks at the connection of a silent shard; false: nothing moved since the last look. The first only counts. */
 static bool moves(struct dp_link *link, uint64_t now_ns)
 {
     const struct dp_transport *transport = &link->session->transport;

@@ -97,8 +97,8 @@ bool dp_connection_receive(struct dp_connection *connection, struct dp_message *
 /* Whether a connection to the server has ended since the last call: what was sent on it, and what the server sent, may be lost. It
  * reconnects by itself; what is sent from now on leaves then. Looks at what the last wait has found. */
 bool dp_connection_broke(struct dp_connection *connection);
-/* Bytes that the connection has carried in both directions and that have arrived; 0 where the kernel does not count. Another
- * connection begins at 0. */
+/* Bytes that the connection has carried in both directions and that have arrived; 0 where the kernel does
+ * not count. Another connection begins at 0. */
 uint64_t dp_connection_carried(const struct dp_connection *connection);
 /* Why the name of the server's host has no address now; NULL: it has one. Lives until the next wait. */
 const char *dp_connection_trouble(const struct dp_connection *connection);

@@ -167,8 +167,8 @@ static enum dp_status fail_waiting(const struct order_under_way *c, uint32_t sha
     return dp_partial_fail(&wait, err);
 }
 
-/* By the shards' own positions, which a restart keeps. Ids differ where a store was replaced. The end of a run is no push.
- * One that lacks files is none. */
+/* By the shards' own positions, which a restart keeps. Ids differ where a store was replaced. The end of a
+ * run is no push. One that lacks files is none. */
 static bool has_all(const struct order_under_way *c, const struct dp_manifest *last)
 {
     const struct dp_verify_options verify = {.directory = c->o->asked->directory, .number = last->number};

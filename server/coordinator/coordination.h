@@ -5,7 +5,8 @@
  *           they hold, and the directory is removed. If this process is killed, shards let go by themselves after 60 s.
  * Thread    One.
  * Failure   Names the shard, the cause and the remedy. DP_IN_USE: another process makes or removes checkpoints there.
- *           DP_EXISTS: with if_new, the last checkpoint has all. DP_STOPPING: `stopped` said so. DP_FULL: a disk is full, the directory's or a server's. */
+ *           DP_EXISTS: with if_new, the last checkpoint has all. DP_STOPPING: `stopped` said so. DP_FULL: a disk is
+ *           full, the directory's or a server's. */
 #ifndef DP_COORDINATOR_COORDINATION_H
 #define DP_COORDINATOR_COORDINATION_H
 

@@ -211,8 +211,8 @@ static enum dp_status open_families(struct dp_rocks_db *db, struct dp_rocks_kept
     const rocksdb_options_t *const options[] = {db->options[DP_ROCKS_DEFAULT], db->options[DP_ROCKS_ROWS],
                                                 db->options[DP_ROCKS_DEFAULT]};
     rocksdb_column_family_handle_t *families[DP_ROCKS_FAMILIES + 1] = {NULL};
-    /* RocksDB's threads start at the first open of a process and stay: one that takes signals would take a SIGCHLD
-     * that a signalfd waits for. */
+    /* RocksDB's threads start at the first open of a process and stay: one that takes signals would take a
+     * SIGCHLD that a signalfd waits for. */
     sigset_t all, before;
     DP_ASSERT(sigfillset(&all) == 0 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     db->db = db->writes ? rocksdb_open_column_families(options[0], db->directory, count, names, options,

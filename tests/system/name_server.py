@@ -1,4 +1,4 @@
-"""A name server: hN.test has the address 10.77.0.N; other names do not exist. Argument: the address to listen on, port 53."""
+"""A name server: hN.test has the address 10.77.0.N; other names do not exist. Argument: the address to listen on."""
 import re
 import socket
 import sys

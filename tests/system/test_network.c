@@ -1,6 +1,6 @@
 /* Servers and workers on hosts of their own (hosts.h) whose network fails: a host, a pair or one direction is
- * cut, a host comes back elsewhere, a link is slow, packets are lost, names are not found. Training goes on by
- * itself, and each push counts once. What it took is printed: no time is asserted.
+ * cut, a host comes back elsewhere, a link is slow, packets are lost, names are not found. Training goes on
+ * by itself, and each push counts once. What it took is printed: no time is asserted.
  * Short: one or two faults of a few seconds each. DP_LONG=1: 21 cuts of 5 to 40 s in each mode, 10 minutes
  * without a host, frames of 60 MB. Skipped by name where no namespaces can be made. */
 #include "tests/lib/test.h"

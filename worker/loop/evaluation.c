@@ -278,7 +278,8 @@ static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, st
     return st;
 }
 
-/* `downpour run` stops its servers, and gives them the best weights; those of a cluster keep the last ones. */
+/* `downpour run` stops its servers, and gives them the best weights; those of a cluster keep the last
+ * ones. */
 static void tell_best(const struct dp_evaluation *v, uint32_t epochs)
 {
     const struct dp_cluster *cluster = v->job->cluster;

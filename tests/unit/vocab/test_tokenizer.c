@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The words with a '|' after each, and a '^' before the first of a line, of a text that comes in blocks which end at `cut` and at the end. */
+/* The words with a '|' after each, and a '^' before the first of a line, of a text that comes in blocks
+ * which end at `cut` and at the end. */
 static const char *words_of(enum dp_word_rule kind, const char *text, size_t len, size_t cut)
 {
     static char out[4096];

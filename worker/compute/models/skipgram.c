@@ -1,9 +1,9 @@
 /* Word vectors (Mikolov et al. 2013): a word's vector times those of near words, against words drawn at
  * random. The first kind starts at random, the second at 0, as in word2vec.
  * Why       A minibatch has many words: they share rows, so that a pull and a push cost little for each.
- *           Adam has no first mean, and an epsilon above most of a seldom word's gradients: its step is then a
- *           share of the gradient, as word2vec's is, and that of a frequent word stays bounded. With the usual
- *           epsilon a seldom word moves as far as a frequent one, and analogies are lost. */
+ *           Adam has no first mean, and an epsilon above most of a seldom word's gradients: its step is then
+ *           a share of the gradient, as word2vec's is, and that of a frequent word stays bounded. With the
+ *           usual epsilon a seldom word moves as far as a frequent one, and analogies are lost. */
 #include "worker/compute/model_kind.h"
 
 static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)

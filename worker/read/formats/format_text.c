@@ -1,7 +1,6 @@
 /* Text: its bytes as windows of tokens, with the next byte as the class; or its words, each with the words
- * near it
- * and with sampled words (Mikolov et al. 2013). The words (tokenizer.h) are those that are not seldom. A line is a
- * sentence, as in word2vec: only words of one line are near each other.
+ * near it and with sampled words (Mikolov et al. 2013). The words (tokenizer.h) are those that are not seldom.
+ * A line is a sentence, as in word2vec: only words of one line are near each other.
  *     stays    frequent words are dropped at random, and are then as if they were not in the text
  *     near     the words up to b away, b drawn from 1 .. window for each word, so that closer ones count more
  *     sampled  `negatives` for each near word, by the count of a word to the power 0.75; none that is near
@@ -32,7 +31,7 @@ enum { WORDS, FOUND, READ, MOST };
 
 /* content, windows:  pixels  the bytes
  * content, words:    keys    mixed hashes of the distinct words, ascending by hash
- *                    codes   for each word of the text its number among those, with FIRST; then the guide of draws
+ *                    codes   for each word of the text its number among those, with FIRST; then draws' guide
  *                    offsets cumulative weights: word w has offsets[w] .. offsets[w + 1]
  *                    values  the chance that each word stays */
 
@@ -430,7 +429,8 @@ static bool stays(const struct dp_content *content, uint64_t drawn, uint32_t wor
     return (float)(drawn >> 40) * 0x1p-24f < content->values[word];
 }
 
-/* The words of the line next to the one at `at` that stay, up to `most` on each side, in the order of the text. */
+/* The words of the line next to the one at `at` that stay, up to `most` on each side, in the order of the
+ * text. */
 static uint32_t find_near(const struct dp_content *content, uint64_t state, uint64_t at, uint32_t most,
                           uint64_t *near)
 {

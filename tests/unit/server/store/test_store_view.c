@@ -434,7 +434,8 @@ static uint64_t blocked_in(const char *task)
     return mask;
 }
 
-/* The first test, since RocksDB's threads start with the first store that a process opens. Planted: an open that blocks none. */
+/* The first test, since RocksDB's threads start with the first store that a process opens. Planted: an open
+ * that blocks none. */
 static void threads_of_rocksdb_take_no_signals(void **state)
 {
     struct form *form = *state;
