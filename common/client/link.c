@@ -321,6 +321,14 @@ static uint64_t silence_ns(const struct dp_link *link)
     return (link->session->retry_ns << link->silences) + transfer_ns(link);
 }
 
+/* When one that was overtaken is sent again: others' answers may go on for ever while its own is lost. */
+static uint64_t late_ns(const struct dp_link *link, const struct dp_shard_request *oldest)
+{
+    return oldest->overtaken_ns == 0
+               ? UINT64_MAX
+               : oldest->overtaken_ns + OVERTAKEN_FACTOR * link->session->retry_ns + transfer_ns(link);
+}
+
 /* When the oldest is sent again if nothing is heard. Any answer of the shard shows that it is at work, and that
  * bytes pass. */
 static uint64_t silent_ns(const struct dp_link *link)
@@ -328,17 +336,13 @@ static uint64_t silent_ns(const struct dp_link *link)
     const struct dp_shard_request *oldest = dp_link_oldest(link);
     if (!oldest || !is_sent(link, oldest))
         return UINT64_MAX;
-    uint64_t since = dp_link_later(link->heard_ns, oldest->sent_ns), quiet = since + silence_ns(link);
-    if (link->carried_ns > since)
-        quiet = dp_link_later(quiet, link->carried_ns + LOOK_NS);
-    if (oldest->overtaken_ns == 0)
-        return quiet;
-    /* Others' answers may go on for ever while this one's is lost. */
-    return dp_link_sooner(quiet, oldest->overtaken_ns + OVERTAKEN_FACTOR * link->session->retry_ns +
-                                     transfer_ns(link));
+    uint64_t since = dp_link_later(link->heard_ns, oldest->sent_ns);
+    uint64_t due = dp_link_sooner(since + silence_ns(link), late_ns(link, oldest));
+    return link->carried_ns > since ? dp_link_later(due, link->carried_ns + LOOK_NS) : due;
 }
 
-/* Looks at the connection of a silent shard; false: nothing moved since the last look. The first only counts. */
+/* Looks at the connection of a silent shard; false: nothing moved since the last look, or others' answers did.
+ * The first only counts. */
 static bool moves(struct dp_link *link, uint64_t now_ns)
 {
     const struct dp_transport *transport = &link->session->transport;
@@ -346,6 +350,9 @@ static bool moves(struct dp_link *link, uint64_t now_ns)
     if (!transport->carried || link->largest < LARGE_BYTES)
         return false;
     bool first = link->carried_ns <= dp_link_later(link->heard_ns, oldest->sent_ns);
+    bool looked = oldest->overtaken_ns > 0 && link->carried_ns > oldest->overtaken_ns;
+    if (first && looked && now_ns >= late_ns(link, oldest))
+        return false;
     uint64_t before = link->carried;
     link->carried = transport->carried(transport->self, link->server);
     link->carried_ns = now_ns;

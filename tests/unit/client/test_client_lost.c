@@ -148,6 +148,88 @@ static void what_moves_is_not_sent_again(void **state)
     free(weights);
 }
 
+static uint32_t answers_lost;
+
+static void loses_a_pull(const struct dp_fake_turn *it)
+{
+    if (it->reply->kind != DP_REPLY_PULLED || answers_lost == 0)
+        return;
+    answers_lost--;
+    it->reply->session++; /* another's: nobody takes it */
+}
+
+/* Goal    what moves is not sent again where a later request was answered first, either.
+ * Planted after such an answer, no look counts. */
+static void what_was_overtaken_and_moves_is_not_sent_again(void **state)
+{
+    struct bench b = made(1);
+    struct dp_transport transport = dp_fake_net_transport(b.net);
+    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct dp_ticket large, push;
+    struct dp_keys *keys;
+    uint64_t *key = calloc(MANY, sizeof *key);
+    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
+    assert_true(key && weights);
+    for (uint64_t i = 0; i < MANY; i++)
+        key[i] = i;
+    carried = 0;
+    transport.carried = carried_now;
+    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 45, &b.client, &b.err), DP_OK);
+    struct dp_client_table *t = table(&b, "t", WIDE), *narrow = table(&b, "narrow", 4);
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
+    b.net->tamper = loses_a_pull; /* it is still on its way */
+    answers_lost = 1;
+    large = pull_many(&b, t, keys, weights);
+    assert_int_equal(push_one(&b, narrow, 3, WAIT_MS, &push), DP_OK);
+    uint32_t before = b.net->sent_to[0];
+    for (int i = 0; i < 30; i++)
+        advance(&b, 1000);
+    assert_int_equal(b.net->sent_to[0] - before, 0);
+    assert_int_equal(dp_client_wait(b.client, &push, 0, NULL, &b.err), DP_OK);
+    carried = 7; /* nothing moves any more */
+    assert_int_equal(dp_client_wait(b.client, &large, WAIT_MS, NULL, &b.err), DP_OK);
+    dp_keys_free(&keys);
+    done(&b);
+    free(key);
+    free(weights);
+}
+
+/* Goal    a large request whose answer is lost is sent again, though others' answers move on its connection.
+ * Planted bytes count as moving whenever something was heard since the last look. */
+static void bytes_of_others_do_not_excuse_it(void **state)
+{
+    struct bench b = made(1);
+    struct dp_transport transport = dp_fake_net_transport(b.net);
+    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct dp_ticket lost, push;
+    struct dp_keys *keys;
+    uint64_t *key = calloc(MANY, sizeof *key);
+    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
+    assert_true(key && weights);
+    for (uint64_t i = 0; i < MANY; i++)
+        key[i] = i;
+    carried = 0;
+    transport.carried = carried_now;
+    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 44, &b.client, &b.err), DP_OK);
+    struct dp_client_table *t = table(&b, "t", WIDE), *narrow = table(&b, "narrow", 4);
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
+    b.net->tamper = loses_a_pull;
+    answers_lost = 1;
+    lost = pull_many(&b, t, keys, weights);
+    for (int i = 0; i < 60; i++) { /* an answer every 50 ms, for 3 s */
+        assert_int_equal(push_one(&b, narrow, 3, WAIT_MS, &push), DP_OK);
+        advance(&b, 50);
+        assert_int_equal(dp_client_wait(b.client, &push, 0, NULL, &b.err), DP_OK);
+    }
+    assert_int_equal(dp_client_wait(b.client, &lost, 0, NULL, &b.err), DP_OK);
+    dp_keys_free(&keys);
+    done(&b);
+    free(key);
+    free(weights);
+}
+
 /* ---- answers that are no good ---- */
 
 enum lie {
@@ -375,6 +457,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_transfer_is_not_asked_for_twice),
         cmocka_unit_test(what_moves_is_not_sent_again),
+        cmocka_unit_test(what_was_overtaken_and_moves_is_not_sent_again),
+        cmocka_unit_test(bytes_of_others_do_not_excuse_it),
         cmocka_unit_test(lies_fail_their_ticket_and_nothing_else),
         cmocka_unit_test(rubbish_breaks_nothing),
         cmocka_unit_test(a_lost_request_is_mended_at_once_and_once),
