@@ -2,7 +2,6 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "worker/context/run_failure.h"
 #include "worker/coordinate/membership.h"
 #include "worker/coordinate/run_number.h"
 #include "worker/coordinate/takeover.h"
@@ -567,10 +566,8 @@ enum dp_status dp_train(struct dp_job *job, const struct dp_train_options *optio
         st = train_epochs(&t, err);
     if (st == DP_OK)
         st = finish(&t, err);
-    if (st != DP_OK && !t.over) {
-        bool ends = dp_status_exit(st) == DP_EXIT_FAILED && dp_progress_has_place(job);
-        st = dp_run_failure_settle(job, st, ends, err);
-    }
+    if (st != DP_OK && !t.over)
+        st = dp_progress_settle(job, st, err);
     if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
     *let_leave = st == DP_REPLACED && dp_membership_was_let_leave(job, &t.rounds);

@@ -351,6 +351,8 @@ enum dp_status dp_ranking(struct dp_job *job, struct dp_progress *progress, uint
     dp_program_evaluate(job->program, true);
     enum dp_status st = run(&r, err);
     dp_program_evaluate(job->program, false);
+    if (st != DP_OK && progress)
+        st = dp_progress_settle(job, st, err);
     if (st != DP_OK)
         dp_progress_end(progress, job, st);
     clear(&r);

@@ -120,6 +120,8 @@ enum dp_status dp_scan(const struct dp_scan *scan, struct dp_error *err)
     if (st == DP_OK)
         st = run(&s, positions, err);
     dp_program_evaluate(scan->job->program, false);
+    if (st != DP_OK && scan->progress)
+        st = dp_progress_settle(scan->job, st, err);
     if (st != DP_OK && !s.quiet)
         dp_progress_end(scan->progress, scan->job, st);
     for (int i = 0; i < 2; i++)

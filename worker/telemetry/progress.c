@@ -153,7 +153,7 @@ void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen
     json_decref(root);
 }
 
-bool dp_progress_has_place(struct dp_job *job)
+static bool has_place(struct dp_job *job)
 {
     struct dp_shared_note note = {0};
     struct dp_progress_seen seen;
@@ -162,6 +162,13 @@ bool dp_progress_has_place(struct dp_job *job)
     dp_progress_read(&note, &seen);
     dp_shared_note_clear(&note);
     return seen.process == 0 || seen.process == job->process || seen.left;
+}
+
+enum dp_status dp_progress_settle(struct dp_job *job, enum dp_status why, struct dp_error *err)
+{
+    if (!job->shared) /* an evaluation did, and closed the client */
+        return why;
+    return dp_run_failure_settle(job, why, dp_status_exit(why) == DP_EXIT_FAILED && has_place(job), err);
 }
 
 static void see_diverged(void *context, const char *name, const void *bytes, size_t size)

@@ -63,8 +63,9 @@ void dp_progress_tick(struct dp_progress *progress);
  * only closes. */
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why);
 
-/* Whether no other process has put this worker's note since. */
-bool dp_progress_has_place(struct dp_job *job);
+/* Before it: dp_run_failure_settle, unless another process has put this worker's note since, or the client is
+ * closed. */
+enum dp_status dp_progress_settle(struct dp_job *job, enum dp_status why, struct dp_error *err);
 /* The epoch, counted from 1, in which the training diverged, if this worker ends for that (`why`) or
  * another one says in its note that it did; 0: none does. One try, a second at most. */
 uint32_t dp_progress_diverged(struct dp_progress *progress, enum dp_status why);
