@@ -139,7 +139,7 @@ static void a_day_of_one_item_trains(void **state)
     assert_true(dp_dataset_examples(formats_open(&day)) == 21 * 6);
     day = options_of("tuesday", "1 12\n1 13\n3 12\n");
     day.interactions_path = kept;
-    assert_true(dp_dataset_examples(formats_open(&day)) == 21 * 3);
+    assert_true(dp_dataset_examples(formats_open(&day)) == 21 * 5);
     day = options_of("tuesday", "2 10\n");
     day.interactions_path = kept;
     assert_int_equal(dp_dataset_open(&day, &dataset, &err), DP_DATA);
